@@ -1,0 +1,48 @@
+# Everything Frontrow does for a developer. `make demo` and `make test` need Python 3.11+, make and a package registry.
+PYTHON ?= python3
+BIN := .venv/bin
+JOBS ?= 2
+
+.PHONY: help setup demo test check format bench bench-limits lock clean
+
+help:            ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
+
+setup: .venv/.ready  ## create .venv with everything
+
+.venv/.ready: pyproject.toml requirements/dev.txt tests/node/package-lock.json
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Frontrow needs Python 3.11 or newer; set PYTHON=/path/to/python3.11")'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/uv pip sync --quiet --require-hashes requirements/dev.txt
+	VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/uv pip install --quiet --no-deps -e . uv
+	cd tests/node && PATH="$(CURDIR)/$(BIN):$$PATH" npm ci --silent --no-audit --no-fund
+	@touch $@
+
+demo: setup      ## set everything up and show the limiter at work
+	$(BIN)/frontrow demo
+
+test: setup      ## set everything up and run all tests
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup
+
+check: setup     ## style, types and layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+format: setup    ## let ruff lay the code out
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: bench-limits  ## every benchmark
+
+bench-limits: setup  ## the limiter beside its peers: JSON, table and plot in bench/out
+	$(BIN)/python -m bench.limits
+
+lock:            ## renew requirements/dev.txt from pyproject.toml
+	$(BIN)/uv pip compile pyproject.toml --all-extras --group dev --group bench --universal --python-version 3.11 \
+	  --no-header --no-annotate --generate-hashes --upgrade --quiet -o requirements/dev.txt
+
+clean:
+	rm -rf .venv tests/node/node_modules bench/out build src/*.egg-info

@@ -1,0 +1,46 @@
+"""The `frontrow` command. Each system brings its own commands; this file only joins them under one name."""
+
+import importlib
+import importlib.util
+import sys
+
+# command group -> the module that holds its typer app
+GROUPS = {
+    "limits": "frontrow.limits.cli",
+    "room": "frontrow.waitingroom.cli",
+    "event": "frontrow.boxoffice.event_cli",
+    "ledger": "frontrow.boxoffice.ledger_cli",
+}
+
+
+def main() -> None:
+    """Run the command line; say what to install when its libraries are missing."""
+    try:
+        import typer
+    except ImportError:
+        sys.exit("The command line needs two libraries: pip install 'frontrow[cli]'")
+    app = typer.Typer(
+        name="frontrow",
+        help="Flash-sale ticketing that does not fall over.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+    )
+    for name, module in GROUPS.items():
+        if _present(module):
+            app.add_typer(importlib.import_module(module).app, name=name)
+    from frontrow.demo import demo
+
+    app.command()(demo)
+    app()
+
+
+def _present(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""What all three systems stand on: time, ids, errors, settings and the coalescer. Knows none of them."""

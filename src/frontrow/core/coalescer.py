@@ -1,0 +1,107 @@
+"""Coalescing: what many coroutines ask of one store in the same moment travels as one call.
+
+The first question of a quiet moment is sent at once, so an idle system pays no delay. What arrives while that call is
+in flight is gathered and goes out together in the next one. Each caller gets its own answer. A caller that is cancelled
+takes nothing away from the others; a batch that fails fails exactly its own callers; a batch function may give single
+callers an error by answering an exception in their place.
+
+Bounds: at most `max_batch` questions a call, `max_in_flight` calls at once, `max_waiting` questions in line; one more
+is refused at once with `Overloaded` instead of growing the line.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Generic, TypeVar
+
+from frontrow.core.errors import Overloaded
+
+Ask = TypeVar("Ask")
+Answer = TypeVar("Answer")
+
+
+class Coalescer(Generic[Ask, Answer]):
+    """Gathers single questions into calls of `send(batch)`, which answers them in the same order."""
+
+    def __init__(
+        self,
+        send: Callable[[Sequence[Ask]], Awaitable[Sequence[Answer | BaseException]]],
+        *,
+        max_batch: int = 256,
+        max_in_flight: int = 1,
+        max_waiting: int = 100_000,
+        name: str = "store",
+    ) -> None:
+        if min(max_batch, max_in_flight, max_waiting) < 1:
+            raise ValueError("max_batch, max_in_flight and max_waiting must be at least 1")
+        self._send = send
+        self._max_batch = max_batch
+        self._max_in_flight = max_in_flight
+        self._max_waiting = max_waiting
+        self._name = name
+        self._waiting: deque[tuple[Ask, asyncio.Future[Answer]]] = deque()
+        self._flights: set[asyncio.Task[None]] = set()
+        self.calls = 0
+        self.asked = 0
+
+    def __len__(self) -> int:
+        """How many questions wait for a call."""
+        return len(self._waiting)
+
+    def submit(self, ask: Ask) -> "asyncio.Future[Answer]":
+        """Put a question in line and return the future of its answer."""
+        if len(self._waiting) >= self._max_waiting:
+            raise Overloaded(f"{self._name}: {self._max_waiting} requests are already waiting", retry_after_s=1.0)
+        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self._waiting.append((ask, future))
+        self.asked += 1
+        if len(self._flights) < self._max_in_flight:
+            flight = asyncio.get_running_loop().create_task(self._fly())
+            self._flights.add(flight)
+            flight.add_done_callback(self._flights.discard)
+        return future
+
+    async def ask(self, ask: Ask) -> Answer:
+        """The answer to one question."""
+        return await self.submit(ask)
+
+    async def _fly(self) -> None:
+        """Send batch after batch until nobody waits; bounded by the line it drains."""
+        while self._waiting:
+            asks: list[Ask] = []
+            futures: list[asyncio.Future[Answer]] = []
+            while self._waiting and len(asks) < self._max_batch:
+                ask, future = self._waiting.popleft()
+                if not future.done():  # its caller was cancelled while in line
+                    asks.append(ask)
+                    futures.append(future)
+            if asks:
+                self.calls += 1
+                await self._deliver(asks, futures)
+
+    async def _deliver(self, asks: list[Ask], futures: "list[asyncio.Future[Answer]]") -> None:
+        try:
+            answers = await self._send(asks)
+            if len(answers) != len(asks):
+                raise RuntimeError(f"{self._name}: {len(answers)} answers to {len(asks)} questions")
+        except asyncio.CancelledError:
+            for future in futures:
+                future.cancel()
+            raise
+        except Exception as error:
+            for future in futures:
+                if not future.done():
+                    future.set_exception(error)
+            return
+        for future, answer in zip(futures, answers, strict=True):
+            if future.done():
+                continue
+            if isinstance(answer, BaseException):
+                future.set_exception(answer)
+            else:
+                future.set_result(answer)
+
+    async def aclose(self) -> None:
+        """Wait for the calls in flight and for everybody in line."""
+        while self._flights:
+            await asyncio.gather(*self._flights, return_exceptions=True)

@@ -1,0 +1,38 @@
+"""Prefixed ids such as `bkg_01JCQ3W2N4X7…`: the prefix says what it is, the rest sorts by time, unguessable."""
+
+import secrets
+from collections.abc import Callable
+
+from frontrow.core.clock import Clock, WallClock
+from frontrow.core.errors import InvalidInput
+
+ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"  # Crockford's base 32: no I, L, O, U to misread
+_TIME_CHARS, _RANDOM_CHARS = 10, 16
+ID_CHARS = _TIME_CHARS + _RANDOM_CHARS
+
+
+def encode32(number: int, width: int) -> str:
+    """`number` in base 32, left-padded to `width` characters."""
+    if number < 0 or number >> (5 * width):
+        raise ValueError(f"{number} does not fit {width} base-32 characters")
+    return "".join(ALPHABET[(number >> shift) & 31] for shift in range(5 * (width - 1), -1, -5))
+
+
+class Ids:
+    """Makes ids from a clock and a source of randomness, both replaceable so that simulations repeat exactly."""
+
+    def __init__(self, clock: Clock | None = None, randbits: Callable[[int], int] = secrets.randbits) -> None:
+        self._clock = clock or WallClock()
+        self._randbits = randbits
+
+    def new(self, prefix: str) -> str:
+        """A fresh id `<prefix>_<26 characters>`."""
+        return f"{prefix}_{encode32(self._clock() // 1000, _TIME_CHARS)}{encode32(self._randbits(80), _RANDOM_CHARS)}"
+
+
+def check_id(text: str, prefix: str) -> str:
+    """`text` if it is an id with this prefix; otherwise an error that shows what one looks like."""
+    head, _, tail = text.partition("_")
+    if head != prefix or len(tail) != ID_CHARS or not set(tail) <= set(ALPHABET):
+        raise InvalidInput(f"{text[:40]!r} is not a {prefix} id such as {prefix}_{'0' * ID_CHARS}", param=prefix)
+    return text

@@ -1,0 +1,112 @@
+"""One way to reach Redis or Valkey by URL, for every store: alone, over TLS or a unix socket, Sentinel or Cluster.
+
+    redis://host:6379/0            rediss://host:6380/0          unix:///run/redis.sock?db=0
+    redis+cluster://host:7000      redis+sentinel://host:26379,host2:26379/service-name/0
+
+The client never retries by itself: a script whose reply was lost may have run, and only the caller knows whether it is
+safe to send again. Every call has a timeout.
+"""
+
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+from frontrow.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    import redis as redis_sync
+    import redis.asyncio as redis_async
+
+SCHEMES = ("redis", "rediss", "unix", "redis+cluster", "redis+sentinel")
+EXAMPLE = "redis://127.0.0.1:6379/0"
+
+
+def scheme_of(url: str) -> str:
+    """The URL's scheme, checked."""
+    scheme = url.partition("://")[0]
+    if "://" not in url or scheme not in SCHEMES:
+        raise ConfigError(f"store {url!r} is no Redis URL; it starts with one of {', '.join(SCHEMES)}, like {EXAMPLE}")
+    return scheme
+
+
+def is_cluster(url: str) -> bool:
+    return scheme_of(url) == "redis+cluster"
+
+
+def connect(url: str, *, timeout_s: float = 1.0, **options: Any) -> "redis_async.Redis":
+    """An asyncio client for `url`; connects on first use. (A Cluster client has the same commands.)"""
+    _need_redis()
+    import redis.asyncio as module
+    from redis.asyncio.retry import Retry
+
+    client: redis_async.Redis = _connect(module, Retry, url, timeout_s, options)
+    return client
+
+
+def connect_sync(url: str, *, timeout_s: float = 1.0, **options: Any) -> "redis_sync.Redis":
+    """A blocking client for `url`; connects on first use."""
+    _need_redis()
+    import redis as module
+    from redis.retry import Retry
+
+    client: redis_sync.Redis = _connect(module, Retry, url, timeout_s, options)
+    return client
+
+
+def _need_redis() -> None:
+    try:
+        import redis  # noqa: F401
+    except ImportError:
+        raise ConfigError("a Redis store needs the Redis client: pip install 'frontrow[redis]'") from None
+
+
+def _connect(module: Any, retry_class: Any, url: str, timeout_s: float, options: dict[str, Any]) -> Any:
+    from redis.backoff import NoBackoff
+
+    scheme = scheme_of(url)
+    settings: dict[str, Any] = {
+        "socket_timeout": timeout_s,
+        "socket_connect_timeout": timeout_s,
+        "retry": retry_class(NoBackoff(), 0),
+    } | options
+    try:
+        if scheme == "redis+cluster":
+            return module.RedisCluster.from_url(url.replace("redis+cluster", "redis", 1), **settings)
+        if scheme == "redis+sentinel":
+            return _sentinel(module, url, settings)
+        return module.Redis.from_url(url, **settings)
+    except ValueError as error:
+        raise ConfigError(f"store {url!r}: {error}; a valid one is {EXAMPLE}") from error
+
+
+def _sentinel(module: Any, url: str, settings: dict[str, Any]) -> Any:
+    hosts_part, _, path = url.partition("://")[2].partition("/")
+    credentials, _, hosts = hosts_part.rpartition("@")
+    name, _, db = path.partition("/")
+    if not hosts or not name:
+        raise ConfigError(f"store {url!r} must be like redis+sentinel://host:26379,host2:26379/service-name/0")
+    parts = [urlsplit(f"//{host}") for host in hosts.split(",")]
+    addresses = [(part.hostname or "127.0.0.1", part.port or 26379) for part in parts]
+    user, _, password = credentials.partition(":")
+    if credentials:
+        settings = settings | {"username": unquote(user) or None, "password": unquote(password)}
+    sentinel = module.sentinel.Sentinel(addresses, socket_timeout=settings["socket_timeout"])
+    return sentinel.master_for(name, db=int(db or 0), **settings)
+
+
+async def disconnect(client: Any) -> None:
+    """Close an asyncio client, including its connections to Sentinels."""
+    await client.aclose()
+    for watcher in _sentinels(client):
+        await watcher.aclose()
+
+
+def disconnect_sync(client: Any) -> None:
+    """Close a blocking client, including its connections to Sentinels."""
+    client.close()
+    for watcher in _sentinels(client):
+        watcher.close()
+
+
+def _sentinels(client: Any) -> list[Any]:
+    manager = getattr(getattr(client, "connection_pool", None), "sentinel_manager", None)
+    return list(manager.sentinels) if manager is not None else []

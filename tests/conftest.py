@@ -1,0 +1,97 @@
+"""Fixtures every test may use: private real servers, one of each kind per test process.
+
+`FRONTROW_TEST_REDIS_URL` and `FRONTROW_TEST_POSTGRES_URL` point the same tests at other servers. A server that cannot
+be had fails the run with one sentence; nothing is skipped.
+"""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from frontrow.core.clock import ManualClock
+from frontrow.rehearsal.servers import Cluster, Postgres, Sentinel, Server, ServerUnavailable, Valkey
+
+settings.register_profile("suite", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("suite")
+
+
+def started(server: Server) -> Iterator[Server]:
+    try:
+        server.start()
+    except ServerUnavailable as error:
+        pytest.exit(f"The tests need a real server: {error}", returncode=2)
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="session")
+def valkey() -> Iterator[Valkey]:
+    """The shared Redis-protocol server of this test process. Do not kill, pause or flush this one: start your own."""
+    yield from started(Valkey())  # type: ignore[misc]
+
+
+@pytest.fixture(scope="session")
+def shared_redis_url(request: pytest.FixtureRequest) -> str:
+    return os.environ.get("FRONTROW_TEST_REDIS_URL") or request.getfixturevalue("valkey").url
+
+
+@pytest.fixture
+def redis_url(shared_redis_url: str) -> str:
+    """URL of the shared server, emptied for this test."""
+    import redis
+
+    with redis.Redis.from_url(shared_redis_url) as client:
+        client.flushdb()
+    return shared_redis_url
+
+
+@pytest.fixture
+def own_valkey() -> Iterator[Valkey]:
+    """A server of this test's own, to be killed, paused or wiped."""
+    with Valkey() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def redis_cluster() -> Iterator[Cluster]:
+    with Cluster() as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def redis_sentinel(own_valkey: Valkey) -> Iterator[Sentinel]:
+    with Sentinel(own_valkey) as sentinel:
+        yield sentinel
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    """The shared PostgreSQL server of this test process."""
+    yield from started(Postgres())  # type: ignore[misc]
+
+
+@pytest.fixture(scope="session")
+def shared_postgres_url(request: pytest.FixtureRequest) -> str:
+    return os.environ.get("FRONTROW_TEST_POSTGRES_URL") or request.getfixturevalue("postgres").url
+
+
+@pytest.fixture
+def postgres_url(shared_postgres_url: str) -> Iterator[str]:
+    """URL of an empty database of this test's own."""
+    import uuid
+
+    import psycopg
+
+    name = f"t_{uuid.uuid4().hex}"
+    with psycopg.connect(shared_postgres_url, autocommit=True) as admin:
+        admin.execute(f'CREATE DATABASE "{name}"')  # type: ignore[arg-type]
+    yield shared_postgres_url.rpartition("/")[0] + f"/{name}"
+    with psycopg.connect(shared_postgres_url, autocommit=True) as admin:
+        admin.execute(f'DROP DATABASE "{name}" WITH (FORCE)')  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
