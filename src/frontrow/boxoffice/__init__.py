@@ -1,0 +1,1 @@
+"""Events, seats, holds, payments, tickets: the shop behind the waiting room."""
