@@ -1,1 +1,1 @@
-"""The box office: events, seats, holds, payments, tickets. Knows neither the limiter nor the waiting room."""
+"""Events, seats, holds, payments, tickets: the shop behind the waiting room."""

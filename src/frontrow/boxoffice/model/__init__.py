@@ -1,1 +1,1 @@
-"""The pure core of the box office: values and decisions, no input, output, clock or randomness."""
+"""The pure core of the box office: values and decisions; no I/O, clock, randomness or async."""
