@@ -1,0 +1,164 @@
+"""An Event: one show on one plan, with its status, sale window, prices, fees, caps and withheld seats.
+
+Its status moves only along STATUS_MOVES. Whether seats can be bought at an instant is `check_on_sale`: on_sale and
+inside the sale window (half-open). A sold-out event goes back on sale when a seat returns.
+"""
+
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from frontrow.boxoffice.model.venues import SHOWN, Plan
+from frontrow.core.errors import InvalidInput, Refused
+from frontrow.core.money import Money
+
+MAX_PER_PERSON = 100
+MAX_HOLD_TTL_S = 3600
+
+
+class EventStatus(StrEnum):
+    DRAFT = "draft"
+    ON_SALE = "on_sale"
+    SOLD_OUT = "sold_out"
+    COMPLETED = "completed"
+    CANCELLED = "cancelled"
+
+
+class EventMove(StrEnum):
+    PUBLISH = "publish"
+    SELL_OUT = "sell_out"
+    REOPEN = "reopen"
+    COMPLETE = "complete"
+    CANCEL = "cancel"
+
+
+# Every allowed move; a cell that is not here is refused.
+STATUS_MOVES: dict[tuple[EventStatus, EventMove], EventStatus] = {
+    (EventStatus.DRAFT, EventMove.PUBLISH): EventStatus.ON_SALE,
+    (EventStatus.DRAFT, EventMove.CANCEL): EventStatus.CANCELLED,
+    (EventStatus.ON_SALE, EventMove.SELL_OUT): EventStatus.SOLD_OUT,
+    (EventStatus.ON_SALE, EventMove.COMPLETE): EventStatus.COMPLETED,
+    (EventStatus.ON_SALE, EventMove.CANCEL): EventStatus.CANCELLED,
+    (EventStatus.SOLD_OUT, EventMove.REOPEN): EventStatus.ON_SALE,
+    (EventStatus.SOLD_OUT, EventMove.COMPLETE): EventStatus.COMPLETED,
+    (EventStatus.SOLD_OUT, EventMove.CANCEL): EventStatus.CANCELLED,
+}
+
+
+class EventMoveRefused(Refused):
+    code = "event_move_refused"
+
+
+class NotOnSale(Refused):
+    code = "not_on_sale"
+
+
+@dataclass(frozen=True, slots=True)
+class PriceTier:
+    """The price of all seats of the plan whose `tier` is this `key`."""
+
+    key: str
+    price: Money
+    name: str = ""
+    colour: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Fee:
+    """Added on top: so much a seat, so much a booking, and basis points of the seats' price."""
+
+    name: str
+    per_seat_minor: int = 0
+    per_booking_minor: int = 0
+    basis_points: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One show. `withheld` are seat indexes the organiser keeps back; sale and show times in microseconds."""
+
+    id: str
+    name: str
+    venue_id: str
+    plan_hash: str
+    currency: str
+    starts_at_us: int
+    sale_starts_at_us: int
+    sale_ends_at_us: int
+    tiers: tuple[PriceTier, ...]
+    status: EventStatus = EventStatus.DRAFT
+    fees: tuple[Fee, ...] = ()
+    max_per_person: int = 8
+    hold_ttl_s: int = 600
+    withheld: frozenset[int] = field(default=frozenset())
+    lonely_rule_until_percent: int = 90  # the no-lonely-seat rule ends once so much of the plan is taken; 0: no rule
+    ends_at_us: int = 0
+    paused: bool = False
+    description: str = ""
+
+    def moved(self, move: EventMove) -> "Event":
+        """This event after `move`, or EventMoveRefused."""
+        return replace(self, status=next_status(self.status, move))
+
+    def tier(self, key: str) -> PriceTier:
+        """The price tier with that key."""
+        for tier in self.tiers:
+            if tier.key == key:
+                return tier
+        raise InvalidInput(f"{self.name} has no price tier {key!r}", param="tier")
+
+
+def next_status(status: EventStatus, move: EventMove) -> EventStatus:
+    """The status that `move` leads to from `status`, or EventMoveRefused saying what is possible."""
+    try:
+        return STATUS_MOVES[status, move]
+    except KeyError:
+        possible = [m.value for s, m in STATUS_MOVES if s == status]
+        hint = f"it can {', '.join(possible)}" if possible else "that is final"
+        raise EventMoveRefused(f"an event that is {status} cannot {move}; {hint}", status=status.value) from None
+
+
+def check_on_sale(event: Event, now_us: int) -> None:
+    """Nothing if seats of `event` can be bought at `now_us`, else NotOnSale with the reason and the opening time."""
+    if event.status is not EventStatus.ON_SALE:
+        raise NotOnSale(f"{event.name} is {event.status.value.replace('_', ' ')}", reason=event.status.value)
+    if event.paused:
+        raise NotOnSale(f"the sale of {event.name} is paused; try again soon", reason="paused", retry_after_s=5.0)
+    if now_us < event.sale_starts_at_us:
+        wait_s = (event.sale_starts_at_us - now_us) / 1_000_000
+        raise NotOnSale(f"the sale of {event.name} has not begun", reason="not_begun", retry_after_s=wait_s)
+    if now_us >= event.sale_ends_at_us:
+        raise NotOnSale(f"the sale of {event.name} is over", reason="over")
+
+
+def check_event(event: Event, plan: Plan) -> Event:
+    """`event` if it can be sold on `plan`; an InvalidInput that names the field otherwise."""
+    if event.sale_starts_at_us >= event.sale_ends_at_us:
+        raise InvalidInput("the sale must end after it starts", param="sale_ends_at")
+    if event.ends_at_us and event.ends_at_us <= event.starts_at_us:
+        raise InvalidInput("the show must end after it starts", param="ends_at")
+    if not 1 <= event.max_per_person <= MAX_PER_PERSON:
+        raise InvalidInput(f"max_per_person must be 1 to {MAX_PER_PERSON}", param="max_per_person")
+    if not 1 <= event.hold_ttl_s <= MAX_HOLD_TTL_S:
+        raise InvalidInput(f"hold_ttl_s must be 1 to {MAX_HOLD_TTL_S}", param="hold_ttl_s")
+    if not 0 <= event.lonely_rule_until_percent <= 100:
+        raise InvalidInput("lonely_rule_until_percent must be 0 to 100", param="lonely_rule_until_percent")
+    outside = sorted(index for index in event.withheld if not 0 <= index < plan.size)
+    if outside:
+        raise InvalidInput(f"withheld seats {outside[:SHOWN]} are not in plan {plan.name!r}", param="withheld")
+    _check_prices(event, plan)
+    return event
+
+
+def _check_prices(event: Event, plan: Plan) -> None:
+    keys = [tier.key for tier in event.tiers]
+    if len(set(keys)) != len(keys):
+        raise InvalidInput("two price tiers have the same key", param="tiers")
+    missing = [key for key in plan.tiers if key not in keys]
+    if missing:
+        raise InvalidInput(f"price tiers missing for {', '.join(missing[:SHOWN])}: seats need a price", param="tiers")
+    for tier in event.tiers:
+        if tier.price.currency != event.currency or tier.price.minor < 0:
+            raise InvalidInput(f"tier {tier.key}: {tier.price} must be 0 or more {event.currency}", param="tiers")
+    for fee in event.fees:
+        if min(fee.per_seat_minor, fee.per_booking_minor, fee.basis_points) < 0:
+            raise InvalidInput(f"fee {fee.name}: amounts must be 0 or more", param="fees")
