@@ -6,20 +6,20 @@ a Redis key made of them can be read two ways. An Area of N places is a section 
 machinery serves both.
 """
 
-import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntFlag, StrEnum
 from functools import cached_property
 
+from frontrow.boxoffice.model.labels import check_label
+from frontrow.boxoffice.model.shapes import AreaShape, Decor, Shape
 from frontrow.core.errors import InvalidInput, NotFound
 
 MAX_SEATS = 1_000_000
-MAX_LABEL_CHARS = 32
+MAX_TIERS = 32  # times 8 combinations of flags: a seat's kind fits a byte
 AREA_ROW = "GA"
 SHOWN = 20  # an error names at most so many seats
-_NOT_LABEL = re.compile(r"[\W_]+")
 
 
 class SeatFlag(IntFlag):
@@ -32,6 +32,9 @@ class SeatFlag(IntFlag):
     GAP_AFTER = 8
 
 
+KIND_FLAGS = int(SeatFlag.STEP_FREE | SeatFlag.COMPANION | SeatFlag.RESTRICTED_VIEW)
+
+
 class SectionKind(StrEnum):
     SEATED = "seated"
     AREA = "area"
@@ -40,21 +43,6 @@ class SectionKind(StrEnum):
 class UnknownSeats(NotFound):
     code = "unknown_seats"
     http_status = 422
-
-
-def label_from(text: str) -> str:
-    """The nearest label to a free text: everything that is no letter or digit becomes one dot."""
-    return _NOT_LABEL.sub(".", text).strip(".")[:MAX_LABEL_CHARS]
-
-
-def check_label(text: str, what: str) -> str:
-    """`text` if it is a label, else an error that offers one."""
-    if not text or len(text) > MAX_LABEL_CHARS or not text.replace(".", "a").isalnum():
-        hint = f"; use {label_from(text)!r}" if label_from(text) else ""
-        raise InvalidInput(
-            f"{what} {text[:60]!r} must be 1 to {MAX_LABEL_CHARS} letters, digits or dots{hint}", param=what
-        )
-    return text
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,40 +68,6 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class ArcShape:
-    """Rows on ellipses around the middle of the plan, from angle a0 to a1 (radians), `step` apart."""
-
-    a0: float
-    a1: float
-    rx: float
-    ry: float
-    step: float
-
-
-@dataclass(frozen=True, slots=True)
-class GridShape:
-    """Rows as straight lines from (x, y), seats `pitch` apart and rows `step` apart."""
-
-    x: float
-    y: float
-    pitch: float
-    step: float
-
-
-@dataclass(frozen=True, slots=True)
-class AreaShape:
-    """Where a general-admission area is drawn."""
-
-    x: float
-    y: float
-    width: float
-    height: float
-
-
-Shape = ArcShape | GridShape | AreaShape
-
-
-@dataclass(frozen=True, slots=True)
 class Section:
     """Rows front to back. With a `shape` the seats lie where it says; without one each seat's x and y count."""
 
@@ -127,18 +81,6 @@ class Section:
     @property
     def size(self) -> int:
         return sum(len(row.seats) for row in self.rows)
-
-
-@dataclass(frozen=True, slots=True)
-class Decor:
-    """Something drawn that is no seat: a stage, a bar, an outline. `shape` is `rect` or `ellipse`."""
-
-    shape: str
-    x: float
-    y: float
-    width: float
-    height: float
-    label: str = ""
 
 
 @dataclass(frozen=True)
@@ -201,6 +143,22 @@ class Plan:
     def tiers(self) -> tuple[str, ...]:
         """The keys of the price tiers its seats belong to, in order of first use."""
         return tuple(dict.fromkeys(seat.tier for seat in self.seats))
+
+    @cached_property
+    def kinds(self) -> tuple[tuple[str, int], ...]:
+        """Each different (tier, flags without GAP_AFTER) of its seats."""
+        return tuple(dict.fromkeys((seat.tier, seat.flags & KIND_FLAGS) for seat in self.seats))
+
+    @cached_property
+    def seat_kinds(self) -> bytes:
+        """For every seat the position of its kind in `kinds`: filters over all seats become one bytes.translate."""
+        number = {kind: position for position, kind in enumerate(self.kinds)}
+        return bytes(number[seat.tier, seat.flags & KIND_FLAGS] for seat in self.seats)
+
+    @cached_property
+    def section_order(self) -> tuple[int, ...]:
+        """Section positions, best rank first."""
+        return tuple(sorted(range(len(self.sections)), key=lambda number: (self.sections[number].rank, number)))
 
     def indexes(self, seat_ids: Sequence[str]) -> list[int]:
         """The index of each id; UnknownSeats names all that do not exist."""
@@ -273,8 +231,15 @@ def area(
 def _check_plan(plan: Plan) -> None:
     if not 1 <= plan.size <= MAX_SEATS:
         raise InvalidInput(f"a plan has 1 to {MAX_SEATS:,} seats, not {plan.size:,}", param="seats")
+    if len(plan.tiers) > MAX_TIERS:
+        raise InvalidInput(f"a plan has at most {MAX_TIERS} price tiers, not {len(plan.tiers)}", param="tiers")
     for what in _repeated(plan):
         raise InvalidInput(f"{what} occurs twice in plan {plan.name!r}; rename one", param="plan")
+    for section in plan.sections:
+        if (section.kind is SectionKind.AREA) != isinstance(section.shape, AreaShape) or not section.rows:
+            raise InvalidInput(f"section {section.id}: an area has an AreaShape, only areas do, and all have rows")
+        if section.kind is SectionKind.AREA and len(section.rows) != 1:
+            raise InvalidInput(f"area {section.id} must have exactly one row", param="section")
 
 
 def _repeated(plan: Plan) -> Iterator[str]:

@@ -1,0 +1,241 @@
+"""Best available: which n seats of one section to give, as integer arithmetic over one byte a seat.
+
+The choice runs inside the atomic step of the claim store, so this file is the specification of a Lua twin: no floats,
+no recursion, ties always to the first found. Inputs per section: `states` (a byte a seat, 0 is free),
+`mask` (not 0: the wish allows the seat) and `runs`, unbroken stretches of a row as (offset, length, row, column2) with
+the best row first. column2 is twice the column of the run's first seat, 0 being the middle of the row.
+
+Grades, tried in this order over all sections: TOGETHER (side by side, no free seat left alone), SAME_ROW (side by
+side), ADJACENT_ROWS (two stretches in neighbouring rows that overlap), APART (anywhere; only if the wish allows it).
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import NamedTuple
+
+from frontrow.boxoffice.model.venues import Plan, SeatFlag, Section, SectionKind
+
+States = bytes | bytearray
+
+
+class Grade(IntEnum):
+    """How good a choice is; smaller is better."""
+
+    TOGETHER = 1
+    SAME_ROW = 2
+    ADJACENT_ROWS = 3
+    APART = 4
+
+
+class Run(NamedTuple):
+    """Seats of one row with no aisle between them; `offset` counts from the section's first seat."""
+
+    offset: int
+    length: int
+    row: int
+    column2: int
+
+
+@dataclass(frozen=True, slots=True)
+class SectionLayout:
+    """What the choice must know of a section: where its indexes begin and its runs, best first."""
+
+    id: str
+    base: int
+    size: int
+    is_area: bool
+    runs: tuple[Run, ...]
+
+
+class Choice(NamedTuple):
+    """The chosen seats as plan indexes, and how good the choice is."""
+
+    grade: Grade
+    section: int
+    seats: tuple[int, ...]
+
+
+def layouts(plan: Plan) -> tuple[SectionLayout, ...]:
+    """The layout of every section of `plan`, in plan order. Made once for each plan."""
+    return tuple(
+        SectionLayout(section.id, base, section.size, section.kind is SectionKind.AREA, _runs(section))
+        for base, section in zip(plan.bases, plan.sections, strict=True)
+    )
+
+
+def choose(layout: SectionLayout, states: States, mask: States, count: int, grade: Grade) -> list[int]:
+    """The best `count` seats of exactly this grade, as rising offsets in the section; empty when there are none."""
+    if count < 1 or count > layout.size:
+        return []
+    if layout.is_area:  # places are all alike
+        return _first(layout.runs, states, mask, count) if grade == Grade.TOGETHER else []
+    if grade == Grade.TOGETHER:
+        return _side_by_side(layout.runs, states, mask, count, lonely_ok=False)
+    if grade == Grade.SAME_ROW:
+        return _side_by_side(layout.runs, states, mask, count, lonely_ok=True)
+    if grade == Grade.ADJACENT_ROWS:
+        return _two_rows(layout.runs, states, mask, count)
+    return _first(layout.runs, states, mask, count)
+
+
+def best_available(
+    sections: Sequence[SectionLayout],
+    states: States,
+    masks: Sequence[tuple[int, States]],
+    count: int,
+    worst: Grade = Grade.ADJACENT_ROWS,
+) -> Choice | None:
+    """The best choice over the sections of `masks` (section number and mask, best section first); `states` by index."""
+    cut = [(number, states[sections[number].base :][: sections[number].size], mask) for number, mask in masks]
+    for grade in Grade:
+        if grade > worst:
+            break
+        for number, section_states, mask in cut:
+            offsets = choose(sections[number], section_states, mask, count, grade)
+            if offsets:
+                base = sections[number].base
+                return Choice(grade, number, tuple(base + offset for offset in offsets))
+    return None
+
+
+def lonely_left(layout: SectionLayout, states: States, picked: Sequence[int]) -> list[int]:
+    """Offsets of the seats that a hand-picked choice would leave alone although it could have avoided it.
+
+    The rule and its relaxation, for each stretch of g free seats of which k are picked: with k = g or k = g - 1 nothing
+    could be better, so all is allowed; otherwise no seat may be left with both its neighbours taken. A seat that was
+    alone before is nobody's fault.
+    """
+    if layout.is_area:
+        return []
+    chosen = set(picked)
+    lonely: list[int] = []
+    for run in layout.runs:
+        for start, end in _free_stretches(states, run):
+            taken = sum(1 for at in range(start, end) if at in chosen)
+            if 0 < taken < end - start - 1:
+                lonely += [
+                    at
+                    for at in range(start, end)
+                    if at not in chosen and (at == start or at - 1 in chosen) and (at == end - 1 or at + 1 in chosen)
+                ]
+    return sorted(lonely)
+
+
+def lonely_rule_applies(until_percent: int, taken: int, size: int) -> bool:
+    """Whether the no-lonely-seat rule still holds with `taken` of `size` seats gone; near the end it is dropped."""
+    return taken * 100 < until_percent * size
+
+
+def _runs(section: Section) -> tuple[Run, ...]:
+    """The section's rows cut at their aisles: best rank first, in a row the run nearest to the middle first."""
+    ordered: list[tuple[tuple[int, int, int, int], Run]] = []
+    offset = 0
+    for row_number, row in enumerate(section.rows):
+        start, size = 0, len(row.seats)
+        for position, seat in enumerate(row.seats):
+            if position == size - 1 or seat.flags & SeatFlag.GAP_AFTER:
+                length = position - start + 1
+                column2 = 2 * start - (size - 1)
+                run = Run(offset + start, length, row_number, column2)
+                ordered.append(((row.rank, row_number, abs(column2 + length - 1), start), run))
+                start = position + 1
+        offset += size
+    return tuple(run for _, run in sorted(ordered))
+
+
+def _side_by_side(runs: Sequence[Run], states: States, mask: States, count: int, *, lonely_ok: bool) -> list[int]:
+    """`count` neighbours in the first run that has such; there the ones nearest to the middle of the row."""
+    wanted = bytes(count)
+    for run in runs:
+        end = run.offset + run.length
+        if states.find(wanted, run.offset, end) < 0:  # only to be quick: no such stretch in this run
+            continue
+        best, best_cost, fitting = -1, -1, 0
+        for at in range(run.offset, end):
+            fitting = fitting + 1 if states[at] == 0 and mask[at] != 0 else 0
+            if fitting >= count:
+                start = at - count + 1
+                cost = abs(run.column2 + 2 * (start - run.offset) + count - 1)
+                if (best < 0 or cost < best_cost) and (lonely_ok or not _leaves_lonely(states, run, start, at)):
+                    best, best_cost = start, cost
+        if best >= 0:
+            return list(range(best, best + count))
+    return []
+
+
+def _leaves_lonely(states: States, run: Run, first: int, last: int) -> bool:
+    """Whether taking first…last leaves exactly one free seat on a side of it."""
+    low, high = run.offset, run.offset + run.length - 1
+    if first - 1 >= low and states[first - 1] == 0 and (first - 2 < low or states[first - 2] != 0):
+        return True
+    return last + 1 <= high and states[last + 1] == 0 and (last + 2 > high or states[last + 2] != 0)
+
+
+def _two_rows(runs: Sequence[Run], states: States, mask: States, count: int) -> list[int]:
+    """The larger part in one row and the rest in a row before or behind it, the evenest split first."""
+    for larger in range((count + 1) // 2, count):
+        smaller = count - larger
+        for run in runs:
+            starts = _starts(run, states, mask, larger)
+            if not starts:
+                continue
+            for other in runs:
+                if other.row - run.row == 1 or run.row - other.row == 1:
+                    pair = _nearest_pair(run, starts, larger, other, _starts(other, states, mask, smaller), smaller)
+                    if pair:
+                        return pair
+    return []
+
+
+def _nearest_pair(run: Run, starts: list[int], larger: int, other: Run, others: list[int], smaller: int) -> list[int]:
+    """The two stretches whose middles are nearest to each other and to the middle; they must overlap sideways."""
+    best: list[int] = []
+    best_cost = -1
+    for start in starts:
+        middle2 = run.column2 + 2 * (start - run.offset) + larger - 1
+        for other_start in others:
+            other_middle2 = other.column2 + 2 * (other_start - other.offset) + smaller - 1
+            apart2 = abs(middle2 - other_middle2)
+            cost = apart2 + abs(middle2)
+            if apart2 < larger + smaller and (best_cost < 0 or cost < best_cost):
+                best_cost = cost
+                best = [start, other_start]
+    if not best:
+        return []
+    first, second = range(best[0], best[0] + larger), range(best[1], best[1] + smaller)
+    return [*first, *second] if best[0] < best[1] else [*second, *first]
+
+
+def _starts(run: Run, states: States, mask: States, count: int) -> list[int]:
+    """Every offset in the run from which `count` fitting seats follow."""
+    found, fitting = [], 0
+    for at in range(run.offset, run.offset + run.length):
+        fitting = fitting + 1 if states[at] == 0 and mask[at] != 0 else 0
+        if fitting >= count:
+            found.append(at - count + 1)
+    return found
+
+
+def _first(runs: Sequence[Run], states: States, mask: States, count: int) -> list[int]:
+    """The first `count` fitting seats, best run first."""
+    found: list[int] = []
+    for run in runs:
+        for at in range(run.offset, run.offset + run.length):
+            if states[at] == 0 and mask[at] != 0:
+                found.append(at)
+                if len(found) == count:
+                    return sorted(found)
+    return []
+
+
+def _free_stretches(states: States, run: Run) -> Iterator[tuple[int, int]]:
+    """Each longest stretch [start, end) of free seats in the run."""
+    start = -1
+    for at in range(run.offset, run.offset + run.length + 1):
+        free = at < run.offset + run.length and states[at] == 0
+        if free and start < 0:
+            start = at
+        elif not free and start >= 0:
+            yield start, at
+            start = -1

@@ -1,0 +1,23 @@
+"""Labels of sections, rows and seats: letters, digits and dots, so that ids and keys made of them are unambiguous."""
+
+import re
+
+from frontrow.core.errors import InvalidInput
+
+MAX_LABEL_CHARS = 32
+_NOT_LABEL = re.compile(r"[\W_]+")
+
+
+def label_from(text: str) -> str:
+    """The nearest label to a free text: everything that is no letter or digit becomes one dot."""
+    return _NOT_LABEL.sub(".", text).strip(".")[:MAX_LABEL_CHARS]
+
+
+def check_label(text: str, what: str) -> str:
+    """`text` if it is a label, else an error that offers one."""
+    if not text or len(text) > MAX_LABEL_CHARS or not text.replace(".", "a").isalnum():
+        hint = f"; use {label_from(text)!r}" if label_from(text) else ""
+        raise InvalidInput(
+            f"{what} {text[:60]!r} must be 1 to {MAX_LABEL_CHARS} letters, digits or dots{hint}", param=what
+        )
+    return text

@@ -1,0 +1,132 @@
+"""Seat states, what a fan wishes for, and the checks a list of asked-for seats must pass before anything is claimed.
+
+Every refusal names the seats it is about. What cannot be right (unknown, twice, none, too many) is 422; what depends on
+who came first or on what the organiser keeps (taken, withheld, over the cap) is 409.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from frontrow.boxoffice.model.best import Grade, SectionLayout
+from frontrow.boxoffice.model.events import Event
+from frontrow.boxoffice.model.venues import SHOWN, Plan, SeatFlag
+from frontrow.core.errors import InvalidInput, Refused
+
+MAX_SEATS_A_REQUEST = 100
+
+
+class SeatState(IntEnum):
+    """Two bits a seat, as the map shows it."""
+
+    FREE = 0
+    HELD = 1
+    SOLD = 2
+    BLOCKED = 3
+
+
+class DuplicateSeats(InvalidInput):
+    code = "duplicate_seats"
+
+
+class WrongSeatCount(InvalidInput):
+    code = "wrong_seat_count"
+
+
+class SeatsWithheld(Refused):
+    code = "seats_withheld"
+
+
+class CapReached(Refused):
+    code = "cap_reached"
+
+
+class LonelySeat(Refused):
+    code = "lonely_seat"
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What "best available" should find. Prices bound each seat's tier price, fees apart; empty sections: any."""
+
+    count: int
+    sections: tuple[str, ...] = ()
+    min_price_minor: int = 0
+    max_price_minor: int | None = None
+    step_free: bool = False
+    restricted_view_ok: bool = False
+    standing: bool = False
+    apart_ok: bool = False
+
+    @property
+    def worst(self) -> Grade:
+        """The worst grade this wish accepts."""
+        return Grade.APART if self.apart_ok else Grade.ADJACENT_ROWS
+
+
+def check_count(event: Event, count: int, held_already: int = 0) -> int:
+    """`count` if a fan who has `held_already` may take so many more."""
+    if count < 1:
+        raise WrongSeatCount(f"ask for 1 seat or more, not {count}", param="count")
+    if count > MAX_SEATS_A_REQUEST:
+        raise WrongSeatCount(f"at most {MAX_SEATS_A_REQUEST} seats fit one request, not {count}", param="count")
+    if held_already + count > event.max_per_person:
+        left = max(0, event.max_per_person - held_already)
+        raise CapReached(
+            f"{event.name}: {event.max_per_person} seats a person; you can take {left} more", param="count", left=left
+        )
+    return count
+
+
+def check_seats(plan: Plan, event: Event, seat_ids: Sequence[str], held_already: int = 0) -> list[int]:
+    """The indexes of `seat_ids`, rising, if they may be asked for; otherwise the error that names the wrong ones."""
+    check_count(event, len(seat_ids), held_already)
+    indexes = plan.indexes(seat_ids)
+    if len(set(indexes)) != len(indexes):
+        twice = sorted({seat_id for seat_id in seat_ids if seat_ids.count(seat_id) > 1})
+        raise DuplicateSeats(f"seats asked for twice: {', '.join(twice[:SHOWN])}", param="seats", seats=twice[:SHOWN])
+    kept = [plan.seat_ids[index] for index in indexes if index in event.withheld]
+    if kept:
+        raise SeatsWithheld(f"not for sale: {', '.join(kept)}", param="seats", seats=kept)
+    return sorted(indexes)
+
+
+def masks_for(plan: Plan, layouts: Sequence[SectionLayout], event: Event, wish: Wish) -> list[tuple[int, bytes]]:
+    """The sections that `wish` may get seats of, best first, each with its mask for `best.choose`.
+
+    The mask does not depend on the count, apart from companion seats: those are offered to step-free wishes of two or
+    more only. Withheld seats are out of every mask; the states must show them as blocked too.
+    """
+    table = _allowed_kinds(plan, event, wish)
+    named = {plan.section_number(section_id) for section_id in wish.sections}
+    withheld: dict[int, list[int]] = {}
+    for index in event.withheld:
+        withheld.setdefault(plan.section_at(index), []).append(index)
+    found = []
+    for number in plan.section_order:
+        layout = layouts[number]
+        if (named and number not in named) or (not named and layout.is_area is not wish.standing):
+            continue
+        mask = bytearray(plan.seat_kinds[layout.base : layout.base + layout.size].translate(table))
+        for index in withheld.get(number, ()):
+            mask[index - layout.base] = 0
+        if any(mask):
+            found.append((number, bytes(mask)))
+    return found
+
+
+def _allowed_kinds(plan: Plan, event: Event, wish: Wish) -> bytes:
+    """A translation table from seat kinds (tier and flags) to 1 for allowed, 0 for not."""
+    prices = {tier.key: tier.price.minor for tier in event.tiers}
+    highest = wish.max_price_minor
+    table = bytearray(256)
+    for number, (tier, flags) in enumerate(plan.kinds):
+        price = prices.get(tier, -1)
+        fits_price = price >= wish.min_price_minor and (highest is None or price <= highest)
+        if flags & SeatFlag.COMPANION:
+            fits_flags = wish.step_free and wish.count > 1
+        else:
+            fits_flags = not wish.step_free or bool(flags & SeatFlag.STEP_FREE)
+        fits_view = wish.restricted_view_ok or not flags & SeatFlag.RESTRICTED_VIEW
+        table[number] = fits_price and fits_flags and fits_view
+    return bytes(table)
