@@ -119,10 +119,10 @@ class Ledger(Protocol):
 class SeatClaims(Protocol):
     """Who has which seat right now: the bouncer before the ledger, absorbing every attempt that cannot win (N2).
 
-    A claim is all-or-nothing, exclusive while `now_us < expires_at_us`, and safe to repeat for the same booking. `now_us`
-    is the caller's, never the store's: a jump of the store's clock neither frees early nor keeps for ever. An event must
-    be learned first. Where the store is empty, old or being filled, everything that could grant raises `ClaimsLost`
-    (503) until `rebuild` has filled it from the ledger. `Unavailable`: the call may or may not have happened.
+    A claim is all-or-nothing, exclusive while `now_us < expires_at_us`, and safe to repeat for the same booking. The time
+    is the caller's, never the store's: a jump of the store's clock neither frees early nor keeps for ever. An event
+    must be learned first. Where the store is empty, old or being filled, everything that could grant raises
+    `ClaimsLost` (503) until `rebuild` has filled it from the ledger. `Unavailable`: it may or may not have happened.
     """
 
     def learn(self, event_id: str, plan: Plan) -> None:
@@ -140,8 +140,8 @@ class SeatClaims(Protocol):
     async def claim_best(self, wish: BestClaim, now_us: int) -> Claimed | ClaimRefused:
         """Choose and claim in one atomic step, by the rules of model.best over the seats free at that instant.
 
-        Grades are tried from the best to `wish.worst`. Refused when none fits; `taken` is then the whole section as it is.
-        In an area larger than the store's window any fitting places may be chosen.
+        Grades are tried from the best to `wish.worst`. Refused when none fits; `taken` then shows the whole section. In
+        an area larger than the store's window any fitting places may be chosen.
         """
         ...
 
@@ -158,7 +158,7 @@ class SeatClaims(Protocol):
         ...
 
     async def states(self, event_id: str, now_us: int, sections: Sequence[int] | None = None) -> dict[int, TakenSeat]:
-        """The seats held or sold at `now_us` (of all sections, or of those at these positions); never a part of a group."""
+        """The seats held or sold at `now_us`, of all sections or of those at these positions; never half a group."""
         ...
 
     async def lost(self, event_id: str) -> bool:

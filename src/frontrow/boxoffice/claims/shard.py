@@ -60,12 +60,14 @@ class Shard:
             raise unreachable(error) from error
         return self.identity
 
+    async def recognised(self) -> str:
+        """Who the server is, asked only once a connection."""
+        return self.identity or await self.recognise()
+
     async def run(self, name: str, keys: Sequence[bytes], args: Sequence[Any]) -> Any:
         """One script call; the script is sent again where the server does not know it (it did not run then)."""
         source, sha = script(name)
         try:
-            if not self.identity:
-                await self.recognise()
             try:
                 return await self.client.evalsha(sha, len(keys), *keys, *args)
             except NoScriptError:
@@ -90,8 +92,7 @@ class Shard:
         return answers
 
     async def _call(self, asks: Sequence[Ask]) -> Sequence[Answer]:
-        if not self.identity:
-            await self.recognise()
+        await self.recognised()
         numbers: dict[SectionKeys, int] = {}
         keys: list[bytes] = []
         heads: list[bytes] = []
@@ -99,9 +100,7 @@ class Shard:
         now_us = 0
         for ask in asks:
             number = numbers.setdefault(ask.section, len(numbers) + 1)
-            heads.append(
-                HEAD.pack(ask.op, number, len(ask.keys), ask.lifetime_ms, ask.mark_from, ask.mark_length)
-            )
+            heads.append(HEAD.pack(ask.op, number, len(ask.keys), ask.lifetime_ms, ask.mark_from, ask.mark_length))
             keys += ask.keys
             values.append(ask.value)
             if ask.now_us > now_us:

@@ -104,3 +104,14 @@ class Ask:
 def owner_mark(fan: str, booking_id: str) -> tuple[int, int]:
     """Where `|booking|` stands in an encoded value (counted from 1, in bytes) and how long it is."""
     return len(fan.encode()) + 18, len(booking_id.encode()) + 2
+
+
+def epoch_number(text: bytes) -> int:
+    """The number in an epoch key's text, or in a script's `!…` answer; 0 when there is none."""
+    digits = text.lstrip(b"!r").partition(b":")[0]
+    return int(digits) if digits.isdigit() else 0
+
+
+def adopt(section: SectionKeys, answer: bytes) -> None:
+    """Believe in the newer epoch that the store tells of; the identity in it is compared by the script as before."""
+    section.epoch = max(section.epoch, epoch_number(answer))

@@ -55,7 +55,7 @@ class TakenSeat(msgspec.Struct, frozen=True, gc=False):
 
 
 class ClaimRefused(msgspec.Struct, frozen=True, gc=False):
-    """Nothing was claimed. `taken` are the seats in the way; none of them: no seats fit the wish, or not the owner's."""
+    """Nothing was claimed. `taken` are the seats that others have; none: nothing fits the wish, or not the owner."""
 
     taken: tuple[TakenSeat, ...]
 
