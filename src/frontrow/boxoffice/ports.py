@@ -119,7 +119,7 @@ class Ledger(Protocol):
 class SeatClaims(Protocol):
     """Who has which seat right now: the bouncer before the ledger, absorbing every attempt that cannot win (N2).
 
-    A claim is all-or-nothing, exclusive while `now_us < expires_at_us`, and safe to repeat for the same booking. The time
+    A claim is all-or-nothing, exclusive while `now_us < expires_at_us`, and safe to repeat for the same booking. Time
     is the caller's, never the store's: a jump of the store's clock neither frees early nor keeps for ever. An event
     must be learned first. Where the store is empty, old or being filled, everything that could grant raises
     `ClaimsLost` (503) until `rebuild` has filled it from the ledger. `Unavailable`: it may or may not have happened.
