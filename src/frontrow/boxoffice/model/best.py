@@ -17,6 +17,7 @@ from typing import NamedTuple
 from frontrow.boxoffice.model.venues import Plan, SeatFlag, Section, SectionKind
 
 States = bytes | bytearray
+ODD_SIDE = 2  # half columns: just enough to move a choice by one column
 
 
 class Grade(IntEnum):
@@ -145,31 +146,30 @@ def _runs(section: Section) -> tuple[Run, ...]:
 
 
 def _side_by_side(runs: Sequence[Run], states: States, mask: States, count: int, *, lonely_ok: bool) -> list[int]:
-    """`count` neighbours in the first run that has such; there the ones nearest to the middle of the row."""
+    """`count` neighbours in the first run that has such; there the cheapest ones.
+
+    A choice in a stretch of free seats leaves `left` and `right` of it free. Its cost is the distance from the middle
+    of the row in half columns, and ODD_SIDE for each side left odd: so pairs can fill the row to the last seat.
+    """
     wanted = bytes(count)
     for run in runs:
-        end = run.offset + run.length
-        if states.find(wanted, run.offset, end) < 0:  # only to be quick: no such stretch in this run
+        if states.find(wanted, run.offset, run.offset + run.length) < 0:  # only to be quick: nothing to find here
             continue
-        best, best_cost, fitting = -1, -1, 0
-        for at in range(run.offset, end):
-            fitting = fitting + 1 if states[at] == 0 and mask[at] != 0 else 0
-            if fitting >= count:
+        best, best_cost = -1, -1
+        for begin, end in _free_stretches(states, run):
+            fitting = 0
+            for at in range(begin, end):
+                fitting = fitting + 1 if mask[at] != 0 else 0
                 start = at - count + 1
-                cost = abs(run.column2 + 2 * (start - run.offset) + count - 1)
-                if (best < 0 or cost < best_cost) and (lonely_ok or not _leaves_lonely(states, run, start, at)):
+                left, right = start - begin, end - 1 - at
+                if fitting < count or (not lonely_ok and (left == 1 or right == 1)):
+                    continue
+                cost = abs(run.column2 + 2 * (start - run.offset) + count - 1) + ODD_SIDE * (left % 2 + right % 2)
+                if best < 0 or cost < best_cost:
                     best, best_cost = start, cost
         if best >= 0:
             return list(range(best, best + count))
     return []
-
-
-def _leaves_lonely(states: States, run: Run, first: int, last: int) -> bool:
-    """Whether taking first…last leaves exactly one free seat on a side of it."""
-    low, high = run.offset, run.offset + run.length - 1
-    if first - 1 >= low and states[first - 1] == 0 and (first - 2 < low or states[first - 2] != 0):
-        return True
-    return last + 1 <= high and states[last + 1] == 0 and (last + 2 > high or states[last + 2] != 0)
 
 
 def _two_rows(runs: Sequence[Run], states: States, mask: States, count: int) -> list[int]:

@@ -1,0 +1,1 @@
+"""Seating plans as files: the plan document, pretix JSON, CSV, generated plans, pictures."""
