@@ -157,8 +157,8 @@ class SeatClaims(Protocol):
         """Record what the ledger says, whoever claimed the seats before: a sold seat, or a hold the store lost."""
         ...
 
-    async def states(self, event_id: str, now_us: int, sections: Sequence[int] | None = None) -> dict[int, TakenSeat]:
-        """The seats held or sold at `now_us`, of all sections or of those at these positions; never half a group."""
+    async def states(self, event_id: str, now_us: int, seats: Sequence[int] | None = None) -> dict[int, TakenSeat]:
+        """Which of the seats (rising; None: all) are held or sold at `now_us`; never half a group."""
         ...
 
     async def lost(self, event_id: str) -> bool:

@@ -127,10 +127,11 @@ class MemoryClaims:
         event = self._serving(event_id)
         event.taken.update({event.plan.check_index(seat.seat): seat for seat in seats})
 
-    async def states(self, event_id: str, now_us: int, sections: Sequence[int] | None = None) -> dict[int, TakenSeat]:
+    async def states(self, event_id: str, now_us: int, seats: Sequence[int] | None = None) -> dict[int, TakenSeat]:
         event = self._serving(event_id)
-        numbers = range(len(event.plan.sections)) if sections is None else sections
-        return {seat.seat: seat for number in numbers for seat in self._section(event, number, now_us)}
+        asked = range(event.plan.size) if seats is None else seats
+        found = ((seat, event.taken.get(seat)) for seat in asked)
+        return {seat: taken for seat, taken in found if taken is not None and taken.live(now_us)}
 
     async def lost(self, event_id: str) -> bool:
         return not self._event(event_id).filled

@@ -199,22 +199,25 @@ class RedisClaims:
             asks.append(Ask(Op.PUT, section, [event.keys[seat.seat]], value, 1, 0, now_us=now_us, lifetime_ms=life_ms))
         await asyncio.gather(*map(self._answer, asks))
 
-    async def states(self, event_id: str, now_us: int, sections: Sequence[int] | None = None) -> dict[int, TakenSeat]:
+    async def states(self, event_id: str, now_us: int, seats: Sequence[int] | None = None) -> dict[int, TakenSeat]:
         event = self._event(event_id)
+        asked: dict[int, list[int]] = {}
+        for seat in range(event.plan.size) if seats is None else seats:
+            asked.setdefault(event.section_of[seat], []).append(seat)
         found: dict[int, TakenSeat] = {}
-        for section in event.sections if sections is None else [event.sections[number] for number in sections]:
-            shard = self._shards[self._number(section)]
-            for first in range(section.first, section.first + section.size, READ_CHUNK):
-                last = min(first + READ_CHUNK, section.first + section.size)
-                epoch, *values = await _read(shard, [section.epoch_key, *event.keys[first:last]])
-                if epoch is None or epoch.decode() != f"{epoch_number(epoch)}:{await shard.recognised()}":
-                    raise ClaimsLost(event_id)
-                for seat, value in enumerate(values, first):
-                    if value is not None:
-                        taken = decode(seat, value)
-                        if taken.kind is not ClaimKind.TENTATIVE and taken.live(now_us):
-                            found[seat] = taken
+        for number, own in asked.items():
+            for first in range(0, len(own), READ_CHUNK):
+                for taken in await self._look(event, event.sections[number], own[first : first + READ_CHUNK]):
+                    if taken.kind is not ClaimKind.TENTATIVE and taken.live(now_us):
+                        found[taken.seat] = taken
         return found
+
+    async def _look(self, event: EventKeys, section: SectionKeys, seats: list[int]) -> list[TakenSeat]:
+        shard = self._shards[self._number(section)]
+        epoch, *values = await _read(shard, [section.epoch_key, *(event.keys[seat] for seat in seats)])
+        if epoch is None or epoch.decode() != f"{epoch_number(epoch)}:{await shard.recognised()}":
+            raise ClaimsLost(section.event_id)
+        return [decode(seat, value) for seat, value in zip(seats, values, strict=True) if value is not None]
 
     async def lost(self, event_id: str) -> bool:
         event = self._event(event_id)
