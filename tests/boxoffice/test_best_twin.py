@@ -11,7 +11,9 @@ from frontrow.boxoffice.model.venues import Plan, Row, Seat, SeatFlag, Section, 
 from tests.contracts.seat_claims import HOLD_US, NOW, seats_of
 
 rows = st.lists(
-    st.tuples(st.lists(st.sampled_from([0, 0, 0, int(SeatFlag.GAP_AFTER)]), min_size=1, max_size=12), st.integers(0, 3)),
+    st.tuples(
+        st.lists(st.sampled_from([0, 0, 0, int(SeatFlag.GAP_AFTER)]), min_size=1, max_size=12), st.integers(0, 3)
+    ),
     min_size=1,
     max_size=5,
 )

@@ -72,7 +72,9 @@ async def of_64_callers_for_one_seat_exactly_one_wins(one: SeatClaims, two: Seat
 async def overlapping_groups_never_deadlock_and_never_share(one: SeatClaims, two: SeatClaims) -> None:
     """B4: 60 callers want chains of seats that overlap, in both directions and across sections."""
     wishes = [wish(f"g{n}", *((n, n + 1, 40 + n) if n % 2 else (40 + n, n + 1, n))) for n in range(30)] * 2
-    wishes = [SeatClaim(w.event_id, w.seats, w.fan, f"{w.booking_id}_{n}", w.expires_at_us) for n, w in enumerate(wishes)]
+    wishes = [
+        SeatClaim(w.event_id, w.seats, w.fan, f"{w.booking_id}_{n}", w.expires_at_us) for n, w in enumerate(wishes)
+    ]
     told = await asyncio.gather(*((one, two)[n % 2].claim(w, NOW) for n, w in enumerate(wishes)))
     won = [seat for answer in told if isinstance(answer, Claimed) for seat in answer.seats]
     assert len(won) == len(set(won))

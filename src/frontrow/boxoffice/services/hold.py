@@ -23,7 +23,7 @@ from frontrow.boxoffice.model.seats import LonelySeat, Wish, check_count, check_
 from frontrow.boxoffice.ports import Ledger, SeatClaims
 from frontrow.boxoffice.services.sales import Sale, Sales
 from frontrow.core.clock import Clock
-from frontrow.core.errors import FrontrowError, InvalidInput, Unauthorised, Unavailable
+from frontrow.core.errors import FrontrowError, InvalidInput, Refused, Unauthorised, Unavailable
 from frontrow.core.ids import ID_CHARS, Ids, encode32
 
 BEST_TRIES = 8  # sections tried for one wish when the local picture proves old
@@ -157,6 +157,9 @@ class HoldService:
         )  # fmt: skip
         try:
             placed = await self._ledger.place_hold(new)
+        except asyncio.CancelledError:  # the caller left; the wish may or may not be in line: see it through
+            self._spawn(self._see_through(sale, new))
+            raise
         except Unavailable:  # it may have been written: the claim stays, asking again finds both
             self.stats.unavailable += 1
             raise
@@ -169,6 +172,12 @@ class HoldService:
         if placed.seats != seats:  # a repeated wish for the best: the first answer stands
             await self._claims.release(sale.event.id, [s for s in seats if s not in placed.seats], booking_id)
         return self._won(sale, placed, sum(prices), now_us)
+
+    async def _see_through(self, sale: Sale, new: NewHold) -> None:
+        try:
+            self._won(sale, await self._ledger.place_hold(new), new.amount_minor, new.now_us)
+        except Refused as error:
+            await self._give_back(sale, new.booking_id, new.seats, error, new.now_us)
 
     def _won(self, sale: Sale, placed: PlacedHold, amount_minor: int, now_us: int) -> Hold:
         self.stats.won += 1
