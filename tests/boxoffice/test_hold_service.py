@@ -1,4 +1,4 @@
-"""The hold service, embedded (memory and SQLite): what is asked for, what is refused and how, and what is left behind."""
+"""The hold service, embedded (memory and SQLite): what is asked for, what is refused and how, what is left behind."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -250,11 +250,9 @@ async def test_local_refusals_of_free_seats_are_measured_and_end_with_the_next_u
     hold = await shop.hold("ann", 3)
     await shop.ledger.release_hold(hold.booking_id, hold.fence, clock())
     await shop.claims.release(EVENT, (3,), hold.booking_id)
-    wrong = 0
     for n in range(64):
         with pytest.raises(SeatsTaken):
             await shop.hold(f"fan{n}", 3)
-        wrong += 1
     await shop.holds.aclose()
     assert (shop.holds.stats.audited, shop.holds.stats.audited_free) == (1, 1)
     assert (await shop.hold("bob", 3)).seats == ("A-1-4",)  # the audit corrected the belief
