@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from importlib import resources
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 
@@ -108,7 +108,9 @@ def _render(statement: Statement, dialect: Dialect) -> str:
 
 
 def _array_rows(statement: Statement) -> str:
-    arrays = ", ".join(f"${n}::{_POSTGRES_TYPES[kind]}[]" for n, (_, kind) in enumerate(statement.columns, start=1))
+    # Through text: asyncpg's own array encoding asks of every element whether it is a container, 0.6 us each.
+    types = enumerate((_POSTGRES_TYPES[kind] for _, kind in statement.columns), start=1)
+    arrays = ", ".join(f"${n}::text::{kind}[]" for n, kind in types)
     return f"unnest({arrays}) AS r({', '.join(name for name, _ in statement.columns)})"
 
 
@@ -123,5 +125,16 @@ def sqlite_arguments(query: Query) -> list[Any]:
 
 
 def postgres_arguments(query: Query) -> list[Any]:
-    """What asyncpg binds for a query: one array a column."""
-    return [*map(list, zip(*query.rows, strict=True)), *query.params]
+    """What asyncpg binds for a query: one array literal a column, then the single parameters."""
+    return [*map(array_literal, zip(*query.rows, strict=True)), *query.params]
+
+
+def array_literal(column: Sequence[str] | Sequence[int]) -> str:
+    """PostgreSQL's text form of an array of texts or integers; everything that has a meaning there is escaped."""
+    if type(column[0]) is int:
+        return "{" + ",".join(map(str, column)) + "}"
+    texts = cast("Sequence[str]", column)
+    joined = '","'.join(texts)
+    if "\\" in joined or joined.count('"') != 2 * (len(texts) - 1):
+        joined = '","'.join(text.replace("\\", "\\\\").replace('"', '\\"') for text in texts)
+    return '{"' + joined + '"}'

@@ -8,6 +8,7 @@ answered as a success that changes nothing); `-` means refused. Every cell is de
 ledger; the row is born by `hold`. Holds end by predicate: `held` and `paying` are dead from `hold_expires_at_us` on.
 """
 
+import functools
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final
@@ -86,6 +87,7 @@ def _parse(table: str) -> dict[tuple[BookingState, Move], Cell]:
 MOVES: Final[Mapping[tuple[BookingState, Move], Cell]] = _parse(TABLE)
 
 
+@functools.cache
 def sources(move: Move) -> tuple[BookingState, ...]:
     """The states in which `move` changes or keeps the booking by rule (not by repetition)."""
     return tuple(s for s in BookingState if MOVES[s, move].to is not None and not MOVES[s, move].repeat)

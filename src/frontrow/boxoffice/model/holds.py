@@ -9,8 +9,10 @@ from collections.abc import Sequence
 import msgspec
 
 from frontrow.boxoffice.model.bookings import BookingState
+from frontrow.boxoffice.model.seats import CapReached
 from frontrow.core.errors import InvalidInput, Refused
 
+MAX_MINOR = 2**53 - 1  # what JSON readers keep exact
 MAX_SEATS_PER_HOLD = 1_000  # a bound for the ledger's arrays; an event's cap is far lower
 
 
@@ -41,8 +43,17 @@ class NewHold(msgspec.Struct, frozen=True):
             raise InvalidInput("each seat can be asked for once, by an index from 0", param="seats")
         if self.expires_at_us <= self.now_us:
             raise InvalidInput("a hold must end after it begins", param="expires_at_us")
+        texts = (self.booking_id, self.event_id, self.fan, self.session, self.idempotency_key or "", self.currency)
+        if any("\0" in text or (not text.isascii() and _has_surrogates(text)) for text in texts):
+            raise InvalidInput("ids and names cannot hold NUL or broken characters", param="booking_id")
+        if not 0 <= self.amount_minor <= MAX_MINOR or not all(0 <= price <= MAX_MINOR for price in self.prices_minor):
+            raise InvalidInput(f"amounts are 0 to {MAX_MINOR} minor units", param="amount_minor")
         if self.prices_minor and len(self.prices_minor) != len(self.seats):
             raise InvalidInput("prices_minor has one price for each seat, or is empty", param="prices_minor")
+
+
+def _has_surrogates(text: str) -> bool:
+    return any("\ud800" <= char <= "\udfff" for char in text)
 
 
 class PlacedHold(msgspec.Struct, frozen=True):
@@ -92,10 +103,8 @@ class SeatsTaken(Refused):
         super().__init__("these seats are taken; choose others", event=event_id, seats=list(self.seats))
 
 
-class CapExceeded(Refused):
-    """This fan would have more active seats in this event than one person may."""
-
-    code = "cap_exceeded"
+class CapExceeded(CapReached):
+    """The ledger's word on the cap: this fan would have more active seats in this event than one person may."""
 
     def __init__(self, event_id: str, fan: str, cap: int, active: int, asked: int) -> None:
         super().__init__(
