@@ -36,7 +36,9 @@ class YesClaims(MemoryClaims):
 def careless_confirm() -> str:
     """The conditional update without its conditions on fence, state and expiry when it confirms."""
     sql = render(Dialect.POSTGRES)["move_bookings"]
-    careful = "b.fence = r.fence AND b.state = r.from_state\n  AND (r.needs_live = 0 OR b.hold_expires_at_us > r.now_us)"
+    careful = (
+        "b.fence = r.fence AND b.state = r.from_state\n  AND (r.needs_live = 0 OR b.hold_expires_at_us > r.now_us)"
+    )
     assert careful in sql
     return sql.replace(careful, f"(r.to_state = 'confirmed' OR ({careful}))")
 

@@ -62,8 +62,9 @@ class Rebuild:
         numbers = [epoch_number(text) for text in found if text is not None]
         self.epoch = max([self.now_us, *(number + 1 for number in numbers)])
         at_it = [epoch_number(text) for text in found if text is not None and text.startswith(b"r")]
-        if any(abs(self.now_us - number) < FRESH_US for number in at_it):
+        if any(abs(self.now_us - number) < FRESH_US and number != self.event.attempt for number in at_it):
             return False
+        self.event.attempt = self.epoch
         begun = await asyncio.gather(*(self._step(section, "begin") for section in self.event.sections))
         return all(begun)
 

@@ -44,11 +44,12 @@ class SectionKeys:
 class EventKeys:
     """Every key of one event, made once: by seat index in plan order."""
 
-    __slots__ = ("keys", "plan", "section_of", "sections")
+    __slots__ = ("attempt", "keys", "plan", "section_of", "sections")
 
     def __init__(self, event_id: str, plan: Plan) -> None:
         check_name(event_id, "event")
         self.plan = plan
+        self.attempt = 0  # the epoch of this process's own last rebuild
         self.sections: list[SectionKeys] = []
         self.keys: list[bytes] = []
         self.section_of = array("H")
