@@ -90,6 +90,7 @@ async def refusal(call: Awaitable[Any], kind: type[Answer]) -> Answer:
     try:
         answer = await call
     except FrontrowError as error:
-        assert isinstance(error, kind), f"expected {kind.__name__}, got {error!r}"
-        return error
+        if isinstance(error, kind):
+            return error
+        raise AssertionError(f"expected {kind.__name__}, got {error!r}") from error
     raise AssertionError(f"expected {kind.__name__}, got {answer!r}")

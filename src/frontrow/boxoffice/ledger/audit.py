@@ -6,7 +6,7 @@ prove later that nothing before it was changed or cut off.
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final
 
 import msgspec
@@ -48,21 +48,12 @@ class Chain:
         self.seq, self.hash = entry.seq, entry.hash
 
 
-def problems(entries: Iterable[AuditEntry], heads: Mapping[str, tuple[int, str]]) -> Iterator[str]:
-    """What is wrong with the log: entries (in order of chain and seq) checked one by one, then against `heads`."""
-    last: dict[str, tuple[int, str]] = {}
-    for entry in entries:
-        seq, prev_hash = last.get(entry.chain, (0, GENESIS))
-        where = f"chain {entry.chain}, entry {entry.seq}"
-        if entry.seq != seq + 1:
-            yield f"{where}: entry {seq + 1} is missing"
-        elif entry.prev_hash != prev_hash:
-            yield f"{where}: does not follow the entry before it"
-        if entry.hash != entry_hash(entry.chain, entry.seq, entry.at_us, entry.body, entry.prev_hash):
-            yield f"{where}: was changed after it was written"
-        last[entry.chain] = (entry.seq, entry.hash)
-    for chain, head in heads.items():
-        if last.get(chain) != head:
-            yield f"chain {chain}: ends at entry {last.get(chain, (0, ''))[0]}, its head is entry {head[0]}"
-    for chain in last.keys() - heads.keys():
-        yield f"chain {chain}: has no head"
+def problems(entry: AuditEntry, before_seq: int, before_hash: str) -> Iterator[str]:
+    """What is wrong with an entry, given the one before it in its chain."""
+    where = f"chain {entry.chain}, entry {entry.seq}"
+    if entry.seq != before_seq + 1:
+        yield f"{where}: entry {before_seq + 1} is missing"
+    elif entry.prev_hash != before_hash:
+        yield f"{where}: does not follow the entry before it"
+    if entry.hash != entry_hash(entry.chain, entry.seq, entry.at_us, entry.body, entry.prev_hash):
+        yield f"{where}: was changed after it was written"

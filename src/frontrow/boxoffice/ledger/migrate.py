@@ -5,6 +5,7 @@ at once on one PostgreSQL wait for each other on an advisory lock.
 """
 
 import asyncio
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -22,13 +23,15 @@ from frontrow.boxoffice.ledger.urls import is_postgres, sqlite_path
 LOCK_KEY: Final = 0x66726F6E74726F77  # "frontrow"
 HEAD: Final = "head"
 Act = Callable[[Connection], str]
+_one_at_a_time = threading.Lock()  # Alembic keeps its context in module globals
 
 
 def migrate(url: str, revision: str = HEAD) -> str:
     """Upgrade the ledger at `url` to `revision` and return the version it has then."""
-    if is_postgres(url):
-        return asyncio.run(_on_postgres(url, lambda connection: _upgrade(connection, revision)))
-    return _on_sqlite(url, lambda connection: _upgrade(connection, revision))
+    with _one_at_a_time:
+        if is_postgres(url):
+            return asyncio.run(_on_postgres(url, lambda connection: _upgrade(connection, revision)))
+        return _on_sqlite(url, lambda connection: _upgrade(connection, revision))
 
 
 def schema_version(url: str) -> str:

@@ -12,7 +12,7 @@ from frontrow.boxoffice.ledger.batch import LeaseAsked, Operation, Store, Writte
 from frontrow.boxoffice.ledger.catalogue import Catalogue
 from frontrow.boxoffice.ledger.programs import ExpiryAsked, MoveAsked, booking_of
 from frontrow.boxoffice.ledger.statements import Query, Row
-from frontrow.boxoffice.model.bookings import Booking, BookingState, Move
+from frontrow.boxoffice.model.bookings import Booking, BookingState, Move, StaleFence
 from frontrow.boxoffice.model.facts import OutboxFact
 from frontrow.boxoffice.model.holds import ActiveSeat, ExpiredHold, NewHold, PlacedHold
 from frontrow.core.coalescer import Coalescer
@@ -20,6 +20,7 @@ from frontrow.core.errors import InvalidInput
 
 MAX_BATCH: Final = 512
 MAX_WAITING: Final = 50_000
+FENCES_END: Final = 2**63
 MAX_PAGE: Final = 10_000
 BREATH_EVERY: Final = 5_000  # seats between two turns of the event loop
 
@@ -62,6 +63,8 @@ class SqlLedger(Catalogue):
         return await self._move(Move.REFUND, booking_id, fence, now_us)
 
     async def _move(self, move: Move, booking_id: str, fence: int, now_us: int, expires_at_us: int = 0) -> Booking:
+        if not 0 < fence < FENCES_END:
+            raise StaleFence(booking_id, fence)
         return cast(Booking, await self.line.submit(MoveAsked(booking_id, move, fence, now_us, expires_at_us)))
 
     async def expire_due(self, now_us: int, limit: int) -> list[ExpiredHold]:
