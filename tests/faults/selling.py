@@ -1,8 +1,9 @@
-"""A sale under fire: fans at two servers hold, buy, give back and abandon seats until told to stop, and keep a record."""
+"""A sale under fire: fans at two servers hold, buy, give back and abandon seats until told to stop; with a record."""
 
 import asyncio
 import random
 from collections import Counter
+from collections.abc import Callable
 
 from frontrow.boxoffice.model.attempts import Hold
 from frontrow.boxoffice.model.holds import SeatsTaken
@@ -11,6 +12,13 @@ from tests.boxoffice.shop import EVENT, Shop
 
 FANS = 60
 RECOVERY_BOUND_S = 5.0
+
+
+async def eventually(true: Callable[[], bool], bound_s: float = 10.0) -> None:
+    """Wait until it is true, at most `bound_s`."""
+    async with asyncio.timeout(bound_s):
+        while not true():  # noqa: ASYNC110 - what is waited for happens in other processes
+            await asyncio.sleep(0.005)
 
 
 class Selling:
@@ -36,9 +44,7 @@ class Selling:
     async def until_wins(self, more: int, bound_s: float = 20.0) -> None:
         """Wait until so many more holds were won."""
         goal = self.wins + more
-        async with asyncio.timeout(bound_s):
-            while self.wins < goal:
-                await asyncio.sleep(0.005)
+        await eventually(lambda: self.wins >= goal, bound_s)
 
     async def _fan(self, number: int) -> None:
         shop = self.shops[number % len(self.shops)]
