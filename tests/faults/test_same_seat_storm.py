@@ -17,12 +17,16 @@ from tests.faults.storm_worker import ROWS, SEATS
 PROCESSES, CALLERS, ROUNDS = 4, 1_000, 200
 
 
-async def test_one_winner_and_999_clean_refusals_in_each_of_200_rounds(postgres_url: str, redis_url: str) -> None:
-    await asyncio.to_thread(migrate, postgres_url)
+async def fill(redis_url: str) -> None:
     claims = RedisClaims(redis_url)
     claims.learn(EVENT, shop_plan(ROWS, SEATS))
     assert await claims.rebuild(EVENT, seats_of, NOW)
     await claims.aclose()
+
+
+def test_one_winner_and_999_clean_refusals_in_each_of_200_rounds(postgres_url: str, redis_url: str) -> None:
+    migrate(postgres_url)
+    asyncio.run(fill(redis_url))
     command = [sys.executable, "-m", "tests.faults.storm_worker", postgres_url, redis_url]
     root = Path(__file__).parents[2]
     workers = [
