@@ -1,4 +1,4 @@
-"""Holding seats (B3, B4): pass, checks, local refusal, claim, ledger; and giving them back, extending, selling.
+"""Holding seats (B3, B4): pass, checks, local refusal, claim, ledger.
 
 The order matters. What is known to be hopeless costs nothing but a look at this server's memory. The claim store lets
 one caller a seat through. The ledger is the judge: only its fence makes a hold. A claim whose hold the ledger refused
@@ -11,17 +11,17 @@ Bookings are named after the Idempotency-Key when there is one, so asking again 
 import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from frontrow.boxoffice.model.attempts import Hold, HoldStats, NoSuchSeats, ShopPass
 from frontrow.boxoffice.model.best import best_available
-from frontrow.boxoffice.model.bookings import Booking
-from frontrow.boxoffice.model.claims import BestClaim, Claimed, SeatClaim, check_name, sold
+from frontrow.boxoffice.model.claims import BestClaim, Claimed, SeatClaim, check_name
 from frontrow.boxoffice.model.events import check_on_sale
-from frontrow.boxoffice.model.holds import ExpiredHold, IdempotencyMismatch, NewHold, PlacedHold, SeatsTaken
+from frontrow.boxoffice.model.holds import IdempotencyMismatch, NewHold, PlacedHold, SeatsTaken
 from frontrow.boxoffice.model.seats import LonelySeat, Wish, check_count, check_seats
 from frontrow.boxoffice.ports import Ledger, SeatClaims
-from frontrow.boxoffice.services.sales import Sale, Sales
+from frontrow.boxoffice.services.held import HeldSeats, Watcher
+from frontrow.boxoffice.services.sales import Sale, Sales, on_sale
 from frontrow.core.clock import Clock
 from frontrow.core.errors import FrontrowError, InvalidInput, Refused, Unauthorised, Unavailable
 from frontrow.core.ids import ID_CHARS, Ids, encode32
@@ -31,14 +31,8 @@ AUDIT_EVERY = 64  # one in so many local refusals is checked against the claim s
 MAX_KEY_CHARS = 200
 
 
-class Watcher(Protocol):
-    """Hears that seats of an event may have changed, for the map."""
-
-    def __call__(self, event_id: str, seats: Sequence[int]) -> None: ...
-
-
-class HoldService:
-    """Places, extends, releases and settles holds on this server."""
+class HoldService(HeldSeats):
+    """Places holds on this server, and (HeldSeats) extends, releases and settles them."""
 
     def __init__(
         self,
@@ -51,14 +45,24 @@ class HoldService:
         on_change: Watcher | None = None,
         on_doubt: Callable[[str], None] | None = None,
     ) -> None:
-        self._sales, self._claims, self._ledger, self._clock = sales, claims, ledger, clock
+        super().__init__(sales, claims, ledger, clock, on_change)
         self._ids = ids or Ids(clock)
-        self._on_change = on_change
         self._on_doubt = on_doubt  # the claim store is lost or disagrees with the ledger: see to it
         self._background: set[asyncio.Task[Any]] = set()
         self.stats = HoldStats()
 
     # placing
+
+    def refusal(self, event_id: str, shop_pass: ShopPass, seat_ids: Sequence[str]) -> SeatsTaken | None:
+        """The answer to a hopeless attempt, at once and without a task; None: ask `place`, which explains all else."""
+        now_us = self._clock()
+        if shop_pass.event_id != event_id or now_us >= shop_pass.expires_at_us:
+            return None
+        sale = self._sales.get(event_id)
+        seats = sale.indexes(seat_ids)
+        if not seats or not sale.seats.hopeless(seats, shop_pass.fan, now_us) or not on_sale(sale.event, now_us):
+            return None
+        return self._refuse_locally(sale, seats, shop_pass.fan, now_us)
 
     async def place(
         self, event_id: str, shop_pass: ShopPass, seat_ids: Sequence[str], *, idempotency_key: str | None = None
@@ -208,7 +212,7 @@ class HoldService:
 
     def _refuse_locally(self, sale: Sale, seats: Sequence[int], fan: str, now_us: int) -> SeatsTaken:
         self.stats.refused_locally += 1
-        known = sale.seats.known_taken(seats, fan, now_us)
+        known = seats if len(seats) == 1 else sale.seats.known_taken(seats, fan, now_us)
         if self.stats.refused_locally % AUDIT_EVERY == 0:
             self._spawn(self._audit(sale, known, now_us))
         return self._taken(sale, known)
@@ -224,8 +228,7 @@ class HoldService:
     def _taken(self, sale: Sale, seats: Sequence[int]) -> SeatsTaken:
         """The refusal, naming the seats by their ids."""
         error = SeatsTaken(sale.event.id, seats)
-        ids = sale.plan.seat_ids
-        error.about["seats"] = [ids[seat] for seat in error.seats]
+        error.about["seats"] = [sale.plan.seat_ids[seat] for seat in error.seats]
         return error
 
     async def _check_lonely(self, sale: Sale, seats: Sequence[int], now_us: int) -> None:
@@ -238,45 +241,6 @@ class HoldService:
         if alone:
             ids = [sale.plan.seat_ids[seat] for seat in alone]
             raise LonelySeat(f"this choice would leave {', '.join(ids)} alone; move by one seat", seats=ids)
-
-    # after the hold
-
-    async def extend(self, booking_id: str, fence: int, expires_at_us: int) -> Booking:
-        """A later end for a live hold: the ledger decides, the claim follows."""
-        now_us = self._clock()
-        booking = await self._ledger.extend_hold(booking_id, fence, now_us, expires_at_us)
-        wish = SeatClaim(booking.event_id, booking.seats, booking.fan, booking.id, booking.hold_expires_at_us)
-        await self._claims.claim(wish, now_us)
-        self._sales.get(booking.event_id).seats.took(booking.seats, booking.fan, booking.hold_expires_at_us, now_us)
-        return booking
-
-    async def release(self, booking_id: str, fence: int) -> Booking:
-        """The fan gives the seats back."""
-        booking = await self._ledger.release_hold(booking_id, fence, self._clock())
-        await self.freed(booking.event_id, booking.seats, booking.id)
-        return booking
-
-    async def sold(self, booking: Booking) -> None:
-        """The ledger confirmed this booking: its seats are taken for good."""
-        now_us = self._clock()
-        seats = [sold(seat, booking.fan, booking.id, now_us) for seat in booking.seats]
-        await self._claims.put(booking.event_id, seats, now_us)
-        self._sales.get(booking.event_id).seats.took(booking.seats, booking.fan, 0, now_us)
-        self._changed(booking.event_id, booking.seats)
-
-    async def freed(self, event_id: str, seats: Sequence[int], booking_id: str) -> None:
-        """The ledger ended this booking (released, expired, declined, cancelled, refunded): its seats are on sale."""
-        await self._claims.release(event_id, seats, booking_id)
-        self._sales.get(event_id).seats.freed(seats)
-        self._changed(event_id, seats)
-
-    async def expired(self, holds: Sequence[ExpiredHold]) -> None:
-        """What the expiry service ended."""
-        await asyncio.gather(*(self.freed(hold.event_id, hold.seats, hold.booking_id) for hold in holds))
-
-    def _changed(self, event_id: str, seats: Sequence[int]) -> None:
-        if self._on_change is not None:
-            self._on_change(event_id, seats)
 
     def _doubt(self, event_id: str) -> None:
         if self._on_doubt is not None:

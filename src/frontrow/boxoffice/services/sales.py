@@ -7,7 +7,7 @@ priced is looked up in it without asking anybody.
 from collections.abc import Iterator, Sequence
 
 from frontrow.boxoffice.model.best import SectionLayout, layouts, lonely_left, lonely_rule_applies
-from frontrow.boxoffice.model.events import Event
+from frontrow.boxoffice.model.events import Event, EventStatus
 from frontrow.boxoffice.model.prices import quote
 from frontrow.boxoffice.model.seats import Wish, masks_for
 from frontrow.boxoffice.model.venues import Plan
@@ -15,6 +15,15 @@ from frontrow.boxoffice.services.availability import TRUST_US, Availability
 from frontrow.core.errors import NotFound
 
 MAX_MASKS = 256
+
+
+def on_sale(event: Event, now_us: int) -> bool:
+    """Whether `check_on_sale` has nothing to say."""
+    return (
+        event.status is EventStatus.ON_SALE
+        and not event.paused
+        and event.sale_starts_at_us <= now_us < event.sale_ends_at_us
+    )
 
 
 class Sale:
@@ -25,6 +34,7 @@ class Sale:
         self.layouts: tuple[SectionLayout, ...] = layouts(plan)
         self.seats = Availability(plan.size, trust_us=trust_us, withheld=event.withheld)
         self.hold_us = event.hold_ttl_s * 1_000_000
+        self._index_of = {seat_id: index for index, seat_id in enumerate(plan.seat_ids)}
         self._run_of = self._runs_by_seat()
         self._masks: dict[Wish, list[tuple[int, bytes]]] = {}
         self._price: list[int] = []
@@ -41,6 +51,13 @@ class Sale:
         prices = {tier.key: tier.price.minor for tier in event.tiers}
         self._price = [prices[seat.tier] for seat in self.plan.seats]
         self._masks.clear()
+
+    def indexes(self, seat_ids: Sequence[str]) -> list[int] | None:
+        """The seats' indexes; None when one is unknown, so that the careful check can say which."""
+        try:
+            return [self._index_of[seat_id] for seat_id in seat_ids]
+        except KeyError:
+            return None
 
     def prices_minor(self, seats: Sequence[int]) -> tuple[int, ...]:
         """What each seat costs, its share of the fees included."""
