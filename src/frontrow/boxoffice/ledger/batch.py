@@ -1,0 +1,115 @@
+"""One transaction of the group commit: operations of many callers, each with an answer of its own.
+
+All kinds of operations run in a fixed order (so that two writers take their locks in the same order), then the facts
+they made go to the outbox and, as one entry, to the audit chain; all of it is committed together or not at all.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Protocol, TypeAlias
+
+import msgspec
+
+from frontrow.boxoffice.ledger.audit import AuditEntry, Chain
+from frontrow.boxoffice.ledger.holding import place_holds
+from frontrow.boxoffice.ledger.programs import ExpiryAsked, MoveAsked, Program, expire_due, make_moves
+from frontrow.boxoffice.ledger.statements import Query, Row
+from frontrow.boxoffice.model.facts import Fact, OutboxFact, decode_fact, encode_fact
+from frontrow.boxoffice.model.holds import NewHold
+
+
+class LeaseAsked(msgspec.Struct, frozen=True):
+    """Lease the oldest unpublished facts."""
+
+    now_us: int
+    lease_us: int
+    limit: int
+
+
+class Written(msgspec.Struct, frozen=True):
+    """Plain statements in order, answered with the rows of the last; a `note` goes to the audit log."""
+
+    queries: tuple[Query, ...]
+    note: str = ""
+    now_us: int = 0
+
+
+Operation: TypeAlias = NewHold | MoveAsked | ExpiryAsked | LeaseAsked | Written
+Committed: TypeAlias = tuple[list[Any], AuditEntry | None]
+
+
+def transaction(operations: Sequence[Operation], chain: Chain) -> Program[Committed]:
+    """An answer (or exception) per operation, and the audit entry that is committed with them."""
+    answers: list[Any] = [None] * len(operations)
+    facts: list[Fact] = []
+    notes: list[str] = []
+    moves = [at for at, operation in enumerate(operations) if type(operation) is MoveAsked]
+    holds = [at for at, operation in enumerate(operations) if type(operation) is NewHold]
+    if moves:
+        _put(answers, moves, (yield from make_moves([operations[at] for at in moves], facts)))  # type: ignore[misc]
+    if holds:
+        _put(answers, holds, (yield from place_holds([operations[at] for at in holds], facts)))  # type: ignore[misc]
+    for at, operation in enumerate(operations):
+        match operation:
+            case ExpiryAsked():
+                answers[at] = yield from expire_due(operation, facts)
+            case LeaseAsked():
+                answers[at] = yield from lease(operation)
+            case Written():
+                for query in operation.queries:
+                    answers[at] = yield query
+                notes += [operation.note] * bool(operation.note)
+    entry = yield from _record(facts, notes, chain, _latest_us(operations))
+    return answers, entry
+
+
+def _put(answers: list[Any], ats: Sequence[int], given: Sequence[Any]) -> None:
+    for at, answer in zip(ats, given, strict=True):
+        answers[at] = answer
+
+
+def _latest_us(operations: Sequence[Operation]) -> int:
+    return max(operation.now_us for operation in operations)
+
+
+def _record(facts: Sequence[Fact], notes: list[str], chain: Chain, at_us: int) -> Program[AuditEntry | None]:
+    """The facts into the outbox, and facts and notes as one entry into the audit chain."""
+    bodies = [encode_fact(fact) for fact in facts]
+    if facts:
+        yield Query(
+            "add_facts",
+            [
+                (type(fact).__name__, body, fact.event_id, fact.booking_id, fact.at_us)
+                for fact, body in zip(facts, bodies, strict=True)
+            ],
+        )
+    if not facts and not notes:
+        return None
+    entry = chain.next(at_us, "[" + ",".join(bodies + notes) + "]")
+    yield Query("add_audit", [(entry.chain, entry.seq, entry.at_us, entry.body, entry.prev_hash, entry.hash)])
+    yield Query("set_audit_head", [(entry.chain, entry.seq, entry.hash)])
+    return entry
+
+
+def lease(ask: LeaseAsked) -> Program[list[OutboxFact]]:
+    """Facts nobody leases, oldest first."""
+    due = yield Query("due_facts", params=(ask.now_us, ask.limit))
+    if not due:
+        return []
+    until_us = ask.now_us + ask.lease_us
+    rows = yield Query("lease_facts", [(row[0], until_us) for row in due])
+    return sorted((OutboxFact(row[0], decode_fact(row[1])) for row in rows), key=lambda fact: fact.number)
+
+
+class Store(Protocol):
+    """Where a ledger keeps its tables: commits batches, answers reads."""
+
+    @property
+    def writers(self) -> int: ...
+
+    async def write(self, operations: Sequence[Operation]) -> list[Any]: ...
+
+    async def read(self, query: Query) -> list[Row]: ...
+
+    async def time_us(self) -> int: ...
+
+    async def aclose(self) -> None: ...

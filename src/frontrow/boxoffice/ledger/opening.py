@@ -1,0 +1,30 @@
+"""Opens a ledger by its URL. Embedded (SQLite) brings its own file to the newest schema; PostgreSQL must have been
+migrated by `frontrow ledger migrate`, so that a fleet of servers is upgraded on purpose and once."""
+
+import asyncio
+from typing import Any
+
+from frontrow.boxoffice.ledger.migrate import migrate, newest_version, schema_version
+from frontrow.boxoffice.ledger.postgres import PostgresStore
+from frontrow.boxoffice.ledger.sql_ledger import SqlLedger
+from frontrow.boxoffice.ledger.sqlite import SqliteStore
+from frontrow.boxoffice.ledger.urls import is_postgres, sqlite_path
+from frontrow.core.errors import ConfigError
+
+
+async def open_ledger(url: str, *, auto_migrate: bool | None = None, **options: Any) -> SqlLedger:
+    """The ledger at `url`; `auto_migrate` (default: only SQLite) upgrades its schema first."""
+    if auto_migrate is None:
+        auto_migrate = not is_postgres(url)
+    if auto_migrate:
+        await asyncio.to_thread(migrate, url)
+    else:
+        version, newest = await asyncio.to_thread(schema_version, url), newest_version()
+        if version != newest:
+            raise ConfigError(
+                f"the ledger has schema {version or 'none'}, {newest} is needed: run `frontrow ledger migrate`",
+                param="ledger",
+            )
+    if is_postgres(url):
+        return SqlLedger(PostgresStore(url, **options))
+    return SqlLedger(SqliteStore(sqlite_path(url), **options))

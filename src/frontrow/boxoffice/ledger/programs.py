@@ -1,0 +1,195 @@
+"""What the ledger does in a transaction, written once for both dialects.
+
+A program is a generator: it yields a `Query`, is sent the rows, and returns an answer. The SQLite driver runs it in its
+writer thread, the PostgreSQL driver over asyncpg; the decisions are the same. Programs work on whole batches: an answer
+per operation, an exception in the place of an operation that was refused. A program that raises fails its batch.
+"""
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from typing import Final, TypeAlias, TypeVar
+
+import msgspec
+
+from frontrow.boxoffice.ledger.statements import Query, Row
+from frontrow.boxoffice.model.bookings import (
+    MOVES,
+    NEEDS_LIVE_HOLD,
+    Booking,
+    BookingNotFound,
+    BookingState,
+    HoldEnded,
+    Move,
+    MoveRefused,
+    StaleFence,
+    sources,
+)
+from frontrow.boxoffice.model.facts import (
+    BookingCancelled,
+    BookingConfirmed,
+    BookingRefunded,
+    Fact,
+    HoldExpired,
+    HoldExtended,
+    HoldReleased,
+    PaymentBegun,
+    PaymentDeclined,
+    PaymentSteppedBack,
+)
+from frontrow.boxoffice.model.holds import ExpiredHold
+from frontrow.core.errors import Overloaded
+
+Answer = TypeVar("Answer")
+Program: TypeAlias = Generator[Query, list[Row], Answer]
+
+STATES: Final = {state.value: state for state in BookingState}  # a dict: an enum's call costs ten times as much
+_seats_decoder = msgspec.json.Decoder(tuple[int, ...])
+MAX_MOVE_ROUNDS: Final = 4  # a booking that others keep changing under our hands
+
+
+class MoveAsked(msgspec.Struct, frozen=True):
+    """A move of one booking by the holder of its fence."""
+
+    booking_id: str
+    move: Move
+    fence: int
+    now_us: int
+    expires_at_us: int = 0
+
+
+class ExpiryAsked(msgspec.Struct, frozen=True):
+    """End at most `limit` dead holds."""
+
+    now_us: int
+    limit: int
+
+
+def decode_seats(text: str) -> tuple[int, ...]:
+    return _seats_decoder.decode(text)
+
+
+def encode_seats(seats: Sequence[int]) -> str:
+    return "[" + ",".join(map(str, sorted(seats))) + "]"
+
+
+def booking_of(row: Row) -> Booking:
+    """A booking from the columns of `:booking`."""
+    return Booking(row[0], row[1], row[2], STATES[row[3]], row[4], decode_seats(row[5]), *row[6:13])
+
+
+def make_moves(asks: Sequence[MoveAsked], facts: list[Fact]) -> Program[list[Booking | BaseException]]:
+    """Each booking moved by the one conditional update, or the reason why not."""
+    answers: dict[int, Booking | BaseException] = {}
+    pending = list(range(len(asks)))
+    for _ in range(MAX_MOVE_ROUNDS + len(asks)):  # a round decides at least one move of every booking nobody disturbs
+        if not pending:
+            break
+        firsts = {asks[at].booking_id: at for at in reversed(pending)}
+        moved, seen = yield from _move_round([asks[at] for at in firsts.values()], facts)
+        for at in pending:
+            ask = asks[at]
+            first = at == firsts[ask.booking_id]
+            answer = moved.get(ask.booking_id) if first else why_not(ask, seen.get(ask.booking_id))
+            if answer is not None:
+                answers[at] = answer
+        pending = [at for at in pending if at not in answers]
+    return [answers.get(at) or _disturbed(ask) for at, ask in enumerate(asks)]
+
+
+def _disturbed(ask: MoveAsked) -> BaseException:
+    return Overloaded(f"booking {ask.booking_id} is being changed by others; try again", retry_after_s=0.1)
+
+
+def _move_round(
+    asks: Sequence[MoveAsked], facts: list[Fact]
+) -> Program[tuple[dict[str, Booking | BaseException | None], dict[str, Booking]]]:
+    """One update for all asks (a booking each): what each got, and the bookings as they are after it."""
+    rows = [
+        (ask.booking_id, ask.fence, state, MOVES[state, ask.move].to, ask.now_us, ask.expires_at_us, needs_live)
+        for ask in sorted(asks, key=_by_booking)
+        for needs_live in (int(ask.move in NEEDS_LIVE_HOLD),)
+        for state in sources(ask.move)
+    ]
+    seen: dict[str, Booking] = {row[0]: booking_of(row) for row in (yield Query("move_bookings", rows))}
+    answers: dict[str, Booking | BaseException | None] = dict(seen)
+    facts.extend(fact_of(ask, seen[ask.booking_id]) for ask in asks if ask.booking_id in seen)
+    freed = [(booking.id,) for booking in seen.values() if booking.state in ENDED]
+    if freed:
+        yield Query("free_seats", freed)
+    missing = [ask for ask in asks if ask.booking_id not in seen]
+    if missing:
+        found = yield Query("bookings_by_id", [(ask.booking_id,) for ask in missing])
+        seen.update((row[0], booking_of(row)) for row in found)
+        for ask in missing:
+            answers[ask.booking_id] = why_not(ask, seen.get(ask.booking_id))
+    return answers, seen
+
+
+def _by_booking(ask: MoveAsked) -> str:
+    return ask.booking_id
+
+
+ENDED = frozenset({BookingState.EXPIRED, BookingState.CANCELLED, BookingState.REFUNDED})
+
+
+def why_not(ask: MoveAsked, booking: Booking | None) -> Booking | BaseException | None:
+    """Why the conditional update left the booking alone: an error, the booking (already so), or None (ask again)."""
+    if booking is None:
+        return BookingNotFound(ask.booking_id)
+    if booking.fence != ask.fence:
+        return StaleFence(ask.booking_id, ask.fence)
+    cell = MOVES[booking.state, ask.move]
+    if cell.repeat:
+        return booking
+    if booking.state is BookingState.EXPIRED:
+        return HoldEnded(booking.id, booking.hold_expires_at_us)
+    if cell.to is None:
+        return MoveRefused(booking.id, booking.state, ask.move)
+    if ask.move in NEEDS_LIVE_HOLD and booking.hold_expires_at_us <= ask.now_us:
+        return HoldEnded(booking.id, booking.hold_expires_at_us)
+    return None  # somebody changed it between the update and this look
+
+
+_PLAIN_FACTS: Mapping[Move, Callable[[str, str, str, int, tuple[int, ...], int], Fact]] = {
+    Move.BEGIN_PAYMENT: PaymentBegun,
+    Move.STEP_BACK: PaymentSteppedBack,
+    Move.DECLINE: PaymentDeclined,
+    Move.RELEASE: HoldReleased,
+    Move.CANCEL: BookingCancelled,
+    Move.REFUND: BookingRefunded,
+}
+
+
+def fact_of(ask: MoveAsked, b: Booking) -> Fact:
+    """The fact that a move just made."""
+    if ask.move is Move.CONFIRM:
+        return BookingConfirmed(
+            b.id, b.event_id, b.fan, b.fence, b.seats, ask.now_us, amount_minor=b.amount_minor, currency=b.currency
+        )
+    if ask.move is Move.EXTEND:
+        return HoldExtended(b.id, b.event_id, b.fan, b.fence, b.seats, ask.now_us, expires_at_us=b.hold_expires_at_us)
+    return _PLAIN_FACTS[ask.move](b.id, b.event_id, b.fan, b.fence, b.seats, ask.now_us)
+
+
+def expire_due(ask: ExpiryAsked, facts: list[Fact]) -> Program[list[ExpiredHold]]:
+    """End dead holds, oldest first, stepping over those that another worker has in hand."""
+    due = yield Query("due_holds", params=(ask.now_us, ask.limit))
+    if not due:
+        return []
+    was = {row[0]: STATES[row[1]] for row in due}
+    return (yield from end_holds(dict.fromkeys(was, ask.now_us), was, facts))
+
+
+def end_holds(now_us_of: dict[str, int], was: dict[str, BookingState], facts: list[Fact]) -> Program[list[ExpiredHold]]:
+    """End these holds if they are dead at their `now_us`; answer those that this transaction ended."""
+    rows = yield Query(
+        "end_holds", [(booking_id, was[booking_id], now_us_of[booking_id]) for booking_id in sorted(was)]
+    )
+    ended = [ExpiredHold(row[0], row[1], row[2], decode_seats(row[4]), row[3], row[5], was[row[0]]) for row in rows]
+    if ended:
+        yield Query("free_seats", [(hold.booking_id,) for hold in ended])
+    ended.sort(key=lambda hold: hold.expired_at_us)
+    facts.extend(
+        HoldExpired(h.booking_id, h.event_id, h.fan, h.fence, h.seats, now_us_of[h.booking_id], was=h.was)
+        for h in ended
+    )
+    return ended

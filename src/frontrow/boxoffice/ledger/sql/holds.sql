@@ -1,0 +1,87 @@
+-- name: lock_fans(key int) postgres
+-- One writer at a time per fan and event, so that a cap counts everything committed before. Sorted: no deadlock.
+SELECT pg_advisory_xact_lock(r.key) FROM :rows
+
+-- name: seats_in_the_way(event_id text, seat_index int)
+-- Who has these seats now, dead holds included. Outer joins and `coalesce` make every planner begin with the rows.
+SELECT s.event_id, s.seat_index, b.id, b.state, b.hold_expires_at_us, b.fence
+FROM :rows
+LEFT JOIN booking_seats AS s ON s.event_id = r.event_id AND s.seat_index = r.seat_index AND s.active = 1
+LEFT JOIN bookings AS b ON b.id = s.booking_id
+WHERE coalesce(s.active, 0) = 1
+
+-- name: active_counts(event_id text, fan text, now_us int)
+-- How many seats each fan has in each event: sold ones and live holds.
+SELECT b.event_id, b.fan, sum(b.seat_count)
+FROM :rows
+LEFT JOIN bookings AS b ON b.event_id = r.event_id AND b.fan = r.fan AND b.state IN ('held', 'paying', 'confirmed')
+  AND (b.state = 'confirmed' OR b.hold_expires_at_us > r.now_us)
+WHERE coalesce(b.seat_count, 0) > 0
+GROUP BY b.event_id, b.fan
+
+-- name: take_seats(event_id text, seat_index int, booking_id text, price_minor int)
+-- The judge: a seat that somebody else has is left out of the answer. In seat order, so two writers cannot deadlock.
+INSERT INTO booking_seats (event_id, seat_index, booking_id, price_minor, active)
+SELECT r.event_id, r.seat_index, r.booking_id, r.price_minor, 1 FROM :rows
+WHERE true ORDER BY r.event_id, r.seat_index
+ON CONFLICT DO NOTHING
+RETURNING booking_id, seat_index
+
+-- name: drop_seats(booking_id text, seat_index int)
+-- Takes back the seats of a booking that did not get all of its own.
+DELETE FROM booking_seats
+WHERE (booking_id, seat_index) IN (SELECT r.booking_id, r.seat_index FROM :rows)
+
+-- name: add_bookings(id text, event_id text, fan text, seat_count int, seats text, amount_minor int, currency text, session text, now_us int, expires_at_us int)
+-- After the seats are taken, never before: so of two holds of one seat the later one has the greater fence.
+INSERT INTO bookings (id, event_id, fan, state, seat_count, seats, amount_minor, currency, session, created_at_us, changed_at_us, hold_expires_at_us)
+SELECT r.id, r.event_id, r.fan, 'held', r.seat_count, r.seats, r.amount_minor, r.currency, r.session, r.now_us, r.now_us, r.expires_at_us
+FROM :rows WHERE true
+ON CONFLICT DO NOTHING
+RETURNING id, fence
+
+-- name: end_holds(booking_id text, was text, now_us int)
+-- Ends holds whose time is over, and no others. (A literal list of states would tempt PostgreSQL to a full index scan.)
+UPDATE bookings AS b SET state = 'expired', changed_at_us = r.now_us
+FROM :rows
+WHERE b.id = r.booking_id AND b.state = r.was AND b.hold_expires_at_us <= r.now_us
+RETURNING b.id, b.event_id, b.fan, b.fence, b.seats, b.hold_expires_at_us
+
+-- name: due_holds() :now_us int :limit int
+-- Dead holds, oldest first; those that another worker is ending are stepped over.
+SELECT id, state FROM bookings
+WHERE state IN ('held', 'paying') AND hold_expires_at_us <= :now_us
+ORDER BY hold_expires_at_us LIMIT :limit :skip_locked
+
+-- name: free_seats(booking_id text)
+-- The seats of ended bookings can be taken again.
+UPDATE booking_seats SET active = 0
+WHERE booking_id IN (SELECT r.booking_id FROM :rows)
+
+-- name: move_bookings(booking_id text, fence int, from_state text, to_state text, now_us int, expires_at_us int, needs_live int)
+-- The one conditional update of every move: the state, the fence and the expiry are its WHERE. A booking is confirmed
+-- only with all of its seats under the unique index, so that layer holds even if the others were broken.
+UPDATE bookings AS b SET
+  state = r.to_state,
+  changed_at_us = r.now_us,
+  hold_expires_at_us = CASE WHEN r.expires_at_us > b.hold_expires_at_us THEN r.expires_at_us ELSE b.hold_expires_at_us END,
+  confirmed_at_us = CASE WHEN r.to_state = 'confirmed' AND b.state <> 'confirmed' THEN r.now_us ELSE b.confirmed_at_us END
+FROM :rows
+WHERE b.id = r.booking_id AND b.fence = r.fence AND b.state = r.from_state
+  AND (r.needs_live = 0 OR b.hold_expires_at_us > r.now_us)
+  AND (r.to_state <> 'confirmed'
+    OR b.seat_count = (SELECT count(*) FROM booking_seats AS s WHERE s.booking_id = b.id AND s.active = 1))
+RETURNING :booking
+
+-- name: bookings_by_id(id text)
+SELECT :booking FROM :rows CROSS JOIN bookings AS b WHERE b.id = r.id
+
+-- name: bookings_of_fan() :event_id text :fan text :limit int
+SELECT :booking FROM bookings AS b WHERE b.event_id = :event_id AND b.fan = :fan ORDER BY b.fence DESC LIMIT :limit
+
+-- name: active_seats() :event_id text :now_us int
+-- For rebuilding claims and maps: every seat that is sold or live held.
+SELECT s.seat_index, b.state, b.fan, b.id, b.hold_expires_at_us, b.fence
+FROM booking_seats AS s JOIN bookings AS b ON b.id = s.booking_id
+WHERE s.event_id = :event_id AND s.active = 1 AND (b.state = 'confirmed' OR b.hold_expires_at_us > :now_us)
+ORDER BY s.seat_index

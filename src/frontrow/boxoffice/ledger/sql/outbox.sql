@@ -1,0 +1,66 @@
+-- name: take_keys(scope text, key text, request_hash text, booking_id text, now_us int)
+-- Remembers idempotency keys; one that is known already is left out of the answer.
+INSERT INTO idempotency_keys (scope, key, request_hash, booking_id, created_at_us)
+SELECT r.scope, r.key, r.request_hash, r.booking_id, r.now_us FROM :rows WHERE true ORDER BY r.scope, r.key
+ON CONFLICT DO NOTHING
+RETURNING scope, key
+
+-- name: known_keys(scope text, key text)
+SELECT k.scope, k.key, k.request_hash, k.booking_id FROM :rows CROSS JOIN idempotency_keys AS k
+WHERE k.scope = r.scope AND k.key = r.key
+
+-- name: forget_keys(scope text, key text)
+-- A refused request may be sent again under its key.
+DELETE FROM idempotency_keys WHERE (scope, key) IN (SELECT r.scope, r.key FROM :rows)
+
+-- name: add_facts(fact text, body text, event_id text, booking_id text, at_us int)
+INSERT INTO outbox (fact, body, event_id, booking_id, at_us)
+SELECT r.fact, r.body, r.event_id, r.booking_id, r.at_us FROM :rows
+
+-- name: due_facts() :now_us int :limit int
+SELECT number FROM outbox WHERE published_at_us IS NULL AND leased_until_us <= :now_us
+ORDER BY number LIMIT :limit :skip_locked
+
+-- name: lease_facts(number int, until_us int)
+UPDATE outbox AS o SET leased_until_us = r.until_us FROM :rows WHERE o.number = r.number
+RETURNING o.number, o.body
+
+-- name: facts_published(number int, now_us int)
+UPDATE outbox AS o SET published_at_us = r.now_us FROM :rows WHERE o.number = r.number
+
+-- name: purge_facts() :before_us int :limit int
+-- Published facts are kept in the audit log; here they may go.
+DELETE FROM outbox WHERE number IN
+  (SELECT number FROM outbox WHERE published_at_us IS NOT NULL AND published_at_us < :before_us ORDER BY number LIMIT :limit)
+
+-- name: add_audit(chain text, seq int, at_us int, body text, prev_hash text, hash text)
+INSERT INTO audit_log (chain, seq, at_us, body, prev_hash, hash)
+SELECT r.chain, r.seq, r.at_us, r.body, r.prev_hash, r.hash FROM :rows
+
+-- name: set_audit_head(chain text, seq int, hash text)
+INSERT INTO audit_heads (chain, seq, hash) SELECT r.chain, r.seq, r.hash FROM :rows WHERE true
+ON CONFLICT (chain) DO UPDATE SET seq = excluded.seq, hash = excluded.hash
+
+-- name: audit_page() :chain text :after int :limit int
+-- The chain in order, a page at a time.
+SELECT chain, seq, at_us, body, prev_hash, hash FROM audit_log
+WHERE chain > :chain OR (chain = :chain AND seq > :after) ORDER BY chain, seq LIMIT :limit
+
+-- name: audit_heads()
+SELECT chain, seq, hash FROM audit_heads ORDER BY chain
+
+-- name: add_queue_audit(event_id text, place int, fan text, act text, at_us int)
+-- Where people stood in the waiting room: joins, admissions, claims.
+INSERT INTO queue_audit (event_id, place, fan, act, at_us)
+SELECT r.event_id, r.place, r.fan, r.act, r.at_us FROM :rows
+
+-- name: queue_audit_of() :event_id text :after int :limit int
+SELECT number, place, fan, act, at_us FROM queue_audit WHERE event_id = :event_id AND number > :after
+ORDER BY number LIMIT :limit
+
+-- name: add_inbox(source text, message_id text, now_us int)
+-- Messages seen; one that was seen before is left out of the answer.
+INSERT INTO inbox (source, message_id, received_at_us)
+SELECT r.source, r.message_id, r.now_us FROM :rows WHERE true ORDER BY r.source, r.message_id
+ON CONFLICT DO NOTHING
+RETURNING source, message_id

@@ -1,0 +1,137 @@
+"""SQLite as a ledger's store: one file, one writer thread, WAL with synchronous=FULL, readers that never block it.
+
+A batch of operations is one transaction. If a batch fails for a reason that is one operation's own, its halves are run
+by themselves, so only that operation's caller gets the error.
+"""
+
+import asyncio
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from frontrow.boxoffice.ledger.audit import Chain
+from frontrow.boxoffice.ledger.batch import Operation, transaction
+from frontrow.boxoffice.ledger.programs import Program
+from frontrow.boxoffice.ledger.statements import Dialect, Query, Row, render, sqlite_arguments, statements
+from frontrow.core.errors import InvalidInput, Unavailable
+from frontrow.core.ids import Ids
+
+BUSY_TIMEOUT_MS: Final = 5_000
+READERS: Final = 2
+# FULL: a commit is on the disk before anybody hears of it. The WAL is folded back less often than by default.
+PRAGMAS: Final = (
+    "PRAGMA journal_mode = WAL",
+    "PRAGMA synchronous = FULL",
+    f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}",
+    "PRAGMA wal_autocheckpoint = 4000",
+    "PRAGMA cache_size = -65536",
+)
+Answer = TypeVar("Answer")
+
+
+class SqliteStore:
+    """Runs batches in its writer thread and reads in others."""
+
+    writers: Final = 1
+
+    def __init__(self, path: Path, *, ids: Ids | None = None, sql: Mapping[str, str] | None = None) -> None:
+        self._path = path
+        self._ids = ids or Ids()
+        self._sql = {**render(Dialect.SQLITE), **(sql or {})}
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="ledger-writer")
+        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="ledger-reader")
+        self._local = threading.local()
+        self._connections: list[sqlite3.Connection] = []
+        self._chain = Chain(self._ids.new("aud"))
+        self.batches_split = 0
+
+    async def write(self, operations: Sequence[Operation]) -> list[Any]:
+        """Commit a batch; an answer or an exception per operation."""
+        return await asyncio.get_running_loop().run_in_executor(self._writer, self._write, operations)
+
+    async def read(self, query: Query) -> list[Row]:
+        """The rows of a reading statement, as last committed."""
+        return await asyncio.get_running_loop().run_in_executor(self._readers, self._read, query)
+
+    async def time_us(self) -> int:
+        return time.time_ns() // 1000
+
+    async def aclose(self) -> None:
+        await asyncio.get_running_loop().run_in_executor(None, self._close)
+
+    def _close(self) -> None:
+        self._writer.shutdown()
+        self._readers.shutdown()
+        for connection in self._connections:
+            connection.close()
+
+    def _connection(self) -> sqlite3.Connection:
+        """This thread's connection."""
+        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        if connection is None:
+            connection = sqlite3.connect(
+                self._path, isolation_level=None, check_same_thread=False, cached_statements=256
+            )
+            self._connections.append(connection)
+            for pragma in PRAGMAS:
+                connection.execute(pragma)
+            self._local.connection = connection
+        return connection
+
+    def _read(self, query: Query) -> list[Row]:
+        return _translated(lambda: self._run_query(self._connection(), query))
+
+    def _run_query(self, connection: sqlite3.Connection, query: Query) -> list[Row]:
+        if statements()[query.name].postgres_only:
+            return []
+        return connection.execute(self._sql[query.name], sqlite_arguments(query)).fetchall()
+
+    def _write(self, operations: Sequence[Operation]) -> list[Any]:
+        try:
+            return _translated(lambda: self._transaction(operations))
+        except Unavailable as error:
+            return [error] * len(operations)
+        except Exception as error:
+            if len(operations) == 1:
+                return [error]
+            self.batches_split += 1
+            middle = len(operations) // 2
+            return self._write(operations[:middle]) + self._write(operations[middle:])
+
+    def _transaction(self, operations: Sequence[Operation]) -> list[Any]:
+        connection = self._connection()
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            answers, entry = self._run(connection, transaction(operations, self._chain))
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            self._chain = Chain(self._ids.new("aud"))  # should the commit have happened after all, its chain ends there
+            raise
+        if entry is not None:
+            self._chain.committed(entry)
+        return answers
+
+    def _run(self, connection: sqlite3.Connection, program: Program[Answer]) -> Answer:
+        try:
+            query = next(program)
+            while True:  # ends with the program
+                query = program.send(self._run_query(connection, query))
+        except StopIteration as done:
+            answer: Answer = done.value
+            return answer
+
+
+def _translated(act: Callable[[], Answer]) -> Answer:
+    """What `act` answers, with SQLite's errors in our words."""
+    try:
+        return act()
+    except sqlite3.OperationalError as error:
+        raise Unavailable(f"the ledger's file cannot be used: {error}", retry_after_s=1.0) from error
+    except (sqlite3.DataError, UnicodeEncodeError, OverflowError) as error:
+        raise InvalidInput(f"the ledger cannot store this: {error}") from error

@@ -1,0 +1,21 @@
+"""Where a ledger is: `sqlite:///relative.db`, `sqlite:////absolute.db`, `postgresql://user@host:5432/name`."""
+
+from pathlib import Path
+
+from frontrow.core.errors import ConfigError
+
+EXAMPLES = "sqlite:///frontrow.db or postgresql://frontrow@127.0.0.1:5432/frontrow"
+
+
+def is_postgres(url: str) -> bool:
+    """Whether `url` is PostgreSQL's; a ConfigError when it is no ledger's at all."""
+    if url.startswith(("postgresql://", "postgres://")):
+        return True
+    if url.startswith("sqlite:///") and len(url) > len("sqlite:///"):
+        return False
+    raise ConfigError(f"{url.partition('@')[0][:60]!r} is no ledger; it must be like {EXAMPLES}", param="ledger")
+
+
+def sqlite_path(url: str) -> Path:
+    """The file of a `sqlite:///` URL."""
+    return Path(url.removeprefix("sqlite:///"))

@@ -1,0 +1,162 @@
+"""The booking's states and the one table of moves between them (B5).
+
+Read a row: in this state, each move leads to the named state; `=` means it is already so (a repeated or late request,
+answered as a success that changes nothing); `-` means refused. Every cell is decided, the test walks all of them,
+`docs/bookings.md` is drawn from this table and the ledger's conditional updates are made from it.
+
+`queued` (a place in the waiting room) and `selecting` (a pass) are proven by signed documents and have no row in the
+ledger; the row is born by `hold`. Holds end by predicate: `held` and `paying` are dead from `hold_expires_at_us` on.
+"""
+
+import functools
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+
+from frontrow.core.errors import NotFound, Refused
+
+
+class BookingState(StrEnum):
+    """Where a purchase stands."""
+
+    QUEUED = "queued"
+    SELECTING = "selecting"
+    HELD = "held"
+    PAYING = "paying"
+    CONFIRMED = "confirmed"
+    EXPIRED = "expired"
+    CANCELLED = "cancelled"
+    REFUNDED = "refunded"
+
+
+class Move(StrEnum):
+    """What can be asked of a booking."""
+
+    ADMIT = "admit"
+    HOLD = "hold"
+    EXTEND = "extend"
+    BEGIN_PAYMENT = "begin_payment"
+    STEP_BACK = "step_back"
+    CONFIRM = "confirm"
+    DECLINE = "decline"
+    RELEASE = "release"
+    EXPIRE = "expire"
+    CANCEL = "cancel"
+    REFUND = "refund"
+    REFUND_SOME = "refund_some"
+
+
+TABLE: Final = """
+           admit      hold  extend  begin_payment  step_back  confirm    decline    release    expire   cancel     refund    refund_some
+queued     selecting  -     -       -              -          -          -          cancelled  expired  -          -         -
+selecting  =          held  -       -              -          -          -          cancelled  expired  -          -         -
+held       -          =     held    paying         =          -          -          cancelled  expired  -          -         -
+paying     -          =     paying  =              held       confirmed  cancelled  -          expired  -          -         -
+confirmed  -          =     -       -              -          =          -          -          -        cancelled  refunded  confirmed
+expired    -          -     -       -              -          -          -          =          =        -          -         -
+cancelled  -          -     -       -              -          -          =          =          -        =          -         -
+refunded   -          -     -       -              -          -          -          -          -        -          =         -
+"""  # noqa: E501 - a table is read across
+
+NEEDS_LIVE_HOLD: Final = frozenset({Move.EXTEND, Move.BEGIN_PAYMENT, Move.STEP_BACK, Move.CONFIRM})
+HOLD_STATES: Final = frozenset({BookingState.HELD, BookingState.PAYING})  # end at hold_expires_at_us
+ACTIVE_STATES: Final = HOLD_STATES | {BookingState.CONFIRMED}  # their seats are nobody else's
+
+
+class Cell(msgspec.Struct, frozen=True):
+    """What a move does in a state: leads to `to`; `repeat` when it was already done; refused when `to` is None."""
+
+    to: BookingState | None
+    repeat: bool = False
+
+
+def _parse(table: str) -> dict[tuple[BookingState, Move], Cell]:
+    head, *rows = (line.split() for line in table.strip().splitlines())
+    cells: dict[tuple[BookingState, Move], Cell] = {}
+    for name, *words in rows:
+        state = BookingState(name)
+        for move, word in zip(map(Move, head), words, strict=True):
+            cells[state, move] = (
+                Cell(None) if word == "-" else Cell(state, repeat=True) if word == "=" else Cell(BookingState(word))
+            )
+    return cells
+
+
+MOVES: Final[Mapping[tuple[BookingState, Move], Cell]] = _parse(TABLE)
+
+
+@functools.cache
+def sources(move: Move) -> tuple[BookingState, ...]:
+    """The states in which `move` changes or keeps the booking by rule (not by repetition)."""
+    return tuple(s for s in BookingState if MOVES[s, move].to is not None and not MOVES[s, move].repeat)
+
+
+class Booking(msgspec.Struct, frozen=True):
+    """One purchase as the ledger has it. `seats` are indexes in the event's plan, sorted."""
+
+    id: str
+    event_id: str
+    fan: str
+    state: BookingState
+    fence: int
+    seats: tuple[int, ...]
+    amount_minor: int
+    currency: str
+    session: str
+    created_at_us: int
+    changed_at_us: int
+    hold_expires_at_us: int
+    confirmed_at_us: int | None = None
+
+    def live(self, now_us: int) -> bool:
+        """Whether its seats are still its own: sold, or held and `now_us < hold_expires_at_us`."""
+        return self.state is BookingState.CONFIRMED or (self.state in HOLD_STATES and now_us < self.hold_expires_at_us)
+
+
+class BookingNotFound(NotFound):
+    """There is no booking with this id."""
+
+    code = "booking_not_found"
+
+    def __init__(self, booking_id: str) -> None:
+        super().__init__(f"there is no booking {booking_id}", booking=booking_id)
+        self.booking_id = booking_id
+
+
+class MoveRefused(Refused):
+    """The booking's state does not allow this move (B5: no step can be skipped)."""
+
+    code = "move_refused"
+
+    def __init__(self, booking_id: str, state: BookingState, move: Move) -> None:
+        super().__init__(f"booking {booking_id} is {state}; {move} is not possible", booking=booking_id, state=state)
+        self.booking_id, self.state, self.move = booking_id, state, move
+
+
+class StaleFence(Refused):
+    """The caller's fence is not this booking's: an old hold speaks, or somebody else's."""
+
+    code = "stale_fence"
+
+    def __init__(self, booking_id: str, fence: int) -> None:
+        super().__init__(
+            f"fence {fence} is not the fence of booking {booking_id}; place a new hold", booking=booking_id
+        )
+        self.booking_id, self.fence = booking_id, fence
+
+
+class HoldEnded(Refused):
+    """The hold ran out before this move; its seats are back on sale."""
+
+    code = "hold_ended"
+    http_status = 410
+
+    def __init__(self, booking_id: str, expired_at_us: int) -> None:
+        super().__init__(
+            f"the hold of booking {booking_id} has ended; choose seats again",
+            booking=booking_id,
+            expired_at_us=expired_at_us,
+        )
+        self.booking_id, self.expired_at_us = booking_id, expired_at_us

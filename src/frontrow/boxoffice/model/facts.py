@@ -1,0 +1,99 @@
+"""Facts: what happened, past tense, written to the outbox in the very transaction that made it so.
+
+On the wire a fact is JSON with its class name under `fact`. Consumers may see one twice (the outbox delivers at least
+once) and deduplicate by the outbox number. Unknown fields are ignored, so a newer writer does not stop an older reader.
+"""
+
+from typing import TypeAlias
+
+import msgspec
+
+
+class _Fact(msgspec.Struct, frozen=True, tag_field="fact", tag=True, gc=False):
+    booking_id: str
+    event_id: str
+    fan: str
+    fence: int
+    seats: tuple[int, ...]
+    at_us: int
+
+
+class HoldPlaced(_Fact, frozen=True, tag_field="fact", tag=True, gc=False):
+    expires_at_us: int = 0
+
+
+class HoldExtended(_Fact, frozen=True, tag_field="fact", tag=True, gc=False):
+    expires_at_us: int = 0
+
+
+class HoldReleased(_Fact, frozen=True, tag_field="fact", tag=True, gc=False):
+    """The fan gave the seats back."""
+
+
+class HoldExpired(_Fact, frozen=True, tag_field="fact", tag=True, gc=False):
+    """Time ran out. `was` is `paying` when an authorisation may have to be voided."""
+
+    was: str = "held"
+
+
+class PaymentBegun(_Fact, frozen=True, tag_field="fact", tag=True, gc=False):
+    pass
+
+
+class PaymentSteppedBack(_Fact, frozen=True, tag_field="fact", tag=True, gc=False):
+    """The fan went back from paying to a plain hold."""
+
+
+class PaymentDeclined(_Fact, frozen=True, tag_field="fact", tag=True, gc=False):
+    """The card was declined; the seats are free (B9)."""
+
+
+class BookingConfirmed(_Fact, frozen=True, tag_field="fact", tag=True, gc=False):
+    amount_minor: int = 0
+    currency: str = ""
+
+
+class BookingCancelled(_Fact, frozen=True, tag_field="fact", tag=True, gc=False):
+    pass
+
+
+class BookingRefunded(_Fact, frozen=True, tag_field="fact", tag=True, gc=False):
+    pass
+
+
+class BookingPartlyRefunded(_Fact, frozen=True, tag_field="fact", tag=True, gc=False):
+    """`seats` are those given back."""
+
+
+Fact: TypeAlias = (
+    HoldPlaced
+    | HoldExtended
+    | HoldReleased
+    | HoldExpired
+    | PaymentBegun
+    | PaymentSteppedBack
+    | PaymentDeclined
+    | BookingConfirmed
+    | BookingCancelled
+    | BookingRefunded
+    | BookingPartlyRefunded
+)
+
+_encoder = msgspec.json.Encoder()
+_decoder: "msgspec.json.Decoder[Fact]" = msgspec.json.Decoder(Fact)
+
+
+def encode_fact(fact: Fact) -> str:
+    """The fact as the outbox and the bus carry it."""
+    return _encoder.encode(fact).decode()
+
+
+def decode_fact(body: str | bytes) -> Fact:
+    return _decoder.decode(body)
+
+
+class OutboxFact(msgspec.Struct, frozen=True):
+    """A fact with its place in the outbox; `number` grows and identifies it for deduplication."""
+
+    number: int
+    fact: Fact

@@ -1,0 +1,128 @@
+"""A hold: a temporary, exclusive claim of one fan on seats of one event, with a fence from the ledger (B3, B4).
+
+`NewHold` is what the hold service asks the ledger for, `PlacedHold` is the ledger's word that it stands. Seats are
+indexes in the event's plan. A hold lives while `now_us < expires_at_us`.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from frontrow.boxoffice.model.bookings import BookingState
+from frontrow.boxoffice.model.seats import CapReached
+from frontrow.core.errors import InvalidInput, Refused
+
+MAX_MINOR = 2**53 - 1  # what JSON readers keep exact
+MAX_SEATS_PER_HOLD = 1_000  # a bound for the ledger's arrays; an event's cap is far lower
+
+
+class NewHold(msgspec.Struct, frozen=True):
+    """A wish to hold `seats`, all or none. `booking_id` is made by the caller, so asking again is harmless."""
+
+    booking_id: str
+    event_id: str
+    fan: str
+    seats: tuple[int, ...]
+    now_us: int
+    expires_at_us: int
+    amount_minor: int = 0
+    currency: str = "EUR"
+    prices_minor: tuple[int, ...] = ()  # one per seat, or empty
+    cap: int | None = None  # most active seats of this fan in this event, these included
+    session: str = ""  # the pass this came with
+    idempotency_key: str | None = None  # scoped to the fan
+    request_hash: str = ""  # of the request the key came with: same key, other request -> IdempotencyMismatch
+
+    def check(self) -> None:
+        """Refuse what can never be right."""
+        if not self.booking_id or not self.event_id or not self.fan:
+            raise InvalidInput("a hold needs a booking id, an event and a fan", param="booking_id")
+        if not 1 <= len(self.seats) <= MAX_SEATS_PER_HOLD:
+            raise InvalidInput(f"a hold takes 1 to {MAX_SEATS_PER_HOLD} seats, not {len(self.seats)}", param="seats")
+        if len(set(self.seats)) != len(self.seats) or min(self.seats) < 0:
+            raise InvalidInput("each seat can be asked for once, by an index from 0", param="seats")
+        if self.expires_at_us <= self.now_us:
+            raise InvalidInput("a hold must end after it begins", param="expires_at_us")
+        texts = (self.booking_id, self.event_id, self.fan, self.session, self.idempotency_key or "", self.currency)
+        if any("\0" in text or (not text.isascii() and _has_surrogates(text)) for text in texts):
+            raise InvalidInput("ids and names cannot hold NUL or broken characters", param="booking_id")
+        if not 0 <= self.amount_minor <= MAX_MINOR or not all(0 <= price <= MAX_MINOR for price in self.prices_minor):
+            raise InvalidInput(f"amounts are 0 to {MAX_MINOR} minor units", param="amount_minor")
+        if self.prices_minor and len(self.prices_minor) != len(self.seats):
+            raise InvalidInput("prices_minor has one price for each seat, or is empty", param="prices_minor")
+
+
+def _has_surrogates(text: str) -> bool:
+    return any("\ud800" <= char <= "\udfff" for char in text)
+
+
+class PlacedHold(msgspec.Struct, frozen=True):
+    """The ledger's durable word: these seats are this booking's until `expires_at_us`. `repeated`: it was so before."""
+
+    booking_id: str
+    event_id: str
+    fan: str
+    seats: tuple[int, ...]
+    fence: int
+    expires_at_us: int
+    state: BookingState = BookingState.HELD
+    repeated: bool = False
+    ended: tuple["ExpiredHold", ...] = ()  # expired holds of others that this one ended on its way
+
+
+class ExpiredHold(msgspec.Struct, frozen=True):
+    """A hold that the ledger ended because its time was over; its seats are free."""
+
+    booking_id: str
+    event_id: str
+    fan: str
+    seats: tuple[int, ...]
+    fence: int
+    expired_at_us: int
+    was: BookingState = BookingState.HELD  # `paying`: there may be an authorisation to void
+
+
+class ActiveSeat(msgspec.Struct, frozen=True):
+    """One seat that is nobody else's: `held`/`paying` until `expires_at_us`, or `confirmed` (expires_at_us 0)."""
+
+    seat_index: int
+    state: BookingState
+    fan: str
+    booking_id: str
+    expires_at_us: int
+    fence: int
+
+
+class SeatsTaken(Refused):
+    """Some of the seats belong to somebody else; `seats` are exactly those (indexes)."""
+
+    code = "seats_taken"
+
+    def __init__(self, event_id: str, seats: Sequence[int]) -> None:
+        self.event_id, self.seats = event_id, tuple(sorted(seats))
+        super().__init__("these seats are taken; choose others", event=event_id, seats=list(self.seats))
+
+
+class CapExceeded(CapReached):
+    """The ledger's word on the cap: this fan would have more active seats in this event than one person may."""
+
+    def __init__(self, event_id: str, fan: str, cap: int, active: int, asked: int) -> None:
+        super().__init__(
+            f"{asked} more seats would exceed the {cap} one person may have; {active} are held or bought already",
+            event=event_id,
+            cap=cap,
+            active=active,
+        )
+        self.event_id, self.fan, self.cap, self.active, self.asked = event_id, fan, cap, active, asked
+
+
+class IdempotencyMismatch(InvalidInput):
+    """This Idempotency-Key came before with another request."""
+
+    code = "idempotency_mismatch"
+
+    def __init__(self, key: str) -> None:
+        super().__init__(
+            f"idempotency key {key[:80]!r} was used for another request; use a new one", param="Idempotency-Key"
+        )
+        self.key = key

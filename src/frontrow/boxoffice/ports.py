@@ -1,0 +1,177 @@
+"""The box office's ports: what its services need from the outside, as Protocols. The docstrings are the contract;
+one suite per port (tests/contracts) runs it over every adapter.
+
+Every write is safe to repeat: bookings have ids made by the caller, moves that were already made answer as before. A
+call that raises `Unavailable` may or may not have happened; ask again, or read the booking by its id.
+"""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Protocol
+
+from frontrow.boxoffice.model.bookings import Booking
+from frontrow.boxoffice.model.claims import BestClaim, Claimed, ClaimRefused, SeatClaim, TakenSeat
+from frontrow.boxoffice.model.facts import OutboxFact
+from frontrow.boxoffice.model.holds import ActiveSeat, ExpiredHold, NewHold, PlacedHold
+from frontrow.boxoffice.model.venues import Plan
+
+# --- Ledger ----------------------------------------------------------------------------------------------------------
+
+
+class Ledger(Protocol):
+    """The SQL store of record. What it has answered is durable; no two live bookings share a seat, whatever happens.
+
+    All methods may raise `Unavailable` (connection lost for longer than the reconnect budget) and `Overloaded` (line
+    full). Errors are those of model.bookings and model.holds.
+    """
+
+    async def place_hold(self, hold: NewHold) -> PlacedHold:
+        """Hold all seats or none, and assign the fence.
+
+        Seats of a hold that ended by `hold.now_us` count as free; that hold is ended in the same transaction (`ended`).
+        `SeatsTaken` names exactly the seats that others have. `CapExceeded` when the fan's active seats in the event
+        plus these exceed `hold.cap`, exact under any race. The same booking id again, or the same fan's idempotency
+        key with the same request hash, answers the first hold with `repeated=True` as long as it stands; with another
+        request hash `IdempotencyMismatch`; after its end `HoldEnded` or `MoveRefused`.
+        """
+        ...
+
+    async def extend_hold(self, booking_id: str, fence: int, now_us: int, expires_at_us: int) -> Booking:
+        """Move the end of a live hold (held or paying); never to an earlier time than it has."""
+        ...
+
+    async def release_hold(self, booking_id: str, fence: int, now_us: int) -> Booking:
+        """held -> cancelled; its seats are free at once. Already released or expired: answered as is."""
+        ...
+
+    async def begin_payment(self, booking_id: str, fence: int, now_us: int, expires_at_us: int = 0) -> Booking:
+        """held -> paying; `expires_at_us` later than the hold's end extends it."""
+        ...
+
+    async def step_back(self, booking_id: str, fence: int, now_us: int) -> Booking:
+        """paying -> held: the fan wants to pay otherwise; the authorisation is already void."""
+        ...
+
+    async def decline(self, booking_id: str, fence: int, now_us: int) -> Booking:
+        """paying -> cancelled: the card was declined; the seats are free at once (B9)."""
+        ...
+
+    async def confirm(self, booking_id: str, fence: int, now_us: int) -> Booking:
+        """paying -> confirmed by ONE conditional update: the state, the fence and `now_us < hold_expires_at_us` (F4).
+
+        Raises `HoldEnded` (410) after the end, `StaleFence`, `MoveRefused`, `BookingNotFound`; nothing changed then.
+        Confirmed already with this fence: answered as is.
+        """
+        ...
+
+    async def cancel(self, booking_id: str, fence: int, now_us: int) -> Booking:
+        """confirmed -> cancelled, without money; the seats are free."""
+        ...
+
+    async def refund(self, booking_id: str, fence: int, now_us: int) -> Booking:
+        """confirmed -> refunded; the seats are free."""
+        ...
+
+    async def expire_due(self, now_us: int, limit: int) -> list[ExpiredHold]:
+        """End at most `limit` holds with `hold_expires_at_us <= now_us`, oldest first, each with a fact HoldExpired.
+
+        Any number of workers may call at once: each due hold is ended, and answered, exactly once; a worker steps over
+        holds another one is ending.
+        """
+        ...
+
+    async def booking(self, booking_id: str) -> Booking | None:
+        """The booking as last committed."""
+        ...
+
+    async def bookings_of(self, event_id: str, fan: str, limit: int = 100) -> list[Booking]:
+        """This fan's bookings in this event, newest first."""
+        ...
+
+    def active_seats(self, event_id: str, now_us: int) -> AsyncIterator[ActiveSeat]:
+        """Every seat sold or live held at `now_us`, in index order; for rebuilding claims and the availability map.
+
+        One consistent snapshot; never blocks a writer.
+        """
+        ...
+
+    async def time_us(self) -> int:
+        """The ledger's own time: the one clock that all servers can agree on (services.expiry.LedgerClock)."""
+        ...
+
+    # outbox: facts leave here, at least once
+
+    async def lease_facts(self, now_us: int, lease_us: int, limit: int) -> list[OutboxFact]:
+        """The oldest unpublished facts nobody leases, leased until `now_us + lease_us`; workers get distinct ones."""
+        ...
+
+    async def facts_published(self, numbers: Sequence[int], now_us: int) -> None:
+        """These facts are out; never lease them again."""
+        ...
+
+    async def aclose(self) -> None:
+        """Finish what is in line and let go of the connections."""
+        ...
+
+
+# --- SeatClaims ------------------------------------------------------------------------------------------------------
+
+
+class SeatClaims(Protocol):
+    """Who has which seat right now: the bouncer before the ledger, absorbing every attempt that cannot win (N2).
+
+    A claim is all-or-nothing, exclusive while `now_us < expires_at_us`, and safe to repeat for the same booking. Time
+    is the caller's, never the store's: a jump of the store's clock neither frees early nor keeps for ever. An event
+    must be learned first. Where the store is empty, old or being filled, everything that could grant raises
+    `ClaimsLost` (503) until `rebuild` has filled it from the ledger. `Unavailable`: it may or may not have happened.
+    """
+
+    def learn(self, event_id: str, plan: Plan) -> None:
+        """Know the seats of an event; again with the same plan changes nothing."""
+        ...
+
+    async def claim(self, wish: SeatClaim, now_us: int) -> Claimed | ClaimRefused:
+        """All the seats or none. Seats the booking already has count as free to it; expired claims are free to all.
+
+        A group across sections is claimed in plan order and undone when one part is refused; until all parts are in,
+        `states` shows none of them. A refusal names exactly the seats that others have.
+        """
+        ...
+
+    async def claim_best(self, wish: BestClaim, now_us: int) -> Claimed | ClaimRefused:
+        """Choose and claim in one atomic step, by the rules of model.best over the seats free at that instant.
+
+        Grades are tried from the best to `wish.worst`. Refused when none fits; `taken` then shows the whole section. In
+        an area larger than the store's window any fitting places may be chosen.
+        """
+        ...
+
+    async def extend(self, wish: SeatClaim, now_us: int) -> Claimed | ClaimRefused:
+        """A new end for seats that the booking has; refused, naming the seats, if one of them is not its own."""
+        ...
+
+    async def release(self, event_id: str, seats: Sequence[int], booking_id: str) -> int:
+        """Free those of the seats that this booking has, held or sold; how many. Anybody else's stay (B3)."""
+        ...
+
+    async def put(self, event_id: str, seats: Sequence[TakenSeat], now_us: int) -> None:
+        """Record what the ledger says, whoever claimed the seats before: a sold seat, or a hold the store lost."""
+        ...
+
+    async def states(self, event_id: str, now_us: int, seats: Sequence[int] | None = None) -> dict[int, TakenSeat]:
+        """Which of the seats (rising; None: all) are held or sold at `now_us`; never half a group."""
+        ...
+
+    async def lost(self, event_id: str) -> bool:
+        """Whether some section of the event must be filled from the ledger before it can be sold."""
+        ...
+
+    async def rebuild(self, event_id: str, read: Callable[[], AsyncIterator[TakenSeat]], now_us: int) -> bool:
+        """Refuse everything, then read the ledger, forget everything, fill in what was read, then serve.
+
+        False: somebody else's newer rebuild overtook this one; theirs stands.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Finish what is in line and let go of the connections."""
+        ...

@@ -1,0 +1,1 @@
+"""Use cases of the box office: load, decide, save."""
