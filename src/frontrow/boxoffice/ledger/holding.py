@@ -104,7 +104,7 @@ class _Batch:
             if request_hash != self.wishes[at].request_hash:
                 self.answer(at, IdempotencyMismatch(key))
             elif booking_id in bookings:
-                self.answer(at, repeated(self.wishes[at], bookings[booking_id]))
+                self.answer(at, repeated(self.wishes[at], bookings[booking_id], same_request=True))
         self._drop_answered()
 
     def settle_keys(self) -> Program[None]:
@@ -261,10 +261,14 @@ def _bookings(ids: set[str]) -> Program[dict[str, Booking]]:
     return {row[0]: booking_of(row) for row in rows}
 
 
-def repeated(wish: NewHold, booking: Booking) -> Placed:
-    """The answer to a wish whose booking is there already: the same hold while it stands."""
+def repeated(wish: NewHold, booking: Booking, *, same_request: bool = False) -> Placed:
+    """The answer to a wish whose booking is there already: the same hold while it stands.
+
+    `same_request`: a key proves that it was the same wish, even if this time other seats were the best.
+    """
     same = (booking.event_id, booking.fan) == (wish.event_id, wish.fan)
-    if not same or (booking.id == wish.booking_id and booking.seats != tuple(sorted(wish.seats))):
+    other_seats = booking.id == wish.booking_id and booking.seats != tuple(sorted(wish.seats))
+    if not same or (other_seats and not same_request):
         return IdempotencyMismatch(wish.booking_id)
     if booking.state not in ACTIVE_STATES:
         ended = booking.state is BookingState.EXPIRED

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from itertools import groupby
 from typing import Any
 
+from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.shapes import ArcShape, AreaShape, GridShape
 from frontrow.boxoffice.model.venues import AREA_ROW, Plan, Row, Section, SectionKind
 
@@ -64,6 +65,20 @@ def plan_bytes(plan: Plan) -> bytes:
 
 def plan_hash(plan: Plan) -> str:
     return digest(plan_bytes(plan))
+
+
+def map_bytes(plan: Plan, event: Event) -> bytes:
+    """The geometry document that viewers of `event` get: the plan without foreign ids, its tiers with their prices."""
+    prices = {
+        tier.key: {
+            "name": tier.name or tier.key,
+            "price": tier.price.minor,
+            "cur": tier.price.currency,
+            **({"colour": tier.colour} if tier.colour else {}),
+        }
+        for tier in event.tiers
+    }
+    return to_bytes(to_document(plan, prices=prices, refs=False))
 
 
 def _section(section: Section, tiers: Mapping[str, int]) -> list[Any]:

@@ -108,8 +108,9 @@ def _bowl(name: str, seats: int, rings: tuple[Ring, ...], floor: int, pit: int) 
     in_rings = seats - floor - pit
     scale, shapes = _scaled(rings, in_rings)
     _thin(shapes, in_rings)
-    outer = max(shape.rx + len(counts) * shape.step for _, shape, counts in shapes)
-    width, height = math.ceil(2 * outer + 60), math.ceil(2 * outer * 0.9 + 60)
+    outer_x = max(shape.rx + len(counts) * shape.step for _, shape, counts in shapes)
+    outer_y = max(shape.ry + len(counts) * shape.step for _, shape, counts in shapes)
+    width, height = math.ceil(2 * max(outer_x, 150) + 60), math.ceil(2 * max(outer_y, 120) + 60)
     middle_x, middle_y = width / 2, height / 2
     reach = rings[0].rx * scale
     stage_x, stage_y = round(middle_x - reach * 0.9, 1), round(middle_y - reach * 0.27, 1)

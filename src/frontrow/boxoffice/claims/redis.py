@@ -1,0 +1,257 @@
+"""The claim store in Redis: a key per seat, sections spread over one or several servers (or a Cluster).
+
+A section lives on one shard, chosen by its tag. Claims of one moment go out as one script call a shard. A group that
+spans sections is claimed section by section as tentative (a few seconds long, shown to nobody), then settled; when a
+part is refused the earlier parts are released.
+"""
+
+import asyncio
+import contextlib
+import zlib
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import TypeGuard
+
+from redis.exceptions import RedisError
+
+from frontrow.boxoffice.claims.best import BestAsk, BestAsks
+from frontrow.boxoffice.claims.rebuild import Rebuild, is_lost
+from frontrow.boxoffice.claims.shard import Answer, Shard, unreachable
+from frontrow.boxoffice.claims.wire import (
+    STALE,
+    Ask,
+    EventKeys,
+    Op,
+    SectionKeys,
+    adopt,
+    decode,
+    encode,
+    epoch_number,
+    lifetime_ms,
+    owner_mark,
+)
+from frontrow.boxoffice.model.best import SectionLayout, layouts
+from frontrow.boxoffice.model.claims import (
+    BestClaim,
+    Claimed,
+    ClaimKind,
+    ClaimRefused,
+    ClaimsLost,
+    SeatClaim,
+    TakenSeat,
+    check_name,
+)
+from frontrow.boxoffice.model.venues import Plan
+from frontrow.core.errors import FrontrowError, NotFound
+
+TENTATIVE_US = 5_000_000  # how long a half-claimed group may block its seats when its claimer dies
+READ_CHUNK = 1_000
+
+
+class RedisClaims:
+    """SeatClaims in Redis. `urls`: one server, several (sections are spread over them), or one Cluster or Sentinel."""
+
+    def __init__(
+        self, urls: str | Sequence[str], *, timeout_s: float = 1.0, max_batch: int = 256, max_waiting: int = 100_000
+    ) -> None:
+        each = [urls] if isinstance(urls, str) else list(urls)
+        self._shards = [Shard(u, timeout_s=timeout_s, max_batch=max_batch, max_waiting=max_waiting) for u in each]
+        self._best = [BestAsks(shard) for shard in self._shards]
+        self._events: dict[str, EventKeys] = {}
+        self._layouts: dict[str, tuple[SectionLayout, ...]] = {}
+
+    def learn(self, event_id: str, plan: Plan) -> None:
+        known = self._events.get(event_id)
+        if known is None or known.plan != plan:
+            self._events[event_id] = EventKeys(event_id, plan)
+            self._layouts[event_id] = layouts(plan)
+
+    def _event(self, event_id: str) -> EventKeys:
+        try:
+            return self._events[event_id]
+        except KeyError:
+            raise NotFound(f"there is no event {event_id} here", event=event_id) from None
+
+    def _number(self, section: SectionKeys) -> int:
+        return zlib.crc32(section.tag.encode()) % len(self._shards)
+
+    async def claim(self, wish: SeatClaim, now_us: int) -> Claimed | ClaimRefused:
+        event, parts = self._parts(wish.event_id, wish.seats)
+        if len(parts) == 1:
+            taken = await self._ask(event, Op.CLAIM, wish, wish.seats, now_us)
+            return Claimed(wish.seats) if taken is None else ClaimRefused(taken)
+        return await self._claim_group(event, parts, wish, now_us)
+
+    async def _claim_group(
+        self, event: EventKeys, parts: list[tuple[int, ...]], wish: SeatClaim, now_us: int
+    ) -> Claimed | ClaimRefused:
+        ends_us = min(wish.expires_at_us, now_us + TENTATIVE_US)
+        asked: list[tuple[int, ...]] = []
+        try:
+            for op, until_us in ((Op.CLAIM, ends_us), (Op.EXTEND, wish.expires_at_us)):
+                kind = ClaimKind.TENTATIVE if op is Op.CLAIM else ClaimKind.HELD
+                for part in parts:
+                    asked.append(part)
+                    taken = await self._ask(event, op, wish, part, now_us, kind=kind, expires_at_us=until_us)
+                    if taken is not None:
+                        await self._undo(wish, asked)
+                        return ClaimRefused(taken)
+        except BaseException:
+            await self._undo(wish, asked)
+            raise
+        return Claimed(wish.seats)
+
+    async def _undo(self, wish: SeatClaim, parts: list[tuple[int, ...]]) -> None:
+        for part in dict.fromkeys(parts):
+            with contextlib.suppress(FrontrowError):  # what cannot be undone ends by itself
+                await self.release(wish.event_id, part, wish.booking_id)
+
+    async def extend(self, wish: SeatClaim, now_us: int) -> Claimed | ClaimRefused:
+        event, parts = self._parts(wish.event_id, wish.seats)
+        for part in parts:
+            taken = await self._ask(event, Op.EXTEND, wish, part, now_us)
+            if taken is not None:
+                return ClaimRefused(taken)
+        return Claimed(wish.seats)
+
+    def _parts(self, event_id: str, seats: Sequence[int]) -> tuple[EventKeys, list[tuple[int, ...]]]:
+        """The seats cut by section, in plan order."""
+        event = self._event(event_id)
+        for seat in seats:
+            event.plan.check_index(seat)
+        section_of = event.section_of
+        first = section_of[seats[0]]
+        if all(section_of[seat] == first for seat in seats):
+            return event, [tuple(seats)]
+        parts: dict[int, list[int]] = {}
+        for seat in sorted(seats):
+            parts.setdefault(section_of[seat], []).append(seat)
+        return event, [tuple(part) for part in parts.values()]
+
+    async def _ask(
+        self,
+        event: EventKeys,
+        op: Op,
+        wish: SeatClaim,
+        seats: tuple[int, ...],
+        now_us: int,
+        *,
+        kind: ClaimKind = ClaimKind.HELD,
+        expires_at_us: int = 0,
+    ) -> tuple[TakenSeat, ...] | None:
+        """None: done. Otherwise the seats in the way."""
+        check_name(wish.fan, "fan")
+        check_name(wish.booking_id, "booking")
+        ends_us = expires_at_us or wish.expires_at_us
+        section = event.sections[event.section_of[seats[0]]]
+        value = encode(wish.fan, now_us, wish.booking_id, ends_us, kind)
+        keys = [event.keys[seat] for seat in seats]
+        mark = owner_mark(wish.fan, wish.booking_id)
+        ask = Ask(op, section, keys, value, *mark, now_us=now_us, lifetime_ms=lifetime_ms(ends_us, now_us))
+        answer = await self._answer(ask)
+        return None if answer == 1 else _taken(seats, answer)
+
+    async def _answer(self, ask: Ask) -> Answer:
+        """The store's answer; asks once more when somebody else has filled the section under a newer epoch."""
+        shard = self._shards[self._number(ask.section)]
+        answer = await shard.asks.ask(ask)
+        if _stale(answer):
+            adopt(ask.section, answer)
+            answer = await shard.asks.ask(ask)
+            if _stale(answer):
+                raise ClaimsLost(ask.section.event_id)
+        return answer
+
+    async def claim_best(self, wish: BestClaim, now_us: int) -> Claimed | ClaimRefused:
+        event = self._event(wish.event_id)
+        check_name(wish.fan, "fan")
+        check_name(wish.booking_id, "booking")
+        section = event.sections[wish.section]
+        value = encode(wish.fan, now_us, wish.booking_id, wish.expires_at_us, ClaimKind.HELD)
+        ask = BestAsk(
+            section,
+            self._layouts[wish.event_id][wish.section],
+            wish,
+            value,
+            owner_mark(wish.fan, wish.booking_id),
+            event.keys,
+            now_us,
+        )
+        return await self._best[self._number(section)].ask(ask)
+
+    async def release(self, event_id: str, seats: Sequence[int], booking_id: str) -> int:
+        event, parts = self._parts(event_id, seats) if seats else (self._event(event_id), [])
+        mark = f"|{booking_id}|".encode()
+        freed = 0
+        for part in parts:
+            section = event.sections[event.section_of[part[0]]]
+            ask = Ask(Op.RELEASE, section, [event.keys[seat] for seat in part], mark, 1, len(mark))
+            answer = await self._shards[self._number(section)].asks.ask(ask)
+            freed += int(answer)
+        return freed
+
+    async def put(self, event_id: str, seats: Sequence[TakenSeat], now_us: int) -> None:
+        event = self._event(event_id)
+        asks = []
+        for seat in seats:
+            section = event.sections[event.section_of[event.plan.check_index(seat.seat)]]
+            value = encode(seat.fan, seat.placed_at_us, seat.booking_id, seat.expires_at_us, seat.kind)
+            life_ms = lifetime_ms(seat.expires_at_us, now_us)
+            asks.append(Ask(Op.PUT, section, [event.keys[seat.seat]], value, 1, 0, now_us=now_us, lifetime_ms=life_ms))
+        await asyncio.gather(*map(self._answer, asks))
+
+    async def states(self, event_id: str, now_us: int, seats: Sequence[int] | None = None) -> dict[int, TakenSeat]:
+        event = self._event(event_id)
+        asked: dict[int, list[int]] = {}
+        for seat in range(event.plan.size) if seats is None else seats:
+            asked.setdefault(event.section_of[seat], []).append(seat)
+        found: dict[int, TakenSeat] = {}
+        for number, own in asked.items():
+            for first in range(0, len(own), READ_CHUNK):
+                for taken in await self._look(event, event.sections[number], own[first : first + READ_CHUNK]):
+                    if taken.kind is not ClaimKind.TENTATIVE and taken.live(now_us):
+                        found[taken.seat] = taken
+        return found
+
+    async def _look(self, event: EventKeys, section: SectionKeys, seats: list[int]) -> list[TakenSeat]:
+        shard = self._shards[self._number(section)]
+        epoch, *values = await _read(shard, [section.epoch_key, *(event.keys[seat] for seat in seats)])
+        if epoch is None or epoch.decode() != f"{epoch_number(epoch)}:{await shard.recognised()}":
+            raise ClaimsLost(section.event_id)
+        return [decode(seat, value) for seat, value in zip(seats, values, strict=True) if value is not None]
+
+    async def lost(self, event_id: str) -> bool:
+        event = self._event(event_id)
+        for number, shard in enumerate(self._shards):
+            mine = [section for section in event.sections if self._number(section) == number]
+            if mine and await is_lost(shard, mine):
+                return True
+        return False
+
+    async def rebuild(self, event_id: str, read: Callable[[], AsyncIterator[TakenSeat]], now_us: int) -> bool:
+        event = self._event(event_id)
+        shards = [self._shards[self._number(section)] for section in event.sections]
+        return await Rebuild(event, shards, now_us).run(read)
+
+    async def aclose(self) -> None:
+        for asks in self._best:
+            await asks.aclose()
+        for shard in self._shards:
+            await shard.aclose()
+
+
+def _stale(answer: Answer) -> TypeGuard[bytes]:
+    return isinstance(answer, bytes) and answer.startswith(STALE)
+
+
+def _taken(seats: tuple[int, ...], answer: Answer) -> tuple[TakenSeat, ...]:
+    """The seats named by a refusal; a line without a value is a seat that is free but not the asker's own."""
+    lines = answer.split(b"\n") if isinstance(answer, bytes) else []
+    pairs = (line.partition(b":") for line in lines)
+    return tuple(decode(seats[int(position)], value) for position, _, value in pairs if value)
+
+
+async def _read(shard: Shard, keys: list[bytes]) -> list[bytes | None]:
+    try:
+        return list(await shard.client.mget(keys))
+    except (RedisError, OSError) as error:
+        raise unreachable(error) from error

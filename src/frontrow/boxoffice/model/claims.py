@@ -1,0 +1,94 @@
+"""What is said about seats to the claim store and by it: asks, answers, and the store's layout of one event.
+
+Seats are indexes in the event's plan. A claim lives while `now_us < expires_at_us`; a sold seat has no end. The claim
+store is the bouncer, never the proof: what it grants still has to pass the ledger, which gives the fence.
+"""
+
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+
+from frontrow.core.errors import InvalidInput, Unavailable
+
+SOLD_UNTIL_US: Final = 0
+MAX_NAME_CHARS: Final = 100
+_SEPARATORS: Final = frozenset("|\n\r{}")
+
+
+class ClaimKind(StrEnum):
+    """What stands behind a taken seat. Tentative: part of a group that is still being claimed; seen by nobody."""
+
+    HELD = "h"
+    TENTATIVE = "t"
+    SOLD = "s"
+
+
+class SeatClaim(msgspec.Struct, frozen=True, gc=False):
+    """A wish to have `seats`, all or none, until `expires_at_us`. Asking again for the same booking is harmless."""
+
+    event_id: str
+    seats: tuple[int, ...]
+    fan: str
+    booking_id: str
+    expires_at_us: int
+
+
+class Claimed(msgspec.Struct, frozen=True, gc=False):
+    """The seats are this booking's now, as far as the claim store knows."""
+
+    seats: tuple[int, ...]
+
+
+class TakenSeat(msgspec.Struct, frozen=True, gc=False):
+    """One seat that is somebody's: until when (0: for good), whose, under which booking, since when."""
+
+    seat: int
+    kind: ClaimKind
+    fan: str
+    booking_id: str
+    placed_at_us: int
+    expires_at_us: int
+
+    def live(self, now_us: int) -> bool:
+        return self.kind is ClaimKind.SOLD or now_us < self.expires_at_us
+
+
+class ClaimRefused(msgspec.Struct, frozen=True, gc=False):
+    """Nothing was claimed. `taken` are the seats that others have; none: nothing fits the wish, or not the owner."""
+
+    taken: tuple[TakenSeat, ...]
+
+
+class ClaimsLost(Unavailable):
+    """The claim store is empty, old or of another epoch: it must be filled from the ledger before it may answer."""
+
+    code = "claims_rebuilding"
+
+    def __init__(self, event_id: str, found: str = "") -> None:
+        super().__init__("seats are being counted again; try once more in a moment", retry_after_s=1.0, event=event_id)
+        self.event_id, self.found = event_id, found
+
+
+def check_name(text: str, param: str) -> str:
+    """`text` if it can stand in a key or a stored value; otherwise an error."""
+    if not 1 <= len(text) <= MAX_NAME_CHARS or not _SEPARATORS.isdisjoint(text):
+        raise InvalidInput(f"{param} must have 1 to {MAX_NAME_CHARS} characters, none of them | {{ }}", param=param)
+    return text
+
+
+def sold(seat: int, fan: str, booking_id: str, placed_at_us: int) -> TakenSeat:
+    return TakenSeat(seat, ClaimKind.SOLD, fan, booking_id, placed_at_us, SOLD_UNTIL_US)
+
+
+class BestClaim(msgspec.Struct, frozen=True, gc=False):
+    """A wish for the best `count` seats of one section (its position in the plan) that `mask` allows, up to a grade."""
+
+    event_id: str
+    section: int
+    mask: bytes  # a byte a seat of the section; 0: not wished for
+    count: int
+    worst: int  # a model.best.Grade
+    fan: str
+    booking_id: str
+    expires_at_us: int

@@ -1,0 +1,103 @@
+"""What this server believes of an event's seats: refuses the hopeless at once, without asking anybody (N2).
+
+It learns from what passes through: claims won here, refusals (which tell until when and whose), releases, frames of the
+map's feed. Belief that a seat is taken is only trusted for a moment: after `trust_us` the next attempt asks the claim
+store again, so a refusal is never wrong for longer than one update, even if every notice is lost. That a seat is free
+is never trusted: the claim store decides. Pure but for its own memory.
+"""
+
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from heapq import heappop, heappush
+
+from frontrow.boxoffice.model.claims import ClaimKind, TakenSeat
+from frontrow.boxoffice.model.seats import SeatState
+
+FOREVER_US = 1 << 62
+TRUST_US = 1_000_000
+
+
+class Availability:
+    """The believed state of each seat of one event, by index."""
+
+    def __init__(self, size: int, *, trust_us: int = TRUST_US, withheld: Iterable[int] = ()) -> None:
+        self.states = bytearray(size)
+        self.taken = 0  # how many seats are not free
+        self._refuse_until_us = array("q", bytes(8 * size))
+        self._ends_at_us = array("q", bytes(8 * size))
+        self._fans: dict[int, str] = {}
+        self._ending: list[tuple[int, int]] = []
+        self._trust_us = trust_us
+        self.withhold(withheld)
+
+    def hopeless(self, seats: Sequence[int], fan: str, now_us: int) -> bool:
+        """Whether one of the seats is surely somebody else's: known to be, and known recently."""
+        until_us = self._refuse_until_us
+        for seat in seats:  # noqa: SIM110 - any() over a generator costs twice as much on the hottest path
+            if until_us[seat] > now_us and self._fans.get(seat) not in (fan, None):
+                return True
+        return False
+
+    def known_taken(self, seats: Sequence[int], fan: str, now_us: int) -> list[int]:
+        """Those of the seats that `hopeless` is about."""
+        return [seat for seat in seats if self.hopeless((seat,), fan, now_us)]
+
+    def took(self, seats: Iterable[int], fan: str, ends_at_us: int, now_us: int) -> None:
+        """A fan has these seats until then (0: for good, sold)."""
+        state = SeatState.HELD if ends_at_us else SeatState.SOLD
+        end_us = ends_at_us or FOREVER_US
+        until_us = min(end_us, now_us + self._trust_us)
+        for seat in seats:
+            self._set(seat, state)
+            self._refuse_until_us[seat] = until_us
+            self._ends_at_us[seat] = end_us
+            self._fans[seat] = fan
+            if ends_at_us:
+                heappush(self._ending, (ends_at_us, seat))
+
+    def learn(self, taken: Iterable[TakenSeat], now_us: int) -> None:
+        """What the claim store or the ledger said about taken seats."""
+        for seat in taken:
+            if seat.live(now_us) and seat.kind is not ClaimKind.TENTATIVE:
+                self.took((seat.seat,), seat.fan, seat.expires_at_us, now_us)
+
+    def freed(self, seats: Iterable[int]) -> None:
+        """These seats are nobody's any more."""
+        for seat in seats:
+            if self.states[seat] != SeatState.BLOCKED:
+                self._set(seat, SeatState.FREE)
+                self._refuse_until_us[seat] = 0
+                self._fans.pop(seat, None)
+
+    def replace(self, seats: Sequence[int], taken: Mapping[int, TakenSeat], now_us: int) -> None:
+        """The claim store's whole word on `seats`: those in `taken` are taken, the others free."""
+        self.freed(seat for seat in seats if seat not in taken)
+        self.learn(taken.values(), now_us)
+
+    def observe(self, states: Mapping[int, int]) -> None:
+        """Another server's news from the map's feed: only that a seat is free again is taken at its word."""
+        self.freed(seat for seat, state in states.items() if state == SeatState.FREE)
+
+    def withhold(self, seats: Iterable[int]) -> None:
+        """The organiser keeps these back."""
+        for seat in seats:
+            self._set(seat, SeatState.BLOCKED)
+
+    def expire(self, now_us: int) -> list[int]:
+        """Free the holds that ended by `now_us`; which seats."""
+        ended = []
+        while self._ending and self._ending[0][0] <= now_us:
+            _, seat = heappop(self._ending)
+            if self.states[seat] == SeatState.HELD and self._ends_at_us[seat] <= now_us:
+                ended.append(seat)
+        self.freed(ended)
+        return ended
+
+    def free_in(self, first: int, size: int) -> int:
+        """How many of these seats are believed free."""
+        return self.states.count(0, first, first + size)
+
+    def _set(self, seat: int, state: SeatState) -> None:
+        was = self.states[seat]
+        self.taken += (state != 0) - (was != 0)
+        self.states[seat] = state

@@ -1,0 +1,59 @@
+"""A TCP proxy for tests: passes bytes to a target that can be changed, or swallows them like a broken network."""
+
+import asyncio
+import contextlib
+from typing import Self
+
+
+class Proxy:
+    """Listens on a port of its own (`port`); `blackhole()` swallows everything from now on, silently."""
+
+    def __init__(self, target_port: int) -> None:
+        self.target_port = target_port
+        self.swallowing = False
+        self.port = 0
+        self._server: asyncio.Server | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._writers: set[asyncio.StreamWriter] = set()
+
+    async def __aenter__(self) -> Self:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self.port = self._server.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        assert self._server is not None
+        self._server.close()
+        self.cut()
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def blackhole(self) -> None:
+        self.swallowing = True
+
+    def cut(self) -> None:
+        """Close every connection, as a failover does."""
+        for writer in list(self._writers):
+            writer.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            up_reader, up_writer = await asyncio.open_connection("127.0.0.1", self.target_port)
+        except OSError:
+            writer.close()
+            return
+        self._writers |= {writer, up_writer}
+        for source, sink in ((reader, up_writer), (up_reader, writer)):
+            task = asyncio.ensure_future(self._pump(source, sink))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _pump(self, source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError):
+            while chunk := await source.read(65536):
+                if not self.swallowing:
+                    sink.write(chunk)
+                    await sink.drain()
+        self._writers.discard(sink)
+        sink.close()
