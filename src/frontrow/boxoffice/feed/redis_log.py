@@ -43,6 +43,7 @@ class RedisFrameLog:
         self._timeout_s = timeout_s
         self._poll_s = poll_s
         self._cluster = is_cluster(url)
+        self._opening = asyncio.Lock()
         self._channel = f"map:{{{event_id}}}"
         self._keys = [f"{self._channel}:head", f"{self._channel}:ring"]
 
@@ -89,6 +90,9 @@ class RedisFrameLog:
         from redis.exceptions import RedisError
 
         try:
+            if self._cluster:
+                async with self._opening:  # two first commands at once close each other's connections in redis-py
+                    await self._redis.initialize()
             return await command()
         except (RedisError, OSError) as error:
             raise Unavailable(f"the map's Redis did not answer: {error}", retry_after_s=1.0) from error

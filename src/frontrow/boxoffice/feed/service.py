@@ -18,6 +18,8 @@ from frontrow.boxoffice.feed.ring import HEARTBEAT, MapRing
 from frontrow.boxoffice.model.fsmap import Frame, encode_changes
 from frontrow.core.errors import FrontrowError, Overloaded
 
+MAX_STOP_TRIES = 50
+
 
 class SeatTruth(Protocol):
     """Answers the state (0 to 3) of each asked seat, now."""
@@ -58,6 +60,7 @@ class MapFeed:
         self._woken = asyncio.Event()
         self._hurry = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
+        self._stopping = False
 
     def notify(self, indexes: Iterable[int]) -> None:
         """These seats may have changed."""
@@ -73,14 +76,19 @@ class MapFeed:
 
     async def start(self) -> None:
         """Take the map over from the truth, then keep it going in the background."""
+        self._stopping = False
         await self.resync()
         self._tasks = [asyncio.create_task(self._tick_forever()), asyncio.create_task(self._listen_forever())]
 
     async def stop(self) -> None:
         """End the background work; viewers see their streams end."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._stopping = True
+        for _ in range(MAX_STOP_TRIES):  # a library below may swallow a cancellation: ask again
+            for task in self._tasks:
+                task.cancel()
+            if self._tasks and (await asyncio.wait(self._tasks, timeout=0.2))[1]:
+                continue
+            break
         self._tasks = []
 
     async def resync(self) -> None:
@@ -165,9 +173,10 @@ class MapFeed:
         self._woken = asyncio.Event()
 
     async def _tick_forever(self) -> None:
-        while True:  # until stopped
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._hurry.wait(), self.settings.tick_s)
+        while not self._stopping:
+            with contextlib.suppress(TimeoutError):  # not wait_for: in Python 3.11 it can swallow a cancellation
+                async with asyncio.timeout(self.settings.tick_s):
+                    await self._hurry.wait()
             self._hurry.clear()
             try:
                 await self.tick()
@@ -176,7 +185,7 @@ class MapFeed:
                 await asyncio.sleep(self.settings.retry_s)
 
     async def _listen_forever(self) -> None:
-        while True:  # until stopped; a lost connection is taken up again after a pause
+        while not self._stopping:  # a lost connection is taken up again after a pause
             try:
                 await self._log.listen(self._on_frame, self._on_ready)
             except FrontrowError:
