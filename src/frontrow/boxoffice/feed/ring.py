@@ -5,10 +5,12 @@ viewer whose position the ring no longer reaches is told to start anew.
 """
 
 from collections import deque
+from collections.abc import Callable, Mapping
 
 from frontrow.boxoffice.model.fsmap import Frame, Snapshot, decode_changes, write_snapshot
 
 HEARTBEAT = b"event: hb\ndata:\n\n"
+OnChanges = Callable[[Mapping[int, int]], None]
 
 
 def frame_bytes(frame: Frame) -> bytes:
@@ -22,20 +24,27 @@ def reset_bytes(epoch: int, seq: int) -> bytes:
 
 
 class MapRing:
-    """States of all seats after frame `seq` of `epoch`, and the frames that led there, at most `max_frames`."""
+    """States of all seats after frame `seq` of `epoch`, and the frames that led there, at most `max_frames`.
 
-    def __init__(self, seats: int, max_frames: int = 600) -> None:
+    `on_changes` is called with each change taken in (seat → state), so that others on this server learn of it too.
+    """
+
+    def __init__(self, seats: int, max_frames: int = 600, on_changes: OnChanges | None = None) -> None:
         self.states = bytearray(seats)
         self.epoch = 0
         self.seq = 0
         self._frames: deque[tuple[Frame, bytes]] = deque(maxlen=max_frames)
         self._snapshot: bytes | None = None
+        self._on_changes = on_changes
 
     def reset(self, states: bytes, epoch: int, seq: int) -> None:
         """Start anew from these states; nobody can be brought here by frames."""
         if len(states) != len(self.states):
             raise ValueError(f"{len(states)} states for {len(self.states)} seats")
+        changes = {i: state for i, state in enumerate(states) if self.states[i] != state} if self._on_changes else {}
         self.states[:] = states
+        if self._on_changes and changes:
+            self._on_changes(changes)
         self.epoch, self.seq = epoch, seq
         self._frames.clear()
         self._snapshot = None
@@ -46,8 +55,11 @@ class MapRing:
             return False
         if frame.seq <= self.seq:
             return True
-        for index, state in decode_changes(frame.body, len(self.states)).items():
+        changes = decode_changes(frame.body, len(self.states))
+        for index, state in changes.items():
             self.states[index] = state
+        if self._on_changes:
+            self._on_changes(changes)
         self.seq = frame.seq
         self._frames.append((frame, frame_bytes(frame)))
         self._snapshot = None

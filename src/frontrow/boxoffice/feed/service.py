@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from frontrow.boxoffice.feed.log import Exchange, FrameLog
-from frontrow.boxoffice.feed.ring import HEARTBEAT, MapRing
+from frontrow.boxoffice.feed.ring import HEARTBEAT, MapRing, OnChanges
 from frontrow.boxoffice.model.fsmap import Frame, encode_changes
 from frontrow.core.errors import FrontrowError, Overloaded
 
@@ -43,9 +43,16 @@ class FeedSettings:
 class MapFeed:
     """One event's map on this server. `start` and `stop` run it; `tick` is one step of it."""
 
-    def __init__(self, seats: int, log: FrameLog, truth: SeatTruth, settings: FeedSettings | None = None) -> None:
+    def __init__(
+        self,
+        seats: int,
+        log: FrameLog,
+        truth: SeatTruth,
+        settings: FeedSettings | None = None,
+        on_changes: OnChanges | None = None,
+    ) -> None:
         self.settings = settings or FeedSettings()
-        self.ring = MapRing(seats, self.settings.max_frames)
+        self.ring = MapRing(seats, self.settings.max_frames, on_changes)
         self.viewers = 0
         self.resyncs = 0
         self.failures = 0

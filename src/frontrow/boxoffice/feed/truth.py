@@ -1,0 +1,32 @@
+"""The truth behind the map: what the claim store says of seats now, and what the organiser keeps back."""
+
+from collections.abc import Sequence
+
+from frontrow.boxoffice.model.claims import ClaimKind
+from frontrow.boxoffice.model.events import Event
+from frontrow.boxoffice.model.seats import SeatState
+from frontrow.boxoffice.ports import SeatClaims
+from frontrow.core.clock import Clock
+
+
+class ClaimsTruth:
+    """A `SeatTruth` over the claim store; a hold that ran out is free at once, whether swept or not."""
+
+    def __init__(self, claims: SeatClaims, event: Event, seats: int, clock: Clock) -> None:
+        self._claims = claims
+        self._event = event
+        self._seats = seats
+        self._clock = clock
+
+    async def __call__(self, indexes: Sequence[int]) -> bytes:
+        """The state of each of `indexes`, which must rise."""
+        asked = None if len(indexes) == self._seats else indexes
+        taken = await self._claims.states(self._event.id, self._clock(), asked)
+        states = bytearray(len(indexes))
+        for position, index in enumerate(indexes):
+            seat = taken.get(index)
+            if seat is not None:
+                states[position] = SeatState.SOLD if seat.kind is ClaimKind.SOLD else SeatState.HELD
+            elif index in self._event.withheld:
+                states[position] = SeatState.BLOCKED
+        return bytes(states)

@@ -1,0 +1,68 @@
+"""The map over a real claim store: taken, sold, withheld, expired seats as viewers see them (B2, B14, N5)."""
+
+from collections.abc import AsyncIterator, Mapping
+
+import pytest
+
+from frontrow.boxoffice.claims.memory import MemoryClaims
+from frontrow.boxoffice.claims.redis import RedisClaims
+from frontrow.boxoffice.feed.log import MemoryFrameLog
+from frontrow.boxoffice.feed.service import FeedSettings, MapFeed
+from frontrow.boxoffice.feed.truth import ClaimsTruth
+from frontrow.boxoffice.model.claims import Claimed, SeatClaim, TakenSeat, sold
+from frontrow.boxoffice.ports import SeatClaims
+from frontrow.core.clock import ManualClock
+
+from .plan_samples import an_event, small_plan
+from .test_fsmap import Viewer
+
+EVENT = an_event(withheld=frozenset({7}))
+
+
+async def nothing() -> AsyncIterator[TakenSeat]:
+    for seat in ():
+        yield seat
+
+
+@pytest.fixture(params=["memory", "redis"])
+async def claims(request: pytest.FixtureRequest, clock: ManualClock) -> AsyncIterator[SeatClaims]:
+    store: SeatClaims
+    store = MemoryClaims() if request.param == "memory" else RedisClaims([request.getfixturevalue("redis_url")])
+    store.learn(EVENT.id, small_plan())
+    assert await store.rebuild(EVENT.id, nothing, clock())
+    yield store
+    await store.aclose()
+
+
+async def test_viewers_see_what_the_claim_store_says(claims: SeatClaims, clock: ManualClock) -> None:
+    """B2: seats turn unavailable for everybody; B14, N5: an expired one is free on the next tick, told or not."""
+    plan = small_plan()
+    seen: dict[int, int] = {}
+
+    def learn(changes: Mapping[int, int]) -> None:
+        seen.update(changes)
+
+    truth = ClaimsTruth(claims, EVENT, plan.size, clock)
+    feed = MapFeed(plan.size, MemoryFrameLog(epoch=1), truth, FeedSettings(audit_ticks=1), learn)
+    await feed.resync()
+    assert seen == {7: 3}
+    viewer = Viewer(feed.snapshot(), plan.size)
+
+    async def shown() -> dict[int, int]:
+        await feed.tick()
+        viewer.take(feed.ring.since(viewer.epoch, viewer.seq), feed.ring)
+        assert viewer.states == feed.ring.states
+        return {index: state for index, state in enumerate(viewer.states) if state}
+
+    hold = SeatClaim(EVENT.id, (1, 2, 31), "fan", "bkg_1", clock() + 600_000_000)
+    assert isinstance(await claims.claim(hold, clock()), Claimed)
+    feed.notify(hold.seats)
+    assert await shown() == {1: 1, 2: 1, 7: 3, 31: 1}
+    await claims.put(EVENT.id, [sold(2, "fan", "bkg_1", clock())], clock())
+    assert await shown() == {1: 1, 2: 2, 7: 3, 31: 1}
+    clock.advance(us=599_999_999)
+    assert await shown() == {1: 1, 2: 2, 7: 3, 31: 1}
+    clock.advance(us=1)
+    assert await shown() == {2: 2, 7: 3}
+    assert viewer.fetched == 1
+    assert seen[1] == 0
