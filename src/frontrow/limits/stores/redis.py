@@ -17,7 +17,7 @@ from typing import Any
 
 from frontrow.core.coalescer import Coalescer
 from frontrow.core.errors import ConfigError, Overloaded
-from frontrow.core.redis_url import connect, connect_sync, disconnect, disconnect_sync, is_cluster
+from frontrow.core.redis_url import call, connect, connect_sync, disconnect, disconnect_sync, is_cluster
 from frontrow.limits.keys import StoreKey
 from frontrow.limits.quota import ALGORITHMS, Decision, StoreDown
 from frontrow.limits.stats import Stats
@@ -107,12 +107,12 @@ class RedisStore:
         words = self._words(asks)
         started = time.perf_counter()
         try:
-            reply = await link.client.execute_command("EVALSHA", SCRIPT_SHA, *words)
+            reply = await call(link.client, "EVALSHA", SCRIPT_SHA, *words)
         except Exception as error:
             if not _is_noscript(error):
                 raise _down(error) from error
             try:
-                reply = await link.client.execute_command("EVAL", SCRIPT, *words)
+                reply = await call(link.client, "EVAL", SCRIPT, *words)
             except Exception as again:
                 raise _down(again) from again
         finally:
