@@ -207,7 +207,7 @@ class _Batch:
             for wish in (self.wishes[at],)
             for seat, price in zip(wish.seats, wish.prices_minor or (0,) * len(wish.seats), strict=True)
         ]
-        got = yield Query("take_seats", sorted(rows))
+        got = yield Query("take_free_seats", sorted(rows), otherwise="take_seats")
         if len(got) == len(rows):
             return list(chosen)
         counts = Counter(row[0] for row in got)
@@ -228,7 +228,7 @@ class _Batch:
             )
             for w in (self.wishes[at] for at in won)
         ]  # fmt: skip
-        fences = {row[0]: int(row[1]) for row in (yield Query("add_bookings", rows))}
+        fences = {row[0]: int(row[1]) for row in (yield Query("add_new_bookings", rows, otherwise="add_bookings"))}
         clashing = [at for at in won if self.wishes[at].booking_id not in fences]
         if clashing:  # a booking of that id exists with other seats
             drop = [(self.wishes[at].booking_id, seat) for at in clashing for seat in self.wishes[at].seats]

@@ -86,7 +86,13 @@ class SqliteStore:
         return _translated(lambda: self._run_query(self._connection(), query))
 
     def _run_query(self, connection: sqlite3.Connection, query: Query) -> list[Row]:
-        return connection.execute(self._sql[query.name], sqlite_arguments(query)).fetchall()
+        arguments = sqlite_arguments(query)
+        try:
+            return connection.execute(self._sql[query.name], arguments).fetchall()
+        except sqlite3.IntegrityError:  # the statement left nothing behind; the transaction goes on
+            if not query.otherwise:
+                raise
+            return connection.execute(self._sql[query.otherwise], arguments).fetchall()
 
     def _write(self, operations: Sequence[Operation]) -> list[Any]:
         try:

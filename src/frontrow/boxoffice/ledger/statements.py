@@ -41,11 +41,15 @@ class Statement(msgspec.Struct, frozen=True):
 
 
 class Query(msgspec.Struct, frozen=True):
-    """A statement with what goes in: rows for its `:rows`, values for its single parameters in their order."""
+    """A statement with what goes in: rows for its `:rows`, values for its single parameters in their order.
+
+    `otherwise` names the statement to run instead, with the same rows, when a unique index objects.
+    """
 
     name: str
     rows: Sequence[Row] = ()
     params: Sequence[Any] = ()
+    otherwise: str = ""
 
 
 @functools.cache
