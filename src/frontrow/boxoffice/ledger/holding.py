@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from msgspec.structs import replace
 
 from frontrow.boxoffice.ledger.programs import Program, booking_of, encode_seats, end_holds
-from frontrow.boxoffice.ledger.statements import Query
+from frontrow.boxoffice.ledger.statements import ALL_WENT_WELL, Query
 from frontrow.boxoffice.model.bookings import ACTIVE_STATES, Booking, BookingState, HoldEnded, Move, MoveRefused
 from frontrow.boxoffice.model.facts import Fact, HoldPlaced
 from frontrow.boxoffice.model.holds import (
@@ -208,7 +208,7 @@ class _Batch:
             for seat, price in zip(wish.seats, wish.prices_minor or (0,) * len(wish.seats), strict=True)
         ]
         got = yield Query("take_free_seats", sorted(rows), otherwise="take_seats")
-        if len(got) == len(rows):
+        if got is ALL_WENT_WELL:
             return list(chosen)
         counts = Counter(row[0] for row in got)
         won = [at for at in chosen if counts[self.wishes[at].booking_id] == len(self.wishes[at].seats)]

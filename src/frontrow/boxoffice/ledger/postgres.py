@@ -17,7 +17,7 @@ import asyncpg
 from frontrow.boxoffice.ledger.audit import Chain
 from frontrow.boxoffice.ledger.batch import Operation, transaction
 from frontrow.boxoffice.ledger.programs import Program
-from frontrow.boxoffice.ledger.statements import Dialect, Query, Row, postgres_arguments, render
+from frontrow.boxoffice.ledger.statements import ALL_WENT_WELL, Dialect, Query, Row, postgres_arguments, render
 from frontrow.core.errors import InvalidInput, Unavailable
 from frontrow.core.ids import Ids
 
@@ -163,11 +163,11 @@ class PostgresStore:
         await connection.execute("SAVEPOINT hopeful")
         try:
             rows = await connection.fetch(self._sql[query.name], *arguments)
+            return rows or ALL_WENT_WELL  # type: ignore[return-value]
         except asyncpg.UniqueViolationError:
             self.hopes_lost += 1
             await connection.execute("ROLLBACK TO SAVEPOINT hopeful")
-            rows = await connection.fetch(self._sql[query.otherwise], *arguments)
-        return rows  # type: ignore[return-value]
+            return await connection.fetch(self._sql[query.otherwise], *arguments)  # type: ignore[return-value]
 
     async def _connected(self, writer: _Writer) -> "tuple[asyncpg.Connection[asyncpg.Record], Chain]":
         if writer.connection is None or writer.connection.is_closed() or writer.chain is None:

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeVar
 from frontrow.boxoffice.ledger.audit import Chain
 from frontrow.boxoffice.ledger.batch import Operation, transaction
 from frontrow.boxoffice.ledger.programs import Program
-from frontrow.boxoffice.ledger.statements import Dialect, Query, Row, render, sqlite_arguments
+from frontrow.boxoffice.ledger.statements import ALL_WENT_WELL, Dialect, Query, Row, render, sqlite_arguments
 from frontrow.core.errors import InvalidInput, Unavailable
 from frontrow.core.ids import Ids
 
@@ -88,7 +88,8 @@ class SqliteStore:
     def _run_query(self, connection: sqlite3.Connection, query: Query) -> list[Row]:
         arguments = sqlite_arguments(query)
         try:
-            return connection.execute(self._sql[query.name], arguments).fetchall()
+            cursor = connection.execute(self._sql[query.name], arguments)
+            return cursor.fetchall() if cursor.description or not query.otherwise else ALL_WENT_WELL
         except sqlite3.IntegrityError:  # the statement left nothing behind; the transaction goes on
             if not query.otherwise:
                 raise
