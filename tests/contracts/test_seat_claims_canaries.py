@@ -108,7 +108,9 @@ class KeepsGhostsInARebuild(MemoryClaims):
     async def rebuild(self, event_id: str, read: Callable[[], AsyncIterator[TakenSeat]], now_us: int) -> bool:
         ghosts = self._events[event_id].taken
         done = await super().rebuild(event_id, read, now_us)
-        self._events[event_id].taken |= {seat: was for seat, was in ghosts.items() if seat not in self._events[event_id].taken}
+        self._events[event_id].taken |= {
+            seat: was for seat, was in ghosts.items() if seat not in self._events[event_id].taken
+        }
         return done
 
 
