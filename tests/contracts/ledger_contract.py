@@ -40,7 +40,7 @@ class Bench:
         number = next(_numbers)
         more.setdefault("now_us", self.now_us)
         more.setdefault("expires_at_us", self.now_us + TEN_MINUTES_US)
-        return NewHold(booking or f"bkg_{number:026d}", self.event, fan or f"fan_{number}", seats, **more)
+        return NewHold(booking or f"bkg_T{number:025d}", self.event, fan or f"fan_{number}", seats, **more)
 
     async def hold(self, *seats: int, **more: Any) -> PlacedHold:
         return await self.one.place_hold(self.wish(*seats, **more))

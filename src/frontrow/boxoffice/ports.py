@@ -10,9 +10,10 @@ from typing import Protocol
 
 from frontrow.boxoffice.model.bookings import Booking
 from frontrow.boxoffice.model.claims import BestClaim, Claimed, ClaimRefused, SeatClaim, TakenSeat
+from frontrow.boxoffice.model.events import Event, EventStatus
 from frontrow.boxoffice.model.facts import OutboxFact
 from frontrow.boxoffice.model.holds import ActiveSeat, ExpiredHold, NewHold, PlacedHold
-from frontrow.boxoffice.model.venues import Plan
+from frontrow.boxoffice.model.venues import Plan, Venue
 
 # --- Ledger ----------------------------------------------------------------------------------------------------------
 
@@ -110,6 +111,38 @@ class Ledger(Protocol):
 
     async def aclose(self) -> None:
         """Finish what is in line and let go of the connections."""
+        ...
+
+
+class Catalogue(Protocol):
+    """What is sold: plans, venues, events with their price tiers. The SQL ledger is this port too."""
+
+    async def put_plan(self, plan_hash: str, plan: Plan, document: str, now_us: int) -> None:
+        """Keep a plan, its document and its seats under its hash; a hash that is known is the same plan."""
+        ...
+
+    async def plan_document(self, plan_hash: str) -> str | None:
+        """The document kept under this hash."""
+        ...
+
+    async def put_venue(self, venue: Venue, now_us: int) -> None:
+        """Create or change a venue."""
+        ...
+
+    async def venue(self, venue_id: str) -> Venue | None: ...
+
+    async def put_event(self, event: Event, now_us: int) -> None:
+        """Create or change an event with its price tiers; all of it or nothing."""
+        ...
+
+    async def event(self, event_id: str) -> Event:
+        """The event, or `EventNotFound`."""
+        ...
+
+    async def events(
+        self, status: EventStatus | None = None, after: tuple[int, str] = (-1, ""), limit: int = 100
+    ) -> list[Event]:
+        """Events in order of (starts_at_us, id), from after that pair on."""
         ...
 
 

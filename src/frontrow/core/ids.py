@@ -7,6 +7,7 @@ from frontrow.core.clock import Clock, WallClock
 from frontrow.core.errors import InvalidInput
 
 ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"  # Crockford's base 32: no I, L, O, U to misread
+_PAIRS = [first + second for first in ALPHABET for second in ALPHABET]  # two characters at a time: half the steps
 _TIME_CHARS, _RANDOM_CHARS = 10, 16
 ID_CHARS = _TIME_CHARS + _RANDOM_CHARS
 
@@ -15,7 +16,9 @@ def encode32(number: int, width: int) -> str:
     """`number` in base 32, left-padded to `width` characters."""
     if number < 0 or number >> (5 * width):
         raise ValueError(f"{number} does not fit {width} base-32 characters")
-    return "".join(ALPHABET[(number >> shift) & 31] for shift in range(5 * (width - 1), -1, -5))
+    if width % 2:
+        return ALPHABET[number >> (5 * (width - 1))] + encode32(number & ((1 << (5 * (width - 1))) - 1), width - 1)
+    return "".join([_PAIRS[(number >> shift) & 1023] for shift in range(5 * (width - 2), -1, -10)])
 
 
 class Ids:
@@ -24,10 +27,16 @@ class Ids:
     def __init__(self, clock: Clock | None = None, randbits: Callable[[int], int] = secrets.randbits) -> None:
         self._clock = clock or WallClock()
         self._randbits = randbits
+        self._moment = (-1, "")  # the last millisecond and how it is written
 
     def new(self, prefix: str) -> str:
         """A fresh id `<prefix>_<26 characters>`."""
-        return f"{prefix}_{encode32(self._clock() // 1000, _TIME_CHARS)}{encode32(self._randbits(80), _RANDOM_CHARS)}"
+        now_ms = self._clock() // 1000
+        written_ms, moment = self._moment
+        if now_ms != written_ms:
+            moment = encode32(now_ms, _TIME_CHARS)
+            self._moment = (now_ms, moment)
+        return f"{prefix}_{moment}{encode32(self._randbits(80), _RANDOM_CHARS)}"
 
 
 def check_id(text: str, prefix: str) -> str:

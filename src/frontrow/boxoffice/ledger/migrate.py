@@ -22,6 +22,7 @@ from frontrow.boxoffice.ledger.urls import is_postgres, sqlite_path
 
 LOCK_KEY: Final = 0x66726F6E74726F77  # "frontrow"
 HEAD: Final = "head"
+LOOK_TIMEOUT_S: Final = 30.0
 Act = Callable[[Connection], str]
 _one_at_a_time = threading.Lock()  # Alembic keeps its context in module globals
 
@@ -37,7 +38,7 @@ def migrate(url: str, revision: str = HEAD) -> str:
 def schema_version(url: str) -> str:
     """The version the ledger at `url` has; empty when it has none."""
     if is_postgres(url):
-        return asyncio.run(_on_postgres(url, _version))
+        return asyncio.run(asyncio.wait_for(_on_postgres(url, _version), LOOK_TIMEOUT_S))
     return _on_sqlite(url, _version) if sqlite_path(url).exists() else ""
 
 

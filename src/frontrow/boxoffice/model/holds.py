@@ -43,8 +43,8 @@ class NewHold(msgspec.Struct, frozen=True):
             raise InvalidInput("each seat can be asked for once, by an index from 0", param="seats")
         if self.expires_at_us <= self.now_us:
             raise InvalidInput("a hold must end after it begins", param="expires_at_us")
-        texts = (self.booking_id, self.event_id, self.fan, self.session, self.idempotency_key or "", self.currency)
-        if any("\0" in text or (not text.isascii() and _has_surrogates(text)) for text in texts):
+        texts = self.booking_id + self.event_id + self.fan + self.session + (self.idempotency_key or "") + self.currency
+        if "\0" in texts or (not texts.isascii() and _has_surrogates(texts)):
             raise InvalidInput("ids and names cannot hold NUL or broken characters", param="booking_id")
         if not 0 <= self.amount_minor <= MAX_MINOR or not all(0 <= price <= MAX_MINOR for price in self.prices_minor):
             raise InvalidInput(f"amounts are 0 to {MAX_MINOR} minor units", param="amount_minor")

@@ -1,4 +1,4 @@
-"""What becomes of held seats: extended, given back, sold, ended. The ledger decides, the claim store and the map follow.
+"""What becomes of held seats: extended, given back, sold, ended. The ledger decides, claim store and map follow.
 
 When the second step fails, nothing is wrong for long: the recovery service makes the claim store agree with the ledger.
 """

@@ -60,7 +60,8 @@ WHERE booking_id IN (SELECT r.booking_id FROM :rows)
 
 -- name: move_bookings(booking_id text, fence int, from_state text, to_state text, now_us int, expires_at_us int, needs_live int)
 -- The one conditional update of every move: the state, the fence and the expiry are its WHERE. A booking is confirmed
--- only with all of its seats under the unique index, so that layer holds even if the others were broken.
+-- only with all of its seats under the unique index, so that layer holds even if the others were broken. (`sum`, not
+-- `active = 1`: PostgreSQL would read the whole partial index while it has no statistics, 3 ms a booking.)
 UPDATE bookings AS b SET
   state = r.to_state,
   changed_at_us = r.now_us,
@@ -70,7 +71,7 @@ FROM :rows
 WHERE b.id = r.booking_id AND b.fence = r.fence AND b.state = r.from_state
   AND (r.needs_live = 0 OR b.hold_expires_at_us > r.now_us)
   AND (r.to_state <> 'confirmed'
-    OR b.seat_count = (SELECT count(*) FROM booking_seats AS s WHERE s.booking_id = b.id AND s.active = 1))
+    OR b.seat_count = (SELECT coalesce(sum(s.active), 0) FROM booking_seats AS s WHERE s.booking_id = b.id))
 RETURNING :booking
 
 -- name: bookings_by_id(id text)

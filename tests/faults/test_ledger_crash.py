@@ -1,0 +1,235 @@
+"""Crashes of the ledger (N4, F1, F5): kill -9 of PostgreSQL under load and of the embedded process; nothing that was
+acknowledged is lost, nothing is sold twice, and it serves again by itself. Connections cut around a COMMIT too."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from frontrow.boxoffice.ledger.migrate import migrate
+from frontrow.boxoffice.ledger.opening import open_ledger
+from frontrow.boxoffice.ledger.sql_ledger import SqlLedger
+from frontrow.boxoffice.ledger.verifying import verify
+from frontrow.boxoffice.model.bookings import BookingState
+from frontrow.boxoffice.model.holds import NewHold
+from frontrow.core.errors import Unavailable
+from frontrow.rehearsal.servers import Postgres, ServerUnavailable, free_port
+
+NOW_US = 1_700_000_000_000_000
+CALLERS = 64
+
+
+def wish(number: int) -> NewHold:
+    return NewHold(f"bkg_{number:08d}", "evt", f"fan_{number}", (number,), NOW_US, NOW_US + 600_000_000, cap=4)
+
+
+class Load:
+    """Callers that hold and sell; keeps what was acknowledged."""
+
+    def __init__(self, ledger: SqlLedger) -> None:
+        self.ledger = ledger
+        self.held: dict[str, int] = {}
+        self.confirmed: dict[str, int] = {}
+        self.lost = 0
+        self._numbers = iter(range(1_000_000))
+        self._stop = False
+        self._tasks = [asyncio.create_task(self._caller()) for _ in range(CALLERS)]
+
+    async def _caller(self) -> None:
+        while not self._stop:
+            number = next(self._numbers)
+            booking_id = f"bkg_{number:08d}"
+            try:
+                hold = await self.ledger.place_hold(wish(number))
+                self.held[booking_id] = hold.fence
+                await self.ledger.begin_payment(booking_id, hold.fence, NOW_US)
+                await self.ledger.confirm(booking_id, hold.fence, NOW_US)
+                self.confirmed[booking_id] = hold.fence
+            except Unavailable:
+                self.lost += 1
+
+    async def until_confirmed(self, count: int, bound_s: float = 60.0) -> None:
+        async with asyncio.timeout(bound_s):
+            while len(self.confirmed) < count:  # noqa: ASYNC110 - counted by many callers
+                await asyncio.sleep(0.005)
+
+    async def stop(self) -> None:
+        self._stop = True
+        await asyncio.gather(*self._tasks)
+
+
+def restart(server: Postgres, bound_s: float = 30.0) -> None:
+    """Start the killed server; its orphaned children may hold the shared memory for a moment."""
+    deadline = time.monotonic() + bound_s
+    while True:
+        try:
+            server.start()
+            return
+        except ServerUnavailable:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
+
+
+async def test_postgresql_killed_under_load_loses_nothing_acknowledged() -> None:
+    """N4, F5: kill -9, restart, serving again; the callers notice nothing but a pause."""
+    with Postgres() as server:
+        await asyncio.to_thread(migrate, server.url)
+        ledger = await open_ledger(server.url)
+        load = Load(ledger)
+        for kill in (1, 2):
+            await load.until_confirmed(kill * 300)
+            server.kill()
+            killed_at = len(load.confirmed)
+            await asyncio.to_thread(restart, server)
+            await load.until_confirmed(killed_at + 300)
+        await load.stop()
+        assert load.lost == 0, "the pause was shorter than the reconnect budget"
+        assert ledger.store.reconnects >= 2  # type: ignore[attr-defined]
+        await assert_all_there(ledger, load.held, load.confirmed)
+        await ledger.aclose()
+
+
+async def assert_all_there(ledger: SqlLedger, held: dict[str, int], confirmed: dict[str, int]) -> None:
+    assert len(held) >= len(confirmed) > 0
+    for booking_id, fence in held.items():
+        booking = await ledger.booking(booking_id)
+        assert booking is not None, f"{booking_id} was acknowledged and is lost"
+        assert booking.fence == fence
+        if booking_id in confirmed:
+            assert booking.state is BookingState.CONFIRMED
+    wrong, _ = await verify(ledger.store)
+    assert wrong == []
+
+
+async def test_a_silent_postgresql_is_an_error_in_bounded_time_and_its_return_is_noticed() -> None:
+    with Postgres() as server:
+        await asyncio.to_thread(migrate, server.url)
+        ledger = await open_ledger(server.url, reconnect_for_s=0.3)
+        await ledger.place_hold(wish(1))
+        server.kill()
+        answers = await asyncio.gather(*[ledger.place_hold(wish(n)) for n in range(2, 60)], return_exceptions=True)
+        assert all(isinstance(answer, Unavailable) for answer in answers)
+        with pytest.raises(Unavailable):
+            await ledger.booking("bkg_00000001")
+        await asyncio.to_thread(restart, server)
+        assert (await ledger.place_hold(wish(1))).repeated
+        assert not (await ledger.place_hold(wish(99))).repeated
+        await ledger.aclose()
+
+
+class CuttingProxy:
+    """Passes bytes to PostgreSQL; cuts the connection around the next COMMIT when told to."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self.cut = ""
+        self.cuts = 0
+        self.port = free_port()
+
+    async def __aenter__(self) -> "CuttingProxy":
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        self._server.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        up_reader, up_writer = await asyncio.open_connection("127.0.0.1", self._port)
+        down = asyncio.create_task(self._pass(up_reader, writer))
+        try:
+            while chunk := await reader.read(65536):
+                if b"COMMIT" in chunk and self.cut:
+                    await self._cut_here(chunk, down, up_reader, up_writer)
+                    break
+                up_writer.write(chunk)
+        finally:
+            down.cancel()
+            writer.transport.abort()
+            up_writer.close()
+
+    async def _cut_here(
+        self, chunk: bytes, down: "asyncio.Task[None]", up_reader: asyncio.StreamReader, up_writer: asyncio.StreamWriter
+    ) -> None:
+        cut, self.cut = self.cut, ""
+        self.cuts += 1
+        down.cancel()
+        await asyncio.gather(down, return_exceptions=True)
+        if cut == "after":  # it commits, and nobody hears of it
+            up_writer.write(chunk)
+            await up_reader.read(65536)
+
+    async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while chunk := await reader.read(65536):
+            writer.write(chunk)
+        writer.close()
+
+
+@pytest.fixture
+async def proxied(postgres_url: str) -> AsyncIterator[tuple[CuttingProxy, SqlLedger]]:
+    await asyncio.to_thread(migrate, postgres_url)
+    head, _, tail = postgres_url.rpartition("@")
+    host, _, name = tail.partition("/")
+    async with CuttingProxy(int(host.partition(":")[2])) as proxy:
+        ledger = await open_ledger(f"{head}@127.0.0.1:{proxy.port}/{name}", writers=1)
+        yield proxy, ledger
+        await ledger.aclose()
+
+
+@pytest.mark.parametrize("cut", ["before", "after"])
+async def test_an_unknown_commit_is_resolved_by_asking_again(cut: str, proxied: tuple[CuttingProxy, SqlLedger]) -> None:
+    """N4: cut before the COMMIT reached the server or after it was done: every caller hears the truth, once."""
+    proxy, ledger = proxied
+    await ledger.place_hold(wish(1000))
+    proxy.cut = cut
+    holds = await asyncio.gather(*[ledger.place_hold(wish(n)) for n in range(60)])
+    assert proxy.cuts == 1
+    assert len({hold.fence for hold in holds}) == 60
+    assert any(hold.repeated for hold in holds) == (cut == "after")
+    for move in (ledger.begin_payment, ledger.confirm):
+        proxy.cut = cut
+        await asyncio.gather(*[move(hold.booking_id, hold.fence, NOW_US) for hold in holds])
+    assert proxy.cuts == 3
+    facts = [fact.fact for fact in await ledger.lease_facts(NOW_US, 1, 1_000)]
+    kinds = [type(fact).__name__ for fact in facts if fact.booking_id != "bkg_00001000"]
+    assert {kind: kinds.count(kind) for kind in kinds} == {
+        "HoldPlaced": 60, "PaymentBegun": 60, "BookingConfirmed": 60,
+    }  # fmt: skip
+    await assert_all_there(ledger, {h.booking_id: h.fence for h in holds}, {h.booking_id: h.fence for h in holds})
+
+
+def said_until_killed(command: list[str]) -> list[str]:
+    """All lines of a child that is killed after its 700th."""
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[2])
+    assert child.stdout is not None
+    lines = [child.stdout.readline() for _ in range(700)]
+    os.kill(child.pid, signal.SIGKILL)
+    lines += child.stdout.read().splitlines(keepends=True)  # what was printed before the kill
+    child.wait(10)
+    child.stdout.close()
+    return lines
+
+
+async def test_an_embedded_process_killed_at_any_moment_comes_back_whole(tmp_path: Path) -> None:
+    """N4, F5: kill -9 in the middle of writing, twice; everything that was acknowledged is there."""
+    url = f"sqlite:///{tmp_path / 'ledger.db'}"
+    await asyncio.to_thread(migrate, url)
+    held: dict[str, int] = {}
+    confirmed: dict[str, int] = {}
+    for life in ("a", "b"):
+        command = [sys.executable, "-m", "tests.faults.ledger_child", str(tmp_path / "ledger.db"), life]
+        for line in await asyncio.to_thread(said_until_killed, command):
+            if line.endswith("\n"):
+                word, booking_id, fence = line.split()
+                (held if word == "held" else confirmed)[booking_id] = int(fence)
+    ledger = await open_ledger(url)
+    await assert_all_there(ledger, held, confirmed)
+    hold = await ledger.place_hold(wish(1))
+    assert hold.fence > max(held.values())
+    await ledger.aclose()
