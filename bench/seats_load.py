@@ -13,13 +13,13 @@ from typing import Any
 
 import psutil
 
-from frontrow.boxoffice.claims.redis import RedisClaims
 from frontrow.boxoffice.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.model.attempts import ShopPass
 from frontrow.boxoffice.model.claims import ClaimKind, TakenSeat
 from frontrow.boxoffice.model.events import Event, EventStatus, PriceTier
 from frontrow.boxoffice.model.holds import SeatsTaken
 from frontrow.boxoffice.model.venues import Plan
+from frontrow.boxoffice.ports import SeatClaims
 from frontrow.boxoffice.services.hold import HoldService
 from frontrow.boxoffice.services.recovery import Recovery
 from frontrow.boxoffice.services.sales import Sales
@@ -34,12 +34,14 @@ IN_FLIGHT = 3_000  # closed-loop phases keep at most so many attempts waiting
 class Office:
     """One server of the box office over these stores, all its work in this process."""
 
-    def __init__(self, event_id: str, plan: Plan, claims: RedisClaims, ledger: SqlLedger) -> None:
+    def __init__(
+        self, event_id: str, plan: Plan, claims: SeatClaims, ledger: SqlLedger, *, hold_ttl_s: int = 600
+    ) -> None:
         self.clock = SystemClock()
         tiers = tuple(PriceTier(key, Money(5000, "EUR")) for key in plan.tiers)
         self.event = Event(
             event_id, "Bench", "ven_1", "0" * 64, "EUR", self.clock() * 2, 0, self.clock() * 2, tiers,
-            EventStatus.ON_SALE, max_per_person=8, lonely_rule_until_percent=0,
+            EventStatus.ON_SALE, max_per_person=8, hold_ttl_s=hold_ttl_s, lonely_rule_until_percent=0,
         )  # fmt: skip
         self.plan, self.claims, self.ledger = plan, claims, ledger
         self.sales = Sales()

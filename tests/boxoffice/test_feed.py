@@ -10,7 +10,7 @@ from frontrow.boxoffice.feed.log import Exchange, FrameLog, MemoryFrameLog
 from frontrow.boxoffice.feed.redis_log import RedisFrameLog
 from frontrow.boxoffice.feed.ring import HEARTBEAT
 from frontrow.boxoffice.feed.service import FeedSettings, MapFeed
-from frontrow.boxoffice.model.fsmap import Frame, read_snapshot
+from frontrow.boxoffice.model.fsmap import Frame, encode_changes, read_snapshot
 from frontrow.core.errors import InvalidInput, Overloaded, Unavailable
 from frontrow.rehearsal.servers import Cluster, Valkey
 
@@ -171,6 +171,28 @@ async def test_a_lost_frame_is_fetched_and_a_lost_ring_means_reset() -> None:
         assert viewer.states == hall.states
     assert b.resyncs == 2
     assert viewer.fetched == 2
+
+
+async def test_a_frame_that_arrives_during_a_resync_is_not_forgotten() -> None:
+    """Its number is past the resync's and its news may be past the truth that was read."""
+    log = MemoryFrameLog(epoch=7)
+
+    class BusyHall(Hall):
+        async def __call__(self, indexes: Sequence[int]) -> bytes:
+            states = await super().__call__(indexes)
+            if feed.resyncs == 0 and not self.states[4]:  # once, after the states were read
+                self.states[4] = 1
+                await log.exchange(encode_changes({4: 1}), 7, 0)
+                feed._on_frame(Frame(7, 0, 1, encode_changes({4: 1})))
+            return states
+
+    hall = BusyHall()
+    feed = MapFeed(40, log, hall, FeedSettings(audit_ticks=1000, poll_ticks=10_000))
+    feed._ticks = 1  # no poll is due
+    await feed.resync()
+    assert feed.state(4) == 0
+    await feed.tick()
+    assert (feed.state(4), feed.ring.seq) == (1, 1)
 
 
 async def test_a_redis_that_lost_everything_starts_a_new_epoch(own_valkey: Valkey, logs: list[RedisFrameLog]) -> None:

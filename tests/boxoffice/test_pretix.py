@@ -2,14 +2,19 @@
 
 import copy
 import json
+import random
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from frontrow.boxoffice.model.venues import SectionKind
 from frontrow.boxoffice.plans.generate import KINDS, generate
-from frontrow.boxoffice.plans.pretix import check, from_pretix, to_pretix
+from frontrow.boxoffice.plans.pretix import _validator, check, from_pretix, to_pretix
+from frontrow.boxoffice.plans.pretix_types import surely_fits
 from frontrow.boxoffice.plans.reading import BadPlan
+from frontrow.core.errors import InvalidInput
 
 from .plan_samples import small_plan
 
@@ -177,4 +182,71 @@ def test_the_place_of_an_error_is_told() -> None:
 def test_a_plan_without_seats_is_refused() -> None:
     document = a_document() | {"zones": []}
     with pytest.raises(ValueError, match="1 to 1,000,000 seats"):
+        from_pretix(document)
+
+
+VALUES: list[Any] = [
+    None,
+    1,
+    1.0,
+    1.5,
+    "x",
+    "xy",
+    " a",
+    "",
+    True,
+    [],
+    {},
+    {"x": 1, "y": 2},
+    "start",
+    "polygon",
+    {"points": []},
+]
+KEYS = [
+    "uuid",
+    "name",
+    "color",
+    "radius",
+    "rotation",
+    "shape",
+    "row_label",
+    "start_direction",
+    "position",
+    "size",
+    "extra",
+]
+
+
+def nodes(value: Any) -> list[Any]:
+    """Every object and list in a document."""
+    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return ([value] if isinstance(value, dict | list) else []) + [node for each in inside for node in nodes(each)]
+
+
+@given(st.randoms(use_true_random=False))
+@settings(max_examples=150)
+def test_what_the_quick_check_passes_the_schema_passes(rnd: random.Random) -> None:
+    document = a_document()
+    for _ in range(rnd.choice((1, 1, 2))):
+        node = rnd.choice(nodes(document))
+        if isinstance(node, dict):
+            key = rnd.choice([*node, *KEYS])
+            node[key] = copy.deepcopy(rnd.choice(VALUES))
+            if rnd.random() < 0.3:
+                del node[key]
+        elif node:
+            node[rnd.randrange(len(node))] = copy.deepcopy(rnd.choice(VALUES))
+    assert not surely_fits(document) or _validator().is_valid(document)
+
+
+def test_the_quick_check_passes_the_usual_plan() -> None:
+    assert surely_fits(a_document())
+    assert surely_fits(to_pretix(small_plan()))
+
+
+@pytest.mark.parametrize("x", [float("nan"), float("inf"), 1e300])
+def test_a_seat_must_be_somewhere(x: float) -> None:
+    document = a_document()
+    document["zones"][0]["rows"][0]["seats"][0]["position"]["x"] = x
+    with pytest.raises(InvalidInput, match="10,000,000"):
         from_pretix(document)

@@ -27,10 +27,16 @@ class Ids:
     def __init__(self, clock: Clock | None = None, randbits: Callable[[int], int] = secrets.randbits) -> None:
         self._clock = clock or WallClock()
         self._randbits = randbits
+        self._moment = (-1, "")  # the last millisecond and how it is written
 
     def new(self, prefix: str) -> str:
         """A fresh id `<prefix>_<26 characters>`."""
-        return f"{prefix}_{encode32(self._clock() // 1000, _TIME_CHARS)}{encode32(self._randbits(80), _RANDOM_CHARS)}"
+        now_ms = self._clock() // 1000
+        written_ms, moment = self._moment
+        if now_ms != written_ms:
+            moment = encode32(now_ms, _TIME_CHARS)
+            self._moment = (now_ms, moment)
+        return f"{prefix}_{moment}{encode32(self._randbits(80), _RANDOM_CHARS)}"
 
 
 def check_id(text: str, prefix: str) -> str:

@@ -119,9 +119,8 @@ class RedisClaims:
         for seat in seats:
             event.plan.check_index(seat)
         section_of = event.section_of
-        first = section_of[seats[0]]
-        if all(section_of[seat] == first for seat in seats):
-            return event, [tuple(seats)]
+        if len(seats) == 1:
+            return event, [(seats[0],)]
         parts: dict[int, list[int]] = {}
         for seat in sorted(seats):
             parts.setdefault(section_of[seat], []).append(seat)

@@ -16,6 +16,7 @@ from frontrow.boxoffice.model.venues import Plan
 
 HEAD: Final = struct.Struct(">BHHIBB")  # op, section, seats, lifetime_ms, where the owner mark starts, its length
 STALE: Final = b"!"
+_KINDS: Final = {kind.value: kind for kind in ClaimKind}
 
 # A stored claim outlives its recorded expiry by this: the server's clock may run ahead of ours by less than this
 # without freeing a seat early. What is left over is overwritten by the next claim or cleared away by the server.
@@ -70,7 +71,7 @@ def encode(fan: str, placed_at_us: int, booking_id: str, expires_at_us: int, kin
 def decode(seat: int, value: bytes) -> TakenSeat:
     """What a stored value says."""
     fan, placed, booking, expires, kind = value.decode().split("|")
-    return TakenSeat(seat, ClaimKind(kind), fan, booking, int(placed), int(expires))
+    return TakenSeat(seat, _KINDS[kind], fan, booking, int(placed), int(expires))
 
 
 def lifetime_ms(expires_at_us: int, now_us: int) -> int:

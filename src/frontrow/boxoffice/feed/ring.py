@@ -78,4 +78,6 @@ class MapRing:
         missing = self.seq - seq
         if epoch != self.epoch or not 0 < missing <= len(self._frames):
             return reset_bytes(self.epoch, self.seq)
+        if missing == 1:
+            return self._frames[-1][1]  # the usual case: the same bytes object for every viewer
         return b"".join(self._frames[position][1] for position in range(-missing, 0))

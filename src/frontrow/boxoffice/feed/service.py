@@ -100,11 +100,11 @@ class MapFeed:
 
     async def resync(self) -> None:
         """Take all states from the truth and stand where the log stands now."""
+        self._behind = False  # before asking: a frame that arrives meanwhile sets it again
         now = await self._log.exchange("", -1, 0)
         states = await self._truth(range(self._seats))
         self.ring.reset(states, now.epoch, now.seq)
         self.resyncs += 1
-        self._behind = False
         self._wake()
 
     async def tick(self) -> None:
@@ -117,10 +117,12 @@ class MapFeed:
             mine = self.ring.states
             changes = {i: state for i, state in zip(looked, states, strict=True) if mine[i] != state}
             if changes or self._behind or self._ticks % self.settings.poll_ticks == 0:
+                self._behind = False  # before asking: a frame that arrives meanwhile sets it again
                 await self._take(await self._log.exchange(encode_changes(changes), self.ring.epoch, self.ring.seq))
             self._again |= fresh
         except BaseException:
             self._dirty |= fresh | again  # nothing is forgotten: the next tick looks again
+            self._behind = True
             raise
         self._ticks += 1
         if self._ticks % self.settings.heartbeat_ticks == 0:
@@ -158,7 +160,6 @@ class MapFeed:
             return
         for frame in answer.frames:
             self.ring.apply(frame)
-        self._behind = False
         if answer.frames:
             self._wake()
 

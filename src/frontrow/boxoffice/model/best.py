@@ -88,14 +88,15 @@ def best_available(
     worst: Grade = Grade.ADJACENT_ROWS,
 ) -> Choice | None:
     """The best choice over the sections of `masks` (section number and mask, best section first); `states` by index."""
-    cut = [(number, states[sections[number].base :][: sections[number].size], mask) for number, mask in masks]
     for grade in Grade:
         if grade > worst:
             break
-        for number, section_states, mask in cut:
-            offsets = choose(sections[number], section_states, mask, count, grade)
+        for number, mask in masks:
+            base, end = sections[number].base, sections[number].base + sections[number].size
+            if states.count(0, base, end) < count:  # only to be quick
+                continue
+            offsets = choose(sections[number], states[base:end], mask, count, grade)
             if offsets:
-                base = sections[number].base
                 return Choice(grade, number, tuple(base + offset for offset in offsets))
     return None
 

@@ -17,6 +17,7 @@ from frontrow.boxoffice.model.shapes import AreaShape, Decor, Shape
 from frontrow.core.errors import InvalidInput, NotFound
 
 MAX_SEATS = 1_000_000
+MAX_COORDINATE = 10_000_000
 MAX_TIERS = 32  # times 8 combinations of flags: a seat's kind fits a byte
 AREA_ROW = "GA"
 SHOWN = 20  # an error names at most so many seats
@@ -233,6 +234,8 @@ def _check_plan(plan: Plan) -> None:
         raise InvalidInput(f"a plan has 1 to {MAX_SEATS:,} seats, not {plan.size:,}", param="seats")
     if len(plan.tiers) > MAX_TIERS:
         raise InvalidInput(f"a plan has at most {MAX_TIERS} price tiers, not {len(plan.tiers)}", param="tiers")
+    if not all(-MAX_COORDINATE <= seat.x <= MAX_COORDINATE >= abs(seat.y) for seat in plan.seats):
+        raise InvalidInput(f"every seat's x and y must be within ±{MAX_COORDINATE:,}", param="position")
     for what in _repeated(plan):
         raise InvalidInput(f"{what} occurs twice in plan {plan.name!r}; rename one", param="plan")
     for section in plan.sections:

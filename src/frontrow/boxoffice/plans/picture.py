@@ -54,7 +54,7 @@ def _dots(plan: Plan, kinds: Sequence[str]) -> dict[str, str]:
         if section.kind is SectionKind.SEATED:
             for index in plan.section_range(number):
                 seat = plan.seats[index]
-                marks.setdefault(kinds[index], []).append(f"M{seat.x:.4g} {seat.y:.4g}h0")
+                marks.setdefault(kinds[index], []).append(f"M{seat.x:.6g} {seat.y:.6g}h0")
     return {kind: "".join(each) for kind, each in marks.items()}
 
 
@@ -112,5 +112,5 @@ def _legend(plan: Plan, colours: dict[str, str], kinds: Sequence[str]) -> list[s
 
 def _text(x: float, y: float, text: str, size: int, halo: bool = False) -> str:
     edge = ' stroke="#ffffff" stroke-width="5" paint-order="stroke"' if halo else ""
-    place = f'x="{x:.5g}" y="{y:.5g}" font-size="{size}"'
+    place = f'x="{x:.6g}" y="{y:.6g}" font-size="{size}"'
     return f'<text {place} text-anchor="middle" dominant-baseline="middle"{edge}>{escape(text)}</text>'

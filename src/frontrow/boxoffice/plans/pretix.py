@@ -15,6 +15,7 @@ from typing import Any
 from frontrow.boxoffice.model.labels import label_from
 from frontrow.boxoffice.model.shapes import AreaShape, Decor
 from frontrow.boxoffice.model.venues import AREA_ROW, Plan, Row, Seat, Section, SectionKind
+from frontrow.boxoffice.plans.pretix_types import surely_fits
 from frontrow.boxoffice.plans.reading import BadPlan
 
 KEPT_OUT = ("radius", "start_direction", "seat_label", "row_number_position")
@@ -23,10 +24,8 @@ Json = Mapping[str, Any]
 
 def check(document: Any) -> None:
     """Nothing if `document` is a pretix seating plan, else BadPlan with the place in it."""
-    error = next(_validator().iter_errors(document), None)
-    if error is not None:
-        where = "/".join(str(part) for part in error.absolute_path) or "the document"
-        raise BadPlan(f"no pretix seating plan: at {where}: {error.message[:200]}", param=where)
+    if not surely_fits(document):
+        _check_schema(document)
     guids = Counter(seat["seat_guid"] for seat in _seats(document))
     twice = [guid for guid, times in guids.items() if times > 1]
     if twice:
@@ -35,6 +34,13 @@ def check(document: Any) -> None:
     unknown = sorted({seat["category"] for seat in _seats(document)} - known)
     if unknown:
         raise BadPlan(f"no category is named {', '.join(unknown[:20])}", param="category")
+
+
+def _check_schema(document: Any) -> None:
+    error = next(_validator().iter_errors(document), None)
+    if error is not None:
+        where = "/".join(str(part) for part in error.absolute_path) or "the document"
+        raise BadPlan(f"no pretix seating plan: at {where}: {error.message[:200]}", param=where)
 
 
 def from_pretix(document: Any) -> tuple[Plan, list[str]]:

@@ -18,7 +18,7 @@ from frontrow.boxoffice.model.best import best_available
 from frontrow.boxoffice.model.claims import BestClaim, Claimed, SeatClaim, check_name
 from frontrow.boxoffice.model.events import check_on_sale
 from frontrow.boxoffice.model.holds import IdempotencyMismatch, NewHold, PlacedHold, SeatsTaken
-from frontrow.boxoffice.model.seats import LonelySeat, Wish, check_count, check_seats
+from frontrow.boxoffice.model.seats import LonelySeat, Wish, check_count
 from frontrow.boxoffice.ports import Ledger, SeatClaims
 from frontrow.boxoffice.services.held import HeldSeats, Watcher
 from frontrow.boxoffice.services.sales import Sale, Sales, on_sale
@@ -62,7 +62,13 @@ class HoldService(HeldSeats):
         seats = sale.indexes(seat_ids)
         if not seats or not sale.seats.hopeless(seats, shop_pass.fan, now_us) or not on_sale(sale.event, now_us):
             return None
-        return self._refuse_locally(sale, seats, shop_pass.fan, now_us)
+        if len(seats) > 1:
+            return self._taken(sale, self._refuse_locally(sale, seats, shop_pass.fan, now_us))
+        self._refuse_locally(sale, seats, shop_pass.fan, now_us)
+        ready = sale.refusals.get(seats[0])  # a value that is never raised, so one serves everybody
+        if ready is None:
+            ready = sale.refusals[seats[0]] = self._taken(sale, seats)
+        return ready
 
     async def place(
         self, event_id: str, shop_pass: ShopPass, seat_ids: Sequence[str], *, idempotency_key: str | None = None
@@ -70,10 +76,12 @@ class HoldService(HeldSeats):
         """Hold these seats, all or none."""
         now_us = self._clock()
         sale = self._admit(event_id, shop_pass, now_us)
-        seats = check_seats(sale.plan, sale.event, seat_ids)
+        seats = sale.plain(seat_ids)
         if sale.seats.hopeless(seats, shop_pass.fan, now_us):
-            raise self._refuse_locally(sale, seats, shop_pass.fan, now_us)
-        await self._check_lonely(sale, seats, now_us)
+            raise self._taken(sale, self._refuse_locally(sale, seats, shop_pass.fan, now_us))
+        alone, looked = sale.lonely(seats)
+        if alone:
+            await self._check_lonely(sale, seats, looked, now_us)
         booking_id = self._booking_id(shop_pass, idempotency_key)
         wish = SeatClaim(event_id, tuple(seats), shop_pass.fan, booking_id, now_us + sale.hold_us)
         answer = await self._claim(self._claims.claim(wish, now_us), event_id, wish.seats, booking_id)
@@ -210,12 +218,13 @@ class HoldService(HeldSeats):
 
     # refusing
 
-    def _refuse_locally(self, sale: Sale, seats: Sequence[int], fan: str, now_us: int) -> SeatsTaken:
+    def _refuse_locally(self, sale: Sale, seats: Sequence[int], fan: str, now_us: int) -> Sequence[int]:
+        """Count, audit now and then; which of the seats are known to be taken."""
         self.stats.refused_locally += 1
         known = seats if len(seats) == 1 else sale.seats.known_taken(seats, fan, now_us)
         if self.stats.refused_locally % AUDIT_EVERY == 0:
             self._spawn(self._audit(sale, known, now_us))
-        return self._taken(sale, known)
+        return known
 
     async def _audit(self, sale: Sale, seats: Sequence[int], now_us: int) -> None:
         """Was a local refusal right? Its seats must be taken in the claim store, else the belief is corrected."""
@@ -231,11 +240,8 @@ class HoldService(HeldSeats):
         error.about["seats"] = [sale.plan.seat_ids[seat] for seat in error.seats]
         return error
 
-    async def _check_lonely(self, sale: Sale, seats: Sequence[int], now_us: int) -> None:
+    async def _check_lonely(self, sale: Sale, seats: Sequence[int], looked: Sequence[int], now_us: int) -> None:
         """Refuse a choice that leaves a seat alone, after making sure of the neighbours' real states."""
-        alone, looked = sale.lonely(seats)
-        if not alone:
-            return
         sale.seats.replace(looked, await self._claims.states(sale.event.id, now_us, looked), now_us)
         alone, _ = sale.lonely(seats)
         if alone:

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Sequence
 
 from frontrow.boxoffice.model.best import SectionLayout, layouts, lonely_left, lonely_rule_applies
 from frontrow.boxoffice.model.events import Event, EventStatus
+from frontrow.boxoffice.model.holds import SeatsTaken
 from frontrow.boxoffice.model.prices import quote
-from frontrow.boxoffice.model.seats import Wish, masks_for
+from frontrow.boxoffice.model.seats import MAX_SEATS_A_REQUEST, Wish, check_seats, masks_for
 from frontrow.boxoffice.model.venues import Plan
 from frontrow.boxoffice.services.availability import TRUST_US, Availability
 from frontrow.core.errors import NotFound
@@ -34,6 +35,7 @@ class Sale:
         self.layouts: tuple[SectionLayout, ...] = layouts(plan)
         self.seats = Availability(plan.size, trust_us=trust_us, withheld=event.withheld)
         self.hold_us = event.hold_ttl_s * 1_000_000
+        self.refusals: dict[int, SeatsTaken] = {}  # ready answers, at most one a seat
         self._index_of = {seat_id: index for index, seat_id in enumerate(plan.seat_ids)}
         self._run_of = self._runs_by_seat()
         self._masks: dict[Wish, list[tuple[int, bytes]]] = {}
@@ -58,6 +60,19 @@ class Sale:
             return [self._index_of[seat_id] for seat_id in seat_ids]
         except KeyError:
             return None
+
+    def plain(self, seat_ids: Sequence[str]) -> list[int]:
+        """The seats' indexes, rising, by the quick road if nothing can be wrong; else by the one that explains."""
+        seats = self.indexes(seat_ids)
+        if (
+            not seats
+            or len(seats) > min(self.event.max_per_person, MAX_SEATS_A_REQUEST)
+            or not self.event.withheld.isdisjoint(seats)
+            or (len(seats) > 1 and len(set(seats)) != len(seats))
+        ):
+            return check_seats(self.plan, self.event, seat_ids)
+        seats.sort()
+        return seats
 
     def prices_minor(self, seats: Sequence[int]) -> tuple[int, ...]:
         """What each seat costs, its share of the fees included."""
