@@ -166,7 +166,7 @@ def _rule(row: object, where: str) -> RequestRule:
     rest |= {name: row[name] for name in ("shadow", "lease", "on_store_down", "on_missing") if name in row}
     try:
         return RequestRule(row["name"], _quota(row["quota"], options, f"{where}.quota"), tiers=tiers, **rest)
-    except ConfigError as error:
+    except (ConfigError, InvalidInput) as error:
         if error.message.startswith(where):
             raise
         raise ConfigError(f"{where}: {error.message}", param=error.param) from error

@@ -45,7 +45,7 @@ class RequestRule:
     def __post_init__(self) -> None:
         """Check every field; the error names it and shows a valid value."""
         where = f"rule {self.name!r}"
-        Rule(self.name, self.quota)  # checks the name
+        Rule(self.name, self.quota, lease=self.lease)  # checks both
         for name, value, choices in (
             ("on_store_down", self.on_store_down or "open", ON_STORE_DOWN),
             ("on_missing", self.on_missing, ON_MISSING),

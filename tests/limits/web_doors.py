@@ -158,7 +158,8 @@ class Uvicorn:
         self.thread.start()
         deadline = time.monotonic() + 20
         while not self.server.started:
-            assert time.monotonic() < deadline and self.thread.is_alive(), "uvicorn did not start"
+            assert time.monotonic() < deadline, "uvicorn did not start"
+            assert self.thread.is_alive(), "uvicorn ended"
             time.sleep(0.005)
         self.port: int = self.server.servers[0].sockets[0].getsockname()[1]
 

@@ -7,9 +7,9 @@ import pytest
 
 from frontrow.core.clock import ManualClock
 from frontrow.limits.http import asgi
-from tests.limits import http_contract
-from tests.limits.doors import DOORS, Door, asgi_door, starlette_app
-from tests.limits.http_contract import CONTRACT, rule
+from tests.limits import web_contract
+from tests.limits.web_contract import CONTRACT, rule
+from tests.limits.web_doors import DOORS, Door, asgi_door, starlette_app
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def opened() -> Iterator[Callable[[Callable[..., Door]], Callable[..., Door]]]:
 
 @pytest.mark.parametrize("kind", DOORS)
 @pytest.mark.parametrize("check", CONTRACT, ids=lambda check: check.__name__)
-def test_the_http_contract_holds(check, kind, opened):
+def test_the_web_contract_holds(check, kind, opened):
     check(opened(DOORS[kind]))
 
 
@@ -79,7 +79,7 @@ CANARIES = [
 @pytest.mark.parametrize(("broken", "check"), CANARIES, ids=[broken.__name__ for broken, _ in CANARIES])
 def test_the_contract_catches_a_broken_middleware(broken, check, opened):
     with pytest.raises(AssertionError):
-        getattr(http_contract, check)(opened(lambda **options: asgi_door(starlette_app, broken, **options)))
+        getattr(web_contract, check)(opened(lambda **options: asgi_door(starlette_app, broken, **options)))
 
 
 def test_the_applications_own_header_list_is_never_changed(opened):
