@@ -23,7 +23,7 @@ SPEED = 2  # simulated seconds a real one
 RULES = [
     Rule("per-fan", Quota.parse("10/second", algorithm="token_bucket", burst=15), per=("fan",)),
     Rule("per-address", Quota.parse("50/second"), per=("ip",)),
-    Rule("holds", Quota.parse("400/second", algorithm="leaky_bucket"), per=("endpoint",)),
+    Rule("holds", Quota.parse("600/second", algorithm="leaky_bucket"), per=("endpoint",)),
     Rule("everything", Quota.parse("60000/minute", algorithm="fixed_window"), per=()),
 ]
 
@@ -52,7 +52,7 @@ class Kind:
 def crowd() -> list[Kind]:
     return [
         Kind("fans", 300, 0.5, 300),
-        Kind("impatient fans", 20, 14.0, 20),
+        Kind("impatient", 20, 14.0, 20),
         Kind("bots", 40, 30.0, 2),
     ]
 
@@ -73,14 +73,15 @@ def step(limiter: Limiter, kinds: list[Kind], rng: random.Random, now_us: int, s
 
 def picture(kinds: list[Kind], simulated_s: float) -> "Table":
     """Who asked, who was served, who stopped them."""
+    from rich.box import SIMPLE_HEAD
     from rich.progress_bar import ProgressBar
     from rich.table import Table
 
-    table = Table(title=f"A crowd at the door, {simulated_s:4.1f} simulated seconds", min_width=78)
+    table = Table(title=f"A crowd at the door, {simulated_s:4.1f} simulated seconds", box=SIMPLE_HEAD, pad_edge=False)
     for heading in ("who", "asked", "served", "share", "stopped by"):
         table.add_column(heading, justify="right" if heading in ("asked", "served") else "left", no_wrap=True)
     for kind in kinds:
-        bar = ProgressBar(total=max(kind.offered, 1), completed=kind.served, width=20)
+        bar = ProgressBar(total=max(kind.offered, 1), completed=kind.served, width=12)
         why = ", ".join(f"{rule} {count:,}" for rule, count in kind.stopped_by.most_common(2)) or "nobody"
         table.add_row(kind.name, f"{kind.offered:,}", f"{kind.served:,}", bar, why)
     return table

@@ -27,7 +27,7 @@ ALGORITHMS = {
 }
 START_US = 1_700_000_040 * US_PER_S  # a whole minute, so that windows begin at 0
 LENGTH_S = 240
-BIN_S = 5
+BIN_S = 6
 _BARS = " ▁▂▃▄▅▆▇█"
 
 
@@ -45,12 +45,10 @@ def traffic(limit: int = 100) -> list[int]:
     """Arrival times in microseconds from the start: bursts at a boundary, overload, quiet; the same every time."""
     arrivals: list[int] = []
     for start_s, length_s, number in (
-        (0, 50, limit // 5),
         (55, 4, limit),
         (61, 4, limit),
-        (90, 30, limit // 10),
-        (130, 60, limit * 3),
-        (225, 5, limit // 2),
+        (80, 40, limit // 5),
+        (130, 45, limit * 2),
     ):
         step_us = length_s * US_PER_S // max(number, 1)
         arrivals += [start_s * US_PER_S + index * step_us for index in range(number)]
@@ -98,13 +96,14 @@ def bars(values: Sequence[int], top: int) -> str:
 
 def table(quota_text: str = "100/minute") -> "Table":
     """The curves as a rich table."""
+    from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
     limit = Quota.parse(quota_text).limit
     offered = binned(traffic(limit))
     top = max(offered)
-    drawn = Table(title=f"{quota_text}: accepted every {BIN_S} s of the same {LENGTH_S} s")
-    for heading in ("algorithm", "accepted over time", "total", "worst 60 s"):
+    drawn = Table(title=f"{quota_text}: accepted every {BIN_S} s of the same {LENGTH_S} s", box=SIMPLE_HEAD, pad_edge=False)
+    for heading in ("algorithm", "accepted over time", "total", "worst 60s"):
         drawn.add_column(heading, no_wrap=True, justify="right" if heading[0] in "tw" else "left")
     drawn.add_row("(offered)", bars(offered, top), str(sum(offered)), str(_worst_minute(traffic(limit))), style="dim")
     for made in curves(quota_text):
