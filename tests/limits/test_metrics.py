@@ -14,6 +14,7 @@ from frontrow.core.clock import ManualClock
 from frontrow.limits.http.asgi import RateLimitMiddleware
 from frontrow.limits.metrics import BUCKETS, LimitMetrics, RefusalLog
 from frontrow.limits.quota import Decision
+from frontrow.limits.stats import Stats
 from tests.limits.web_contract import rule
 from tests.limits.web_doors import call_asgi, starlette_app
 
@@ -44,7 +45,7 @@ async def test_l16_prometheus_shows_allowed_refused_latency_and_store_errors_per
 
 def test_l16_latency_buckets_are_cumulative_powers_of_two_and_the_last_holds_everything():
     metrics = LimitMetrics()
-    metrics.know(["r"])
+    metrics.follow(Stats(["r"]))
     allowed = Decision(True, "r", 1, 0, 0, 0)
     for ns in (0, 999, 1_000, 5_000, 10**12):
         metrics.took(allowed, ns)
@@ -58,16 +59,25 @@ def test_l16_latency_buckets_are_cumulative_powers_of_two_and_the_last_holds_eve
 
 def test_l14_decisions_made_without_the_store_are_counted_per_rule():
     metrics = LimitMetrics()
-    metrics.know(["a", "b"])
+    metrics.follow(Stats(["a", "b"]))
     for source in ("store", "local", "open", "closed"):
         metrics.took(Decision(True, "a", 1, 0, 0, 0, 0, source), 10)
     assert metrics.snapshot()["a"]["store_errors"] == 3
     assert metrics.snapshot()["b"]["store_errors"] == 0
 
 
+def test_l16_counts_survive_any_number_of_reloads():
+    metrics = LimitMetrics()
+    for _ in range(20):
+        stats = Stats(["r"])
+        metrics.follow(stats)
+        stats.count(Decision(True, "r", 1, 0, 0, 0))
+    assert metrics.snapshot()["r"]["allowed"] == 20
+
+
 def test_l16_counting_from_50_threads_loses_nothing():
     metrics = LimitMetrics()
-    metrics.know(["r"])
+    metrics.follow(Stats(["r"]))
     decision = Decision(False, "r", 1, 0, 0, 0)
     with ThreadPoolExecutor(50) as pool:
         list(pool.map(lambda _: [metrics.took(decision, 1500) for _ in range(400)], range(50)))
@@ -79,7 +89,8 @@ def test_l16_counting_needs_no_prometheus_and_registering_without_it_says_what_t
     program = (
         "import sys; sys.modules['prometheus_client'] = None\n"
         "from frontrow.limits.metrics import LimitMetrics\n"
-        "metrics = LimitMetrics(); metrics.know(['r']); print(metrics.snapshot())\n"
+        "from frontrow.limits.stats import Stats\n"
+        "metrics = LimitMetrics(); metrics.follow(Stats(['r'])); print(metrics.snapshot())\n"
         "try: metrics.register()\n"
         "except Exception as error: print(type(error).__name__, error)\n"
     )

@@ -12,6 +12,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("frontrow.limits")
 
+MAX_FOLLOWED = 4  # limiters whose counters are read live; a request is long over when four newer ones took over
 BUCKETS = 24  # bucket i holds latencies below 2^i µs: from 1 µs to 8 s
 
 
@@ -39,19 +41,22 @@ class RuleLatency:
 
 
 class LimitMetrics:
-    """The limiter's own counters (`stats`) by rule, with latency. Counting takes no lock: under the GIL a `+= 1` on a
-    slot or list item is not interrupted. Rules that were replaced keep their counters.
+    """The limiters' own counters by rule, with latency. Counting takes no lock: under the GIL a `+= 1` on a slot or
+    list item is not interrupted. Rules that were replaced keep their counts.
     """
 
     def __init__(self) -> None:
-        self.stats = Stats([])
+        self._stats: list[Stats] = []
+        self._past: dict[str, RuleStats] = {}
         self.latency: dict[str, RuleLatency] = {}
 
-    def know(self, rules: Sequence[str]) -> None:
-        """Have counters for these rules."""
-        for rule in rules:
-            self.stats.rules.setdefault(rule, RuleStats())
+    def follow(self, stats: Stats) -> None:
+        """Count in what a limiter counts; the counts of limiters long replaced are added up."""
+        for rule in stats.rules:
             self.latency.setdefault(rule, RuleLatency())
+        self._stats.append(stats)
+        while len(self._stats) > MAX_FOLLOWED:
+            _add(self._past, self._stats.pop(0))
 
     def took(self, decision: Decision, ns: int) -> None:
         """Count how long a decision took, and whether the store had a part in it."""
@@ -63,6 +68,9 @@ class LimitMetrics:
 
     def snapshot(self) -> dict[str, dict[str, int]]:
         """Every counter of every rule, as plain numbers."""
+        total = {name: replace(counts) for name, counts in self._past.items()}
+        for stats in list(self._stats):
+            _add(total, stats)
         return {
             name: {
                 "allowed": counts.allowed,
@@ -70,7 +78,7 @@ class LimitMetrics:
                 "shadow_refused": counts.shadow_refused,
                 "store_errors": self.latency[name].store_errors,
             }
-            for name, counts in list(self.stats.rules.items())
+            for name, counts in total.items()
         }
 
     def register(self, registry: "CollectorRegistry | None" = None) -> None:
@@ -80,6 +88,14 @@ class LimitMetrics:
         except ImportError:
             raise ConfigError("Prometheus metrics need its client: pip install 'frontrow[metrics]'") from None
         (registry or REGISTRY).register(_Collector(self))
+
+
+def _add(total: dict[str, RuleStats], stats: Stats) -> None:
+    for name, counts in stats.rules.items():
+        sum_ = total.setdefault(name, RuleStats())
+        sum_.allowed += counts.allowed
+        sum_.refused += counts.refused
+        sum_.shadow_refused += counts.shadow_refused
 
 
 class _Collector:

@@ -83,7 +83,7 @@ class Gate:
             "on_store_down": on_store_down,
             "deadline_s": deadline_s,
         }
-        self._limiter_options |= {"stats": self.metrics.stats, "store": store, **store_options}
+        self._limiter_options |= {"store": store, **store_options}
         self._field_options: dict[str, Any] = {"dialect": dialect, "reset": reset}
         self.retired: list[Limiter] = []
         self._lock = threading.Lock()
@@ -99,13 +99,13 @@ class Gate:
         """Make everything new rules need; what is returned puts them in force."""
         for rule in rules.rules:
             self._check_rule(rule)
-        self.metrics.know([rule.name for rule in rules.rules])
         whole = tuple(_inner(rule, _plain_part(rules.rules) is not None) for rule in rules.rules)
         limiter = Limiter(whole, **self._limiter_options)
         Fields([], **self._field_options)  # a wrong dialect is told now, not at the first request
 
         def switch() -> None:
             with self._lock:
+                self.metrics.follow(limiter.stats)
                 if hasattr(self, "_limiter"):
                     self.retired.append(self._limiter)
                 self._rules, self._limiter, self._subsets = rules, limiter, {}
@@ -162,7 +162,7 @@ class Gate:
         if found is None:
             if len(self._subsets) >= MAX_SUBSETS:
                 self._subsets.clear()  # they hold no counts: those are in the store they share
-            found = self._subsets[names] = SubsetStore.limiter(self._limiter, names, self.metrics.stats, self._clock)
+            found = self._subsets[names] = SubsetStore.limiter(self._limiter, names, self._clock)
         return found
 
     def _cost(self, method: str, path: str) -> int:
@@ -254,7 +254,11 @@ def _from_rule(rule: Rule) -> RequestRule:
 
 
 def _plain_part(rules: Sequence[RequestRule]) -> str | None:
-    """The one part all rules count by, if that is so: then the key is simply its value, the limiter's fastest case."""
+    """The one part all rules count by, if they apply everywhere together: then the key is simply its value, which is
+    the limiter's fastest case. (A refusal of some rules must not be remembered for others under the same short key.)
+    """
+    if len({(rule.methods, rule.paths, rule.except_paths) for rule in rules}) > 1:
+        return None
     parts = {rule.key for rule in rules}
     only = next(iter(parts)) if len(parts) == 1 else ()
     return (

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from frontrow.core.clock import Clock
 from frontrow.limits.limiter import Limiter
-from frontrow.limits.stats import Stats
 from frontrow.limits.stores.base import Answer, Ask, Store
 
 
@@ -14,13 +13,14 @@ class SubsetStore:
     def __init__(self, store: Store, lines: Sequence[int]) -> None:
         self._store = store
         self._lines = tuple(lines)  # line of the subset -> line of the whole
+        self.tag_parts = store.tag_parts
 
     @classmethod
-    def limiter(cls, whole: Limiter, names: Sequence[str], stats: Stats, clock: Clock) -> Limiter:
+    def limiter(cls, whole: Limiter, names: Sequence[str], clock: Clock) -> Limiter:
         """A limiter of the rules `names` out of `whole`, counting in its store."""
         rules = [rule for rule in whole.rules if rule.name in names]
         lines = [at for at, line in enumerate(whole._lines) if line.rule.name in names]
-        return Limiter(rules, store=cls(whole._store, lines), clock=clock, stats=stats)
+        return Limiter(rules, store=cls(whole._store, lines), clock=clock, stats=whole.stats)
 
     def _whole(self, ask: Ask) -> Ask:
         return ask._replace(lines=tuple(self._lines[at] for at in ask.lines))
