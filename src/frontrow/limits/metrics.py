@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("frontrow.limits")
 
 MAX_FOLLOWED = 4  # limiters whose counters are read live; a request is long over when four newer ones took over
-BUCKETS = 24  # bucket i holds latencies below 2^i µs: from 1 µs to 8 s
+BUCKETS = 24  # bucket i holds latencies below 2^(i + 10) ns: from 1 µs to 8.6 s
 
 
 class RuleLatency:
@@ -35,7 +35,7 @@ class RuleLatency:
     __slots__ = ("buckets", "store_errors", "total_ns")
 
     def __init__(self) -> None:
-        self.buckets = [0] * (BUCKETS + 1)
+        self.buckets = [0] * 64  # as many as a nanosecond count has bits: no bound to check
         self.total_ns = 0
         self.store_errors = 0
 
@@ -61,7 +61,7 @@ class LimitMetrics:
     def took(self, decision: Decision, ns: int) -> None:
         """Count how long a decision took, and whether the store had a part in it."""
         of_rule = self.latency[decision[1]]
-        of_rule.buckets[min((ns // 1000).bit_length(), BUCKETS)] += 1
+        of_rule.buckets[(ns >> 10).bit_length()] += 1
         of_rule.total_ns += ns
         if decision[7] != "store":
             of_rule.store_errors += 1
@@ -122,12 +122,12 @@ class _Collector:
 
 
 def _cumulative(latency: Sequence[int]) -> list[tuple[str, float]]:
-    """Prometheus buckets: how many took at most 2^i µs."""
+    """Prometheus buckets: how many took less than 2^(i + 10) ns."""
     total, buckets = 0, []
-    for power, number in enumerate(latency):
+    for power, number in enumerate(latency[:BUCKETS]):
         total += number
-        buckets.append((str((1 << power) / 1e6) if power < BUCKETS else "+Inf", float(total)))
-    return buckets
+        buckets.append((str((1 << power + 10) / 1e9), float(total)))
+    return [*buckets, ("+Inf", float(sum(latency)))]
 
 
 class RefusalLog:

@@ -102,7 +102,8 @@ def table(quota_text: str = "100/minute") -> "Table":
     limit = Quota.parse(quota_text).limit
     offered = binned(traffic(limit))
     top = max(offered)
-    drawn = Table(title=f"{quota_text}: accepted every {BIN_S} s of the same {LENGTH_S} s", box=SIMPLE_HEAD, pad_edge=False)
+    title = f"{quota_text}: accepted every {BIN_S} s of the same {LENGTH_S} s"
+    drawn = Table(title=title, box=SIMPLE_HEAD, pad_edge=False)
     for heading in ("algorithm", "accepted over time", "total", "worst 60s"):
         drawn.add_column(heading, no_wrap=True, justify="right" if heading[0] in "tw" else "left")
     drawn.add_row("(offered)", bars(offered, top), str(sum(offered)), str(_worst_minute(traffic(limit))), style="dim")

@@ -11,20 +11,19 @@ from typing import Any
 
 from frontrow.core.clock import Clock, SystemClock, steady
 from frontrow.core.errors import ConfigError, InvalidInput
+from frontrow.limits.http.convert import TIER_PART, Rules, as_book, cost_rules, endpoint_part, inner, plain_part
 from frontrow.limits.http.headers import Fields, Policy
-from frontrow.limits.http.subset import SubsetStore
+from frontrow.limits.http.question import Question
 from frontrow.limits.limiter import DEFAULT_DEADLINE_S, Limiter
 from frontrow.limits.metrics import LimitMetrics, RefusalLog
 from frontrow.limits.paths import segments
-from frontrow.limits.quota import Decision, Quota, Rule
-from frontrow.limits.rules import Match, RequestRule, RuleBook, RuleSet, TierOf, folded_method
+from frontrow.limits.quota import Decision
+from frontrow.limits.rules import Match, RequestRule, RuleSet, TierOf, folded_method
 
 Request = Any  # an ASGI scope or a WSGI environ
 Getter = Callable[[Request], str | None]
-Rules = RuleBook | Sequence[RequestRule | Rule] | RequestRule | Rule | Quota | str
 
-MAX_ROUTES, MAX_PATH_CHARS, MAX_SUBSETS = 4096, 512, 512
-TIER_PART = "@tier"  # no part can be named so: parts are identifiers
+MAX_ROUTES, MAX_PATH_CHARS = 4096, 512
 _FALLBACK = "\0ip:"  # marks an address that stands in for a missing id, so that no id equals it
 
 
@@ -72,6 +71,7 @@ class Gate:
     ) -> None:
         self.book = as_book(rules)
         self.metrics = metrics or LimitMetrics()
+        self.took = self.metrics.took
         self.refusals = refusals or RefusalLog()
         self.in_memory = store.startswith("memory:")
         self._getters = dict(getters)
@@ -89,7 +89,6 @@ class Gate:
         self._lock = threading.Lock()
         self._rules: RuleSet
         self._limiter: Limiter
-        self._subsets: dict[tuple[str, ...], Limiter]
         self.routes: dict[tuple[str, str, str], Route] = {}
         self.book.follow(self._prepare)
 
@@ -99,7 +98,7 @@ class Gate:
         """Make everything new rules need; what is returned puts them in force."""
         for rule in rules.rules:
             self._check_rule(rule)
-        whole = tuple(_inner(rule, _plain_part(rules.rules) is not None) for rule in rules.rules)
+        whole = tuple(inner(rule, plain_part(rules.rules) is not None) for rule in rules.rules)
         limiter = Limiter(whole, **self._limiter_options)
         Fields([], **self._field_options)  # a wrong dialect is told now, not at the first request
 
@@ -108,7 +107,7 @@ class Gate:
                 self.metrics.follow(limiter.stats)
                 if hasattr(self, "_limiter"):
                     self.retired.append(self._limiter)
-                self._rules, self._limiter, self._subsets = rules, limiter, {}
+                self._rules, self._limiter = rules, limiter
                 self.routes = {}
 
         return switch
@@ -139,10 +138,13 @@ class Gate:
         made = Route(matches)
         if not matches:
             return made
-        limiter = self._limiter_of(matches)
-        made.check, made.acheck = limiter.check, limiter.acheck
-        made.cost = self._cost(matches[0].endpoint.partition(" ")[0], path)
-        made.key_of = self._key_of(matches, path)
+        constant = _constant_parts(matches, path)
+        question = Question(self._limiter, [match.rule.name for match in matches], constant)
+        made.cost = question.check_cost(self._cost(matches[0].endpoint.partition(" ")[0], path))
+        plain = plain_part(self._rules.rules)
+        asked = question if plain is None else self._limiter
+        made.check, made.acheck = asked.check, asked.acheck
+        made.key_of = self._key_of(matches, constant, plain)
         told = [match.rule for match in matches if not match.rule.shadow] or [match.rule for match in matches]
         made.fields = self._fields(told, None)
         tiers = {tier for rule in told for tier in rule.tiers}
@@ -154,25 +156,15 @@ class Gate:
         quotas = [(rule.name, rule.tiers.get(tier or "", rule.quota)) for rule in rules]
         return Fields([Policy.of(name, quota) for name, quota in quotas], **self._field_options)
 
-    def _limiter_of(self, matches: tuple[Match, ...]) -> Limiter:
-        if len(matches) == len(self._rules.rules):
-            return self._limiter
-        names = tuple(match.rule.name for match in matches)
-        found = self._subsets.get(names)
-        if found is None:
-            if len(self._subsets) >= MAX_SUBSETS:
-                self._subsets.clear()  # they hold no counts: those are in the store they share
-            found = self._subsets[names] = SubsetStore.limiter(self._limiter, names, self._clock)
-        return found
-
     def _cost(self, method: str, path: str) -> int:
         found = self._costs.matching(method, path)
         return max((match.rule.quota.limit for match in found), default=1)
 
     # -- keys --------------------------------------------------------------------------------------------------
 
-    def _key_of(self, matches: tuple[Match, ...], path: str) -> Callable[[Request], Any]:
-        plain = _plain_part(self._rules.rules)
+    def _key_of(
+        self, matches: tuple[Match, ...], constant: dict[str, str], plain: str | None
+    ) -> Callable[[Request], Any]:
         wanted = dict.fromkeys(part for match in matches for part in match.rule.key)
         strict = {part for match in matches for part in match.rule.key if match.rule.on_missing == "error"}
         getters = [
@@ -182,26 +174,27 @@ class Gate:
         ]
         if plain is not None:
             [(part, get, must)] = getters
-            return lambda request: self._value(request, part, get, must)
-        constant = {f"endpoint@{match.rule.name}": match.endpoint for match in matches if "endpoint" in match.rule.key}
-        if "path" in wanted:
-            constant["path"] = "/" + "/".join(segments(path))
+
+            def value_of(request: Request) -> str:
+                value = get(request)
+                return value if value and value[0] != "\0" else self._missing(request, part, must)
+
+            return value_of
         tier_of = self._tier_of if any(match.rule.tiers for match in matches) else None
 
         def key_of(request: Request) -> dict[str, str]:
             key = constant.copy()
             for part, get, must in getters:
-                key[part] = self._value(request, part, get, must)
+                value = get(request)
+                key[part] = value if value and value[0] != "\0" else self._missing(request, part, must)
             if tier_of is not None and (tier := tier_of(key)):
                 key[TIER_PART] = tier
             return key
 
         return key_of
 
-    def _value(self, request: Request, part: str, get: Getter, must: bool) -> str:
-        value = get(request)
-        if value and value[0] != "\0":
-            return value
+    def _missing(self, request: Request, part: str, must: bool) -> str:
+        """What stands in for a part the request does not have, if the rules allow any."""
         if must:
             raise MissingClient(f"this request does not say its {part}, and a rate limit counts by it", param=part)
         address = self._getters["ip"](request)
@@ -227,70 +220,9 @@ class Gate:
             await limiter.aclose()
 
 
-def as_book(rules: Rules) -> RuleBook:
-    """A rule book from whatever is at hand: a book, rules, a quota for every address."""
-    if isinstance(rules, RuleBook):
-        return rules
-    if isinstance(rules, str):
-        rules = Quota.parse(rules)
-    if isinstance(rules, Quota):
-        return RuleBook([RequestRule("default", rules)])
-    listed = [rules] if isinstance(rules, RequestRule | Rule) else list(rules)
-    return RuleBook([_from_rule(rule) if isinstance(rule, Rule) else rule for rule in listed])
-
-
-def _from_rule(rule: Rule) -> RequestRule:
-    """A limiter's rule, for every request; one without parts counts by address."""
-    key = ("ip",) if rule.per is None else rule.per
-    return RequestRule(
-        rule.name,
-        rule.quota,
-        key,
-        tiers=rule.tiers,
-        shadow=rule.shadow,
-        lease=rule.lease,
-        on_store_down=rule.on_store_down,
-    )
-
-
-def _plain_part(rules: Sequence[RequestRule]) -> str | None:
-    """The one part all rules count by, if they apply everywhere together: then the key is simply its value, which is
-    the limiter's fastest case. (A refusal of some rules must not be remembered for others under the same short key.)
-    """
-    if len({(rule.methods, rule.paths, rule.except_paths) for rule in rules}) > 1:
-        return None
-    parts = {rule.key for rule in rules}
-    only = next(iter(parts)) if len(parts) == 1 else ()
-    return (
-        only[0] if len(only) == 1 and only[0] not in ("endpoint", "path") and not any(r.tiers for r in rules) else None
-    )
-
-
-def _inner(rule: RequestRule, plain: bool) -> Rule:
-    """The limiter's rule; its endpoint is a part of its own, because each rule may have matched another pattern."""
-    per = None if plain else tuple(f"endpoint@{rule.name}" if part == "endpoint" else part for part in rule.key)
-    tier_of = (lambda key: key.get(TIER_PART)) if rule.tiers else None
-    return Rule(
-        rule.name,
-        rule.quota,
-        per,
-        rule.tiers,
-        tier_of,
-        rule.shadow,
-        rule.lease,
-        rule.on_store_down,
-    )
-
-
-def cost_rules(costs: Mapping[str, int]) -> RuleSet:
-    """Costs by `"POST /reports/**"` or `"/reports/**"`, as rules whose limit is the cost, matched like any other."""
-    rules = []
-    for index, (where, cost) in enumerate(costs.items()):
-        method, _, path = where.rpartition(" ")
-        if type(cost) is not int or cost < 1:
-            raise ConfigError(
-                f'costs: {where!r} must cost a whole number from 1, like {{"POST /reports": 5}}', param="costs"
-            )
-        quota = Quota(cost, 1_000_000)
-        rules.append(RequestRule(f"cost{index}", quota, methods=(method,) if method else (), paths=(path,)))
-    return RuleSet(rules)
+def _constant_parts(matches: tuple[Match, ...], path: str) -> dict[str, str]:
+    """The parts of the key that follow from method and path."""
+    constant = {endpoint_part(match.rule): match.endpoint for match in matches if "endpoint" in match.rule.key}
+    if any("path" in match.rule.key for match in matches):
+        constant["path"] = "/" + "/".join(segments(path))
+    return constant

@@ -14,7 +14,8 @@ from typing import Any
 
 from frontrow.limits.config import load_config
 from frontrow.limits.http.client import ClientAddress
-from frontrow.limits.http.gate import TIER_PART, Gate, Getter, MissingClient, Rules
+from frontrow.limits.http.convert import TIER_PART, Rules
+from frontrow.limits.http.gate import Gate, Getter, MissingClient
 from frontrow.limits.http.headers import Field
 from frontrow.limits.http.identify import make_getters, secret_key, user_name
 from frontrow.limits.http.refusals import missing_answer, refused_answer

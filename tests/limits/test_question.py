@@ -1,0 +1,59 @@
+"""L2, L4, L5: a route's rules asked in one step, with the keys and the counts of the limiter they belong to."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from frontrow.core.clock import ManualClock
+from frontrow.limits import Limiter, Quota, Rule
+from frontrow.limits.http.question import Question, packer
+from frontrow.limits.keys import rule_key
+
+QUOTA = Quota.parse("3/minute", algorithm="sliding_log")
+PARTS = ("user", "ip", "tenant", "endpoint@x")
+texts = st.one_of(st.text(min_size=1, max_size=20), st.text(min_size=200, max_size=400))
+mappings = st.fixed_dictionaries(dict.fromkeys(PARTS, texts))
+
+
+@given(mappings, st.lists(st.sampled_from(PARTS), max_size=4, unique=True), st.sets(st.sampled_from(PARTS)))
+def test_l2_packed_keys_are_the_limiters_own_whatever_is_constant(key, per, constant):
+    rule = Rule("r", QUOTA, per=tuple(per))
+    assert packer(rule, {part: key[part] for part in constant})(key) == rule_key(rule, key)
+
+
+def rules() -> list[Rule]:
+    return [
+        Rule("everybody", Quota.parse("5/minute", algorithm="sliding_log"), per=()),
+        Rule("user", QUOTA, per=("user",)),
+    ]
+
+
+def test_l5_a_subset_counts_in_the_store_of_the_whole(clock: ManualClock):
+    whole = Limiter(rules(), clock=clock)
+    some = Question(whole, ["everybody"], {})
+    assert [some.check({}).remaining for _ in range(3)] == [4, 3, 2]
+    told = [whole.check({"user": "1"}) for _ in range(3)]
+    assert [(answer.allowed, answer.rule) for answer in told] == [
+        (True, "everybody"),
+        (True, "everybody"),
+        (False, "everybody"),
+    ]
+    assert some.check({}).allowed is False
+    counts = whole.stats.rules["everybody"]
+    assert (counts.allowed, counts.refused) == (5, 2)
+
+
+async def test_l4_a_refused_rule_of_a_question_burns_nothing_of_the_others(clock: ManualClock):
+    whole = Limiter(rules(), clock=clock)
+    both = Question(whole, ["everybody", "user"], {})
+    told = [await both.acheck({"user": "1"}) for _ in range(6)]
+    assert [answer.allowed for answer in told] == [True] * 3 + [False] * 3
+    assert told[-1].rule == "user"
+    assert both.check({"user": "2"}).remaining == 1, "four of everybody's five are used, not seven"
+
+
+def test_l6_tiers_choose_the_line(clock: ManualClock):
+    vip = {"vip": Quota.parse("9/minute", algorithm="sliding_log")}
+    tiered = Rule("fans", QUOTA, per=("user",), tiers=vip, tier_of=lambda key: key["tier"])
+    question = Question(Limiter([tiered], clock=clock), ["fans"], {})
+    assert question.check({"user": "1", "tier": "vip"}).limit == 9
+    assert question.check({"user": "1", "tier": "unknown"}).limit == 3
