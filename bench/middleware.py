@@ -80,6 +80,7 @@ def frontrow_apps() -> dict[str, App]:
     ]
     return {
         "frontrow, 1 rule": RateLimitMiddleware(bare, f"{LIMIT}/minute"),
+        "frontrow, 1 rule, refused": RateLimitMiddleware(bare, "1/day"),
         "frontrow, 3 rules by address": RateLimitMiddleware(bare, three),
         "frontrow, 3 rules by user, address, endpoint": RateLimitMiddleware(
             bare, mixed, identify={"user": "header:x-user-id"}

@@ -6,7 +6,9 @@ import time
 
 import pytest
 
+from frontrow.core.errors import FrontrowError
 from frontrow.limits.http import asgi, wsgi
+from frontrow.limits.rules import RuleBook
 from frontrow.rehearsal.servers import Valkey
 from tests.limits.web_contract import rule
 from tests.limits.web_doors import Uvicorn, call_asgi, flask_app, starlette_app
@@ -75,6 +77,34 @@ async def test_l14_a_stalled_store_does_not_hold_up_the_answer_and_comes_back(ow
         before = app.gate.metrics.snapshot()["all"]["store_errors"]
         await asyncio.sleep(0.05)
         await call_asgi(app, "GET", "/", {}, PEER)
+    await app.aclose()
+
+
+async def test_l9_on_a_cluster_rules_that_share_a_part_are_one_step_and_others_are_an_error_at_once(redis_cluster):
+    rules = [rule("address", "9/minute", "ip"), rule("holds", "2/minute", "ip", "endpoint", paths=("/holds",))]
+    app = asgi.RateLimitMiddleware(starlette_app([]), rules, redis_cluster.url, deadline_s=5.0)
+    told = [(await call_asgi(app, "GET", "/holds", {}, PEER)).status for _ in range(4)]
+    assert told == [200, 200, 429, 429]
+    left = (await call_asgi(app, "GET", "/", {}, PEER)).headers["x-ratelimit-remaining"]
+    assert left == "6", "a refused rule burns nothing of the others"
+    await app.aclose()
+    with pytest.raises(FrontrowError, match="slot"):
+        asgi.RateLimitMiddleware(
+            starlette_app([]), [rule("a", "1/minute", "ip"), rule("b", "1/minute")], redis_cluster.url
+        )
+
+
+async def test_l16_reloading_many_times_closes_the_connections_of_rules_long_replaced(own_valkey: Valkey):
+    book = RuleBook([rule("all", "1000/minute", "ip")])
+    app = asgi.RateLimitMiddleware(starlette_app([]), book, own_valkey.url, deadline_s=5.0)
+    for number in range(12):
+        assert (await call_asgi(app, "GET", "/", {}, PEER)).status == 200
+        book.replace([rule("all", f"{1001 + number}/minute", "ip")])
+    deadline = time.monotonic() + 10
+    while own_valkey.command("CLIENT", "LIST").count(b"id=") > 8:
+        assert time.monotonic() < deadline, "connections of replaced rules stay open"
+        await asyncio.sleep(0.02)
+    assert app.gate.metrics.snapshot()["all"]["allowed"] == 12
     await app.aclose()
 
 

@@ -11,7 +11,7 @@ import logging
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
@@ -148,7 +148,7 @@ class RefusalLog:
         self._lock = threading.Lock()
         self._seen: dict[str, tuple[int, int]] = {}  # rule -> (second, lines written or suppressed in it)
 
-    def refused(self, rule: str, key: str, *, shadow: bool = False, **about: object) -> None:
+    def refused(self, rule: str, key: str | Mapping[str, str], **about: object) -> None:
         """Log a refusal, unless this second already has enough of them."""
         second = int(self._monotonic_s())
         with self._lock:
@@ -160,12 +160,12 @@ class RefusalLog:
         if count > self._per_second:
             return
         fact: dict[str, object] = {"fact": "RequestRefused", "rule": rule, "key_hash": self.hash(key), **about}
-        if shadow:
-            fact["shadow"] = True
         if suppressed:
             fact["suppressed"] = suppressed
         log.warning("%s", json.dumps(fact), extra={"frontrow": fact})
 
-    def hash(self, key: str) -> str:
+    def hash(self, key: str | Mapping[str, str]) -> str:
         """A keyed hash of a client's key: the same client, the same hash, within this process (or `hash_key`)."""
+        if not isinstance(key, str):
+            key = "\0".join(f"{part}={value}" for part, value in sorted(key.items()))
         return blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8, key=self._hash_key).hexdigest()

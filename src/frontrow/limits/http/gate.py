@@ -5,6 +5,7 @@ bounded table. All rules of a rule book share one store, so a rule keeps its cou
 A new rule book is prepared completely before it takes over; requests already being judged finish by the old one.
 """
 
+import asyncio
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -23,7 +24,7 @@ from frontrow.limits.rules import Match, RequestRule, RuleSet, TierOf, folded_me
 Request = Any  # an ASGI scope or a WSGI environ
 Getter = Callable[[Request], str | None]
 
-MAX_ROUTES, MAX_PATH_CHARS = 4096, 512
+MAX_ROUTES, MAX_PATH_CHARS, MAX_RETIRED = 4096, 512, 2
 _FALLBACK = "\0ip:"  # marks an address that stands in for a missing id, so that no id equals it
 
 
@@ -85,7 +86,8 @@ class Gate:
         }
         self._limiter_options |= {"store": store, **store_options}
         self._field_options: dict[str, Any] = {"dialect": dialect, "reset": reset}
-        self.retired: list[Limiter] = []
+        self._retired: list[Limiter] = []
+        self._closing: set[asyncio.Task[None]] = set()
         self._lock = threading.Lock()
         self._rules: RuleSet
         self._limiter: Limiter
@@ -106,11 +108,24 @@ class Gate:
             with self._lock:
                 self.metrics.follow(limiter.stats)
                 if hasattr(self, "_limiter"):
-                    self.retired.append(self._limiter)
+                    self._retire(self._limiter)
                 self._rules, self._limiter = rules, limiter
                 self.routes = {}
 
         return switch
+
+    def _retire(self, limiter: Limiter) -> None:
+        """Keep a replaced limiter while requests may still be asking it; close it when another was replaced since."""
+        self._retired.append(limiter)
+        while len(self._retired) > MAX_RETIRED:
+            old = self._retired.pop(0)
+            old.close()
+            try:
+                closing = asyncio.get_running_loop().create_task(old.aclose())
+            except RuntimeError:  # no event loop here: its asyncio connections, if any, go with it
+                continue
+            self._closing.add(closing)
+            closing.add_done_callback(self._closing.discard)
 
     def _check_rule(self, rule: RequestRule) -> None:
         for part in rule.key:
@@ -204,20 +219,20 @@ class Gate:
 
     def refused(self, decision: Decision, key: Any, method: str) -> None:
         """Log a refusal."""
-        who = key if isinstance(key, str) else "\0".join(f"{part}={value}" for part, value in key.items())
-        self.refusals.refused(decision.rule, who, method=folded_method(method), source=decision.source)
+        self.refusals.refused(decision.rule, key, method=folded_method(method), source=decision.source)
 
     # -- closing -----------------------------------------------------------------------------------------------
 
     def close(self) -> None:
         """Close the stores' blocking connections."""
-        for limiter in (*self.retired, self._limiter):
+        for limiter in (*self._retired, self._limiter):
             limiter.close()
 
     async def aclose(self) -> None:
         """Close the stores' connections, asyncio ones included."""
-        for limiter in (*self.retired, self._limiter):
+        for limiter in (*self._retired, self._limiter):
             await limiter.aclose()
+        await asyncio.gather(*self._closing)
 
 
 def _constant_parts(matches: tuple[Match, ...], path: str) -> dict[str, str]:
