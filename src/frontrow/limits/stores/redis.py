@@ -88,6 +88,7 @@ class RedisStore:
     async def _send_over(self, link: "_Link", asks: Sequence[Ask]) -> Sequence[Answer | BaseException]:
         if not self._cluster:
             return await self._call(link, asks)
+        await link.client.initialize()  # once, before many calls at a time would each learn the slots
         groups: dict[str, list[int]] = {}
         for at, ask in enumerate(asks):
             groups.setdefault(self._tag(ask), []).append(at)
