@@ -10,13 +10,13 @@ import pytest
 
 from frontrow.core.clock import ManualClock
 from frontrow.core.errors import ConfigError
-from frontrow.limits import CostTooLarge, Quota
+from frontrow.limits import CostTooLarge, Quota, Rule
 from frontrow.limits.http import asgi
 from frontrow.limits.http.gate import MAX_ROUTES
 from frontrow.limits.http.identify import secret_key, user_name
 from tests.limits import web_contract
 from tests.limits.web_contract import CONTRACT, rule
-from tests.limits.web_doors import DOORS, Door, asgi_door, starlette_app
+from tests.limits.web_doors import DOORS, Door, asgi_door, call_asgi, starlette_app
 
 
 @pytest.fixture
@@ -200,3 +200,53 @@ def test_l2_an_api_key_sent_twice_with_different_values_says_nothing(opened):
     assert door.ask(x_api_key="a").status == 429
     assert door.ask(x_api_key="b").status == 200
     assert door.ask().status == 400
+
+
+async def test_l13_the_middleware_is_added_the_way_each_framework_adds_them():
+    from litestar import Litestar, get
+    from litestar.middleware import DefineMiddleware
+    from starlette.applications import Starlette
+    from starlette.middleware import Middleware
+    from starlette.responses import PlainTextResponse
+    from starlette.routing import Mount, Route
+
+    async def home(request):
+        return PlainTextResponse("served")
+
+    @get("/")
+    async def litestar_home() -> str:
+        return "served"
+
+    inner = Starlette(routes=[Route("/holds", home)])
+    options = {"rules": [rule("all", "2/minute", "ip", paths=("/", "/holds"))]}
+    mounted = Starlette(routes=[Mount("/api", asgi.RateLimitMiddleware(inner, **options))])
+    apps = {
+        "/": Starlette(routes=[Route("/", home)], middleware=[Middleware(asgi.RateLimitMiddleware, **options)]),
+        "//": Litestar([litestar_home], middleware=[DefineMiddleware(asgi.RateLimitMiddleware, **options)]),
+        "/api/holds": mounted,
+    }
+    for path, app in apps.items():
+        told = [await call_asgi(app, "GET", path.replace("//", "/"), {}, "203.0.113.1") for _ in range(3)]
+        assert [answer.status for answer in told] == [200, 200, 429], path
+        assert told[0].headers["x-ratelimit-remaining"] == "1"
+
+
+def test_l13_rules_may_be_given_as_text_quotas_or_the_limiters_own_rules(opened):
+    limiters = [
+        Rule("own", Quota.parse("9/minute", algorithm="sliding_log"), per=("endpoint",)),
+        Rule("plain", Quota.parse("8/minute", algorithm="sliding_log")),
+    ]
+    door = opened(DOORS["starlette"])(rules=limiters, clock=ManualClock())
+    assert door.ask().headers["ratelimit-policy"] == '"own";q=9;w=60, "plain";q=8;w=60'
+    door = opened(DOORS["starlette"])(rules=["5/second", Quota.parse("100/hour")], clock=ManualClock())
+    assert door.ask().headers["ratelimit-policy"] == '"rule1";q=5;w=1, "rule2";q=100;w=3600'
+    tiers = {"vip": Quota.parse("7/minute")}
+    tiered = Rule(
+        "t",
+        Quota.parse("2/minute"),
+        per=("ip",),
+        tiers=tiers,
+        tier_of=lambda key: "vip" if key["ip"][-1] == "1" else None,
+    )
+    door = opened(DOORS["starlette"])(rules=tiered, clock=ManualClock())
+    assert [door.ask(ip=f"203.0.113.{n}").headers["x-ratelimit-limit"] for n in (1, 2)] == ["7", "2"]

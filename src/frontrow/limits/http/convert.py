@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 
 from frontrow.core.errors import ConfigError
 from frontrow.limits.quota import Quota, Rule
-from frontrow.limits.rules import RequestRule, RuleBook, RuleSet
+from frontrow.limits.rules import RequestRule, RuleBook, RuleSet, TierOf
 
-Rules = RuleBook | Sequence[RequestRule | Rule] | RequestRule | Rule | Quota | str
+Given = RequestRule | Rule | Quota | str
+Rules = RuleBook | Given | Sequence[Given]
 
 TIER_PART = "@tier"  # no part can be named so: parts are identifiers
 
@@ -15,16 +16,29 @@ def as_book(rules: Rules) -> RuleBook:
     """A rule book from whatever is at hand: a book, rules, a quota for every address."""
     if isinstance(rules, RuleBook):
         return rules
-    if isinstance(rules, str):
-        rules = Quota.parse(rules)
-    if isinstance(rules, Quota):
-        return RuleBook([RequestRule("default", rules)])
+    if isinstance(rules, str | Quota):
+        return RuleBook([_as_rule(rules, "default")])
     listed = [rules] if isinstance(rules, RequestRule | Rule) else list(rules)
-    return RuleBook([_from_rule(rule) if isinstance(rule, Rule) else rule for rule in listed])
+    return RuleBook([_as_rule(rule, f"rule{number}") for number, rule in enumerate(listed, 1)])
 
 
-def _from_rule(rule: Rule) -> RequestRule:
-    """A limiter's rule, for every request; one without parts counts by address."""
+def tier_of_rules(rules: Rules) -> TierOf | None:
+    """The `tier_of` that plain rules bring along; a request has one tier, so they must agree."""
+    listed = rules if isinstance(rules, Sequence) and not isinstance(rules, str) else [rules]
+    found = [rule.tier_of for rule in listed if isinstance(rule, Rule) and rule.tier_of is not None]
+    if any(other is not found[0] for other in found[1:]):
+        raise ConfigError("the rules bring different tier_of; give the middleware one: tier_of=…", param="tier_of")
+    return found[0] if found else None
+
+
+def _as_rule(rule: Given, name: str) -> RequestRule:
+    """A rule for requests. A quota, or a limiter's rule without parts, is for every request and counts by address."""
+    if isinstance(rule, str):
+        rule = Quota.parse(rule)
+    if isinstance(rule, Quota):
+        return RequestRule(name, rule)
+    if isinstance(rule, RequestRule):
+        return rule
     key = ("ip",) if rule.per is None else rule.per
     same = {"shadow": rule.shadow, "lease": rule.lease, "on_store_down": rule.on_store_down}
     return RequestRule(rule.name, rule.quota, key, tiers=rule.tiers, **same)  # type: ignore[arg-type]

@@ -12,7 +12,16 @@ from typing import Any
 
 from frontrow.core.clock import Clock, SystemClock, steady
 from frontrow.core.errors import ConfigError, InvalidInput
-from frontrow.limits.http.convert import TIER_PART, Rules, as_book, cost_rules, endpoint_part, inner, plain_part
+from frontrow.limits.http.convert import (
+    TIER_PART,
+    Rules,
+    as_book,
+    cost_rules,
+    endpoint_part,
+    inner,
+    plain_part,
+    tier_of_rules,
+)
 from frontrow.limits.http.headers import Fields, Policy
 from frontrow.limits.http.question import Question
 from frontrow.limits.limiter import DEFAULT_DEADLINE_S, Limiter
@@ -76,7 +85,7 @@ class Gate:
         self.refusals = refusals or RefusalLog()
         self.in_memory = store.startswith("memory:")
         self._getters = dict(getters)
-        self._tier_of = tier_of
+        self._tier_of = tier_of or tier_of_rules(rules)
         self._costs = cost_rules(costs or {})
         self._clock = steady(clock or SystemClock())
         self._limiter_options: dict[str, Any] = {
