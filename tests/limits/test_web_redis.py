@@ -39,6 +39,20 @@ def test_l9_the_wsgi_twin_counts_in_the_same_store(redis_url):
     app.wsgi_app.close()
 
 
+@pytest.mark.parametrize("policy", ["open", "local"])
+async def test_l14_a_decision_that_speaks_of_a_shadow_rule_is_answered_like_any_other(policy, own_valkey: Valkey):
+    rules = [
+        rule("trial", "1/minute", shadow=True, on_store_down=policy),
+        rule("all", "5/minute", on_store_down="open"),
+    ]
+    app = asgi.RateLimitMiddleware(starlette_app([]), rules, own_valkey.url, deadline_s=1.0)
+    own_valkey.kill()
+    for _ in range(3):
+        answer = await call_asgi(app, "GET", "/", {}, PEER)
+        assert (answer.status, answer.headers["ratelimit-policy"]) == (200, '"all";q=5;w=60')
+    await app.aclose()
+
+
 @pytest.mark.parametrize(("policy", "status"), [("open", 200), ("closed", 503), ("local", 200)])
 async def test_l14_a_store_that_is_down_is_answered_by_the_rules_policy_and_counted(policy, status, own_valkey: Valkey):
     rules = [rule("all", "3/minute", "ip", on_store_down=policy)]

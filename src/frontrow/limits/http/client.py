@@ -72,7 +72,7 @@ class ClientAddress:
         return self._in_trusted(peer) if peer else self._trust_unix
 
     def _direct(self, peer: str) -> str | None:
-        """A peer that is no address (a test client's name) is the server's word, not the client's, so it may be a key."""
+        """A peer that is no address (a test client's name) is the server's word, not the client's: it may be a key."""
         return peer.strip() or None if packed_ip(peer) is None else ip_key(peer, self._prefix)
 
     def _behind_proxies(self, peer: str | None, forwarded: Sequence[str]) -> str | None:

@@ -169,16 +169,20 @@ class Gate:
         asked = question if plain is None else self._limiter
         made.check, made.acheck = asked.check, asked.acheck
         made.key_of = self._key_of(matches, constant, plain)
-        told = [match.rule for match in matches if not match.rule.shadow] or [match.rule for match in matches]
-        made.fields = self._fields(told, None)
-        tiers = {tier for rule in told for tier in rule.tiers}
+        rules = [match.rule for match in matches]
+        made.fields = self._fields(rules, None)
+        tiers = {tier for rule in rules for tier in rule.tiers}
         if tiers:
-            made.tier_fields = {tier: self._fields(told, tier) for tier in tiers}
+            made.tier_fields = {tier: self._fields(rules, tier) for tier in tiers}
         return made
 
     def _fields(self, rules: Sequence[RequestRule], tier: str | None) -> Fields:
-        quotas = [(rule.name, rule.tiers.get(tier or "", rule.quota)) for rule in rules]
-        return Fields([Policy.of(name, quota) for name, quota in quotas], **self._field_options)
+        shown: list[Policy] = []
+        hidden: list[Policy] = []
+        for rule in rules:
+            quota = rule.tiers.get(tier or "", rule.quota)
+            (hidden if rule.shadow else shown).append(Policy.of(rule.name, quota))
+        return Fields(shown or hidden, hidden, **self._field_options)
 
     def _cost(self, method: str, path: str) -> int:
         found = self._costs.matching(method, path)

@@ -56,11 +56,15 @@ def quoted(name: str) -> bytes:
 
 
 class Fields:
-    """Makes the fields of one set of rules; `of(decision)` is all that runs per request."""
+    """Makes the fields of one set of rules; `of(decision)` is all that runs per request.
+
+    Of `unannounced` rules (shadow ones) no policy is told, but with the store down a decision may speak of one.
+    """
 
     def __init__(
         self,
         policies: Sequence[Policy],
+        unannounced: Sequence[Policy] = (),
         *,
         dialect: str = "draft-11",
         reset: str = "epoch",
@@ -71,7 +75,7 @@ class Fields:
         if reset not in RESETS:
             raise ConfigError(f"reset must be one of {', '.join(RESETS)}, not {reset!r}", param="reset")
         self._wall_ns = wall_ns if reset == "epoch" else None
-        self._ready = {policy.rule: _ready(policy) for policy in policies}
+        self._ready = {policy.rule: _ready(policy) for policy in (*unannounced, *policies)}
         self._told: tuple[int, Field] = (-1, (b"", b""))
         self._policy = (b"ratelimit-policy", b", ".join(_policy(policy, dialect) for policy in policies))
         self.of: Callable[[Decision], list[Field]] = {
