@@ -79,10 +79,10 @@ def frontrow_apps() -> dict[str, App]:
         RequestRule("endpoint", hour, ("endpoint",), paths=("/", "/holds")),
     ]
     return {
-        "frontrow, 1 rule": RateLimitMiddleware(bare, f"{LIMIT}/minute"),
-        "frontrow, 1 rule, refused": RateLimitMiddleware(bare, "1/day"),
-        "frontrow, 3 rules by address": RateLimitMiddleware(bare, three),
-        "frontrow, 3 rules by user, address, endpoint": RateLimitMiddleware(
+        "Frontrow": RateLimitMiddleware(bare, f"{LIMIT}/minute"),
+        "Frontrow, refused": RateLimitMiddleware(bare, "1/day"),
+        "Frontrow, 3 rules by address": RateLimitMiddleware(bare, three),
+        "Frontrow, 3 rules by user, address, endpoint": RateLimitMiddleware(
             bare, mixed, identify={"user": "header:x-user-id"}
         ),
     }

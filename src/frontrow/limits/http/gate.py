@@ -8,6 +8,7 @@ A new rule book is prepared completely before it takes over; requests already be
 import asyncio
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from itertools import cycle
 from typing import Any
 
 from frontrow.core.clock import Clock, SystemClock, steady
@@ -34,6 +35,7 @@ Request = Any  # an ASGI scope or a WSGI environ
 Getter = Callable[[Request], str | None]
 
 MAX_ROUTES, MAX_PATH_CHARS, MAX_RETIRED = 4096, 512, 2
+TIMED_ONE_IN = 16
 _FALLBACK = "\0ip:"  # marks an address that stands in for a missing id, so that no id equals it
 
 
@@ -82,6 +84,7 @@ class Gate:
         self.book = as_book(rules)
         self.metrics = metrics or LimitMetrics()
         self.took = self.metrics.took
+        self.turns = cycle([0] + [1] * (TIMED_ONE_IN - 1))  # 0: time this one
         self.refusals = refusals or RefusalLog()
         self.in_memory = store.startswith("memory:")
         self._getters = dict(getters)
