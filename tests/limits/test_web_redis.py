@@ -45,7 +45,7 @@ async def test_l14_a_decision_that_speaks_of_a_shadow_rule_is_answered_like_any_
         rule("trial", "1/minute", shadow=True, on_store_down=policy),
         rule("all", "5/minute", on_store_down="open"),
     ]
-    app = asgi.RateLimitMiddleware(starlette_app([]), rules, own_valkey.url, deadline_s=1.0)
+    app = asgi.RateLimitMiddleware(starlette_app([]), rules, own_valkey.url, deadline_s=5.0)
     own_valkey.kill()
     for _ in range(3):
         answer = await call_asgi(app, "GET", "/", {}, PEER)
@@ -56,7 +56,7 @@ async def test_l14_a_decision_that_speaks_of_a_shadow_rule_is_answered_like_any_
 @pytest.mark.parametrize(("policy", "status"), [("open", 200), ("closed", 503), ("local", 200)])
 async def test_l14_a_store_that_is_down_is_answered_by_the_rules_policy_and_counted(policy, status, own_valkey: Valkey):
     rules = [rule("all", "3/minute", "ip", on_store_down=policy)]
-    app = asgi.RateLimitMiddleware(starlette_app([]), rules, own_valkey.url, deadline_s=1.0)
+    app = asgi.RateLimitMiddleware(starlette_app([]), rules, own_valkey.url, deadline_s=5.0)
     assert (await call_asgi(app, "GET", "/", {}, PEER)).status == 200
     own_valkey.kill()
     answer = await call_asgi(app, "GET", "/", {}, PEER)
@@ -77,11 +77,12 @@ async def test_l14_a_stalled_store_does_not_hold_up_the_answer_and_comes_back(ow
         starlette_app([]), [rule("all", "9/minute", "ip", on_store_down="open")], own_valkey.url, deadline_s=0.05
     )
     await call_asgi(app, "GET", "/", {}, PEER)
+    before = app.gate.metrics.snapshot()["all"]["store_errors"]
     own_valkey.pause()
     try:
         answer = await asyncio.wait_for(call_asgi(app, "GET", "/", {}, PEER), 5)
         assert answer.status == 200
-        assert app.gate.metrics.snapshot()["all"]["store_errors"] == 1
+        assert app.gate.metrics.snapshot()["all"]["store_errors"] == before + 1
     finally:
         own_valkey.resume()
     deadline = time.monotonic() + 20
