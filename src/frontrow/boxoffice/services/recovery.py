@@ -115,7 +115,8 @@ class Recovery:
         turn = 0
         while True:  # until stopped
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._doubted.wait(), self._check_s)
+                async with asyncio.timeout(self._check_s):  # wait_for of Python 3.11 can swallow a cancellation
+                    await self._doubted.wait()
             self._doubted.clear()
             turn += 1
             doubts, self._doubts = self._doubts, set()
