@@ -44,11 +44,13 @@ async def office(plan: Plan, valkeys: list[Valkey], postgres: Postgres, name: st
     claims = RedisClaims([valkey.unix_url for valkey in valkeys], timeout_s=10.0)
     one = Office(f"evt_{name}", plan, claims, own)
     assert await one.recovery.check(one.event.id)
+    await one.feed.start()
     gc.collect()
     gc.freeze()  # as a server does after it started: the plan is not garbage to be looked for
     try:
         yield one
     finally:
+        await one.feed.stop()
         await one.holds.aclose()
         await claims.aclose()
         await own.aclose()
