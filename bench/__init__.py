@@ -1,0 +1,1 @@
+"""Side-by-side benchmarks: one command each, ratios out."""
