@@ -51,6 +51,10 @@ class ManualClock:
     def __call__(self) -> int:
         return self.now_us
 
+    def sleep(self, seconds: float) -> None:
+        """Waiting, in a world where only this clock moves."""
+        self.advance(seconds)
+
     def advance(self, seconds: float = 0.0, *, us: int = 0) -> int:
         """Move forward (or, with a negative number, back) and return the new time."""
         self.now_us += round(seconds * US_PER_S) + us

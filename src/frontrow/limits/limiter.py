@@ -1,0 +1,185 @@
+"""`Limiter`: asks its store about every rule at once and says what happens when the store is down.
+
+    limiter = Limiter(Quota.parse("100/minute"))
+    if not limiter.check("user:42"): ...
+
+Each question exists twice, blocking (`check`) and for asyncio (`acheck`), and both are one line around the same `Ask`.
+"""
+
+import asyncio
+import inspect
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from frontrow.core.clock import US_PER_S, Clock, SystemClock, steady
+from frontrow.limits.keys import Key, rule_key
+from frontrow.limits.quota import Decision, InvalidQuota, Quota, Rule, Throttled
+from frontrow.limits.stats import Stats
+from frontrow.limits.stores.base import CHECK, PEEK, REFUND, Answer, Ask, Line, Store
+from frontrow.limits.stores.open import open_store
+
+DEFAULT_DEADLINE_S = 0.025
+MAX_ATTEMPTS = 10_000  # of one acquire; each waits for the promised moment, so this is never reached by time passing
+
+
+class Limiter:
+    """Rules over a store. Make it once and share it: it is safe for threads and for event loops."""
+
+    def __init__(
+        self,
+        rules: Quota | str | Rule | Sequence[Rule],
+        *,
+        store: str | Store = "memory://",
+        clock: Clock | None = None,
+        on_store_down: str = "local",
+        deadline_s: float = DEFAULT_DEADLINE_S,
+        stats: Stats | None = None,
+        **store_options: Any,
+    ) -> None:
+        self.rules = _as_rules(rules)
+        self.stats = stats or Stats([rule.name for rule in self.rules])
+        self._raw_clock: Clock = clock or SystemClock()
+        self._clock = steady(self._raw_clock)
+        self._lines: list[Line] = []
+        self._line_of: list[dict[str, int]] = []
+        for rule in self.rules:
+            first = len(self._lines)
+            variants = rule.variants()
+            self._line_of.append({tier: first + at for at, tier in enumerate(variants)})
+            self._lines += [Line(rule, tier, quota) for tier, quota in variants.items()]
+        self._plain = all(rule.per is None and not rule.tiers for rule in self.rules)
+        self._default_lines = tuple(of[""] for of in self._line_of)
+        self._store: Store = (
+            open_store(store, self._lines, self._clock, self.stats, on_store_down, deadline_s, store_options)
+            if isinstance(store, str)
+            else store
+        )
+        self._install_fast_path()
+
+    # -- the questions -------------------------------------------------------------------------------------------
+
+    def check(self, key: Key, cost: int = 1, now_us: int | None = None) -> Decision:
+        """Charge `cost` to every rule, or to none of them, and say which it was."""
+        return self._told(self._store.decide(self._ask(key, cost, now_us, CHECK)))
+
+    async def acheck(self, key: Key, cost: int = 1, now_us: int | None = None) -> Decision:
+        """`check` for asyncio."""
+        return self._told(await self._store.adecide(self._ask(key, cost, now_us, CHECK)))
+
+    def peek(self, key: Key, cost: int = 1, now_us: int | None = None) -> Decision:
+        """What `check` would answer, without charging; `remaining` is what is there now."""
+        return self._store.decide(self._ask(key, cost, now_us, PEEK)).decision
+
+    async def apeek(self, key: Key, cost: int = 1, now_us: int | None = None) -> Decision:
+        """`peek` for asyncio."""
+        return (await self._store.adecide(self._ask(key, cost, now_us, PEEK))).decision
+
+    def refund(self, key: Key, cost: int = 1, now_us: int | None = None) -> Decision:
+        """Give back `cost` units that were charged and not used; answers as `peek` does afterwards."""
+        return self._store.decide(self._ask(key, cost, now_us, REFUND)).decision
+
+    async def arefund(self, key: Key, cost: int = 1, now_us: int | None = None) -> Decision:
+        """`refund` for asyncio."""
+        return (await self._store.adecide(self._ask(key, cost, now_us, REFUND))).decision
+
+    def acquire(self, key: Key, cost: int = 1, timeout_s: float | None = None) -> Decision:
+        """Wait until `cost` is allowed (for `leaky_queue` also until it is time); `Throttled` if it takes too long."""
+        sleep = getattr(self._raw_clock, "sleep", time.sleep)
+        deadline_us = _deadline_us(self._clock, timeout_s)
+        for _ in range(MAX_ATTEMPTS):
+            wait_s, decision = self._patience(self.check(key, cost), deadline_us)
+            if wait_s:
+                sleep(wait_s)
+            if decision.allowed:
+                return decision
+        raise Throttled(f"rule {decision.rule}: refused {MAX_ATTEMPTS} times in a row", decision)
+
+    async def aacquire(self, key: Key, cost: int = 1, timeout_s: float | None = None) -> Decision:
+        """`acquire` for asyncio."""
+        sleep: Callable[[float], Awaitable[None] | None] = getattr(self._raw_clock, "sleep", asyncio.sleep)
+        deadline_us = _deadline_us(self._clock, timeout_s)
+        for _ in range(MAX_ATTEMPTS):
+            wait_s, decision = self._patience(await self.acheck(key, cost), deadline_us)
+            if wait_s and inspect.isawaitable(waiting := sleep(wait_s)):
+                await waiting
+            if decision.allowed:
+                return decision
+        raise Throttled(f"rule {decision.rule}: refused {MAX_ATTEMPTS} times in a row", decision)
+
+    # -- closing -------------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Close the store's blocking connections."""
+        self._store.close()
+
+    async def aclose(self) -> None:
+        """Close the store's connections, asyncio ones included."""
+        await self._store.aclose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    # -- inside --------------------------------------------------------------------------------------------------
+
+    def _ask(self, key: Key, cost: int, now_us: int | None, op: int) -> Ask:
+        keys = tuple(rule_key(rule, key) for rule in self.rules)
+        lines = self._default_lines
+        if not self._plain:
+            lines = tuple(self._line(at, rule, key) for at, rule in enumerate(self.rules))
+        for at in lines:
+            self._lines[at].quota.check_cost(cost)
+        return Ask(lines, keys, cost, now_us, op)
+
+    def _line(self, at: int, rule: Rule, key: Key) -> int:
+        lines = self._line_of[at]
+        tier = rule.tier_of(key) if rule.tier_of is not None else None
+        return lines.get(tier or "", lines[""])
+
+    def _told(self, answer: Answer) -> Decision:
+        """Count what was answered."""
+        self.stats.count(answer.decision, [self.rules[at].name for at in answer.shadowed])
+        return answer.decision
+
+    def _patience(self, decision: Decision, deadline_us: int | None) -> tuple[float, Decision]:
+        """How long to wait after `decision`; `Throttled` when that is past the deadline."""
+        wait_us = decision.delay_us if decision.allowed else max(1, decision.retry_after_us)
+        if deadline_us is not None and not decision.allowed and self._clock() + wait_us > deadline_us:
+            raise Throttled(f"rule {decision.rule}: free again in {decision.retry_after_s:.3f} s", decision)
+        return wait_us / US_PER_S, decision
+
+    def _install_fast_path(self) -> None:
+        """Let the compiled kernel answer plain checks directly; it comes back here for everything unusual."""
+
+
+def _deadline_us(clock: Clock, timeout_s: float | None) -> int | None:
+    return None if timeout_s is None else clock() + round(timeout_s * US_PER_S)
+
+
+def _as_rules(rules: Quota | str | Rule | Sequence[Rule]) -> tuple[Rule, ...]:
+    if isinstance(rules, str):
+        rules = Quota.parse(rules)
+    if isinstance(rules, Quota):
+        return (Rule("default", rules),)
+    if isinstance(rules, Rule):
+        return (rules,)
+    listed = tuple(rules)
+    if not listed or not all(isinstance(rule, Rule) for rule in listed):
+        raise InvalidQuota('a limiter needs a quota or a list of rules, like [Rule("burst", Quota.parse("10/second"))]')
+    names = [rule.name for rule in listed]
+    twice = {name for name in names if names.count(name) > 1}
+    if twice:
+        raise InvalidQuota(f"two rules are called {min(twice)!r}; give each its own name", param="name")
+    return listed
