@@ -2,8 +2,8 @@
 
     VF-<serial>-<signature>      serial: 7 base-32 characters (number and lane), signature: 13 (65 bits of HMAC-SHA256)
 
-A code carries its own proof, so nothing is stored for a code until it is used; then one bit is. Organisers may bring their
-own codes in a CSV file (`code,lane` with a header line); those are kept by the hash of their text, never as text.
+A code carries its own proof, so nothing is stored for a code until it is used; then its number is. Organisers may bring
+their own codes in a CSV file (`code,lane` with a header line); those are kept by the hash of their text, never as text.
 """
 
 import csv

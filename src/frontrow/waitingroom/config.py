@@ -54,6 +54,7 @@ class RoomConfig:
     max_stay_s: int = 3_600
     depth_cap: int = 0  # more people waiting than this get the overflow page; 0: no cap
     message: str = ""
+    draw_salt: str = ""  # makes each sale's draw a different one; filled in when the room is made
 
     def __post_init__(self) -> None:
         for name, low, high in _BOUNDS:

@@ -33,7 +33,6 @@ class Pass:
     event: str
     person: str
     place: PlaceKey
-    number: int
     issued_s: int
     expires_s: int
     since_s: int
@@ -83,7 +82,7 @@ class PassSigner:
             "iat": visit.issued_s,
             "exp": visit.expires_s,
             "jti": f"{visit.id}.{visit.expires_s}",
-            "plc": [visit.place.lane, visit.place.epoch, visit.place.position, visit.number],
+            "plc": [visit.place.lane, visit.place.epoch, visit.place.position],
             "since": visit.since_s,
         }
         if visit.jkt:
@@ -124,14 +123,13 @@ class PassVerifier:
 
 
 def _pass(claims: dict[str, Any]) -> Pass:
-    lane, epoch, position, number = (int(part) for part in claims["plc"])
+    lane, epoch, position = (int(part) for part in claims["plc"])
     if not isinstance(claims["aud"], str) or not isinstance(claims["sub"], str):
         raise ValueError("aud and sub are text")
     return Pass(
         event=claims["aud"],
         person=claims["sub"],
         place=PlaceKey(lane, epoch, position),
-        number=number,
         issued_s=int(claims["iat"]),
         expires_s=int(claims["exp"]),
         since_s=int(claims["since"]),

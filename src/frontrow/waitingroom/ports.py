@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
+from frontrow.core.errors import FrontrowError
 from frontrow.waitingroom.config import Phase, RoomConfig
 from frontrow.waitingroom.window import Slide, Window
 
@@ -59,11 +60,13 @@ class RoomState:
 
 @dataclass(frozen=True, slots=True)
 class JoinAsk:
-    """One person's wish to join. `key` (idempotency) or `person` (roster) repeated gives the same position again."""
+    """One person's wish to join. `key` (idempotency) or `person` (roster) repeated gives the same position again;
+    `code_id` is used up by a fresh join."""
 
     lane: int
     key: str = ""
     person: str = ""
+    code_id: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +80,7 @@ class JoinAnswer:
 
 @dataclass(frozen=True, slots=True)
 class PlaceKey:
-    """What names a place for ever: positions are unique within (lane, epoch)."""
+    """What names a place for ever: positions (after the draw) are unique within (lane, epoch)."""
 
     lane: int
     epoch: int
@@ -92,13 +95,13 @@ class VisitOp(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class VisitAsk:
-    """Claim, renew or give back. `number` is the effective position (after the draw) checked against the window;
-    `tag` (1…2^32−1) lets the same caller repeat a claim whose answer was lost; `slide_no` is where it was admitted."""
+    """Claim, renew or give back. `tag` (1…2^32−1) lets the same caller repeat a claim whose answer was lost;
+    `slide_no` says which slide admitted the place (for the measured show rate only)."""
 
     op: VisitOp
     place: PlaceKey
-    number: int
-    expires_s: int = 0  # CLAIM, RENEW: the new expiry; GIVE_BACK: the pass's own
+    ttl_s: int = 0  # CLAIM, RENEW: how long the pass is to live, by the store's clock
+    until_s: int = 0  # RENEW: never longer than this
     tag: int = 0
     slide_no: int = 0
 
@@ -123,9 +126,11 @@ class VisitAnswer:
 
 @dataclass(frozen=True, slots=True)
 class SlidePlan:
-    """What the leader decided from a snapshot: applied only if nothing it relied on has changed."""
+    """What the leader decided from a snapshot: applied only if nothing it relied on has changed. It uses up `due`
+    intervals, whether or not anybody was admitted."""
 
     expected_slide_no: int
+    due: int
     his: tuple[int, ...]
     los: tuple[int, ...]
     ring: tuple[Slide, ...]
@@ -157,8 +162,8 @@ class RoomStore(Protocol):
     async def snapshot(self, event: str) -> RoomState | None:
         """The room as it is, with passes that have run out counted out; None if the store knows no such room."""
 
-    async def join(self, event: str, asks: Sequence[JoinAsk]) -> Sequence[JoinAnswer]:
-        """Positions for all of them, in order, in one step."""
+    async def join(self, event: str, asks: Sequence[JoinAsk]) -> Sequence[JoinAnswer | FrontrowError]:
+        """Positions for all of them, in order, in one step; RoomClosed, RoomOverflow or CodeUsed in place of one."""
 
     async def visit(self, event: str, asks: Sequence[VisitAsk]) -> Sequence[VisitAnswer]:
         """Claims, renewals and returns, each decided once, in order, in one step. Active never exceeds capacity."""
@@ -178,10 +183,7 @@ class RoomStore(Protocol):
     async def configure(
         self, event: str, *, config: RoomConfig | None = None, phase: Phase | None = None, beacon: str | None = None
     ) -> RoomState:
-        """Change settings or phase. Leaving PREQUEUE fixes `drawn` of each lane; leaving a hold restarts the interval."""
-
-    async def spend(self, event: str, code_id: int) -> bool:
-        """Use up a Verified-Fan code; False if it was used before."""
+        """Change settings or phase. Leaving PREQUEUE fixes `drawn` of each lane; leaving a hold starts anew."""
 
     async def aclose(self) -> None:
         """Let go of connections."""
