@@ -16,9 +16,9 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from frontrow.web.wire import Answer, Ask
+from frontrow.web.wire import MAX_BODY_BYTES, Answer, Ask
 
-MAX_BODY_BYTES = 16 * 1024
+OVERLONG = bytes(MAX_BODY_BYTES + 1)
 MAX_HEAD_BYTES = 2 * 1024 * 1024
 PLAIN_ERROR = Answer(500, b"content-type: text/plain\r\ncache-control: no-store\r\n", b"Internal Server Error")
 
@@ -26,14 +26,14 @@ log = logging.getLogger("frontrow.web.hot")
 
 
 class Takeover:
-    """An answer that keeps the connection: `take(transport, connections)` returns the protocol that goes on with it.
+    """An answer that keeps the connection: `take(transport, connections, lines)` returns the protocol that goes on.
 
     That protocol keeps itself in uvicorn's set of connections and has `shutdown()`, which is all uvicorn asks for.
     """
 
     __slots__ = ("take",)
 
-    def __init__(self, take: Callable[[asyncio.Transport, set[Any]], asyncio.Protocol]) -> None:
+    def __init__(self, take: Callable[[asyncio.Transport, set[Any], bytes], asyncio.Protocol]) -> None:
         self.take = take
 
 
@@ -166,7 +166,7 @@ class HotProtocol(HttpToolsProtocol):
         self._handler = None
         body = b"".join(self._body) if self._body else b""
         if self._body_bytes > MAX_BODY_BYTES:
-            body += b"\0"  # longer than any endpoint takes: refused there with the same words as by the other door
+            body = OVERLONG  # refused by the endpoint with the same words as through the other door
         client = self.client
         keep_alive = self.parser.should_keep_alive()
         ask = Ask("", "", self._lines, body, client[0] if client else "")
@@ -230,7 +230,7 @@ class HotProtocol(HttpToolsProtocol):
         self._unset_keepalive_if_required()
         self.connections.discard(self)
         self.server_state.total_requests += 1
-        self.transport.set_protocol(takeover.take(self.transport, self.connections))
+        self.transport.set_protocol(takeover.take(self.transport, self.connections, default_lines(self.server_state)))
 
     def timeout_keep_alive_handler(self) -> None:
         """Close when nothing came for the whole time; otherwise look again when that could be true."""

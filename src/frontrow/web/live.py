@@ -7,7 +7,8 @@ complete in itself) and is closed after missing too many. Beyond `max_open` conn
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+import secrets
+from collections.abc import AsyncIterator
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
@@ -93,17 +94,17 @@ class Streams:
     def is_full(self) -> bool:
         return len(self) >= self.max_open
 
-    def open(self, date_lines: Callable[[], bytes]) -> Callable[[asyncio.Transport, set[Any]], Stream]:
-        """What the hot lane calls to hand a connection over: writes the head and the latest frame."""
+    def retry_after_s(self) -> int:
+        """When a refused reader should come again: not all at once."""
+        return round(self._heartbeat_s * 2) + secrets.randbelow(6)
 
-        def take(transport: asyncio.Transport, connections: set[Any]) -> Stream:
-            head = (STATUS_LINE[200], date_lines(), STREAM_HEAD, b"transfer-encoding: chunked\r\n\r\n", self._frame)
-            stream = Stream(self, transport, connections)
-            transport.write(b"".join(head))
-            transport.set_write_buffer_limits(high=16 * 1024)
-            return stream
-
-        return take
+    def take(self, transport: asyncio.Transport, connections: set[Any], lines: bytes) -> Stream:
+        """Own a connection the hot lane hands over: write the head (with uvicorn's `lines`) and the latest frame."""
+        head = (STATUS_LINE[200], lines, STREAM_HEAD, b"transfer-encoding: chunked\r\n\r\n", self._frame)
+        stream = Stream(self, transport, connections)
+        transport.write(b"".join(head))
+        transport.set_write_buffer_limits(high=16 * 1024)
+        return stream
 
     async def events(self) -> AsyncIterator[bytes]:
         """The same events for a reader that came through the framework."""

@@ -11,6 +11,8 @@ import msgspec
 
 from frontrow.core.errors import FrontrowError
 
+MAX_BODY_BYTES = 16 * 1024
+
 Headers = Sequence[tuple[bytes, bytes]]
 
 JSON = b"content-type: application/json\r\n"

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from frontrow.web.hot import MAX_BODY_BYTES, Reply, lane
-from frontrow.web.wire import JSON, Answer, Ask
+from frontrow.web.hot import Reply, lane
+from frontrow.web.wire import JSON, MAX_BODY_BYTES, Answer, Ask
 from tests.web.room.served import Line, serving
 
 

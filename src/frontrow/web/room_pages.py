@@ -1,0 +1,293 @@
+"""The waiting-room page: one answer of at most 14 KB with everything in it, readable without JavaScript.
+
+Without scripts the page refreshes itself at the pace the room asks for; join and claim are plain forms. With them, it
+follows the stream, and goes in by itself. The place lives in a cookie that scripts cannot read. The policy (CSP) allows
+exactly our own style and script, by hash, plus the CAPTCHA provider if one is chosen.
+"""
+
+import base64
+import hashlib
+import re
+from dataclasses import dataclass
+from http.cookies import CookieError, SimpleCookie
+from importlib.resources import files
+from typing import Any, TypeVar
+from urllib.parse import parse_qs
+
+import jinja2
+import msgspec
+
+from frontrow.core.errors import Forbidden, FrontrowError, InvalidInput, Unauthorised
+from frontrow.waitingroom.entry import Entry
+from frontrow.waitingroom.protect.guard import PASS_COOKIE
+from frontrow.waitingroom.room import Claimed, Joined, PlaceStatus, WaitingRoom
+from frontrow.waitingroom.window import PlaceState, Wait
+from frontrow.web.wire import HTML, NO_STORE, Answer, Ask, encode_json, header_line, json_answer
+
+Body = TypeVar("Body")
+PLACE_DAYS = 7
+CAPTCHA_HOSTS = {"turnstile": "https://challenges.cloudflare.com", "hcaptcha": "https://*.hcaptcha.com"}
+CAPTCHA_SCRIPTS = {
+    "turnstile": "https://challenges.cloudflare.com/turnstile/v0/api.js",
+    "hcaptcha": "https://js.hcaptcha.com/1/api.js",
+}
+WHY = {
+    "paused": "The line is paused. Nobody is losing their place.",
+    "queue_all": "Everybody waits for a moment. Nobody is losing their place.",
+    "capacity_cut": "Fewer people are let in at the moment, so the wait has grown.",
+    "rate_cut": "People are let in more slowly at the moment, so the wait has grown.",
+    "slower": "It is going more slowly than before, so the wait has grown.",
+    "closed": "The sale is closed at the moment.",
+}
+HEADINGS = {
+    "none": "Waiting room",
+    "waiting": "You’re in the line",
+    "active": "You’re in",
+    "expired": "Your turn has passed",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PageSettings:
+    """How the page speaks and where it leads. `titles` names each event for people; `next_url` is the shop."""
+
+    brand: str = "Frontrow"
+    titles: tuple[tuple[str, str], ...] = ()
+    next_url: str = "/"
+    secure_cookies: bool = False
+    root_event: str = ""  # the event that is also served at the root
+
+
+class RoomPages:
+    """Renders the page, the overflow page and the answers to forms."""
+
+    def __init__(self, room: WaitingRoom, entry: Entry, settings: PageSettings | None = None) -> None:
+        self._room = room
+        self._entry = entry
+        self._settings = settings or PageSettings()
+        folder = files("frontrow.web") / "pages"
+        read = {name: (folder / name).read_text("utf-8") for name in ("room.html", "room.css", "room.js", "overflow.html")}
+        environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
+        self._css, self._js = _lean(read["room.css"]), _lean_script(read["room.js"])
+        self._page = environment.from_string(_lean(read["room.html"]))
+        markup = jinja2.Template(read["overflow.html"], autoescape=True)
+        self._overflow = markup.render(css=_safe(self._css), brand=self._settings.brand).encode()
+        policy = "default-src 'none'; base-uri 'none'; frame-ancestors 'none'; form-action 'none'; style-src " + _hash(self._css)
+        self._overflow_head = HTML + b"cache-control: public, max-age=60\r\n" + _page_head(policy)
+
+    # -- the page ----------------------------------------------------------------------------------------------------
+
+    def page(self, event: str, ask: Ask) -> Answer:
+        """The page as this browser should see it now."""
+        view = self._room.view(event)
+        told, error = self._told(event, ask)
+        cap = view.state.config.depth_cap
+        if told is None and cap and view.waiting >= cap:
+            return self.overflow(503)
+        return self._render(event, told, error, 200, self._from_hi(event, ask))
+
+    def overflow(self, status: int) -> Answer:
+        """The static page for those the room has no place for; costs nothing to make."""
+        head = self._overflow_head + (b"retry-after: 60\r\n" if status == 503 else b"")
+        return Answer(status, head, self._overflow)
+
+    def instead_of_problem(self, error: FrontrowError, ask: Ask) -> Answer | None:
+        """For a browser's form: the page with the error in words, or the overflow page; None for everybody else."""
+        accept = ask.header(b"accept")
+        if accept is None or b"text/html" not in accept:
+            return None
+        if error.code == "room_overflow":
+            return self.overflow(503)
+        event = self._event_of(ask.path)
+        if event is None or error.http_status == 404:
+            return None
+        told, from_hi = self._told(event, ask)[0], self._from_hi(event, ask)
+        return self._render(event, told, error.message, error.http_status, from_hi)
+
+    def _told(self, event: str, ask: Ask) -> tuple[PlaceStatus | None, str]:
+        try:
+            return self._room.status(self.place_of(event, ask), event), ""
+        except (Unauthorised, Forbidden):
+            return None, ""
+
+    def _render(self, event: str, told: PlaceStatus | None, error: str, status: int, from_hi: int) -> Answer:
+        state = self._room.view(event).state
+        facts: dict[str, Any] = {"state": "none", "number": 0, "lane": 0, "from_hi": 0, "ahead": 0, "progress": 0}
+        facts |= {"eta": "not known yet", "rate": "–", "why": "", "refresh_s": 0}
+        if told is not None:
+            facts |= self._facts(told, event, from_hi)
+        human = self._entry.kind_of(event)
+        base = self.base(event)
+        body = self._page.render(
+            facts,
+            css=_safe(self._css),
+            js=_safe(self._js),
+            base=base,
+            brand=self._settings.brand,
+            event_title=dict(self._settings.titles).get(event, event),
+            title=HEADINGS[facts["state"]],
+            heading=HEADINGS[facts["state"]],
+            phase=state.phase.value,
+            message=state.config.message,
+            error=error,
+            next=self._settings.next_url,
+            human=human,
+        )
+        return Answer(status, HTML + NO_STORE + _page_head(self._policy(human)), body.encode())
+
+    def _facts(self, told: PlaceStatus, event: str, from_hi: int) -> dict[str, Any]:
+        view = self._room.view(event)
+        lane = view.state.config.lane_index(told.lane)
+        window, number = view.state.lanes[lane], told.position or 0
+        state = "waiting" if told.state is PlaceState.WAITING else told.state.value
+        per_minute = round(view.rates_milli[lane] * 60 / 1000)
+        return {
+            "state": state,
+            "number": number,
+            "lane": lane,
+            "from_hi": from_hi,
+            "ahead": told.ahead or 0,
+            "progress": _progress(from_hi, window.hi, number),
+            "eta": wait_text(told.wait),
+            "rate": f"{per_minute:,}" if per_minute else "–",
+            "why": WHY.get(told.wait.reason, WHY.get(told.phase, "")),
+            "refresh_s": max(5, told.poll_after_s) if state == "waiting" else 0,
+        }
+
+    # -- forms -------------------------------------------------------------------------------------------------------
+
+    def form(self, ask: Ask, kind: type[Body]) -> Body:
+        """The fields of a browser's form as the body an endpoint expects; another site's form is refused."""
+        site = ask.header(b"sec-fetch-site")
+        if site is not None and site not in (b"same-origin", b"none"):
+            raise Forbidden("this form came from another site")
+        fields = parse_qs(ask.body.decode("utf-8", "replace"), max_num_fields=20)
+        plain: dict[str, Any] = {name: values[0] for name, values in fields.items() if values[0]}
+        for wide in ("altcha", "cf-turnstile-response", "h-captcha-response"):  # what the providers' widgets send
+            if plain.pop(wide, None):
+                plain["proof"] = fields[wide][0]
+        try:
+            return msgspec.convert(plain, kind, strict=False)
+        except msgspec.MsgspecError as error:
+            raise InvalidInput(f"the form is not what is expected here: {error}", param="body") from None
+
+    def joined(self, event: str, joined: Joined, *, is_form: bool) -> Answer:
+        """The place as a cookie: for a form back to the page, for a script its status."""
+        state = self._room.view(event).state
+        hi = state.lanes[state.config.lane_index(joined.status.lane)].hi
+        cookie = self._cookie(_place_cookie(event), joined.place_jwt, PLACE_DAYS * 86_400)
+        cookie += self._cookie(_from_cookie(event), str(hi), PLACE_DAYS * 86_400)
+        if is_form:
+            return Answer(303, NO_STORE + cookie + header_line("location", self.base(event) + "/"))
+        return Answer(201, b"content-type: application/json\r\n" + NO_STORE + cookie, encode_json(joined.status))
+
+    def claimed(self, event: str, claimed: Claimed, *, is_form: bool) -> Answer:
+        """The pass as a cookie, and on to the shop."""
+        cookie = self._cookie(PASS_COOKIE, claimed.pass_jwt, 86_400)
+        if is_form:
+            return Answer(303, NO_STORE + cookie + header_line("location", self._settings.next_url))
+        body = {"next": self._settings.next_url, "expires_at_s": claimed.expires_s, "repeated": claimed.repeated}
+        return json_answer(201, body, cookie)
+
+    def forget_pass(self) -> bytes:
+        """The header that removes the pass from the browser."""
+        return self._cookie(PASS_COOKIE, "", 0)
+
+    def place_of(self, event: str, ask: Ask) -> str:
+        """The place of this request: the bearer token, or the page's cookie."""
+        given = ask.header(b"authorization")
+        if given is not None:
+            if given[:7].lower() != b"bearer ":
+                raise Unauthorised("send the place as a bearer token")
+            return given[7:].strip().decode("latin-1")
+        cookie = ask.header(b"cookie")
+        name = _place_cookie(event)
+        if cookie is not None and name.encode() in cookie:
+            try:
+                morsel = SimpleCookie(cookie[:16_384].decode("latin-1")).get(name)
+            except CookieError:
+                morsel = None
+            if morsel is not None and morsel.value:
+                return morsel.value
+        raise Unauthorised("send the place you got from join as a bearer token")
+
+    def _from_hi(self, event: str, ask: Ask) -> int:
+        """How far the window was when this browser joined: where its progress bar begins."""
+        found = re.search(rb"(?:^|; )" + re.escape(_from_cookie(event).encode()) + rb"=(\d{1,12})", ask.header(b"cookie") or b"")
+        return int(found[1]) if found else 0
+
+    def base(self, event: str) -> str:
+        """Where this event's endpoints are: at the root, or under their own path."""
+        return "" if event == self._settings.root_event else f"/v1/events/{event}/room"
+
+    # -- pieces ------------------------------------------------------------------------------------------------------
+
+    def _event_of(self, path: str) -> str | None:
+        found = re.fullmatch(r"/v1/events/([^/]+)/room(?:/.*)?", path)
+        return found[1] if found else self._settings.root_event or None
+
+    def _cookie(self, name: str, value: str, max_age_s: int) -> bytes:
+        secure = "; Secure" if self._settings.secure_cookies else ""
+        return header_line("set-cookie", f"{name}={value}; Path=/; Max-Age={max_age_s}; HttpOnly; SameSite=Lax{secure}")
+
+    def _policy(self, human: str) -> str:
+        host = CAPTCHA_HOSTS.get(human, "")
+        extra, frames = (f" {host}", f"; frame-src {host}") if host else ("", "")
+        return (
+            f"default-src 'none'; style-src {_hash(self._css)}; script-src {_hash(self._js)}{extra}; connect-src 'self'{extra}"
+            f"{frames}; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+        )
+
+
+def wait_text(wait: Wait) -> str:
+    """An honest, coarse estimate: a band of minutes."""
+    if wait.low_s is None or wait.high_s is None:
+        return "Paused" if wait.reason in ("paused", "queue_all") else "not known yet"
+    low, high = wait.low_s // 60, -(-wait.high_s // 60)
+    if high <= 1:
+        return "about a minute"
+    if low < 1:
+        return f"up to {high} min"
+    return f"about {high} min" if low == high else f"{low:,}–{high:,} min"
+
+
+def _progress(from_hi: int, hi: int, number: int) -> int:
+    """How much of the way is done, of a thousand."""
+    return max(10, min(1000, 1000 * (hi - from_hi) // max(1, number - from_hi))) if number else 0
+
+
+def _from_cookie(event: str) -> str:
+    return f"frontrow_from_{event}"
+
+
+def _place_cookie(event: str) -> str:
+    return f"frontrow_place_{event}"
+
+
+def _page_head(policy: str) -> bytes:
+    return (
+        header_line("content-security-policy", policy)
+        + b"x-content-type-options: nosniff\r\nreferrer-policy: no-referrer\r\n"
+    )
+
+
+def _lean(text: str) -> str:
+    """Without indentation and comment lines: the page has 14 KB for everything."""
+    lines = (line.strip() for line in text.splitlines())
+    return "\n".join(line for line in lines if line and not line.startswith("// "))
+
+
+def _lean_script(text: str) -> str:
+    """The same, and without the spaces around signs outside of quotes."""
+    parts = re.split(r"""("(?:[^"\\]|\\.)*"|`(?:[^`\\]|\\.)*`)""", _lean(text))
+    parts[::2] = [re.sub(r" *([{}()=,;:<>+*/&|?!]) *", r"\1", part) for part in parts[::2]]
+    return "".join(parts)
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _safe(text: str) -> Any:
+    """Our own style and script, not to be escaped."""
+    return jinja2.filters.Markup(text)  # noqa: S704  # from our package, never from outside
