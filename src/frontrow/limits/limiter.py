@@ -7,6 +7,7 @@ Each question exists twice, blocking (`check`) and for asyncio (`acheck`), and b
 """
 
 import asyncio
+import functools
 import inspect
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -14,13 +15,15 @@ from types import TracebackType
 from typing import Any, Self
 
 from frontrow.core.clock import US_PER_S, Clock, SystemClock, steady
-from frontrow.limits.keys import Key, rule_key
+from frontrow.limits.denials import Denials
+from frontrow.limits.keys import Key, pack_parts, rule_key
 from frontrow.limits.quota import Decision, InvalidQuota, Quota, Rule, Throttled
 from frontrow.limits.stats import Stats
 from frontrow.limits.stores.base import CHECK, PEEK, REFUND, Answer, Ask, Line, Store
 from frontrow.limits.stores.open import open_store
 
 DEFAULT_DEADLINE_S = 0.025
+MAX_RULES = 32
 MAX_ATTEMPTS = 10_000  # of one acquire; each waits for the promised moment, so this is never reached by time passing
 
 
@@ -56,16 +59,22 @@ class Limiter:
             if isinstance(store, str)
             else store
         )
+        self._tag_parts = self._store.tag_parts
+        self._denials: Denials | None = getattr(self._store, "denials", None) if self._plain else None
         self._install_fast_path()
 
     # -- the questions -------------------------------------------------------------------------------------------
 
     def check(self, key: Key, cost: int = 1, now_us: int | None = None) -> Decision:
         """Charge `cost` to every rule, or to none of them, and say which it was."""
+        if self._denials is not None and now_us is None and (denied := self._denied(key, cost)) is not None:
+            return denied
         return self._told(self._store.decide(self._ask(key, cost, now_us, CHECK)))
 
     async def acheck(self, key: Key, cost: int = 1, now_us: int | None = None) -> Decision:
         """`check` for asyncio."""
+        if self._denials is not None and now_us is None and (denied := self._denied(key, cost)) is not None:
+            return denied
         return self._told(await self._store.adecide(self._ask(key, cost, now_us, CHECK)))
 
     def peek(self, key: Key, cost: int = 1, now_us: int | None = None) -> Decision:
@@ -135,13 +144,28 @@ class Limiter:
     # -- inside --------------------------------------------------------------------------------------------------
 
     def _ask(self, key: Key, cost: int, now_us: int | None, op: int) -> Ask:
-        keys = tuple(rule_key(rule, key) for rule in self.rules)
         lines = self._default_lines
-        if not self._plain:
-            lines = tuple(self._line(at, rule, key) for at, rule in enumerate(self.rules))
-        for at in lines:
-            self._lines[at].quota.check_cost(cost)
-        return Ask(lines, keys, cost, now_us, op)
+        if self._plain:
+            keys = (rule_key(self.rules[0], key),) * len(lines)
+        else:
+            keys = tuple([rule_key(rule, key) for rule in self.rules])
+            lines = tuple([self._line(at, rule, key) for at, rule in enumerate(self.rules)])
+        if cost != 1 or type(cost) is not int:
+            for at in lines:
+                self._lines[at].quota.check_cost(cost)
+        tag = keys[0]
+        if self._tag_parts and not isinstance(key, str):
+            tag = pack_parts(key, self._tag_parts, self.rules[0].name)
+        return Ask(lines, keys, cost, now_us, op, tag)
+
+    def _denied(self, key: Key, cost: int) -> Decision | None:
+        """A refusal of this key that still holds."""
+        if type(key) is not str or self._denials is None:
+            return None
+        decision = self._denials.look(key, cost)
+        if decision is not None:
+            self.stats.count(decision)
+        return decision
 
     def _line(self, at: int, rule: Rule, key: Key) -> int:
         lines = self._line_of[at]
@@ -161,7 +185,12 @@ class Limiter:
         return wait_us / US_PER_S, decision
 
     def _install_fast_path(self) -> None:
-        """Let the compiled kernel answer plain checks directly; it comes back here for everything unusual."""
+        """Let the compiled store answer plain checks directly; it comes back here for everything unusual."""
+        direct = getattr(self._store, "check", None)
+        if direct is not None and self._plain:
+            self._store.on_unusual(functools.partial(Limiter.check, self))  # type: ignore[attr-defined]
+            self.stats.follow(self._store.counts)  # type: ignore[attr-defined]
+            setattr(self, "check", direct)  # noqa: B010  # mypy forbids assigning to a method
 
 
 def _deadline_us(clock: Clock, timeout_s: float | None) -> int | None:
@@ -176,6 +205,8 @@ def _as_rules(rules: Quota | str | Rule | Sequence[Rule]) -> tuple[Rule, ...]:
     if isinstance(rules, Rule):
         return (rules,)
     listed = tuple(rules)
+    if len(listed) > MAX_RULES:
+        raise InvalidQuota(f"a limiter takes at most {MAX_RULES} rules, not {len(listed)}; use several limiters")
     if not listed or not all(isinstance(rule, Rule) for rule in listed):
         raise InvalidQuota('a limiter needs a quota or a list of rules, like [Rule("burst", Quota.parse("10/second"))]')
     names = [rule.name for rule in listed]

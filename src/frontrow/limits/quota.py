@@ -64,6 +64,15 @@ class Quota:
     algorithm: str = "sliding_counter"
     burst: int = 0  # 0 means: as much as `limit`
 
+    capacity: int = field(init=False, repr=False, compare=False)
+    """The most that can be allowed at one instant; a cost above it can never fit."""
+    grain_us: int = field(init=False, repr=False, compare=False)
+    """Resolution of sliding-counter time: 1 µs unless `limit × period` would outgrow exact arithmetic."""
+    drip: tuple[int, int] = field(init=False, repr=False, compare=False)
+    """A bucket's rate as whole numbers (leak, unit): one µs drains `leak`, one unit of cost weighs `unit`."""
+    life_us: int = field(init=False, repr=False, compare=False)
+    """After this long without a change a key's state equals no state at all."""
+
     def __post_init__(self) -> None:
         if self.algorithm not in ALGORITHMS:
             known = ", ".join(ALGORITHMS)
@@ -73,7 +82,21 @@ class Quota:
         if self.algorithm in WINDOWS and self.burst not in (0, self.limit):
             message = f"burst belongs to {', '.join(BUCKETS)}; {self.algorithm} has none, leave it out"
             raise InvalidQuota(message, param="burst")
-        _whole("burst", self.capacity, 1, MAX_LIMIT - 1, "20 for twenty at once")
+        capacity = self.burst if self.burst else self.limit
+        _whole("burst", capacity, 1, MAX_LIMIT - 1, "20 for twenty at once")
+        drip = _drip(self.limit, self.period_us, capacity)
+        for name, value in (
+            ("capacity", capacity),
+            ("grain_us", _grain_us(self.limit, self.period_us)),
+            ("drip", drip),
+            ("life_us", self._life_us(capacity, *drip)),
+        ):
+            object.__setattr__(self, name, value)
+
+    def _life_us(self, capacity: int, leak: int, unit: int) -> int:
+        if self.is_bucket:
+            return -(-capacity * unit // leak)
+        return 2 * self.period_us if self.algorithm == "sliding_counter" else self.period_us
 
     @classmethod
     def parse(cls, text: str, *, algorithm: str = "sliding_counter", burst: int | None = None) -> "Quota":
@@ -89,46 +112,12 @@ class Quota:
         return cls(int(match[1]), period_us, algorithm, burst or 0)
 
     @property
-    def capacity(self) -> int:
-        """The most that can be allowed at one instant; a cost above it can never fit."""
-        return self.burst or self.limit
-
-    @property
     def period_s(self) -> float:
         return self.period_us / US_PER_S
 
     @property
     def is_bucket(self) -> bool:
         return self.algorithm in BUCKETS
-
-    @property
-    def grain_us(self) -> int:
-        """Resolution of sliding-counter time: 1 µs unless `limit × period` would outgrow exact arithmetic."""
-        grain = 1
-        while 2 * self.limit * (self.period_us // grain) >= EXACT:
-            grain *= 10
-        return grain
-
-    @property
-    def drip(self) -> tuple[int, int]:
-        """A bucket's rate as whole numbers (leak, unit): one µs drains `leak`, one unit of cost weighs `unit`.
-
-        Exactly `limit / period` where that fits exact arithmetic, else the nearest slower rate that does.
-        """
-        unit_per_leak = Fraction(self.period_us, self.limit)
-        most = EXACT // self.capacity
-        if unit_per_leak.numerator <= most:
-            return unit_per_leak.denominator, unit_per_leak.numerator
-        leak = max(1, int(most / unit_per_leak) - 1)
-        return leak, -((-unit_per_leak.numerator * leak) // unit_per_leak.denominator)
-
-    @property
-    def life_us(self) -> int:
-        """After this long without a change a key's state equals no state at all."""
-        if self.is_bucket:
-            leak, unit = self.drip
-            return -(-self.capacity * unit // leak)
-        return 2 * self.period_us if self.algorithm == "sliding_counter" else self.period_us
 
     def check_cost(self, cost: int) -> int:
         """`cost` if it is a whole number that could ever fit."""
@@ -145,6 +134,23 @@ class Quota:
         period_s, rest = divmod(self.period_us, US_PER_S)
         text = f"{self.limit}/{period_s}s" if not rest else f"{self.limit}/{self.period_us}us"
         return text + (f" burst {self.burst}" if self.burst else "") + f" {self.algorithm}"
+
+
+def _grain_us(limit: int, period_us: int) -> int:
+    grain = 1
+    while 2 * limit * (period_us // grain) >= EXACT:
+        grain *= 10
+    return grain
+
+
+def _drip(limit: int, period_us: int, capacity: int) -> tuple[int, int]:
+    """Exactly `limit / period` where that fits exact arithmetic, else the nearest slower rate that does."""
+    weight = Fraction(period_us, limit)
+    most = EXACT // capacity
+    if weight.numerator <= most:
+        return weight.denominator, weight.numerator
+    leak = max(1, int(most / weight) - 1)
+    return leak, -((-weight.numerator * leak) // weight.denominator)
 
 
 def _whole(name: str, value: object, low: int, high: int, example: str) -> None:

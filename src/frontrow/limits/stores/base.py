@@ -36,6 +36,7 @@ class Ask(NamedTuple):
     cost: int = 1
     now_us: int | None = None
     op: int = CHECK
+    tag: StoreKey = ""  # what all the keys have in common (only asked for by a Cluster, to put them into one slot)
 
 
 class Answer(NamedTuple):
@@ -47,6 +48,10 @@ class Answer(NamedTuple):
 
 class Store(Protocol):
     """Decides asks over the lines it was made for; blocking and asyncio callers get the same answers."""
+
+    @property
+    def tag_parts(self) -> tuple[str, ...] | None:
+        """Which parts of the key asks must bring as `tag`: none are needed (`None`), or the whole key (empty)."""
 
     def decide(self, ask: Ask) -> Answer: ...
 

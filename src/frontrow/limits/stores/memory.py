@@ -5,6 +5,8 @@ from collections.abc import Sequence
 
 from frontrow.core.clock import Clock
 from frontrow.limits.algorithms import SPECIFICATION, State, Verdict, give_back, look
+from frontrow.limits.keys import StoreKey
+from frontrow.limits.quota import Decision
 from frontrow.limits.stores.base import CHECK, PEEK, Answer, Ask, Line, summarise
 from frontrow.limits.stores.tables import Table
 
@@ -13,6 +15,8 @@ DEFAULT_MAX_KEYS = 2_000_000
 
 class MemoryStore:
     """Exact under any number of threads; holds at most `max_keys` keys per quota."""
+
+    tag_parts = None
 
     def __init__(self, lines: Sequence[Line], clock: Clock, max_keys: int = DEFAULT_MAX_KEYS) -> None:
         self._lines = tuple(lines)
@@ -26,6 +30,8 @@ class MemoryStore:
 
     def decide(self, ask: Ask) -> Answer:
         """Charge every rule or none, in one step."""
+        if ask.op == CHECK and len(ask.lines) == 1:
+            return self._check_one(ask.lines[0], ask.keys[0], ask.cost, ask.now_us)
         with self._lock:
             now_us = self._clock() if ask.now_us is None else ask.now_us
             lines = [self._lines[at] for at in ask.lines]
@@ -39,6 +45,25 @@ class MemoryStore:
                 if state is not None:
                     table.put(key, state)
         return summarise(lines, verdicts)
+
+    def _check_one(self, at: int, key: StoreKey, cost: int, now_us: int | None) -> Answer:
+        """`decide` for the most common question: one rule, to be charged."""
+        line, table = self._lines[at], self._tables[at]
+        quota = line.quota
+        with self._lock:
+            now_us = self._clock() if now_us is None else now_us
+            table.tick(now_us)
+            key = table.home(key)
+            verdict, after = SPECIFICATION[quota.algorithm](quota, table.get(key), now_us, cost)
+            if after is not None:
+                table.put(key, after)
+        allowed, remaining, reset_after_us, retry_after_us, delay_us = verdict
+        if line.rule.shadow and not allowed:
+            allowed, retry_after_us = True, 0
+        decision = Decision(
+            allowed, line.rule.name, quota.capacity, remaining, reset_after_us, retry_after_us, delay_us
+        )
+        return Answer(decision, () if verdict.allowed or not line.rule.shadow else (0,))
 
     async def adecide(self, ask: Ask) -> Answer:
         return self.decide(ask)

@@ -4,25 +4,26 @@ Idle keys leave in generations: a state is written to the young table; every `li
 one and the old one is crumbled, a few keys at each check, so no check ever waits for a sweep. A state untouched for a
 whole life equals no state, so nothing that matters is forgotten. One jump of the clock turns one generation only.
 
-At `max_keys` the cap holds: a new key shares one of 1,024 overflow states with other newcomers. It may be refused
-because of them, but nobody known is forgotten and nobody gets more than the quota.
+At `max_keys` the cap holds: a new key shares one of a few overflow states (a sixteenth of the cap, at most 1,024) with
+other newcomers. It may be refused because of them, but nobody known is forgotten and nobody gets more than the quota.
 """
 
 from frontrow.limits.algorithms import State
 from frontrow.limits.keys import StoreKey
 
 CRUMBS = 32
-OVERFLOW_SLOTS = 1024
+MAX_OVERFLOW = 1024
 
 
 class Table:
     """The states of one quota's keys."""
 
-    __slots__ = ("_doomed", "_life_us", "_max_keys", "_old", "_turn_at_us", "_young")
+    __slots__ = ("_doomed", "_life_us", "_max_keys", "_old", "_overflow", "_turn_at_us", "_young")
 
     def __init__(self, life_us: int, max_keys: int) -> None:
         self._life_us = life_us
-        self._max_keys = max_keys
+        self._overflow = min(MAX_OVERFLOW, max(1, max_keys // 16))
+        self._max_keys = max_keys - self._overflow
         self._young: dict[StoreKey, State] = {}
         self._old: dict[StoreKey, State] = {}
         self._doomed: list[dict[StoreKey, State]] = []
@@ -55,7 +56,7 @@ class Table:
         """`key` itself, or its overflow slot when it is new and the table is full."""
         if key in self._young or key in self._old or len(self) < self._max_keys:
             return key
-        return b"~%d" % (hash(key) % OVERFLOW_SLOTS)
+        return b"~%d" % (hash(key) % self._overflow)
 
     def put(self, key: StoreKey, state: State) -> None:
         self._old.pop(key, None)
