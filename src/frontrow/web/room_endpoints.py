@@ -40,12 +40,14 @@ class _JoinBody(msgspec.Struct, forbid_unknown_fields=True):
     code: str | None = None
     person: str = ""
     cnf: str | None = None
-    page: bool = False
+    page: bool = False  # sent by our page: the place goes into a cookie
+    wish: str = ""  # the page of the shop somebody came for
 
 
 class _ClaimBody(msgspec.Struct, forbid_unknown_fields=True):
     proof: str | None = None
     page: bool = False
+    wish: str = ""
 
 
 _decode_join = msgspec.json.Decoder(_JoinBody).decode
@@ -94,7 +96,7 @@ class RoomEndpoints:
             return self._problem("join", error, ask)
         self._count("join")
         if body.page:
-            return self.pages.joined(event, joined, is_form=_is_form(ask))
+            return self.pages.joined(event, joined, is_form=_is_form(ask), wish=body.wish)
         return Answer(201, JSON_HEAD, _joined_body(joined))
 
     def status(self, event: str, ask: Ask) -> Result:
@@ -129,7 +131,7 @@ class RoomEndpoints:
             return self._problem("claim", error, ask)
         self._count("claim")
         if body.page:
-            return self.pages.claimed(event, claimed, is_form=_is_form(ask))
+            return self.pages.claimed(claimed, is_form=_is_form(ask), wish=body.wish)
         return json_answer(201, _claimed_body(claimed))
 
     def renew(self, event: str, ask: Ask) -> Result:

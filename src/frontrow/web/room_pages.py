@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
 from importlib.resources import files
 from typing import Any, TypeVar
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, quote, urlsplit
 
 import jinja2
 import msgspec
 
 from frontrow.core.errors import Forbidden, FrontrowError, InvalidInput, Unauthorised
 from frontrow.waitingroom.entry import Entry
-from frontrow.waitingroom.protect.guard import PASS_COOKIE
+from frontrow.waitingroom.protect.guard import PASS_COOKIE, is_plain
 from frontrow.waitingroom.room import Claimed, Joined, PlaceStatus, WaitingRoom
 from frontrow.waitingroom.window import PlaceState, Wait
 from frontrow.web.wire import HTML, NO_STORE, Answer, Ask, encode_json, header_line, json_answer
@@ -84,7 +84,7 @@ class RoomPages:
         cap = view.state.config.depth_cap
         if told is None and cap and view.waiting >= cap:
             return self.overflow(503)
-        return self._render(event, told, error, 200, self._from_hi(event, ask))
+        return self._render(event, told, error, 200, ask)
 
     def overflow(self, status: int) -> Answer:
         """The static page for those the room has no place for; costs nothing to make."""
@@ -101,8 +101,7 @@ class RoomPages:
         event = self._event_of(ask.path)
         if event is None or error.http_status == 404:
             return None
-        told, from_hi = self._told(event, ask)[0], self._from_hi(event, ask)
-        return self._render(event, told, error.message, error.http_status, from_hi)
+        return self._render(event, self._told(event, ask)[0], error.message, error.http_status, ask)
 
     def _told(self, event: str, ask: Ask) -> tuple[PlaceStatus | None, str]:
         try:
@@ -110,13 +109,14 @@ class RoomPages:
         except (Unauthorised, Forbidden):
             return None, ""
 
-    def _render(self, event: str, told: PlaceStatus | None, error: str, status: int, from_hi: int) -> Answer:
+    def _render(self, event: str, told: PlaceStatus | None, error: str, status: int, ask: Ask) -> Answer:
         state = self._room.view(event).state
         facts: dict[str, Any] = {"state": "none", "number": 0, "lane": 0, "from_hi": 0, "ahead": 0, "progress": 0}
         facts |= {"eta": "not known yet", "rate": "–", "why": "", "refresh_s": 0}
         if told is not None:
-            facts |= self._facts(told, event, from_hi)
+            facts |= self._facts(told, event, self._from_hi(event, ask))
         human = self._entry.kind_of(event)
+        wish = parse_qs(ask.query.decode("latin-1")).get("return", [""])[0]
         base = self.base(event)
         body = self._page.render(
             facts,
@@ -130,8 +130,9 @@ class RoomPages:
             phase=state.phase.value,
             message=state.config.message,
             error=error,
-            next=self._settings.next_url,
+            next=self.next_url(wish),
             human=human,
+            wish=wish,
         )
         return Answer(status, HTML + NO_STORE + _page_head(self._policy(human)), body.encode())
 
@@ -171,22 +172,31 @@ class RoomPages:
         except msgspec.MsgspecError as error:
             raise InvalidInput(f"the form is not what is expected here: {error}", param="body") from None
 
-    def joined(self, event: str, joined: Joined, *, is_form: bool) -> Answer:
+    def next_url(self, wish: str) -> str:
+        """Where to go with the pass: the page of the shop somebody came from, if it is plainly one, else its front."""
+        shop = urlsplit(self._settings.next_url)
+        if wish and len(wish) <= 512 and is_plain(wish):
+            return f"{shop.scheme}://{shop.netloc}{wish}" if shop.netloc else wish
+        return self._settings.next_url
+
+    def joined(self, event: str, joined: Joined, *, is_form: bool, wish: str = "") -> Answer:
         """The place as a cookie: for a form back to the page, for a script its status."""
         state = self._room.view(event).state
         hi = state.lanes[state.config.lane_index(joined.status.lane)].hi
         cookie = self._cookie(_place_cookie(event), joined.place_jwt, PLACE_DAYS * 86_400)
         cookie += self._cookie(_from_cookie(event), str(hi), PLACE_DAYS * 86_400)
         if is_form:
-            return Answer(303, NO_STORE + cookie + header_line("location", self.base(event) + "/"))
+            back = self.base(event) + "/" + (f"?return={quote(wish, safe='/')}" if wish and is_plain(wish) else "")
+            return Answer(303, NO_STORE + cookie + header_line("location", back))
         return Answer(201, b"content-type: application/json\r\n" + NO_STORE + cookie, encode_json(joined.status))
 
-    def claimed(self, event: str, claimed: Claimed, *, is_form: bool) -> Answer:
+    def claimed(self, claimed: Claimed, *, is_form: bool, wish: str = "") -> Answer:
         """The pass as a cookie, and on to the shop."""
         cookie = self._cookie(PASS_COOKIE, claimed.pass_jwt, 86_400)
+        onward = self.next_url(wish)
         if is_form:
-            return Answer(303, NO_STORE + cookie + header_line("location", self._settings.next_url))
-        body = {"next": self._settings.next_url, "expires_at_s": claimed.expires_s, "repeated": claimed.repeated}
+            return Answer(303, NO_STORE + cookie + header_line("location", onward))
+        body = {"next": onward, "expires_at_s": claimed.expires_s, "repeated": claimed.repeated}
         return json_answer(201, body, cookie)
 
     def forget_pass(self) -> bytes:

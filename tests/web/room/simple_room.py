@@ -93,7 +93,14 @@ class SimpleRoom(WaitingRoom):
         if told.position in self.claimed and (not idempotency_key or self.claimed[told.position] != idempotency_key):
             raise AlreadyClaimed("this place was used")
         self.claimed[told.position] = idempotency_key or ""
-        visit = Pass(self.event, f"p{told.position}", PlaceKey(0, 1, told.position), 1, NOW_S, NOW_S + 900, NOW_S)
+        visit = Pass(
+            event=self.event,
+            person=f"p{told.position}",
+            place=PlaceKey(0, 1, told.position),
+            issued_s=NOW_S,
+            expires_s=NOW_S + 900,
+            since_s=NOW_S,
+        )
         return Claimed(self.passes.mint(visit), NOW_S + 900)
 
     async def renew(self, pass_jwt: str, event: str | None = None) -> Claimed:

@@ -6,7 +6,8 @@ const say = (text, now) => { const t = Date.now(); if (text !== said && (now || 
 const mode = (kind, text) => { $("mode").className = "chip " + kind; $("mode").textContent = text; };
 const bad = (text) => { $("bad").textContent = text; show("bad", !!text); };
 const ask = async (path, init = {}) => { const r = await fetch(base + path, { cache: "no-store", ...init }); const body = await r.json().catch(() => ({})); return { ok: r.ok, status: r.status, body, after: Number(r.headers.get("retry-after")) || 0 }; };
-const post = (path, body) => ask(path, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) });
+const uuid = () => crypto.randomUUID?.() || String(Math.random()).slice(2);
+const post = (path, key, body) => ask(path, { method: "POST", headers: { "content-type": "application/json", "idempotency-key": key }, body: JSON.stringify({ page: true, ...body }) });
 const ahead = () => Math.max(0, number - doc.l[lane][1] - 1);
 const seconds = () => (doc.r[lane] > 0 ? ((ahead() + 1) * 1000) / doc.r[lane] : Infinity);
 const wait = (s) => { if (!isFinite(s)) return "not known yet"; const lo = Math.floor((s * .75) / 60), hi = Math.ceil((s * 1.25) / 60); return hi <= 1 ? "about a minute" : lo < 1 ? `up to ${hi} min` : lo === hi ? `about ${hi} min` : `${nf.format(lo)}–${nf.format(hi)} min`; };
@@ -50,10 +51,12 @@ function turn() {
   if (document.visibilityState === "visible") enter(); else document.addEventListener("visibilitychange", enter, { once: true });
 }
 async function enter() {
+  // the same key for every try, also after a reload: an answer that got lost is given again
+  const key = (sessionStorage.claim ||= uuid());
   for (let i = 0; i < 20; i++) {
-    let r; try { r = await post("/claim", { page: true }); } catch { r = { status: 503, after: 2, body: {} }; }
+    let r; try { r = await post("/claim", key, { wish: $("turn").wish.value }); } catch { r = { status: 503, after: 2, body: {} }; }
     if (r.ok) { location.assign(r.body.next || d.next); return; }
-    if (r.status !== 503 && r.status !== 429 && r.body.code !== "not_your_turn") { bad(r.body.detail || "That did not work. Please try again."); show("turn", false); return; }
+    if (r.status !== 503 && r.status !== 429 && r.body.code !== "not_your_turn") { show("turn", false); state = "expired"; become(); bad(r.body.detail || "That did not work. Please try again."); return; }
     await new Promise((go) => setTimeout(go, 1000 * (r.after || 2)));
   }
 }
@@ -84,11 +87,10 @@ async function prove() {
   return null;
 }
 $("join").addEventListener("submit", async (e) => {
-  e.preventDefault(); bad(""); const b = $("join").querySelector("button"), code = $("join").code.value.trim(), key = crypto.randomUUID?.() || String(Math.random()); b.disabled = true; b.textContent = "Joining…";
+  e.preventDefault(); bad(""); const b = $("join").querySelector("button"), code = $("join").code.value.trim(); b.disabled = true; b.textContent = "Joining…";
   try {
-    const proof = await prove();
-    const r = await ask("/join", { method: "POST", headers: { "content-type": "application/json", "idempotency-key": key }, body: JSON.stringify({ page: true, proof, ...(code && { code }) }) });
-    if (r.ok) location.reload(); else bad((r.body.detail || "That did not work.") + (r.after ? ` Try again in ${r.after} s.` : ""));
+    const r = await post("/join", uuid(), { proof: await prove(), ...(code && { code }) });
+    if (r.ok) { sessionStorage.removeItem("claim"); location.reload(); } else bad((r.body.detail || "That did not work.") + (r.after ? ` Try again in ${r.after} s.` : ""));
   } catch { bad("No connection. Please try again."); } finally { b.disabled = false; b.textContent = "Join the line"; }
 });
 $("turn").addEventListener("submit", (e) => { e.preventDefault(); enter(); });
