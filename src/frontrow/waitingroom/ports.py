@@ -87,6 +87,17 @@ class PlaceKey:
     position: int
 
 
+@dataclass(frozen=True, slots=True)
+class PersonAt:
+    """Who stands where (rooms by identity)."""
+
+    person: str
+    lane: int
+    epoch: int
+    position: int
+    at_us: int = 0
+
+
 class VisitOp(StrEnum):
     CLAIM = "claim"
     RENEW = "renew"
@@ -151,10 +162,12 @@ class SlideResult(StrEnum):
 class RoomStore(Protocol):
     """One room's counters, window, passes and lease."""
 
-    async def create(
-        self, event: str, state: RoomState, claims: Sequence["ClaimRow"] = (), codes: Sequence[int] = ()
-    ) -> bool:
-        """Write a whole room (with the claims and used codes to restore) if there is none; False if there was."""
+    async def create(self, event: str, room: "Recovered") -> bool:
+        """Write a whole room, with the claims, used codes and people to restore, if there is none; False if there was.
+        A `slid_at_us` of 0 makes the first slide due at once."""
+
+    async def forget(self, event: str, epoch: int) -> None:
+        """Drop the room if it is still of this epoch (it lost writes and will be rebuilt)."""
 
     async def lift(self, event: str, lanes: Sequence[LaneState]) -> None:
         """Raise issued, hi and lo to at least these (what another process had seen before a loss)."""
@@ -208,6 +221,7 @@ class JoinRow:
     first: int
     last: int
     at_us: int
+    people: tuple[str, ...] = ()  # who, in order; only for rooms by identity (W8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,8 +259,9 @@ class Recovered:
     """What the audit knows: the last state, raised to all positions issued and slides begun, and standing claims."""
 
     state: RoomState
-    claims: tuple[ClaimRow, ...]
+    claims: tuple[ClaimRow, ...] = ()
     codes: tuple[int, ...] = ()
+    people: tuple["PersonAt", ...] = ()
 
 
 class Audit(Protocol):

@@ -1,77 +1,59 @@
 """The waiting room as a service: join, status, claim, renew, give back, and what organisers do.
 
 Hot paths: `join` is one store call shared by everybody who arrives during a round trip; `status` is a pure function of
-the verified place and the cached window; `now_serving` hands out cached bytes. `serve()` keeps the cache fresh, leads
-when it is this process' turn, and rebuilds a store that lost its memory.
+the verified place and the cached window; `now_serving` hands out cached bytes. `start()` keeps the cache fresh, leads
+when it is this process' turn, and rebuilds a store that lost its memory (`RoomLoops`).
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+import hashlib
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeVar, cast
 
-from frontrow.core.clock import Clock
+from frontrow.core.clock import Clock, WallClock
+from frontrow.core.coalescer import Coalescer
+from frontrow.core.errors import FrontrowError, InvalidInput, NotFound
+from frontrow.waitingroom.answers import Claimed, Joined, PlaceStatus, RoomView, claim_refusal
+from frontrow.waitingroom.binding import check_proof, check_thumbprint
 from frontrow.waitingroom.codes import Codes
-from frontrow.waitingroom.config import Phase, RoomConfig
+from frontrow.waitingroom.errors import (
+    NotYourTurn,
+    PassEnded,
+    RoomRecovering,
+    StayTooLong,
+)
 from frontrow.waitingroom.keys import RoomKeys
+from frontrow.waitingroom.known import KnownRoom
 from frontrow.waitingroom.nowserving import NowServing
-from frontrow.waitingroom.passes import Pass
-from frontrow.waitingroom.ports import Audit, RoomState, RoomStore
-from frontrow.waitingroom.window import PlaceState, Wait
+from frontrow.waitingroom.organiser import Organiser
+from frontrow.waitingroom.passes import Pass, PassSigner
+from frontrow.waitingroom.places import MAX_PERSON_CHARS, Place, PlaceSigner, b64
+from frontrow.waitingroom.ports import (
+    Audit,
+    ClaimRow,
+    CodeRow,
+    JoinAnswer,
+    JoinAsk,
+    JoinRow,
+    PlaceKey,
+    RoomStore,
+    Roster,
+    VisitAnswer,
+    VisitAsk,
+    VisitOp,
+    VisitResult,
+)
+from frontrow.waitingroom.window import PlaceState
+
+__all__ = ["Claimed", "Joined", "PlaceStatus", "RoomView", "WaitingRoom"]
+
+Answer = TypeVar("Answer")
+
+MAX_ENDED = 100_000
+MAX_KEY_CHARS = 255
 
 
-@dataclass(frozen=True, slots=True)
-class PlaceStatus:
-    """What a person is told about a place. `position` is None in the pre-queue, before the draw."""
-
-    event: str
-    state: PlaceState
-    phase: Phase
-    lane: str
-    position: int | None
-    ahead: int | None
-    wait: Wait
-    poll_after_s: int
-    epoch: int
-    message_no: int
-
-
-@dataclass(frozen=True, slots=True)
-class Joined:
-    """A new place (or the same again for a repeated idempotency key or person) and its status."""
-
-    place_jwt: str
-    status: PlaceStatus
-    fresh: bool = True
-
-    @property
-    def position(self) -> int | None:
-        return self.status.position
-
-
-@dataclass(frozen=True, slots=True)
-class Claimed:
-    """A pass, ready to hand out."""
-
-    pass_jwt: str
-    expires_s: int
-    repeated: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class RoomView:
-    """What the organiser sees."""
-
-    event: str
-    state: RoomState
-    waiting: int
-    unclaimed: int
-    show_rate: float
-    rates_milli: tuple[int, ...]
-    leader: str
-    is_leader: bool
-
-
-class WaitingRoom:
+class WaitingRoom(Organiser):
     """All rooms of one process; store, audit, keys and clock come from outside."""
 
     def __init__(
@@ -87,9 +69,17 @@ class WaitingRoom:
         durable_joins: bool = False,
         codes: Codes | None = None,
     ) -> None:
-        """`clock` is only used for what is shown and for pass expiry; the window moves by the store's clock.
-        `durable_joins`: a join is answered after its audit row is on disk (embedded mode)."""
-        raise NotImplementedError
+        """`clock` is only used to check passes and proofs; the window and new passes go by the store's clock.
+        `durable_joins`: a join is answered after its audit row is on disk (the embedded mode)."""
+        clock = clock or WallClock()
+        super().__init__(store, audit, keys, clock, owner=owner, lease_ttl_us=lease_ttl_us, refresh_us=refresh_us)
+        self._durable_joins = durable_joins
+        self.codes = codes or Codes(keys.master_secret)
+        self.places = PlaceSigner(keys.place_secrets)
+        self.passes = PassSigner(keys.pass_keys)
+        self._joins: dict[str, Coalescer[JoinAsk, JoinAnswer]] = {}
+        self._visits: dict[str, Coalescer[VisitAsk, VisitAnswer]] = {}
+        self._ended: OrderedDict[str, None] = OrderedDict()
 
     # -- people ------------------------------------------------------------------------------------------------------
 
@@ -105,11 +95,26 @@ class WaitingRoom:
         """A place at the end of the line. `person` may be empty (anonymous); `code` picks a lane; `cnf` is the RFC 7638
         thumbprint of the browser's key; `ip` only spreads people over shards. Raises RoomUnknown, RoomClosed,
         RoomOverflow, CodeInvalid, CodeUsed, Unavailable."""
-        raise NotImplementedError
+        known = self.known(event)
+        if len(person) > MAX_PERSON_CHARS:
+            raise InvalidInput(f"a person is named by at most {MAX_PERSON_CHARS} characters", param="person")
+        jkt = check_thumbprint(cnf) if cnf else ""
+        lane, code_id = 0, 0
+        if code:
+            genuine = self.codes.check(event, code)
+            lane, code_id = min(genuine.lane, len(known.state.lanes) - 1), genuine.id + 1
+        key = _key_digest(idempotency_key, person, jkt) if idempotency_key else ""
+        joins = self._joins.get(event) or self._coalesced_joins(known)
+        answer = await joins.ask(JoinAsk(lane, key, person, code_id))
+        if code_id and answer.fresh:
+            await self.audit.append(event, [CodeRow(code_id, answer.at_us)])
+        place = Place(event, answer.lane, answer.epoch, answer.position, answer.at_us // 1_000_000, person, jkt)
+        return Joined(self.places.mint(place), known.status(place), answer.fresh)
 
     def status(self, place_jwt: str, event: str | None = None) -> PlaceStatus:
         """The state of a place. Pure and synchronous. Raises PlaceInvalid, PlaceForeign, RoomUnknown."""
-        raise NotImplementedError
+        place = self.places.verify(place_jwt, event)
+        return self.known(place.event).status(place)
 
     async def claim(
         self, place_jwt: str, event: str | None = None, idempotency_key: str | None = None, proof: str | None = None
@@ -117,104 +122,166 @@ class WaitingRoom:
         """Exchange an active place, once, for a pass. The same idempotency key gets the same pass again. `proof` is
         needed for a bound place (`binding.py`). Raises PlaceInvalid, PlaceForeign, PlaceExpired, NotYourTurn,
         AlreadyClaimed, RoomFull, RoomHeld, ProofInvalid, Unavailable."""
-        raise NotImplementedError
+        place = self.places.verify(place_jwt, event)
+        known = self.known(place.event)
+        check_proof(place_jwt, place, proof, self.clock() // 1_000_000)
+        told = known.status(place)
+        if told.state is PlaceState.WAITING:
+            raise NotYourTurn("your place is not active yet", retry_after_s=told.poll_after_s, ahead=told.ahead)
+        position = known.effective(place)
+        ttl_s = known.state.config.pass_ttl_s
+        tag = int.from_bytes(hashlib.sha256(idempotency_key.encode()).digest()[:4]) or 1 if idempotency_key else 0
+        key = PlaceKey(place.lane, place.epoch, position)
+        ask = VisitAsk(VisitOp.CLAIM, key, ttl_s, 0, tag, known.slide_of(place.lane, position))
+        answer = await self._visit(known, ask)
+        refused = claim_refusal(answer.result)
+        if refused is not None:
+            self.counts[f"claim_{answer.result.value}"] += 1
+            raise refused
+        person = place.person or f"place:{place.lane}.{place.epoch}.{position}"
+        since_s = answer.expires_s - ttl_s
+        visit = Pass(place.event, person, key, since_s, answer.expires_s, since_s, place.jkt)
+        await self._record_visit(visit, answer.expires_s, tag)
+        self.counts["claims"] += answer.result is VisitResult.OK
+        return Claimed(self.passes.mint(visit), answer.expires_s, answer.result is VisitResult.REPEATED)
 
     async def renew(self, pass_jwt: str, event: str | None = None) -> Claimed:
         """A pass with a later expiry for a live one. Raises PassInvalid, PassExpired, PassEnded, StayTooLong."""
-        raise NotImplementedError
+        visit = self.check_pass(pass_jwt, event)
+        known = self.known(visit.event)
+        config = known.state.config
+        until_s = visit.since_s + config.max_stay_s
+        if until_s <= visit.expires_s:
+            raise StayTooLong(f"a visit lasts at most {config.max_stay_s} seconds")
+        answer = await self._visit(known, VisitAsk(VisitOp.RENEW, visit.place, config.pass_ttl_s, until_s))
+        if answer.result not in (VisitResult.OK, VisitResult.REPEATED):
+            raise PassEnded("this visit has ended; join again")
+        issued_s = answer.expires_s - config.pass_ttl_s
+        fresh = Pass(visit.event, visit.person, visit.place, issued_s, answer.expires_s, visit.since_s, visit.jkt)
+        await self._record_visit(fresh, answer.expires_s, 0)
+        return Claimed(self.passes.mint(fresh), answer.expires_s, answer.result is VisitResult.REPEATED)
 
     async def give_back(self, pass_jwt: str, event: str | None = None) -> bool:
         """End a visit (finished or left): the capacity returns at once. False if it had ended before."""
-        raise NotImplementedError
+        visit = self.passes.verify(pass_jwt, event, self.clock() // 1_000_000)
+        answer = await self._visit(self.known(visit.event), VisitAsk(VisitOp.GIVE_BACK, visit.place))
+        self._ended[visit.id] = None
+        if len(self._ended) > MAX_ENDED:
+            self._ended.popitem(last=False)
+        if answer.result is VisitResult.OK:
+            await self._record_visit(visit, 0, 0)
+        return answer.result is VisitResult.OK
 
     def check_pass(self, pass_jwt: str, event: str | None = None) -> Pass:
         """The pass, verified offline (signature, event, expiry, given back here). Raises PassInvalid, PassForeign,
         PassExpired, PassEnded. For middleware and nginx."""
-        raise NotImplementedError
+        visit = self.passes.verify(pass_jwt, event, self.clock() // 1_000_000)
+        if visit.id in self._ended:
+            raise PassEnded("this visit has ended; join again")
+        return visit
 
     async def check_pass_live(self, pass_jwt: str, event: str | None = None) -> Pass:
         """Like `check_pass`, and asks the store whether it was given back anywhere."""
-        raise NotImplementedError
+        visit = self.check_pass(pass_jwt, event)
+        if not await self.store.live(visit.event, visit.place):
+            raise PassEnded("this visit has ended; join again")
+        return visit
 
     def now_serving(self, event: str) -> NowServing:
         """The signed document as cached bytes. Raises RoomUnknown."""
-        raise NotImplementedError
+        return self.known(event).document
 
     def subscribe(self, event: str, listener: Callable[[NowServing], None]) -> Callable[[], None]:
         """Call `listener` with each new document, from the event loop; returns the way to stop it. Must not block."""
-        raise NotImplementedError
+        return self.known(event).subscribe(listener)
 
     def jwks(self) -> dict[str, Any]:
         """The public keys: of the passes (RS256) and of the now-serving document (Ed25519, kid `now-serving`)."""
-        raise NotImplementedError
+        public = b64(self.keys.document_key.public_key().public_bytes_raw()).decode()
+        return {
+            "keys": [
+                *self.passes.jwks()["keys"],
+                {"kty": "OKP", "crv": "Ed25519", "use": "sig", "alg": "EdDSA", "kid": "now-serving", "x": public},
+            ]
+        }
 
-    # -- roster stores only (W8) --------------------------------------------------------------------------------------
+    # -- rooms by identity only (W8) ----------------------------------------------------------------------------------
 
     async def rank(self, place_jwt: str) -> int | None:
         """How many people still in line are before this place; None if its person has left."""
-        raise NotImplementedError
+        place = self.places.verify(place_jwt)
+        return await self._roster().rank(place.event, place.lane, place.person)
 
     async def leave(self, place_jwt: str) -> bool:
         """Leave the line."""
-        raise NotImplementedError
+        place = self.places.verify(place_jwt)
+        return await self._roster().leave(place.event, place.lane, place.person)
 
-    # -- organisers ---------------------------------------------------------------------------------------------------
+    def _roster(self) -> Roster:
+        if not getattr(self.store, "one_place_per_person", False):
+            raise NotFound("this room is anonymous: it has no roster")
+        return cast(Roster, self.store)
 
-    async def create(self, event: str, config: RoomConfig, phase: Phase = Phase.OPEN) -> RoomView:
-        """Make a room, or find the one that is there, also after a restart. PREQUEUE commits to the draw."""
-        raise NotImplementedError
+    # -- parts ---------------------------------------------------------------------------------------------------------
 
-    async def open(self, event: str, beacon: str = "") -> RoomView:
-        """Open the doors; from PREQUEUE this draws the order. `beacon`: public randomness nobody could know before."""
-        raise NotImplementedError
+    def _coalesced_joins(self, known: KnownRoom) -> Coalescer[JoinAsk, JoinAnswer]:
+        async def send(asks: Sequence[JoinAsk]) -> Sequence[JoinAnswer | BaseException]:
+            answers = await self._with_recovery(known, lambda: self.store.join(known.event, asks))
+            rows = self._join_rows(known, asks, answers)
+            if rows and self._durable_joins:
+                await self.audit.append(known.event, rows)
+            elif rows:
+                self.append_later(known.event, rows)
+            return answers
 
-    async def pause(self, event: str) -> RoomView:
-        """Admit nobody new until `resume`."""
-        raise NotImplementedError
+        return self._joins.setdefault(known.event, Coalescer(send, max_batch=2_000, name=f"joins of {known.event}"))
 
-    async def resume(self, event: str) -> RoomView:
-        """Go on after `pause`, `queue_all` or `close`."""
-        raise NotImplementedError
+    def _join_rows(
+        self, known: KnownRoom, asks: Sequence[JoinAsk], answers: Sequence[JoinAnswer | FrontrowError]
+    ) -> list[JoinRow]:
+        """The fresh positions of a batch as runs: one row a lane, whatever the number of people."""
+        runs: dict[tuple[int, int], list[tuple[int, str]]] = {}
+        at_us = 0
+        for ask, answer in zip(asks, answers, strict=True):
+            if isinstance(answer, JoinAnswer) and answer.fresh:
+                runs.setdefault((answer.epoch, answer.lane), []).append((answer.position, ask.person))
+                at_us = answer.at_us
+                if answer.position > known.issued[answer.lane]:
+                    known.issued[answer.lane] = answer.position
+        by_identity = getattr(self.store, "one_place_per_person", False)
+        self.counts["joins"] += sum(len(run) for run in runs.values())
+        return [
+            JoinRow(epoch, lane, run[0][0], run[-1][0], at_us, tuple(who for _, who in run) if by_identity else ())
+            for (epoch, lane), run in runs.items()
+        ]
 
-    async def queue_all(self, event: str) -> RoomView:
-        """Everybody waits, also those whose place is active, until `resume`; nobody's grace runs out meanwhile."""
-        raise NotImplementedError
+    async def _visit(self, known: KnownRoom, ask: VisitAsk) -> VisitAnswer:
+        visits = self._visits.get(known.event)
+        if visits is None:
 
-    async def close(self, event: str) -> RoomView:
-        """No more joins and admissions."""
-        raise NotImplementedError
+            async def send(asks: Sequence[VisitAsk]) -> Sequence[VisitAnswer | BaseException]:
+                return await self._with_recovery(known, lambda: self.store.visit(known.event, asks))
 
-    async def set_rate(self, event: str, rate_per_s: int, burst: int | None = None) -> RoomView:
-        raise NotImplementedError
+            visits = self._visits.setdefault(known.event, Coalescer(send, name=f"visits of {known.event}"))
+        return await visits.ask(ask)
 
-    async def set_capacity(self, event: str, capacity: int) -> RoomView:
-        raise NotImplementedError
+    async def _record_visit(self, visit: Pass, expires_s: int, tag: int) -> None:
+        row = ClaimRow(visit.place, expires_s, self.clock(), visit.person, tag)
+        await self.audit.append(visit.event, [row])
 
-    async def set_message(self, event: str, message: str) -> RoomView:
-        raise NotImplementedError
+    async def _with_recovery(
+        self, known: KnownRoom, call: Callable[[], Awaitable[Sequence[Answer]]]
+    ) -> Sequence[Answer]:
+        """The call's answer; if the store lost the room, rebuild it and ask once more."""
+        try:
+            return await call()
+        except RoomRecovering:
+            await self.recover(known.event)
+            return await call()
 
-    def view(self, event: str) -> RoomView:
-        """The room as last seen. Raises RoomUnknown."""
-        raise NotImplementedError
 
-    def events(self) -> tuple[str, ...]:
-        """The rooms this process knows."""
-        raise NotImplementedError
-
-    def draw_record(self, event: str) -> dict[str, Any]:
-        """The published record of the pre-queue draw: the commitment before the opening, everything after."""
-        raise NotImplementedError
-
-    # -- running ------------------------------------------------------------------------------------------------------
-
-    async def tick(self, event: str) -> None:
-        """One turn of the loop: refresh the cache, recover if needed, lead and slide if it is due and ours."""
-        raise NotImplementedError
-
-    async def start(self) -> None:
-        """Start the loop of every known room (and of those created later)."""
-        raise NotImplementedError
-
-    async def aclose(self) -> None:
-        """Stop the loops, resign, flush the audit."""
-        raise NotImplementedError
+def _key_digest(key: str, person: str, jkt: str) -> str:
+    """An idempotency key is good only for the caller who made it: it is kept with who they are."""
+    if len(key) > MAX_KEY_CHARS:
+        raise InvalidInput(f"an idempotency key has at most {MAX_KEY_CHARS} characters", param="Idempotency-Key")
+    return hashlib.blake2s(f"{key}\n{person}\n{jkt}".encode(), digest_size=16).hexdigest()

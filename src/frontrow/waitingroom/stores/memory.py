@@ -13,11 +13,11 @@ from frontrow.waitingroom.config import Phase, RoomConfig
 from frontrow.waitingroom.errors import CodeUsed, RoomClosed, RoomOverflow, RoomRecovering
 from frontrow.waitingroom.phases import moved, reconfigured
 from frontrow.waitingroom.ports import (
-    ClaimRow,
     JoinAnswer,
     JoinAsk,
     LaneState,
     PlaceKey,
+    Recovered,
     RoomState,
     SlidePlan,
     SlideResult,
@@ -64,23 +64,27 @@ class MemoryStore:
         self._clock = clock or SystemClock()
         self._rooms: dict[str, Room] = {}
 
-    async def create(
-        self, event: str, state: RoomState, claims: Sequence[ClaimRow] = (), codes: Sequence[int] = ()
-    ) -> bool:
+    async def create(self, event: str, room: Recovered) -> bool:
         if event in self._rooms:
             return False
-        now_us = self._clock()
+        now_us, state = self._clock(), room.state
         fresh = replace(state, active=0, took={}, leader="", leader_until_us=0, now_us=0)
         if not fresh.slid_at_us:
             fresh = replace(fresh, slid_at_us=now_us - state.config.interval_us, bucket_at_us=now_us)
-        room = Room(fresh, [lane.issued for lane in state.lanes], released=state.released)
-        room.took, room.codes, room.swept_s = dict(state.took), set(codes), now_us // 1_000_000
-        for row in claims:
-            self._enter(room, row.place, row.expires_s or ENDED_S, row.tag)
-            if row.expires_s > room.swept_s:
-                self._count(room, row.expires_s, +1)
-        self._rooms[event] = room
+        made = self._rooms[event] = Room(fresh, [lane.issued for lane in state.lanes], released=state.released)
+        made.took, made.codes, made.swept_s = dict(state.took), set(room.codes), now_us // 1_000_000
+        for row in room.claims:
+            self._enter(made, row.place, row.expires_s or ENDED_S, row.tag)
+            if row.expires_s > made.swept_s:
+                self._count(made, row.expires_s, +1)
+        for who in sorted(room.people, key=lambda who: who.position):
+            made.people[who.person] = JoinAnswer(who.lane, who.position, who.epoch, who.at_us)
+            made.lines.setdefault(who.lane, []).append(who.position)
         return True
+
+    async def forget(self, event: str, epoch: int) -> None:
+        if event in self._rooms and self._rooms[event].state.epoch == epoch:
+            del self._rooms[event]
 
     async def lift(self, event: str, lanes: Sequence[LaneState]) -> None:
         room = self._room(event)

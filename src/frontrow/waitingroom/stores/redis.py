@@ -21,11 +21,11 @@ from frontrow.waitingroom.config import MAX_LANES, Phase, RoomConfig
 from frontrow.waitingroom.errors import CodeUsed, RoomClosed, RoomOverflow, RoomRecovering
 from frontrow.waitingroom.phases import moved, reconfigured
 from frontrow.waitingroom.ports import (
-    ClaimRow,
     JoinAnswer,
     JoinAsk,
     LaneState,
     PlaceKey,
+    Recovered,
     RoomState,
     SlidePlan,
     SlideResult,
@@ -37,6 +37,7 @@ from frontrow.waitingroom.stores.memory import CHUNK, ENDED_S, KEY_TTL_US
 from frontrow.waitingroom.stores.wire import config_fields, fields_of, ring_text, state_of
 
 MAX_CONFIGURE_TRIES = 20
+PEOPLE_A_CALL = 1_000
 
 
 @functools.cache
@@ -58,16 +59,24 @@ class RedisStore:
         self._clock = clock
         self.calls = 0
 
-    async def create(
-        self, event: str, state: RoomState, claims: Sequence[ClaimRow] = (), codes: Sequence[int] = ()
-    ) -> bool:
-        fields = [part for pair in fields_of(state).items() for part in pair]
-        took = [part for pair in state.took.items() for part in pair]
-        chunks = [_chunk(event, row.place) for row in claims]
-        entries = [part for row in claims for part in (_offset(row.place), row.expires_s or ENDED_S, row.tag)]
+    async def create(self, event: str, room: Recovered) -> bool:
+        fields = [part for pair in fields_of(room.state).items() for part in pair]
+        took = [part for pair in room.state.took.items() for part in pair]
+        chunks = [_chunk(event, row.place) for row in room.claims]
+        entries = [part for row in room.claims for part in (_offset(row.place), row.expires_s or ENDED_S, row.tag)]
         keys = [room_key(event), room_key(event, "took"), room_key(event, "codes"), room_key(event, "ends"), *chunks]
-        args = [len(fields), *fields, len(took), *took, len(codes), *codes, *entries]
-        return bool(await self._run("create", keys, args))
+        args = [len(fields), *fields, len(took), *took, len(room.codes), *room.codes, *entries]
+        made = bool(await self._run("create", keys, args))
+        for start in range(0, len(room.people), PEOPLE_A_CALL):  # harmless to repeat, so not part of the script
+            for lane in range(MAX_LANES):
+                people = [who for who in room.people[start : start + PEOPLE_A_CALL] if who.lane == lane]
+                scores = [part for who in people for part in (who.position, who.person)]
+                if scores:
+                    await self._send("ZADD", roster_key(event, lane), "NX", *scores)
+        return made
+
+    async def forget(self, event: str, epoch: int) -> None:
+        await self._run("forget", [room_key(event)], [epoch])
 
     async def lift(self, event: str, lanes: Sequence[LaneState]) -> None:
         await self._run("lift", [room_key(event)], [x for lane in lanes for x in (lane.issued, lane.hi, lane.lo)])
