@@ -91,7 +91,9 @@ def test_a_piece_of_the_salt_moved_into_the_number_does_not_lengthen_its_life() 
         check.verify(base64.b64encode(json.dumps(payload).encode()).decode(), "ip", NOW_US)
 
 
-@pytest.mark.parametrize("proof", [None, "", "x", "AAAA", "e30=", "\u00e9", "A" * 1_000_000, base64.b64encode(b"[]").decode()])
+@pytest.mark.parametrize(
+    "proof", [None, "", "x", "AAAA", "e30=", "\u00e9", "A" * 1_000_000, base64.b64encode(b"[]").decode()]
+)
 def test_rubbish_is_refused_with_a_code(proof: str | None) -> None:
     with pytest.raises(NotHuman) as caught:
         work().verify(proof, "ip", NOW_US)
@@ -149,14 +151,19 @@ class TestCaptcha:
 
     @pytest.mark.parametrize(
         "verdict",
-        [{"success": False, "error-codes": ["timeout-or-duplicate"]}, {"success": "true"}, {"success": True}, {"success": 1}],
+        [
+            {"success": False, "error-codes": ["timeout-or-duplicate"]},
+            {"success": "true"},
+            {"success": True},
+            {"success": 1},
+        ],
     )
     async def test_anything_but_a_plain_yes_for_our_host_is_a_no(self, adapter: Any, host: str, verdict: Any) -> None:
         with pytest.raises(NotHuman):
             await adapter("site", "secret", hostnames=["shop.example"], post=Provider(verdict)).verify("p", "ip", 0)
 
     @pytest.mark.parametrize("trouble", [TimeoutError(), ConnectionError(), [], None, "<html>"])
-    async def test_a_provider_that_is_down_refuses_or_allows_as_set(self, adapter: Any, host: str, trouble: Any) -> None:
+    async def test_a_provider_that_is_down_refuses_or_allows(self, adapter: Any, host: str, trouble: Any) -> None:
         with pytest.raises(Unavailable):
             await adapter("site", "secret", post=Provider(trouble)).verify("p", "ip", 0)
         await adapter("site", "secret", post=Provider(trouble), when_down="allow").verify("p", "ip", 0)

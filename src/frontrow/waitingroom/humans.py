@@ -14,8 +14,8 @@ import hmac
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-import altcha
 import msgspec
+from altcha import v1 as altcha
 
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import ConfigError, Forbidden, Unavailable
@@ -97,8 +97,8 @@ class ProofOfWork:
     def challenge(self, now_us: int, *, suspicion: int = 0) -> dict[str, Any]:
         expires = datetime.datetime.fromtimestamp(now_us // US_PER_S + self._ttl_s, datetime.UTC)
         max_number = self._max_number << (2 * min(max(suspicion, 0), 3))
-        made = altcha.create_challenge_v1(
-            altcha.ChallengeOptionsV1(
+        made = altcha.create_challenge(
+            altcha.ChallengeOptions(
                 algorithm="SHA-256", hmac_key=self._key, max_number=max_number, expires=expires, params={"e": "1"}
             )
         )
@@ -114,16 +114,17 @@ class ProofOfWork:
     def verify(self, proof: str | None, ip: str, now_us: int) -> Awaitable[None] | None:
         signature, ttl_s = self._checked(proof, now_us)
         first = self._spent.spend(signature, ttl_s, now_us)
-        if isinstance(first, bool):
-            return _refuse_unless(first)
-        return _refuse_later(first)
+        if not isinstance(first, bool):
+            return _refuse_later(first)
+        _refuse_unless(first)
+        return None
 
     def _checked(self, proof: str | None, now_us: int) -> tuple[str, int]:
         """The proof's id and how long it must be remembered; refuses a wrong or old one."""
         solution = _parse(proof)
         payload: Any = msgspec.structs.asdict(solution)
-        expires = altcha.extract_params_v1(payload).get("expires", [""])
-        right, _ = altcha.verify_solution_v1(payload, self._key, check_expires=False)
+        expires = altcha.extract_params(payload).get("expires", [""])
+        right, _ = altcha.verify_solution(payload, self._key, check_expires=False)
         if not right or solution.algorithm != "SHA-256" or len(expires) != 1 or not expires[0].isdecimal():
             raise NotHuman("the proof of work is not a solution of our challenge; ask for a new one")
         left_s = int(expires[0]) - now_us // US_PER_S

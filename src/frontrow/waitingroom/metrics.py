@@ -1,4 +1,4 @@
-"""Prometheus metrics of a waiting room, read from plain counters when somebody scrapes: the hot path only adds integers."""
+"""Prometheus metrics of a waiting room, read from plain counters on a scrape: the hot path only adds integers."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
@@ -15,8 +15,11 @@ from frontrow.waitingroom.room import RoomView, WaitingRoom
 class Counted(Protocol):
     """What the endpoints keep count of."""
 
-    room: WaitingRoom
-    counts: Mapping[str, int]
+    @property
+    def room(self) -> WaitingRoom: ...
+
+    @property
+    def counts(self) -> Mapping[str, int]: ...
 
     @property
     def streams(self) -> Mapping[str, Any]: ...
@@ -40,6 +43,10 @@ class RoomCollector(Collector):
                 done.add_metric([endpoint], count)
         yield done
         yield refused
+        inside = CounterMetricFamily("frontrow_room_service", "What the service did in this process", labels=["what"])
+        for name, count in sorted(self._counted.room.counts.items()):
+            inside.add_metric([name], count)
+        yield inside
         open_ = GaugeMetricFamily("frontrow_room_streams", "Open live streams in this process", labels=["event"])
         for event, streams in self._counted.streams.items():
             open_.add_metric([event], len(streams))
@@ -59,6 +66,8 @@ GAUGES = (
     ("slides", "Slides so far", lambda view: view.state.slide_no),
 )
 
+EDGES = (("issued", "Last place issued"), ("hi", "Places up to here are called"), ("lo", "Places up to here are over"))
+
 
 def _of_rooms(views: list[RoomView]) -> Iterable[Metric]:
     for name, about, read in GAUGES:
@@ -68,8 +77,7 @@ def _of_rooms(views: list[RoomView]) -> Iterable[Metric]:
         yield gauge
     phases = GaugeMetricFamily("frontrow_room_phase", "1 for the phase the room is in", labels=["event", "phase"])
     lanes = {
-        edge: GaugeMetricFamily(f"frontrow_room_lane_{edge}", about, labels=["event", "lane"])
-        for edge, about in (("issued", "Last place issued"), ("hi", "Places up to here are called"), ("lo", "Places up to here are over"))
+        edge: GaugeMetricFamily(f"frontrow_room_lane_{edge}", about, labels=["event", "lane"]) for edge, about in EDGES
     }
     for view in views:
         for phase in Phase:

@@ -1,7 +1,7 @@
 """Live position by server-sent events: the same bytes to everybody, every few seconds and at once on change.
 
-A frame is made once per document, already wrapped as an HTTP chunk, and written to every open connection in portions, so
-that 10,000 readers never hold the loop for the whole broadcast. Who reads too slowly misses frames (each frame is
+A frame is made once per document, already wrapped as an HTTP chunk, and written to every open connection in portions,
+so that 10,000 readers never hold the loop for the whole broadcast. Who reads too slowly misses frames (each frame is
 complete in itself) and is closed after missing too many. Beyond `max_open` connections nobody is added: they get 503,
 `Retry-After` and the document, and poll.
 """

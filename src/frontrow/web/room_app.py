@@ -24,7 +24,8 @@ from frontrow.core.errors import FrontrowError
 from frontrow.waitingroom.metrics import metrics_page
 from frontrow.web.hot import Handler, Routes, Takeover
 from frontrow.web.live import STREAM_HEAD
-from frontrow.web.room_endpoints import Endpoint, RoomEndpoints, as_future, settle
+from frontrow.web.room_endpoints import RoomEndpoints, as_future, settle
+from frontrow.web.room_people import Endpoint
 from frontrow.web.wire import JSON, NO_STORE, Answer, Ask, encode_json, json_answer, problem_answer
 
 log = logging.getLogger("frontrow.web.room")
@@ -107,7 +108,7 @@ class StreamApp:
 
 async def _ask(request: Request[Any, Any, Any]) -> Ask:
     client = request.scope.get("client")
-    headers = request.scope["headers"]
+    headers = list(request.scope["headers"])
     body = await request.body() if request.method in ("POST", "PATCH") else b""
     query = request.scope.get("query_string", b"")
     return Ask(request.method, request.scope["path"], headers, body, client[0] if client else "", query)
@@ -117,10 +118,10 @@ def _handler(route: Route, endpoint: Endpoint, event: str) -> HTTPRouteHandler:
     """Litestar's handler of one route: of one event at the root, or of the event in the path."""
 
     async def of_path(request: Request[Any, Any, Any], event: FromPath[str]) -> ASGIApp:
-        return AnswerApp(await settle(endpoint(event, await _ask(request))))  # type: ignore[return-value]
+        return AnswerApp(await settle(endpoint(event, await _ask(request))))
 
     async def at_root(request: Request[Any, Any, Any]) -> ASGIApp:
-        return AnswerApp(await settle(endpoint(event, await _ask(request))))  # type: ignore[return-value]
+        return AnswerApp(await settle(endpoint(event, await _ask(request))))
 
     path = route.path if event else PREFIX + route.path
     name = route.endpoint + ("_root" if event else "")
@@ -132,7 +133,7 @@ def _handler(route: Route, endpoint: Endpoint, event: str) -> HTTPRouteHandler:
 def _stream_handler(endpoints: RoomEndpoints, event: str) -> HTTPRouteHandler:
     def answer(name: str) -> ASGIApp:
         refusal = endpoints.stream_refusal(name)
-        return AnswerApp(refusal) if refusal else StreamApp(endpoints.streams[name].events)  # type: ignore[return-value]
+        return AnswerApp(refusal) if refusal else StreamApp(endpoints.streams[name].events)
 
     async def of_path(event: FromPath[str]) -> ASGIApp:
         return answer(event)
@@ -150,17 +151,17 @@ def _shared_handlers(endpoints: RoomEndpoints) -> list[HTTPRouteHandler]:
     @get("/.well-known/jwks.json", operation_id="jwks", summary="The keys that passes are checked with")
     async def jwks() -> ASGIApp:
         body = encode_json(endpoints.room.jwks())
-        return AnswerApp(Answer(200, JSON + b"cache-control: public, max-age=60\r\n", body))  # type: ignore[return-value]
+        return AnswerApp(Answer(200, JSON + b"cache-control: public, max-age=60\r\n", body))
 
     @get("/metrics", operation_id="metrics", summary="Prometheus metrics")
     async def metrics() -> ASGIApp:
         kind, body = metrics_page(endpoints)
-        return AnswerApp(Answer(200, b"content-type: " + kind.encode() + b"\r\n" + NO_STORE, body))  # type: ignore[return-value]
+        return AnswerApp(Answer(200, b"content-type: " + kind.encode() + b"\r\n" + NO_STORE, body))
 
     @get("/healthz", operation_id="healthz", summary="Is this process serving its rooms?")
     async def healthz() -> ASGIApp:
         rooms = {event: endpoints.room.view(event).state.phase for event in endpoints.streams}
-        return AnswerApp(json_answer(200, {"ok": True, "rooms": rooms}))  # type: ignore[return-value]
+        return AnswerApp(json_answer(200, {"ok": True, "rooms": rooms}))
 
     return [jwks, metrics, healthz]
 

@@ -1,192 +1,24 @@
 """What the waiting room answers over HTTP, for whichever door asks: an `Ask` in, an `Answer` out.
 
-Each endpoint has a synchronous part, where most refusals happen, and may go on asynchronously; the hot lane writes the
-first without a task. The place comes as a bearer token or, from the page, in a cookie. Errors are problem+json.
+Here: what is the same for everybody, and what organisers do. What single people ask is in `room_people`.
 """
 
 import asyncio
 import hmac
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Coroutine
 from typing import Any
 
-import msgspec
-
-from frontrow.core.errors import Forbidden, FrontrowError, InvalidInput, NotFound, Unauthorised
-from frontrow.waitingroom.entry import Entry
-from frontrow.waitingroom.protect.guard import PASS_COOKIE, pass_from
-from frontrow.waitingroom.room import Claimed, Joined, WaitingRoom
-from frontrow.web.live import Streams
+from frontrow.core.errors import Forbidden, FrontrowError, NotFound, Unauthorised
 from frontrow.web.room_organiser import patch_room, room_body
-from frontrow.web.room_pages import RoomPages
-from frontrow.web.wire import JSON, MAX_BODY_BYTES, NO_STORE, Answer, Ask, encode_json, header_line, json_answer, problem_answer
+from frontrow.web.room_people import JSON_HEAD, PeopleEndpoints, Result, check_size
+from frontrow.web.wire import JSON, Answer, Ask, encode_json, json_answer, problem_answer
 
-MAX_KEY_CHARS = 128
-JSON_HEAD = JSON + NO_STORE
 SERVING_CACHE = b"cache-control: public, max-age=1, stale-if-error=3600\r\n"
-
-Result = Answer | Awaitable[Answer]
-Endpoint = Callable[[str, Ask], Result]
+SHORT_CACHE = b"cache-control: public, max-age=5\r\n"
 
 
-class BodyTooLarge(InvalidInput):
-    code = "body_too_large"
-    http_status = 413
-
-
-class _JoinBody(msgspec.Struct, forbid_unknown_fields=True):
-    """What may be sent with a join; all of it optional."""
-
-    proof: str | None = None
-    code: str | None = None
-    person: str = ""
-    cnf: str | None = None
-    page: bool = False  # sent by our page: the place goes into a cookie
-    wish: str = ""  # the page of the shop somebody came for
-
-
-class _ClaimBody(msgspec.Struct, forbid_unknown_fields=True):
-    proof: str | None = None
-    page: bool = False
-    wish: str = ""
-
-
-_decode_join = msgspec.json.Decoder(_JoinBody).decode
-_decode_claim = msgspec.json.Decoder(_ClaimBody).decode
-_NO_JOIN, _NO_CLAIM = _JoinBody(), _ClaimBody()
-
-
-class RoomEndpoints:
-    """The endpoints of every room of this process."""
-
-    def __init__(
-        self, room: WaitingRoom, entry: Entry, pages: RoomPages, streams: dict[str, Streams], *, organiser_key: str = ""
-    ) -> None:
-        self.room = room
-        self.entry = entry
-        self.pages = pages
-        self.streams = streams
-        self.counts: dict[str, int] = {}
-        self._organiser_key = organiser_key.encode()
-        self._serving: dict[str, tuple[Any, Answer]] = {}
-
-    # -- people ----------------------------------------------------------------------------------------------------
-
-    def join(self, event: str, ask: Ask) -> Result:
-        """POST join: a place at the end of the line."""
-        try:
-            body = self._join_body(ask)
-            ip = self._ip(ask)
-            self.entry.knock_ip(ip)
-            if body.person:
-                self.entry.knock_person(f"{event}/{body.person}")
-            key = _idempotency_key(ask)
-            human = self.entry.verify(event, body.proof, ip)
-        except FrontrowError as error:
-            return self._problem("join", error, ask)
-        return self._join(event, ask, body, ip, key, human)
-
-    async def _join(
-        self, event: str, ask: Ask, body: _JoinBody, ip: str, key: str | None, human: Awaitable[None] | None
-    ) -> Answer:
-        try:
-            if human is not None:
-                await human
-            joined = await self.room.join(event, body.person, ip, body.code, key, body.cnf)
-        except FrontrowError as error:
-            return self._problem("join", error, ask)
-        self._count("join")
-        if body.page:
-            return self.pages.joined(event, joined, is_form=_is_form(ask), wish=body.wish)
-        return Answer(201, JSON_HEAD, _joined_body(joined))
-
-    def status(self, event: str, ask: Ask) -> Result:
-        """GET status: what a place is worth at the moment."""
-        try:
-            self.entry.knock_ip(self._ip(ask))
-            place = self.pages.place_of(event, ask)
-            told = self.room.status(place, event)
-            self.entry.knock_person(place)
-        except FrontrowError as error:
-            return self._problem("status", error, ask)
-        self._count("status")
-        return Answer(200, JSON_HEAD, encode_json(told))
-
-    def claim(self, event: str, ask: Ask) -> Result:
-        """POST claim: an active place for a pass, once."""
-        try:
-            self.entry.knock_ip(self._ip(ask))
-            body = self._claim_body(ask)
-            place = self.pages.place_of(event, ask)
-            self.room.status(place, event)
-            self.entry.knock_person(place)
-            key = _idempotency_key(ask)
-        except FrontrowError as error:
-            return self._problem("claim", error, ask)
-        return self._claim(event, ask, body, place, key)
-
-    async def _claim(self, event: str, ask: Ask, body: _ClaimBody, place: str, key: str | None) -> Answer:
-        try:
-            claimed = await self.room.claim(place, event, key, body.proof)
-        except FrontrowError as error:
-            return self._problem("claim", error, ask)
-        self._count("claim")
-        if body.page:
-            return self.pages.claimed(claimed, is_form=_is_form(ask), wish=body.wish)
-        return json_answer(201, _claimed_body(claimed))
-
-    def renew(self, event: str, ask: Ask) -> Result:
-        """POST renew: a pass that lives longer, for a live one."""
-        return self._with_pass(event, ask, "renew")
-
-    def give_back(self, event: str, ask: Ask) -> Result:
-        """POST give-back: the visit is over; its room goes to the next person at once."""
-        return self._with_pass(event, ask, "give_back")
-
-    def _with_pass(self, event: str, ask: Ask, what: str) -> Result:
-        try:
-            self.entry.knock_ip(self._ip(ask))
-            text = _pass_of(ask)
-        except FrontrowError as error:
-            return self._problem(what, error, ask)
-        return self._finish_pass(event, ask, text, what)
-
-    async def _finish_pass(self, event: str, ask: Ask, text: str, what: str) -> Answer:
-        try:
-            if what == "give_back":
-                ended = await self.room.give_back(text, event)
-                self._count(what)
-                return json_answer(200, {"ended": ended}, self.pages.forget_pass())
-            renewed = await self.room.renew(text, event)
-        except FrontrowError as error:
-            return self._problem(what, error, ask)
-        self._count(what)
-        return json_answer(200, _claimed_body(renewed))
-
-    def leave(self, event: str, ask: Ask) -> Result:
-        """POST leave: out of the line (rooms by identity)."""
-        try:
-            self.entry.knock_ip(self._ip(ask))
-            place = self.pages.place_of(event, ask)
-            self.room.status(place, event)
-        except FrontrowError as error:
-            return self._problem("leave", error, ask)
-        return self._leave(ask, place)
-
-    async def _leave(self, ask: Ask, place: str) -> Answer:
-        try:
-            return json_answer(200, {"left": await self.room.leave(place)})
-        except FrontrowError as error:
-            return self._problem("leave", error, ask)
-
-    def check_pass(self, event: str, ask: Ask) -> Result:
-        """GET pass: 204 when the request carries a good pass; for nginx's auth_request."""
-        try:
-            visit = self.room.check_pass(_pass_of(ask), event)
-        except FrontrowError as error:
-            if error.http_status == 409:  # auth_request knows only 401 and 403
-                error = Forbidden(error.message, code=error.code)
-            return self._problem("pass", error, ask)
-        return Answer(204, NO_STORE + header_line("frontrow-person", visit.person))
+class RoomEndpoints(PeopleEndpoints):
+    """Every endpoint of every room of this process."""
 
     # -- the same for everybody --------------------------------------------------------------------------------------
 
@@ -228,7 +60,7 @@ class RoomEndpoints:
     def draw(self, event: str, ask: Ask) -> Answer:
         """GET draw: the published record of the pre-queue draw, for `frontrow room verify-draw`."""
         try:
-            return Answer(200, JSON + b"cache-control: public, max-age=5\r\n", encode_json(self.room.draw_record(event)))
+            return Answer(200, JSON + SHORT_CACHE, encode_json(self.room.draw_record(event)))
         except FrontrowError as error:
             return self._problem("draw", error, ask)
 
@@ -239,7 +71,7 @@ class RoomEndpoints:
         except FrontrowError as error:
             return self._problem("message", error, ask)
         body = {"message": state.config.message, "message_no": state.message_no}
-        return Answer(200, JSON + b"cache-control: public, max-age=5\r\n", encode_json(body))
+        return Answer(200, JSON + SHORT_CACHE, encode_json(body))
 
     def page(self, event: str, ask: Ask) -> Answer:
         """GET the page people wait on; beyond the depth cap the static overflow page."""
@@ -266,7 +98,7 @@ class RoomEndpoints:
         """PATCH room: open, pause, resume, queue-all, close; rate, capacity, message."""
         try:
             self._organiser(ask)
-            _check_size(ask)
+            check_size(ask)
         except FrontrowError as error:
             return self._problem("room", error, ask)
         return self._change_room(event, ask)
@@ -286,82 +118,6 @@ class RoomEndpoints:
             raise Forbidden("no organiser key is set; start the room with FRONTROW_ROOM_ORGANISER_KEY")
         if not hmac.compare_digest(key.strip(), self._organiser_key) or scheme.lower() != b"bearer":
             raise Unauthorised("send the organiser key as a bearer token")
-
-    # -- pieces ------------------------------------------------------------------------------------------------------
-
-    def _ip(self, ask: Ask) -> str:
-        entry = self.entry
-        if entry.trusts_nobody:
-            return entry.ip_of(ask.peer)
-        return entry.ip_of(ask.peer, [value.decode("latin-1") for value in ask.all(b"x-forwarded-for")])
-
-    def _join_body(self, ask: Ask) -> _JoinBody:
-        if not ask.body:
-            return _NO_JOIN
-        _check_size(ask)
-        if _is_form(ask):
-            return self.pages.form(ask, _JoinBody)
-        return _decoded(_decode_join, ask.body)
-
-    def _claim_body(self, ask: Ask) -> _ClaimBody:
-        if not ask.body:
-            return _NO_CLAIM
-        _check_size(ask)
-        if _is_form(ask):
-            return self.pages.form(ask, _ClaimBody)
-        return _decoded(_decode_claim, ask.body)
-
-    def _count(self, what: str) -> None:
-        counts = self.counts
-        counts[what] = counts.get(what, 0) + 1
-
-    def _problem(self, what: str, error: FrontrowError, ask: Ask) -> Answer:
-        self._count(f"{what}:{error.code}")
-        page = self.pages.instead_of_problem(error, ask) if what in ("join", "claim", "page") else None
-        return page or problem_answer(error)
-
-
-def _joined_body(joined: Joined) -> bytes:
-    return b'{"place":"' + joined.place_jwt.encode() + b'",' + encode_json(joined.status)[1:]
-
-
-def _claimed_body(claimed: Claimed) -> dict[str, Any]:
-    return {"pass": claimed.pass_jwt, "expires_at_s": claimed.expires_s, "repeated": claimed.repeated}
-
-
-def _check_size(ask: Ask) -> None:
-    if len(ask.body) > MAX_BODY_BYTES:
-        raise BodyTooLarge(f"the body is over {MAX_BODY_BYTES} bytes")
-
-
-def _decoded(decode: Callable[[bytes], Any], body: bytes) -> Any:
-    try:
-        return decode(body)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"the body is not what is expected here: {error}", param="body") from None
-
-
-def _is_form(ask: Ask) -> bool:
-    kind = ask.header(b"content-type")
-    return kind is not None and kind.lower().startswith(b"application/x-www-form-urlencoded")
-
-
-def _idempotency_key(ask: Ask) -> str | None:
-    raw = ask.header(b"idempotency-key")
-    if raw is None:
-        return None
-    key = raw.decode("latin-1")
-    if not 1 <= len(key) <= MAX_KEY_CHARS or not key.isascii() or not key.isprintable():
-        raise InvalidInput(f"Idempotency-Key has 1 to {MAX_KEY_CHARS} printable characters", param="idempotency-key")
-    return key
-
-
-def _pass_of(ask: Ask) -> str:
-    told = [ask.header(name) for name in (b"authorization", b"frontrow-pass", b"cookie")]
-    text = pass_from(*(value.decode("latin-1") if value is not None else None for value in told))
-    if not text:
-        raise Unauthorised(f"send the pass as a bearer token or in the cookie {PASS_COOKIE}")
-    return text
 
 
 async def settle(result: Result) -> Answer:

@@ -5,8 +5,6 @@ follows the stream, and goes in by itself. The place lives in a cookie that scri
 exactly our own style and script, by hash, plus the CAPTCHA provider if one is chosen.
 """
 
-import base64
-import hashlib
 import re
 from dataclasses import dataclass
 from http.cookies import CookieError, SimpleCookie
@@ -21,7 +19,20 @@ from frontrow.core.errors import Forbidden, FrontrowError, InvalidInput, Unautho
 from frontrow.waitingroom.entry import Entry
 from frontrow.waitingroom.protect.guard import PASS_COOKIE, is_plain
 from frontrow.waitingroom.room import Claimed, Joined, PlaceStatus, WaitingRoom
-from frontrow.waitingroom.window import PlaceState, Wait
+from frontrow.waitingroom.window import PlaceState
+from frontrow.web.page_parts import (
+    HEADINGS,
+    WHY,
+    from_cookie,
+    hash,
+    lean,
+    lean_script,
+    page_head,
+    place_cookie,
+    progress,
+    safe,
+    wait_text,
+)
 from frontrow.web.wire import HTML, NO_STORE, Answer, Ask, encode_json, header_line, json_answer
 
 Body = TypeVar("Body")
@@ -30,20 +41,6 @@ CAPTCHA_HOSTS = {"turnstile": "https://challenges.cloudflare.com", "hcaptcha": "
 CAPTCHA_SCRIPTS = {
     "turnstile": "https://challenges.cloudflare.com/turnstile/v0/api.js",
     "hcaptcha": "https://js.hcaptcha.com/1/api.js",
-}
-WHY = {
-    "paused": "The line is paused. Nobody is losing their place.",
-    "queue_all": "Everybody waits for a moment. Nobody is losing their place.",
-    "capacity_cut": "Fewer people are let in at the moment, so the wait has grown.",
-    "rate_cut": "People are let in more slowly at the moment, so the wait has grown.",
-    "slower": "It is going more slowly than before, so the wait has grown.",
-    "closed": "The sale is closed at the moment.",
-}
-HEADINGS = {
-    "none": "Waiting room",
-    "waiting": "You’re in the line",
-    "active": "You’re in",
-    "expired": "Your turn has passed",
 }
 
 
@@ -66,14 +63,18 @@ class RoomPages:
         self._entry = entry
         self._settings = settings or PageSettings()
         folder = files("frontrow.web") / "pages"
-        read = {name: (folder / name).read_text("utf-8") for name in ("room.html", "room.css", "room.js", "overflow.html")}
+        read = {
+            name: (folder / name).read_text("utf-8") for name in ("room.html", "room.css", "room.js", "overflow.html")
+        }
         environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
-        self._css, self._js = _lean(read["room.css"]), _lean_script(read["room.js"])
-        self._page = environment.from_string(_lean(read["room.html"]))
+        self._css, self._js = lean(read["room.css"]), lean_script(read["room.js"])
+        self._page = environment.from_string(lean(read["room.html"]))
         markup = jinja2.Template(read["overflow.html"], autoescape=True)
-        self._overflow = markup.render(css=_safe(self._css), brand=self._settings.brand).encode()
-        policy = "default-src 'none'; base-uri 'none'; frame-ancestors 'none'; form-action 'none'; style-src " + _hash(self._css)
-        self._overflow_head = HTML + b"cache-control: public, max-age=60\r\n" + _page_head(policy)
+        self._overflow = markup.render(css=safe(self._css), brand=self._settings.brand).encode()
+        policy = "default-src 'none'; base-uri 'none'; frame-ancestors 'none'; form-action 'none'; style-src " + hash(
+            self._css
+        )
+        self._overflow_head = HTML + b"cache-control: public, max-age=60\r\n" + page_head(policy)
 
     # -- the page ----------------------------------------------------------------------------------------------------
 
@@ -120,8 +121,8 @@ class RoomPages:
         base = self.base(event)
         body = self._page.render(
             facts,
-            css=_safe(self._css),
-            js=_safe(self._js),
+            css=safe(self._css),
+            js=safe(self._js),
             base=base,
             brand=self._settings.brand,
             event_title=dict(self._settings.titles).get(event, event),
@@ -134,7 +135,7 @@ class RoomPages:
             human=human,
             wish=wish,
         )
-        return Answer(status, HTML + NO_STORE + _page_head(self._policy(human)), body.encode())
+        return Answer(status, HTML + NO_STORE + page_head(self._policy(human)), body.encode())
 
     def _facts(self, told: PlaceStatus, event: str, from_hi: int) -> dict[str, Any]:
         view = self._room.view(event)
@@ -148,7 +149,7 @@ class RoomPages:
             "lane": lane,
             "from_hi": from_hi,
             "ahead": told.ahead or 0,
-            "progress": _progress(from_hi, window.hi, number),
+            "progress": progress(from_hi, window.hi, number),
             "eta": wait_text(told.wait),
             "rate": f"{per_minute:,}" if per_minute else "–",
             "why": WHY.get(told.wait.reason, WHY.get(told.phase, "")),
@@ -183,8 +184,8 @@ class RoomPages:
         """The place as a cookie: for a form back to the page, for a script its status."""
         state = self._room.view(event).state
         hi = state.lanes[state.config.lane_index(joined.status.lane)].hi
-        cookie = self._cookie(_place_cookie(event), joined.place_jwt, PLACE_DAYS * 86_400)
-        cookie += self._cookie(_from_cookie(event), str(hi), PLACE_DAYS * 86_400)
+        cookie = self._cookie(place_cookie(event), joined.place_jwt, PLACE_DAYS * 86_400)
+        cookie += self._cookie(from_cookie(event), str(hi), PLACE_DAYS * 86_400)
         if is_form:
             back = self.base(event) + "/" + (f"?return={quote(wish, safe='/')}" if wish and is_plain(wish) else "")
             return Answer(303, NO_STORE + cookie + header_line("location", back))
@@ -211,7 +212,7 @@ class RoomPages:
                 raise Unauthorised("send the place as a bearer token")
             return given[7:].strip().decode("latin-1")
         cookie = ask.header(b"cookie")
-        name = _place_cookie(event)
+        name = place_cookie(event)
         if cookie is not None and name.encode() in cookie:
             try:
                 morsel = SimpleCookie(cookie[:16_384].decode("latin-1")).get(name)
@@ -223,7 +224,9 @@ class RoomPages:
 
     def _from_hi(self, event: str, ask: Ask) -> int:
         """How far the window was when this browser joined: where its progress bar begins."""
-        found = re.search(rb"(?:^|; )" + re.escape(_from_cookie(event).encode()) + rb"=(\d{1,12})", ask.header(b"cookie") or b"")
+        found = re.search(
+            rb"(?:^|; )" + re.escape(from_cookie(event).encode()) + rb"=(\d{1,12})", ask.header(b"cookie") or b""
+        )
         return int(found[1]) if found else 0
 
     def base(self, event: str) -> str:
@@ -244,60 +247,6 @@ class RoomPages:
         host = CAPTCHA_HOSTS.get(human, "")
         extra, frames = (f" {host}", f"; frame-src {host}") if host else ("", "")
         return (
-            f"default-src 'none'; style-src {_hash(self._css)}; script-src {_hash(self._js)}{extra}; connect-src 'self'{extra}"
-            f"{frames}; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+            f"default-src 'none'; style-src {hash(self._css)}; script-src {hash(self._js)}{extra}; "
+            f"connect-src 'self'{extra}{frames}; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
         )
-
-
-def wait_text(wait: Wait) -> str:
-    """An honest, coarse estimate: a band of minutes."""
-    if wait.low_s is None or wait.high_s is None:
-        return "Paused" if wait.reason in ("paused", "queue_all") else "not known yet"
-    low, high = wait.low_s // 60, -(-wait.high_s // 60)
-    if high <= 1:
-        return "about a minute"
-    if low < 1:
-        return f"up to {high} min"
-    return f"about {high} min" if low == high else f"{low:,}–{high:,} min"
-
-
-def _progress(from_hi: int, hi: int, number: int) -> int:
-    """How much of the way is done, of a thousand."""
-    return max(10, min(1000, 1000 * (hi - from_hi) // max(1, number - from_hi))) if number else 0
-
-
-def _from_cookie(event: str) -> str:
-    return f"frontrow_from_{event}"
-
-
-def _place_cookie(event: str) -> str:
-    return f"frontrow_place_{event}"
-
-
-def _page_head(policy: str) -> bytes:
-    return (
-        header_line("content-security-policy", policy)
-        + b"x-content-type-options: nosniff\r\nreferrer-policy: no-referrer\r\n"
-    )
-
-
-def _lean(text: str) -> str:
-    """Without indentation and comment lines: the page has 14 KB for everything."""
-    lines = (line.strip() for line in text.splitlines())
-    return "\n".join(line for line in lines if line and not line.startswith("// "))
-
-
-def _lean_script(text: str) -> str:
-    """The same, and without the spaces around signs outside of quotes."""
-    parts = re.split(r"""("(?:[^"\\]|\\.)*"|`(?:[^`\\]|\\.)*`)""", _lean(text))
-    parts[::2] = [re.sub(r" *([{}()=,;:<>+*/&|?!]) *", r"\1", part) for part in parts[::2]]
-    return "".join(parts)
-
-
-def _hash(text: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
-
-
-def _safe(text: str) -> Any:
-    """Our own style and script, not to be escaped."""
-    return jinja2.filters.Markup(text)  # noqa: S704  # from our package, never from outside

@@ -19,7 +19,9 @@ ORGANISER = "organiser-key-of-the-tests"
 WIDE = EntryRules("100000/second", "100000/second", "100000/second")
 
 
-def endpoints_of(room: SimpleRoom, *, rules: EntryRules = WIDE, key: str = ORGANISER, **stream: object) -> RoomEndpoints:
+def endpoints_of(
+    room: SimpleRoom, *, rules: EntryRules = WIDE, key: str = ORGANISER, **stream: object
+) -> RoomEndpoints:
     entry = Entry(rules=rules)
     pages = RoomPages(room, entry, PageSettings(root_event=room.event, next_url="/shop"))
     streams = {room.event: Streams(**({"heartbeat_s": 0.2} | stream))}  # type: ignore[arg-type]

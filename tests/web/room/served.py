@@ -1,4 +1,4 @@
-"""Runs an ASGI app in a uvicorn of its own, in a thread, on a port the system chooses; and a raw client to shout at it."""
+"""Runs an ASGI app in a uvicorn of its own, in a thread, on a port the system chooses; and a raw client."""
 
 import contextlib
 import socket

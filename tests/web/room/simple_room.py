@@ -1,6 +1,7 @@
 """A waiting room small enough to read in a minute, for tests of the doors: the window moves only when told to."""
 
 import dataclasses
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -24,6 +25,7 @@ class SimpleRoom(WaitingRoom):
 
     def __init__(self, event: str = "aurora", config: RoomConfig | None = None) -> None:
         self.event = event
+        self.counts = Counter()
         self.places = PlaceSigner([b"s" * 32])
         self.passes = PassSigner([RSA])
         self.state = RoomState(1, Phase.OPEN, config or RoomConfig(), (LaneState(),))
@@ -105,7 +107,9 @@ class SimpleRoom(WaitingRoom):
 
     async def renew(self, pass_jwt: str, event: str | None = None) -> Claimed:
         visit = self.check_pass(pass_jwt, event)
-        return Claimed(self.passes.mint(dataclasses.replace(visit, expires_s=visit.expires_s + 900)), visit.expires_s + 900)
+        return Claimed(
+            self.passes.mint(dataclasses.replace(visit, expires_s=visit.expires_s + 900)), visit.expires_s + 900
+        )
 
     async def give_back(self, pass_jwt: str, event: str | None = None) -> bool:
         self.passes.verify(pass_jwt, event, NOW_S)

@@ -193,9 +193,20 @@ def test_the_organiser_pauses_resumes_and_changes_rate_capacity_and_message(door
     view = door.client.get("/room", headers=bearer(ORGANISER)).json()
     assert (view["rate_per_s"], view["capacity"], view["message"]) == (7, 9, "Hello")
     assert door.client.get("/message").json() == {"message": "Hello", "message_no": 1}
-    for bad in ({"action": "explode"}, {"capacity": -1}, {"rate_per_s": "7"}, {"x": 1}, {"burst": 3}, {"message": "x" * 300}):
-        assert patch(action="pause", **bad).status_code == 422 if "action" not in bad else patch(**bad).status_code == 422
-    assert door.client.get("/room", headers=bearer(ORGANISER)).json()["phase"] == "open", "a bad change changed something"
+    for bad in (
+        {"action": "explode"},
+        {"capacity": -1},
+        {"rate_per_s": "7"},
+        {"x": 1},
+        {"burst": 3},
+        {"message": "x" * 300},
+    ):
+        assert (
+            patch(action="pause", **bad).status_code == 422 if "action" not in bad else patch(**bad).status_code == 422
+        )
+    assert door.client.get("/room", headers=bearer(ORGANISER)).json()["phase"] == "open", (
+        "a bad change changed something"
+    )
 
 
 def test_limits_per_ip_and_per_person_hold_and_now_serving_is_not_limited(kind: str) -> None:

@@ -138,7 +138,10 @@ def test_pipelined_answers_keep_their_order_across_both_doors(port: int) -> None
 
 
 def test_connection_close_is_obeyed_and_said(port: int) -> None:
-    for asked in (get(b"/hot", b"Connection: close\r\n"), post(b"/later", b"x").replace(b"Host: x", b"Connection: close")):
+    for asked in (
+        get(b"/hot", b"Connection: close\r\n"),
+        post(b"/later", b"x").replace(b"Host: x", b"Connection: close"),
+    ):
         with Line(port) as line:
             line.send(asked)
             assert line.answer()[1][b"connection"] == b"close"

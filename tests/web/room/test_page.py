@@ -16,7 +16,8 @@ from frontrow.waitingroom.entry import Entry
 from frontrow.waitingroom.humans import HCaptcha, HumanCheck, ProofOfWork, Turnstile
 from frontrow.waitingroom.spent import MemorySpent
 from frontrow.waitingroom.window import Reason, Wait
-from frontrow.web.room_pages import PageSettings, RoomPages, wait_text
+from frontrow.web.page_parts import wait_text
+from frontrow.web.room_pages import PageSettings, RoomPages
 from frontrow.web.wire import Answer, Ask
 from tests.web.room.conftest import Door
 from tests.web.room.simple_room import SimpleRoom
@@ -76,7 +77,13 @@ async def test_the_page_is_at_most_14_kb_in_every_state_with_the_longest_message
     room = SimpleRoom()
     cookie = await waiting(room)
     await room.set_message("aurora", "ü" * 280)
-    for phase, hi, lo in ((Phase.OPEN, 0, 0), (Phase.PAUSED, 0, 0), (Phase.PREQUEUE, 0, 0), (Phase.OPEN, 1, 0), (Phase.OPEN, 3, 2)):
+    for phase, hi, lo in (
+        (Phase.OPEN, 0, 0),
+        (Phase.PAUSED, 0, 0),
+        (Phase.PREQUEUE, 0, 0),
+        (Phase.OPEN, 1, 0),
+        (Phase.OPEN, 3, 2),
+    ):
         room.change(phase=phase)
         room.move(hi, lo)
         for given in (b"", cookie):
@@ -167,7 +174,9 @@ def test_the_style_knows_dark_narrow_and_still() -> None:
         (ProofOfWork(b"k" * 32, "aurora", MemorySpent()), None),
     ],
 )
-def test_a_captcha_provider_is_allowed_by_name_and_no_check_needs_scripts_silently(check: HumanCheck, host: str | None) -> None:
+def test_a_captcha_provider_is_allowed_by_name_and_no_check_needs_scripts_silently(
+    check: HumanCheck, host: str | None
+) -> None:
     answer = page(check=check)
     policy = dict(answer.headers())["content-security-policy"]
     assert (host in policy) if host else ("https://" not in policy)
@@ -202,7 +211,11 @@ def test_another_sites_form_is_refused(door: Door) -> None:
 
 
 def test_a_cookie_that_is_no_place_is_treated_as_none() -> None:
-    for cookie in (b"frontrow_place_aurora=rubbish", b"frontrow_place_aurora", b"frontrow_place_aurora=" + b"A" * 20_000):
+    for cookie in (
+        b"frontrow_place_aurora=rubbish",
+        b"frontrow_place_aurora",
+        b"frontrow_place_aurora=" + b"A" * 20_000,
+    ):
         assert b"Get your place" in page(cookie=cookie).body
 
 

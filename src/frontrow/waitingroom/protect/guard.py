@@ -1,8 +1,8 @@
 """The decision both middlewares make: may this request reach the shop?
 
 Everything asks for a pass unless its path is listed as open, and a path counts as open only when it is written plainly:
-`/Static/../checkout`, `//static`, `/static%2f..` or another case are never open, whatever the shop's router makes of them.
-The pass comes as a bearer, in the `Frontrow-Pass` header or in the cookie.
+`/Static/../checkout`, `//static`, `/static%2f..` or another case are never open, whatever the shop's router makes of
+them. The pass comes as a bearer, in the `Frontrow-Pass` header or in the cookie.
 """
 
 import posixpath
@@ -52,7 +52,7 @@ class Guard:
                 raise ConfigError(f"open path {path!r} must be written plainly, like /static/", param="open_paths")
 
     def is_open(self, raw_path: str) -> bool:
-        """True when `raw_path`, as it came over the wire, is plainly one of the open ones (a trailing / opens below)."""
+        """True when `raw_path`, as it came over the wire, is plainly an open one (a trailing / opens below)."""
         if not is_plain(raw_path):
             return False
         return any(raw_path == path or (path.endswith("/") and raw_path.startswith(path)) for path in self.open_paths)

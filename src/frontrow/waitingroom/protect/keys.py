@@ -1,8 +1,8 @@
 """Checks passes in the shop's own process, with the room's published keys (JWKS), fetched rarely and remembered.
 
-A key id never seen before makes it fetch again, at most once in `refetch_s` seconds, so a rotation is noticed at once and
-a flood of forged ids is not passed on to the room. When the room does not answer, the known keys go on working. A pass
-seen before costs a dictionary lookup; its expiry is checked every time.
+A key id never seen before makes it fetch again, at most once in `refetch_s` seconds, so a rotation is noticed at once
+and a flood of forged ids is not passed on to the room. When the room does not answer, the known keys go on working. A
+pass seen before costs a dictionary lookup; its expiry is checked every time.
 """
 
 import json
@@ -91,8 +91,9 @@ class PassKeys:
                     self._fetched_s = self._monotonic() - self._refetch_s + min(1.0, self._refetch_s)
 
     def _use(self, jwks: dict[str, Any]) -> None:
-        verifier = PassVerifier(jwks)
-        self._kids = frozenset(key["kid"] for key in jwks["keys"])
+        ours = [key for key in jwks["keys"] if key.get("kty") == "RSA"]  # the room publishes its other keys here too
+        verifier = PassVerifier({"keys": ours})
+        self._kids = frozenset(key["kid"] for key in ours)
         self._verifier = verifier
         self._known = {}
 
