@@ -1,7 +1,7 @@
 """Pure: how many people to admit now, and the whole plan of the next slide.
 
     n = min(due windows × size, permits in the bucket, room for them, people waiting)
-    room for them = capacity − active − expected claims of admitted places + expected departures until those claims
+    room for them = capacity (+ 1 % at the door) − active − expected claims + expected departures until those claims
 
 Who was admitted may come at once, late or never. How likely a place admitted some time ago is still to be claimed is
 measured as claims per unclaimed place and second, by age (`Measured`), so no-shows are neither waited for nor counted
@@ -25,6 +25,7 @@ RATE_MEMORY_S = 30.0
 MIN_EXPOSURE_S = 5.0  # person-seconds below which an age class says nothing yet
 REASON_US = 60_000_000  # how long a stated reason stays up
 SHOW_AFTER_TICKS = 10
+AT_THE_DOOR = 0.01  # share of the capacity that may stand at the door, so that a gap inside is filled at once
 
 
 class Measured(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -70,7 +71,7 @@ def still_coming(measured: Measured, age_us: int, grace_us: int) -> float:
         if measured.exposure_s[index] >= MIN_EXPOSURE_S:
             hazard, known = measured.claims[index] / measured.exposure_s[index], True
         else:
-            hazard /= 2  # nobody was that old yet: assume that interest fades
+            hazard /= 4  # nobody was that old yet: assume that interest fades
         if first <= index <= last:
             low_s = 0.0 if index == 0 else float(2 ** (index - 1))
             start_s, end_s = max(low_s, age_us / 1e6), min(float(2**index), grace_us / 1e6)
@@ -194,7 +195,8 @@ def bounds(state: RoomState, measured: Measured, due: int) -> Room4:
     """What limits the next slide."""
     config = state.config
     leaving = measured.release_per_s * claim_delay_s(measured)
-    free = config.capacity - state.active - expected_claims(state, measured) + min(leaving, config.capacity / 4)
+    coming = expected_claims(state, measured) - min(leaving, config.capacity / 4)
+    free = config.capacity * (1 + AT_THE_DOOR) - state.active - coming
     waiting = sum(lane.waiting for lane in state.lanes)
     return Room4(
         due * config.window_size, refilled(state) // 1000, int(free), waiting if waiting >= config.min_slide else 0

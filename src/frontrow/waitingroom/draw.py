@@ -104,7 +104,9 @@ def verify(published: Mapping[str, Any], lane: str, arrival: int, committed: str
         secret = bytes.fromhex(published["secret"])
         people = {str(entry["name"]): int(entry["people"]) for entry in published["lanes"]}
         event, beacon, claimed = str(published["event"]), str(published["beacon"]), str(published["commitment"])
-    except (KeyError, TypeError) as error:
+    except InvalidInput:
+        raise
+    except (KeyError, TypeError, ValueError) as error:
         raise InvalidInput(f"this is no draw record: {error} is missing or wrong") from None
     if commitment(secret) != claimed or (committed is not None and claimed != committed):
         raise InvalidInput("the secret does not match the commitment: this draw is not the one promised")

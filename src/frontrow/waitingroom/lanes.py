@@ -14,13 +14,16 @@ def share(
     """(admissions per lane, credits for the next time). Admits min(total, everybody waiting)."""
     given = [0] * len(waiting)
     left = min(total, sum(waiting))
-    for _ in range(len(waiting)):  # each turn fills a lane or places everything but the rounding
+    for _ in range(len(waiting)):  # each turn fills a lane, or is the last
         open_lanes = [i for i, people in enumerate(waiting) if given[i] < people]
         weight = sum(weights[i] for i in open_lanes)
-        portions = [(i, min(left * weights[i] // weight, waiting[i] - given[i])) for i in open_lanes] if weight else []
-        for i, portion in portions:
+        wanted = {i: left * weights[i] // weight for i in open_lanes}
+        portions = {i: min(want, waiting[i] - given[i]) for i, want in wanted.items()}
+        for i, portion in portions.items():
             given[i] += portion
-        left -= sum(portion for _, portion in portions)
+        left -= sum(portions.values())
+        if portions == wanted:
+            break
     next_credits = _settle(given, left, waiting, weights, credits)
     return tuple(given), next_credits
 
