@@ -1,4 +1,4 @@
-"""Many askers, few calls: each gets its own answer, error or cancellation, and nobody waits when nothing is going on."""
+"""Many askers, few calls: each gets its own answer, error or cancellation, and an idle one adds no wait."""
 
 import asyncio
 from collections.abc import Sequence

@@ -30,11 +30,31 @@ cdef extern from *:
         clock_gettime(CLOCK_MONOTONIC, &now);
         return (int64_t)now.tv_sec * 1000000000LL + now.tv_nsec;
     }
+    /* Large tables are mapped, so that what a growing table leaves behind goes back to the system at once. */
+    #define FRONTROW_LARGE (1 << 20)
+    #ifdef _WIN32
+    static void *frontrow_zeroed(size_t bytes) { return calloc(1, bytes); }
+    static void frontrow_free(void *memory, size_t bytes) { free(memory); }
+    #else
+    #include <sys/mman.h>
+    static void *frontrow_zeroed(size_t bytes) {
+        void *memory;
+        if (bytes < FRONTROW_LARGE) return calloc(1, bytes);
+        memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        return memory == MAP_FAILED ? NULL : memory;
+    }
+    static void frontrow_free(void *memory, size_t bytes) {
+        if (memory == NULL) return;
+        if (bytes < FRONTROW_LARGE) free(memory); else munmap(memory, bytes);
+    }
+    #endif
     static PyObject *frontrow_new_tuple(PyObject *kind, Py_ssize_t size) {
         return ((PyTypeObject *)kind)->tp_alloc((PyTypeObject *)kind, size);
     }
     """
     int64_t frontrow_monotonic_ns()
+    void* frontrow_zeroed(size_t size)
+    void frontrow_free(void* memory, size_t size)
     object frontrow_new_tuple(object kind, Py_ssize_t size)
 
 from frontrow.core.clock import SystemClock
@@ -85,6 +105,7 @@ cdef struct Line:
     Slots young
     Slots old
     Slots doomed
+    int64_t turn  # how often a generation turns: a life, or longer
     int64_t turn_at
     bint turning
     int64_t live_old
@@ -143,14 +164,14 @@ cdef int grow(Slots* slots) except -1:
     cdef int64_t size = 64 if slots.mask < 0 else 2 * (slots.mask + 1)
     cdef Slots bigger
     cdef int64_t at
-    bigger.entries = <Entry*>calloc(size, sizeof(Entry))
+    bigger.entries = <Entry*>frontrow_zeroed(size * sizeof(Entry))
     if bigger.entries == NULL:
         raise MemoryError()
     bigger.mask = size - 1
     for at in range(slots.mask + 1):
         if slots.entries[at].key != NULL:
             slot_of(&bigger, slots.entries[at].key, PyObject_Hash(<object>slots.entries[at].key))[0] = slots.entries[at]
-    free(slots.entries)
+    frontrow_free(slots.entries, (slots.mask + 1) * sizeof(Entry))
     slots.entries = bigger.entries
     slots.mask = bigger.mask
     return 0
@@ -194,7 +215,7 @@ cdef void crumble(Line* line, int64_t keys, int64_t scan) noexcept:
 
 
 cdef void clear(Slots* slots) noexcept:
-    free(slots.entries)
+    frontrow_free(slots.entries, (slots.mask + 1) * sizeof(Entry))
     slots.entries = NULL
     slots.mask = -1
     slots.used = 0
@@ -209,11 +230,11 @@ cdef void drop_all(Line* line, Slots* slots) noexcept:
 
 
 cdef inline void tick(Line* line, int64_t now) noexcept:
-    if not line.turning or now < line.turn_at - 2 * line.life:
+    if not line.turning or now < line.turn_at - 2 * line.turn:
         line.turning = True
-        line.turn_at = now + line.life
+        line.turn_at = now + line.turn
     elif now >= line.turn_at:
-        line.turn_at = now + line.life
+        line.turn_at = now + line.turn
         if line.doomed.mask >= 0:  # not crumbled in a whole life: few checks were made, so nobody waits long
             crumble(line, line.doomed.mask + 1, line.doomed.mask + 1)
         line.doomed = line.old
@@ -450,7 +471,7 @@ cdef class CompiledStore:
     cdef object _unusual
     cdef readonly object tag_parts
 
-    def __cinit__(self, lines, clock, int64_t max_keys):
+    def __cinit__(self, lines, clock, int64_t max_keys, int64_t keep_idle_us=0):
         cdef int at
         cdef Line* line
         self.tag_parts = None
@@ -473,6 +494,7 @@ cdef class CompiledStore:
             line.leak, line.unit = quota.drip if quota.is_bucket else (1, 1)
             line.capacity, line.life = quota.capacity, quota.life_us
             line.max_keys, line.overflow = max_keys - slots, slots
+            line.turn = max(line.life, keep_idle_us)
             line.young.mask = line.old.mask = line.doomed.mask = -1
         self.names = tuple(line.rule.name for line in lines)
         self.limits = tuple(line.quota.capacity for line in lines)

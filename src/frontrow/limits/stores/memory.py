@@ -18,11 +18,13 @@ class MemoryStore:
 
     tag_parts = None
 
-    def __init__(self, lines: Sequence[Line], clock: Clock, max_keys: int = DEFAULT_MAX_KEYS) -> None:
+    def __init__(
+        self, lines: Sequence[Line], clock: Clock, max_keys: int = DEFAULT_MAX_KEYS, keep_idle_us: int = 0
+    ) -> None:
         self._lines = tuple(lines)
         self._clock = clock
         self._lock = threading.Lock()
-        self._tables = [Table(line.quota.life_us, max_keys) for line in self._lines]
+        self._tables = [Table(max(line.quota.life_us, keep_idle_us), max_keys) for line in self._lines]
 
     def __len__(self) -> int:
         """How many keys are remembered, over all quotas."""

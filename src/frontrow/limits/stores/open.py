@@ -33,9 +33,11 @@ def open_store(
     if "://" not in url or scheme not in SCHEMES:
         known = ", ".join(f"{name}://" for name in ("memory", *SCHEMES))
         raise ConfigError(f"store {url!r} is unknown; it starts with one of {known}, like redis://127.0.0.1:6379/0")
+    from frontrow.limits.stores.leases import LeasingStore
     from frontrow.limits.stores.shared import shared_store
 
-    return shared_store(url, lines, clock, stats, on_store_down, deadline_s, dict(options))
+    store = shared_store(url, lines, clock, stats, on_store_down, deadline_s, dict(options))
+    return LeasingStore(store, lines, clock) if any(line.rule.lease > 1 for line in lines) else store
 
 
 def memory_store(lines: Sequence[Line], clock: Clock, max_keys: int = DEFAULT_MAX_KEYS, compiled: bool = True) -> Store:
