@@ -184,11 +184,17 @@ def run_worker(settings: RoomSettings, sock: socket.socket) -> None:
     run(settings, [sock])
 
 
+def _without_colours(logger: Any, name: str, line: Any) -> Any:
+    line.pop("color_message", None)  # uvicorn's own, for terminals
+    return line
+
+
 def set_up_logs() -> None:
     """Every log line of the room, uvicorn and the library as one JSON object on standard error."""
     import structlog
 
     processors: list[Any] = [
+        structlog.processors.EventRenamer("message"),  # `event` is the room's name in our lines
         structlog.stdlib.add_log_level,
         structlog.stdlib.add_logger_name,
         structlog.stdlib.ExtraAdder(),
@@ -201,6 +207,7 @@ def set_up_logs() -> None:
             foreign_pre_chain=processors,
             processors=[
                 structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                _without_colours,
                 structlog.processors.JSONRenderer(),
             ],
         )
