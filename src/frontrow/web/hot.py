@@ -16,7 +16,7 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from frontrow.web.wire import MAX_BODY_BYTES, Answer, Ask
+from frontrow.web.wire import MAX_BODY_BYTES, Answer, Ask, Later
 
 OVERLONG = bytes(MAX_BODY_BYTES + 1)
 MAX_HEAD_BYTES = 2 * 1024 * 1024
@@ -38,7 +38,7 @@ class Takeover:
 
 
 Reply = Answer | Takeover
-Handler = Callable[[Ask], "Reply | asyncio.Future[Reply]"]
+Handler = Callable[[Ask], "Reply | Later | asyncio.Future[Reply]"]
 Routes = Mapping[tuple[bytes, bytes], Handler]
 
 
@@ -180,22 +180,28 @@ class HotProtocol(HttpToolsProtocol):
         elif type(reply) is Takeover:
             self._hand_over(reply)
         else:
+            self._wait_for(reply, _Pending(keep_alive))
+
+    def _wait_for(self, reply: "Later | asyncio.Future[Reply] | Reply", pending: _Pending) -> None:
+        self.cycle = pending  # type: ignore[assignment]
+        if type(reply) is Later:
+            finish = reply.finish
+            reply.future.add_done_callback(lambda done: self._finish(pending, finish, done))
+        else:
             assert isinstance(reply, asyncio.Future)
-            pending = _Pending(keep_alive)
-            self.cycle = pending  # type: ignore[assignment]
-            reply.add_done_callback(lambda done: self._finish(pending, done))
+            reply.add_done_callback(lambda done: self._finish(pending, _result, done))
 
     # -- bytes out -------------------------------------------------------------------------------------------------
 
-    def _finish(self, pending: _Pending, done: "asyncio.Future[Reply]") -> None:
+    def _finish(
+        self, pending: _Pending, finish: "Callable[[asyncio.Future[Any]], Reply]", done: "asyncio.Future[Any]"
+    ) -> None:
         """Write an answer that took a round trip; whoever asked may have left."""
-        if done.cancelled():
-            reply: Reply = PLAIN_ERROR
-        elif (error := done.exception()) is not None:
-            log.error("a hot handler failed", exc_info=error)
+        try:
+            reply = finish(done)
+        except (Exception, asyncio.CancelledError):
+            log.exception("a hot handler failed")
             reply = PLAIN_ERROR
-        else:
-            reply = done.result()
         pending.response_complete = True
         if pending.disconnected or self.transport.is_closing():
             return
@@ -244,6 +250,10 @@ class HotProtocol(HttpToolsProtocol):
             self.transport.close()
         else:
             self.timeout_keep_alive_task = self.loop.call_later(left_s, self.timeout_keep_alive_handler)
+
+
+def _result(done: "asyncio.Future[Reply]") -> Reply:
+    return done.result()
 
 
 _rendered: tuple[Any, bytes] = (None, b"")

@@ -11,7 +11,7 @@ from typing import Any
 from frontrow.core.errors import Forbidden, FrontrowError, NotFound, Unauthorised
 from frontrow.web.room_organiser import patch_room, room_body
 from frontrow.web.room_people import JSON_HEAD, PeopleEndpoints, Result, check_size
-from frontrow.web.wire import JSON, Answer, Ask, encode_json, json_answer, problem_answer
+from frontrow.web.wire import JSON, Answer, Ask, Later, encode_json, json_answer, problem_answer
 
 SERVING_CACHE = b"cache-control: public, max-age=1, stale-if-error=3600\r\n"
 SHORT_CACHE = b"cache-control: public, max-age=5\r\n"
@@ -125,9 +125,9 @@ async def settle(result: Result) -> Answer:
     return result if isinstance(result, Answer) else await result
 
 
-def as_future(result: Result) -> "Answer | asyncio.Future[Any]":
-    """The same for the hot lane, which wants a future to wait on."""
-    if isinstance(result, Answer):
+def as_future(result: Result) -> "Answer | Later | asyncio.Future[Any]":
+    """The same for the hot lane, which wants something to hang a callback on."""
+    if isinstance(result, Answer | Later):
         return result
     if isinstance(result, Coroutine):
         return asyncio.get_running_loop().create_task(result)

@@ -4,6 +4,7 @@ Each endpoint has a synchronous part, where most refusals happen, and may go on 
 first without a task. The place comes as a bearer token or, from the page, in a cookie. Errors are problem+json.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
@@ -21,6 +22,7 @@ from frontrow.web.wire import (
     NO_STORE,
     Answer,
     Ask,
+    Later,
     encode_json,
     header_line,
     json_answer,
@@ -31,7 +33,7 @@ MAX_KEY_CHARS = 128
 JSON_HEAD = JSON + NO_STORE
 
 Body = TypeVar("Body")
-Result = Answer | Awaitable[Answer]
+Result = Answer | Later | Awaitable[Answer]
 Endpoint = Callable[[str, Ask], Result]
 
 
@@ -88,9 +90,25 @@ class PeopleEndpoints:
                 self.entry.knock_person(f"{event}/{body.person}")
             key = _idempotency_key(ask)
             human = self.entry.verify(event, body.proof, ip)
+            if human is None and not body.code and not body.cnf and not body.page:
+                return self._join_soon(event, ask, body.person, key)
         except FrontrowError as error:
             return self._problem("join", error, ask)
         return self._join(event, ask, body, ip, key, human)
+
+    def _join_soon(self, event: str, ask: Ask, person: str, key: str | None) -> Later:
+        """The plain join, without a task of its own."""
+        answered, joined = self.room.join_soon(event, person, key)
+
+        def finish(done: "asyncio.Future[Any]") -> Answer:
+            try:
+                body = _joined_body(joined(done.result()))
+            except FrontrowError as error:
+                return self._problem("join", error, ask)
+            self._count("join")
+            return Answer(201, JSON_HEAD, body)
+
+        return Later(answered, finish)
 
     async def _join(
         self, event: str, ask: Ask, body: _JoinBody, ip: str, key: str | None, human: Awaitable[None] | None

@@ -4,7 +4,8 @@ The endpoints (`room_endpoints`) turn one into the other and know neither Litest
 the same answers byte for byte. An answer's header block is bytes from the start: most of them are constants.
 """
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 import msgspec
@@ -62,6 +63,23 @@ class Answer:
         """The header block as pairs, for doors that want them so."""
         pairs = [line.split(b": ", 1) for line in self.head.split(b"\r\n") if line]
         return [(name.decode("latin-1"), value.decode("latin-1")) for name, value in pairs]
+
+
+class Later:
+    """An answer still on its way: a future of something, and how that (or its error) becomes the answer.
+
+    The hot lane hangs a callback on the future and needs no task; everybody else awaits.
+    """
+
+    __slots__ = ("finish", "future")
+
+    def __init__(self, future: "asyncio.Future[Any]", finish: "Callable[[asyncio.Future[Any]], Answer]") -> None:
+        self.future = future
+        self.finish = finish
+
+    def __await__(self) -> "Generator[Any, None, Answer]":
+        yield from asyncio.wait((self.future,)).__await__()
+        return self.finish(self.future)
 
 
 def header_line(name: str, value: str) -> bytes:

@@ -1,5 +1,6 @@
 """A waiting room small enough to read in a minute, for tests of the doors: the window moves only when told to."""
 
+import asyncio
 import dataclasses
 from collections import Counter
 from collections.abc import Callable
@@ -76,6 +77,11 @@ class SimpleRoom(WaitingRoom):
         if idempotency_key:
             self.keys[idempotency_key] = joined
         return joined
+
+    def join_soon(self, event: str, person: str = "", idempotency_key: str | None = None) -> Any:
+        self._known(event)
+        task = asyncio.get_running_loop().create_task(self.join(event, person, idempotency_key=idempotency_key))
+        return task, lambda joined: joined
 
     def status(self, place_jwt: str, event: str | None = None) -> PlaceStatus:
         self._known(event)
