@@ -104,11 +104,14 @@ class WaitingRoom(Organiser):
 
     def join_soon(
         self, event: str, person: str = "", idempotency_key: str | None = None
-    ) -> "tuple[asyncio.Future[JoinAnswer], Callable[[JoinAnswer], Joined]]":
-        """`join` without a code or a key binding, for callers that want no task of their own: the future of the store's
-        answer, and what makes a place of it."""
-        known, jkt, _, answered = self._ask_to_join(event, person, None, idempotency_key, None)
-        return answered, lambda answer: self._joined(known, answer, person, jkt)
+    ) -> "asyncio.Future[JoinAnswer]":
+        """`join` without a code or a key binding, for callers that want no task of their own; `joined` makes a place
+        of the answer."""
+        return self._ask_to_join(event, person, None, idempotency_key, None)[3]
+
+    def joined(self, event: str, answer: JoinAnswer, person: str) -> Joined:
+        """The place that the store's answer to `join_soon` stands for."""
+        return self._joined(self.known(event), answer, person, "")
 
     def _ask_to_join(
         self, event: str, person: str, code: str | None, idempotency_key: str | None, cnf: str | None

@@ -27,7 +27,7 @@ class RoomEndpoints(PeopleEndpoints):
         try:
             document = self.room.now_serving(event)
         except FrontrowError as error:
-            return self._problem("now-serving", error, ask)
+            return self.problem("now-serving", error, ask)
         cached = self._serving.get(event)
         if cached is None or cached[0] is not document:
             head = JSON + SERVING_CACHE + b"etag: " + document.etag.encode() + b"\r\n"
@@ -44,7 +44,7 @@ class RoomEndpoints(PeopleEndpoints):
             return problem_answer(NotFound(f"there is no room for {event!r} here"))
         if not streams.is_full():
             return None
-        self._count("stream_refused")
+        self.count("stream_refused")
         retry = b"retry-after: %d\r\n" % streams.retry_after_s()
         return Answer(503, JSON_HEAD + retry, self.room.now_serving(event).body)
 
@@ -55,21 +55,21 @@ class RoomEndpoints(PeopleEndpoints):
             self.entry.knock_ip(ip)
             return json_answer(200, self.entry.challenge(event, ask.headers, ip))
         except FrontrowError as error:
-            return self._problem("challenge", error, ask)
+            return self.problem("challenge", error, ask)
 
     def draw(self, event: str, ask: Ask) -> Answer:
         """GET draw: the published record of the pre-queue draw, for `frontrow room verify-draw`."""
         try:
             return Answer(200, JSON + SHORT_CACHE, encode_json(self.room.draw_record(event)))
         except FrontrowError as error:
-            return self._problem("draw", error, ask)
+            return self.problem("draw", error, ask)
 
     def message(self, event: str, ask: Ask) -> Answer:
         """GET message: the organiser's words; now-serving tells when they changed."""
         try:
             state = self.room.view(event).state
         except FrontrowError as error:
-            return self._problem("message", error, ask)
+            return self.problem("message", error, ask)
         body = {"message": state.config.message, "message_no": state.message_no}
         return Answer(200, JSON + SHORT_CACHE, encode_json(body))
 
@@ -78,7 +78,7 @@ class RoomEndpoints(PeopleEndpoints):
         try:
             return self.pages.page(event, ask)
         except FrontrowError as error:
-            return self._problem("page", error, ask)
+            return self.problem("page", error, ask)
 
     def overflow(self, event: str, ask: Ask) -> Answer:
         """GET overflow: the static page, to be put on any cache."""
@@ -92,7 +92,7 @@ class RoomEndpoints(PeopleEndpoints):
             self._organiser(ask)
             return json_answer(200, room_body(self.room.view(event)))
         except FrontrowError as error:
-            return self._problem("room", error, ask)
+            return self.problem("room", error, ask)
 
     def change_room(self, event: str, ask: Ask) -> Result:
         """PATCH room: open, pause, resume, queue-all, close; rate, capacity, message."""
@@ -100,14 +100,14 @@ class RoomEndpoints(PeopleEndpoints):
             self._organiser(ask)
             check_size(ask)
         except FrontrowError as error:
-            return self._problem("room", error, ask)
+            return self.problem("room", error, ask)
         return self._change_room(event, ask)
 
     async def _change_room(self, event: str, ask: Ask) -> Answer:
         try:
             return json_answer(200, room_body(await patch_room(self.room, event, ask.body)))
         except FrontrowError as error:
-            return self._problem("room", error, ask)
+            return self.problem("room", error, ask)
 
     def _organiser(self, ask: Ask) -> None:
         """Let the organiser through: constant-time, and nobody at all when no key is set."""

@@ -91,24 +91,10 @@ class PeopleEndpoints:
             key = _idempotency_key(ask)
             human = self.entry.verify(event, body.proof, ip)
             if human is None and not body.code and not body.cnf and not body.page:
-                return self._join_soon(event, ask, body.person, key)
+                return _Joining(self, event, ask, body.person, key)
         except FrontrowError as error:
-            return self._problem("join", error, ask)
+            return self.problem("join", error, ask)
         return self._join(event, ask, body, ip, key, human)
-
-    def _join_soon(self, event: str, ask: Ask, person: str, key: str | None) -> Later:
-        """The plain join, without a task of its own."""
-        answered, joined = self.room.join_soon(event, person, key)
-
-        def finish(done: "asyncio.Future[Any]") -> Answer:
-            try:
-                body = _joined_body(joined(done.result()))
-            except FrontrowError as error:
-                return self._problem("join", error, ask)
-            self._count("join")
-            return Answer(201, JSON_HEAD, body)
-
-        return Later(answered, finish)
 
     async def _join(
         self, event: str, ask: Ask, body: _JoinBody, ip: str, key: str | None, human: Awaitable[None] | None
@@ -118,8 +104,8 @@ class PeopleEndpoints:
                 await human
             joined = await self.room.join(event, body.person, ip, body.code, key, body.cnf)
         except FrontrowError as error:
-            return self._problem("join", error, ask)
-        self._count("join")
+            return self.problem("join", error, ask)
+        self.count("join")
         if body.page:
             return self.pages.joined(event, joined, is_form=_is_form(ask), wish=body.wish)
         return Answer(201, JSON_HEAD, _joined_body(joined))
@@ -132,8 +118,8 @@ class PeopleEndpoints:
             told = self.room.status(place, event)
             self.entry.knock_person(place)
         except FrontrowError as error:
-            return self._problem("status", error, ask)
-        self._count("status")
+            return self.problem("status", error, ask)
+        self.count("status")
         return Answer(200, JSON_HEAD, encode_json(told))
 
     def claim(self, event: str, ask: Ask) -> Result:
@@ -146,15 +132,15 @@ class PeopleEndpoints:
             self.entry.knock_person(place)
             key = _idempotency_key(ask)
         except FrontrowError as error:
-            return self._problem("claim", error, ask)
+            return self.problem("claim", error, ask)
         return self._claim(event, ask, body, place, key)
 
     async def _claim(self, event: str, ask: Ask, body: _ClaimBody, place: str, key: str | None) -> Answer:
         try:
             claimed = await self.room.claim(place, event, key, body.proof)
         except FrontrowError as error:
-            return self._problem("claim", error, ask)
-        self._count("claim")
+            return self.problem("claim", error, ask)
+        self.count("claim")
         if body.page:
             return self.pages.claimed(claimed, is_form=_is_form(ask), wish=body.wish)
         return json_answer(201, _claimed_body(claimed))
@@ -172,19 +158,19 @@ class PeopleEndpoints:
             self.entry.knock_ip(self._ip(ask))
             text = _pass_of(ask)
         except FrontrowError as error:
-            return self._problem(what, error, ask)
+            return self.problem(what, error, ask)
         return self._finish_pass(event, ask, text, what)
 
     async def _finish_pass(self, event: str, ask: Ask, text: str, what: str) -> Answer:
         try:
             if what == "give_back":
                 ended = await self.room.give_back(text, event)
-                self._count(what)
+                self.count(what)
                 return json_answer(200, {"ended": ended}, self.pages.forget_pass())
             renewed = await self.room.renew(text, event)
         except FrontrowError as error:
-            return self._problem(what, error, ask)
-        self._count(what)
+            return self.problem(what, error, ask)
+        self.count(what)
         return json_answer(200, _claimed_body(renewed))
 
     def leave(self, event: str, ask: Ask) -> Result:
@@ -194,14 +180,14 @@ class PeopleEndpoints:
             place = self.pages.place_of(event, ask)
             self.room.status(place, event)
         except FrontrowError as error:
-            return self._problem("leave", error, ask)
+            return self.problem("leave", error, ask)
         return self._leave(ask, place)
 
     async def _leave(self, ask: Ask, place: str) -> Answer:
         try:
             return json_answer(200, {"left": await self.room.leave(place)})
         except FrontrowError as error:
-            return self._problem("leave", error, ask)
+            return self.problem("leave", error, ask)
 
     def check_pass(self, event: str, ask: Ask) -> Result:
         """GET pass: 204 when the request carries a good pass; for nginx's auth_request."""
@@ -210,7 +196,7 @@ class PeopleEndpoints:
         except FrontrowError as error:
             if error.http_status == 409:  # auth_request knows only 401 and 403
                 error = Forbidden(error.message, code=error.code)
-            return self._problem("pass", error, ask)
+            return self.problem("pass", error, ask)
         return Answer(204, NO_STORE + header_line("frontrow-person", visit.person))
 
     # -- pieces ------------------------------------------------------------------------------------------------------
@@ -237,14 +223,36 @@ class PeopleEndpoints:
             return self.pages.form(ask, _ClaimBody)
         return decoded(_decode_claim, ask.body)
 
-    def _count(self, what: str) -> None:
+    def count(self, what: str) -> None:
         counts = self.counts
         counts[what] = counts.get(what, 0) + 1
 
-    def _problem(self, what: str, error: FrontrowError, ask: Ask) -> Answer:
-        self._count(f"{what}:{error.code}")
+    def problem(self, what: str, error: FrontrowError, ask: Ask) -> Answer:
+        self.count(f"{what}:{error.code}")
         page = self.pages.instead_of_problem(error, ask) if what in ("join", "claim", "page") else None
         return page or problem_answer(error)
+
+
+class _Joining(Later):
+    """The plain join, without a task of its own."""
+
+    __slots__ = ("_ask", "_endpoints", "_event", "_person")
+
+    def __init__(self, endpoints: PeopleEndpoints, event: str, ask: Ask, person: str, key: str | None) -> None:
+        super().__init__(endpoints.room.join_soon(event, person, key))
+        self._endpoints = endpoints
+        self._event = event
+        self._ask = ask
+        self._person = person
+
+    def finish(self, done: "asyncio.Future[Any]") -> Answer:
+        endpoints = self._endpoints
+        try:
+            body = _joined_body(endpoints.room.joined(self._event, done.result(), self._person))
+        except FrontrowError as error:
+            return endpoints.problem("join", error, self._ask)
+        endpoints.count("join")
+        return Answer(201, JSON_HEAD, body)
 
 
 def _joined_body(joined: Joined) -> bytes:

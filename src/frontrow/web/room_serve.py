@@ -5,6 +5,7 @@ they die.
 """
 
 import asyncio
+import gc
 import logging
 import os
 import socket
@@ -147,6 +148,8 @@ async def serve_async(settings: RoomSettings, sockets: list[socket.socket]) -> N
     log.info(
         "room open", extra={"rooms": list(settings.events), "human": settings.human, "hot_lane": settings.hot_lane}
     )
+    gc.collect()
+    gc.freeze()  # what the start made lives as long as the process: the collector need not walk it again and again
     await uvicorn.Server(config).serve(sockets=sockets)
 
 

@@ -5,7 +5,7 @@ the same answers byte for byte. An answer's header block is bytes from the start
 """
 
 import asyncio
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from typing import Any
 
 import msgspec
@@ -66,16 +66,18 @@ class Answer:
 
 
 class Later:
-    """An answer still on its way: a future of something, and how that (or its error) becomes the answer.
+    """An answer still on its way: `future` is of something, `finish` makes the answer of it (or of its error).
 
     The hot lane hangs a callback on the future and needs no task; everybody else awaits.
     """
 
-    __slots__ = ("finish", "future")
+    __slots__ = ("future",)
 
-    def __init__(self, future: "asyncio.Future[Any]", finish: "Callable[[asyncio.Future[Any]], Answer]") -> None:
+    def __init__(self, future: "asyncio.Future[Any]") -> None:
         self.future = future
-        self.finish = finish
+
+    def finish(self, done: "asyncio.Future[Any]") -> Answer:
+        raise NotImplementedError
 
     def __await__(self) -> "Generator[Any, None, Answer]":
         yield from asyncio.wait((self.future,)).__await__()

@@ -80,8 +80,11 @@ class SimpleRoom(WaitingRoom):
 
     def join_soon(self, event: str, person: str = "", idempotency_key: str | None = None) -> Any:
         self._known(event)
-        task = asyncio.get_running_loop().create_task(self.join(event, person, idempotency_key=idempotency_key))
-        return task, lambda joined: joined
+        return asyncio.get_running_loop().create_task(self.join(event, person, idempotency_key=idempotency_key))
+
+    def joined(self, event: str, answer: Any, person: str) -> Joined:
+        made: Joined = answer
+        return made
 
     def status(self, place_jwt: str, event: str | None = None) -> PlaceStatus:
         self._known(event)
