@@ -1,8 +1,8 @@
 """`make bench-room`: what the waiting room costs, beside a bare ASGI hello and FastAPI routes doing the same.
 
 All servers run at once and are asked in turn, several rounds; the figure is the server's CPU per request (user and
-system) in its least disturbed round, and the ratios are within this run. Then Redis calls per join, the state of 14 million
-places (`bench.room_state`), and the cost of open streams against a bare asyncio writer.
+system) in its least disturbed round, and the ratios are within this run. Then Redis calls per join, the state of 14
+million places (`bench.room_state`), and the cost of open streams against a bare asyncio writer.
 """
 
 import argparse
@@ -122,7 +122,8 @@ def show(rows: list[dict[str, Any]], found: dict[str, Any]) -> None:
     for row in rows:
         print(
             f"{row['route']:12} {row['cpu_us']:7.1f} {row['ratio']:8.2f} {row['target']:7.1f}"
-            f" {row['litestar_us']:12.1f} {row['fastapi_us']:11.1f} {row['cheaper_than_fastapi']:7.1f}x {'' if row['met'] else '  MISSED'}"
+            f" {row['litestar_us']:12.1f} {row['fastapi_us']:11.1f} {row['cheaper_than_fastapi']:7.1f}x"
+            f"{'' if row['met'] else '   MISSED'}"
         )
     calls = found["redis_calls_per_join"]["room"]
     print(f"\nRedis calls per join under burst: 1/{1 / calls:.0f} (target at most 1/20)")

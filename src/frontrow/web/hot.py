@@ -8,7 +8,7 @@ the app behind declares the same routes and gives the same answers. A hot answer
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, ClassVar
 
 import httptools
@@ -38,7 +38,7 @@ class Takeover:
 
 
 Reply = Answer | Takeover
-Handler = Callable[[Ask], "Reply | Later | asyncio.Future[Reply]"]
+Handler = Callable[[Ask], "Reply | Later | Awaitable[Reply]"]
 Finish = Callable[["asyncio.Future[Any]"], Reply]
 Routes = Mapping[tuple[bytes, bytes], Handler]
 
@@ -186,26 +186,25 @@ class HotProtocol(HttpToolsProtocol):
             body = OVERLONG  # refused by the endpoint with the same words as through the other door
         client = self.client
         keep_alive = self.parser.should_keep_alive()
-        ask = Ask("", "", self._lines, body, client[0] if client else "")
+        ask = Ask(self._lines, body, client[0] if client else "")
         try:
             reply = handler(ask)
         except Exception:
             log.exception("a hot handler failed")
             reply = PLAIN_ERROR
-        if type(reply) is Answer:
+        if isinstance(reply, Answer):
             self._write(reply, keep_alive)
-        elif type(reply) is Takeover:
+        elif isinstance(reply, Takeover):
             self._hand_over(reply)
         else:
             self._wait_for(reply, keep_alive)
 
-    def _wait_for(self, reply: "Later | asyncio.Future[Reply] | Reply", keep_alive: bool) -> None:
+    def _wait_for(self, reply: "Later | Awaitable[Reply]", keep_alive: bool) -> None:
         finish: Finish = _result
         if isinstance(reply, Later):
             finish, future = reply.finish, reply.future
         else:
-            assert isinstance(reply, asyncio.Future)
-            future = reply
+            future = asyncio.ensure_future(reply)
         pending = _Pending(self, keep_alive, finish)
         self.cycle = pending  # type: ignore[assignment]
         future.add_done_callback(pending.done)

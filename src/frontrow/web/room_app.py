@@ -6,6 +6,7 @@ answers before it.
 """
 
 import asyncio
+import functools
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -24,7 +25,7 @@ from frontrow.core.errors import FrontrowError
 from frontrow.waitingroom.metrics import metrics_page
 from frontrow.web.hot import Handler, Routes, Takeover
 from frontrow.web.live import STREAM_HEAD
-from frontrow.web.room_endpoints import RoomEndpoints, as_future, settle
+from frontrow.web.room_endpoints import RoomEndpoints, settle
 from frontrow.web.room_people import Endpoint
 from frontrow.web.wire import JSON, NO_STORE, Answer, Ask, encode_json, json_answer, problem_answer
 
@@ -111,7 +112,7 @@ async def _ask(request: Request[Any, Any, Any]) -> Ask:
     headers = list(request.scope["headers"])
     body = await request.body() if request.method in ("POST", "PATCH") else b""
     query = request.scope.get("query_string", b"")
-    return Ask(request.method, request.scope["path"], headers, body, client[0] if client else "", query)
+    return Ask(headers, body, client[0] if client else "", query)
 
 
 def _handler(route: Route, endpoint: Endpoint, event: str) -> HTTPRouteHandler:
@@ -250,20 +251,11 @@ def hot_routes(endpoints: RoomEndpoints, *, root_event: str = "") -> Routes:
         for base in bases:
             for route in ROUTES:
                 if route.hot:
-                    made = _hot(getattr(endpoints, route.endpoint), event, route.method, base + route.path)
-                    table[route.method.encode(), (base + route.path).encode()] = made
+                    handler = functools.partial(getattr(endpoints, route.endpoint), event)
+                    table[route.method.encode(), (base + route.path).encode()] = handler
             take = Takeover(streams.take)
             table[b"GET", (base + "/stream").encode()] = _hot_stream(endpoints, event, take)
     return table
-
-
-def _hot(endpoint: Endpoint, event: str, method: str, path: str) -> Handler:
-    def handle(ask: Ask) -> Any:
-        ask.method, ask.path = method, path
-        result = endpoint(event, ask)
-        return result if type(result) is Answer else as_future(result)
-
-    return handle
 
 
 def _hot_stream(endpoints: RoomEndpoints, event: str, take: Takeover) -> Handler:

@@ -3,15 +3,12 @@
 Here: what is the same for everybody, and what organisers do. What single people ask is in `room_people`.
 """
 
-import asyncio
 import hmac
-from collections.abc import Coroutine
-from typing import Any
 
 from frontrow.core.errors import Forbidden, FrontrowError, NotFound, Unauthorised
 from frontrow.web.room_organiser import patch_room, room_body
 from frontrow.web.room_people import JSON_HEAD, PeopleEndpoints, Result, check_size
-from frontrow.web.wire import JSON, Answer, Ask, Later, encode_json, json_answer, problem_answer
+from frontrow.web.wire import JSON, Answer, Ask, encode_json, json_answer, problem_answer
 
 SERVING_CACHE = b"cache-control: public, max-age=1, stale-if-error=3600\r\n"
 SHORT_CACHE = b"cache-control: public, max-age=5\r\n"
@@ -27,7 +24,7 @@ class RoomEndpoints(PeopleEndpoints):
         try:
             document = self.room.now_serving(event)
         except FrontrowError as error:
-            return self.problem("now-serving", error, ask)
+            return self.problem("now-serving", error, ask, event)
         cached = self._serving.get(event)
         if cached is None or cached[0] is not document:
             head = JSON + SERVING_CACHE + b"etag: " + document.etag.encode() + b"\r\n"
@@ -55,21 +52,21 @@ class RoomEndpoints(PeopleEndpoints):
             self.entry.knock_ip(ip)
             return json_answer(200, self.entry.challenge(event, ask.headers, ip))
         except FrontrowError as error:
-            return self.problem("challenge", error, ask)
+            return self.problem("challenge", error, ask, event)
 
     def draw(self, event: str, ask: Ask) -> Answer:
         """GET draw: the published record of the pre-queue draw, for `frontrow room verify-draw`."""
         try:
             return Answer(200, JSON + SHORT_CACHE, encode_json(self.room.draw_record(event)))
         except FrontrowError as error:
-            return self.problem("draw", error, ask)
+            return self.problem("draw", error, ask, event)
 
     def message(self, event: str, ask: Ask) -> Answer:
         """GET message: the organiser's words; now-serving tells when they changed."""
         try:
             state = self.room.view(event).state
         except FrontrowError as error:
-            return self.problem("message", error, ask)
+            return self.problem("message", error, ask, event)
         body = {"message": state.config.message, "message_no": state.message_no}
         return Answer(200, JSON + SHORT_CACHE, encode_json(body))
 
@@ -78,7 +75,7 @@ class RoomEndpoints(PeopleEndpoints):
         try:
             return self.pages.page(event, ask)
         except FrontrowError as error:
-            return self.problem("page", error, ask)
+            return self.problem("page", error, ask, event)
 
     def overflow(self, event: str, ask: Ask) -> Answer:
         """GET overflow: the static page, to be put on any cache."""
@@ -92,7 +89,7 @@ class RoomEndpoints(PeopleEndpoints):
             self._organiser(ask)
             return json_answer(200, room_body(self.room.view(event)))
         except FrontrowError as error:
-            return self.problem("room", error, ask)
+            return self.problem("room", error, ask, event)
 
     def change_room(self, event: str, ask: Ask) -> Result:
         """PATCH room: open, pause, resume, queue-all, close; rate, capacity, message."""
@@ -100,14 +97,14 @@ class RoomEndpoints(PeopleEndpoints):
             self._organiser(ask)
             check_size(ask)
         except FrontrowError as error:
-            return self.problem("room", error, ask)
+            return self.problem("room", error, ask, event)
         return self._change_room(event, ask)
 
     async def _change_room(self, event: str, ask: Ask) -> Answer:
         try:
             return json_answer(200, room_body(await patch_room(self.room, event, ask.body)))
         except FrontrowError as error:
-            return self.problem("room", error, ask)
+            return self.problem("room", error, ask, event)
 
     def _organiser(self, ask: Ask) -> None:
         """Let the organiser through: constant-time, and nobody at all when no key is set."""
@@ -123,12 +120,3 @@ class RoomEndpoints(PeopleEndpoints):
 async def settle(result: Result) -> Answer:
     """The answer, whether it came at once or takes a moment."""
     return result if isinstance(result, Answer) else await result
-
-
-def as_future(result: Result) -> "Answer | Later | asyncio.Future[Any]":
-    """The same for the hot lane, which wants something to hang a callback on."""
-    if isinstance(result, Answer | Later):
-        return result
-    if isinstance(result, Coroutine):
-        return asyncio.get_running_loop().create_task(result)
-    return asyncio.ensure_future(result)

@@ -92,15 +92,14 @@ class RoomPages:
         head = self._overflow_head + (b"retry-after: 60\r\n" if status == 503 else b"")
         return Answer(status, head, self._overflow)
 
-    def instead_of_problem(self, error: FrontrowError, ask: Ask) -> Answer | None:
+    def instead_of_problem(self, event: str, error: FrontrowError, ask: Ask) -> Answer | None:
         """For a browser's form: the page with the error in words, or the overflow page; None for everybody else."""
         accept = ask.header(b"accept")
         if accept is None or b"text/html" not in accept:
             return None
         if error.code == "room_overflow":
             return self.overflow(503)
-        event = self._event_of(ask.path)
-        if event is None or error.http_status == 404:
+        if error.http_status == 404:
             return None
         return self._render(event, self._told(event, ask)[0], error.message, error.http_status, ask)
 
@@ -208,9 +207,9 @@ class RoomPages:
         """The place of this request: the bearer token, or the page's cookie."""
         given = ask.header(b"authorization")
         if given is not None:
-            if given[:7].lower() != b"bearer ":
+            if not given.startswith(b"Bearer ") and given[:7].lower() != b"bearer ":
                 raise Unauthorised("send the place as a bearer token")
-            return given[7:].strip().decode("latin-1")
+            return given[7:].decode("latin-1")
         cookie = ask.header(b"cookie")
         name = place_cookie(event)
         if cookie is not None and name.encode() in cookie:
@@ -234,10 +233,6 @@ class RoomPages:
         return "" if event == self._settings.root_event else f"/v1/events/{event}/room"
 
     # -- pieces ------------------------------------------------------------------------------------------------------
-
-    def _event_of(self, path: str) -> str | None:
-        found = re.fullmatch(r"/v1/events/([^/]+)/room(?:/.*)?", path)
-        return found[1] if found else self._settings.root_event or None
 
     def _cookie(self, name: str, value: str, max_age_s: int) -> bytes:
         secure = "; Secure" if self._settings.secure_cookies else ""

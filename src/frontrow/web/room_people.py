@@ -93,7 +93,7 @@ class PeopleEndpoints:
             if human is None and not body.code and not body.cnf and not body.page:
                 return _Joining(self, event, ask, body.person, key)
         except FrontrowError as error:
-            return self.problem("join", error, ask)
+            return self.problem("join", error, ask, event)
         return self._join(event, ask, body, ip, key, human)
 
     async def _join(
@@ -104,7 +104,7 @@ class PeopleEndpoints:
                 await human
             joined = await self.room.join(event, body.person, ip, body.code, key, body.cnf)
         except FrontrowError as error:
-            return self.problem("join", error, ask)
+            return self.problem("join", error, ask, event)
         self.count("join")
         if body.page:
             return self.pages.joined(event, joined, is_form=_is_form(ask), wish=body.wish)
@@ -118,7 +118,7 @@ class PeopleEndpoints:
             told = self.room.status(place, event)
             self.entry.knock_person(place)
         except FrontrowError as error:
-            return self.problem("status", error, ask)
+            return self.problem("status", error, ask, event)
         self.count("status")
         return Answer(200, JSON_HEAD, encode_json(told))
 
@@ -132,14 +132,14 @@ class PeopleEndpoints:
             self.entry.knock_person(place)
             key = _idempotency_key(ask)
         except FrontrowError as error:
-            return self.problem("claim", error, ask)
+            return self.problem("claim", error, ask, event)
         return self._claim(event, ask, body, place, key)
 
     async def _claim(self, event: str, ask: Ask, body: _ClaimBody, place: str, key: str | None) -> Answer:
         try:
             claimed = await self.room.claim(place, event, key, body.proof)
         except FrontrowError as error:
-            return self.problem("claim", error, ask)
+            return self.problem("claim", error, ask, event)
         self.count("claim")
         if body.page:
             return self.pages.claimed(claimed, is_form=_is_form(ask), wish=body.wish)
@@ -158,7 +158,7 @@ class PeopleEndpoints:
             self.entry.knock_ip(self._ip(ask))
             text = _pass_of(ask)
         except FrontrowError as error:
-            return self.problem(what, error, ask)
+            return self.problem(what, error, ask, event)
         return self._finish_pass(event, ask, text, what)
 
     async def _finish_pass(self, event: str, ask: Ask, text: str, what: str) -> Answer:
@@ -169,7 +169,7 @@ class PeopleEndpoints:
                 return json_answer(200, {"ended": ended}, self.pages.forget_pass())
             renewed = await self.room.renew(text, event)
         except FrontrowError as error:
-            return self.problem(what, error, ask)
+            return self.problem(what, error, ask, event)
         self.count(what)
         return json_answer(200, _claimed_body(renewed))
 
@@ -180,14 +180,14 @@ class PeopleEndpoints:
             place = self.pages.place_of(event, ask)
             self.room.status(place, event)
         except FrontrowError as error:
-            return self.problem("leave", error, ask)
-        return self._leave(ask, place)
+            return self.problem("leave", error, ask, event)
+        return self._leave(event, ask, place)
 
-    async def _leave(self, ask: Ask, place: str) -> Answer:
+    async def _leave(self, event: str, ask: Ask, place: str) -> Answer:
         try:
             return json_answer(200, {"left": await self.room.leave(place)})
         except FrontrowError as error:
-            return self.problem("leave", error, ask)
+            return self.problem("leave", error, ask, event)
 
     def check_pass(self, event: str, ask: Ask) -> Result:
         """GET pass: 204 when the request carries a good pass; for nginx's auth_request."""
@@ -196,7 +196,7 @@ class PeopleEndpoints:
         except FrontrowError as error:
             if error.http_status == 409:  # auth_request knows only 401 and 403
                 error = Forbidden(error.message, code=error.code)
-            return self.problem("pass", error, ask)
+            return self.problem("pass", error, ask, event)
         return Answer(204, NO_STORE + header_line("frontrow-person", visit.person))
 
     # -- pieces ------------------------------------------------------------------------------------------------------
@@ -227,9 +227,9 @@ class PeopleEndpoints:
         counts = self.counts
         counts[what] = counts.get(what, 0) + 1
 
-    def problem(self, what: str, error: FrontrowError, ask: Ask) -> Answer:
+    def problem(self, what: str, error: FrontrowError, ask: Ask, event: str) -> Answer:
         self.count(f"{what}:{error.code}")
-        page = self.pages.instead_of_problem(error, ask) if what in ("join", "claim", "page") else None
+        page = self.pages.instead_of_problem(event, error, ask) if what in ("join", "claim", "page") else None
         return page or problem_answer(error)
 
 
@@ -250,7 +250,7 @@ class _Joining(Later):
         try:
             body = _joined_body(endpoints.room.joined(self._event, done.result(), self._person))
         except FrontrowError as error:
-            return endpoints.problem("join", error, self._ask)
+            return endpoints.problem("join", error, self._ask, self._event)
         endpoints.count("join")
         return Answer(201, JSON_HEAD, body)
 

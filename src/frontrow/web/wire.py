@@ -25,13 +25,11 @@ encode_json = msgspec.json.Encoder().encode
 
 
 class Ask:
-    """One request: method, path, headers as they came (names in any case), body, and the peer's address."""
+    """One request: headers as they came (names in any case), body, the peer's address and the query."""
 
-    __slots__ = ("body", "headers", "method", "path", "peer", "query")
+    __slots__ = ("body", "headers", "peer", "query")
 
-    def __init__(self, method: str, path: str, headers: Headers, body: bytes, peer: str, query: bytes = b"") -> None:
-        self.method = method
-        self.path = path
+    def __init__(self, headers: Headers, body: bytes, peer: str, query: bytes = b"") -> None:
         self.headers = headers
         self.body = body
         self.peer = peer
@@ -39,8 +37,9 @@ class Ask:
 
     def header(self, name: bytes) -> bytes | None:
         """The first value of a header; `name` in lower case."""
+        length = len(name)
         for key, value in self.headers:
-            if key == name or (len(key) == len(name) and key.lower() == name):
+            if len(key) == length and key.lower() == name:
                 return value
         return None
 

@@ -66,7 +66,7 @@ def page(room: SimpleRoom | None = None, check: HumanCheck | None = None, cookie
     room = room or SimpleRoom()
     entry = Entry({room.event: check} if check else {})
     pages = RoomPages(room, entry, PageSettings(root_event=room.event, titles=(("aurora", "Aurora <World> Tour"),)))
-    return pages.page(room.event, Ask("GET", "/", [(b"Cookie", cookie)] if cookie else [], b"", "127.0.0.1"))
+    return pages.page(room.event, Ask([(b"Cookie", cookie)] if cookie else [], b"", "127.0.0.1"))
 
 
 async def waiting(room: SimpleRoom) -> bytes:
