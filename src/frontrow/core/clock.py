@@ -22,13 +22,13 @@ class Clock(Protocol):
 class SystemClock:
     """Wall time at the moment it was made, then the monotonic clock: never goes back, never jumps."""
 
-    __slots__ = ("_offset_ns",)
+    __slots__ = ("offset_ns",)
 
     def __init__(self) -> None:
-        self._offset_ns = time.time_ns() - time.monotonic_ns()
+        self.offset_ns = time.time_ns() - time.monotonic_ns()
 
     def __call__(self) -> int:
-        return (time.monotonic_ns() + self._offset_ns) // 1000
+        return (time.monotonic_ns() + self.offset_ns) // 1000
 
 
 class WallClock:
@@ -50,6 +50,10 @@ class ManualClock:
 
     def __call__(self) -> int:
         return self.now_us
+
+    def sleep(self, seconds: float) -> None:
+        """Waiting, in a world where only this clock moves."""
+        self.advance(seconds)
 
     def advance(self, seconds: float = 0.0, *, us: int = 0) -> int:
         """Move forward (or, with a negative number, back) and return the new time."""

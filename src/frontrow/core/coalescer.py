@@ -41,6 +41,7 @@ class Coalescer(Generic[Ask, Answer]):
         self._name = name
         self._waiting: deque[tuple[Ask, asyncio.Future[Answer]]] = deque()
         self._flights: set[asyncio.Task[None]] = set()
+        self._flying = 0  # not len(_flights): a task that has finished leaves the set only one turn of the loop later
         self.calls = 0
         self.asked = 0
 
@@ -55,7 +56,8 @@ class Coalescer(Generic[Ask, Answer]):
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._waiting.append((ask, future))
         self.asked += 1
-        if len(self._flights) < self._max_in_flight:
+        if self._flying < self._max_in_flight:
+            self._flying += 1
             flight = asyncio.get_running_loop().create_task(self._fly())
             self._flights.add(flight)
             flight.add_done_callback(self._flights.discard)
@@ -67,17 +69,20 @@ class Coalescer(Generic[Ask, Answer]):
 
     async def _fly(self) -> None:
         """Send batch after batch until nobody waits; bounded by the line it drains."""
-        while self._waiting:
-            asks: list[Ask] = []
-            futures: list[asyncio.Future[Answer]] = []
-            while self._waiting and len(asks) < self._max_batch:
-                ask, future = self._waiting.popleft()
-                if not future.done():  # its caller was cancelled while in line
-                    asks.append(ask)
-                    futures.append(future)
-            if asks:
-                self.calls += 1
-                await self._deliver(asks, futures)
+        try:
+            while self._waiting:
+                asks: list[Ask] = []
+                futures: list[asyncio.Future[Answer]] = []
+                while self._waiting and len(asks) < self._max_batch:
+                    ask, future = self._waiting.popleft()
+                    if not future.done():  # its caller was cancelled while in line
+                        asks.append(ask)
+                        futures.append(future)
+                if asks:
+                    self.calls += 1
+                    await self._deliver(asks, futures)
+        finally:
+            self._flying -= 1
 
     async def _deliver(self, asks: list[Ask], futures: "list[asyncio.Future[Answer]]") -> None:
         try:

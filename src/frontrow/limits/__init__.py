@@ -1,0 +1,33 @@
+"""A rate limiter of its own: six algorithms, memory or Redis, several rules at once, all or nothing.
+
+from frontrow.limits import Limiter, Quota
+
+limiter = Limiter(Quota.parse("100/minute"))
+limiter.check("user:42").allowed
+"""
+
+from frontrow.limits.limiter import Limiter
+from frontrow.limits.quota import (
+    CostTooLarge,
+    Decision,
+    InvalidCost,
+    InvalidKey,
+    InvalidQuota,
+    Quota,
+    Rule,
+    StoreDown,
+    Throttled,
+)
+
+__all__ = [
+    "CostTooLarge",
+    "Decision",
+    "InvalidCost",
+    "InvalidKey",
+    "InvalidQuota",
+    "Limiter",
+    "Quota",
+    "Rule",
+    "StoreDown",
+    "Throttled",
+]

@@ -1,0 +1,162 @@
+"""The algorithms, as pure functions side by side: (quota, state, now_us, cost) -> (Verdict, new state or None).
+
+They are the specification: the compiled kernel and the Lua script do the same and a differential test holds them equal.
+All arithmetic is in whole numbers, below 2^53 so that Lua's doubles carry it exactly. A state is a short tuple (for
+the log an array of times); `None` is a key never seen. A refusal answers no new state: it writes and burns nothing.
+
+Clocks: time that went back a little (up to the state's life) stands still; time that went back further than any state
+can matter is a clock that was set, so the state moves along with it. Neither grants, burns, nor locks anybody out.
+"""
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from frontrow.limits.quota import Quota
+
+State = Sequence[int]
+
+
+class Verdict(NamedTuple):
+    """What one rule says: units left after this, and in µs when all is back, when to retry, how long to wait first."""
+
+    allowed: bool
+    remaining: int
+    reset_after_us: int
+    retry_after_us: int = 0
+    delay_us: int = 0
+
+
+Outcome = tuple[Verdict, State | None]
+Algorithm = Callable[[Quota, State | None, int, int], Outcome]
+
+
+def fixed_window(quota: Quota, state: State | None, now_us: int, cost: int) -> Outcome:
+    """Counts per aligned window. State: (window start, count)."""
+    period = quota.period_us
+    start = now_us - now_us % period
+    then, count = state or (start, 0)
+    moved = then - start > period  # the clock was set back: the count moves along
+    if then > start and not moved:
+        start = now_us = then
+    elif then < start:
+        count = 0
+    reset = start + period - now_us
+    if count + cost <= quota.limit:
+        used = count + cost
+        return Verdict(True, quota.limit - used, reset if used else 0), (start, used)
+    return Verdict(False, quota.limit - count, reset, reset), (start, count) if moved else None
+
+
+def sliding_counter(quota: Quota, state: State | None, now_us: int, cost: int) -> Outcome:
+    """Counts per aligned window, the previous one by the share of it still inside. State: (start, prev, cur)."""
+    grain = quota.grain_us
+    period = quota.period_us
+    start = now_us - now_us % period
+    then, prev, cur = state or (start, 0, 0)
+    moved = then - start > 2 * period
+    if then > start and not moved:
+        start = now_us = then
+    elif then < start:
+        prev, cur = (cur if start - then == period else 0), 0
+    width, into = period // grain, (now_us - start) // grain
+    weighed = prev * (width - into)
+    left = max(0, (quota.limit * width - weighed) // width - cur)
+    if cost <= left:
+        cur += cost
+        return Verdict(True, left - cost, _counter_reset(quota, prev, cur, now_us - start)), (start, prev, cur)
+    room = quota.limit - cur - cost
+    if room >= 0:  # enough of the previous window leaves before this one ends
+        opens = width - room * width // prev
+    else:  # only after this window became the previous one
+        opens = 2 * width - (quota.limit - cost) * width // cur
+    verdict = Verdict(False, left, _counter_reset(quota, prev, cur, now_us - start), start + opens * grain - now_us)
+    return verdict, (start, prev, cur) if moved else None
+
+
+def _counter_reset(quota: Quota, prev: int, cur: int, into_us: int) -> int:
+    windows = 2 if cur else 1 if prev else 0
+    return windows * quota.period_us - into_us if windows else 0
+
+
+def sliding_log(quota: Quota, state: State | None, now_us: int, cost: int) -> Outcome:
+    """Remembers the time of every unit inside the window. State: the times as an array, oldest first."""
+    period = quota.period_us
+    times = array("q", state or ())
+    back = times[-1] - now_us if times else 0
+    moved = back > period
+    if moved:
+        times = array("q", (time - back for time in times))
+    elif back > 0:
+        now_us += back
+    times = times[bisect_right(times, now_us - period) :]
+    left = quota.limit - len(times)
+    if cost <= left:
+        times.extend([now_us] * cost)
+        return Verdict(True, left - cost, times[-1] + period - now_us if times else 0), times
+    retry = times[cost - left - 1] + period - now_us
+    return Verdict(False, left, times[-1] + period - now_us, retry), times if moved else None
+
+
+def token_bucket(quota: Quota, state: State | None, now_us: int, cost: int) -> Outcome:
+    """A debt that drains at the quota's rate and may not outgrow the bucket. State: (time, debt)."""
+    leak, unit = quota.drip
+    full = quota.capacity * unit
+    then, debt = state or (now_us, 0)
+    moved = then - now_us > quota.life_us
+    if then > now_us and not moved:
+        now_us = then
+    elif then < now_us:
+        debt = 0 if now_us - then >= quota.life_us else max(0, debt - (now_us - then) * leak)
+    owed = debt + cost * unit
+    if owed <= full:
+        return Verdict(True, (full - owed) // unit, -(-owed // leak), 0), (now_us, owed)
+    verdict = Verdict(False, (full - debt) // unit, -(-debt // leak), -((full - owed) // leak))
+    return verdict, (now_us, debt) if moved else None
+
+
+def leaky_queue(quota: Quota, state: State | None, now_us: int, cost: int) -> Outcome:
+    """The bucket as a shaper: allowed work leaves at a constant rate, so it is told how long to wait first."""
+    verdict, after = token_bucket(quota, state, now_us, cost)
+    if verdict.allowed and after is not None:
+        leak, unit = quota.drip
+        verdict = verdict._replace(delay_us=-(-(after[1] - cost * unit) // leak))
+    return verdict, after
+
+
+SPECIFICATION: dict[str, Algorithm] = {
+    "fixed_window": fixed_window,
+    "sliding_counter": sliding_counter,
+    "sliding_log": sliding_log,
+    "token_bucket": token_bucket,
+    "leaky_bucket": token_bucket,  # the meter: the same arithmetic seen from the other side
+    "leaky_queue": leaky_queue,
+}
+
+
+def look(quota: Quota, state: State | None, now_us: int, cost: int) -> Verdict:
+    """What `cost` would be told, without consuming: the figures are those before it."""
+    verdict, after = SPECIFICATION[quota.algorithm](quota, state, now_us, cost)
+    if not verdict.allowed or after is None:
+        return verdict
+    as_is, _ = SPECIFICATION[quota.algorithm](quota, state, now_us, 0)
+    return as_is._replace(delay_us=verdict.delay_us)
+
+
+def give_back(quota: Quota, state: State | None, now_us: int, cost: int) -> State | None:
+    """The state after `cost` units were returned, never better than untouched; `None` if there is nothing to return."""
+    if state is None:
+        return None
+    _, current = SPECIFICATION[quota.algorithm](quota, state, now_us, 0)
+    assert current is not None, "a cost of nothing is always allowed"
+    match quota.algorithm:
+        case "fixed_window":
+            return (current[0], max(0, current[1] - cost))
+        case "sliding_counter":
+            start, prev, cur = current
+            return (start, max(0, prev - max(0, cost - cur)), max(0, cur - cost))
+        case "sliding_log":
+            return current[: max(0, len(current) - cost)]
+        case _:
+            return (current[0], max(0, current[1] - cost * quota.drip[1]))

@@ -1,0 +1,63 @@
+"""Who is limited: from a caller's key to one store key per rule, so that no two different keys ever meet.
+
+A string key stands for itself. A mapping's parts are packed as bytes with their lengths, which no string can equal and
+no separator inside a part can fake (`user=1, item=23` is not `user=12, item=3`). Keys longer than 256 characters are
+replaced by their digest: a megabyte sent as a name costs 34 bytes, not a megabyte.
+"""
+
+from collections.abc import Mapping, Sequence
+from hashlib import blake2b
+
+from frontrow.limits.quota import InvalidKey, Rule
+
+MAX_KEY_CHARS = 256
+
+Key = str | Mapping[str, str]
+StoreKey = str | bytes
+
+GLOBAL_KEY = b"*"
+
+
+def rule_key(rule: Rule, key: object) -> StoreKey:
+    """The key under which `rule` counts `key`."""
+    if rule.per == ():
+        return GLOBAL_KEY
+    if isinstance(key, str):
+        if rule.per is not None:
+            needs = ", ".join(rule.per)
+            raise InvalidKey(f"rule {rule.name} counts by {needs}: give a mapping with these parts", param="key")
+        return _short_text(key)
+    if isinstance(key, Mapping):
+        return pack_parts(key, tuple(sorted(key)) if rule.per is None else rule.per, rule.name)
+    wanted = "a non-empty string or a mapping of parts, like 'user:42' or {'user': '42'}"
+    raise InvalidKey(f"a key is {wanted}; not {key!r:.80}", param="key")
+
+
+def pack_parts(key: Mapping[str, str], names: Sequence[str], rule_name: str) -> bytes:
+    """The named parts as bytes, each with its length; an error when one is missing or empty."""
+    packed = bytearray()
+    for name in names:
+        value = key.get(name)
+        if not isinstance(value, str) or not value:
+            given = "missing" if value is None else f"{value!r:.40}"
+            wanted = f"a non-empty string in the key, like {{'{name}': '42'}}"
+            raise InvalidKey(f"rule {rule_name} counts by {name!r}, {wanted}; it is {given}", param=name)
+        for text in (name, value):
+            raw = text.encode("utf-8", "surrogatepass")
+            packed += b"%d:%b" % (len(raw), raw)
+    if not packed:
+        raise InvalidKey(
+            f"rule {rule_name}: the key has no parts; give at least one, like {{'user': '42'}}", param="key"
+        )
+    return bytes(packed) if len(packed) <= MAX_KEY_CHARS else digest(bytes(packed))
+
+
+def _short_text(key: str) -> StoreKey:
+    if not key:
+        raise InvalidKey("the key is empty; say who is limited, like 'user:42' or '203.0.113.7'", param="key")
+    return key if len(key) <= MAX_KEY_CHARS else digest(key.encode("utf-8", "surrogatepass"))
+
+
+def digest(raw: bytes) -> bytes:
+    """A fixed-size stand-in for a long key; `#` never starts a packed key (those start with a digit)."""
+    return b"#" + blake2b(raw, digest_size=32).digest()

@@ -1,0 +1,253 @@
+"""The limiter's values: `Quota` (how much), `Rule` (where it applies), `Decision` (the answer), and its errors.
+
+InvalidInput
+├── InvalidQuota      a quota that cannot be meant: zero, negative, unknown unit or algorithm
+├── InvalidKey        who is limited is missing, empty or of the wrong type
+└── InvalidCost       the cost is no positive whole number
+    └── CostTooLarge  more than the quota could ever allow: waiting would not help
+Refused
+└── Throttled         `acquire` ran out of time; carries the last decision
+Unavailable
+└── StoreDown         the store did not answer in time (answered by `on_store_down`, not raised by `check`)
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import NamedTuple
+
+from frontrow.core.clock import US_PER_S
+from frontrow.core.errors import InvalidInput, Refused, Unavailable
+
+WINDOWS = ("fixed_window", "sliding_log", "sliding_counter")
+BUCKETS = ("token_bucket", "leaky_bucket", "leaky_queue")
+ALGORITHMS = (*WINDOWS, *BUCKETS)
+ON_STORE_DOWN = ("open", "closed", "local")
+
+MAX_LIMIT = 1 << 31
+MIN_PERIOD_US, MAX_PERIOD_US = US_PER_S, 366 * 86_400 * US_PER_S
+EXACT = 1 << 52  # whole numbers below this survive Lua's doubles, with a bit to spare for one addition
+EXAMPLE = '"100/minute"'
+
+_UNITS_S = {"s": 1, "sec": 1, "second": 1, "m": 60, "min": 60, "minute": 60}
+_UNITS_S |= {"h": 3600, "hr": 3600, "hour": 3600, "d": 86_400, "day": 86_400}
+_QUOTA_TEXT = re.compile(r"\s*(-?\d+)\s*(?:/|per)\s*(\d+)?\s*([a-z]+?)s?\s*", re.IGNORECASE)
+
+
+class InvalidQuota(InvalidInput):
+    code = "invalid_quota"
+
+
+class InvalidKey(InvalidInput):
+    code = "invalid_key"
+
+
+class InvalidCost(InvalidInput):
+    code = "invalid_cost"
+
+
+class CostTooLarge(InvalidCost):
+    code = "cost_too_large"
+
+
+class StoreDown(Unavailable):
+    code = "limit_store_down"
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """`limit` units every `period_us`, by one of the six algorithms; buckets hold `burst` units (default: `limit`)."""
+
+    limit: int
+    period_us: int
+    algorithm: str = "sliding_counter"
+    burst: int = 0  # 0 means: as much as `limit`
+
+    capacity: int = field(init=False, repr=False, compare=False)
+    """The most that can be allowed at one instant; a cost above it can never fit."""
+    grain_us: int = field(init=False, repr=False, compare=False)
+    """Resolution of sliding-counter time: 1 µs unless `limit × period` would outgrow exact arithmetic."""
+    drip: tuple[int, int] = field(init=False, repr=False, compare=False)
+    """A bucket's rate as whole numbers (leak, unit): one µs drains `leak`, one unit of cost weighs `unit`."""
+    life_us: int = field(init=False, repr=False, compare=False)
+    """After this long without a change a key's state equals no state at all."""
+
+    def __post_init__(self) -> None:
+        if self.algorithm not in ALGORITHMS:
+            known = ", ".join(ALGORITHMS)
+            raise InvalidQuota(f"algorithm {self.algorithm!r} is unknown; choose one of {known}", param="algorithm")
+        _whole("limit", self.limit, 1, MAX_LIMIT - 1, "10 for ten a period")
+        _whole("period_us", self.period_us, MIN_PERIOD_US, MAX_PERIOD_US, "60_000_000 for a minute")
+        if self.algorithm in WINDOWS and self.burst not in (0, self.limit):
+            message = f"burst belongs to {', '.join(BUCKETS)}; {self.algorithm} has none, leave it out"
+            raise InvalidQuota(message, param="burst")
+        capacity = self.burst if self.burst else self.limit
+        _whole("burst", capacity, 1, MAX_LIMIT - 1, "20 for twenty at once")
+        drip = _drip(self.limit, self.period_us, capacity)
+        if self.is_bucket and capacity * drip[1] > 2 * EXACT:
+            message = (
+                f"a burst of {capacity} at {self.limit}/{self.period_us // US_PER_S}s would take centuries to drain"
+            )
+            raise InvalidQuota(f"{message}; lower the burst or raise the rate, e.g. burst={self.limit}", param="burst")
+        for name, value in (
+            ("capacity", capacity),
+            ("grain_us", _grain_us(self.limit, self.period_us)),
+            ("drip", drip),
+            ("life_us", self._life_us(capacity, *drip)),
+        ):
+            object.__setattr__(self, name, value)
+
+    def _life_us(self, capacity: int, leak: int, unit: int) -> int:
+        if self.is_bucket:
+            return -(-capacity * unit // leak)
+        return 2 * self.period_us if self.algorithm == "sliding_counter" else self.period_us
+
+    @classmethod
+    def parse(cls, text: str, *, algorithm: str = "sliding_counter", burst: int | None = None) -> "Quota":
+        """A quota from words such as `100/minute`, `5/10s`, `1000 per hour`, `3/2 days`."""
+        match = _QUOTA_TEXT.fullmatch(text) if isinstance(text, str) else None
+        unit_s = _UNITS_S.get(match[3].lower()) if match else None
+        if match is None or unit_s is None:
+            message = f'{text!r} is no quota; write a number, a slash and a time, like {EXAMPLE} or "5/10s"'
+            raise InvalidQuota(message, param="quota")
+        period_us = int(match[2] or 1) * unit_s * US_PER_S
+        if burst is not None:
+            _whole("burst", burst, 1, MAX_LIMIT - 1, "20 for twenty at once")
+        return cls(int(match[1]), period_us, algorithm, burst or 0)
+
+    @property
+    def period_s(self) -> float:
+        return self.period_us / US_PER_S
+
+    @property
+    def is_bucket(self) -> bool:
+        return self.algorithm in BUCKETS
+
+    def check_cost(self, cost: int) -> int:
+        """`cost` if it is a whole number that could ever fit."""
+        if type(cost) is not int or cost < 1:
+            raise InvalidCost(f"cost must be a whole number of at least 1, not {cost!r}", param="cost")
+        if cost > self.capacity:
+            message = (
+                f"a cost of {cost} can never fit {self}: at most {self.capacity} at once; split it or raise the quota"
+            )
+            raise CostTooLarge(message, param="cost")
+        return cost
+
+    def __str__(self) -> str:
+        period_s, rest = divmod(self.period_us, US_PER_S)
+        text = f"{self.limit}/{period_s}s" if not rest else f"{self.limit}/{self.period_us}us"
+        return text + (f" burst {self.burst}" if self.burst else "") + f" {self.algorithm}"
+
+
+def _grain_us(limit: int, period_us: int) -> int:
+    grain = 1
+    while 2 * limit * (period_us // grain) >= EXACT:
+        grain *= 10
+    return grain
+
+
+def _drip(limit: int, period_us: int, capacity: int) -> tuple[int, int]:
+    """Exactly `limit / period` where that fits exact arithmetic, else the nearest slower rate that does."""
+    weight = Fraction(period_us, limit)
+    most = EXACT // capacity
+    if weight.numerator <= most:
+        return weight.denominator, weight.numerator
+    leak = max(1, int(most / weight) - 1)
+    return leak, -((-weight.numerator * leak) // weight.denominator)
+
+
+def _whole(name: str, value: object, low: int, high: int, example: str) -> None:
+    if type(value) is not int or not low <= value <= high:
+        raise InvalidQuota(
+            f"{name} must be a whole number from {low} to {high}, not {value!r}; e.g. {example}", param=name
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A named quota and the parts of the key it counts by.
+
+    `per=None` counts by the whole key, `per=("user", "endpoint")` by those parts of a mapping key, `per=()` everybody
+    together. `tiers` gives some keys another quota: `tier_of` names the tier of a key (unknown names get `quota`).
+    A `shadow` rule counts and reports but never refuses. `lease` > 1 takes that many units from a shared store at
+    once and spends them in this process (for one hot global key). `on_store_down` overrides the limiter's policy.
+    """
+
+    name: str
+    quota: Quota
+    per: tuple[str, ...] | None = None
+    tiers: Mapping[str, Quota] = field(default_factory=dict)
+    tier_of: Callable[[str | Mapping[str, str]], str | None] | None = None
+    shadow: bool = False
+    lease: int = 1
+    on_store_down: str | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not re.fullmatch(r"[A-Za-z][A-Za-z0-9_.-]{0,63}", self.name):
+            wanted = "1 to 64 letters, digits, _ . or -, starting with a letter, like 'burst'"
+            raise InvalidQuota(f"a rule's name is {wanted}; not {self.name!r}", param="name")
+        if isinstance(self.per, str) or not all(isinstance(part, str) and part for part in self.per or ()):
+            raise InvalidQuota(f"rule {self.name}: per must be a tuple of part names like ('user',)", param="per")
+        if self.on_store_down not in (None, *ON_STORE_DOWN):
+            message = f"rule {self.name}: on_store_down must be one of {', '.join(ON_STORE_DOWN)}"
+            raise InvalidQuota(message, param="on_store_down")
+        if bool(self.tiers) != (self.tier_of is not None):
+            raise InvalidQuota(f"rule {self.name}: tiers and tier_of come together", param="tiers")
+        self._check_lease()
+
+    def _check_lease(self) -> None:
+        if type(self.lease) is not int or self.lease < 1:
+            raise InvalidQuota(f"rule {self.name}: lease must be a whole number of at least 1", param="lease")
+        if self.lease > 1 and (self.quota.algorithm != "fixed_window" or self.tiers or self.shadow):
+            message = (
+                f"rule {self.name}: a lease needs algorithm fixed_window, no tiers, no shadow (see docs/limits.md)"
+            )
+            raise InvalidQuota(message, param="lease")
+
+    def variants(self) -> dict[str, Quota]:
+        """Every quota this rule may apply, by tier; the rule's own under the empty name."""
+        return {"": self.quota, **self.tiers}
+
+
+class Decision(NamedTuple):
+    """One answer. With several rules it speaks of the one that refused, or else of the one with least left."""
+
+    allowed: bool
+    rule: str
+    limit: int
+    remaining: int
+    reset_after_us: int
+    retry_after_us: int
+    delay_us: int = 0
+    source: str = "store"  # "store"; or, when it was down, "local", "open" or "closed"
+
+    def __bool__(self) -> bool:
+        return self.allowed
+
+    @property
+    def reset_after_s(self) -> float:
+        """Seconds until the whole quota is there again, if nobody asks meanwhile."""
+        return self.reset_after_us / US_PER_S
+
+    @property
+    def retry_after_s(self) -> float:
+        """Seconds until the same request would be allowed; 0 when it was."""
+        return self.retry_after_us / US_PER_S
+
+    @property
+    def delay_s(self) -> float:
+        """Seconds to wait before doing the allowed work (`leaky_queue`, else 0)."""
+        return self.delay_us / US_PER_S
+
+
+class Throttled(Refused):
+    """`acquire` could not get its permit in time; `decision` is the last answer."""
+
+    code = "throttled"
+    http_status = 429
+
+    def __init__(self, message: str, decision: Decision) -> None:
+        super().__init__(message, retry_after_s=decision.retry_after_s, rule=decision.rule)
+        self.decision = decision

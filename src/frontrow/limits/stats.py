@@ -1,0 +1,57 @@
+"""What a limiter did, as plain counters; `frontrow.limits.metrics` shows them to Prometheus."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from frontrow.limits.quota import Decision
+
+
+@dataclass(slots=True)
+class RuleStats:
+    """One rule's counters. `allowed` and `refused` count decisions that spoke of this rule."""
+
+    allowed: int = 0
+    refused: int = 0
+    shadow_refused: int = 0
+
+
+class Stats:
+    """Counters of a limiter. Written without a lock: they are figures to watch, not to decide by."""
+
+    __slots__ = ("_followed", "_own", "degraded", "denied_locally", "store_calls", "store_errors", "store_seconds")
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._own = {name: RuleStats() for name in names}
+        self._followed: list[Callable[[], Iterable[tuple[str, int, int, int]]]] = []
+        self.store_calls = 0
+        self.store_errors = 0
+        self.store_seconds = 0.0
+        self.denied_locally = 0  # answered from the denial cache, without a round trip
+        self.degraded = {"open": 0, "closed": 0, "local": 0}  # answers given while the store was down
+
+    @property
+    def rules(self) -> dict[str, RuleStats]:
+        """Each rule's counters as of now, those kept by a compiled store included."""
+        total = {name: replace(own) for name, own in self._own.items()}
+        for counts in self._followed:
+            for name, allowed, refused, shadow_refused in counts():
+                total[name].allowed += allowed
+                total[name].refused += refused
+                total[name].shadow_refused += shadow_refused
+        return total
+
+    def follow(self, counts: Callable[[], Iterable[tuple[str, int, int, int]]]) -> None:
+        """Add the counters of a store that counts for itself."""
+        self._followed.append(counts)
+
+    def count(self, decision: Decision, shadowed: Sequence[str] = ()) -> None:
+        of_rule = self._own.get(decision.rule)
+        if of_rule is not None:
+            if decision.allowed:
+                of_rule.allowed += 1
+            else:
+                of_rule.refused += 1
+        for name in shadowed:
+            self._own[name].shadow_refused += 1
+        if decision.source != "store":
+            self.degraded[decision.source] += 1

@@ -1,0 +1,79 @@
+"""The Python functions are the specification; the compiled kernel and the Lua script mirror them, number for number."""
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from frontrow.core.clock import ManualClock
+from frontrow.limits import Limiter, Quota, Rule
+from frontrow.limits.quota import ALGORITHMS
+from frontrow.limits.stats import Stats
+from frontrow.limits.stores.base import CHECK, PEEK, REFUND, Ask, Line
+from frontrow.limits.stores.memory import MemoryStore
+from frontrow.limits.stores.open import CompiledStore
+from frontrow.limits.stores.redis import RedisStore
+from tests.limits.doors import T0_US, S
+
+quotas = st.builds(
+    lambda limit, period_s, algorithm, burst: Quota(
+        limit, period_s * S, algorithm, burst if algorithm in ("token_bucket", "leaky_bucket", "leaky_queue") else 0
+    ),
+    st.integers(1, 12) | st.sampled_from([7, 97, 1000, 1_234_567]),
+    st.sampled_from([1, 2, 7, 10, 60, 3600, 86_400]),
+    st.sampled_from([a for a in ALGORITHMS if a != "sliding_log"]),
+    st.integers(0, 9),
+) | st.builds(
+    lambda limit, period_s: Quota(limit, period_s * S, "sliding_log"), st.integers(1, 12), st.sampled_from([1, 7, 60])
+)
+steps_us = st.one_of(
+    st.integers(0, 3 * S), st.sampled_from([0, 0, 1, S, 10 * S, 60 * S]), st.integers(-5 * S, 0),
+    st.sampled_from([-3600 * S, 86_400 * S, -86_400 * S]),
+)  # fmt: skip
+asks = st.tuples(st.sampled_from([CHECK, CHECK, CHECK, PEEK, REFUND]), st.integers(1, 4), steps_us, st.integers(0, 1))
+
+
+@pytest.fixture(scope="module")
+def loop() -> Iterator[asyncio.AbstractEventLoop]:
+    own = asyncio.new_event_loop()
+    yield own
+    own.close()
+
+
+@settings(max_examples=300)
+@given(rules=st.lists(st.tuples(quotas, st.booleans()), min_size=1, max_size=3), history=st.lists(asks, max_size=40))
+def test_specification_kernel_and_script_agree_on_random_histories(
+    shared_redis_url: str, rules: list[tuple[Quota, bool]], history: list[tuple[int, int, int, int]]
+) -> None:
+    """L9 L10 L15: same answers everywhere, also when the clock jumps; checks, peeks, refunds; several rules."""
+    lines = [Line(Rule(f"r{at}", quota, shadow=shadow), "", quota) for at, (quota, shadow) in enumerate(rules)]
+    clock = ManualClock()
+    shared = RedisStore(shared_redis_url, lines, Stats([]), deadline_s=5.0)
+    shared._sync.flushdb()
+    for_ever_us = 1 << 60  # what is forgotten when is another question than what is answered
+    stores = [MemoryStore(lines, clock, 1000, for_ever_us), CompiledStore(lines, clock, 1000, for_ever_us), shared]
+    now_us = T0_US
+    try:
+        for op, cost, step_us, who in history:
+            now_us += step_us
+            cost = min(cost, *(quota.capacity for quota, _ in rules))
+            ask = Ask(tuple(range(len(lines))), (f"fan{who}",) * len(lines), cost, now_us, op)
+            specified, *mirrors = [store.decide(ask) for store in stores]
+            assert all(mirror == specified for mirror in mirrors)
+    finally:
+        shared.close()
+
+
+def test_a_batch_decides_as_if_one_after_the_other(shared_redis_url: str, loop: asyncio.AbstractEventLoop) -> None:
+    """The asyncio path sends many asks in one script call; a hot key inside it is exact."""
+    rules = [Rule("a", Quota.parse("57/minute")), Rule("b", Quota.parse("1000/hour", algorithm="token_bucket"))]
+
+    async def storm() -> list[bool]:
+        async with Limiter(rules, store=shared_redis_url, deadline_s=5.0) as limiter:
+            answers = await asyncio.gather(*(limiter.acheck("one", now_us=T0_US + n) for n in range(500)))
+            assert limiter.stats.store_calls <= 12
+            return [answer.allowed for answer in answers]
+
+    assert loop.run_until_complete(storm()) == [True] * 57 + [False] * 443

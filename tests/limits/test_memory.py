@@ -1,0 +1,138 @@
+"""The in-process store at size: a million clients, idle ones gone by themselves, a cap that holds (L8, N6)."""
+
+import gc
+import itertools
+
+import pytest
+
+from frontrow.core.clock import ManualClock
+from frontrow.limits import Limiter, Quota
+from frontrow.limits.stores.memory import MemoryStore
+from frontrow.limits.stores.open import CompiledStore
+from frontrow.limits.stores.tables import CRUMBS
+from tests.limits.doors import ALGORITHMS, S
+
+KERNELS = pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "pure"])
+
+
+def held(limiter: Limiter) -> int:
+    store = limiter._store
+    assert isinstance(store, MemoryStore | CompiledStore)
+    return len(store)
+
+
+def test_the_compiled_kernel_was_built_here() -> None:
+    """The suite must test it; `make setup` builds it wherever there is a C compiler."""
+    assert CompiledStore is not None
+
+
+@pytest.mark.parametrize("algorithm", ["fixed_window", "sliding_counter", "token_bucket"])
+def test_l8_a_million_clients_take_constant_memory_each(algorithm: str) -> None:
+    """L8 N6: 1,000,000 clients, at most 80 bytes each beside their names."""
+    limiter = Limiter(Quota.parse("10/minute", algorithm=algorithm), clock=ManualClock())
+    keys = [f"user:{n}" for n in range(1_000_000)]
+    gc.collect()
+    before = _rss_bytes()
+    for key in keys:
+        limiter.check(key)
+    assert held(limiter) == 1_000_000
+    assert (_rss_bytes() - before) / 1_000_000 <= 80
+    assert limiter.check(keys[0]).remaining == 8
+    assert limiter.check(keys[-1]).remaining == 8
+
+
+def _rss_bytes() -> int:
+    with open("/proc/self/statm") as statm:
+        return int(statm.read().split()[1]) * 4096
+
+
+def test_l8_the_log_takes_at_most_ten_bytes_a_remembered_request() -> None:
+    limiter = Limiter(Quota.parse("1000/hour", algorithm="sliding_log"), clock=ManualClock())
+    gc.collect()
+    before = _rss_bytes()
+    for n in range(1000):
+        limiter.check(f"user:{n}", cost=1000)
+    assert (_rss_bytes() - before) / 1_000_000 <= 10
+
+
+@KERNELS
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_l8_idle_clients_leave_by_themselves_a_few_at_each_check(algorithm: str, compiled: bool) -> None:
+    clock = ManualClock()
+    quota = Quota.parse("10/10s", algorithm=algorithm)
+    limiter = Limiter(quota, clock=clock, compiled=compiled)
+    for n in range(2000):
+        limiter.check(f"user:{n}")
+    sizes = []
+    for _ in range(4):
+        clock.advance(us=quota.life_us)
+        for _ in range(2000 // CRUMBS + 20):
+            limiter.check("awake")
+            sizes.append(held(limiter))
+    assert sizes[0] >= 2000
+    assert sizes[-1] <= 2
+    drops = [before - after for before, after in itertools.pairwise(sizes)]
+    assert max(drops) <= CRUMBS, "no check sweeps them all"
+
+
+@KERNELS
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_a_state_that_still_matters_is_never_forgotten(algorithm: str, compiled: bool) -> None:
+    """Generations turn while the key is asleep, but not before its state equals none."""
+    clock = ManualClock()
+    quota = Quota.parse("4/8s", algorithm=algorithm)
+    limiter = Limiter(quota, clock=clock, compiled=compiled)
+    for _ in range(50):
+        limiter.check("other")
+        clock.advance(0.7)
+        assert limiter.check("fan", cost=4).allowed
+        refusal = limiter.check("fan", cost=4)
+        wait_us = refusal.retry_after_us
+        clock.advance(us=wait_us - 1)
+        limiter.check("other")
+        assert not limiter.peek("fan", cost=4).allowed
+        clock.advance(us=1)
+        assert limiter.peek("fan", cost=4).allowed
+        clock.advance(us=quota.life_us)
+
+
+@KERNELS
+def test_one_forward_jump_of_the_clock_forgets_nobody(compiled: bool) -> None:
+    limiter = Limiter(Quota.parse("1/10s", algorithm="token_bucket"), compiled=compiled)
+    start_us = 1_700_000_000_000_000
+    assert limiter.check("fan", now_us=start_us).allowed
+    assert limiter.check("someone else", now_us=start_us + 86_400 * S).allowed
+    assert not limiter.check("fan", now_us=start_us + S).allowed
+
+
+@KERNELS
+def test_l8_the_cap_holds_and_newcomers_share_what_is_left(compiled: bool) -> None:
+    """L8: hard cap. At it a new client shares an overflow state: never more than the quota, nobody known forgotten."""
+    limiter = Limiter(
+        Quota.parse("3/minute", algorithm="token_bucket"), store="memory://?max_keys=160", clock=ManualClock(),
+        compiled=compiled,
+    )  # fmt: skip
+    known = [f"user:{n}" for n in range(150)]
+    for key in known:
+        assert limiter.check(key, cost=2).allowed
+    allowed = sum(limiter.check(f"flood:{n}", cost=3).allowed for n in range(5000))
+    assert held(limiter) <= 160
+    assert allowed <= 10, "at most one full quota for each of the ten overflow states"
+    assert [limiter.check(key).remaining for key in known] == [0] * 150
+
+
+@KERNELS
+def test_nothing_leaks_when_a_limiter_is_thrown_away(compiled: bool) -> None:
+    def use() -> None:
+        limiter = Limiter(Quota.parse("9/minute", algorithm="sliding_log"), compiled=compiled)
+        for n in range(3000):
+            limiter.check(f"user:{n}", cost=3)
+
+    for _ in range(20):
+        use()
+    gc.collect()
+    before = _rss_bytes()
+    for _ in range(40):
+        use()
+    gc.collect()
+    assert _rss_bytes() - before < 4_000_000, "40 limiters of 3,000 logs each would be 15 MB"
