@@ -1,1 +1,1 @@
-"""Side-by-side benchmarks: one command each, ratios out."""
+"""Side-by-side benchmarks: peers and a floor in the same run, CPU per operation, ratios out."""

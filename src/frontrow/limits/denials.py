@@ -24,6 +24,10 @@ class Denials:
         self._stats = stats
         self._known: dict[Any, tuple[int, int, Decision]] = {}
 
+    def __bool__(self) -> bool:
+        """Whether any refusal is remembered."""
+        return bool(self._known)
+
     def look(self, key: Any, cost: int) -> Decision | None:
         """The refusal that still holds for `key` at this cost, if any."""
         known = self._known.get(key)

@@ -23,6 +23,7 @@ from frontrow.limits.stores.base import CHECK, PEEK, REFUND, Answer, Ask, Line, 
 from frontrow.limits.stores.open import open_store
 
 DEFAULT_DEADLINE_S = 0.025
+_new: Any = tuple.__new__
 MAX_RULES = 32
 MAX_ATTEMPTS = 10_000  # of one acquire; each waits for the promised moment, so this is never reached by time passing
 
@@ -67,13 +68,13 @@ class Limiter:
 
     def check(self, key: Key, cost: int = 1, now_us: int | None = None) -> Decision:
         """Charge `cost` to every rule, or to none of them, and say which it was."""
-        if self._denials is not None and now_us is None and (denied := self._denied(key, cost)) is not None:
+        if self._denials and now_us is None and (denied := self._denied(key, cost)) is not None:
             return denied
         return self._told(self._store.decide(self._ask(key, cost, now_us, CHECK)))
 
     async def acheck(self, key: Key, cost: int = 1, now_us: int | None = None) -> Decision:
         """`check` for asyncio."""
-        if self._denials is not None and now_us is None and (denied := self._denied(key, cost)) is not None:
+        if self._denials and now_us is None and (denied := self._denied(key, cost)) is not None:
             return denied
         return self._told(await self._store.adecide(self._ask(key, cost, now_us, CHECK)))
 
@@ -156,7 +157,7 @@ class Limiter:
         tag = keys[0]
         if self._tag_parts and not isinstance(key, str):
             tag = pack_parts(key, self._tag_parts, self.rules[0].name)
-        return Ask(lines, keys, cost, now_us, op, tag)
+        return _new(Ask, (lines, keys, cost, now_us, op, tag))  # type: ignore[no-any-return]
 
     def _denied(self, key: Key, cost: int) -> Decision | None:
         """A refusal of this key that still holds."""
@@ -174,8 +175,9 @@ class Limiter:
 
     def _told(self, answer: Answer) -> Decision:
         """Count what was answered."""
-        self.stats.count(answer.decision, [self.rules[at].name for at in answer.shadowed])
-        return answer.decision
+        decision, shadowed = answer
+        self.stats.count(decision, [self.rules[at].name for at in shadowed] if shadowed else ())
+        return decision
 
     def _patience(self, decision: Decision, deadline_us: int | None) -> tuple[float, Decision]:
         """How long to wait after `decision`; `Throttled` when that is past the deadline."""

@@ -85,6 +85,11 @@ class Quota:
         capacity = self.burst if self.burst else self.limit
         _whole("burst", capacity, 1, MAX_LIMIT - 1, "20 for twenty at once")
         drip = _drip(self.limit, self.period_us, capacity)
+        if self.is_bucket and capacity * drip[1] > 2 * EXACT:
+            message = (
+                f"a burst of {capacity} at {self.limit}/{self.period_us // US_PER_S}s would take centuries to drain"
+            )
+            raise InvalidQuota(f"{message}; lower the burst or raise the rate, e.g. burst={self.limit}", param="burst")
         for name, value in (
             ("capacity", capacity),
             ("grain_us", _grain_us(self.limit, self.period_us)),

@@ -4,7 +4,7 @@ Every quota the limiter's rules may apply is one of its `lines`. An `Ask` names 
 A store decides an `Ask` in one atomic step over all its rules: all are charged or none is.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -55,7 +55,7 @@ class Store(Protocol):
 
     def decide(self, ask: Ask) -> Answer: ...
 
-    async def adecide(self, ask: Ask) -> Answer: ...
+    def adecide(self, ask: Ask) -> Awaitable[Answer]: ...
 
     def close(self) -> None: ...
 

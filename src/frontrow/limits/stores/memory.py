@@ -60,8 +60,8 @@ class MemoryStore:
             if after is not None:
                 table.put(key, after)
         allowed, remaining, reset_after_us, retry_after_us, delay_us = verdict
-        if line.rule.shadow and not allowed:
-            allowed, retry_after_us = True, 0
+        if line.rule.shadow:
+            allowed, retry_after_us, delay_us = True, 0, 0
         decision = Decision(
             allowed, line.rule.name, quota.capacity, remaining, reset_after_us, retry_after_us, delay_us
         )

@@ -17,7 +17,7 @@ from typing import Any
 
 from frontrow.core.coalescer import Coalescer
 from frontrow.core.errors import ConfigError, Overloaded
-from frontrow.core.redis_url import connect, connect_sync, disconnect, disconnect_sync, is_cluster
+from frontrow.core.redis_url import call, connect, connect_sync, disconnect, disconnect_sync, is_cluster
 from frontrow.limits.keys import StoreKey
 from frontrow.limits.quota import ALGORITHMS, Decision, StoreDown
 from frontrow.limits.stats import Stats
@@ -28,6 +28,7 @@ SCRIPT_SHA = sha1(SCRIPT.encode(), usedforsecurity=False).hexdigest()
 FIELDS = 7  # numbers per ask in a reply
 TAGS = 64  # hash tags on a Cluster: few enough to share calls, enough to spread over the nodes
 MAX_BATCH = 256
+_new: Any = tuple.__new__  # named tuples, thousands a second: half the cost of calling their class
 _SAFE = re.compile(r"[A-Za-z0-9_.:@/-]{1,128}").fullmatch
 
 
@@ -46,6 +47,7 @@ class RedisStore:
         if not re.fullmatch(r"[A-Za-z0-9_.:-]{1,64}", prefix):
             raise ConfigError(f"prefix must be 1 to 64 letters, digits, _ . : or -, not {prefix!r}", param="prefix")
         self._prefixes = [f"{prefix}:{line.name}:" for line in self._lines]
+        self._known = [(line.rule.name, line.quota.capacity) for line in self._lines]
         self._spec = " ".join(str(number) for line in self._lines for number in _line_numbers(line))
         self._sync: Any = connect_sync(url, timeout_s=deadline_s)  # connects when first used
         self._links: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Link] = weakref.WeakKeyDictionary()
@@ -74,20 +76,21 @@ class RedisStore:
 
     # -- asyncio -------------------------------------------------------------------------------------------------
 
-    async def adecide(self, ask: Ask) -> Answer:
+    def adecide(self, ask: Ask) -> "asyncio.Future[Answer]":
         """One ask among those of this moment."""
         loop = asyncio.get_running_loop()
         link = self._links.get(loop)
         if link is None:
             link = self._links[loop] = _Link(self._url, self._deadline_s, self._send_over)
         try:
-            return await link.submit(ask)
+            return link.submit(ask)
         except Overloaded as error:
             raise StoreDown(error.message) from error
 
     async def _send_over(self, link: "_Link", asks: Sequence[Ask]) -> Sequence[Answer | BaseException]:
         if not self._cluster:
             return await self._call(link, asks)
+        await link.client.initialize()  # once, before many calls at a time would each learn the slots
         groups: dict[str, list[int]] = {}
         for at, ask in enumerate(asks):
             groups.setdefault(self._tag(ask), []).append(at)
@@ -104,12 +107,12 @@ class RedisStore:
         words = self._words(asks)
         started = time.perf_counter()
         try:
-            reply = await link.client.execute_command("EVALSHA", SCRIPT_SHA, *words)
+            reply = await call(link.client, "EVALSHA", SCRIPT_SHA, *words)
         except Exception as error:
             if not _is_noscript(error):
                 raise _down(error) from error
             try:
-                reply = await link.client.execute_command("EVAL", SCRIPT, *words)
+                reply = await call(link.client, "EVAL", SCRIPT, *words)
             except Exception as again:
                 raise _down(again) from again
         finally:
@@ -123,11 +126,13 @@ class RedisStore:
         width = len(asks[0].keys)
         keys: list[str] = []
         plain = True
+        prefixes, plain_lines = self._prefixes, tuple(range(width))
         for ask in asks:
+            lines, own, cost, now_us, op, _ = ask
             tag = "{" + self._tag(ask) + "}" if self._cluster else ""
-            for line, key in zip(ask.lines, ask.keys, strict=True):
-                keys.append(tag + self._prefixes[line] + redis_key(key))
-            plain = plain and ask.cost == 1 and ask.now_us is None and ask.op == 0 and ask.lines == tuple(range(width))
+            for line, key in zip(lines, own, strict=True):
+                keys.append(tag + prefixes[line] + redis_key(key))
+            plain = plain and cost == 1 and now_us is None and op == 0 and lines == plain_lines
         asked = "" if plain else " ".join(map(_ask_numbers, asks))
         return [len(keys), *keys, self._spec, width, asked]
 
@@ -138,14 +143,14 @@ class RedisStore:
 
     def _answers(self, asks: Sequence[Ask], reply: Sequence[int]) -> list[Answer]:
         answers = []
-        for at, ask in enumerate(asks):
-            allowed, rule, remaining, reset, retry, delay, mask = reply[at * FIELDS : (at + 1) * FIELDS]
-            line = self._lines[ask.lines[rule - 1]]
-            decision = Decision(
-                bool(allowed), line.rule.name, line.quota.capacity, remaining, reset, retry, delay, "store"
-            )
+        known = self._known
+        numbers = iter(reply)
+        fields = zip(*[numbers] * FIELDS, strict=True)
+        for ask, (allowed, rule, remaining, reset, retry, delay, mask) in zip(asks, fields, strict=True):
+            name, capacity = known[ask.lines[rule - 1]]
+            decision = _new(Decision, (allowed == 1, name, capacity, remaining, reset, retry, delay, "store"))
             shadowed = tuple(at for at in range(len(ask.lines)) if mask >> at & 1) if mask else ()
-            answers.append(Answer(decision, shadowed))
+            answers.append(_new(Answer, (decision, shadowed)))
         return answers
 
     def _timed(self, started: float) -> None:

@@ -56,17 +56,18 @@ class SharedStore:
         return self._learnt(ask, answer, sent_at_us)
 
     def _known(self, ask: Ask) -> Answer | None:
-        if ask.op != CHECK or ask.now_us is not None:
+        if not self.denials or ask.op != CHECK or ask.now_us is not None:
             return None
         known = self.denials.look(_name(ask), ask.cost)
         return None if known is None else Answer(known)
 
     def _learnt(self, ask: Ask, answer: Answer, sent_at_us: int) -> Answer:
         self.breaker.succeeded()
-        if ask.op == REFUND:
+        if not answer.decision.allowed:
+            if ask.op == CHECK and ask.now_us is None:
+                self.denials.learn(_name(ask), ask.cost, sent_at_us, answer.decision)
+        elif ask.op == REFUND:
             self.denials.forget(_name(ask))
-        elif ask.op == CHECK and ask.now_us is None and not answer.decision.allowed:
-            self.denials.learn(_name(ask), ask.cost, sent_at_us, answer.decision)
         return answer
 
     def _failed(self, ask: Ask) -> Answer:

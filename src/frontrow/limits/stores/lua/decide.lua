@@ -1,69 +1,51 @@
 -- Decides a batch of asks, each over several rules, all or nothing: the mirror of algorithms.py, number for number.
 --
--- ARGV[1]    the lines (quotas): per line, separated by spaces, 7 numbers:
---            algorithm, limit, period_us, grain_us, leak, unit, capacity, life_us, shadow(0/1)
+-- ARGV[1]    the lines (quotas), 9 numbers each, separated by spaces:
+--            algorithm, limit, period_us, grain_us, leak, unit, capacity, life_us, shadow (0 or 1)
 -- ARGV[2]    how many rules an ask has (R)
 -- ARGV[3]    "" (every ask is a check of cost 1, by the server's clock, of lines 1..R) or per ask, separated by
 --            spaces: op, cost, now_us (-1: the server's clock), line numbers (R of them, from 1)
 -- KEYS       R keys per ask
 -- Reply: 7 whole numbers per ask: allowed, rule (from 1), remaining, reset_us, retry_us, delay_us, shadow bit mask
 --
--- All keys are read at once, changed here and written once at the end, so a hot key costs one read and one write a batch.
--- A state is packed doubles: bucket (time, debt), fixed window (start, count), sliding counter (start, prev, cur), log
--- (the times, oldest first). Whole numbers below 2^53 are exact. Every write sets the key's time to live.
+-- All keys are read at once, changed here and written once at the end, so a hot key costs one read and one write a
+-- batch. A state is up to three numbers a, b, c, stored as packed doubles (whole numbers below 2^53 are exact):
+-- bucket (time, debt), fixed window (start, count), sliding counter (start, previous, current); the log is a table of
+-- times in a. `a == nil` is a key never seen. Every write sets the key's time to live.
 
-local FIXED, LOG, COUNTER, TOKEN, LEAKY, QUEUE = 1, 2, 3, 4, 5, 6
-local CHECK, PEEK, REFUND = 0, 1, 2
-local floor, max = math.floor, math.max
+local FIXED, LOG, COUNTER, QUEUE = 1, 2, 3, 6
+local CHECK, REFUND = 0, 2
+local floor, max, ceil = math.floor, math.max, math.ceil
 local pack, unpack_ = struct.pack, struct.unpack
+local call = redis.call
 
-local lines, numbers = {}, {}
-for number in string.gmatch(ARGV[1], '%S+') do numbers[#numbers + 1] = tonumber(number) end
-for i = 1, #numbers, 9 do
-  lines[#lines + 1] = {
-    algorithm = numbers[i], limit = numbers[i + 1], period = numbers[i + 2], grain = numbers[i + 3],
-    leak = numbers[i + 4], unit = numbers[i + 5], capacity = numbers[i + 6], life = numbers[i + 7],
-    shadow = numbers[i + 8] == 1,
-  }
-end
-local R = tonumber(ARGV[2])
-local asks = nil
-if ARGV[3] ~= '' then
-  asks = {}
-  for number in string.gmatch(ARGV[3], '%S+') do asks[#asks + 1] = tonumber(number) end
-end
-local clock = redis.call('TIME')
-local server_now = tonumber(clock[1]) * 1000000 + tonumber(clock[2])
-
-local function div_up(a, b) return -floor(-a / b) end
--- a / b rounds; near whole numbers it may round up to one too many: mend it exactly
+-- Division of whole numbers, rounded down exactly: a / b in doubles may come out one too high or low
 local function div(a, b)
   local q = floor(a / b)
   if q * b > a then return q - 1 end
   if (q + 1) * b <= a then return q + 1 end
   return q
 end
-div_up = function(a, b) return -div(-a, b) end
+local function div_up(a, b) return -div(-a, b) end
 
--- Each algorithm: (line, state or nil, now, cost) -> allowed, remaining, reset, retry, delay, new state or nil
+-- Each algorithm: (line, a, b, c, now, cost) -> allowed, remaining, reset, retry, delay, new a (nil: unchanged), b, c
 
-local function fixed_window(q, s, now, cost)
+local function fixed_window(q, a, b, _, now, cost)
   local start = now - now % q.period
-  local before, count = start, 0
-  if s then before, count = s[1], s[2] end
+  local before, count = a or start, b or 0
   local moved = before - start > q.period
   if before > start and not moved then
-    start = before
-    now = before
+    start, now = before, before
   elseif before < start then
     count = 0
   end
   local reset = start + q.period - now
   if count + cost <= q.limit then
     local used = count + cost
-    return true, q.limit - used, used > 0 and reset or 0, 0, 0, { start, used }
+    return true, q.limit - used, used > 0 and reset or 0, 0, 0, start, used
   end
-  return false, q.limit - count, reset, reset, 0, moved and { start, count } or nil
+  if moved then return false, q.limit - count, reset, reset, 0, start, count end
+  return false, q.limit - count, reset, reset, 0
 end
 
 local function counter_reset(q, prev, cur, into)
@@ -72,23 +54,23 @@ local function counter_reset(q, prev, cur, into)
   return 0
 end
 
-local function sliding_counter(q, s, now, cost)
-  local start = now - now % q.period
-  local before, prev, cur = start, 0, 0
-  if s then before, prev, cur = s[1], s[2], s[3] end
-  local moved = before - start > 2 * q.period
+local function sliding_counter(q, a, b, c, now, cost)
+  local period, grain = q.period, q.grain
+  local start = now - now % period
+  local before, prev, cur = a or start, b or 0, c or 0
+  local moved = before - start > 2 * period
   if before > start and not moved then
-    start = before
-    now = before
+    start, now = before, before
   elseif before < start then
-    prev = (start - before == q.period) and cur or 0
+    prev = (start - before == period) and cur or 0
     cur = 0
   end
-  local width, into = q.period / q.grain, floor((now - start) / q.grain)
-  local left = max(0, div(q.limit * width - prev * (width - into), width) - cur)
+  local width, into = period / grain, floor((now - start) / grain)
+  local left = q.limit - cur
+  if prev > 0 then left = max(0, div(q.limit * width - prev * (width - into), width) - cur) end
   if cost <= left then
     cur = cur + cost
-    return true, left - cost, counter_reset(q, prev, cur, now - start), 0, 0, { start, prev, cur }
+    return true, left - cost, counter_reset(q, prev, cur, now - start), 0, 0, start, prev, cur
   end
   local room, opens = q.limit - cur - cost, nil
   if room >= 0 then
@@ -96,12 +78,13 @@ local function sliding_counter(q, s, now, cost)
   else
     opens = 2 * width - div((q.limit - cost) * width, cur)
   end
-  local reset = counter_reset(q, prev, cur, now - start)
-  return false, left, reset, start + opens * q.grain - now, 0, moved and { start, prev, cur } or nil
+  local reset, retry = counter_reset(q, prev, cur, now - start), start + opens * grain - now
+  if moved then return false, left, reset, retry, 0, start, prev, cur end
+  return false, left, reset, retry, 0
 end
 
-local function sliding_log(q, s, now, cost)
-  local times = s or {}
+local function sliding_log(q, a, _, _, now, cost)
+  local times = a or {}
   local n = #times
   local back = n > 0 and times[n] - now or 0
   local moved = back > q.period
@@ -112,13 +95,12 @@ local function sliding_log(q, s, now, cost)
   elseif back > 0 then
     now = now + back
   end
-  local low, high = 1, n + 1 -- the first time still inside the window
+  local low, high = 1, n + 1 -- low becomes the first time still inside the window
   while low < high do
     local middle = floor((low + high) / 2)
     if times[middle] <= now - q.period then low = middle + 1 else high = middle end
   end
-  local live = n - low + 1
-  local left = q.limit - live
+  local left = q.limit - (n - low + 1)
   if cost <= left then
     local kept = {}
     for i = low, n do kept[i - low + 1] = times[i] end
@@ -129,148 +111,194 @@ local function sliding_log(q, s, now, cost)
   return false, left, times[n] + q.period - now, retry, 0, moved and times or nil
 end
 
-local function bucket(q, s, now, cost)
-  local full = q.capacity * q.unit
-  local before, debt = now, 0
-  if s then before, debt = s[1], s[2] end
+local function bucket(q, a, b, _, now, cost)
+  local leak, unit = q.leak, q.unit
+  local full = q.capacity * unit
+  local before, debt = a or now, b or 0
   local moved = before - now > q.life
   if before > now and not moved then
     now = before
   elseif before < now then
-    debt = now - before >= q.life and 0 or max(0, debt - (now - before) * q.leak)
+    debt = now - before >= q.life and 0 or max(0, debt - (now - before) * leak)
   end
-  local owed = debt + cost * q.unit
+  local owed = debt + cost * unit
   if owed <= full then
-    local delay = q.algorithm == QUEUE and div_up(debt, q.leak) or 0
-    return true, div(full - owed, q.unit), div_up(owed, q.leak), 0, delay, { now, owed }
+    local delay = q.algorithm == QUEUE and div_up(debt, leak) or 0
+    return true, div(full - owed, unit), div_up(owed, leak), 0, delay, now, owed
   end
-  local retry = div_up(owed - full, q.leak)
-  return false, div(full - debt, q.unit), div_up(debt, q.leak), retry, 0, moved and { now, debt } or nil
+  local remaining, reset, retry = div(full - debt, unit), div_up(debt, leak), div_up(owed - full, leak)
+  if moved then return false, remaining, reset, retry, 0, now, debt end
+  return false, remaining, reset, retry, 0
 end
 
 local algorithms = { fixed_window, sliding_log, sliding_counter, bucket, bucket, bucket }
 
-local function give_back(q, s, now, cost)
-  if not s then return nil end
-  local _, _, _, _, _, current = algorithms[q.algorithm](q, s, now, 0)
-  if q.algorithm == FIXED then return { current[1], max(0, current[2] - cost) } end
-  if q.algorithm == COUNTER then
-    return { current[1], max(0, current[2] - max(0, cost - current[3])), max(0, current[3] - cost) }
-  end
-  if q.algorithm == LOG then
-    local kept = {}
-    for i = 1, #current - cost do kept[i] = current[i] end
-    return kept
-  end
-  return { current[1], max(0, current[2] - cost * q.unit) }
+-- What was asked
+
+local lines, numbers = {}, {}
+for number in string.gmatch(ARGV[1], '%S+') do numbers[#numbers + 1] = tonumber(number) end
+for i = 1, #numbers, 9 do
+  lines[#lines + 1] = {
+    algorithm = numbers[i], limit = numbers[i + 1], period = numbers[i + 2], grain = numbers[i + 3],
+    leak = numbers[i + 4], unit = numbers[i + 5], capacity = numbers[i + 6], life = numbers[i + 7],
+    shadow = numbers[i + 8] == 1, judge = algorithms[numbers[i]], ttl = ceil(numbers[i + 7] / 1000) + 1000,
+  }
 end
+local R = tonumber(ARGV[2])
+local asked = nil
+if ARGV[3] ~= '' then
+  asked = {}
+  for number in string.gmatch(ARGV[3], '%S+') do asked[#asked + 1] = tonumber(number) end
+end
+local time = call('TIME')
+local server_now = tonumber(time[1]) * 1000000 + tonumber(time[2])
+local line_at = {} -- the lines of the ask at hand, by rule
+for r = 1, R do line_at[r] = lines[r] end
 
--- States of this batch, by key: read once, written once.
+-- States of this batch by key: read once, written once
 
-local states, dirty, order = {}, {}, {}
+local as, bs, cs, written, order = {}, {}, {}, {}, {}
 
 local function read_states()
-  local raw = {}
   for first = 1, #KEYS, 1000 do
-    local last = math.min(first + 999, #KEYS)
-    local part = redis.call('MGET', unpack(KEYS, first, last))
-    for i = 1, #part do raw[first + i - 1] = part[i] end
-  end
-  for i = 1, #KEYS do
-    local packed = raw[i]
-    if packed and states[KEYS[i]] == nil then
-      local s = {}
-      for at = 1, #packed, 8 do s[#s + 1] = unpack_('<d', packed, at) end
-      states[KEYS[i]] = s
+    local raw = call('MGET', unpack(KEYS, first, math.min(first + 999, #KEYS)))
+    for i = 1, #raw do
+      local packed = raw[i]
+      if packed then
+        local at = first + i - 1
+        local key = KEYS[at]
+        local line = lines[asked and asked[floor((at - 1) / R) * (3 + R) + 4 + (at - 1) % R] or (at - 1) % R + 1]
+        if line.algorithm == LOG then
+          local times = {}
+          for byte = 1, #packed, 8 do times[#times + 1] = unpack_('<d', packed, byte) end
+          as[key] = times
+        elseif #packed == 24 then
+          as[key], bs[key], cs[key] = unpack_('<ddd', packed)
+        else
+          as[key], bs[key] = unpack_('<dd', packed)
+        end
+      end
     end
   end
 end
 
-local function put(key, s, q, now)
-  states[key] = s
-  if not dirty[key] then order[#order + 1] = key end
-  dirty[key] = { q, now }
+local function put(key, q, a, b, c)
+  as[key], bs[key], cs[key] = a, b, c
+  if not written[key] then
+    order[#order + 1] = key
+    written[key] = q
+  end
 end
 
 local function write_states()
   for i = 1, #order do
     local key = order[i]
-    local s, q, now = states[key], dirty[key][1], dirty[key][2]
-    local parts = {}
-    for at = 1, #s do parts[at] = pack('<d', s[at]) end
-    if #parts == 0 then
-      redis.call('DEL', key)
+    local q, a = written[key], as[key]
+    local packed
+    if q.algorithm == LOG then
+      local parts = {}
+      for at = 1, #a do parts[at] = pack('<d', a[at]) end
+      packed = table.concat(parts)
+    elseif q.algorithm == COUNTER then
+      packed = pack('<ddd', a, bs[key], cs[key])
     else
-      redis.call('SET', key, table.concat(parts), 'PX', math.ceil(q.life / 1000) + 1000)
+      packed = pack('<dd', a, bs[key])
+    end
+    if packed == '' then
+      call('DEL', key)
+    else
+      call('SET', key, packed, 'PX', q.ttl)
     end
   end
 end
 
-local reply = {}
+local function give_back(q, key, now, cost)
+  if as[key] == nil then return end
+  local _, _, _, _, _, a, b, c = q.judge(q, as[key], bs[key], cs[key], now, 0)
+  if q.algorithm == FIXED then
+    b = max(0, b - cost)
+  elseif q.algorithm == COUNTER then
+    b, c = max(0, b - max(0, cost - c)), max(0, c - cost)
+  elseif q.algorithm == LOG then
+    local kept = {}
+    for i = 1, #a - cost do kept[i] = a[i] end
+    a = kept
+  else
+    b = max(0, b - cost * q.unit)
+  end
+  put(key, q, a, b, c)
+end
 
-local function decide(first_key, op, cost, now, line_of)
-  local refused, at, tightest = false, 1, nil
-  local results, mask, delay_all = {}, 0, 0
+-- The verdicts of the ask at hand, by rule (reused from ask to ask)
+local allowed, remaining, reset, retry, delay = {}, {}, {}, {}, {}
+local new_a, new_b, new_c = {}, {}, {}
+local reply, told = {}, 0
+
+local function tell(yes, rule, left, resets, retries, delays, mask)
+  reply[told + 1], reply[told + 2], reply[told + 3], reply[told + 4] = yes, rule, left, resets
+  reply[told + 5], reply[told + 6], reply[told + 7] = retries, delays, mask
+  told = told + 7
+end
+
+local function decide(first, op, cost, now)
+  local refused, mask = false, 0
   for r = 1, R do
-    local q, key = lines[line_of(r)], KEYS[first_key + r - 1]
-    local s = states[key]
-    if op == REFUND then
-      local after = give_back(q, s, now, cost)
-      if after then put(key, after, q, now) end
-      s = after
-    end
-    local allowed, remaining, reset, retry, delay, after =
-      algorithms[q.algorithm](q, s, now, op == REFUND and 1 or cost)
-    results[r] = { allowed, remaining, reset, retry, delay, after, s }
-    if not allowed then
-      if q.shadow then
-        mask = mask + 2 ^ (r - 1)
-      else
-        refused = true
-      end
+    local q, key = line_at[r], KEYS[first + r - 1]
+    if op == REFUND then give_back(q, key, now, cost) end
+    allowed[r], remaining[r], reset[r], retry[r], delay[r], new_a[r], new_b[r], new_c[r] =
+      q.judge(q, as[key], bs[key], cs[key], now, op == REFUND and 1 or cost)
+    if not allowed[r] then
+      if q.shadow then mask = mask + 2 ^ (r - 1) else refused = true end
     end
   end
-  local judged = false
+  local at, tightest, delays, judged = 1, nil, 0, false
   for r = 1, R do
-    local q, key, result = lines[line_of(r)], KEYS[first_key + r - 1], results[r]
-    local charge = op == CHECK and not refused
-    if result[1] and not charge then -- told as it stands, uncharged
-      local _, remaining, reset = algorithms[q.algorithm](q, result[7], now, 0)
-      result[2], result[3] = remaining, reset
-    elseif result[6] and op == CHECK and (charge or not result[1]) then
-      put(key, result[6], q, now)
+    local q, key = line_at[r], KEYS[first + r - 1]
+    if allowed[r] and (refused or op ~= CHECK) then -- told as it stands, uncharged
+      local _
+      _, remaining[r], reset[r] = q.judge(q, as[key], bs[key], cs[key], now, 0)
+    elseif new_a[r] and op == CHECK then
+      put(key, q, new_a[r], new_b[r], new_c[r])
     end
     if not q.shadow then
-      if refused then
-        if not result[1] and (tightest == nil or result[4] > tightest) then at, tightest = r, result[4] end
-      else
-        if tightest == nil or result[2] < tightest then at, tightest = r, result[2] end
-        delay_all = max(delay_all, result[5])
-      end
       judged = true
+      if refused then
+        if not allowed[r] and (tightest == nil or retry[r] > tightest) then at, tightest = r, retry[r] end
+      else
+        if tightest == nil or remaining[r] < tightest then at, tightest = r, remaining[r] end
+        delays = max(delays, delay[r])
+      end
     end
   end
-  local told = results[at]
-  local n = #reply
-  reply[n + 1] = refused and 0 or 1
-  reply[n + 2] = at
-  reply[n + 3] = told[2]
-  reply[n + 4] = told[3]
-  reply[n + 5] = judged and told[4] or 0
-  reply[n + 6] = refused and 0 or delay_all
-  reply[n + 7] = mask
+  tell(refused and 0 or 1, at, remaining[at], reset[at], judged and retry[at] or 0, refused and 0 or delays, mask)
+end
+
+-- The most common batch: one rule, everybody asks for one unit now
+local function check_one_rule(q)
+  local judge, shadow = q.judge, q.shadow
+  for i = 1, #KEYS do
+    local key = KEYS[i]
+    local yes, left, resets, retries, delays, a, b, c = judge(q, as[key], bs[key], cs[key], server_now, 1)
+    if a then put(key, q, a, b, c) end
+    if shadow then
+      tell(1, 1, left, resets, 0, 0, yes and 0 or 1)
+    else
+      tell(yes and 1 or 0, 1, left, resets, retries, delays, 0)
+    end
+  end
 end
 
 read_states()
-local plain = function(r) return r end
-for i = 0, #KEYS / R - 1 do
-  if asks == nil then
-    decide(i * R + 1, CHECK, 1, server_now, plain)
-  else
+if asked == nil and R == 1 then
+  check_one_rule(lines[1])
+elseif asked == nil then
+  for first = 1, #KEYS, R do decide(first, CHECK, 1, server_now) end
+else
+  for i = 0, #KEYS / R - 1 do
     local base = i * (3 + R)
-    local now = asks[base + 3]
-    if now < 0 then now = server_now end
-    decide(i * R + 1, asks[base + 1], asks[base + 2], now, function(r) return asks[base + 3 + r] end)
+    local now = asked[base + 3]
+    for r = 1, R do line_at[r] = lines[asked[base + 3 + r]] end
+    decide(i * R + 1, asked[base + 1], asked[base + 2], now < 0 and server_now or now)
   end
 end
 write_states()

@@ -1,0 +1,168 @@
+"""Limiters over one Redis-protocol server: sequential and 200 tasks, one rule and three, known refusals, a stall."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from bench.measure import cpu_us, cpu_us_async
+from frontrow.limits import Limiter, Quota, Rule
+from frontrow.rehearsal.servers import Valkey
+
+LIMIT = 100_000_000
+TASKS = 200
+CLIENTS = 1000
+Ask = Callable[[str], object]
+AsyncAsk = Callable[[str], Awaitable[object]]
+
+
+def rules(count: int) -> list[Rule]:
+    return [Rule(f"r{n}", Quota(LIMIT, (60 + n) * 1_000_000)) for n in range(count)]
+
+
+def sequential(server: Valkey, count: int) -> dict[str, Ask]:
+    """Blocking checks of `count` rules, one after the other."""
+    from limits import RateLimitItemPerMinute
+    from limits.storage import RedisStorage
+    from limits.strategies import FixedWindowRateLimiter, SlidingWindowCounterRateLimiter
+    from throttled import Throttled, per_min, store
+
+    items = [RateLimitItemPerMinute(LIMIT, n + 1) for n in range(count)]
+    counter = SlidingWindowCounterRateLimiter(RedisStorage(server.url))
+    fixed = FixedWindowRateLimiter(RedisStorage(server.url))
+    held = store.RedisStore(server=server.url)
+    throttled = [
+        Throttled(using="sliding_window", quota=per_min(LIMIT + n), store=held, key=None) for n in range(count)
+    ]
+    ours = Limiter(rules(count), store=server.url, deadline_s=5.0)
+    return {
+        "Frontrow": ours.check,
+        "limits": lambda key: [counter.hit(item, key) for item in items],
+        "limits, fixed window": lambda key: [fixed.hit(item, key) for item in items],
+        "throttled-py": lambda key: [each.limit(f"{n}{key}") for n, each in enumerate(throttled)],
+    }
+
+
+def concurrent(server: Valkey, count: int) -> dict[str, AsyncAsk]:
+    """Checks of `count` rules for asyncio."""
+    from limits import RateLimitItemPerMinute
+    from limits.aio.storage import RedisStorage
+    from limits.aio.strategies import FixedWindowRateLimiter, SlidingWindowCounterRateLimiter
+    from throttled.asyncio import Throttled, per_min, store
+
+    items = [RateLimitItemPerMinute(LIMIT, n + 1) for n in range(count)]
+    url = f"async+{server.url}"
+    counter = SlidingWindowCounterRateLimiter(RedisStorage(url, implementation="redispy", max_connections=TASKS + 10))
+    fixed = FixedWindowRateLimiter(RedisStorage(url, implementation="redispy", max_connections=TASKS + 10))
+    held = store.RedisStore(server=server.url, options={"CONNECTION_POOL_KWARGS": {"max_connections": TASKS + 10}})
+    throttled = [
+        Throttled(using="sliding_window", quota=per_min(LIMIT + n), store=held, key=None) for n in range(count)
+    ]
+    ours = Limiter(rules(count), store=server.url, deadline_s=5.0)
+
+    async def by_counter(key: str) -> None:
+        for item in items:
+            await counter.hit(item, key)
+
+    async def by_fixed(key: str) -> None:
+        for item in items:
+            await fixed.hit(item, key)
+
+    async def by_throttled(key: str) -> None:
+        for n, each in enumerate(throttled):
+            await each.limit(f"{n}{key}")
+
+    return {
+        "Frontrow": ours.acheck,
+        "limits": by_counter,
+        "limits, fixed window": by_fixed,
+        "throttled-py": by_throttled,
+    }
+
+
+def _one_after_the_other(ask: Ask) -> dict[str, float]:
+    def run(count: int) -> None:
+        for n in range(count):
+            ask(f"user:{n % CLIENTS}")
+
+    run(100)
+    started = time.perf_counter()
+    run(1000)
+    rate = 1000 / (time.perf_counter() - started)
+    return {"cpu_us": cpu_us(run, batch=1000, rounds=3), "per_s": rate}
+
+
+async def _many_at_once(ask: AsyncAsk, batch: int) -> dict[str, float]:
+    async def run(count: int) -> None:
+        async def one(worker: int) -> None:
+            for n in range(max(1, count // TASKS)):
+                await ask(f"user:{(worker * 31 + n) % CLIENTS}")
+
+        await asyncio.gather(*(one(worker) for worker in range(TASKS)))
+
+    cpu, rate = await cpu_us_async(run, batch=batch)
+    return {"cpu_us": cpu, "per_s": rate}
+
+
+def denied(server: Valkey) -> float:
+    """CPU of asking again for a client known to be refused."""
+    limiter = Limiter(Quota.parse("1/day"), store=server.url, deadline_s=5.0)
+    limiter.check("user:42")
+    limiter.check("user:42")
+
+    def run(count: int) -> None:
+        for _ in range(count):
+            limiter.check("user:42")
+
+    cost = cpu_us(run, batch=50_000)
+    assert limiter.stats.store_calls == 2
+    return cost
+
+
+async def stalled(server: Valkey) -> dict[str, float]:
+    """Slowest answer while the server is stopped (SIGSTOP), in ms; the deadline is 25 ms."""
+    limiter = Limiter(Quota.parse("1000/minute"), store=server.url)
+    limiter.check("warm")
+    await limiter.acheck("warm")
+    server.pause()
+    try:
+        waits = []
+        for n in range(5):
+            started = time.perf_counter()
+            limiter.check(f"user:{n}")
+            waits.append(time.perf_counter() - started)
+        fresh = Limiter(Quota.parse("1000/minute"), store=server.url)
+        waits_async = []
+
+        async def one(n: int) -> None:
+            started = time.perf_counter()
+            await fresh.acheck(f"user:{n}")
+            waits_async.append(time.perf_counter() - started)
+
+        await asyncio.gather(*(one(n) for n in range(TASKS)))
+    finally:
+        server.resume()
+    return {"blocking_ms": max(waits) * 1000, "asyncio_200_tasks_ms": max(waits_async) * 1000}
+
+
+def run(progress: Callable[[str], None]) -> dict[str, Any]:
+    results: dict[str, Any] = {}
+    with Valkey() as server:
+        for count in (1, 3):
+            for name, ask in sequential(server, count).items():
+                progress(f"Redis, one after the other, {count} rules: {name}")
+                results.setdefault(f"sequential_{count}", {})[name] = _one_after_the_other(ask)
+
+        async def all_at_once() -> None:
+            for count in (1, 3):
+                for name, ask in concurrent(server, count).items():
+                    progress(f"Redis, {TASKS} tasks, {count} rules: {name}")
+                    batch = 40_000 if name == "Frontrow" else 4_000
+                    results.setdefault(f"tasks_{count}", {})[name] = await _many_at_once(ask, batch)
+
+        asyncio.run(all_at_once())
+        progress("Redis: a known refusal")
+        results["denied_us"] = denied(server)
+        progress("Redis: stalled")
+        results["stalled"] = asyncio.run(stalled(server))
+    return results

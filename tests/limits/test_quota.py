@@ -1,0 +1,149 @@
+"""Bad configuration and bad questions: one error each, naming the field and a valid example (L15)."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from frontrow.core.errors import ConfigError
+from frontrow.limits import Decision, InvalidCost, InvalidKey, InvalidQuota, Limiter, Quota, Rule
+
+DAY_US = 86_400_000_000
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "period_s"),
+    [
+        ("100/minute", 100, 60), ("5/10s", 5, 10), ("1000 per hour", 1000, 3600), ("3/2 days", 3, 172_800),
+        ("1/s", 1, 1), ("7/sec", 7, 1), ("9/15 minutes", 9, 900), ("2 / d", 2, 86_400), ("4/HOUR", 4, 3600),
+        ("6/30seconds", 6, 30), ("8/min", 8, 60), ("8/mins", 8, 60), ("2/hrs", 2, 3600),
+    ],
+)  # fmt: skip
+def test_l3_quotas_are_written_as_people_say_them(text: str, limit: int, period_s: int) -> None:
+    """L3: seconds, minutes, hours, days."""
+    quota = Quota.parse(text)
+    assert (quota.limit, quota.period_us, quota.algorithm) == (limit, period_s * 1_000_000, "sliding_counter")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "100", "100/", "/minute", "ten/minute", "10/fortnight", "1.5/s", "10/0s", "0/s", "-5/s", None, 7, "1/s/s"],
+)
+def test_l15_a_bad_quota_text_is_one_clear_error(text: Any) -> None:
+    with pytest.raises(InvalidQuota) as caught:
+        Quota.parse(text)
+    assert caught.value.param in ("quota", "limit", "period_us")
+    assert any(example in caught.value.message for example in ("100/minute", "e.g."))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field"),
+    [
+        ({"limit": 0}, "limit"), ({"limit": -1}, "limit"), ({"limit": 1.5}, "limit"), ({"limit": True}, "limit"),
+        ({"limit": 1 << 31}, "limit"), ({"period_us": 0}, "period_us"), ({"period_us": 999_999}, "period_us"),
+        ({"period_us": 367 * DAY_US}, "period_us"), ({"algorithm": "gcra"}, "algorithm"),
+        ({"algorithm": "token_bucket", "burst": -1}, "burst"), ({"algorithm": "fixed_window", "burst": 5}, "burst"),
+    ],
+)  # fmt: skip
+def test_l15_every_bad_field_is_named(arguments: dict[str, Any], field: str) -> None:
+    """L15: zero, negative, unknown algorithm, burst below 1."""
+    with pytest.raises(InvalidQuota) as caught:
+        Quota(**({"limit": 10, "period_us": 1_000_000} | arguments))
+    assert caught.value.param == field
+
+
+def test_l15_a_burst_of_zero_is_refused_where_somebody_wrote_it() -> None:
+    with pytest.raises(InvalidQuota, match="burst must be a whole number from 1"):
+        Quota.parse("10/second", algorithm="token_bucket", burst=0)
+
+
+@pytest.mark.parametrize("key", ["", None, 42, b"bytes", {}, {"user": ""}, {"user": None}, {"user": 7}, ["user"]])
+@pytest.mark.parametrize("compiled", [True, False])
+def test_l15_a_missing_or_empty_client_id_is_a_clear_error(key: Any, compiled: bool) -> None:
+    limiter = Limiter(Quota.parse("1/minute"), compiled=compiled)
+    with pytest.raises(InvalidKey) as caught:
+        limiter.check(key)
+    assert "like" in caught.value.message
+
+
+def test_l15_a_key_without_the_part_a_rule_needs_names_the_part() -> None:
+    limiter = Limiter([Rule("person", Quota.parse("1/minute"), per=("user",))])
+    for key in ({"ip": "203.0.113.7"}, "user:42"):
+        with pytest.raises(InvalidKey, match="rule person counts by .*user"):
+            limiter.check(key)
+
+
+@pytest.mark.parametrize("cost", [0, -1, 1.5, "1", None, True])
+@pytest.mark.parametrize("compiled", [True, False])
+def test_l15_a_cost_is_a_positive_whole_number(cost: Any, compiled: bool) -> None:
+    limiter = Limiter(Quota.parse("10/minute"), compiled=compiled)
+    with pytest.raises(InvalidCost):
+        limiter.check("fan", cost=cost)
+    assert limiter.peek("fan").remaining == 10
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"name": ""}, {"name": "a b"}, {"name": "x" * 65}, {"name": "a:b"}, {"per": "user"}, {"per": ("",)},
+        {"on_store_down": "panic"}, {"tiers": {"vip": Quota.parse("1/s")}}, {"lease": 0}, {"lease": 5},
+    ],
+)  # fmt: skip
+def test_l15_a_bad_rule_is_refused_when_it_is_made(arguments: dict[str, Any]) -> None:
+    with pytest.raises(InvalidQuota):
+        Rule(**({"name": "burst", "quota": Quota.parse("10/second")} | arguments))
+
+
+def test_l15_a_limiter_needs_rules_with_different_names_and_a_known_store() -> None:
+    rule = Rule("burst", Quota.parse("10/second"))
+    for rules in ([], [rule, rule], ["10/second"], [Rule(f"r{n}", rule.quota) for n in range(33)]):
+        with pytest.raises(InvalidQuota):
+            Limiter(rules)  # type: ignore[arg-type]
+    for store in ("mongodb://x", "redis", "memory", "memory://?size=3", "memory://?max_keys=0", "memory://?max_keys=x"):
+        with pytest.raises(ConfigError):
+            Limiter(rule, store=store)
+    for options in ({"on_store_down": "shrug"}, {"deadline_s": 0}, {"prefix": "a{b}"}, {"colour": "red"}):
+        with pytest.raises(ConfigError):
+            Limiter(rule, store="redis://127.0.0.1:1/0", **options)  # type: ignore[arg-type]
+
+
+@given(st.integers(1, 2**31 - 1), st.integers(1, 366 * 86_400), st.integers(1, 2**31 - 1))
+def test_a_buckets_rate_is_never_faster_than_asked_and_exact_in_lua(limit: int, period_s: int, burst: int) -> None:
+    drain_years = burst * period_s / limit / (365 * 86_400)
+    if drain_years > 286:
+        with pytest.raises(InvalidQuota, match="centuries"):
+            Quota(limit, period_s * 1_000_000, "token_bucket", burst)
+    if drain_years > 142:  # from here on exact arithmetic may not reach
+        return
+    quota = Quota(limit, period_s * 1_000_000, "token_bucket", burst)
+    leak, unit = quota.drip
+    assert leak >= 1
+    assert unit >= 1
+    assert leak * quota.period_us <= quota.limit * unit, "at most `limit` units a period"
+    assert quota.capacity * unit <= 1 << 53
+
+
+def test_l11_a_decision_is_true_or_false_and_speaks_in_seconds() -> None:
+    """L11: allowed, limit, remaining, reset, retry-after and the rule."""
+    limiter = Limiter([Rule("burst", Quota.parse("2/10s", algorithm="token_bucket"))])
+    now_us = 1_700_000_000_000_000
+    decision = limiter.check("fan", now_us=now_us)
+    assert decision
+    assert isinstance(decision, Decision)
+    assert (decision.allowed, decision.limit, decision.remaining, decision.rule) == (True, 2, 1, "burst")
+    assert (decision.reset_after_s, decision.retry_after_s, decision.delay_s) == (5.0, 0.0, 0.0)
+    limiter.check("fan", now_us=now_us)
+    refusal = limiter.check("fan", now_us=now_us)
+    assert not refusal
+    assert (refusal.retry_after_s, refusal.reset_after_s) == (5.0, 10.0)
+
+
+def test_l16_decisions_are_counted_per_rule() -> None:
+    for compiled in (True, False):
+        limiter = Limiter([Rule("a", Quota.parse("3/day")), Rule("b", Quota.parse("9/day"))], compiled=compiled)
+        for _ in range(5):
+            limiter.check("fan")
+        limiter.check({"user": "fan"})
+        counted = limiter.stats.rules
+        assert (counted["a"].allowed, counted["a"].refused, counted["b"].allowed) == (4, 2, 0)

@@ -1,0 +1,57 @@
+"""Rules of the house that a machine can check."""
+
+import importlib
+import pkgutil
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import frontrow
+
+ROOT = Path(__file__).parents[1]
+
+
+def sources(*folders: str) -> list[Path]:
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", *folders],
+        capture_output=True, text=True, cwd=ROOT, check=True,
+    )  # fmt: skip
+    return [ROOT / name for name in listed.stdout.splitlines() if (ROOT / name).is_file()]
+
+
+def test_the_limiter_alone_imports_no_third_party_package() -> None:
+    """`pip install frontrow` alone gives the limiter with no server dependency."""
+    code = (
+        "import sys; before = set(sys.modules);"
+        "import frontrow.limits, frontrow.limits.http.asgi, frontrow.limits.http.wsgi;"
+        "new = {name.partition('.')[0] for name in set(sys.modules) - before};"
+        "print(sorted(new - set(sys.stdlib_module_names) - {'frontrow', '_cython_3_3_1', 'cython_runtime'}))"
+    )
+    done = subprocess.run([sys.executable, "-S", "-c", code], capture_output=True, text=True, env=_bare(), check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def _bare() -> dict[str, str]:
+    return {"PYTHONPATH": str(ROOT / "src"), "PATH": ""}
+
+
+def test_every_module_says_what_it_owns() -> None:
+    for module in pkgutil.walk_packages(frontrow.__path__, "frontrow."):
+        if module.name.endswith("__main__") or "_kernel" in module.name or ".versions." in module.name:
+            continue
+        assert importlib.import_module(module.name).__doc__, f"{module.name} has no docstring"
+
+
+def test_no_test_is_skipped_or_expected_to_fail() -> None:
+    forbidden = re.compile(r"pytest\.(mark\.)?(skip|xfail|importorskip)")
+    for path in sources("tests"):
+        if path.suffix == ".py" and path != Path(__file__):
+            assert not forbidden.search(path.read_text()), path
+
+
+def test_no_machine_path_stands_in_the_project() -> None:
+    forbidden = re.compile(r"/work/|/root/|/opt/pypi")
+    for path in sources():
+        if path != Path(__file__) and path.suffix not in (".png", ".gif", ".woff2", ".sqlite", ".db", ".wasm"):
+            assert not forbidden.search(path.read_text(errors="replace")), path
