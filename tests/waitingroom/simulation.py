@@ -137,6 +137,6 @@ class Sale:
                 self.later(self.random.expovariate(1 / self.behaviour.visit_s), "leave", position)
         elif answer.result is VisitResult.FULL:
             self.told.full += 1
-            self.later(2.0, "claim", position)
+            self.later(5.0, "claim", position)
         elif answer.result is VisitResult.EXPIRED:
             self.told.expired += 1

@@ -266,6 +266,30 @@ class StoreContract:
         assert await visit(store, claim(loser)) is VisitResult.OK
         assert await visit(store, claim(winner)) is VisitResult.ALREADY, "a place is exchanged once for ever"
 
+    async def test_w6_who_knocks_at_a_full_shop_is_counted_once_and_keeps_the_place(self, make: Make) -> None:
+        store, clock = await make(active_windows=1)
+        await joined(store, 30)
+        await slide(store)
+        config = (await state_of(store)).config
+        await store.configure(EVENT, config=config.changed(capacity=1))
+        number = (await state_of(store)).ring[-1].number
+        assert await visit(store, claim(1, slide_no=number)) is VisitResult.OK
+        for position in (2, 3, 2, 3, 2):
+            assert await visit(store, claim(position, slide_no=number)) is VisitResult.FULL
+        state = await state_of(store)
+        assert (state.knocking, dict(state.took)) == (2, {number: 3}), "who came is counted as having come, once"
+        await store.configure(EVENT, config=config)
+        clock.advance(1)
+        assert await slide(store) is SlideResult.SLID
+        assert (await state_of(store)).lanes[0].lo == 10
+        assert await visit(store, claim(4)) is VisitResult.EXPIRED
+        assert await visit(store, claim(2)) is VisitResult.OK, "at the door in time"
+        state = await state_of(store)
+        assert (state.knocking, state.active) == (1, 2)
+        clock.advance(31)
+        assert (await state_of(store)).knocking == 0, "who does not come back is forgotten"
+        assert await visit(store, claim(3)) is VisitResult.EXPIRED
+
     async def test_passes_run_out_at_their_second_and_free_the_capacity(self, make: Make) -> None:
         store, clock = await make(capacity=1)
         await joined(store, 10)

@@ -1,12 +1,13 @@
 """Pure: how many people to admit now, and the whole plan of the next slide.
 
     n = min(due windows × size, permits in the bucket, room for them, people waiting)
-    room for them = capacity (+ 1 % at the door) − active − expected claims + expected departures until those claims
+    room for them = capacity + margin − active − knocking − expected claims + expected departures until those claims
 
 Who was admitted may come at once, late or never. How likely a place admitted some time ago is still to be claimed is
 measured as claims per unclaimed place and second, by age (`Measured`), so no-shows are neither waited for nor counted
-twice when they return. Until there is a measurement everybody is expected to come. An error here can delay somebody at
-the door for a moment; it can never exceed the capacity, which the store checks at each claim.
+twice when they return. Until there is a measurement everybody is expected to come. The margin corrects what the
+estimate still gets wrong: it grows while the shop has gaps and shrinks while people knock at a full one. An error here
+can delay somebody at the door for a moment; it can never exceed the capacity, which the store checks at each claim.
 """
 
 from dataclasses import dataclass, replace
@@ -25,7 +26,8 @@ RATE_MEMORY_S = 30.0
 MIN_EXPOSURE_S = 5.0  # person-seconds below which an age class says nothing yet
 REASON_US = 60_000_000  # how long a stated reason stays up
 SHOW_AFTER_TICKS = 10
-AT_THE_DOOR = 0.01  # share of the capacity that may stand at the door, so that a gap inside is filled at once
+AT_THE_DOOR = 0.005  # share of the capacity that may stand at the door, so that a gap inside is filled at once
+MARGIN_LOW, MARGIN_HIGH, MARGIN_S = -0.2, 0.5, 120.0
 
 
 class Measured(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -46,6 +48,7 @@ class Measured(msgspec.Struct, frozen=True, omit_defaults=True):
     capacity: int = 0
     rate_per_s: int = 0
     credits: tuple[int, ...] = ()
+    margin: float = AT_THE_DOOR  # share of the capacity
 
 
 def read_note(note: str) -> Measured:
@@ -119,8 +122,21 @@ def observe(state: RoomState, old: Measured) -> Measured:
         claims[index] += max(0, took - old.seen.get(str(slide.number), 0))
         exposure_s[index] += max(0, slide.size - took) * gap_s
     seen = {str(slide.number): state.took.get(slide.number, 0) for slide in state.ring}
-    fresh = replace_struct(old, at_us=state.now_us, exposure_s=tuple(exposure_s), claims=tuple(claims), seen=seen)
+    fresh = replace_struct(
+        old, at_us=state.now_us, exposure_s=tuple(exposure_s), claims=tuple(claims), seen=seen,
+        margin=_margin(state, old.margin, gap_s),
+    )  # fmt: skip
     return _rates(state, fresh, gap_s)
+
+
+def _margin(state: RoomState, margin: float, gap_s: float) -> float:
+    """Up while there are gaps inside, down while people stand at the door; unchanged while nobody waits for it."""
+    capacity = state.config.capacity
+    if not capacity or not any(lane.waiting for lane in state.lanes) or not state.ring:
+        return margin
+    gaps = max(0, capacity - state.active - state.knocking) / capacity
+    crowd = state.knocking / capacity - AT_THE_DOOR
+    return max(MARGIN_LOW, min(MARGIN_HIGH, margin + (gaps - crowd) * min(gap_s, 5.0) / MARGIN_S))
 
 
 def replace_struct(measured: Measured, **changes: object) -> Measured:
@@ -196,7 +212,7 @@ def bounds(state: RoomState, measured: Measured, due: int) -> Room4:
     config = state.config
     leaving = measured.release_per_s * claim_delay_s(measured)
     coming = expected_claims(state, measured) - min(leaving, config.capacity / 4)
-    free = config.capacity * (1 + AT_THE_DOOR) - state.active - coming
+    free = config.capacity * (1 + measured.margin) - state.active - state.knocking - coming
     waiting = sum(lane.waiting for lane in state.lanes)
     return Room4(
         due * config.window_size, refilled(state) // 1000, int(free), waiting if waiting >= config.min_slide else 0

@@ -44,6 +44,7 @@ class RoomState:
     config: RoomConfig
     lanes: tuple[LaneState, ...]
     active: int = 0
+    knocking: int = 0  # people with an active place who found the shop full in the last half minute
     released: int = 0  # passes that ended (given back or expired) so far
     slide_no: int = 0
     slid_at_us: int = 0

@@ -29,6 +29,8 @@ from frontrow.waitingroom.ports import (
 
 CHUNK = 1024
 ENDED_S = 1  # the expiry written for a pass that was given back
+KNOCKED_S = 2  # the expiry written for a place that found the shop full; its tag is until when that counts
+KNOCK_TTL_S = 30
 KEY_TTL_US = 600_000_000
 MAX_KEYS = 100_000
 
@@ -44,6 +46,7 @@ class Room:
     took: dict[int, int] = field(default_factory=dict)
     visits: dict[tuple[int, int, int], "array[int]"] = field(default_factory=dict)
     ends: dict[int, int] = field(default_factory=dict)  # second -> passes that run out then
+    knocks: dict[int, int] = field(default_factory=dict)  # second -> knocks that are forgotten then
     swept_s: int = 0
     codes: set[int] = field(default_factory=set)
     keys: dict[str, tuple[int, JoinAnswer]] = field(default_factory=dict)
@@ -162,22 +165,27 @@ class MemoryStore:
 
     def _claim(self, room: Room, ask: VisitAsk, expires_s: int, tag: int, now_s: int) -> VisitAnswer:
         state, lane = room.state, room.state.lanes[ask.place.lane]
-        if expires_s:
+        knocking = expires_s == KNOCKED_S and tag > now_s
+        if expires_s not in (0, KNOCKED_S):
             mine = ask.tag and ask.tag == tag and expires_s > now_s
             return VisitAnswer(VisitResult.REPEATED, expires_s) if mine else VisitAnswer(VisitResult.ALREADY)
-        if ask.place.position <= lane.lo:
+        if ask.place.position <= lane.lo and not knocking:
             return VisitAnswer(VisitResult.EXPIRED)
         if ask.place.position > lane.hi:
             return VisitAnswer(VisitResult.WAITING)
         if state.phase is Phase.QUEUE_ALL:
             return VisitAnswer(VisitResult.HELD)
+        if knocking:
+            _add(room.knocks, tag, -1)
+        if ask.slide_no and not expires_s:
+            _add(room.took, ask.slide_no, +1)
         if room.active >= state.config.capacity:
+            self._enter(room, ask.place, KNOCKED_S, now_s + KNOCK_TTL_S)
+            _add(room.knocks, now_s + KNOCK_TTL_S, +1)
             return VisitAnswer(VisitResult.FULL, 0, room.active)
         expires_s = now_s + ask.ttl_s
         self._enter(room, ask.place, expires_s, ask.tag)
         self._count(room, expires_s, +1)
-        if ask.slide_no:
-            room.took[ask.slide_no] = room.took.get(ask.slide_no, 0) + 1
         return VisitAnswer(VisitResult.OK, expires_s, room.active)
 
     async def live(self, event: str, place: PlaceKey) -> int:
@@ -251,8 +259,9 @@ class MemoryStore:
         took: Mapping[int, int] = copy.copy(room.took)
         lanes = (replace(lane, issued=issued) for lane, issued in zip(room.state.lanes, room.issued, strict=True))
         return replace(
-            room.state, lanes=tuple(lanes), active=room.active, released=room.released, took=took, now_us=self._clock()
-        )
+            room.state, lanes=tuple(lanes), active=room.active, released=room.released, took=took,
+            knocking=sum(room.knocks.values()), now_us=self._clock(),
+        )  # fmt: skip
 
     def _sweep(self, room: Room) -> None:
         """Count out the passes that have run out."""
@@ -264,11 +273,11 @@ class MemoryStore:
             gone = room.ends.pop(second)
             room.active -= gone
             room.released += gone
+        for second in [second for second in room.knocks if second <= now_s]:
+            del room.knocks[second]
 
     def _count(self, room: Room, expires_s: int, change: int) -> None:
-        room.ends[expires_s] = room.ends.get(expires_s, 0) + change
-        if not room.ends[expires_s]:
-            del room.ends[expires_s]
+        _add(room.ends, expires_s, change)
         room.active += change
 
     def _entry(self, room: Room, place: PlaceKey) -> tuple[int, int]:
@@ -282,3 +291,10 @@ class MemoryStore:
         if chunk is None:
             chunk = room.visits[key] = array("Q", bytes(8 * CHUNK))
         chunk[place.position % CHUNK] = expires_s << 32 | tag
+
+
+def _add(counts: dict[int, int], key: int, change: int) -> None:
+    """Count up or down; nothing is kept for zero."""
+    counts[key] = counts.get(key, 0) + change
+    if not counts[key]:
+        del counts[key]

@@ -33,7 +33,7 @@ from frontrow.waitingroom.ports import (
     VisitAsk,
     VisitResult,
 )
-from frontrow.waitingroom.stores.memory import CHUNK, ENDED_S, KEY_TTL_US
+from frontrow.waitingroom.stores.memory import CHUNK, ENDED_S, KEY_TTL_US, KNOCK_TTL_S
 from frontrow.waitingroom.stores.wire import config_fields, fields_of, ring_text, state_of
 
 MAX_CONFIGURE_TRIES = 20
@@ -64,7 +64,7 @@ class RedisStore:
         took = [part for pair in room.state.took.items() for part in pair]
         chunks = [_chunk(event, row.place) for row in room.claims]
         entries = [part for row in room.claims for part in (_offset(row.place), row.expires_s or ENDED_S, row.tag)]
-        keys = [room_key(event), room_key(event, "took"), room_key(event, "codes"), room_key(event, "ends"), *chunks]
+        keys = [room_key(event, part) for part in ("", "took", "codes", "ends", "knocks")] + chunks
         args = [len(fields), *fields, len(took), *took, len(room.codes), *room.codes, *entries]
         made = bool(await self._run("create", keys, args))
         for start in range(0, len(room.people), PEOPLE_A_CALL):  # harmless to repeat, so not part of the script
@@ -124,13 +124,9 @@ class RedisStore:
         return [_join_answer(reply) for reply in await self._run("join", keys, args)]
 
     async def visit(self, event: str, asks: Sequence[VisitAsk]) -> Sequence[VisitAnswer]:
-        keys = [
-            room_key(event),
-            room_key(event, "ends"),
-            room_key(event, "took"),
-            *(_chunk(event, ask.place) for ask in asks),
-        ]
-        args: list[Any] = []
+        keys = [room_key(event, part) for part in ("", "ends", "took", "knocks")]
+        keys += [_chunk(event, ask.place) for ask in asks]
+        args: list[Any] = [KNOCK_TTL_S]
         for ask in asks:
             place = ask.place
             args += [ask.op.value, place.lane, place.position, _offset(place)]
@@ -194,7 +190,8 @@ class RedisStore:
     # -- parts ---------------------------------------------------------------------------------------------------------
 
     async def _read(self, event: str) -> tuple[RoomState, int] | None:
-        reply = await self._run("snapshot", [room_key(event), room_key(event, "ends"), room_key(event, "took")], [])
+        keys = [room_key(event, part) for part in ("", "ends", "took", "knocks")]
+        reply = await self._run("snapshot", keys, [])
         if reply is None:
             return None
         now_us, flat, took = int(reply[0]), [part.decode() for part in reply[1]], [int(part) for part in reply[2]]

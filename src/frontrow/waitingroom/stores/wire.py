@@ -61,6 +61,7 @@ def state_of(fields: Mapping[str, str], took: Mapping[int, int], now_us: int) ->
         config=config,
         lanes=lanes,
         active=int(fields.get("active", 0)),
+        knocking=int(fields.get("knocking", 0)),
         ring=ring_of(fields["ring"]),
         took=took,
         note=fields["note"],

@@ -12,23 +12,27 @@ local function get(field) return tonumber(redis.call('HGET', room, field) or '0'
 local function missing() return redis.call('EXISTS', room) == 0 end
 local ROOMLESS = redis.error_reply('ROOMLESS the room is not in this store')
 
--- Count out the passes that have run out: `ends` maps a second to how many end then (at most one field a second).
-local function sweep(ends)
-  if now_s <= get('swept') then return end
-  redis.call('HSET', room, 'swept', int(now_s))
-  local all, gone = redis.call('HGETALL', ends), 0
+-- Count out what has run out: `ends` maps a second to how many passes end then, `knocks` to how many knocks are forgotten
+-- then (at most one field for each second of their life).
+local function due(counts)
+  local all, gone = redis.call('HGETALL', counts), 0
   for i = 1, #all, 2 do
     if tonumber(all[i]) <= now_s then
       gone = gone + tonumber(all[i + 1])
-      redis.call('HDEL', ends, all[i])
+      redis.call('HDEL', counts, all[i])
     end
   end
-  if gone > 0 then
-    redis.call('HINCRBY', room, 'active', -gone)
-    redis.call('HINCRBY', room, 'released', gone)
-  end
+  return gone
 end
-local function count(ends, second, change)
-  if redis.call('HINCRBY', ends, int(second), change) == 0 then redis.call('HDEL', ends, int(second)) end
-  redis.call('HINCRBY', room, 'active', change)
+local function sweep(ends, knocks)
+  if now_s <= get('swept') then return end
+  local gone = due(ends)
+  redis.call('HSET', room, 'swept', int(now_s))
+  redis.call('HINCRBY', room, 'active', -gone)
+  redis.call('HINCRBY', room, 'released', gone)
+  redis.call('HINCRBY', room, 'knocking', -due(knocks))
+end
+local function count(counts, second, total, change)
+  if redis.call('HINCRBY', counts, int(second), change) == 0 then redis.call('HDEL', counts, int(second)) end
+  redis.call('HINCRBY', room, total, change)
 end
