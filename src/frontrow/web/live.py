@@ -8,7 +8,7 @@ complete in itself) and is closed after missing too many. Beyond `max_open` conn
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
@@ -106,7 +106,7 @@ class Streams:
         transport.set_write_buffer_limits(high=16 * 1024)
         return stream
 
-    async def events(self) -> AsyncIterator[bytes]:
+    async def events(self) -> AsyncGenerator[bytes, None]:
         """The same events for a reader that came through the framework."""
         self.others += 1
         try:

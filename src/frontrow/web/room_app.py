@@ -8,8 +8,8 @@ answers before it.
 import asyncio
 import functools
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,7 +84,7 @@ class AnswerApp:
 class StreamApp:
     """A reader's stream through the framework: the same events as the hot lane's."""
 
-    def __init__(self, events: Callable[[], AsyncIterator[bytes]]) -> None:
+    def __init__(self, events: Callable[[], AsyncGenerator[bytes, None]]) -> None:
         self._events = events
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -103,8 +103,9 @@ class StreamApp:
             writing.cancel()
 
     async def _write(self, send: Send) -> None:
-        async for event in self._events():
-            await send({"type": "http.response.body", "body": event, "more_body": True})
+        async with aclosing(self._events()) as events:  # a reader who left is counted out at once
+            async for event in events:
+                await send({"type": "http.response.body", "body": event, "more_body": True})
 
 
 async def _ask(request: Request[Any, Any, Any]) -> Ask:

@@ -14,7 +14,8 @@ import uvicorn
 def serving(app: Any, http: Any = "httptools", **options: Any) -> Iterator[int]:
     """The port of a running server; stopped when the block ends."""
     sock = socket.create_server(("127.0.0.1", 0), backlog=2048)
-    settings: dict[str, Any] = {"log_level": "error", "access_log": False, "proxy_headers": False} | options
+    settings: dict[str, Any] = {"log_level": "critical", "access_log": False, "proxy_headers": False}
+    settings |= {"timeout_graceful_shutdown": 1} | options
     server = uvicorn.Server(uvicorn.Config(app, http=http, **settings))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]}, daemon=True)
     thread.start()
