@@ -53,12 +53,13 @@ class Coalescer(Generic[Ask, Answer]):
         """Put a question in line and return the future of its answer."""
         if len(self._waiting) >= self._max_waiting:
             raise Overloaded(f"{self._name}: {self._max_waiting} requests are already waiting", retry_after_s=1.0)
-        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Answer] = loop.create_future()
         self._waiting.append((ask, future))
         self.asked += 1
         if self._flying < self._max_in_flight:
             self._flying += 1
-            flight = asyncio.get_running_loop().create_task(self._fly())
+            flight = loop.create_task(self._fly())
             self._flights.add(flight)
             flight.add_done_callback(self._flights.discard)
         return future

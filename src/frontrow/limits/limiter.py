@@ -62,19 +62,20 @@ class Limiter:
         )
         self._tag_parts = self._store.tag_parts
         self._denials: Denials | None = getattr(self._store, "denials", None) if self._plain else None
+        self._denied_keys = self._denials.known if self._denials is not None else None
         self._install_fast_path()
 
     # -- the questions -------------------------------------------------------------------------------------------
 
     def check(self, key: Key, cost: int = 1, now_us: int | None = None) -> Decision:
         """Charge `cost` to every rule, or to none of them, and say which it was."""
-        if self._denials and now_us is None and (denied := self._denied(key, cost)) is not None:
+        if self._denied_keys and now_us is None and (denied := self._denied(key, cost)) is not None:
             return denied
         return self._told(self._store.decide(self._ask(key, cost, now_us, CHECK)))
 
     async def acheck(self, key: Key, cost: int = 1, now_us: int | None = None) -> Decision:
         """`check` for asyncio."""
-        if self._denials and now_us is None and (denied := self._denied(key, cost)) is not None:
+        if self._denied_keys and now_us is None and (denied := self._denied(key, cost)) is not None:
             return denied
         return self._told(await self._store.adecide(self._ask(key, cost, now_us, CHECK)))
 

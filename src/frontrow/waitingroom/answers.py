@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+import msgspec
+
 from frontrow.core.errors import FrontrowError
 from frontrow.waitingroom.config import Phase
 from frontrow.waitingroom.errors import AlreadyClaimed, NotYourTurn, PlaceExpired, RoomFull, RoomHeld
@@ -9,8 +11,7 @@ from frontrow.waitingroom.ports import RoomState, VisitResult
 from frontrow.waitingroom.window import PlaceState, Wait
 
 
-@dataclass(frozen=True, slots=True)
-class PlaceStatus:
+class PlaceStatus(msgspec.Struct, frozen=True, gc=False):
     """What a person is told about a place. `position` and `ahead` are None in the pre-queue, before the draw."""
 
     event: str
@@ -25,8 +26,7 @@ class PlaceStatus:
     message_no: int
 
 
-@dataclass(frozen=True, slots=True)
-class Joined:
+class Joined(msgspec.Struct, frozen=True, gc=False):
     """A new place (or the same again for a repeated idempotency key or person) and its status."""
 
     place_jwt: str

@@ -22,6 +22,7 @@ from frontrow.waitingroom.window import PlaceState, Reason, Wait, estimate
 MAX_LISTENERS = 100_000
 DRAWS_KEPT = 65_536
 QUIET_US = 5_000_000  # a document that only differs in the number of people behind you may be this old
+NO_WAIT, UNKNOWN = Wait(0, 0), Wait(None, None)
 _HELD = {Phase.PAUSED: Reason.PAUSED, Phase.QUEUE_ALL: Reason.HELD, Phase.CLOSED: Reason.HELD}
 
 
@@ -53,6 +54,7 @@ class KnownRoom:
         blank = (0,) * len(state.lanes)
         self.rates_milli = measured.shown_milli if len(measured.shown_milli) == len(blank) else blank
         self.reason = _HELD.get(state.phase) or Reason(measured.reason)
+        self._lane_names = tuple(rule.name for rule in state.config.lanes)
         self._draw_key = (state.beacon, tuple(lane.drawn for lane in state.lanes))
         self._publish()
 
@@ -127,16 +129,22 @@ class KnownRoom:
     def status(self, place: Place) -> PlaceStatus:
         """Pure: from the place and the state last read."""
         state = self.state
-        position: int | None = self.effective(place)
+        position = self.effective(place)
         lane = state.lanes[place.lane]
+        name = self._lane_names[place.lane]
         if state.phase is Phase.PREQUEUE:
-            place_state, position, ahead, wait = PlaceState.WAITING, None, None, Wait(None, None)
+            wait = UNKNOWN
+            return PlaceStatus(
+                self.event, PlaceState.WAITING, state.phase, name, None, None, wait,
+                self._poll_after_s(wait), state.epoch, state.message_no,
+            )  # fmt: skip
+        if position > lane.hi:
+            place_state, ahead = PlaceState.WAITING, position - lane.hi - 1
+            wait = self._wait(ahead, place.lane)
         else:
-            window = lane.window
-            place_state, ahead = window.state_of(position or 0), window.ahead_of(position or 0)
-            wait = Wait(0, 0) if place_state is not PlaceState.WAITING else self._wait(ahead, place.lane)
+            place_state, ahead, wait = PlaceState.EXPIRED if position <= lane.lo else PlaceState.ACTIVE, 0, NO_WAIT
         return PlaceStatus(
-            self.event, place_state, state.phase, state.config.lanes[place.lane].name, position, ahead, wait,
+            self.event, place_state, state.phase, name, position, ahead, wait,
             self._poll_after_s(wait), state.epoch, state.message_no,
         )  # fmt: skip
 

@@ -18,6 +18,7 @@ from frontrow.waitingroom.recovery import raised, recover, went_back
 log = logging.getLogger("frontrow.room")
 
 MAX_LATER = 10_000
+LATER_S = 0.1  # a commit costs about a millisecond of CPU: one for all batches of this long
 
 
 class RoomLoops:
@@ -45,6 +46,7 @@ class RoomLoops:
         self._loops: dict[str, asyncio.Task[None]] = {}
         self._recovering: dict[str, asyncio.Lock] = {}
         self._later: set[asyncio.Task[None]] = set()
+        self._gathered: dict[str, list[AuditRow]] = {}
         self._unwritten: list[tuple[str, Sequence[AuditRow]]] = []
         self._started = False
 
@@ -121,10 +123,20 @@ class RoomLoops:
     # -- the audit, behind people's backs ------------------------------------------------------------------------------
 
     def append_later(self, event: str, rows: Sequence[AuditRow]) -> None:
-        """Write rows without making anybody wait; what fails is kept (bounded) and written later."""
-        task = asyncio.create_task(self._append(event, rows))
-        self._later.add(task)
-        task.add_done_callback(self._later.discard)
+        """Write rows without making anybody wait, many batches in one transaction; what fails is kept (bounded) and
+        written later."""
+        self._gathered.setdefault(event, []).extend(rows)
+        if not self._later:
+            task = asyncio.create_task(self._append_gathered())
+            self._later.add(task)
+            task.add_done_callback(self._later.discard)
+
+    async def _append_gathered(self) -> None:
+        while self._gathered:
+            await asyncio.sleep(LATER_S)
+            gathered, self._gathered = self._gathered, {}
+            for event, rows in gathered.items():
+                await self._append(event, rows)
 
     async def _append(self, event: str, rows: Sequence[AuditRow]) -> None:
         try:

@@ -6,11 +6,10 @@ not even the unused bits of the last base64 character can be flipped. A place ha
 the window decides. `jkt` binds a place to a key the browser cannot export (see `binding`).
 """
 
-import base64
+import binascii
 import hashlib
 import hmac
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import msgspec
 
@@ -22,8 +21,7 @@ MAX_PLACE_CHARS = 1_024
 MAX_PERSON_CHARS = 64
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(msgspec.Struct, frozen=True, gc=False):
     """One person's numbered place, as verified. `position` is the arrival number before a draw."""
 
     event: str
@@ -53,14 +51,35 @@ _decode_claims = msgspec.json.Decoder(_Claims).decode
 _encode_text = msgspec.json.Encoder().encode
 
 
+_URL_SAFE, _PLAIN = bytes.maketrans(b"+/", b"-_"), bytes.maketrans(b"-_", b"+/")
+
+
 def b64(raw: bytes) -> bytes:
     """base64url without padding."""
-    return base64.urlsafe_b64encode(raw).rstrip(b"=")
+    return binascii.b2a_base64(raw, newline=False).translate(_URL_SAFE, b"=")
 
 
 def unb64(text: bytes) -> bytes:
     """The bytes of base64url text without padding."""
-    return base64.urlsafe_b64decode(text + b"=" * (-len(text) % 4))
+    return binascii.a2b_base64(text.translate(_PLAIN) + b"=" * (-len(text) % 4))
+
+
+class _Hmac:
+    """HMAC-SHA256 of one secret with both padded blocks hashed beforehand: half the cost of `hmac.digest`."""
+
+    __slots__ = ("_inner", "_outer")
+
+    def __init__(self, secret: bytes) -> None:
+        block = (hashlib.sha256(secret).digest() if len(secret) > 64 else secret).ljust(64, b"\0")
+        self._inner = hashlib.sha256(bytes(byte ^ 0x36 for byte in block))
+        self._outer = hashlib.sha256(bytes(byte ^ 0x5C for byte in block))
+
+    def sign(self, text: bytes) -> bytes:
+        """The signature as it stands in a JWT."""
+        inner, outer = self._inner.copy(), self._outer.copy()
+        inner.update(text)
+        outer.update(inner.digest())
+        return b64(outer.digest())
 
 
 class PlaceSigner:
@@ -69,14 +88,14 @@ class PlaceSigner:
     def __init__(self, secrets: Sequence[bytes]) -> None:
         if not secrets or any(len(secret) < MIN_SECRET_BYTES for secret in secrets):
             raise ConfigError(f"places need at least one secret of {MIN_SECRET_BYTES} bytes or more")
-        self._by_header = {_header(secret): secret for secret in secrets}
-        self._secret = secrets[0]
+        self._by_header = {_header(secret): _Hmac(secret) for secret in secrets}
+        self._newest = self._by_header[_header(secrets[0])]
         self._prefix = _header(secrets[0]) + b"."
 
     def mint(self, place: Place) -> str:
         """The signed text of a place."""
         signed = self._prefix + b64(_payload(place))
-        return (signed + b"." + b64(hmac.digest(self._secret, signed, "sha256"))).decode()
+        return (signed + b"." + self._newest.sign(signed)).decode()
 
     def verify(self, text: str, event: str | None = None) -> Place:
         """The place, if one of our secrets signed exactly this text; for `event`, if given."""
@@ -87,9 +106,9 @@ class PlaceSigner:
         except UnicodeEncodeError:
             header = payload = signed = signature = b""
         # A foreign header is compared with our key all the same, so that every wrong text costs the same.
-        secret = self._by_header.get(header)
-        right = b64(hmac.digest(secret or self._secret, signed, "sha256"))
-        if not hmac.compare_digest(right, signature) or secret is None:
+        key = self._by_header.get(header)
+        right = (key or self._newest).sign(signed)
+        if not hmac.compare_digest(right, signature) or key is None:
             raise PlaceInvalid("this place was not issued here; join to get one")
         place = _place(payload)
         if event is not None and place.event != event:

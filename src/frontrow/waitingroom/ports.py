@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
+import msgspec
+
 from frontrow.core.errors import FrontrowError
 from frontrow.waitingroom.config import Phase, RoomConfig
 from frontrow.waitingroom.window import Slide, Window
@@ -59,8 +61,7 @@ class RoomState:
     now_us: int = 0  # the store's clock when this was read
 
 
-@dataclass(frozen=True, slots=True)
-class JoinAsk:
+class JoinAsk(msgspec.Struct, frozen=True, gc=False):
     """One person's wish to join. `key` (idempotency) or `person` (roster) repeated gives the same position again;
     `code_id` is used up by a fresh join."""
 
@@ -70,8 +71,7 @@ class JoinAsk:
     code_id: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class JoinAnswer:
+class JoinAnswer(msgspec.Struct, frozen=True, gc=False):
     lane: int
     position: int
     epoch: int

@@ -5,6 +5,7 @@ the verified place and the cached window; `now_serving` hands out cached bytes. 
 when it is this process' turn, and rebuilds a store that lost its memory (`RoomLoops`).
 """
 
+import asyncio
 import hashlib
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
@@ -95,6 +96,26 @@ class WaitingRoom(Organiser):
         """A place at the end of the line. `person` may be empty (anonymous); `code` picks a lane; `cnf` is the RFC 7638
         thumbprint of the browser's key; `ip` only spreads people over shards. Raises RoomUnknown, RoomClosed,
         RoomOverflow, CodeInvalid, CodeUsed, Unavailable."""
+        known, jkt, code_id, answered = self._ask_to_join(event, person, code, idempotency_key, cnf)
+        answer = await answered
+        if code_id and answer.fresh:
+            await self.audit.append(event, [CodeRow(code_id, answer.at_us)])
+        return self._joined(known, answer, person, jkt)
+
+    def join_soon(
+        self, event: str, person: str = "", idempotency_key: str | None = None
+    ) -> "asyncio.Future[JoinAnswer]":
+        """`join` without a code or a key binding, for callers that want no task of their own; `joined` makes a place
+        of the answer."""
+        return self._ask_to_join(event, person, None, idempotency_key, None)[3]
+
+    def joined(self, event: str, answer: JoinAnswer, person: str) -> Joined:
+        """The place that the store's answer to `join_soon` stands for."""
+        return self._joined(self.known(event), answer, person, "")
+
+    def _ask_to_join(
+        self, event: str, person: str, code: str | None, idempotency_key: str | None, cnf: str | None
+    ) -> "tuple[KnownRoom, str, int, asyncio.Future[JoinAnswer]]":
         known = self.known(event)
         if len(person) > MAX_PERSON_CHARS:
             raise InvalidInput(f"a person is named by at most {MAX_PERSON_CHARS} characters", param="person")
@@ -105,10 +126,11 @@ class WaitingRoom(Organiser):
             lane, code_id = min(genuine.lane, len(known.state.lanes) - 1), genuine.id + 1
         key = _key_digest(idempotency_key, person, jkt) if idempotency_key else ""
         joins = self._joins.get(event) or self._coalesced_joins(known)
-        answer = await joins.ask(JoinAsk(lane, key, person, code_id))
-        if code_id and answer.fresh:
-            await self.audit.append(event, [CodeRow(code_id, answer.at_us)])
-        place = Place(event, answer.lane, answer.epoch, answer.position, answer.at_us // 1_000_000, person, jkt)
+        return known, jkt, code_id, joins.submit(JoinAsk(lane, key, person, code_id))
+
+    def _joined(self, known: KnownRoom, answer: JoinAnswer, person: str, jkt: str) -> Joined:
+        at_s = answer.at_us // 1_000_000
+        place = Place(known.event, answer.lane, answer.epoch, answer.position, at_s, person, jkt)
         return Joined(self.places.mint(place), known.status(place), answer.fresh)
 
     def status(self, place_jwt: str, event: str | None = None) -> PlaceStatus:

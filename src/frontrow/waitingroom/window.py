@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from math import ceil
 
+import msgspec
+
 
 class PlaceState(StrEnum):
     EXPIRED = "expired"
@@ -85,8 +87,7 @@ class Reason(StrEnum):
 BAND_PERCENT = 25
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
+class Wait(msgspec.Struct, frozen=True, gc=False):
     """An estimated wait: from `low_s` to `high_s` seconds; both None when nobody can say."""
 
     low_s: int | None

@@ -50,6 +50,7 @@ class RedisStore:
         self._known = [(line.rule.name, line.quota.capacity) for line in self._lines]
         self._spec = " ".join(str(number) for line in self._lines for number in _line_numbers(line))
         self._sync: Any = connect_sync(url, timeout_s=deadline_s)  # connects when first used
+        self._link: _Link | None = None  # of the loop that asked last
         self._links: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Link] = weakref.WeakKeyDictionary()
 
     # -- blocking ------------------------------------------------------------------------------------------------
@@ -78,14 +79,19 @@ class RedisStore:
 
     def adecide(self, ask: Ask) -> "asyncio.Future[Answer]":
         """One ask among those of this moment."""
-        loop = asyncio.get_running_loop()
-        link = self._links.get(loop)
-        if link is None:
-            link = self._links[loop] = _Link(self._url, self._deadline_s, self._send_over)
+        link = self._link
+        if link is None or link.loop is not asyncio.get_running_loop():
+            link = self._link = self._link_of(asyncio.get_running_loop())
         try:
             return link.submit(ask)
         except Overloaded as error:
             raise StoreDown(error.message) from error
+
+    def _link_of(self, loop: asyncio.AbstractEventLoop) -> "_Link":
+        link = self._links.get(loop)
+        if link is None:
+            link = self._links[loop] = _Link(self._url, self._deadline_s, self._send_over)
+        return link
 
     async def _send_over(self, link: "_Link", asks: Sequence[Ask]) -> Sequence[Answer | BaseException]:
         if not self._cluster:
@@ -165,6 +171,7 @@ class RedisStore:
         """Close the blocking connections and those of the running event loop."""
         self.close()
         link = self._links.pop(asyncio.get_running_loop(), None)
+        self._link = None
         if link is not None:
             await link.aclose()
 
@@ -175,7 +182,7 @@ class _Link:
     def __init__(self, url: str, deadline_s: float, send: Callable[["_Link", Sequence[Ask]], Any]) -> None:
         self.client: Any = connect(url, timeout_s=deadline_s)
         self._deadline_s = deadline_s
-        self._loop = asyncio.get_running_loop()
+        self.loop = asyncio.get_running_loop()
         self._coalescer: Coalescer[Ask, Answer] = Coalescer(
             lambda asks: send(self, asks), max_batch=MAX_BATCH, name="the limit store"
         )
@@ -184,19 +191,19 @@ class _Link:
 
     def submit(self, ask: Ask) -> "asyncio.Future[Answer]":
         future = self._coalescer.submit(ask)
-        self._due.append((self._loop.time() + self._deadline_s, future))
+        self._due.append((self.loop.time() + self._deadline_s, future))
         if self._timer is None:
-            self._timer = self._loop.call_later(self._deadline_s, self._expire)
+            self._timer = self.loop.call_later(self._deadline_s, self._expire)
         return future
 
     def _expire(self) -> None:
         """Fail whoever waited for the whole deadline; one timer serves all, since all wait equally long."""
-        now = self._loop.time()
+        now = self.loop.time()
         while self._due and (self._due[0][1].done() or self._due[0][0] <= now):
             _, future = self._due.popleft()
             if not future.done():
                 future.set_exception(StoreDown(f"the limit store did not answer within {self._deadline_s * 1000:g} ms"))
-        self._timer = self._loop.call_at(self._due[0][0], self._expire) if self._due else None
+        self._timer = self.loop.call_at(self._due[0][0], self._expire) if self._due else None
 
     async def aclose(self) -> None:
         if self._timer is not None:

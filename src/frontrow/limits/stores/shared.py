@@ -56,7 +56,7 @@ class SharedStore:
         return self._learnt(ask, answer, sent_at_us)
 
     def _known(self, ask: Ask) -> Answer | None:
-        if not self.denials or ask.op != CHECK or ask.now_us is not None:
+        if not self.denials.known or ask.op != CHECK or ask.now_us is not None:
             return None
         known = self.denials.look(_name(ask), ask.cost)
         return None if known is None else Answer(known)

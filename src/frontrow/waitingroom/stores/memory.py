@@ -108,7 +108,7 @@ class MemoryStore:  # implements RoomStore
         state = room.state
         known = self._known(room, ask, now_us)
         if known is not None:
-            return replace(known, fresh=False)
+            return JoinAnswer(known.lane, known.position, known.epoch, known.at_us, fresh=False)
         if state.phase is Phase.CLOSED:
             return RoomClosed("this room is closed")
         if state.config.depth_cap and room.waiting >= state.config.depth_cap:
