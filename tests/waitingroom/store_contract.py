@@ -81,6 +81,17 @@ class StoreContract:
         assert all([a.position for a in batch] == sorted(a.position for a in batch) for batch in batches)
         assert (await state_of(store)).lanes[0].issued == len(positions)
 
+    async def test_w13_a_store_that_is_behind_what_was_seen_issues_nothing(self, make: Make) -> None:
+        store, _ = await make()
+        await joined(store, 5)
+        for ask in (JoinAsk(0), JoinAsk(0, "key")):
+            with pytest.raises(RoomRecovering):
+                await store.join(EVENT, [ask], (6,))
+            assert (await state_of(store)).lanes[0].issued == 5
+        (answer,) = await store.join(EVENT, [JoinAsk(0)], (5,))
+        assert isinstance(answer, JoinAnswer)
+        assert answer.position == 6
+
     async def test_each_lane_counts_for_itself(self, make: Make) -> None:
         store, _ = await make(lanes=(LaneRule("general"), LaneRule("fans", 3)))
         asks = [JoinAsk(0), JoinAsk(1), JoinAsk(0), JoinAsk(1), JoinAsk(1)]

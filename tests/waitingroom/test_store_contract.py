@@ -125,7 +125,7 @@ class TestRoster:
 
 
 class RacyJoin(MemoryStore):
-    async def join(self, event: str, asks: Sequence[JoinAsk]) -> Any:
+    async def join(self, event: str, asks: Sequence[JoinAsk], seen: Sequence[int] = ()) -> Any:
         room = self._room(event)
         before = list(room.issued)
         await asyncio.sleep(0)

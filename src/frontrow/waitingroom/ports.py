@@ -176,8 +176,12 @@ class RoomStore(Protocol):
     async def snapshot(self, event: str) -> RoomState | None:
         """The room as it is, with passes that have run out counted out; None if the store knows no such room."""
 
-    async def join(self, event: str, asks: Sequence[JoinAsk]) -> Sequence[JoinAnswer | FrontrowError]:
-        """Positions for all of them, in order, in one step; RoomClosed, RoomOverflow or CodeUsed in place of one."""
+    async def join(
+        self, event: str, asks: Sequence[JoinAsk], seen: Sequence[int] = ()
+    ) -> Sequence[JoinAnswer | FrontrowError]:
+        """Positions for all of them, in order, in one step; RoomClosed, RoomOverflow or CodeUsed in place of one.
+        `seen`: the last position of each lane the caller knows of; a store that is behind it lost writes and issues
+        nothing (RoomRecovering)."""
 
     async def visit(self, event: str, asks: Sequence[VisitAsk]) -> Sequence[VisitAnswer]:
         """Claims, renewals and returns, each decided once, in order, in one step. Active never exceeds capacity."""

@@ -248,7 +248,7 @@ class WaitingRoom(Organiser):
 
     def _coalesced_joins(self, known: KnownRoom) -> Coalescer[JoinAsk, JoinAnswer]:
         async def send(asks: Sequence[JoinAsk]) -> Sequence[JoinAnswer | BaseException]:
-            answers = await self._with_recovery(known, lambda: self.store.join(known.event, asks))
+            answers = await self._with_recovery(known, lambda: self.store.join(known.event, asks, tuple(known.issued)))
             rows = self._join_rows(known, asks, answers)
             if rows and self._durable_joins:
                 await self.audit.append(known.event, rows)

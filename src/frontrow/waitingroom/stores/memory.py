@@ -1,6 +1,5 @@
-"""The store in this process' memory: one dict entry for each room, a few integers in it, eight bytes for each claimed
-position. Nothing awaits inside a method, so each is atomic among the coroutines of one loop. The Redis scripts mirror
-this file step by step; the contract suite holds them equal."""
+"""The store in this process' memory: a few integers a room, eight bytes a claimed position. Nothing awaits inside a
+method, so each is atomic in its loop. The Redis scripts mirror it; the contract suite holds them equal."""
 
 import copy
 from array import array
@@ -58,9 +57,7 @@ class Room:
         return sum(max(0, n - lane.hi) for n, lane in zip(self.issued, self.state.lanes, strict=True))
 
 
-class MemoryStore:
-    """Implements `RoomStore`."""
-
+class MemoryStore:  # implements RoomStore
     one_place_per_person = False
 
     def __init__(self, clock: Clock | None = None) -> None:
@@ -99,8 +96,12 @@ class MemoryStore:
         room = self._rooms.get(event)
         return self._shown(room) if room else None
 
-    async def join(self, event: str, asks: Sequence[JoinAsk]) -> Sequence[JoinAnswer | FrontrowError]:
+    async def join(
+        self, event: str, asks: Sequence[JoinAsk], seen: Sequence[int] = ()
+    ) -> Sequence[JoinAnswer | FrontrowError]:
         room, now_us = self._room(event), self._clock()
+        if any(issued < last for issued, last in zip(room.issued, seen, strict=False)):
+            raise RoomRecovering(f"the store lost positions of room {event!r}", retry_after_s=1)
         return [self._join(room, ask, now_us) for ask in asks]
 
     def _join(self, room: Room, ask: JoinAsk, now_us: int) -> JoinAnswer | FrontrowError:

@@ -85,16 +85,21 @@ class RedisStore:
         read = await self._read(event)
         return read[0] if read else None
 
-    async def join(self, event: str, asks: Sequence[JoinAsk]) -> Sequence[JoinAnswer | FrontrowError]:
+    async def join(
+        self, event: str, asks: Sequence[JoinAsk], seen: Sequence[int] = ()
+    ) -> Sequence[JoinAnswer | FrontrowError]:
         plain = all(not (ask.key or ask.code_id or (ask.person and self.one_place_per_person)) for ask in asks)
-        return await (self._join_counted(event, asks) if plain else self._join_each(event, asks))
+        floor = [*seen, *[0] * MAX_LANES][:MAX_LANES]
+        return await (self._join_counted(event, asks, floor) if plain else self._join_each(event, asks, floor))
 
-    async def _join_counted(self, event: str, asks: Sequence[JoinAsk]) -> Sequence[JoinAnswer | FrontrowError]:
+    async def _join_counted(
+        self, event: str, asks: Sequence[JoinAsk], floor: list[int]
+    ) -> Sequence[JoinAnswer | FrontrowError]:
         people = [0] * (1 + max(ask.lane for ask in asks))
         for ask in asks:
             people[ask.lane] += 1
         try:
-            reply = await self._run("count_join", [room_key(event)], people)
+            reply = await self._run("count_join", [room_key(event)], [*floor, *people])
         except RoomClosed as error:
             return [error] * len(asks)
         epoch, at_us = int(reply[0]), int(reply[1])
@@ -110,7 +115,9 @@ class RedisStore:
             answers.append(JoinAnswer(ask.lane, position, epoch, at_us))
         return answers
 
-    async def _join_each(self, event: str, asks: Sequence[JoinAsk]) -> Sequence[JoinAnswer | FrontrowError]:
+    async def _join_each(
+        self, event: str, asks: Sequence[JoinAsk], floor: list[int]
+    ) -> Sequence[JoinAnswer | FrontrowError]:
         own = [room_key(event, f"k:{ask.key}") if ask.key else room_key(event) for ask in asks]
         keys = [
             room_key(event),
@@ -118,7 +125,7 @@ class RedisStore:
             *(roster_key(event, lane) for lane in range(MAX_LANES)),
             *own,
         ]
-        args: list[Any] = [KEY_TTL_US // 1000, int(self.one_place_per_person)]
+        args: list[Any] = [*floor, KEY_TTL_US // 1000, int(self.one_place_per_person)]
         for ask in asks:
             args += [ask.lane, ask.person, ask.code_id]
         return [_join_answer(reply) for reply in await self._run("join", keys, args)]

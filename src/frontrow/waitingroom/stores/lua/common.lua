@@ -36,3 +36,11 @@ local function count(counts, second, total, change)
   if redis.call('HINCRBY', counts, int(second), change) == 0 then redis.call('HDEL', counts, int(second)) end
   redis.call('HINCRBY', room, total, change)
 end
+-- Whether this store is behind what the caller has seen issued (ARGV[2] to ARGV[4], one for each lane there can be).
+local function behind()
+  local issued = redis.call('HMGET', room, 'i0', 'i1', 'i2')
+  for lane = 0, 2 do
+    if tonumber(issued[lane + 1] or '0') < tonumber(ARGV[lane + 2]) then return true end
+  end
+  return false
+end

@@ -1,9 +1,9 @@
 -- Joins with an idempotency key, a person (roster) or a code, each decided in order.
 -- KEYS: room, codes, three rosters (one for each lane there can be), then one for each ask: its idempotency key, or the
 -- room if it has none.
--- ARGV: now, key ttl in ms, 1 for a roster store, then (lane, person, code) of each ask.
+-- ARGV: now, seen (3), key ttl in ms, 1 for a roster store, then (lane, person, code) of each ask.
 -- Answers for each: {kind, lane, position, epoch, time}; kind 1 fresh, 0 known before, or a word for a refusal.
-if missing() then return ROOMLESS end
+if missing() or behind() then return ROOMLESS end
 local epoch, lanes, depth = get('epoch'), get('n'), get('depth')
 local closed = redis.call('HGET', room, 'phase') == 'closed'
 local waiting = 0
@@ -17,7 +17,7 @@ local function known(key, person)
       return {0, tonumber(lane), tonumber(position), tonumber(ep), at}
     end
   end
-  if ARGV[3] == '1' and person ~= '' then
+  if ARGV[6] == '1' and person ~= '' then
     for lane = 0, lanes - 1 do
       local score = redis.call('ZSCORE', KEYS[3 + lane], person)
       if score and tonumber(score) > get('l' .. lane) then
@@ -29,8 +29,8 @@ local function known(key, person)
 end
 
 local answers = {}
-for i = 0, (#ARGV - 3) / 3 - 1 do
-  local lane, person, code = tonumber(ARGV[4 + 3 * i]), ARGV[5 + 3 * i], ARGV[6 + 3 * i]
+for i = 0, (#ARGV - 6) / 3 - 1 do
+  local lane, person, code = tonumber(ARGV[7 + 3 * i]), ARGV[8 + 3 * i], ARGV[9 + 3 * i]
   local key = KEYS[6 + i]
   local answer = known(key, person)
   if not answer then
@@ -46,9 +46,9 @@ for i = 0, (#ARGV - 3) / 3 - 1 do
       answer = {1, lane, position, epoch, int(now)}
       if key ~= room then
         local text = lane .. ' ' .. int(position) .. ' ' .. int(epoch) .. ' ' .. int(now)
-        redis.call('SET', key, text, 'PX', ARGV[2])
+        redis.call('SET', key, text, 'PX', ARGV[5])
       end
-      if ARGV[3] == '1' and person ~= '' then redis.call('ZADD', KEYS[3 + lane], int(position), person) end
+      if ARGV[6] == '1' and person ~= '' then redis.call('ZADD', KEYS[3 + lane], int(position), person) end
     end
   end
   answers[i + 1] = answer
