@@ -36,7 +36,7 @@ async def until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
 
 
 def process(url: str, audit: Audit, keys: RoomKeys, kind: type[RedisStore] = RedisStore) -> WaitingRoom:
-    return WaitingRoom(kind(url, timeout_s=0.5), audit, keys, refresh_us=20_000, lease_ttl_us=500_000)
+    return WaitingRoom(kind(url, timeout_s=5), audit, keys, refresh_us=20_000, lease_ttl_us=500_000)
 
 
 async def join_patiently(room: WaitingRoom) -> Joined:
@@ -136,7 +136,7 @@ async def test_w13_f5_the_server_is_restarted(
     """Embedded: everything comes back from the file. Grown up: the store still has it."""
 
     def start() -> WaitingRoom:
-        store = MemoryStore() if embedded else RedisStore(own_valkey.url)
+        store = MemoryStore() if embedded else RedisStore(own_valkey.url, timeout_s=20)
         return WaitingRoom(store, SqliteAudit(tmp_path / "room.sqlite"), room_keys, durable_joins=True)
 
     first = start()

@@ -63,7 +63,7 @@ class Rig:
 async def rig(request: pytest.FixtureRequest, room_keys: RoomKeys) -> AsyncIterator[Rig]:
     clock = ManualClock()
     if request.param == "redis":
-        store: Any = RedisStore(request.getfixturevalue("redis_url"), clock=clock)
+        store: Any = RedisStore(request.getfixturevalue("redis_url"), timeout_s=20, clock=clock)
     else:
         store = MemoryStore(clock)
     room = WaitingRoom(store, SqliteAudit(":memory:"), room_keys, clock=clock)
@@ -379,7 +379,7 @@ async def test_w8_rooms_by_identity(kind: str, request: pytest.FixtureRequest, r
     clock = ManualClock()
     store: Any = RosterMemoryStore(clock)
     if kind == "redis":
-        store = RosterRedisStore(request.getfixturevalue("redis_url"), clock=clock)
+        store = RosterRedisStore(request.getfixturevalue("redis_url"), timeout_s=20, clock=clock)
     room = WaitingRoom(store, SqliteAudit(":memory:"), room_keys, clock=clock)
     await room.create(EVENT, SMALL)
     places = [(await room.join(EVENT, person=f"p{n}")).place_jwt for n in range(10)]
@@ -400,7 +400,7 @@ async def test_an_anonymous_room_has_no_roster(rig: Rig) -> None:
 
 
 async def test_joins_that_arrive_together_cost_one_store_call(redis_url: str, room_keys: RoomKeys) -> None:
-    store = RedisStore(redis_url)
+    store = RedisStore(redis_url, timeout_s=20)
     room = WaitingRoom(store, SqliteAudit(":memory:"), room_keys)
     await room.create(EVENT, SMALL)
     await room.join(EVENT)

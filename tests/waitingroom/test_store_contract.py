@@ -53,11 +53,11 @@ def builder(kind: str, request: pytest.FixtureRequest) -> Build:
         cluster: Cluster = request.getfixturevalue("redis_cluster")
         for node in cluster.nodes:
             node.command("FLUSHALL")
-        return lambda clock: RedisStore(cluster.url, clock=clock)
+        return lambda clock: RedisStore(cluster.url, timeout_s=20, clock=clock)
     if kind.endswith("redis"):
         url = request.getfixturevalue("redis_url")
         family = RosterRedisStore if kind.startswith("roster") else RedisStore
-        return lambda clock: family(url, clock=clock)
+        return lambda clock: family(url, timeout_s=20, clock=clock)
     return RosterMemoryStore if kind.startswith("roster") else MemoryStore
 
 
@@ -202,7 +202,7 @@ async def test_canary_the_contract_catches_a_broken_store(broken: type[MemorySto
 
 
 async def test_one_call_for_each_batch_of_joins(redis_url: str) -> None:
-    store = RedisStore(redis_url)
+    store = RedisStore(redis_url, timeout_s=20)
     await store.create(EVENT, Recovered(new_room()))
     before = store.calls
     await joined(store, 1000)

@@ -37,7 +37,7 @@ class SkewedClock(SystemClock):
 def service(order: dict[str, object]) -> WaitingRoom:
     keys = RoomKeys.load(str(order["keys"]))
     clock = SkewedClock(int(str(order.get("skew_us", 0))))
-    store = RedisStore(str(order["url"]), timeout_s=5.0)
+    store = RedisStore(str(order["url"]), timeout_s=20.0)
     return WaitingRoom(store, SqliteAudit(":memory:"), keys, clock=clock, lease_ttl_us=LEASE_TTL_US, refresh_us=10_000)
 
 
