@@ -5,6 +5,7 @@ first without a task. The place comes as a bearer token or, from the page, in a 
 """
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
@@ -74,7 +75,7 @@ class PeopleEndpoints:
         self.entry = entry
         self.pages = pages
         self.streams = streams
-        self.counts: dict[str, int] = {}
+        self.counts: defaultdict[str, int] = defaultdict(int)
         self._organiser_key = organiser_key.encode()
         self._serving: dict[str, tuple[Any, Answer]] = {}
 
@@ -119,7 +120,7 @@ class PeopleEndpoints:
             self.entry.knock_person(place)
         except FrontrowError as error:
             return self.problem("status", error, ask, event)
-        self.count("status")
+        self.counts["status"] += 1
         return Answer(200, JSON_HEAD, encode_json(told))
 
     def claim(self, event: str, ask: Ask) -> Result:
@@ -224,8 +225,7 @@ class PeopleEndpoints:
         return decoded(_decode_claim, ask.body)
 
     def count(self, what: str) -> None:
-        counts = self.counts
-        counts[what] = counts.get(what, 0) + 1
+        self.counts[what] += 1
 
     def problem(self, what: str, error: FrontrowError, ask: Ask, event: str) -> Answer:
         self.count(f"{what}:{error.code}")
@@ -251,7 +251,7 @@ class _Joining(Later):
             body = _joined_body(endpoints.room.joined(self._event, done.result(), self._person))
         except FrontrowError as error:
             return endpoints.problem("join", error, self._ask, self._event)
-        endpoints.count("join")
+        endpoints.counts["join"] += 1
         return Answer(201, JSON_HEAD, body)
 
 

@@ -24,16 +24,13 @@ NO_STORE = b"cache-control: no-store\r\n"
 encode_json = msgspec.json.Encoder().encode
 
 
-class Ask:
+class Ask(msgspec.Struct, gc=False):
     """One request: headers as they came (names in any case), body, the peer's address and the query."""
 
-    __slots__ = ("body", "headers", "peer", "query")
-
-    def __init__(self, headers: Headers, body: bytes, peer: str, query: bytes = b"") -> None:
-        self.headers = headers
-        self.body = body
-        self.peer = peer
-        self.query = query
+    headers: Headers
+    body: bytes
+    peer: str
+    query: bytes = b""
 
     def header(self, name: bytes) -> bytes | None:
         """The first value of a header; `name` in lower case."""
@@ -48,15 +45,12 @@ class Ask:
         return [value for key, value in self.headers if key.lower() == name]
 
 
-class Answer:
+class Answer(msgspec.Struct, gc=False):
     """A status, a block of header lines (each ended by CRLF; no length, no date) and a body."""
 
-    __slots__ = ("body", "head", "status")
-
-    def __init__(self, status: int, head: bytes, body: bytes = b"") -> None:
-        self.status = status
-        self.head = head
-        self.body = body
+    status: int
+    head: bytes
+    body: bytes = b""
 
     def headers(self) -> list[tuple[str, str]]:
         """The header block as pairs, for doors that want them so."""
