@@ -180,7 +180,7 @@ def test_w6_arrival_order_is_kept_over_four_processes(
     own_valkey: Valkey, workers: list[Worker], keys_folder: str
 ) -> None:
     """Normalised Kendall tau distance between arrival and position ≤ 1e-4; positions unique and without gaps."""
-    people, seconds = 400, 12.0
+    people, seconds = 500, 20.0
     orders = [{"do": "join", "people": people, "seconds": seconds, "seed": seed} for seed in range(4)]
     workers += [Worker(url=own_valkey.unix_url, keys=keys_folder, **order) for order in orders]
     for worker in workers:
