@@ -101,8 +101,13 @@ def test_an_ipv6_proxy_and_a_unix_socket_can_be_trusted():
 def test_l15_no_address_at_all_is_none_and_never_an_empty_key():
     assert ClientAddress().key(None, ["203.0.113.9"]) is None
     assert ClientAddress().key("", []) is None
-    assert ClientAddress().key("testclient", []) is None
     assert ClientAddress(["unix"]).key(None, []) is None
+
+
+def test_a_peer_the_server_names_without_an_address_is_counted_by_that_name():
+    """Starlette's test client is called `testclient`."""
+    assert ClientAddress().key("testclient", ["203.0.113.9"]) == "testclient"
+    assert ClientAddress(["10.0.0.0/8"]).key("testclient", ["203.0.113.9"]) == "testclient"
 
 
 def test_l15_a_wrong_proxy_or_prefix_is_an_error_that_shows_a_valid_one():

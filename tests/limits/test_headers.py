@@ -22,7 +22,7 @@ NOW_US = 1_700_000_000_500_000
 
 
 def fields(decision: Decision, **options: str) -> dict[str, str]:
-    made = Fields(POLICIES, wall_us=lambda: NOW_US, **options).of(decision)
+    made = Fields(POLICIES, wall_ns=lambda: NOW_US * 1000, **options).of(decision)
     return {name.decode(): value.decode() for name, value in made}
 
 
@@ -114,7 +114,9 @@ def test_l12_retry_after_is_rounded_up_and_never_zero(us, told):
     st.sampled_from(["epoch", "delta"]),
 )
 def test_l12_numbers_of_any_size_come_out_as_whole_seconds_never_early(limit, left, reset, retry, dialect, style):
-    told = fields(Decision(not retry, "daily", limit, left, reset, retry), dialect=dialect, reset=style)
+    made = Fields([Policy("daily", limit, 60)], wall_ns=lambda: NOW_US * 1000, dialect=dialect, reset=style)
+    answer = made.of(Decision(not retry, "daily", limit, left, reset, retry))
+    told = {name.decode(): value.decode() for name, value in answer}
     assert (told["x-ratelimit-limit"], told["x-ratelimit-remaining"]) == (str(limit), str(left))
     base = NOW_US if style == "epoch" else 0
     assert base + reset <= int(told["x-ratelimit-reset"]) * 1_000_000 < base + reset + 1_000_000

@@ -52,11 +52,12 @@ def test_l16_try_shows_every_decision_in_simulated_time():
     told = run(app, ["try", "3/second", "--algorithm", "sliding_log", "--calls", "6", "--every-ms", "100"])
     assert told.exit_code == 0
     assert (told.output.count("allowed"), told.output.count("refused")) == (3, 3)
-    told = run(app, ["try", "10/second", "--algorithm", "token_bucket", "--burst", "2", "--calls", "4", "--every-ms", "0"])
+    bucket = ["--algorithm", "token_bucket", "--burst", "2", "--calls", "4", "--every-ms", "0"]
+    told = run(app, ["try", "10/second", *bucket])
     assert (told.output.count("allowed"), told.output.count("refused")) == (2, 2)
 
 
-@pytest.mark.parametrize("words", [["try", "many/second"], ["try", "1/second", "--algorithm", "magic"], ["show", "0/s"]])
+@pytest.mark.parametrize("words", [["try", "many/second"], ["try", "1/s", "--algorithm", "magic"], ["show", "0/s"]])
 def test_l15_wrong_words_exit_2_with_one_sentence(words):
     told = run(app, words)
     assert told.exit_code == 2

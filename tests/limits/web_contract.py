@@ -1,4 +1,7 @@
-"""What every door must do (L2, L4, L6, L11-L13, L15), as functions of a door maker; `test_web.py` runs them."""
+"""What every door must do (L2, L4, L5, L6, L7, L8, L11, L12, L13, L15, L16), as functions of a door maker.
+
+`test_web.py` runs them over every door.
+"""
 
 import json
 from collections.abc import Callable

@@ -11,7 +11,8 @@ import logging
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("frontrow.limits")
 
-BUCKETS = 24  # bucket i holds latencies below 2^i µs: from 1 µs to 8 s
+MAX_FOLLOWED = 4  # limiters whose counters are read live; a request is long over when four newer ones took over
+BUCKETS = 24  # bucket i holds latencies below 2^(i + 10) ns: from 1 µs to 8.6 s
 
 
 class RuleLatency:
@@ -33,36 +35,42 @@ class RuleLatency:
     __slots__ = ("buckets", "store_errors", "total_ns")
 
     def __init__(self) -> None:
-        self.buckets = [0] * (BUCKETS + 1)
+        self.buckets = [0] * 64  # as many as a nanosecond count has bits: no bound to check
         self.total_ns = 0
         self.store_errors = 0
 
 
 class LimitMetrics:
-    """The limiter's own counters (`stats`) by rule, with latency. Counting takes no lock: under the GIL a `+= 1` on a
-    slot or list item is not interrupted. Rules that were replaced keep their counters.
+    """The limiters' own counters by rule, with latency. Counting takes no lock: under the GIL a `+= 1` on a slot or
+    list item is not interrupted. Rules that were replaced keep their counts.
     """
 
     def __init__(self) -> None:
-        self.stats = Stats([])
+        self._stats: list[Stats] = []
+        self._past: dict[str, RuleStats] = {}
         self.latency: dict[str, RuleLatency] = {}
 
-    def know(self, rules: Sequence[str]) -> None:
-        """Have counters for these rules."""
-        for rule in rules:
-            self.stats.rules.setdefault(rule, RuleStats())
+    def follow(self, stats: Stats) -> None:
+        """Count in what a limiter counts; the counts of limiters long replaced are added up."""
+        for rule in stats.rules:
             self.latency.setdefault(rule, RuleLatency())
+        self._stats.append(stats)
+        while len(self._stats) > MAX_FOLLOWED:
+            _add(self._past, self._stats.pop(0))
 
     def took(self, decision: Decision, ns: int) -> None:
         """Count how long a decision took, and whether the store had a part in it."""
         of_rule = self.latency[decision[1]]
-        of_rule.buckets[min((ns // 1000).bit_length(), BUCKETS)] += 1
+        of_rule.buckets[(ns >> 10).bit_length()] += 1
         of_rule.total_ns += ns
         if decision[7] != "store":
             of_rule.store_errors += 1
 
     def snapshot(self) -> dict[str, dict[str, int]]:
         """Every counter of every rule, as plain numbers."""
+        total = {name: replace(counts) for name, counts in self._past.items()}
+        for stats in list(self._stats):
+            _add(total, stats)
         return {
             name: {
                 "allowed": counts.allowed,
@@ -70,7 +78,7 @@ class LimitMetrics:
                 "shadow_refused": counts.shadow_refused,
                 "store_errors": self.latency[name].store_errors,
             }
-            for name, counts in list(self.stats.rules.items())
+            for name, counts in total.items()
         }
 
     def register(self, registry: "CollectorRegistry | None" = None) -> None:
@@ -80,6 +88,14 @@ class LimitMetrics:
         except ImportError:
             raise ConfigError("Prometheus metrics need its client: pip install 'frontrow[metrics]'") from None
         (registry or REGISTRY).register(_Collector(self))
+
+
+def _add(total: dict[str, RuleStats], stats: Stats) -> None:
+    for name, counts in stats.rules.items():
+        sum_ = total.setdefault(name, RuleStats())
+        sum_.allowed += counts.allowed
+        sum_.refused += counts.refused
+        sum_.shadow_refused += counts.shadow_refused
 
 
 class _Collector:
@@ -106,12 +122,12 @@ class _Collector:
 
 
 def _cumulative(latency: Sequence[int]) -> list[tuple[str, float]]:
-    """Prometheus buckets: how many took at most 2^i µs."""
+    """Prometheus buckets: how many took less than 2^(i + 10) ns."""
     total, buckets = 0, []
-    for power, number in enumerate(latency):
+    for power, number in enumerate(latency[:BUCKETS]):
         total += number
-        buckets.append((str((1 << power) / 1e6) if power < BUCKETS else "+Inf", float(total)))
-    return buckets
+        buckets.append((str((1 << power + 10) / 1e9), float(total)))
+    return [*buckets, ("+Inf", float(sum(latency)))]
 
 
 class RefusalLog:
@@ -132,7 +148,7 @@ class RefusalLog:
         self._lock = threading.Lock()
         self._seen: dict[str, tuple[int, int]] = {}  # rule -> (second, lines written or suppressed in it)
 
-    def refused(self, rule: str, key: str, *, shadow: bool = False, **about: object) -> None:
+    def refused(self, rule: str, key: str | Mapping[str, str], **about: object) -> None:
         """Log a refusal, unless this second already has enough of them."""
         second = int(self._monotonic_s())
         with self._lock:
@@ -144,12 +160,12 @@ class RefusalLog:
         if count > self._per_second:
             return
         fact: dict[str, object] = {"fact": "RequestRefused", "rule": rule, "key_hash": self.hash(key), **about}
-        if shadow:
-            fact["shadow"] = True
         if suppressed:
             fact["suppressed"] = suppressed
         log.warning("%s", json.dumps(fact), extra={"frontrow": fact})
 
-    def hash(self, key: str) -> str:
+    def hash(self, key: str | Mapping[str, str]) -> str:
         """A keyed hash of a client's key: the same client, the same hash, within this process (or `hash_key`)."""
+        if not isinstance(key, str):
+            key = "\0".join(f"{part}={value}" for part, value in sorted(key.items()))
         return blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8, key=self._hash_key).hexdigest()

@@ -102,7 +102,8 @@ def table(quota_text: str = "100/minute") -> "Table":
     limit = Quota.parse(quota_text).limit
     offered = binned(traffic(limit))
     top = max(offered)
-    drawn = Table(title=f"{quota_text}: accepted every {BIN_S} s of the same {LENGTH_S} s", box=SIMPLE_HEAD, pad_edge=False)
+    title = f"{quota_text}: accepted every {BIN_S} s of the same {LENGTH_S} s"
+    drawn = Table(title=title, box=SIMPLE_HEAD, pad_edge=False)
     for heading in ("algorithm", "accepted over time", "total", "worst 60s"):
         drawn.add_column(heading, no_wrap=True, justify="right" if heading[0] in "tw" else "left")
     drawn.add_row("(offered)", bars(offered, top), str(sum(offered)), str(_worst_minute(traffic(limit))), style="dim")
@@ -123,13 +124,13 @@ def draw(path: str | Path, quota_text: str = "100/minute") -> Path:
     target = Path(path)
     quota = Quota.parse(quota_text)
     offered = binned(traffic(quota.limit))
-    edges = [index * BIN_S for index in range(len(offered))]
-    steady = quota.limit * BIN_S / 60
+    edges = [index * BIN_S for index in range(len(offered) + 1)]
+    steady = quota.limit * BIN_S / quota.period_s
     with plt.rc_context({"svg.hashsalt": "frontrow", "svg.fonttype": "none", "font.size": 9}):
         figure, rows = plt.subplots(len(ALGORITHMS), 1, figsize=(9, 11), sharex=True, sharey=True)
         for axis, made in zip(rows, curves(quota_text), strict=True):
-            axis.bar(edges, offered, BIN_S, align="edge", color="#d9dde3", label="offered")
-            axis.bar(edges, made.accepted, BIN_S, align="edge", color="#2a6fb0", label="accepted")
+            axis.stairs(offered, edges, fill=True, color="#d9dde3", label="offered")
+            axis.stairs(made.accepted, edges, fill=True, color="#2a6fb0", label="accepted")
             axis.axhline(steady, color="#b04a2a", linewidth=1, linestyle="--", label="steady rate")
             note = f"{made.total} accepted, worst 60 s: {made.worst_minute}"
             axis.set_title(f"{made.algorithm}: {ALGORITHMS[made.algorithm]} ({note})", loc="left", fontsize=9)

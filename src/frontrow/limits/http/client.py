@@ -72,7 +72,8 @@ class ClientAddress:
         return self._in_trusted(peer) if peer else self._trust_unix
 
     def _direct(self, peer: str) -> str | None:
-        return None if packed_ip(peer) is None else ip_key(peer, self._prefix)
+        """A peer that is no address (a test client's name) is the server's word, not the client's: it may be a key."""
+        return peer.strip() or None if packed_ip(peer) is None else ip_key(peer, self._prefix)
 
     def _behind_proxies(self, peer: str | None, forwarded: Sequence[str]) -> str | None:
         """Walk from the right past our own proxies; the first stranger is the client."""

@@ -5,26 +5,37 @@ bounded table. All rules of a rule book share one store, so a rule keeps its cou
 A new rule book is prepared completely before it takes over; requests already being judged finish by the old one.
 """
 
+import asyncio
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from itertools import cycle
 from typing import Any
 
 from frontrow.core.clock import Clock, SystemClock, steady
 from frontrow.core.errors import ConfigError, InvalidInput
+from frontrow.limits.http.convert import (
+    TIER_PART,
+    Rules,
+    as_book,
+    cost_rules,
+    endpoint_part,
+    inner,
+    plain_part,
+    tier_of_rules,
+)
 from frontrow.limits.http.headers import Fields, Policy
-from frontrow.limits.http.subset import SubsetStore
+from frontrow.limits.http.question import Question
 from frontrow.limits.limiter import DEFAULT_DEADLINE_S, Limiter
 from frontrow.limits.metrics import LimitMetrics, RefusalLog
 from frontrow.limits.paths import segments
-from frontrow.limits.quota import Decision, Quota, Rule
-from frontrow.limits.rules import Match, RequestRule, RuleBook, RuleSet, TierOf, folded_method
+from frontrow.limits.quota import Decision
+from frontrow.limits.rules import Match, RequestRule, RuleSet, TierOf, folded_method
 
 Request = Any  # an ASGI scope or a WSGI environ
 Getter = Callable[[Request], str | None]
-Rules = RuleBook | Sequence[RequestRule | Rule] | RequestRule | Rule | Quota | str
 
-MAX_ROUTES, MAX_PATH_CHARS, MAX_SUBSETS = 4096, 512, 512
-TIER_PART = "@tier"  # no part can be named so: parts are identifiers
+MAX_ROUTES, MAX_PATH_CHARS, MAX_RETIRED = 4096, 512, 2
+TIMED_ONE_IN = 16
 _FALLBACK = "\0ip:"  # marks an address that stands in for a missing id, so that no id equals it
 
 
@@ -72,10 +83,12 @@ class Gate:
     ) -> None:
         self.book = as_book(rules)
         self.metrics = metrics or LimitMetrics()
+        self.took = self.metrics.took
+        self.turns = cycle([0] + [1] * (TIMED_ONE_IN - 1))  # 0: time this one
         self.refusals = refusals or RefusalLog()
         self.in_memory = store.startswith("memory:")
         self._getters = dict(getters)
-        self._tier_of = tier_of
+        self._tier_of = tier_of or tier_of_rules(rules)
         self._costs = cost_rules(costs or {})
         self._clock = steady(clock or SystemClock())
         self._limiter_options: dict[str, Any] = {
@@ -83,13 +96,13 @@ class Gate:
             "on_store_down": on_store_down,
             "deadline_s": deadline_s,
         }
-        self._limiter_options |= {"stats": self.metrics.stats, "store": store, **store_options}
+        self._limiter_options |= {"store": store, **store_options}
         self._field_options: dict[str, Any] = {"dialect": dialect, "reset": reset}
-        self.retired: list[Limiter] = []
+        self._retired: list[Limiter] = []
+        self._closing: set[asyncio.Task[None]] = set()
         self._lock = threading.Lock()
         self._rules: RuleSet
         self._limiter: Limiter
-        self._subsets: dict[tuple[str, ...], Limiter]
         self.routes: dict[tuple[str, str, str], Route] = {}
         self.book.follow(self._prepare)
 
@@ -99,19 +112,32 @@ class Gate:
         """Make everything new rules need; what is returned puts them in force."""
         for rule in rules.rules:
             self._check_rule(rule)
-        self.metrics.know([rule.name for rule in rules.rules])
-        whole = tuple(_inner(rule, _plain_part(rules.rules) is not None) for rule in rules.rules)
+        whole = tuple(inner(rule, plain_part(rules.rules) is not None) for rule in rules.rules)
         limiter = Limiter(whole, **self._limiter_options)
         Fields([], **self._field_options)  # a wrong dialect is told now, not at the first request
 
         def switch() -> None:
             with self._lock:
+                self.metrics.follow(limiter.stats)
                 if hasattr(self, "_limiter"):
-                    self.retired.append(self._limiter)
-                self._rules, self._limiter, self._subsets = rules, limiter, {}
+                    self._retire(self._limiter)
+                self._rules, self._limiter = rules, limiter
                 self.routes = {}
 
         return switch
+
+    def _retire(self, limiter: Limiter) -> None:
+        """Keep a replaced limiter while requests may still be asking it; close it when another was replaced since."""
+        self._retired.append(limiter)
+        while len(self._retired) > MAX_RETIRED:
+            old = self._retired.pop(0)
+            old.close()
+            try:
+                closing = asyncio.get_running_loop().create_task(old.aclose())
+            except RuntimeError:  # no event loop here: its asyncio connections, if any, go with it
+                continue
+            self._closing.add(closing)
+            closing.add_done_callback(self._closing.discard)
 
     def _check_rule(self, rule: RequestRule) -> None:
         for part in rule.key:
@@ -139,31 +165,27 @@ class Gate:
         made = Route(matches)
         if not matches:
             return made
-        limiter = self._limiter_of(matches)
-        made.check, made.acheck = limiter.check, limiter.acheck
-        made.cost = self._cost(matches[0].endpoint.partition(" ")[0], path)
-        made.key_of = self._key_of(matches, path)
-        told = [match.rule for match in matches if not match.rule.shadow] or [match.rule for match in matches]
-        made.fields = self._fields(told, None)
-        tiers = {tier for rule in told for tier in rule.tiers}
+        constant = _constant_parts(matches, path)
+        question = Question(self._limiter, [match.rule.name for match in matches], constant)
+        made.cost = question.check_cost(self._cost(matches[0].endpoint.partition(" ")[0], path))
+        plain = plain_part(self._rules.rules)
+        asked = question if plain is None else self._limiter
+        made.check, made.acheck = asked.check, asked.acheck
+        made.key_of = self._key_of(matches, constant, plain)
+        rules = [match.rule for match in matches]
+        made.fields = self._fields(rules, None)
+        tiers = {tier for rule in rules for tier in rule.tiers}
         if tiers:
-            made.tier_fields = {tier: self._fields(told, tier) for tier in tiers}
+            made.tier_fields = {tier: self._fields(rules, tier) for tier in tiers}
         return made
 
     def _fields(self, rules: Sequence[RequestRule], tier: str | None) -> Fields:
-        quotas = [(rule.name, rule.tiers.get(tier or "", rule.quota)) for rule in rules]
-        return Fields([Policy.of(name, quota) for name, quota in quotas], **self._field_options)
-
-    def _limiter_of(self, matches: tuple[Match, ...]) -> Limiter:
-        if len(matches) == len(self._rules.rules):
-            return self._limiter
-        names = tuple(match.rule.name for match in matches)
-        found = self._subsets.get(names)
-        if found is None:
-            if len(self._subsets) >= MAX_SUBSETS:
-                self._subsets.clear()  # they hold no counts: those are in the store they share
-            found = self._subsets[names] = SubsetStore.limiter(self._limiter, names, self.metrics.stats, self._clock)
-        return found
+        shown: list[Policy] = []
+        hidden: list[Policy] = []
+        for rule in rules:
+            quota = rule.tiers.get(tier or "", rule.quota)
+            (hidden if rule.shadow else shown).append(Policy.of(rule.name, quota))
+        return Fields(shown or hidden, hidden, **self._field_options)
 
     def _cost(self, method: str, path: str) -> int:
         found = self._costs.matching(method, path)
@@ -171,8 +193,9 @@ class Gate:
 
     # -- keys --------------------------------------------------------------------------------------------------
 
-    def _key_of(self, matches: tuple[Match, ...], path: str) -> Callable[[Request], Any]:
-        plain = _plain_part(self._rules.rules)
+    def _key_of(
+        self, matches: tuple[Match, ...], constant: dict[str, str], plain: str | None
+    ) -> Callable[[Request], Any]:
         wanted = dict.fromkeys(part for match in matches for part in match.rule.key)
         strict = {part for match in matches for part in match.rule.key if match.rule.on_missing == "error"}
         getters = [
@@ -182,26 +205,27 @@ class Gate:
         ]
         if plain is not None:
             [(part, get, must)] = getters
-            return lambda request: self._value(request, part, get, must)
-        constant = {f"endpoint@{match.rule.name}": match.endpoint for match in matches if "endpoint" in match.rule.key}
-        if "path" in wanted:
-            constant["path"] = "/" + "/".join(segments(path))
+
+            def value_of(request: Request) -> str:
+                value = get(request)
+                return value if value and value[0] != "\0" else self._missing(request, part, must)
+
+            return value_of
         tier_of = self._tier_of if any(match.rule.tiers for match in matches) else None
 
         def key_of(request: Request) -> dict[str, str]:
             key = constant.copy()
             for part, get, must in getters:
-                key[part] = self._value(request, part, get, must)
+                value = get(request)
+                key[part] = value if value and value[0] != "\0" else self._missing(request, part, must)
             if tier_of is not None and (tier := tier_of(key)):
                 key[TIER_PART] = tier
             return key
 
         return key_of
 
-    def _value(self, request: Request, part: str, get: Getter, must: bool) -> str:
-        value = get(request)
-        if value and value[0] != "\0":
-            return value
+    def _missing(self, request: Request, part: str, must: bool) -> str:
+        """What stands in for a part the request does not have, if the rules allow any."""
         if must:
             raise MissingClient(f"this request does not say its {part}, and a rate limit counts by it", param=part)
         address = self._getters["ip"](request)
@@ -211,82 +235,25 @@ class Gate:
 
     def refused(self, decision: Decision, key: Any, method: str) -> None:
         """Log a refusal."""
-        who = key if isinstance(key, str) else "\0".join(f"{part}={value}" for part, value in key.items())
-        self.refusals.refused(decision.rule, who, method=folded_method(method), source=decision.source)
+        self.refusals.refused(decision.rule, key, method=folded_method(method), source=decision.source)
 
     # -- closing -----------------------------------------------------------------------------------------------
 
     def close(self) -> None:
         """Close the stores' blocking connections."""
-        for limiter in (*self.retired, self._limiter):
+        for limiter in (*self._retired, self._limiter):
             limiter.close()
 
     async def aclose(self) -> None:
         """Close the stores' connections, asyncio ones included."""
-        for limiter in (*self.retired, self._limiter):
+        for limiter in (*self._retired, self._limiter):
             await limiter.aclose()
+        await asyncio.gather(*self._closing)
 
 
-def as_book(rules: Rules) -> RuleBook:
-    """A rule book from whatever is at hand: a book, rules, a quota for every address."""
-    if isinstance(rules, RuleBook):
-        return rules
-    if isinstance(rules, str):
-        rules = Quota.parse(rules)
-    if isinstance(rules, Quota):
-        return RuleBook([RequestRule("default", rules)])
-    listed = [rules] if isinstance(rules, RequestRule | Rule) else list(rules)
-    return RuleBook([_from_rule(rule) if isinstance(rule, Rule) else rule for rule in listed])
-
-
-def _from_rule(rule: Rule) -> RequestRule:
-    """A limiter's rule, for every request; one without parts counts by address."""
-    key = ("ip",) if rule.per is None else rule.per
-    return RequestRule(
-        rule.name,
-        rule.quota,
-        key,
-        tiers=rule.tiers,
-        shadow=rule.shadow,
-        lease=rule.lease,
-        on_store_down=rule.on_store_down,
-    )
-
-
-def _plain_part(rules: Sequence[RequestRule]) -> str | None:
-    """The one part all rules count by, if that is so: then the key is simply its value, the limiter's fastest case."""
-    parts = {rule.key for rule in rules}
-    only = next(iter(parts)) if len(parts) == 1 else ()
-    return (
-        only[0] if len(only) == 1 and only[0] not in ("endpoint", "path") and not any(r.tiers for r in rules) else None
-    )
-
-
-def _inner(rule: RequestRule, plain: bool) -> Rule:
-    """The limiter's rule; its endpoint is a part of its own, because each rule may have matched another pattern."""
-    per = None if plain else tuple(f"endpoint@{rule.name}" if part == "endpoint" else part for part in rule.key)
-    tier_of = (lambda key: key.get(TIER_PART)) if rule.tiers else None
-    return Rule(
-        rule.name,
-        rule.quota,
-        per,
-        rule.tiers,
-        tier_of,
-        rule.shadow,
-        rule.lease,
-        rule.on_store_down,
-    )
-
-
-def cost_rules(costs: Mapping[str, int]) -> RuleSet:
-    """Costs by `"POST /reports/**"` or `"/reports/**"`, as rules whose limit is the cost, matched like any other."""
-    rules = []
-    for index, (where, cost) in enumerate(costs.items()):
-        method, _, path = where.rpartition(" ")
-        if type(cost) is not int or cost < 1:
-            raise ConfigError(
-                f'costs: {where!r} must cost a whole number from 1, like {{"POST /reports": 5}}', param="costs"
-            )
-        quota = Quota(cost, 1_000_000)
-        rules.append(RequestRule(f"cost{index}", quota, methods=(method,) if method else (), paths=(path,)))
-    return RuleSet(rules)
+def _constant_parts(matches: tuple[Match, ...], path: str) -> dict[str, str]:
+    """The parts of the key that follow from method and path."""
+    constant = {endpoint_part(match.rule): match.endpoint for match in matches if "endpoint" in match.rule.key}
+    if any("path" in match.rule.key for match in matches):
+        constant["path"] = "/" + "/".join(segments(path))
+    return constant

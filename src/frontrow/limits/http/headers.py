@@ -12,10 +12,11 @@ request to request is made once.
 """
 
 import json
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from frontrow.core.clock import US_PER_S, Clock, WallClock
+from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import ConfigError
 from frontrow.limits.quota import Decision, Quota
 
@@ -23,6 +24,7 @@ Field = tuple[bytes, bytes]
 
 DIALECTS = ("draft-11", "draft-07", "draft-06", "none")
 RESETS = ("epoch", "delta")
+NS_PER_S = 1_000_000_000
 QUOTA_EXCEEDED = "https://iana.org/assignments/http-problem-types#quota-exceeded"
 REDUCED_CAPACITY = "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"
 _INTS = tuple(b"%d" % number for number in range(4096))
@@ -54,22 +56,27 @@ def quoted(name: str) -> bytes:
 
 
 class Fields:
-    """Makes the fields of one set of rules; `of(decision)` is all that runs per request."""
+    """Makes the fields of one set of rules; `of(decision)` is all that runs per request.
+
+    Of `unannounced` rules (shadow ones) no policy is told, but with the store down a decision may speak of one.
+    """
 
     def __init__(
         self,
         policies: Sequence[Policy],
+        unannounced: Sequence[Policy] = (),
         *,
         dialect: str = "draft-11",
         reset: str = "epoch",
-        wall_us: Clock | None = None,
+        wall_ns: Callable[[], int] = time.time_ns,
     ) -> None:
         if dialect not in DIALECTS:
             raise ConfigError(f"dialect must be one of {', '.join(DIALECTS)}, not {dialect!r}", param="dialect")
         if reset not in RESETS:
             raise ConfigError(f"reset must be one of {', '.join(RESETS)}, not {reset!r}", param="reset")
-        self._wall_us = (wall_us or WallClock()) if reset == "epoch" else None
-        self._start = {policy.rule: quoted(policy.rule) + b";r=" for policy in policies}
+        self._wall_ns = wall_ns if reset == "epoch" else None
+        self._ready = {policy.rule: _ready(policy) for policy in (*unannounced, *policies)}
+        self._told: tuple[int, Field] = (-1, (b"", b""))
         self._policy = (b"ratelimit-policy", b", ".join(_policy(policy, dialect) for policy in policies))
         self.of: Callable[[Decision], list[Field]] = {
             "draft-11": self._of_11,
@@ -79,25 +86,32 @@ class Fields:
         }[dialect]
 
     def _of_11(self, decision: Decision) -> list[Field]:
-        _, rule, limit, left, reset_us, retry_us, _, _ = decision
+        _, rule, _, left, reset_us, retry_us, _, _ = decision
+        limit, start = self._ready[rule]
         remaining = _INTS[left] if left < _KNOWN else b"%d" % left
         # the draft: Retry-After must not come before the end of t, so a refusal tells the same moment in both
         until_s = -(-(retry_us or reset_us) // US_PER_S)
-        reset_s = -(-(reset_us if self._wall_us is None else self._wall_us() + reset_us) // US_PER_S)
+        until = _INTS[until_s] if until_s < _KNOWN else b"%d" % until_s
+        reset_s = -(-(reset_us * 1000 + (self._wall_ns() if self._wall_ns is not None else 0)) // NS_PER_S)
+        told = self._told
+        if told[0] != reset_s:  # many requests of one second are told the same moment
+            told = self._told = (reset_s, (b"x-ratelimit-reset", b"%d" % reset_s))
         return [
-            (b"x-ratelimit-limit", _INTS[limit] if limit < _KNOWN else b"%d" % limit),
+            limit,
             (b"x-ratelimit-remaining", remaining),
-            (b"x-ratelimit-reset", b"%d" % reset_s),
-            (b"ratelimit", b"%b%b;t=%d" % (self._start[rule], remaining, until_s)),
+            told[1],
+            (b"ratelimit", start + remaining + b";t=" + until),
             self._policy,
         ]
 
+    def _reset_s(self, reset_us: int) -> int:
+        return -(-(reset_us * 1000 + (self._wall_ns() if self._wall_ns is not None else 0)) // NS_PER_S)
+
     def _of_x(self, decision: Decision) -> list[Field]:
-        reset_us = decision.reset_after_us
         return [
             (b"x-ratelimit-limit", whole(decision.limit)),
             (b"x-ratelimit-remaining", whole(decision.remaining)),
-            (b"x-ratelimit-reset", whole(ceil_s(reset_us if self._wall_us is None else self._wall_us() + reset_us))),
+            (b"x-ratelimit-reset", whole(self._reset_s(decision.reset_after_us))),
         ]
 
     def _of_07(self, decision: Decision) -> list[Field]:
@@ -112,6 +126,11 @@ class Fields:
             (b"ratelimit-reset", whole(_until_s(decision))),
             self._policy,
         ]
+
+
+def _ready(policy: Policy) -> tuple[Field, bytes]:
+    """What never changes about a rule: the field of its limit, and how its `RateLimit` begins."""
+    return (b"x-ratelimit-limit", whole(policy.limit)), quoted(policy.rule) + b";r="
 
 
 def ceil_s(us: int) -> int:
