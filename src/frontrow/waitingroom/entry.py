@@ -98,6 +98,10 @@ class Entry:
         check = self._checks.get(event)
         return check.verify(proof, ip, self._clock()) if check is not None else None
 
+    def site_key_of(self, event: str) -> str:
+        """The CAPTCHA provider's public key, where there is one."""
+        return str(getattr(self._checks.get(event), "site_key", ""))
+
     def kind_of(self, event: str) -> str:
         """The name of the event's human check."""
         check = self._checks.get(event)

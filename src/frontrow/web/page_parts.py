@@ -71,7 +71,7 @@ def lean_script(text: str) -> str:
     return "".join(parts)
 
 
-def hash(text: str) -> str:
+def policy_hash(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 

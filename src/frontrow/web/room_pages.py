@@ -2,7 +2,7 @@
 
 Without scripts the page refreshes itself at the pace the room asks for; join and claim are plain forms. With them, it
 follows the stream, and goes in by itself. The place lives in a cookie that scripts cannot read. The policy (CSP) allows
-exactly our own style and script, by hash, plus the CAPTCHA provider if one is chosen.
+exactly our own style and script, by policy_hash, plus the CAPTCHA provider if one is chosen.
 """
 
 import re
@@ -24,11 +24,11 @@ from frontrow.web.page_parts import (
     HEADINGS,
     WHY,
     from_cookie,
-    hash,
     lean,
     lean_script,
     page_head,
     place_cookie,
+    policy_hash,
     progress,
     safe,
     wait_text,
@@ -38,9 +38,9 @@ from frontrow.web.wire import HTML, NO_STORE, Answer, Ask, encode_json, header_l
 Body = TypeVar("Body")
 PLACE_DAYS = 7
 CAPTCHA_HOSTS = {"turnstile": "https://challenges.cloudflare.com", "hcaptcha": "https://*.hcaptcha.com"}
-CAPTCHA_SCRIPTS = {
-    "turnstile": "https://challenges.cloudflare.com/turnstile/v0/api.js",
-    "hcaptcha": "https://js.hcaptcha.com/1/api.js",
+CAPTCHA_WIDGETS = {  # kind -> its script and the class of its element
+    "turnstile": ("https://challenges.cloudflare.com/turnstile/v0/api.js", "cf-turnstile"),
+    "hcaptcha": ("https://js.hcaptcha.com/1/api.js", "h-captcha"),
 }
 
 
@@ -133,6 +133,8 @@ class RoomPages:
             next=self.next_url(wish),
             human=human,
             wish=wish,
+            captcha=CAPTCHA_WIDGETS.get(human),
+            site_key=self._entry.site_key_of(event),
         )
         return Answer(status, HTML + NO_STORE + page_head(self._policy(human)), body.encode())
 
@@ -242,6 +244,6 @@ class RoomPages:
         host = CAPTCHA_HOSTS.get(human, "")
         extra, frames = (f" {host}", f"; frame-src {host}") if host else ("", "")
         return (
-            f"default-src 'none'; style-src {hash(self._css)}; script-src {hash(self._js)}{extra}; "
+            f"default-src 'none'; style-src {policy_hash(self._css)}; script-src {policy_hash(self._js)}{extra}; "
             f"connect-src 'self'{extra}{frames}; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
         )

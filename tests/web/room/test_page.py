@@ -181,6 +181,9 @@ def test_a_captcha_provider_is_allowed_by_name_and_no_check_needs_scripts_silent
     policy = dict(answer.headers())["content-security-policy"]
     assert (host in policy) if host else ("https://" not in policy)
     assert "needs JavaScript" in answer.body.decode()
+    widgets = [attrs for attrs in Markup(answer.body.decode()).of("div") if attrs.get("data-sitekey") == "site"]
+    assert len(widgets) == (1 if host else 0)
+    assert len(answer.body) <= MAX_PAGE_BYTES
 
 
 def test_a_browser_without_scripts_joins_waits_and_goes_in_by_forms(door: Door) -> None:
