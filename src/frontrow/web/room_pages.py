@@ -71,9 +71,7 @@ class RoomPages:
         self._page = environment.from_string(lean(read["room.html"]))
         markup = jinja2.Template(read["overflow.html"], autoescape=True)
         self._overflow = markup.render(css=safe(self._css), brand=self._settings.brand).encode()
-        policy = "default-src 'none'; base-uri 'none'; frame-ancestors 'none'; form-action 'none'; style-src " + hash(
-            self._css
-        )
+        policy = f"default-src 'none'; style-src {policy_hash(self._css)}; base-uri 'none'; frame-ancestors 'none'"
         self._overflow_head = HTML + b"cache-control: public, max-age=60\r\n" + page_head(policy)
 
     # -- the page ----------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from frontrow.core.errors import FrontrowError
+from frontrow.core.errors import FrontrowError, Unavailable
 
 MAX_BODY_BYTES = 16 * 1024
 
@@ -99,4 +99,7 @@ def problem_answer(error: FrontrowError, head: bytes = b"") -> Answer:
         head += b"retry-after: %d\r\n" % max(1, -int(-error.retry_after_s // 1))
     if error.http_status == 401:
         head += b'www-authenticate: Bearer realm="frontrow"\r\n'
-    return Answer(error.http_status, PROBLEM + NO_STORE + head, encode_json(error.problem()))
+    body = error.problem()
+    if type(error) is Unavailable and error.__cause__ is not None:
+        body["detail"] = "a part of this service does not answer; try again"  # the cause names our own machines
+    return Answer(error.http_status, PROBLEM + NO_STORE + head, encode_json(body))

@@ -8,6 +8,7 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from frontrow.core.errors import Unavailable
 from frontrow.waitingroom.config import Phase, RoomConfig
 from frontrow.waitingroom.entry import EntryRules
 from frontrow.waitingroom.nowserving import read
@@ -283,6 +284,23 @@ def test_both_doors_give_the_same_bytes() -> None:
                 answers.append((answer.status_code, told, answer.content))
             recorded.append(answers)
     assert recorded[0] == recorded[1]
+
+
+def test_a_store_that_is_away_is_a_503_that_names_no_machine_of_ours(
+    door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """F1."""
+
+    async def away(*_: object, **__: object) -> None:
+        try:
+            raise ConnectionError("10.1.2.3:6379 refused")
+        except ConnectionError as error:
+            raise Unavailable("the store did not answer: 10.1.2.3:6379 refused", retry_after_s=1) from error
+
+    monkeypatch.setattr(door.room, "join", away)
+    answer = door.client.post("/join")
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+    assert "10.1.2.3" not in answer.text
 
 
 def test_a_flood_of_rubbish_leaves_the_room_serving(door: Door) -> None:
