@@ -20,6 +20,7 @@ from frontrow.waitingroom.places import Place, b64
 PROOF_TYPE = "place-proof+jwt"
 MAX_PROOF_CHARS = 2_048
 MAX_AGE_S = 60
+MAX_KEY_CHARS = 255
 _THUMBPRINT = re.compile(r"[A-Za-z0-9_-]{43}")
 
 
@@ -61,3 +62,10 @@ def check_proof(place_jwt: str, place: Place, proof: str | None, now_s: int) -> 
             raise ValueError("key")
     except (jwt.PyJWTError, KeyError, TypeError, ValueError, AttributeError):
         raise ProofInvalid("this proof was not made by the browser that joined, for this place, just now") from None
+
+
+def key_digest(key: str, person: str, jkt: str) -> str:
+    """An idempotency key is good only for the caller who made it: it is kept with who they are."""
+    if len(key) > MAX_KEY_CHARS:
+        raise InvalidInput(f"an idempotency key has at most {MAX_KEY_CHARS} characters", param="Idempotency-Key")
+    return hashlib.blake2s(f"{key}\n{person}\n{jkt}".encode(), digest_size=16).hexdigest()

@@ -15,7 +15,7 @@ from frontrow.core.clock import Clock, WallClock
 from frontrow.core.coalescer import Coalescer
 from frontrow.core.errors import FrontrowError, InvalidInput, NotFound
 from frontrow.waitingroom.answers import Claimed, Joined, PlaceStatus, RoomView, claim_refusal
-from frontrow.waitingroom.binding import check_proof, check_thumbprint
+from frontrow.waitingroom.binding import check_proof, check_thumbprint, key_digest
 from frontrow.waitingroom.codes import Codes
 from frontrow.waitingroom.errors import (
     NotYourTurn,
@@ -51,7 +51,6 @@ __all__ = ["Claimed", "Joined", "PlaceStatus", "RoomView", "WaitingRoom"]
 Answer = TypeVar("Answer")
 
 MAX_ENDED = 100_000
-MAX_KEY_CHARS = 255
 
 
 class WaitingRoom(Organiser):
@@ -124,7 +123,7 @@ class WaitingRoom(Organiser):
         if code:
             genuine = self.codes.check(event, code)
             lane, code_id = min(genuine.lane, len(known.state.lanes) - 1), genuine.id + 1
-        key = _key_digest(idempotency_key, person, jkt) if idempotency_key else ""
+        key = key_digest(idempotency_key, person, jkt) if idempotency_key else ""
         joins = self._joins.get(event) or self._coalesced_joins(known)
         return known, jkt, code_id, joins.submit(JoinAsk(lane, key, person, code_id))
 
@@ -300,10 +299,3 @@ class WaitingRoom(Organiser):
         except RoomRecovering:
             await self.recover(known.event)
             return await call()
-
-
-def _key_digest(key: str, person: str, jkt: str) -> str:
-    """An idempotency key is good only for the caller who made it: it is kept with who they are."""
-    if len(key) > MAX_KEY_CHARS:
-        raise InvalidInput(f"an idempotency key has at most {MAX_KEY_CHARS} characters", param="Idempotency-Key")
-    return hashlib.blake2s(f"{key}\n{person}\n{jkt}".encode(), digest_size=16).hexdigest()

@@ -3,7 +3,7 @@
 Each shard is a complete room (`<event>.<n>`) with its own positions, window, leader and a slice of the capacity, so
 shards share nothing, and one that is down stops only its own people. A person always goes to the same shard (rendezvous
 by hash); places name the shard's room, so status, claim and pass need no lookup. `rebalance` moves unused capacity to
-where people wait: slices are cut first, others are raised by what that really freed, so the sum never exceeds the whole.
+where people wait: slices are cut first, others raised by what that really freed, so the sum never exceeds the whole.
 """
 
 import hashlib

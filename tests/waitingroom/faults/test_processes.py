@@ -1,5 +1,6 @@
 """W4, W6, F5: real processes and Redis: leaders killed, frozen and with wrong clocks; arrival order over four."""
 
+import contextlib
 import json
 import os
 import select
@@ -176,25 +177,52 @@ def test_the_measure_of_disorder_itself() -> None:
     assert inversions([2, 1, 4, 3, 5]) == 2
 
 
+def preferred(*pids: int) -> None:
+    """Let these run before the machine's other work, where that is allowed: the order is measured, not the machine."""
+    for pid in pids:
+        with contextlib.suppress(PermissionError):
+            os.setpriority(os.PRIO_PROCESS, pid, -15)
+
+
 def test_w6_arrival_order_is_kept_over_four_processes(
     own_valkey: Valkey, workers: list[Worker], keys_folder: str
 ) -> None:
-    """Normalised Kendall tau distance between arrival and position ≤ 1e-4; positions unique and without gaps."""
-    people, seconds = 400, 12.0
+    """Who was answered before another arrived is always ahead; the normalised Kendall tau distance between arrival and
+    position is ≤ 1e-4; positions are unique and without gaps."""
+    people, seconds = 500, 20.0
     orders = [{"do": "join", "people": people, "seconds": seconds, "seed": seed} for seed in range(4)]
     workers += [Worker(url=own_valkey.unix_url, keys=keys_folder, **order) for order in orders]
     for worker in workers:
         assert worker.line()["ready"]
+    preferred(own_valkey.pid, *(worker.process.pid for worker in workers))
     start = time.monotonic() + 0.3
     for worker in workers:
         assert worker.process.stdin is not None
         worker.process.stdin.write(f"{start}\n".encode())
         worker.process.stdin.flush()
-    answers = [tuple(pair) for worker in workers for pair in worker.line(60)["answers"]]
-    positions = sorted(position for _, position in answers)
-    assert positions == list(range(5, 5 + 4 * people)), "unique and gap-free after the four that warmed up"
-    in_order_of_arrival = [position for _, position in sorted(answers)]
+    answers = sorted(tuple(told) for worker in workers for told in worker.line(60)["answers"])
+    in_order_of_arrival = [position for _, position, _ in answers]
+    assert sorted(in_order_of_arrival) == list(range(5, 5 + 4 * people)), "after the four that warmed up"
+    assert overtaken(answers) == 0
     pairs = len(answers) * (len(answers) - 1) // 2
     distance = inversions(in_order_of_arrival) / pairs
     print(f"Kendall tau distance {distance:.2e} over {len(answers)} arrivals")
     assert distance <= 1e-4
+
+
+def overtaken(answers: list[tuple[int, ...]]) -> int:
+    """How many arrived after somebody was already answered, and still stand before them."""
+    by_answer = sorted((answered_ns, position) for _, position, answered_ns in answers)
+    wrong, highest, index = 0, 0, 0
+    for arrived_ns, position, _ in answers:  # in order of arrival
+        while index < len(by_answer) and by_answer[index][0] < arrived_ns:
+            highest = max(highest, by_answer[index][1])
+            index += 1
+        wrong += position < highest
+    return wrong
+
+
+def test_the_measure_of_overtaking_itself() -> None:
+    assert overtaken([(0, 1, 5), (6, 2, 9)]) == 0
+    assert overtaken([(0, 2, 5), (6, 1, 9)]) == 1
+    assert overtaken([(0, 2, 7), (6, 1, 9)]) == 0, "they overlapped: neither was first"

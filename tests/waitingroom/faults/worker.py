@@ -1,7 +1,7 @@
 """A room process for fault tests, run as `python -m tests.waitingroom.faults.worker`; reads a JSON order from argv.
 
 {"do": "lead", "url", "skew_us", "keys"}           lead for ever, print each slide that was made
-{"do": "join", "url", "people", "seconds", "seed", "keys"}   join people at random moments, print (arrival, position)
+{"do": "join", "url", "people", "seconds", "seed", "keys"}   join people at random moments, print their answers
 """
 
 import asyncio
@@ -60,12 +60,12 @@ async def join(order: dict[str, object]) -> None:
     await room.join(EVENT)
     rng, seconds = random.Random(int(str(order["seed"]))), float(str(order["seconds"]))
     moments = sorted(rng.uniform(0, seconds) for _ in range(int(str(order["people"]))))
-    answers: list[tuple[int, int]] = []
+    answers: list[tuple[int, int, int]] = []
 
     async def one() -> None:
         arrived_ns = time.monotonic_ns()
         joined = await room.join(EVENT)
-        answers.append((arrived_ns, joined.position or 0))
+        answers.append((arrived_ns, joined.position or 0, time.monotonic_ns()))
 
     print(json.dumps({"ready": True}), flush=True)
     start = float(sys.stdin.readline())

@@ -247,8 +247,6 @@ class MemoryStore:  # implements RoomStore
         """Forget everything, as a server without persistence does when it restarts."""
         self._rooms.clear()
 
-    # -- parts ---------------------------------------------------------------------------------------------------------
-
     def _room(self, event: str) -> Room:
         room = self._rooms.get(event)
         if room is None:
