@@ -47,6 +47,7 @@ class RoomLoops:
         self._recovering: dict[str, asyncio.Lock] = {}
         self._later: set[asyncio.Task[None]] = set()
         self._gathered: dict[str, list[AuditRow]] = {}
+        self._writing = asyncio.Lock()
         self._unwritten: list[tuple[str, Sequence[AuditRow]]] = []
         self._started = False
 
@@ -134,6 +135,11 @@ class RoomLoops:
     async def _append_gathered(self) -> None:
         while self._gathered:
             await asyncio.sleep(LATER_S)
+            await self._write_gathered()
+
+    async def _write_gathered(self) -> None:
+        """What was gathered until now, after whatever is being written; what comes meanwhile waits for the next."""
+        async with self._writing:
             gathered, self._gathered = self._gathered, {}
             for event, rows in gathered.items():
                 await self._append(event, rows)
@@ -149,8 +155,7 @@ class RoomLoops:
 
     async def _write_unwritten(self) -> None:
         """Everything this process still owes the audit."""
-        if self._later:
-            await asyncio.gather(*self._later, return_exceptions=True)
+        await self._write_gathered()
         waiting, self._unwritten = self._unwritten, []
         for event, rows in waiting:
             await self._append(event, rows)
@@ -188,5 +193,9 @@ class RoomLoops:
             except FrontrowError:
                 self.counts["tick_errors"] += 1  # the lease runs out by itself
         await self._write_unwritten()
+        sleeping = tuple(self._later)
+        for task in sleeping:
+            task.cancel()
+        await asyncio.gather(*sleeping, return_exceptions=True)
         await self.store.aclose()
         await self.audit.aclose()
