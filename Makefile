@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 JOBS ?= 2
 
-.PHONY: help setup demo test check format bench bench-limits bench-seats soak lock clean
+.PHONY: help setup demo test check format bench bench-limits bench-room bench-seats soak lock clean
 
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -35,10 +35,13 @@ format: setup    ## let ruff lay the code out
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: bench-limits bench-seats  ## every benchmark
+bench: bench-limits bench-room bench-seats  ## every benchmark
 
 bench-limits: setup  ## the limiter beside its peers: JSON, table and plot in bench/out
 	$(BIN)/python -m bench.limits
+
+bench-room: setup  ## the waiting room beside a bare hello and FastAPI, its state and its streams
+	$(BIN)/python -m bench.room
 
 bench-seats: setup   ## seat attempts, holds and bookings per second: JSON, table and plot in bench/out
 	$(BIN)/python -m bench.seats

@@ -1,0 +1,160 @@
+"""`make bench-room`: what the waiting room costs, beside a bare ASGI hello and FastAPI routes doing the same.
+
+All servers run at once and are asked in turn, several rounds; the figure is the server's CPU per request (user and
+system) in its least disturbed round, and the ratios are within this run. Then Redis calls per join, the state of 14
+million places (`bench.room_state`), and the cost of open streams against a bare asyncio writer.
+"""
+
+import argparse
+import contextlib
+import http.client
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import redis
+
+from bench.http_load import Load, load, server
+from bench.room_streams import streams
+from frontrow.rehearsal.servers import Valkey
+
+HEAD = b"Host: localhost\r\nUser-Agent: bench\r\nAccept: */*\r\n"
+TARGETS = {"now-serving": 0.6, "status": 0.8, "join": 1.2}
+PLACES = 5_000
+OUT = Path("bench/out")
+
+
+def get(path: bytes, extra: bytes = b"") -> bytes:
+    return b"GET %b HTTP/1.1\r\n%b%b\r\n" % (path, HEAD, extra)
+
+
+JOIN = b"POST /join HTTP/1.1\r\n%bContent-Length: 0\r\n\r\n" % HEAD
+
+
+def places(port: int, count: int) -> list[bytes]:
+    """Different people's places, so that nothing is answered from a memory of the last one."""
+    deadline_s = time.monotonic() + 30
+    while True:
+        with contextlib.suppress(OSError), contextlib.closing(http.client.HTTPConnection("127.0.0.1", port)) as line:
+            found = []
+            for _ in range(count):
+                line.request("POST", "/join")
+                found.append(json.loads(line.getresponse().read())["place"].encode())
+            return found
+        if time.monotonic() > deadline_s:
+            raise SystemExit("a server of the benchmark did not come up")
+        time.sleep(0.1)
+
+
+def questions(port: int) -> dict[str, tuple[Any, bytes, int]]:
+    """What each server is asked: name -> (request, expected status, connections)."""
+    asks = [get(b"/status", b"Authorization: Bearer " + place + b"\r\n") for place in places(port, PLACES)]
+    return {
+        "now-serving": (get(b"/now-serving"), b"200", 64),
+        "status": (lambda number: asks[number % PLACES], b"200", 64),
+        "join": (JOIN, b"201", 256),
+    }
+
+
+def store_calls(client: "redis.Redis") -> int:
+    """Calls that give out positions: scripts and increments."""
+    told: Any = client.info("commandstats")
+    return sum(row["calls"] for name, row in told.items() if "evalsha" in name or "incr" in name)
+
+
+def measure(rounds: int, total: int) -> dict[str, Any]:
+    """The least CPU per request of every server and route, and the Redis calls per join."""
+    best: dict[str, dict[str, Load]] = {}
+    calls: dict[str, float] = {}
+    kinds = ("room", "room-cold", "fastapi")
+    with contextlib.ExitStack() as stack:
+        valkey = stack.enter_context(Valkey())
+        client = redis.Redis.from_url(valkey.url)
+        floor = stack.enter_context(server("bench.room_servers", "hello"))
+        lane = stack.enter_context(server("bench.room_servers", "hot-hello"))
+        running = {kind: stack.enter_context(server("bench.room_servers", kind, f"{valkey.url[:-1]}{n}"))
+                   for n, kind in enumerate(kinds)}  # fmt: skip
+        asked = {kind: questions(port) for kind, (_, port) in running.items()}
+        for _ in range(rounds):
+            for name, (pid, port) in (("hello", floor), ("hot-hello", lane)):
+                keep(best, name, "hello", load(pid, port, get(b"/"), total=total))
+            for kind, (pid, port) in running.items():
+                for route, (request, ok, connections) in asked[kind].items():
+                    before = store_calls(client)
+                    keep(best, kind, route, load(pid, port, request, total=total, connections=connections, ok=ok))
+                    if route == "join":
+                        calls[kind] = min(calls.get(kind, 1.0), (store_calls(client) - before) / total)
+        client.close()
+    return {"best": best, "redis_calls_per_join": calls}
+
+
+def keep(best: dict[str, dict[str, Load]], kind: str, route: str, one: Load) -> None:
+    if one.failed:
+        raise SystemExit(f"{kind} {route}: {one.failed} of {one.requests} answers were wrong")
+    known = best.setdefault(kind, {}).get(route)
+    if known is None or one.cpu_us < known.cpu_us:
+        best[kind][route] = one
+
+
+def table(found: dict[str, Any]) -> list[dict[str, Any]]:
+    """One row a route: CPU, ratio to the floor and its target, and how many times cheaper than FastAPI."""
+    best = found["best"]
+    floor = best["hello"]["hello"].cpu_us
+    rows = []
+    for route, target in TARGETS.items():
+        mine, cold, peer = (best[kind][route].cpu_us for kind in ("room", "room-cold", "fastapi"))
+        rows.append({
+            "route": route, "cpu_us": mine, "floor_us": floor, "ratio": mine / floor, "target": target,
+            "litestar_us": cold, "fastapi_us": peer, "cheaper_than_fastapi": peer / mine,
+            "met": mine / floor <= target and peer / mine >= 5,
+        })  # fmt: skip
+    return rows
+
+
+def show(rows: list[dict[str, Any]], found: dict[str, Any]) -> None:
+    best = found["best"]
+    floor, lane = best["hello"]["hello"].cpu_us, best["hot-hello"]["hello"].cpu_us
+    print(f"bare ASGI hello {floor:.1f} us, hello through the hot lane {lane:.1f} us ({lane / floor:.2f}x)\n")
+    print(
+        f"{'route':12} {'CPU us':>7} {'x floor':>8} {'target':>7} {'litestar us':>12} {'fastapi us':>11} {'cheaper':>8}"
+    )
+    for row in rows:
+        print(
+            f"{row['route']:12} {row['cpu_us']:7.1f} {row['ratio']:8.2f} {row['target']:7.1f}"
+            f" {row['litestar_us']:12.1f} {row['fastapi_us']:11.1f} {row['cheaper_than_fastapi']:7.1f}x"
+            f"{'' if row['met'] else '   MISSED'}"
+        )
+    calls = found["redis_calls_per_join"]["room"]
+    print(f"\nRedis calls per join under burst: 1/{1 / calls:.0f} (target at most 1/20)")
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--rounds", type=int, default=5)
+    options.add_argument("--requests", type=int, default=20_000)
+    options.add_argument("--streams", type=int, default=10_000)
+    options.add_argument("--only-http", action="store_true")
+    chosen = options.parse_args()
+    found = measure(chosen.rounds, chosen.requests)
+    rows = table(found)
+    show(rows, found)
+    told: dict[str, Any] = {"http": rows, "redis_calls_per_join": found["redis_calls_per_join"]}
+    if not chosen.only_http:
+        told["streams"] = streams(chosen.streams)
+        state()
+    OUT.mkdir(parents=True, exist_ok=True)
+    (OUT / "room.json").write_text(json.dumps(told, indent=1))
+    print(f"\nwritten to {OUT / 'room.json'}")
+
+
+def state() -> None:
+    """The state of 14 million places, measured and printed by its own benchmark."""
+    print(flush=True)
+    subprocess.run([sys.executable, "-m", "bench.room_state"], check=True)
+
+
+if __name__ == "__main__":
+    main()

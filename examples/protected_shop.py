@@ -1,0 +1,27 @@
+"""Somebody else's shop behind the waiting room: run it with `uvicorn examples.protected_shop:app --port 8000`.
+
+The room runs beside it (`frontrow room serve --event aurora`); every page but /static/ asks for a pass.
+"""
+
+import os
+from typing import Any
+
+from frontrow.waitingroom.protect import Guard, PassKeys
+from frontrow.waitingroom.protect.asgi import PassMiddleware
+
+ROOM = os.environ.get("ROOM_URL", "http://127.0.0.1:8008")
+
+
+async def shop(scope: Any, receive: Any, send: Any) -> None:
+    """The shop itself: greets whoever holds a pass."""
+    if scope["type"] != "http":
+        return
+    visit = scope.get("frontrow.pass")
+    body = f"Welcome, {visit.person}! Choose your seats.".encode() if visit else b"a stylesheet"
+    headers = [(b"content-type", b"text/plain"), (b"content-length", b"%d" % len(body))]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+guard = Guard(PassKeys(f"{ROOM}/.well-known/jwks.json", "aurora"), room_url=f"{ROOM}/", open_paths=["/static/"])
+app = PassMiddleware(shop, guard)

@@ -1,0 +1,1 @@
+"""The virtual waiting room: signed places, a sliding window, passes. Usable alone in front of any shop."""

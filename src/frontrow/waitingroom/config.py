@@ -1,0 +1,113 @@
+"""How a room is run: window, rate, capacity, lanes. Values only, checked when made, carried by the store as JSON."""
+
+import dataclasses
+import json
+import re
+from enum import StrEnum
+from typing import Any
+
+from frontrow.core.errors import InvalidInput
+
+EVENT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,34}")
+MAX_LANES = 3
+MAX_MESSAGE_CHARS = 280
+MAX_NUMBER = 10**9
+
+
+class Phase(StrEnum):
+    """What a room does at the moment."""
+
+    PREQUEUE = "prequeue"  # before the opening: people arrive, order is drawn at the opening
+    OPEN = "open"
+    PAUSED = "paused"  # nobody new is admitted; who is active may still claim
+    QUEUE_ALL = "queue_all"  # everybody waits, active places too, until it is lifted
+    CLOSED = "closed"  # no joins, no admissions
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class LaneRule:
+    """One line of people; lanes share admissions by weight while they have people waiting."""
+
+    name: str
+    weight: int = 1
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class RoomConfig:
+    """The organiser's settings of one room.
+
+    A slide happens every `interval_us` and admits at most `window_size` people for each interval that is due, at most
+    what the bucket (`rate_per_s`, `burst`) permits and what fits `capacity`. With `active_windows` set, the last that
+    many slides are active; otherwise each slide stays active for `grace_us`.
+    """
+
+    capacity: int = 1_000
+    window_size: int = 100
+    interval_us: int = 1_000_000
+    rate_per_s: int = 100_000
+    burst: int = 100_000
+    active_windows: int = 0
+    grace_us: int = 300_000_000
+    min_slide: int = 1  # slides are skipped while fewer people wait; equal to window_size: whole windows only
+    lanes: tuple[LaneRule, ...] = (LaneRule("general"),)
+    pass_ttl_s: int = 900
+    max_stay_s: int = 3_600
+    depth_cap: int = 0  # more people waiting than this get the overflow page; 0: no cap
+    message: str = ""
+    draw_salt: str = ""  # makes each sale's draw a different one; filled in when the room is made
+
+    def __post_init__(self) -> None:
+        for name, low, high in _BOUNDS:
+            value = getattr(self, name)
+            if type(value) is not int or not low <= value <= high:
+                raise InvalidInput(f"{name} must be a whole number from {low} to {high}, not {value!r}", param=name)
+        if not 1 <= len(self.lanes) <= MAX_LANES or len({lane.name for lane in self.lanes}) != len(self.lanes):
+            raise InvalidInput(f"a room has 1 to {MAX_LANES} lanes with different names", param="lanes")
+        if any(not 1 <= lane.weight <= 1000 or not EVENT_NAME.fullmatch(lane.name) for lane in self.lanes):
+            raise InvalidInput("a lane has a plain name and a weight from 1 to 1000", param="lanes")
+        if len(self.message) > MAX_MESSAGE_CHARS:
+            raise InvalidInput(f"message has at most {MAX_MESSAGE_CHARS} characters", param="message")
+        if self.max_stay_s < self.pass_ttl_s:
+            raise InvalidInput("max_stay_s must not be below pass_ttl_s", param="max_stay_s")
+
+    def lane_index(self, name: str) -> int:
+        """Which lane has this name."""
+        for index, lane in enumerate(self.lanes):
+            if lane.name == name:
+                return index
+        raise InvalidInput(f"lane {name!r} is not one of {', '.join(x.name for x in self.lanes)}", param="lane")
+
+    def changed(self, **changes: Any) -> "RoomConfig":
+        """A copy with some settings changed, checked again."""
+        return dataclasses.replace(self, **changes)
+
+    def to_json(self) -> str:
+        return json.dumps(dataclasses.asdict(self), separators=(",", ":"), sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> "RoomConfig":
+        fields = json.loads(text)
+        fields["lanes"] = tuple(LaneRule(**lane) for lane in fields["lanes"])
+        return cls(**fields)
+
+
+_BOUNDS = (
+    ("capacity", 0, MAX_NUMBER),
+    ("window_size", 1, MAX_NUMBER),
+    ("interval_us", 1_000, 3_600_000_000),
+    ("rate_per_s", 0, MAX_NUMBER),
+    ("burst", 1, MAX_NUMBER),
+    ("active_windows", 0, 64),
+    ("grace_us", 1_000_000, 86_400_000_000),
+    ("min_slide", 1, MAX_NUMBER),
+    ("pass_ttl_s", 1, 86_400),
+    ("max_stay_s", 1, 604_800),
+    ("depth_cap", 0, MAX_NUMBER),
+)
+
+
+def check_event(event: str) -> str:
+    """`event` if it can name a room: it becomes part of store keys and paths."""
+    if not EVENT_NAME.fullmatch(event):
+        raise InvalidInput("an event is named by 1 to 35 letters, digits, dots, dashes or underscores", param="event")
+    return event

@@ -1,0 +1,88 @@
+"""What can go wrong in the waiting room, as one branch of the tree in `core.errors`.
+
+NotFound       RoomUnknown
+Unauthorised   PlaceInvalid, PassInvalid, PassExpired, ProofInvalid
+Forbidden      PlaceForeign (another event), PassForeign, CodeInvalid
+Refused        NotYourTurn, PlaceExpired, AlreadyClaimed, PassEnded, CodeUsed, RoomClosed, StayTooLong
+Overloaded     RoomFull (capacity used up this instant), RoomOverflow (too many waiting)
+Unavailable    RoomHeld (queue-all is on), RoomRecovering (the store lost its memory and is being rebuilt)
+"""
+
+from frontrow.core import errors
+
+
+class RoomUnknown(errors.NotFound):
+    code = "room_unknown"
+
+
+class PlaceInvalid(errors.Unauthorised):
+    code = "place_invalid"
+
+
+class PlaceForeign(errors.Forbidden):
+    code = "place_foreign"
+
+
+class PlaceExpired(errors.Refused):
+    code = "place_expired"
+    http_status = 410
+
+
+class NotYourTurn(errors.Refused):
+    code = "not_your_turn"
+
+
+class AlreadyClaimed(errors.Refused):
+    code = "already_claimed"
+
+
+class ProofInvalid(errors.Unauthorised):
+    code = "proof_invalid"
+
+
+class PassInvalid(errors.Unauthorised):
+    code = "pass_invalid"
+
+
+class PassExpired(errors.Unauthorised):
+    code = "pass_expired"
+
+
+class PassForeign(errors.Forbidden):
+    code = "pass_foreign"
+
+
+class PassEnded(errors.Refused):
+    code = "pass_ended"
+
+
+class StayTooLong(errors.Refused):
+    code = "stay_too_long"
+
+
+class CodeInvalid(errors.Forbidden):
+    code = "code_invalid"
+
+
+class CodeUsed(errors.Refused):
+    code = "code_used"
+
+
+class RoomClosed(errors.Refused):
+    code = "room_closed"
+
+
+class RoomFull(errors.Overloaded):
+    code = "room_full"
+
+
+class RoomOverflow(errors.Overloaded):
+    code = "room_overflow"
+
+
+class RoomHeld(errors.Unavailable):
+    code = "room_held"
+
+
+class RoomRecovering(errors.Unavailable):
+    code = "room_recovering"

@@ -1,0 +1,247 @@
+"""Is this a person? The one checkpoint at the entry, behind a port with four adapters.
+
+`ProofOfWork` (altcha, self-hosted, the default) makes each join cost the browser a moment of hashing, single use, bound
+to the event. `Turnstile` and `HCaptcha` ask their provider through an injectable client. `NoCheck` lets everybody try.
+A device fingerprint is a signal, never a verdict: a device that joins again and again gets harder work. Limits per
+person and per IP stand before all of it (`entry.py`).
+"""
+
+import base64
+import binascii
+import datetime
+import hashlib
+import hmac
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+import msgspec
+from altcha import v1 as altcha
+
+from frontrow.core.clock import US_PER_S
+from frontrow.core.errors import ConfigError, Forbidden, Unavailable
+
+MAX_PROOF_BYTES = 4096
+TURNSTILE_URL = "https://challenges.cloudflare.com/turnstile/v0/siteverify"
+HCAPTCHA_URL = "https://api.hcaptcha.com/siteverify"
+
+
+class NotHuman(Forbidden):
+    """The proof is missing, wrong, too old or used; get a new challenge and try again."""
+
+    code = "human_check_failed"
+
+
+class HumanCheck(Protocol):
+    """Decides whether a join comes from a person."""
+
+    name: str
+
+    def challenge(self, now_us: int, *, suspicion: int = 0) -> dict[str, Any]:
+        """What the page needs to make a proof; `suspicion` (0 to 3) makes the work harder."""
+        ...
+
+    def verify(self, proof: str | None, ip: str, now_us: int) -> Awaitable[None] | None:
+        """None: passed at once. An awaitable: passed when it returns. Raises `NotHuman`."""
+        ...
+
+
+class NoCheck:
+    """Everybody may try; the limits still hold."""
+
+    name = "none"
+
+    def challenge(self, now_us: int, *, suspicion: int = 0) -> dict[str, Any]:
+        return {"kind": self.name}
+
+    def verify(self, proof: str | None, ip: str, now_us: int) -> None:
+        return None
+
+
+class SpentProofs(Protocol):
+    """Remembers which proofs were used until they expire."""
+
+    def spend(self, proof_id: str, ttl_s: int, now_us: int) -> "Awaitable[bool] | bool":
+        """True for the first caller with this id, False for every other one until it has expired."""
+        ...
+
+
+class _Solution(msgspec.Struct):
+    """An altcha payload, strictly typed: a number sent as text could carry a piece of the salt."""
+
+    algorithm: str
+    challenge: str
+    number: int
+    salt: str
+    signature: str
+
+
+_decode_solution = msgspec.json.Decoder(_Solution).decode
+
+
+class ProofOfWork:
+    """Altcha: find the number whose hash with a salt is the challenge. Costs the server two hashes."""
+
+    name = "altcha"
+
+    def __init__(
+        self, key: bytes, event: str, spent: SpentProofs, *, max_number: int = 50_000, ttl_s: int = 600
+    ) -> None:
+        if len(key) < 16:
+            raise ConfigError("the proof-of-work key must have at least 16 bytes", param="human_key")
+        self._key = hmac.digest(key, b"frontrow proof of work " + event.encode(), "sha256").hex()
+        self._event = event
+        self._spent = spent
+        self._max_number = max_number
+        self._ttl_s = ttl_s
+
+    def challenge(self, now_us: int, *, suspicion: int = 0) -> dict[str, Any]:
+        expires = datetime.datetime.fromtimestamp(now_us // US_PER_S + self._ttl_s, datetime.UTC)
+        max_number = self._max_number << (2 * min(max(suspicion, 0), 3))
+        made = altcha.create_challenge(
+            altcha.ChallengeOptions(
+                algorithm="SHA-256", hmac_key=self._key, max_number=max_number, expires=expires, params={"e": "1"}
+            )
+        )
+        return {
+            "kind": self.name,
+            "algorithm": made.algorithm,
+            "challenge": made.challenge,
+            "salt": made.salt,
+            "signature": made.signature,
+            "maxnumber": max_number,
+        }
+
+    def verify(self, proof: str | None, ip: str, now_us: int) -> Awaitable[None] | None:
+        signature, ttl_s = self._checked(proof, now_us)
+        first = self._spent.spend(signature, ttl_s, now_us)
+        if not isinstance(first, bool):
+            return _refuse_later(first)
+        _refuse_unless(first)
+        return None
+
+    def _checked(self, proof: str | None, now_us: int) -> tuple[str, int]:
+        """The proof's id and how long it must be remembered; refuses a wrong or old one."""
+        solution = _parse(proof)
+        payload: Any = msgspec.structs.asdict(solution)
+        expires = altcha.extract_params(payload).get("expires", [""])
+        right, _ = altcha.verify_solution(payload, self._key, check_expires=False)
+        if not right or solution.algorithm != "SHA-256" or len(expires) != 1 or not expires[0].isdecimal():
+            raise NotHuman("the proof of work is not a solution of our challenge; ask for a new one")
+        left_s = int(expires[0]) - now_us // US_PER_S
+        if left_s <= 0:
+            raise NotHuman("the proof of work is too old; ask for a new challenge")
+        return solution.signature, left_s
+
+
+def _parse(proof: str | None) -> _Solution:
+    if not proof:
+        raise NotHuman("send the solved challenge as `proof`; GET …/challenge gives you one", param="proof")
+    if len(proof) > MAX_PROOF_BYTES:
+        raise NotHuman("the proof is too long", param="proof")
+    try:
+        return _decode_solution(base64.b64decode(proof, validate=True))
+    except (msgspec.MsgspecError, binascii.Error, ValueError):
+        raise NotHuman("the proof is not an altcha payload (base64 of JSON)", param="proof") from None
+
+
+def _refuse_unless(first: bool) -> None:
+    if not first:
+        raise NotHuman("this proof of work was already used; ask for a new challenge")
+
+
+async def _refuse_later(first: Awaitable[bool]) -> None:
+    _refuse_unless(await first)
+
+
+Post = Callable[[str, Mapping[str, str]], Awaitable[Any]]
+
+
+async def post_form(url: str, fields: Mapping[str, str]) -> Any:
+    """Send a form and return the JSON of the answer; 3 s at most."""
+    import httpx
+
+    async with httpx.AsyncClient(timeout=3.0) as client:
+        answer = await client.post(url, data=dict(fields))
+        answer.raise_for_status()
+        return answer.json()
+
+
+class Captcha:
+    """What Turnstile and hCaptcha share: a widget makes the proof, the provider says whether it holds."""
+
+    name = ""
+    url = ""
+
+    def __init__(
+        self,
+        site_key: str,
+        secret: str,
+        *,
+        hostnames: Sequence[str] = (),
+        post: Post = post_form,
+        when_down: str = "refuse",
+    ) -> None:
+        if not site_key or not secret:
+            raise ConfigError(f"{self.name} needs its site key and its secret", param="human_secret")
+        if when_down not in ("refuse", "allow"):
+            raise ConfigError(f"when_down must be refuse or allow, not {when_down!r}", param="human_when_down")
+        self.site_key = site_key
+        self._secret = secret
+        self._hostnames = frozenset(hostnames)
+        self._post = post
+        self._when_down = when_down
+
+    def challenge(self, now_us: int, *, suspicion: int = 0) -> dict[str, Any]:
+        return {"kind": self.name, "sitekey": self.site_key}
+
+    def verify(self, proof: str | None, ip: str, now_us: int) -> Awaitable[None]:
+        if not proof or len(proof) > MAX_PROOF_BYTES:
+            raise NotHuman(f"send the {self.name} response as `proof`", param="proof")
+        return self._ask(proof, ip)
+
+    async def _ask(self, proof: str, ip: str) -> None:
+        fields = {"secret": self._secret, "response": proof, "remoteip": ip} | self._extra(proof)
+        try:
+            verdict = await self._post(self.url, fields)
+            success, hostname = verdict["success"], verdict.get("hostname", "")
+        except Exception as error:
+            if self._when_down == "allow":
+                return
+            raise Unavailable(f"{self.name} does not answer; try again", retry_after_s=5) from error
+        if success is not True or (self._hostnames and hostname not in self._hostnames):
+            raise NotHuman(f"{self.name} did not confirm that you are a person; try again", param="proof")
+
+    def _extra(self, proof: str) -> dict[str, str]:
+        return {}
+
+
+class Turnstile(Captcha):
+    """Cloudflare's check. The idempotency key makes a repeated question of ours harmless."""
+
+    name = "turnstile"
+    url = TURNSTILE_URL
+
+    def _extra(self, proof: str) -> dict[str, str]:
+        digest = hashlib.sha256(proof.encode()).hexdigest()
+        return {"idempotency_key": f"{digest[:8]}-{digest[8:12]}-4{digest[13:16]}-a{digest[17:20]}-{digest[20:32]}"}
+
+
+class HCaptcha(Captcha):
+    """hCaptcha's check, pinned to our site key."""
+
+    name = "hcaptcha"
+    url = HCAPTCHA_URL
+
+    def _extra(self, proof: str) -> dict[str, str]:
+        return {"sitekey": self.site_key}
+
+
+FINGERPRINT_HEADERS = (b"user-agent", b"accept-language", b"accept-encoding", b"sec-ch-ua", b"sec-ch-ua-platform")
+
+
+def fingerprint(headers: Sequence[tuple[bytes, bytes]], ip: str) -> str:
+    """A short hash of what a browser tells about itself: the same device looks the same, many devices may share one."""
+    told = {name.lower(): value for name, value in headers}
+    order = b",".join(name.lower() for name, _ in headers if not name.lower().startswith((b"cookie", b"content-")))
+    parts = [told.get(name, b"")[:512] for name in FINGERPRINT_HEADERS]
+    return hashlib.blake2b(b"\0".join([ip.encode(), order[:1024], *parts]), digest_size=12).hexdigest()

@@ -1,0 +1,201 @@
+"""The room's loop: refresh what is known, recover a lost store, lead and slide. One task a room and process."""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+from frontrow.core.clock import Clock
+from frontrow.core.errors import FrontrowError
+from frontrow.waitingroom.errors import RoomRecovering, RoomUnknown
+from frontrow.waitingroom.keys import RoomKeys
+from frontrow.waitingroom.known import KnownRoom
+from frontrow.waitingroom.leader import Leader
+from frontrow.waitingroom.ports import Audit, AuditRow, LaneState, RoomState, RoomStore, SlideResult
+from frontrow.waitingroom.recovery import raised, recover, went_back
+
+log = logging.getLogger("frontrow.room")
+
+MAX_LATER = 10_000
+LATER_S = 0.1  # a commit costs about a millisecond of CPU: one for all batches of this long
+
+
+class RoomLoops:
+    """Keeps `KnownRoom`s true. `counts` are this process' totals, for the metrics."""
+
+    def __init__(
+        self,
+        store: RoomStore,
+        audit: Audit,
+        keys: RoomKeys,
+        clock: Clock,
+        *,
+        owner: str | None,
+        lease_ttl_us: int,
+        refresh_us: int,
+    ) -> None:
+        self.store = store
+        self.audit = audit
+        self.keys = keys
+        self.clock = clock
+        self.leader = Leader(store, audit, owner=owner, lease_ttl_us=lease_ttl_us)
+        self.counts: Counter[str] = Counter()
+        self._refresh_us = refresh_us
+        self._known: dict[str, KnownRoom] = {}
+        self._loops: dict[str, asyncio.Task[None]] = {}
+        self._recovering: dict[str, asyncio.Lock] = {}
+        self._later: set[asyncio.Task[None]] = set()
+        self._gathered: dict[str, list[AuditRow]] = {}
+        self._writing = asyncio.Lock()
+        self._unwritten: list[tuple[str, Sequence[AuditRow]]] = []
+        self._started = False
+
+    def known(self, event: str) -> KnownRoom:
+        """The room as last seen. Raises RoomUnknown."""
+        known = self._known.get(event)
+        if known is None:
+            raise RoomUnknown(f"there is no waiting room for {event[:40]!r}", event=event[:40])
+        return known
+
+    def events(self) -> tuple[str, ...]:
+        """The rooms this process knows."""
+        return tuple(self._known)
+
+    def take(self, event: str, state: RoomState) -> KnownRoom:
+        """Go on with a state just read; starts the loop of a new room once `start` was called."""
+        known = self._known.get(event)
+        if known is None:
+            known = KnownRoom(event, state, self.keys.document_key, self.keys.master_secret)
+            self._known[event] = known
+            if self._started:
+                self._loops[event] = asyncio.create_task(self._loop(event), name=f"room {event}")
+        else:
+            known.take(state)
+        return known
+
+    # -- one turn ------------------------------------------------------------------------------------------------------
+
+    async def tick(self, event: str) -> None:
+        """One turn of the loop: refresh the cache, recover if needed, lead and slide if it is due and ours."""
+        known = self.known(event)
+        seen, issued = known.state, list(known.issued)  # before asking: joins go on while the answer travels
+        state = await self.store.snapshot(event)
+        if state is None or went_back(state, seen, issued):
+            state = await self.recover(event)
+        elif state.epoch > seen.epoch:  # somebody else rebuilt the room
+            mine = [LaneState(last, lane.hi, lane.lo) for last, lane in zip(issued, seen.lanes, strict=True)]
+            await self.store.lift(event, raised(state.lanes, mine))
+        known.take(state)
+        await self._lift_to_shown(known)
+        led = await self.leader.turn(event, known.state)
+        if led.result is not None:
+            self.counts[f"slide_{led.result.value}"] += 1
+            self.counts["admitted"] += led.admitted
+        if led.result is SlideResult.SLID:
+            after = await self.store.snapshot(event)
+            if after is not None:
+                known.take(after)
+
+    async def _lift_to_shown(self, known: KnownRoom) -> None:
+        """A genuine place beyond the last one issued proves a loss nobody recorded: people come before bookkeeping."""
+        pairs = list(zip(known.state.lanes, known.shown, strict=True))
+        if any(shown > lane.issued for lane, shown in pairs):
+            lanes = tuple(replace(lane, issued=max(lane.issued, shown)) for lane, shown in pairs)
+            await self.store.lift(known.event, lanes)
+            known.take(replace(known.state, lanes=lanes))
+
+    async def recover(self, event: str) -> RoomState:
+        """Rebuild the room in the store, once however many ask."""
+        async with self._recovering.setdefault(event, asyncio.Lock()):
+            known = self.known(event)
+            seen, issued = known.state, list(known.issued)
+            await self._write_unwritten()
+            state = await self.store.snapshot(event)
+            if state is None or went_back(state, seen, issued):
+                state = await recover(self.store, self.audit, event, seen, issued, self.clock() // 1_000_000)
+                self.counts["recoveries"] += 1
+                log.warning("room rebuilt", extra={"event": event, "epoch": state.epoch if state else 0})
+            if state is None:
+                raise RoomRecovering(f"room {event!r} is being rebuilt", retry_after_s=1)
+            known.restart(state)
+            return state
+
+    # -- the audit, behind people's backs ------------------------------------------------------------------------------
+
+    def append_later(self, event: str, rows: Sequence[AuditRow]) -> None:
+        """Write rows without making anybody wait, many batches in one transaction; what fails is kept (bounded) and
+        written later."""
+        self._gathered.setdefault(event, []).extend(rows)
+        if not self._later:
+            task = asyncio.create_task(self._append_gathered())
+            self._later.add(task)
+            task.add_done_callback(self._later.discard)
+
+    async def _append_gathered(self) -> None:
+        while self._gathered:
+            await asyncio.sleep(LATER_S)
+            await self._write_gathered()
+
+    async def _write_gathered(self) -> None:
+        """What was gathered until now, after whatever is being written; what comes meanwhile waits for the next."""
+        async with self._writing:
+            gathered, self._gathered = self._gathered, {}
+            for event, rows in gathered.items():
+                await self._append(event, rows)
+
+    async def _append(self, event: str, rows: Sequence[AuditRow]) -> None:
+        try:
+            await self.audit.append(event, rows)
+        except FrontrowError as error:
+            self.counts["audit_errors"] += 1
+            log.warning("audit rows wait", extra={"event": event, "problem": str(error)})
+            if len(self._unwritten) < MAX_LATER:
+                self._unwritten.append((event, rows))
+
+    async def _write_unwritten(self) -> None:
+        """Everything this process still owes the audit."""
+        await self._write_gathered()
+        waiting, self._unwritten = self._unwritten, []
+        for event, rows in waiting:
+            await self._append(event, rows)
+
+    # -- running -------------------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Start the loop of every known room (and of those created later)."""
+        self._started = True
+        for event in self._known:
+            if event not in self._loops:
+                self._loops[event] = asyncio.create_task(self._loop(event), name=f"room {event}")
+
+    async def _loop(self, event: str) -> None:
+        while True:  # ends by cancellation in aclose
+            try:
+                await self.tick(event)
+                if self._unwritten:
+                    await self._write_unwritten()
+            except FrontrowError as error:
+                self.counts["tick_errors"] += 1
+                log.warning("room not refreshed", extra={"event": event, "problem": str(error)})
+            await asyncio.sleep(self._refresh_us / 1e6)
+
+    async def aclose(self) -> None:
+        """Stop the loops, resign, write what the audit is owed, close store and audit."""
+        self._started = False
+        for task in self._loops.values():
+            task.cancel()
+        await asyncio.gather(*self._loops.values(), return_exceptions=True)
+        self._loops.clear()
+        for event in self._known:
+            try:
+                await self.leader.resign(event)
+            except FrontrowError:
+                self.counts["tick_errors"] += 1  # the lease runs out by itself
+        await self._write_unwritten()
+        sleeping = tuple(self._later)
+        for task in sleeping:
+            task.cancel()
+        await asyncio.gather(*sleeping, return_exceptions=True)
+        await self.store.aclose()
+        await self.audit.aclose()

@@ -1,0 +1,96 @@
+"""Prometheus metrics of a waiting room, read from plain counters on a scrape: the hot path only adds integers."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.registry import Collector
+
+from frontrow.waitingroom.config import Phase
+from frontrow.waitingroom.room import RoomView, WaitingRoom
+
+
+class Counted(Protocol):
+    """What the endpoints keep count of."""
+
+    @property
+    def room(self) -> WaitingRoom: ...
+
+    @property
+    def counts(self) -> Mapping[str, int]: ...
+
+    @property
+    def streams(self) -> Mapping[str, Any]: ...
+
+
+class RoomCollector(Collector):
+    """Turns counters and the last seen state of each room into metrics."""
+
+    def __init__(self, counted: Counted) -> None:
+        self._counted = counted
+
+    def collect(self) -> Iterable[Metric]:
+        """Everything, as it is now."""
+        done = CounterMetricFamily("frontrow_room_requests", "Requests answered, by endpoint", labels=["endpoint"])
+        refused = CounterMetricFamily("frontrow_room_refusals", "Refusals, by endpoint", labels=["endpoint", "code"])
+        for name, count in sorted(self._counted.counts.items()):
+            endpoint, _, code = name.partition(":")
+            if code:
+                refused.add_metric([endpoint, code], count)
+            else:
+                done.add_metric([endpoint], count)
+        yield done
+        yield refused
+        inside = CounterMetricFamily("frontrow_room_service", "What the service did in this process", labels=["what"])
+        for name, count in sorted(self._counted.room.counts.items()):
+            inside.add_metric([name], count)
+        yield inside
+        open_ = GaugeMetricFamily("frontrow_room_streams", "Open live streams in this process", labels=["event"])
+        for event, streams in self._counted.streams.items():
+            open_.add_metric([event], len(streams))
+        yield open_
+        yield from _of_rooms([self._counted.room.view(event) for event in self._counted.streams])
+
+
+GAUGES = (
+    ("waiting", "People waiting", lambda view: view.waiting),
+    ("active", "People in the shop", lambda view: view.state.active),
+    ("unclaimed", "People admitted who have not come yet", lambda view: view.unclaimed),
+    ("capacity", "Most people in the shop at once", lambda view: view.state.config.capacity),
+    ("rate_per_s", "Most people admitted a second", lambda view: view.state.config.rate_per_s),
+    ("show_rate", "Share of the admitted who come", lambda view: view.show_rate),
+    ("epoch", "Grows each time the store had to be rebuilt", lambda view: view.state.epoch),
+    ("is_leader", "1 in the process that moves the window", lambda view: int(view.is_leader)),
+    ("slides", "Slides so far", lambda view: view.state.slide_no),
+)
+
+EDGES = (("issued", "Last place issued"), ("hi", "Places up to here are called"), ("lo", "Places up to here are over"))
+
+
+def _of_rooms(views: list[RoomView]) -> Iterable[Metric]:
+    for name, about, read in GAUGES:
+        gauge = GaugeMetricFamily(f"frontrow_room_{name}", about, labels=["event"])
+        for view in views:
+            gauge.add_metric([view.event], float(read(view)))
+        yield gauge
+    phases = GaugeMetricFamily("frontrow_room_phase", "1 for the phase the room is in", labels=["event", "phase"])
+    lanes = {
+        edge: GaugeMetricFamily(f"frontrow_room_lane_{edge}", about, labels=["event", "lane"]) for edge, about in EDGES
+    }
+    for view in views:
+        for phase in Phase:
+            phases.add_metric([view.event, phase.value], float(view.state.phase is phase))
+        for rule, lane in zip(view.state.config.lanes, view.state.lanes, strict=True):
+            for edge, gauge in lanes.items():
+                gauge.add_metric([view.event, rule.name], getattr(lane, edge))
+    yield phases
+    yield from lanes.values()
+
+
+def metrics_page(counted: Counted) -> tuple[str, bytes]:
+    """The content type and body of /metrics."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(RoomCollector(counted))
+    return CONTENT_TYPE_LATEST, generate_latest(registry)

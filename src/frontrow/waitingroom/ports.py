@@ -1,0 +1,282 @@
+"""What the waiting room asks of the outside: a store for its few integers and an audit that outlives the store.
+
+All times are microseconds by the *store's* clock, so servers with wrong clocks agree. Every method is one round trip
+and atomic. A store that has lost its memory answers None from `snapshot` and raises `RoomRecovering` elsewhere; the
+service then rebuilds it from the audit under a new epoch.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+
+import msgspec
+
+from frontrow.core.errors import FrontrowError
+from frontrow.waitingroom.config import Phase, RoomConfig
+from frontrow.waitingroom.window import Slide, Window
+
+
+@dataclass(frozen=True, slots=True)
+class LaneState:
+    """One lane's counters: the last position issued and the window; `drawn` is the size of its pre-queue draw."""
+
+    issued: int = 0
+    hi: int = 0
+    lo: int = 0
+    drawn: int = 0
+
+    @property
+    def window(self) -> Window:
+        return Window(self.lo, self.hi)
+
+    @property
+    def waiting(self) -> int:
+        return max(0, self.issued - self.hi)
+
+
+@dataclass(frozen=True, slots=True)
+class RoomState:
+    """Everything a store knows about one room. Nothing in it grows with the number of people waiting."""
+
+    epoch: int
+    phase: Phase
+    config: RoomConfig
+    lanes: tuple[LaneState, ...]
+    active: int = 0
+    knocking: int = 0  # people with an active place who found the shop full in the last half minute
+    released: int = 0  # passes that ended (given back or expired) so far
+    slide_no: int = 0
+    slid_at_us: int = 0
+    held_at_us: int = 0  # since when the phase is not OPEN; 0 while it is
+    bucket_milli: int = 0
+    bucket_at_us: int = 0
+    ring: tuple[Slide, ...] = ()
+    took: Mapping[int, int] = field(default_factory=dict)  # slide number -> places of it claimed
+    note: str = ""  # the leader's measurements, opaque to the store
+    beacon: str = ""
+    message_no: int = 0
+    leader: str = ""
+    leader_until_us: int = 0
+    now_us: int = 0  # the store's clock when this was read
+
+
+class JoinAsk(msgspec.Struct, frozen=True, gc=False):
+    """One person's wish to join. `key` (idempotency) or `person` (roster) repeated gives the same position again;
+    `code_id` is used up by a fresh join."""
+
+    lane: int
+    key: str = ""
+    person: str = ""
+    code_id: int = 0
+
+
+class JoinAnswer(msgspec.Struct, frozen=True, gc=False):
+    lane: int
+    position: int
+    epoch: int
+    at_us: int
+    fresh: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceKey:
+    """What names a place for ever: positions (after the draw) are unique within (lane, epoch)."""
+
+    lane: int
+    epoch: int
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class PersonAt:
+    """Who stands where (rooms by identity)."""
+
+    person: str
+    lane: int
+    epoch: int
+    position: int
+    at_us: int = 0
+
+
+class VisitOp(StrEnum):
+    CLAIM = "claim"
+    RENEW = "renew"
+    GIVE_BACK = "give_back"
+
+
+@dataclass(frozen=True, slots=True)
+class VisitAsk:
+    """Claim, renew or give back. `tag` (1…2^32−1) lets the same caller repeat a claim whose answer was lost;
+    `slide_no` says which slide admitted the place (for the measured show rate only)."""
+
+    op: VisitOp
+    place: PlaceKey
+    ttl_s: int = 0  # CLAIM, RENEW: how long the pass is to live, by the store's clock
+    until_s: int = 0  # RENEW: never longer than this
+    tag: int = 0
+    slide_no: int = 0
+
+
+class VisitResult(StrEnum):
+    OK = "ok"
+    REPEATED = "repeated"  # the same claim again, or a renewal already made: `expires_s` is the standing one
+    ALREADY = "already"  # claimed by another call, or given back before
+    WAITING = "waiting"
+    EXPIRED = "expired"
+    FULL = "full"
+    HELD = "held"
+    ENDED = "ended"  # there is no live pass to renew or give back
+
+
+@dataclass(frozen=True, slots=True)
+class VisitAnswer:
+    result: VisitResult
+    expires_s: int = 0
+    active: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SlidePlan:
+    """What the leader decided from a snapshot: applied only if nothing it relied on has changed. It uses up `due`
+    intervals, whether or not anybody was admitted."""
+
+    expected_slide_no: int
+    due: int
+    his: tuple[int, ...]
+    los: tuple[int, ...]
+    ring: tuple[Slide, ...]
+    bucket_milli: int
+    bucket_at_us: int
+    note: str
+    admitted: int = 0
+
+
+class SlideResult(StrEnum):
+    SLID = "slid"
+    NOT_LEADER = "not_leader"
+    NOT_DUE = "not_due"
+    CHANGED = "changed"  # another slide, a reset or a phase change came in between
+    TOO_FAR = "too_far"  # beyond the people there, or backwards
+
+
+class RoomStore(Protocol):
+    """One room's counters, window, passes and lease."""
+
+    async def create(self, event: str, room: "Recovered") -> bool:
+        """Write a whole room, with the claims, used codes and people to restore, if there is none; False if there was.
+        A `slid_at_us` of 0 makes the first slide due at once."""
+
+    async def forget(self, event: str, epoch: int) -> None:
+        """Drop the room if it is still of this epoch (it lost writes and will be rebuilt)."""
+
+    async def lift(self, event: str, lanes: Sequence[LaneState]) -> None:
+        """Raise issued, hi and lo to at least these (what another process had seen before a loss)."""
+
+    async def snapshot(self, event: str) -> RoomState | None:
+        """The room as it is, with passes that have run out counted out; None if the store knows no such room."""
+
+    async def join(
+        self, event: str, asks: Sequence[JoinAsk], seen: Sequence[int] = ()
+    ) -> Sequence[JoinAnswer | FrontrowError]:
+        """Positions for all of them, in order, in one step; RoomClosed, RoomOverflow or CodeUsed in place of one.
+        `seen`: the last position of each lane the caller knows of; a store that is behind it lost writes and issues
+        nothing (RoomRecovering)."""
+
+    async def visit(self, event: str, asks: Sequence[VisitAsk]) -> Sequence[VisitAnswer]:
+        """Claims, renewals and returns, each decided once, in order, in one step. Active never exceeds capacity."""
+
+    async def live(self, event: str, place: PlaceKey) -> int:
+        """The standing expiry (seconds) of the pass of this place; 0 if there is none or it ended."""
+
+    async def lease(self, event: str, owner: str, ttl_us: int) -> bool:
+        """Take the lead if nobody has it, extend it if it is mine; True if it is mine now."""
+
+    async def resign(self, event: str, owner: str) -> None:
+        """Give the lead up at once, if it is mine."""
+
+    async def slide(self, event: str, owner: str, plan: SlidePlan) -> SlideResult:
+        """Check owner, due time, slide number and lengths, then move the window; all or nothing."""
+
+    async def configure(
+        self, event: str, *, config: RoomConfig | None = None, phase: Phase | None = None, beacon: str | None = None
+    ) -> RoomState:
+        """Change settings or phase. Leaving PREQUEUE fixes `drawn` of each lane; leaving a hold starts anew."""
+
+    async def aclose(self) -> None:
+        """Let go of connections."""
+
+
+class Roster(Protocol):
+    """What a store by identity (W8) can do besides."""
+
+    async def rank(self, event: str, lane: int, person: str) -> int | None:
+        """How many people who are still there wait before this one; None if not in line."""
+
+    async def leave(self, event: str, lane: int, person: str) -> bool:
+        """Leave the line; True if the person was in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class JoinRow:
+    """A run of positions issued together."""
+
+    epoch: int
+    lane: int
+    first: int
+    last: int
+    at_us: int
+    people: tuple[str, ...] = ()  # who, in order; only for rooms by identity (W8)
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimRow:
+    """One claim, renewal or return of a pass (`expires_s` 0: given back)."""
+
+    place: PlaceKey
+    expires_s: int
+    at_us: int
+    person: str = ""
+    tag: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RoomRow:
+    """The room's state before a slide takes effect and after each change by the organiser."""
+
+    state: RoomState
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class CodeRow:
+    """A Verified-Fan code that was used."""
+
+    code_id: int
+    at_us: int
+
+
+AuditRow = JoinRow | ClaimRow | RoomRow | CodeRow
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """What the audit knows: the last state, raised to all positions issued and slides begun, and standing claims."""
+
+    state: RoomState
+    claims: tuple[ClaimRow, ...] = ()
+    codes: tuple[int, ...] = ()
+    people: tuple["PersonAt", ...] = ()
+
+
+class Audit(Protocol):
+    """The durable trail of positions, joins and admissions."""
+
+    async def append(self, event: str, rows: Sequence[AuditRow]) -> None:
+        """Return when the rows are durable (group commit)."""
+
+    async def recover(self, event: str, now_s: int) -> Recovered | None:
+        """The room as far as the trail goes; None if it was never here."""
+
+    async def aclose(self) -> None:
+        """Flush and close."""

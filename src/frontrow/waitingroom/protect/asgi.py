@@ -1,0 +1,72 @@
+"""ASGI middleware: nothing of the app behind answers without a pass. A plain class; costs nothing when a pass is known.
+
+    app = PassMiddleware(app, Guard(PassKeys("https://room/.well-known/jwks.json", "aurora"), "/room/"))
+
+The pass reaches the app as `scope["frontrow.pass"]`. WebSockets are asked too: no pass, no handshake.
+"""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+from frontrow.core.errors import FrontrowError
+from frontrow.waitingroom.protect.guard import PASS_HEADER, Guard, pass_from, wants_page
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Any]]
+Send = Callable[[Any], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+class PassMiddleware:
+    """Asks for a pass in front of `app`. `person_of(scope)` may name who is signed in; the pass must be theirs."""
+
+    def __init__(self, app: App, guard: Guard, *, person_of: Callable[[Scope], str | None] | None = None) -> None:
+        self.app = app
+        self.guard = guard
+        self.person_of = person_of
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in ("http", "websocket"):
+            await self.app(scope, receive, send)
+            return
+        raw_path = scope.get("raw_path")
+        path = raw_path.decode("latin-1") if raw_path else scope["path"]
+        if self.guard.is_open(path) and scope["path"] == path:
+            await self.app(scope, receive, send)
+            return
+        told = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+        given = pass_from(told.get("authorization"), told.get(PASS_HEADER), told.get("cookie"))
+        person = self.person_of(scope) if self.person_of else None
+        try:
+            if self._slow(given):
+                visit = await asyncio.to_thread(self.guard.admit, given, person)
+            else:
+                visit = self.guard.admit(given, person)
+        except FrontrowError as error:
+            await self._turn_away(scope, send, error, path, told)
+            return
+        await self.app({**scope, "frontrow.pass": visit}, receive, send)
+
+    def _slow(self, given: str | None) -> bool:
+        """The verifier may have to fetch keys over the network: not in the event loop."""
+        may_fetch = getattr(self.guard.verify, "may_fetch", None)
+        return bool(given and may_fetch and may_fetch(given))
+
+    async def _turn_away(self, scope: Scope, send: Send, error: FrontrowError, path: str, told: dict[str, str]) -> None:
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 4401, "reason": error.code})
+            return
+        if wants_page(scope["method"], told.get("accept")) and error.http_status in (401, 403):
+            query = scope.get("query_string", b"").decode("latin-1")
+            where = self.guard.redirect_to(path, query).encode("latin-1", "replace")
+            headers = [(b"location", where), (b"cache-control", b"no-store"), (b"content-length", b"0")]
+            await send({"type": "http.response.start", "status": 303, "headers": headers})
+            await send({"type": "http.response.body", "body": b""})
+            return
+        body = json.dumps(error.problem()).encode()
+        headers = [(b"content-type", b"application/problem+json"), (b"cache-control", b"no-store")]
+        headers.append((b"content-length", b"%d" % len(body)))
+        await send({"type": "http.response.start", "status": error.http_status, "headers": headers})
+        await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})

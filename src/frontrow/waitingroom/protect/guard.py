@@ -1,0 +1,105 @@
+"""The decision both middlewares make: may this request reach the shop?
+
+Everything asks for a pass unless its path is listed as open, and a path counts as open only when it is written plainly:
+`/Static/../checkout`, `//static`, `/static%2f..` or another case are never open, whatever the shop's router makes of
+them. The pass comes as a bearer, in the `Frontrow-Pass` header or in the cookie.
+"""
+
+import posixpath
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from http.cookies import CookieError, SimpleCookie
+from urllib.parse import quote
+
+from frontrow.core.clock import US_PER_S, Clock, WallClock
+from frontrow.core.errors import ConfigError, Forbidden, FrontrowError, Unauthorised
+from frontrow.waitingroom.passes import MAX_PASS_CHARS, Pass
+
+PASS_COOKIE = "frontrow_pass"  # noqa: S105  # a cookie's name
+PASS_HEADER = "frontrow-pass"  # noqa: S105
+_PLAIN = re.compile(r"/[A-Za-z0-9._~!$&'()*+,=:@/-]*\Z")
+
+Verify = Callable[[str, int], Pass]
+
+
+class PassRequired(Unauthorised):
+    """No pass came with the request; wait in the room first."""
+
+    code = "pass_required"
+
+
+class WrongPerson(Forbidden):
+    """The pass was given to somebody else."""
+
+    code = "pass_of_another"
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """What to ask for and where to send people without it. `verify(text, now_s)` answers the pass or raises."""
+
+    verify: Verify
+    room_url: str
+    open_paths: Sequence[str] = ()
+    clock: Clock = field(default_factory=WallClock)
+
+    def __post_init__(self) -> None:
+        if not self.room_url:
+            raise ConfigError("room_url must say where people wait, for example /room/", param="room_url")
+        for path in self.open_paths:
+            if not is_plain(path):
+                raise ConfigError(f"open path {path!r} must be written plainly, like /static/", param="open_paths")
+
+    def is_open(self, raw_path: str) -> bool:
+        """True when `raw_path`, as it came over the wire, is plainly an open one (a trailing / opens below)."""
+        if not is_plain(raw_path):
+            return False
+        return any(raw_path == path or (path.endswith("/") and raw_path.startswith(path)) for path in self.open_paths)
+
+    def admit(self, given: str | None, person: str | None = None) -> Pass:
+        """The pass, or the error that says why not. `person`, if the shop knows it, must be the pass's."""
+        if not given:
+            raise PassRequired("this shop lets people in through its waiting room", room=self.room_url)
+        if len(given) > MAX_PASS_CHARS:
+            raise PassRequired("the pass is too long to be one of ours", room=self.room_url)
+        try:
+            visit = self.verify(given, self.clock() // US_PER_S)
+        except FrontrowError as error:
+            error.about.setdefault("room", self.room_url)
+            raise
+        if person is not None and visit.person != person:
+            raise WrongPerson("this pass was given to somebody else", room=self.room_url)
+        return visit
+
+    def redirect_to(self, path: str, query: str) -> str:
+        """The room, told where to come back to; only a path of this shop, never another site."""
+        back = path if is_plain(path) and not path.startswith("//") else "/"
+        if query and len(query) < 1024:
+            back += "?" + query
+        return f"{self.room_url}{'&' if '?' in self.room_url else '?'}return={quote(back, safe='/')}"
+
+
+def is_plain(path: str) -> bool:
+    """Only plain characters, lower-case safe, no empty, `.` or `..` segments."""
+    return bool(_PLAIN.match(path)) and "//" not in path and posixpath.normpath(path) == (path.rstrip("/") or "/")
+
+
+def pass_from(authorization: str | None, header: str | None, cookie: str | None) -> str | None:
+    """The pass, from the first of the three places that has one."""
+    if authorization and authorization[:7].lower() == "bearer ":
+        return authorization[7:].strip()
+    if header:
+        return header.strip()
+    if cookie and PASS_COOKIE in cookie:
+        try:
+            morsel = SimpleCookie(cookie[:16384]).get(PASS_COOKIE)
+        except CookieError:
+            return None
+        return morsel.value if morsel else None
+    return None
+
+
+def wants_page(method: str, accept: str | None) -> bool:
+    """A browser asking for a page: it is redirected; everybody else gets the problem."""
+    return method in ("GET", "HEAD") and accept is not None and "text/html" in accept

@@ -1,0 +1,64 @@
+"""WSGI middleware: the same question in front of Flask, Django and every other WSGI shop.
+
+The pass reaches the app as `environ["frontrow.pass"]`.
+"""
+
+import json
+from collections.abc import Callable, Iterable
+from http import HTTPStatus
+from typing import Any
+
+from frontrow.core.errors import FrontrowError
+from frontrow.waitingroom.protect.guard import Guard, pass_from, wants_page
+
+Environ = dict[str, Any]
+StartResponse = Callable[..., Any]
+App = Callable[[Environ, StartResponse], Iterable[bytes]]
+
+
+class PassMiddleware:
+    """Asks for a pass in front of `app`. `person_of(environ)` may name who is signed in; the pass must be theirs."""
+
+    def __init__(self, app: App, guard: Guard, *, person_of: Callable[[Environ], str | None] | None = None) -> None:
+        self.app = app
+        self.guard = guard
+        self.person_of = person_of
+
+    def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+        path = _wire_path(environ)
+        if self.guard.is_open(path):
+            return self.app(environ, start_response)
+        given = pass_from(
+            environ.get("HTTP_AUTHORIZATION"), environ.get("HTTP_FRONTROW_PASS"), environ.get("HTTP_COOKIE")
+        )
+        try:
+            visit = self.guard.admit(given, self.person_of(environ) if self.person_of else None)
+        except FrontrowError as error:
+            return self._turn_away(environ, start_response, error, path)
+        environ["frontrow.pass"] = visit
+        return self.app(environ, start_response)
+
+    def _turn_away(
+        self, environ: Environ, start_response: StartResponse, error: FrontrowError, path: str
+    ) -> Iterable[bytes]:
+        method = environ.get("REQUEST_METHOD", "GET")
+        if wants_page(method, environ.get("HTTP_ACCEPT")) and error.http_status in (401, 403):
+            where = self.guard.redirect_to(path, environ.get("QUERY_STRING", ""))
+            headers = [("Location", where), ("Cache-Control", "no-store"), ("Content-Length", "0")]
+            start_response("303 See Other", headers)
+            return [b""]
+        body = json.dumps(error.problem()).encode()
+        headers = [("Content-Type", "application/problem+json"), ("Cache-Control", "no-store")]
+        headers.append(("Content-Length", str(len(body))))
+        start_response(f"{error.http_status} {HTTPStatus(error.http_status).phrase}", headers)
+        return [b"" if method == "HEAD" else body]
+
+
+def _wire_path(environ: Environ) -> str:
+    """The path as the client wrote it where the server tells, else the decoded one; odd characters keep it closed."""
+    raw = environ.get("RAW_URI") or environ.get("REQUEST_URI")
+    decoded: str = environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")
+    if raw and raw.startswith("/"):
+        wire: str = raw.partition("?")[0]
+        return wire if wire == decoded else "\0"  # written in an unusual way: never open
+    return decoded

@@ -1,0 +1,301 @@
+"""The waiting room as a service: join, status, claim, renew, give back, and what organisers do.
+
+Hot paths: `join` is one store call shared by everybody who arrives during a round trip; `status` is a pure function of
+the verified place and the cached window; `now_serving` hands out cached bytes. `start()` keeps the cache fresh, leads
+when it is this process' turn, and rebuilds a store that lost its memory (`RoomLoops`).
+"""
+
+import asyncio
+import hashlib
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeVar, cast
+
+from frontrow.core.clock import Clock, WallClock
+from frontrow.core.coalescer import Coalescer
+from frontrow.core.errors import FrontrowError, InvalidInput, NotFound
+from frontrow.waitingroom.answers import Claimed, Joined, PlaceStatus, RoomView, claim_refusal
+from frontrow.waitingroom.binding import check_proof, check_thumbprint, key_digest
+from frontrow.waitingroom.codes import Codes
+from frontrow.waitingroom.errors import (
+    NotYourTurn,
+    PassEnded,
+    RoomRecovering,
+    StayTooLong,
+)
+from frontrow.waitingroom.keys import RoomKeys
+from frontrow.waitingroom.known import KnownRoom
+from frontrow.waitingroom.nowserving import NowServing
+from frontrow.waitingroom.organiser import Organiser
+from frontrow.waitingroom.passes import Pass, PassSigner
+from frontrow.waitingroom.places import MAX_PERSON_CHARS, Place, PlaceSigner, b64
+from frontrow.waitingroom.ports import (
+    Audit,
+    ClaimRow,
+    CodeRow,
+    JoinAnswer,
+    JoinAsk,
+    JoinRow,
+    PlaceKey,
+    RoomStore,
+    Roster,
+    VisitAnswer,
+    VisitAsk,
+    VisitOp,
+    VisitResult,
+)
+from frontrow.waitingroom.window import PlaceState
+
+__all__ = ["Claimed", "Joined", "PlaceStatus", "RoomView", "WaitingRoom"]
+
+Answer = TypeVar("Answer")
+
+MAX_ENDED = 100_000
+
+
+class WaitingRoom(Organiser):
+    """All rooms of one process; store, audit, keys and clock come from outside."""
+
+    def __init__(
+        self,
+        store: RoomStore,
+        audit: Audit,
+        keys: RoomKeys,
+        *,
+        clock: Clock | None = None,
+        owner: str | None = None,
+        lease_ttl_us: int = 5_000_000,
+        refresh_us: int = 250_000,
+        durable_joins: bool = False,
+        codes: Codes | None = None,
+    ) -> None:
+        """`clock` is only used to check passes and proofs; the window and new passes go by the store's clock.
+        `durable_joins`: a join is answered after its audit row is on disk (the embedded mode)."""
+        clock = clock or WallClock()
+        super().__init__(store, audit, keys, clock, owner=owner, lease_ttl_us=lease_ttl_us, refresh_us=refresh_us)
+        self._durable_joins = durable_joins
+        self.codes = codes or Codes(keys.master_secret)
+        self.places = PlaceSigner(keys.place_secrets)
+        self.passes = PassSigner(keys.pass_keys)
+        self._joins: dict[str, Coalescer[JoinAsk, JoinAnswer]] = {}
+        self._visits: dict[str, Coalescer[VisitAsk, VisitAnswer]] = {}
+        self._ended: OrderedDict[str, None] = OrderedDict()
+
+    # -- people ------------------------------------------------------------------------------------------------------
+
+    async def join(
+        self,
+        event: str,
+        person: str = "",
+        ip: str = "",
+        code: str | None = None,
+        idempotency_key: str | None = None,
+        cnf: str | None = None,
+    ) -> Joined:
+        """A place at the end of the line. `person` may be empty (anonymous); `code` picks a lane; `cnf` is the RFC 7638
+        thumbprint of the browser's key; `ip` only spreads people over shards. Raises RoomUnknown, RoomClosed,
+        RoomOverflow, CodeInvalid, CodeUsed, Unavailable."""
+        known, jkt, code_id, answered = self._ask_to_join(event, person, code, idempotency_key, cnf)
+        answer = await answered
+        if code_id and answer.fresh:
+            await self.audit.append(event, [CodeRow(code_id, answer.at_us)])
+        return self._joined(known, answer, person, jkt)
+
+    def join_soon(
+        self, event: str, person: str = "", idempotency_key: str | None = None
+    ) -> "asyncio.Future[JoinAnswer]":
+        """`join` without a code or a key binding, for callers that want no task of their own; `joined` makes a place
+        of the answer."""
+        return self._ask_to_join(event, person, None, idempotency_key, None)[3]
+
+    def joined(self, event: str, answer: JoinAnswer, person: str) -> Joined:
+        """The place that the store's answer to `join_soon` stands for."""
+        return self._joined(self.known(event), answer, person, "")
+
+    def _ask_to_join(
+        self, event: str, person: str, code: str | None, idempotency_key: str | None, cnf: str | None
+    ) -> "tuple[KnownRoom, str, int, asyncio.Future[JoinAnswer]]":
+        known = self.known(event)
+        if len(person) > MAX_PERSON_CHARS:
+            raise InvalidInput(f"a person is named by at most {MAX_PERSON_CHARS} characters", param="person")
+        jkt = check_thumbprint(cnf) if cnf else ""
+        lane, code_id = 0, 0
+        if code:
+            genuine = self.codes.check(event, code)
+            lane, code_id = min(genuine.lane, len(known.state.lanes) - 1), genuine.id + 1
+        key = key_digest(idempotency_key, person, jkt) if idempotency_key else ""
+        joins = self._joins.get(event) or self._coalesced_joins(known)
+        return known, jkt, code_id, joins.submit(JoinAsk(lane, key, person, code_id))
+
+    def _joined(self, known: KnownRoom, answer: JoinAnswer, person: str, jkt: str) -> Joined:
+        at_s = answer.at_us // 1_000_000
+        place = Place(known.event, answer.lane, answer.epoch, answer.position, at_s, person, jkt)
+        return Joined(self.places.mint(place), known.status(place), answer.fresh)
+
+    def status(self, place_jwt: str, event: str | None = None) -> PlaceStatus:
+        """The state of a place. Pure and synchronous. Raises PlaceInvalid, PlaceForeign, RoomUnknown."""
+        place = self.places.verify(place_jwt, event)
+        return self.known(place.event).status(place)
+
+    async def claim(
+        self, place_jwt: str, event: str | None = None, idempotency_key: str | None = None, proof: str | None = None
+    ) -> Claimed:
+        """Exchange an active place, once, for a pass. The same idempotency key gets the same pass again. `proof` is
+        needed for a bound place (`binding.py`). Raises PlaceInvalid, PlaceForeign, PlaceExpired, NotYourTurn,
+        AlreadyClaimed, RoomFull, RoomHeld, ProofInvalid, Unavailable."""
+        place = self.places.verify(place_jwt, event)
+        known = self.known(place.event)
+        check_proof(place_jwt, place, proof, self.clock() // 1_000_000)
+        told = known.status(place)
+        if told.state is PlaceState.WAITING:
+            raise NotYourTurn("your place is not active yet", retry_after_s=told.poll_after_s, ahead=told.ahead)
+        position = known.effective(place)
+        ttl_s = known.state.config.pass_ttl_s
+        tag = int.from_bytes(hashlib.sha256(idempotency_key.encode()).digest()[:4]) or 1 if idempotency_key else 0
+        key = PlaceKey(place.lane, place.epoch, position)
+        ask = VisitAsk(VisitOp.CLAIM, key, ttl_s, 0, tag, known.slide_of(place.lane, position))
+        answer = await self._visit(known, ask)
+        refused = claim_refusal(answer.result)
+        if refused is not None:
+            self.counts[f"claim_{answer.result.value}"] += 1
+            raise refused
+        person = place.person or f"place:{place.lane}.{place.epoch}.{position}"
+        since_s = answer.expires_s - ttl_s
+        visit = Pass(place.event, person, key, since_s, answer.expires_s, since_s, place.jkt)
+        await self._record_visit(visit, answer.expires_s, tag)
+        self.counts["claims"] += answer.result is VisitResult.OK
+        return Claimed(self.passes.mint(visit), answer.expires_s, answer.result is VisitResult.REPEATED)
+
+    async def renew(self, pass_jwt: str, event: str | None = None) -> Claimed:
+        """A pass with a later expiry for a live one. Raises PassInvalid, PassExpired, PassEnded, StayTooLong."""
+        visit = self.check_pass(pass_jwt, event)
+        known = self.known(visit.event)
+        config = known.state.config
+        until_s = visit.since_s + config.max_stay_s
+        if until_s <= visit.expires_s:
+            raise StayTooLong(f"a visit lasts at most {config.max_stay_s} seconds")
+        answer = await self._visit(known, VisitAsk(VisitOp.RENEW, visit.place, config.pass_ttl_s, until_s))
+        if answer.result not in (VisitResult.OK, VisitResult.REPEATED):
+            raise PassEnded("this visit has ended; join again")
+        issued_s = answer.expires_s - config.pass_ttl_s
+        fresh = Pass(visit.event, visit.person, visit.place, issued_s, answer.expires_s, visit.since_s, visit.jkt)
+        await self._record_visit(fresh, answer.expires_s, 0)
+        return Claimed(self.passes.mint(fresh), answer.expires_s, answer.result is VisitResult.REPEATED)
+
+    async def give_back(self, pass_jwt: str, event: str | None = None) -> bool:
+        """End a visit (finished or left): the capacity returns at once. False if it had ended before."""
+        visit = self.passes.verify(pass_jwt, event, self.clock() // 1_000_000)
+        answer = await self._visit(self.known(visit.event), VisitAsk(VisitOp.GIVE_BACK, visit.place))
+        self._ended[visit.id] = None
+        if len(self._ended) > MAX_ENDED:
+            self._ended.popitem(last=False)
+        if answer.result is VisitResult.OK:
+            await self._record_visit(visit, 0, 0)
+        return answer.result is VisitResult.OK
+
+    def check_pass(self, pass_jwt: str, event: str | None = None) -> Pass:
+        """The pass, verified offline (signature, event, expiry, given back here). Raises PassInvalid, PassForeign,
+        PassExpired, PassEnded. For middleware and nginx."""
+        visit = self.passes.verify(pass_jwt, event, self.clock() // 1_000_000)
+        if visit.id in self._ended:
+            raise PassEnded("this visit has ended; join again")
+        return visit
+
+    async def check_pass_live(self, pass_jwt: str, event: str | None = None) -> Pass:
+        """Like `check_pass`, and asks the store whether it was given back anywhere."""
+        visit = self.check_pass(pass_jwt, event)
+        if not await self.store.live(visit.event, visit.place):
+            raise PassEnded("this visit has ended; join again")
+        return visit
+
+    def now_serving(self, event: str) -> NowServing:
+        """The signed document as cached bytes. Raises RoomUnknown."""
+        return self.known(event).document
+
+    def subscribe(self, event: str, listener: Callable[[NowServing], None]) -> Callable[[], None]:
+        """Call `listener` with each new document, from the event loop; returns the way to stop it. Must not block."""
+        return self.known(event).subscribe(listener)
+
+    def jwks(self) -> dict[str, Any]:
+        """The public keys: of the passes (RS256) and of the now-serving document (Ed25519, kid `now-serving`)."""
+        public = b64(self.keys.document_key.public_key().public_bytes_raw()).decode()
+        return {
+            "keys": [
+                *self.passes.jwks()["keys"],
+                {"kty": "OKP", "crv": "Ed25519", "use": "sig", "alg": "EdDSA", "kid": "now-serving", "x": public},
+            ]
+        }
+
+    # -- rooms by identity only (W8) ----------------------------------------------------------------------------------
+
+    async def rank(self, place_jwt: str) -> int | None:
+        """How many people still in line are before this place; None if its person has left."""
+        place = self.places.verify(place_jwt)
+        return await self._roster().rank(place.event, place.lane, place.person)
+
+    async def leave(self, place_jwt: str) -> bool:
+        """Leave the line."""
+        place = self.places.verify(place_jwt)
+        return await self._roster().leave(place.event, place.lane, place.person)
+
+    def _roster(self) -> Roster:
+        if not getattr(self.store, "one_place_per_person", False):
+            raise NotFound("this room is anonymous: it has no roster")
+        return cast(Roster, self.store)
+
+    # -- parts ---------------------------------------------------------------------------------------------------------
+
+    def _coalesced_joins(self, known: KnownRoom) -> Coalescer[JoinAsk, JoinAnswer]:
+        async def send(asks: Sequence[JoinAsk]) -> Sequence[JoinAnswer | BaseException]:
+            answers = await self._with_recovery(known, lambda: self.store.join(known.event, asks, tuple(known.issued)))
+            rows = self._join_rows(known, asks, answers)
+            if rows and self._durable_joins:
+                await self.audit.append(known.event, rows)
+            elif rows:
+                self.append_later(known.event, rows)
+            return answers
+
+        return self._joins.setdefault(known.event, Coalescer(send, max_batch=2_000, name=f"joins of {known.event}"))
+
+    def _join_rows(
+        self, known: KnownRoom, asks: Sequence[JoinAsk], answers: Sequence[JoinAnswer | FrontrowError]
+    ) -> list[JoinRow]:
+        """The fresh positions of a batch as runs: one row a lane, whatever the number of people."""
+        runs: dict[tuple[int, int], list[tuple[int, str]]] = {}
+        at_us = 0
+        for ask, answer in zip(asks, answers, strict=True):
+            if isinstance(answer, JoinAnswer) and answer.fresh:
+                runs.setdefault((answer.epoch, answer.lane), []).append((answer.position, ask.person))
+                at_us = answer.at_us
+                if answer.position > known.issued[answer.lane]:
+                    known.issued[answer.lane] = answer.position
+        by_identity = getattr(self.store, "one_place_per_person", False)
+        self.counts["joins"] += sum(len(run) for run in runs.values())
+        return [
+            JoinRow(epoch, lane, run[0][0], run[-1][0], at_us, tuple(who for _, who in run) if by_identity else ())
+            for (epoch, lane), run in runs.items()
+        ]
+
+    async def _visit(self, known: KnownRoom, ask: VisitAsk) -> VisitAnswer:
+        visits = self._visits.get(known.event)
+        if visits is None:
+
+            async def send(asks: Sequence[VisitAsk]) -> Sequence[VisitAnswer | BaseException]:
+                return await self._with_recovery(known, lambda: self.store.visit(known.event, asks))
+
+            visits = self._visits.setdefault(known.event, Coalescer(send, name=f"visits of {known.event}"))
+        return await visits.ask(ask)
+
+    async def _record_visit(self, visit: Pass, expires_s: int, tag: int) -> None:
+        row = ClaimRow(visit.place, expires_s, self.clock(), visit.person, tag)
+        await self.audit.append(visit.event, [row])
+
+    async def _with_recovery(
+        self, known: KnownRoom, call: Callable[[], Awaitable[Sequence[Answer]]]
+    ) -> Sequence[Answer]:
+        """The call's answer; if the store lost the room, rebuild it and ask once more."""
+        try:
+            return await call()
+        except RoomRecovering:
+            await self.recover(known.event)
+            return await call()

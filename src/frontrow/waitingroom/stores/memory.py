@@ -1,0 +1,299 @@
+"""The store in this process' memory: a few integers a room, eight bytes a claimed position. Nothing awaits inside a
+method, so each is atomic in its loop. The Redis scripts mirror it; the contract suite holds them equal."""
+
+import copy
+from array import array
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from frontrow.core.clock import Clock, SystemClock
+from frontrow.core.errors import FrontrowError
+from frontrow.waitingroom.config import Phase, RoomConfig
+from frontrow.waitingroom.errors import CodeUsed, RoomClosed, RoomOverflow, RoomRecovering
+from frontrow.waitingroom.phases import moved, reconfigured
+from frontrow.waitingroom.ports import (
+    JoinAnswer,
+    JoinAsk,
+    LaneState,
+    PlaceKey,
+    Recovered,
+    RoomState,
+    SlidePlan,
+    SlideResult,
+    VisitAnswer,
+    VisitAsk,
+    VisitOp,
+    VisitResult,
+)
+
+CHUNK = 1024
+ENDED_S = 1  # the expiry written for a pass that was given back
+KNOCKED_S = 2  # the expiry written for a place that found the shop full; its tag is until when that counts
+KNOCK_TTL_S = 30
+KEY_TTL_US = 600_000_000
+MAX_KEYS = 100_000
+
+
+@dataclass(slots=True)
+class Room:
+    """One room's state: what changes with every person as plain numbers, the rest frozen."""
+
+    state: RoomState
+    issued: list[int]
+    active: int = 0
+    released: int = 0
+    took: dict[int, int] = field(default_factory=dict)
+    visits: dict[tuple[int, int, int], "array[int]"] = field(default_factory=dict)
+    ends: dict[int, int] = field(default_factory=dict)  # second -> passes that run out then
+    knocks: dict[int, int] = field(default_factory=dict)  # second -> knocks that are forgotten then
+    swept_s: int = 0
+    codes: set[int] = field(default_factory=set)
+    keys: dict[str, tuple[int, JoinAnswer]] = field(default_factory=dict)
+    people: dict[str, JoinAnswer] = field(default_factory=dict)
+    lines: dict[int, list[int]] = field(default_factory=dict)  # lane -> positions of people in line, ascending
+
+    @property
+    def waiting(self) -> int:
+        return sum(max(0, n - lane.hi) for n, lane in zip(self.issued, self.state.lanes, strict=True))
+
+
+class MemoryStore:  # implements RoomStore
+    one_place_per_person = False
+
+    def __init__(self, clock: Clock | None = None) -> None:
+        self._clock = clock or SystemClock()
+        self._rooms: dict[str, Room] = {}
+
+    async def create(self, event: str, room: Recovered) -> bool:
+        if event in self._rooms:
+            return False
+        now_us, state = self._clock(), room.state
+        fresh = replace(state, active=0, took={}, leader="", leader_until_us=0, now_us=0)
+        if not fresh.slid_at_us:
+            fresh = replace(fresh, slid_at_us=now_us - state.config.interval_us, bucket_at_us=now_us)
+        made = self._rooms[event] = Room(fresh, [lane.issued for lane in state.lanes], released=state.released)
+        made.took, made.codes, made.swept_s = dict(state.took), set(room.codes), now_us // 1_000_000
+        for row in room.claims:
+            self._enter(made, row.place, row.expires_s or ENDED_S, row.tag)
+            if row.expires_s > made.swept_s:
+                self._count(made, row.expires_s, +1)
+        for who in sorted(room.people, key=lambda who: who.position):
+            made.people[who.person] = JoinAnswer(who.lane, who.position, who.epoch, who.at_us)
+            made.lines.setdefault(who.lane, []).append(who.position)
+        return True
+
+    async def forget(self, event: str, epoch: int) -> None:
+        if event in self._rooms and self._rooms[event].state.epoch == epoch:
+            del self._rooms[event]
+
+    async def lift(self, event: str, lanes: Sequence[LaneState]) -> None:
+        room = self._room(event)
+        pairs = zip(room.state.lanes, lanes, strict=True)
+        lifted = (replace(a, issued=max(a.issued, b.issued), hi=max(a.hi, b.hi), lo=max(a.lo, b.lo)) for a, b in pairs)
+        room.state = replace(room.state, lanes=tuple(lifted))
+
+    async def snapshot(self, event: str) -> RoomState | None:
+        room = self._rooms.get(event)
+        return self._shown(room) if room else None
+
+    async def join(
+        self, event: str, asks: Sequence[JoinAsk], seen: Sequence[int] = ()
+    ) -> Sequence[JoinAnswer | FrontrowError]:
+        room, now_us = self._room(event), self._clock()
+        if any(issued < last for issued, last in zip(room.issued, seen, strict=False)):
+            raise RoomRecovering(f"the store lost positions of room {event!r}", retry_after_s=1)
+        return [self._join(room, ask, now_us) for ask in asks]
+
+    def _join(self, room: Room, ask: JoinAsk, now_us: int) -> JoinAnswer | FrontrowError:
+        state = room.state
+        known = self._known(room, ask, now_us)
+        if known is not None:
+            return JoinAnswer(known.lane, known.position, known.epoch, known.at_us, fresh=False)
+        if state.phase is Phase.CLOSED:
+            return RoomClosed("this room is closed")
+        if state.config.depth_cap and room.waiting >= state.config.depth_cap:
+            return RoomOverflow("too many people are waiting; try again later", retry_after_s=30)
+        if ask.code_id:
+            if ask.code_id in room.codes:
+                return CodeUsed("this code was used before", param="code")
+            room.codes.add(ask.code_id)
+        room.issued[ask.lane] += 1
+        answer = JoinAnswer(ask.lane, room.issued[ask.lane], state.epoch, now_us)
+        if ask.key:
+            if len(room.keys) >= MAX_KEYS:
+                room.keys.pop(next(iter(room.keys)))
+            room.keys[ask.key] = (now_us + KEY_TTL_US, answer)
+        if ask.person and self.one_place_per_person:
+            room.people[ask.person] = answer
+            room.lines.setdefault(ask.lane, []).append(answer.position)
+        return answer
+
+    def _known(self, room: Room, ask: JoinAsk, now_us: int) -> JoinAnswer | None:
+        """The answer given before to the same key or person, unless that place is over."""
+        until_us, answer = room.keys.get(ask.key, (0, None)) if ask.key else (0, None)
+        if answer is not None and now_us < until_us:
+            return answer
+        known = room.people.get(ask.person) if ask.person else None
+        over = known is not None and known.position <= room.state.lanes[known.lane].lo
+        return None if over else known
+
+    async def visit(self, event: str, asks: Sequence[VisitAsk]) -> Sequence[VisitAnswer]:
+        room = self._room(event)
+        self._sweep(room)
+        return [self._visit(room, ask) for ask in asks]
+
+    def _visit(self, room: Room, ask: VisitAsk) -> VisitAnswer:
+        expires_s, tag = self._entry(room, ask.place)
+        now_s = self._clock() // 1_000_000
+        if ask.op is VisitOp.CLAIM:
+            return self._claim(room, ask, expires_s, tag, now_s)
+        if expires_s == ENDED_S:
+            return VisitAnswer(VisitResult.ALREADY if ask.op is VisitOp.GIVE_BACK else VisitResult.ENDED)
+        if expires_s <= now_s:
+            return VisitAnswer(VisitResult.ENDED)
+        if ask.op is VisitOp.GIVE_BACK:
+            self._enter(room, ask.place, ENDED_S, tag)
+            self._count(room, expires_s, -1)
+            room.released += 1
+            return VisitAnswer(VisitResult.OK, 0, room.active)
+        new_s = min(now_s + ask.ttl_s, ask.until_s)
+        if new_s <= expires_s:
+            return VisitAnswer(VisitResult.REPEATED, expires_s, room.active)
+        self._enter(room, ask.place, new_s, tag)
+        self._count(room, expires_s, -1)
+        self._count(room, new_s, +1)
+        return VisitAnswer(VisitResult.OK, new_s, room.active)
+
+    def _claim(self, room: Room, ask: VisitAsk, expires_s: int, tag: int, now_s: int) -> VisitAnswer:
+        state, lane = room.state, room.state.lanes[ask.place.lane]
+        knocking = expires_s == KNOCKED_S and tag > now_s
+        if expires_s not in (0, KNOCKED_S):
+            mine = ask.tag and ask.tag == tag and expires_s > now_s
+            return VisitAnswer(VisitResult.REPEATED, expires_s) if mine else VisitAnswer(VisitResult.ALREADY)
+        if ask.place.position <= lane.lo and not knocking:
+            return VisitAnswer(VisitResult.EXPIRED)
+        if ask.place.position > lane.hi:
+            return VisitAnswer(VisitResult.WAITING)
+        if state.phase is Phase.QUEUE_ALL:
+            return VisitAnswer(VisitResult.HELD)
+        if knocking:
+            _add(room.knocks, tag, -1)
+        if ask.slide_no and not expires_s:
+            _add(room.took, ask.slide_no, +1)
+        if room.active >= state.config.capacity:
+            self._enter(room, ask.place, KNOCKED_S, now_s + KNOCK_TTL_S)
+            _add(room.knocks, now_s + KNOCK_TTL_S, +1)
+            return VisitAnswer(VisitResult.FULL, 0, room.active)
+        expires_s = now_s + ask.ttl_s
+        self._enter(room, ask.place, expires_s, ask.tag)
+        self._count(room, expires_s, +1)
+        return VisitAnswer(VisitResult.OK, expires_s, room.active)
+
+    async def live(self, event: str, place: PlaceKey) -> int:
+        expires_s, _ = self._entry(self._room(event), place)
+        return expires_s if expires_s > self._clock() // 1_000_000 else 0
+
+    async def lease(self, event: str, owner: str, ttl_us: int) -> bool:
+        room, now_us = self._room(event), self._clock()
+        if room.state.leader not in ("", owner) and now_us < room.state.leader_until_us:
+            return False
+        room.state = replace(room.state, leader=owner, leader_until_us=now_us + ttl_us)
+        return True
+
+    async def resign(self, event: str, owner: str) -> None:
+        room = self._rooms.get(event)
+        if room and room.state.leader == owner:
+            room.state = replace(room.state, leader="", leader_until_us=0)
+
+    async def slide(self, event: str, owner: str, plan: SlidePlan) -> SlideResult:
+        room, now_us = self._room(event), self._clock()
+        state = room.state
+        if state.leader != owner or now_us >= state.leader_until_us:
+            return SlideResult.NOT_LEADER
+        if state.slide_no != plan.expected_slide_no or state.phase is not Phase.OPEN:
+            return SlideResult.CHANGED
+        used_us = plan.due * state.config.interval_us
+        if plan.due < 1 or now_us < state.slid_at_us + used_us:
+            return SlideResult.NOT_DUE
+        edges = list(zip(state.lanes, plan.his, plan.los, strict=True))
+        steps = zip(edges, room.issued, strict=True)
+        if any(not (x.hi <= hi <= max(issued, x.hi) and x.lo <= lo <= hi) for (x, hi, lo), issued in steps):
+            return SlideResult.TOO_FAR
+        room.state = replace(
+            state, lanes=tuple(replace(x, hi=hi, lo=lo) for x, hi, lo in edges), ring=plan.ring, note=plan.note,
+            slide_no=state.slide_no + 1, slid_at_us=state.slid_at_us + used_us,
+            bucket_milli=plan.bucket_milli, bucket_at_us=plan.bucket_at_us,
+        )  # fmt: skip
+        oldest = plan.ring[0].number if plan.ring else 0
+        room.took = {number: count for number, count in room.took.items() if number >= oldest}
+        return SlideResult.SLID
+
+    async def configure(
+        self, event: str, *, config: RoomConfig | None = None, phase: Phase | None = None, beacon: str | None = None
+    ) -> RoomState:
+        room, now_us = self._room(event), self._clock()
+        room.state = self._shown(room)
+        if config is not None:
+            room.state = reconfigured(room.state, config)
+            room.issued = [lane.issued for lane in room.state.lanes]
+        if phase is not None and phase is not room.state.phase:
+            room.state = moved(room.state, phase, now_us, beacon or "")
+        return self._shown(room)
+
+    async def aclose(self) -> None:
+        """Nothing to let go of."""
+
+    def wipe(self) -> None:
+        """Forget everything, as a server without persistence does when it restarts."""
+        self._rooms.clear()
+
+    def _room(self, event: str) -> Room:
+        room = self._rooms.get(event)
+        if room is None:
+            raise RoomRecovering(f"the store does not know room {event!r} (yet)", retry_after_s=1)
+        return room
+
+    def _shown(self, room: Room) -> RoomState:
+        self._sweep(room)
+        took: Mapping[int, int] = copy.copy(room.took)
+        lanes = (replace(lane, issued=issued) for lane, issued in zip(room.state.lanes, room.issued, strict=True))
+        return replace(
+            room.state, lanes=tuple(lanes), active=room.active, released=room.released, took=took,
+            knocking=sum(room.knocks.values()), now_us=self._clock(),
+        )  # fmt: skip
+
+    def _sweep(self, room: Room) -> None:
+        """Count out the passes that have run out."""
+        now_s = self._clock() // 1_000_000
+        if now_s <= room.swept_s:
+            return
+        room.swept_s = now_s
+        for second in [second for second in room.ends if second <= now_s]:
+            gone = room.ends.pop(second)
+            room.active -= gone
+            room.released += gone
+        for second in [second for second in room.knocks if second <= now_s]:
+            del room.knocks[second]
+
+    def _count(self, room: Room, expires_s: int, change: int) -> None:
+        _add(room.ends, expires_s, change)
+        room.active += change
+
+    def _entry(self, room: Room, place: PlaceKey) -> tuple[int, int]:
+        chunk = room.visits.get((place.lane, place.epoch, place.position // CHUNK))
+        packed = chunk[place.position % CHUNK] if chunk else 0
+        return packed >> 32, packed & 0xFFFF_FFFF
+
+    def _enter(self, room: Room, place: PlaceKey, expires_s: int, tag: int) -> None:
+        key = (place.lane, place.epoch, place.position // CHUNK)
+        chunk = room.visits.get(key)
+        if chunk is None:
+            chunk = room.visits[key] = array("Q", bytes(8 * CHUNK))
+        chunk[place.position % CHUNK] = expires_s << 32 | tag
+
+
+def _add(counts: dict[int, int], key: int, change: int) -> None:
+    """Count up or down; nothing is kept for zero."""
+    counts[key] = counts.get(key, 0) + change
+    if not counts[key]:
+        del counts[key]

@@ -1,0 +1,258 @@
+"""The store in Redis or Valkey: alone, Sentinel or Cluster. Every method is one script and one round trip.
+
+All keys of a room carry the hash tag `{room:<event>}`, so they share a slot and a room's scripts are atomic; different
+rooms (and the shards of one, see `sharding`) spread over slots and servers. Keys: the room's hash, `took` and `ends`
+(at most 64 and one for each second of a pass' life), `codes`, idempotency keys that expire, and chunks of 8 bytes for
+each admitted position. Nothing is stored for anybody who waits.
+"""
+
+import functools
+import hashlib
+from collections.abc import Sequence
+from importlib import resources
+from typing import Any
+
+import redis.exceptions
+
+from frontrow.core.clock import Clock
+from frontrow.core.errors import FrontrowError, Unavailable
+from frontrow.core.redis_url import connect, disconnect
+from frontrow.waitingroom.config import MAX_LANES, Phase, RoomConfig
+from frontrow.waitingroom.errors import CodeUsed, RoomClosed, RoomOverflow, RoomRecovering
+from frontrow.waitingroom.phases import moved, reconfigured
+from frontrow.waitingroom.ports import (
+    JoinAnswer,
+    JoinAsk,
+    LaneState,
+    PlaceKey,
+    Recovered,
+    RoomState,
+    SlidePlan,
+    SlideResult,
+    VisitAnswer,
+    VisitAsk,
+    VisitResult,
+)
+from frontrow.waitingroom.stores.memory import CHUNK, ENDED_S, KEY_TTL_US, KNOCK_TTL_S
+from frontrow.waitingroom.stores.wire import config_fields, fields_of, ring_text, state_of
+
+MAX_CONFIGURE_TRIES = 20
+PEOPLE_A_CALL = 1_000
+
+
+@functools.cache
+def script(name: str) -> tuple[str, str]:
+    """A script with its common beginning, and its SHA-1."""
+    folder = resources.files("frontrow.waitingroom.stores") / "lua"
+    text = (folder / "common.lua").read_text("utf-8") + (folder / f"{name}.lua").read_text("utf-8")
+    return text, hashlib.sha1(text.encode()).hexdigest()  # noqa: S324  # Redis names scripts by SHA-1
+
+
+class RedisStore:
+    """Implements `RoomStore`."""
+
+    one_place_per_person = False
+
+    def __init__(self, url: str, *, timeout_s: float = 1.0, clock: Clock | None = None) -> None:
+        """`clock` replaces the server's clock: for tests only."""
+        self._redis: Any = connect(url, timeout_s=timeout_s)
+        self._clock = clock
+        self.calls = 0
+
+    async def create(self, event: str, room: Recovered) -> bool:
+        fields = [part for pair in fields_of(room.state).items() for part in pair]
+        took = [part for pair in room.state.took.items() for part in pair]
+        chunks = [_chunk(event, row.place) for row in room.claims]
+        entries = [part for row in room.claims for part in (_offset(row.place), row.expires_s or ENDED_S, row.tag)]
+        keys = [room_key(event, part) for part in ("", "took", "codes", "ends", "knocks")] + chunks
+        args = [len(fields), *fields, len(took), *took, len(room.codes), *room.codes, *entries]
+        made = bool(await self._run("create", keys, args))
+        for start in range(0, len(room.people), PEOPLE_A_CALL):  # harmless to repeat, so not part of the script
+            for lane in range(MAX_LANES):
+                people = [who for who in room.people[start : start + PEOPLE_A_CALL] if who.lane == lane]
+                scores = [part for who in people for part in (who.position, who.person)]
+                if scores:
+                    await self._send("ZADD", roster_key(event, lane), "NX", *scores)
+        return made
+
+    async def forget(self, event: str, epoch: int) -> None:
+        await self._run("forget", [room_key(event)], [epoch])
+
+    async def lift(self, event: str, lanes: Sequence[LaneState]) -> None:
+        await self._run("lift", [room_key(event)], [x for lane in lanes for x in (lane.issued, lane.hi, lane.lo)])
+
+    async def snapshot(self, event: str) -> RoomState | None:
+        read = await self._read(event)
+        return read[0] if read else None
+
+    async def join(
+        self, event: str, asks: Sequence[JoinAsk], seen: Sequence[int] = ()
+    ) -> Sequence[JoinAnswer | FrontrowError]:
+        plain = all(not (ask.key or ask.code_id or (ask.person and self.one_place_per_person)) for ask in asks)
+        floor = [*seen, *[0] * MAX_LANES][:MAX_LANES]
+        return await (self._join_counted(event, asks, floor) if plain else self._join_each(event, asks, floor))
+
+    async def _join_counted(
+        self, event: str, asks: Sequence[JoinAsk], floor: list[int]
+    ) -> Sequence[JoinAnswer | FrontrowError]:
+        people = [0] * (1 + max(ask.lane for ask in asks))
+        for ask in asks:
+            people[ask.lane] += 1
+        try:
+            reply = await self._run("count_join", [room_key(event)], [*floor, *people])
+        except RoomClosed as error:
+            return [error] * len(asks)
+        epoch, at_us = int(reply[0]), int(reply[1])
+        nexts = [last - count + 1 for last, count in zip(reply[2::2], reply[3::2], strict=True)]
+        lasts = reply[2::2]
+        answers: list[JoinAnswer | FrontrowError] = []
+        for ask in asks:
+            position = nexts[ask.lane]
+            if position > lasts[ask.lane]:
+                answers.append(RoomOverflow("too many people are waiting; try again later", retry_after_s=30))
+                continue
+            nexts[ask.lane] += 1
+            answers.append(JoinAnswer(ask.lane, position, epoch, at_us))
+        return answers
+
+    async def _join_each(
+        self, event: str, asks: Sequence[JoinAsk], floor: list[int]
+    ) -> Sequence[JoinAnswer | FrontrowError]:
+        own = [room_key(event, f"k:{ask.key}") if ask.key else room_key(event) for ask in asks]
+        keys = [
+            room_key(event),
+            room_key(event, "codes"),
+            *(roster_key(event, lane) for lane in range(MAX_LANES)),
+            *own,
+        ]
+        args: list[Any] = [*floor, KEY_TTL_US // 1000, int(self.one_place_per_person)]
+        for ask in asks:
+            args += [ask.lane, ask.person, ask.code_id]
+        return [_join_answer(reply) for reply in await self._run("join", keys, args)]
+
+    async def visit(self, event: str, asks: Sequence[VisitAsk]) -> Sequence[VisitAnswer]:
+        keys = [room_key(event, part) for part in ("", "ends", "took", "knocks")]
+        keys += [_chunk(event, ask.place) for ask in asks]
+        args: list[Any] = [KNOCK_TTL_S]
+        for ask in asks:
+            place = ask.place
+            args += [ask.op.value, place.lane, place.position, _offset(place)]
+            args += [ask.ttl_s, ask.until_s, ask.tag, ask.slide_no]
+        replies = await self._run("visit", keys, args)
+        return [VisitAnswer(VisitResult(word.decode()), expires_s, active) for word, expires_s, active in replies]
+
+    async def live(self, event: str, place: PlaceKey) -> int:
+        return int(await self._run("live", [room_key(event), _chunk(event, place)], [_offset(place)]))
+
+    async def lease(self, event: str, owner: str, ttl_us: int) -> bool:
+        return bool(await self._run("lease", [room_key(event)], [owner, ttl_us]))
+
+    async def resign(self, event: str, owner: str) -> None:
+        try:
+            await self._run("lease", [room_key(event)], [owner, 0])
+        except RoomRecovering:
+            return
+
+    async def slide(self, event: str, owner: str, plan: SlidePlan) -> SlideResult:
+        oldest = plan.ring[0].number if plan.ring else 0
+        args = [owner, plan.expected_slide_no, plan.due, ring_text(plan.ring), oldest]
+        args += [plan.bucket_milli, plan.bucket_at_us, plan.note]
+        args += [edge for pair in zip(plan.his, plan.los, strict=True) for edge in pair]
+        return SlideResult((await self._run("slide", [room_key(event), room_key(event, "took")], args)).decode())
+
+    async def configure(
+        self, event: str, *, config: RoomConfig | None = None, phase: Phase | None = None, beacon: str | None = None
+    ) -> RoomState:
+        for _ in range(MAX_CONFIGURE_TRIES):
+            read = await self._read(event)
+            if read is None:
+                raise RoomRecovering(f"the store does not know room {event!r} (yet)", retry_after_s=1)
+            state, revision = read
+            fresh = reconfigured(state, config) if config is not None else state
+            draws = phase not in (None, state.phase) and state.phase is Phase.PREQUEUE
+            if phase is not None and phase is not state.phase:
+                fresh = moved(fresh, phase, state.now_us, beacon or "")
+            if await self._replace(event, state.slide_no, revision, fresh, draws=draws):
+                done = await self.snapshot(event)
+                if done is not None:
+                    return done
+        raise Unavailable(f"room {event!r} kept changing; try again", retry_after_s=1)
+
+    async def _replace(self, event: str, slide_no: int, revision: int, fresh: RoomState, *, draws: bool) -> bool:
+        fields = config_fields(fresh.config) | {
+            "phase": fresh.phase.value,
+            "held_at": fresh.held_at_us,
+            "ring": ring_text(fresh.ring),
+            "slid_at": fresh.slid_at_us,
+            "bucket_at": fresh.bucket_at_us,
+            "message_no": fresh.message_no,
+            "beacon": fresh.beacon,
+        }
+        args = [slide_no, revision, int(draws), *(part for pair in fields.items() for part in pair)]
+        return bool(await self._run("configure", [room_key(event)], args))
+
+    async def aclose(self) -> None:
+        await disconnect(self._redis)
+
+    # -- parts ---------------------------------------------------------------------------------------------------------
+
+    async def _read(self, event: str) -> tuple[RoomState, int] | None:
+        keys = [room_key(event, part) for part in ("", "ends", "took", "knocks")]
+        reply = await self._run("snapshot", keys, [])
+        if reply is None:
+            return None
+        now_us, flat, took = int(reply[0]), [part.decode() for part in reply[1]], [int(part) for part in reply[2]]
+        fields = dict(zip(flat[::2], flat[1::2], strict=True))
+        state = state_of(fields, dict(zip(took[::2], took[1::2], strict=True)), now_us)
+        return state, int(fields.get("rev", 0))
+
+    async def _run(self, name: str, keys: Sequence[str], args: Sequence[Any]) -> Any:
+        """Run a script by its hash; send its text when the server does not know it."""
+        text, sha = script(name)
+        words = [len(keys), *keys, self._clock() if self._clock else "", *args]
+        try:
+            return await self._send("EVALSHA", sha, *words)
+        except redis.exceptions.NoScriptError:
+            return await self._send("EVAL", text, *words)
+
+    async def _send(self, *words: Any, **options: Any) -> Any:
+        self.calls += 1
+        try:
+            return await self._redis.execute_command(*words, **options)
+        except redis.exceptions.NoScriptError:
+            raise
+        except redis.exceptions.ResponseError as error:
+            if "ROOMLESS" in str(error):
+                raise RoomRecovering("the store does not know this room (yet)", retry_after_s=1) from None
+            if "CLOSED" in str(error):
+                raise RoomClosed("this room is closed") from None
+            raise Unavailable(f"the room's store refused: {error}", retry_after_s=1) from error
+        except (redis.exceptions.RedisError, OSError, TimeoutError) as error:
+            raise Unavailable(f"the room's store did not answer: {error}", retry_after_s=1) from error
+
+
+def room_key(event: str, part: str = "") -> str:
+    return f"{{room:{event}}}:{part}" if part else f"{{room:{event}}}"
+
+
+def roster_key(event: str, lane: int) -> str:
+    return room_key(event, f"p:{lane}")
+
+
+def _chunk(event: str, place: PlaceKey) -> str:
+    return room_key(event, f"v:{place.lane}:{place.epoch}:{place.position // CHUNK}")
+
+
+def _offset(place: PlaceKey) -> int:
+    return place.position % CHUNK * 8
+
+
+def _join_answer(reply: Any) -> JoinAnswer | FrontrowError:
+    if reply[0] == b"closed":
+        return RoomClosed("this room is closed")
+    if reply[0] == b"overflow":
+        return RoomOverflow("too many people are waiting; try again later", retry_after_s=30)
+    if reply[0] == b"used":
+        return CodeUsed("this code was used before", param="code")
+    fresh, lane, position, epoch, at_us = reply
+    return JoinAnswer(lane, position, epoch, int(at_us), fresh=bool(fresh))

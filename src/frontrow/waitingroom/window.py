@@ -1,0 +1,113 @@
+"""Pure: what the window (lo, hi) says about a place, how it follows the slides, and the estimated wait.
+
+Places ≤ lo are expired, ≤ hi active, above waiting; hi and lo only ever grow. `hi` moves by slides. `lo` follows by
+count (the last k slides are active) or by time (each slide is active for the grace period). The published rate of a
+lane may only fall together with a stated reason, so an estimate shown to somebody never rises silently.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from math import ceil
+
+import msgspec
+
+
+class PlaceState(StrEnum):
+    EXPIRED = "expired"
+    ACTIVE = "active"
+    WAITING = "waiting"
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """One lane's window."""
+
+    lo: int = 0
+    hi: int = 0
+
+    def state_of(self, position: int) -> PlaceState:
+        """The state of a place, from its position alone."""
+        if position <= self.lo:
+            return PlaceState.EXPIRED
+        return PlaceState.ACTIVE if position <= self.hi else PlaceState.WAITING
+
+    def ahead_of(self, position: int) -> int:
+        """How many places are served before this one."""
+        return max(0, position - self.hi - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Slide:
+    """One slide in the ring: its number, when, where each lane's `hi` came to, how many places it admitted."""
+
+    number: int
+    at_us: int
+    his: tuple[int, ...]
+    size: int
+
+
+RING_SLIDES = 64
+
+
+def push(ring: tuple[Slide, ...], slide: Slide, *, grace_us: int) -> tuple[Slide, ...]:
+    """The ring with one more slide. Slides closer together than a 32nd of the grace are kept as one, so that
+    the ring always reaches back over the whole grace period; the older people among them gain that little time."""
+    if len(ring) >= 2 and ring[-1].at_us - ring[-2].at_us < grace_us // 32:
+        last = ring[-1]
+        return (*ring[:-1], Slide(last.number, slide.at_us, slide.his, last.size + slide.size))
+    return (*ring, slide)[-RING_SLIDES:]
+
+
+def lo_by_count(ring: tuple[Slide, ...], active_windows: int, los: tuple[int, ...]) -> tuple[int, ...]:
+    """The new lower edges when the last `active_windows` slides stay active."""
+    if len(ring) <= active_windows:
+        return los
+    return tuple(max(lo, hi) for lo, hi in zip(los, ring[-active_windows - 1].his, strict=True))
+
+
+def lo_by_time(ring: tuple[Slide, ...], now_us: int, grace_us: int, los: tuple[int, ...]) -> tuple[int, ...]:
+    """The new lower edges when each slide stays active until `grace_us` after it (half-open)."""
+    for slide in reversed(ring):
+        if slide.at_us + grace_us <= now_us:
+            return tuple(max(lo, hi) for lo, hi in zip(los, slide.his, strict=True))
+    return los
+
+
+class Reason(StrEnum):
+    """Why an estimate may have risen."""
+
+    NONE = ""
+    PAUSED = "paused"
+    HELD = "held"
+    CAPACITY_CUT = "capacity"
+    RATE_CUT = "rate"
+    SLOWER = "slower"
+
+
+BAND_PERCENT = 25
+
+
+class Wait(msgspec.Struct, frozen=True, gc=False):
+    """An estimated wait: from `low_s` to `high_s` seconds; both None when nobody can say."""
+
+    low_s: int | None
+    high_s: int | None
+    reason: Reason = Reason.NONE
+
+
+def estimate(ahead: int, rate_milli: int, reason: Reason) -> Wait:
+    """The wait with `ahead` people in front at `rate_milli` admissions per 1000 seconds."""
+    if rate_milli <= 0 or reason in (Reason.PAUSED, Reason.HELD):
+        return Wait(None, None, reason)
+    exact = (ahead + 1) * 1000 / rate_milli
+    return Wait(int(exact * (100 - BAND_PERCENT) / 100), ceil(exact * (100 + BAND_PERCENT) / 100), reason)
+
+
+def published(shown_milli: int, measured_milli: int) -> tuple[int, Reason]:
+    """The rate to show next: it rises at once, is held while the measured one stays inside the band, and falls only
+    with the reason `slower`."""
+    if measured_milli >= shown_milli:
+        return measured_milli, Reason.NONE
+    if measured_milli * 100 >= shown_milli * (100 - BAND_PERCENT):
+        return shown_milli, Reason.NONE
+    return measured_milli, Reason.SLOWER

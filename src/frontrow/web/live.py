@@ -1,0 +1,146 @@
+"""Live position by server-sent events: the same bytes to everybody, every few seconds and at once on change.
+
+A frame is made once per document, already wrapped as an HTTP chunk, and written to every open connection in portions,
+so that 10,000 readers never hold the loop for the whole broadcast. Who reads too slowly misses frames (each frame is
+complete in itself) and is closed after missing too many. Beyond `max_open` connections nobody is added: they get 503,
+`Retry-After` and the document, and poll.
+"""
+
+import asyncio
+import secrets
+from collections.abc import AsyncGenerator
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE
+
+STREAM_HEAD = b"content-type: text/event-stream\r\ncache-control: no-store\r\nx-accel-buffering: no\r\n"
+MAX_MISSED = 12
+MAX_INPUT_BYTES = 4096
+
+
+class Stream(asyncio.Protocol):
+    """One open connection of a reader, as small as it can be."""
+
+    __slots__ = ("_connections", "_input_bytes", "_missed", "_paused", "_streams", "_transport")
+
+    def __init__(self, streams: "Streams", transport: asyncio.Transport, connections: set[Any]) -> None:
+        self._streams = streams
+        self._transport = transport
+        self._connections = connections
+        self._paused = False
+        self._missed = 0
+        self._input_bytes = 0
+        connections.add(self)
+        streams.readers.add(self)
+
+    def send(self, frame: bytes) -> None:
+        """Write a frame, or count it as missed when the last ones have not left yet."""
+        if not self._paused:
+            self._transport.write(frame)
+            return
+        self._missed += 1
+        if self._missed > MAX_MISSED:
+            self._transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        """Nothing is expected from a reader; a flood ends the connection."""
+        self._input_bytes += len(data)
+        if self._input_bytes > MAX_INPUT_BYTES:
+            self._transport.abort()
+
+    def pause_writing(self) -> None:
+        self._paused = True
+
+    def resume_writing(self) -> None:
+        self._paused = False
+        self._missed = 0
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._streams.readers.discard(self)
+        self._connections.discard(self)
+
+    def shutdown(self) -> None:
+        """uvicorn is stopping: end the body properly, so that the browser reconnects elsewhere."""
+        self._transport.write(b"0\r\n\r\n")
+        self._transport.close()
+
+
+class Streams:
+    """All readers of one room in this process."""
+
+    def __init__(self, *, max_open: int = 10_000, heartbeat_s: float = 5.0, portion: int = 250) -> None:
+        self.max_open = max_open
+        self.readers: set[Stream] = set()
+        self.others = 0  # readers that came through the framework
+        self.sent = 0
+        self._heartbeat_s = heartbeat_s
+        self._portion = portion
+        self._event = b": waiting\n\n"
+        self._frame = _chunk(self._event)
+        self._changed = asyncio.Event()
+        self._next: asyncio.Future[None] | None = None
+
+    def __len__(self) -> int:
+        return len(self.readers) + self.others
+
+    def show(self, document: bytes) -> None:
+        """From now on everybody sees this document; told at once when it differs from the last."""
+        event = b"event: now-serving\ndata: " + document + b"\n\n"
+        if event == self._event:
+            return
+        self._event, self._frame = event, _chunk(event)
+        self._changed.set()
+
+    def is_full(self) -> bool:
+        return len(self) >= self.max_open
+
+    def retry_after_s(self) -> int:
+        """When a refused reader should come again: not all at once."""
+        return round(self._heartbeat_s * 2) + secrets.randbelow(6)
+
+    def take(self, transport: asyncio.Transport, connections: set[Any], lines: bytes) -> Stream:
+        """Own a connection the hot lane hands over: write the head (with uvicorn's `lines`) and the latest frame."""
+        head = (STATUS_LINE[200], lines, STREAM_HEAD, b"transfer-encoding: chunked\r\n\r\n", self._frame)
+        stream = Stream(self, transport, connections)
+        transport.write(b"".join(head))
+        transport.set_write_buffer_limits(high=16 * 1024)
+        return stream
+
+    async def events(self) -> AsyncGenerator[bytes, None]:
+        """The same events for a reader that came through the framework."""
+        self.others += 1
+        try:
+            while True:
+                yield self._event
+                if self._next is None or self._next.done():
+                    self._next = asyncio.get_running_loop().create_future()
+                await asyncio.shield(self._next)
+        finally:
+            self.others -= 1
+
+    async def run(self) -> None:
+        """Broadcast on every change and every heartbeat until cancelled."""
+        while True:
+            try:
+                async with asyncio.timeout(self._heartbeat_s):
+                    await self._changed.wait()
+            except TimeoutError:
+                pass
+            self._changed.clear()
+            await self.broadcast()
+
+    async def broadcast(self) -> None:
+        """Write the latest frame to everybody, a portion per turn of the loop."""
+        if self._next is not None and not self._next.done():
+            self._next.set_result(None)
+        readers = list(self.readers)
+        for start in range(0, len(readers), self._portion):
+            frame = self._frame  # a newer one may have come meanwhile
+            for reader in readers[start : start + self._portion]:
+                reader.send(frame)
+            await asyncio.sleep(0)
+        self.sent += 1
+
+
+def _chunk(event: bytes) -> bytes:
+    return b"%x\r\n%b\r\n" % (len(event), event)

@@ -1,0 +1,80 @@
+"""Pieces of the waiting-room page: its words, its small arithmetic, and how its files become one lean answer."""
+
+import base64
+import hashlib
+import re
+from typing import Any
+
+from markupsafe import Markup
+
+from frontrow.waitingroom.window import Wait
+from frontrow.web.wire import header_line
+
+WHY = {
+    "paused": "The line is paused. Nobody is losing their place.",
+    "queue_all": "Everybody waits for a moment. Nobody is losing their place.",
+    "capacity_cut": "Fewer people are let in at the moment, so the wait has grown.",
+    "rate_cut": "People are let in more slowly at the moment, so the wait has grown.",
+    "slower": "It is going more slowly than before, so the wait has grown.",
+    "closed": "The sale is closed at the moment.",
+}
+HEADINGS = {
+    "none": "Waiting room",
+    "waiting": "You’re in the line",
+    "active": "You’re in",
+    "expired": "Your turn has passed",
+}
+
+
+def wait_text(wait: Wait) -> str:
+    """An honest, coarse estimate: a band of minutes."""
+    if wait.low_s is None or wait.high_s is None:
+        return "Paused" if wait.reason in ("paused", "queue_all") else "not known yet"
+    low, high = wait.low_s // 60, -(-wait.high_s // 60)
+    if high <= 1:
+        return "about a minute"
+    if low < 1:
+        return f"up to {high} min"
+    return f"about {high} min" if low == high else f"{low:,}–{high:,} min"
+
+
+def progress(from_hi: int, hi: int, number: int) -> int:
+    """How much of the way is done, of a thousand."""
+    return max(10, min(1000, 1000 * (hi - from_hi) // max(1, number - from_hi))) if number else 0
+
+
+def from_cookie(event: str) -> str:
+    return f"frontrow_from_{event}"
+
+
+def place_cookie(event: str) -> str:
+    return f"frontrow_place_{event}"
+
+
+def page_head(policy: str) -> bytes:
+    return (
+        header_line("content-security-policy", policy)
+        + b"x-content-type-options: nosniff\r\nreferrer-policy: no-referrer\r\n"
+    )
+
+
+def lean(text: str) -> str:
+    """Without indentation and comment lines: the page has 14 KB for everything."""
+    lines = (line.strip() for line in text.splitlines())
+    return "\n".join(line for line in lines if line and not line.startswith("// "))
+
+
+def lean_script(text: str) -> str:
+    """The same, and without the spaces around signs outside of quotes."""
+    parts = re.split(r"""("(?:[^"\\]|\\.)*"|`(?:[^`\\]|\\.)*`)""", lean(text))
+    parts[::2] = [re.sub(r" *([{}()=,;:<>+*/&|?!]) *", r"\1", part) for part in parts[::2]]
+    return "".join(parts)
+
+
+def policy_hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def safe(text: str) -> Any:
+    """Our own style and script, not to be escaped."""
+    return Markup(text)  # noqa: S704  # from our package, never from outside

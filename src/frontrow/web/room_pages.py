@@ -1,0 +1,247 @@
+"""The waiting-room page: one answer of at most 14 KB with everything in it, readable without JavaScript.
+
+Without scripts the page refreshes itself at the pace the room asks for; join and claim are plain forms. With them, it
+follows the stream, and goes in by itself. The place lives in a cookie that scripts cannot read. The policy (CSP) allows
+exactly our own style and script, by policy_hash, plus the CAPTCHA provider if one is chosen.
+"""
+
+import re
+from dataclasses import dataclass
+from http.cookies import CookieError, SimpleCookie
+from importlib.resources import files
+from typing import Any, TypeVar
+from urllib.parse import parse_qs, quote, urlsplit
+
+import jinja2
+import msgspec
+
+from frontrow.core.errors import Forbidden, FrontrowError, InvalidInput, Unauthorised
+from frontrow.waitingroom.entry import Entry
+from frontrow.waitingroom.protect.guard import PASS_COOKIE, is_plain
+from frontrow.waitingroom.room import Claimed, Joined, PlaceStatus, WaitingRoom
+from frontrow.waitingroom.window import PlaceState
+from frontrow.web.page_parts import (
+    HEADINGS,
+    WHY,
+    from_cookie,
+    lean,
+    lean_script,
+    page_head,
+    place_cookie,
+    policy_hash,
+    progress,
+    safe,
+    wait_text,
+)
+from frontrow.web.wire import HTML, NO_STORE, Answer, Ask, encode_json, header_line, json_answer
+
+Body = TypeVar("Body")
+PLACE_DAYS = 7
+CAPTCHA_HOSTS = {"turnstile": "https://challenges.cloudflare.com", "hcaptcha": "https://*.hcaptcha.com"}
+CAPTCHA_WIDGETS = {  # kind -> its script and the class of its element
+    "turnstile": ("https://challenges.cloudflare.com/turnstile/v0/api.js", "cf-turnstile"),
+    "hcaptcha": ("https://js.hcaptcha.com/1/api.js", "h-captcha"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PageSettings:
+    """How the page speaks and where it leads. `titles` names each event for people; `next_url` is the shop."""
+
+    brand: str = "Frontrow"
+    titles: tuple[tuple[str, str], ...] = ()
+    next_url: str = "/"
+    secure_cookies: bool = False
+    root_event: str = ""  # the event that is also served at the root
+
+
+class RoomPages:
+    """Renders the page, the overflow page and the answers to forms."""
+
+    def __init__(self, room: WaitingRoom, entry: Entry, settings: PageSettings | None = None) -> None:
+        self._room = room
+        self._entry = entry
+        self._settings = settings or PageSettings()
+        folder = files("frontrow.web") / "pages"
+        read = {
+            name: (folder / name).read_text("utf-8") for name in ("room.html", "room.css", "room.js", "overflow.html")
+        }
+        environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
+        self._css, self._js = lean(read["room.css"]), lean_script(read["room.js"])
+        self._page = environment.from_string(lean(read["room.html"]))
+        markup = jinja2.Template(read["overflow.html"], autoescape=True)
+        self._overflow = markup.render(css=safe(self._css), brand=self._settings.brand).encode()
+        policy = f"default-src 'none'; style-src {policy_hash(self._css)}; base-uri 'none'; frame-ancestors 'none'"
+        self._overflow_head = HTML + b"cache-control: public, max-age=60\r\n" + page_head(policy)
+
+    # -- the page ----------------------------------------------------------------------------------------------------
+
+    def page(self, event: str, ask: Ask) -> Answer:
+        """The page as this browser should see it now."""
+        view = self._room.view(event)
+        told, error = self._told(event, ask)
+        cap = view.state.config.depth_cap
+        if told is None and cap and view.waiting >= cap:
+            return self.overflow(503)
+        return self._render(event, told, error, 200, ask)
+
+    def overflow(self, status: int) -> Answer:
+        """The static page for those the room has no place for; costs nothing to make."""
+        head = self._overflow_head + (b"retry-after: 60\r\n" if status == 503 else b"")
+        return Answer(status, head, self._overflow)
+
+    def instead_of_problem(self, event: str, error: FrontrowError, ask: Ask) -> Answer | None:
+        """For a browser's form: the page with the error in words, or the overflow page; None for everybody else."""
+        accept = ask.header(b"accept")
+        if accept is None or b"text/html" not in accept:
+            return None
+        if error.code == "room_overflow":
+            return self.overflow(503)
+        if error.http_status == 404:
+            return None
+        return self._render(event, self._told(event, ask)[0], error.message, error.http_status, ask)
+
+    def _told(self, event: str, ask: Ask) -> tuple[PlaceStatus | None, str]:
+        try:
+            return self._room.status(self.place_of(event, ask), event), ""
+        except (Unauthorised, Forbidden):
+            return None, ""
+
+    def _render(self, event: str, told: PlaceStatus | None, error: str, status: int, ask: Ask) -> Answer:
+        state = self._room.view(event).state
+        facts: dict[str, Any] = {"state": "none", "number": 0, "lane": 0, "from_hi": 0, "ahead": 0, "progress": 0}
+        facts |= {"eta": "not known yet", "rate": "–", "why": "", "refresh_s": 0}
+        if told is not None:
+            facts |= self._facts(told, event, self._from_hi(event, ask))
+        human = self._entry.kind_of(event)
+        wish = parse_qs(ask.query.decode("latin-1")).get("return", [""])[0]
+        base = self.base(event)
+        body = self._page.render(
+            facts,
+            css=safe(self._css),
+            js=safe(self._js),
+            base=base,
+            brand=self._settings.brand,
+            event_title=dict(self._settings.titles).get(event, event),
+            title=HEADINGS[facts["state"]],
+            heading=HEADINGS[facts["state"]],
+            phase=state.phase.value,
+            message=state.config.message,
+            error=error,
+            next=self.next_url(wish),
+            human=human,
+            wish=wish,
+            captcha=CAPTCHA_WIDGETS.get(human),
+            site_key=self._entry.site_key_of(event),
+        )
+        return Answer(status, HTML + NO_STORE + page_head(self._policy(human)), body.encode())
+
+    def _facts(self, told: PlaceStatus, event: str, from_hi: int) -> dict[str, Any]:
+        view = self._room.view(event)
+        lane = view.state.config.lane_index(told.lane)
+        window, number = view.state.lanes[lane], told.position or 0
+        state = "waiting" if told.state is PlaceState.WAITING else told.state.value
+        per_minute = round(view.rates_milli[lane] * 60 / 1000)
+        return {
+            "state": state,
+            "number": number,
+            "lane": lane,
+            "from_hi": from_hi,
+            "ahead": told.ahead or 0,
+            "progress": progress(from_hi, window.hi, number),
+            "eta": wait_text(told.wait),
+            "rate": f"{per_minute:,}" if per_minute else "–",
+            "why": WHY.get(told.wait.reason, WHY.get(told.phase, "")),
+            "refresh_s": max(5, told.poll_after_s) if state == "waiting" else 0,
+        }
+
+    # -- forms -------------------------------------------------------------------------------------------------------
+
+    def form(self, ask: Ask, kind: type[Body]) -> Body:
+        """The fields of a browser's form as the body an endpoint expects; another site's form is refused."""
+        site = ask.header(b"sec-fetch-site")
+        if site is not None and site not in (b"same-origin", b"none"):
+            raise Forbidden("this form came from another site")
+        fields = parse_qs(ask.body.decode("utf-8", "replace"), max_num_fields=20)
+        plain: dict[str, Any] = {name: values[0] for name, values in fields.items() if values[0]}
+        for wide in ("altcha", "cf-turnstile-response", "h-captcha-response"):  # what the providers' widgets send
+            if plain.pop(wide, None):
+                plain["proof"] = fields[wide][0]
+        try:
+            return msgspec.convert(plain, kind, strict=False)
+        except msgspec.MsgspecError as error:
+            raise InvalidInput(f"the form is not what is expected here: {error}", param="body") from None
+
+    def next_url(self, wish: str) -> str:
+        """Where to go with the pass: the page of the shop somebody came from, if it is plainly one, else its front."""
+        shop = urlsplit(self._settings.next_url)
+        if wish and len(wish) <= 512 and is_plain(wish):
+            return f"{shop.scheme}://{shop.netloc}{wish}" if shop.netloc else wish
+        return self._settings.next_url
+
+    def joined(self, event: str, joined: Joined, *, is_form: bool, wish: str = "") -> Answer:
+        """The place as a cookie: for a form back to the page, for a script its status."""
+        state = self._room.view(event).state
+        hi = state.lanes[state.config.lane_index(joined.status.lane)].hi
+        cookie = self._cookie(place_cookie(event), joined.place_jwt, PLACE_DAYS * 86_400)
+        cookie += self._cookie(from_cookie(event), str(hi), PLACE_DAYS * 86_400)
+        if is_form:
+            back = self.base(event) + "/" + (f"?return={quote(wish, safe='/')}" if wish and is_plain(wish) else "")
+            return Answer(303, NO_STORE + cookie + header_line("location", back))
+        return Answer(201, b"content-type: application/json\r\n" + NO_STORE + cookie, encode_json(joined.status))
+
+    def claimed(self, claimed: Claimed, *, is_form: bool, wish: str = "") -> Answer:
+        """The pass as a cookie, and on to the shop."""
+        cookie = self._cookie(PASS_COOKIE, claimed.pass_jwt, 86_400)
+        onward = self.next_url(wish)
+        if is_form:
+            return Answer(303, NO_STORE + cookie + header_line("location", onward))
+        body = {"next": onward, "expires_at_s": claimed.expires_s, "repeated": claimed.repeated}
+        return json_answer(201, body, cookie)
+
+    def forget_pass(self) -> bytes:
+        """The header that removes the pass from the browser."""
+        return self._cookie(PASS_COOKIE, "", 0)
+
+    def place_of(self, event: str, ask: Ask) -> str:
+        """The place of this request: the bearer token, or the page's cookie."""
+        given = ask.header(b"authorization")
+        if given is not None:
+            if not given.startswith(b"Bearer ") and given[:7].lower() != b"bearer ":
+                raise Unauthorised("send the place as a bearer token")
+            return given[7:].decode("latin-1")
+        cookie = ask.header(b"cookie")
+        name = place_cookie(event)
+        if cookie is not None and name.encode() in cookie:
+            try:
+                morsel = SimpleCookie(cookie[:16_384].decode("latin-1")).get(name)
+            except CookieError:
+                morsel = None
+            if morsel is not None and morsel.value:
+                return morsel.value
+        raise Unauthorised("send the place you got from join as a bearer token")
+
+    def _from_hi(self, event: str, ask: Ask) -> int:
+        """How far the window was when this browser joined: where its progress bar begins."""
+        found = re.search(
+            rb"(?:^|; )" + re.escape(from_cookie(event).encode()) + rb"=(\d{1,12})", ask.header(b"cookie") or b""
+        )
+        return int(found[1]) if found else 0
+
+    def base(self, event: str) -> str:
+        """Where this event's endpoints are: at the root, or under their own path."""
+        return "" if event == self._settings.root_event else f"/v1/events/{event}/room"
+
+    # -- pieces ------------------------------------------------------------------------------------------------------
+
+    def _cookie(self, name: str, value: str, max_age_s: int) -> bytes:
+        secure = "; Secure" if self._settings.secure_cookies else ""
+        return header_line("set-cookie", f"{name}={value}; Path=/; Max-Age={max_age_s}; HttpOnly; SameSite=Lax{secure}")
+
+    def _policy(self, human: str) -> str:
+        host = CAPTCHA_HOSTS.get(human, "")
+        extra, frames = (f" {host}", f"; frame-src {host}") if host else ("", "")
+        return (
+            f"default-src 'none'; style-src {policy_hash(self._css)}; script-src {policy_hash(self._js)}{extra}; "
+            f"connect-src 'self'{extra}{frames}; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+        )

@@ -1,0 +1,298 @@
+"""What people ask of the room over HTTP: join, status, claim, renew, give back, leave; and the shop: is this a pass?
+
+Each endpoint has a synchronous part, where most refusals happen, and may go on asynchronously; the hot lane writes the
+first without a task. The place comes as a bearer token or, from the page, in a cookie. Errors are problem+json.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import msgspec
+
+from frontrow.core.errors import Forbidden, FrontrowError, InvalidInput, Unauthorised
+from frontrow.waitingroom.entry import Entry
+from frontrow.waitingroom.protect.guard import PASS_COOKIE, pass_from
+from frontrow.waitingroom.room import Claimed, Joined, WaitingRoom
+from frontrow.web.live import Streams
+from frontrow.web.room_pages import RoomPages
+from frontrow.web.wire import (
+    JSON,
+    MAX_BODY_BYTES,
+    NO_STORE,
+    Answer,
+    Ask,
+    Later,
+    encode_json,
+    header_line,
+    json_answer,
+    problem_answer,
+)
+
+MAX_KEY_CHARS = 128
+JSON_HEAD = JSON + NO_STORE
+
+Body = TypeVar("Body")
+Result = Answer | Later | Awaitable[Answer]
+Endpoint = Callable[[str, Ask], Result]
+
+
+class BodyTooLarge(InvalidInput):
+    code = "body_too_large"
+    http_status = 413
+
+
+class _JoinBody(msgspec.Struct, forbid_unknown_fields=True):
+    """What may be sent with a join; all of it optional."""
+
+    proof: str | None = None
+    code: str | None = None
+    person: str = ""
+    cnf: str | None = None
+    page: bool = False  # sent by our page: the place goes into a cookie
+    wish: str = ""  # the page of the shop somebody came for
+
+
+class _ClaimBody(msgspec.Struct, forbid_unknown_fields=True):
+    proof: str | None = None
+    page: bool = False
+    wish: str = ""
+
+
+_decode_join = msgspec.json.Decoder(_JoinBody).decode
+_decode_claim = msgspec.json.Decoder(_ClaimBody).decode
+_NO_JOIN, _NO_CLAIM = _JoinBody(), _ClaimBody()
+
+
+class PeopleEndpoints:
+    """What people may ask of every room of this process."""
+
+    def __init__(
+        self, room: WaitingRoom, entry: Entry, pages: RoomPages, streams: dict[str, Streams], *, organiser_key: str = ""
+    ) -> None:
+        self.room = room
+        self.entry = entry
+        self.pages = pages
+        self.streams = streams
+        self.counts: defaultdict[str, int] = defaultdict(int)
+        self._organiser_key = organiser_key.encode()
+        self._serving: dict[str, tuple[Any, Answer]] = {}
+
+    # -- people ----------------------------------------------------------------------------------------------------
+
+    def join(self, event: str, ask: Ask) -> Result:
+        """POST join: a place at the end of the line."""
+        try:
+            body = self._join_body(ask)
+            ip = self._ip(ask)
+            self.entry.knock_ip(ip)
+            if body.person:
+                self.entry.knock_person(f"{event}/{body.person}")
+            key = _idempotency_key(ask)
+            human = self.entry.verify(event, body.proof, ip)
+            if human is None and not body.code and not body.cnf and not body.page:
+                return _Joining(self, event, ask, body.person, key)
+        except FrontrowError as error:
+            return self.problem("join", error, ask, event)
+        return self._join(event, ask, body, ip, key, human)
+
+    async def _join(
+        self, event: str, ask: Ask, body: _JoinBody, ip: str, key: str | None, human: Awaitable[None] | None
+    ) -> Answer:
+        try:
+            if human is not None:
+                await human
+            joined = await self.room.join(event, body.person, ip, body.code, key, body.cnf)
+        except FrontrowError as error:
+            return self.problem("join", error, ask, event)
+        self.count("join")
+        if body.page:
+            return self.pages.joined(event, joined, is_form=_is_form(ask), wish=body.wish)
+        return Answer(201, JSON_HEAD, _joined_body(joined))
+
+    def status(self, event: str, ask: Ask) -> Result:
+        """GET status: what a place is worth at the moment."""
+        try:
+            self.entry.knock_ip(self._ip(ask))
+            place = self.pages.place_of(event, ask)
+            told = self.room.status(place, event)
+            self.entry.knock_person(place)
+        except FrontrowError as error:
+            return self.problem("status", error, ask, event)
+        self.counts["status"] += 1
+        return Answer(200, JSON_HEAD, encode_json(told))
+
+    def claim(self, event: str, ask: Ask) -> Result:
+        """POST claim: an active place for a pass, once."""
+        try:
+            self.entry.knock_ip(self._ip(ask))
+            body = self._claim_body(ask)
+            place = self.pages.place_of(event, ask)
+            self.room.status(place, event)
+            self.entry.knock_person(place)
+            key = _idempotency_key(ask)
+        except FrontrowError as error:
+            return self.problem("claim", error, ask, event)
+        return self._claim(event, ask, body, place, key)
+
+    async def _claim(self, event: str, ask: Ask, body: _ClaimBody, place: str, key: str | None) -> Answer:
+        try:
+            claimed = await self.room.claim(place, event, key, body.proof)
+        except FrontrowError as error:
+            return self.problem("claim", error, ask, event)
+        self.count("claim")
+        if body.page:
+            return self.pages.claimed(claimed, is_form=_is_form(ask), wish=body.wish)
+        return json_answer(201, _claimed_body(claimed))
+
+    def renew(self, event: str, ask: Ask) -> Result:
+        """POST renew: a pass that lives longer, for a live one."""
+        return self._with_pass(event, ask, "renew")
+
+    def give_back(self, event: str, ask: Ask) -> Result:
+        """POST give-back: the visit is over; its room goes to the next person at once."""
+        return self._with_pass(event, ask, "give_back")
+
+    def _with_pass(self, event: str, ask: Ask, what: str) -> Result:
+        try:
+            self.entry.knock_ip(self._ip(ask))
+            text = _pass_of(ask)
+        except FrontrowError as error:
+            return self.problem(what, error, ask, event)
+        return self._finish_pass(event, ask, text, what)
+
+    async def _finish_pass(self, event: str, ask: Ask, text: str, what: str) -> Answer:
+        try:
+            if what == "give_back":
+                ended = await self.room.give_back(text, event)
+                self.count(what)
+                return json_answer(200, {"ended": ended}, self.pages.forget_pass())
+            renewed = await self.room.renew(text, event)
+        except FrontrowError as error:
+            return self.problem(what, error, ask, event)
+        self.count(what)
+        return json_answer(200, _claimed_body(renewed))
+
+    def leave(self, event: str, ask: Ask) -> Result:
+        """POST leave: out of the line (rooms by identity)."""
+        try:
+            self.entry.knock_ip(self._ip(ask))
+            place = self.pages.place_of(event, ask)
+            self.room.status(place, event)
+        except FrontrowError as error:
+            return self.problem("leave", error, ask, event)
+        return self._leave(event, ask, place)
+
+    async def _leave(self, event: str, ask: Ask, place: str) -> Answer:
+        try:
+            return json_answer(200, {"left": await self.room.leave(place)})
+        except FrontrowError as error:
+            return self.problem("leave", error, ask, event)
+
+    def check_pass(self, event: str, ask: Ask) -> Result:
+        """GET pass: 204 when the request carries a good pass; for nginx's auth_request."""
+        try:
+            visit = self.room.check_pass(_pass_of(ask), event)
+        except FrontrowError as error:
+            if error.http_status == 409:  # auth_request knows only 401 and 403
+                error = Forbidden(error.message, code=error.code)
+            return self.problem("pass", error, ask, event)
+        return Answer(204, NO_STORE + header_line("frontrow-person", visit.person))
+
+    # -- pieces ------------------------------------------------------------------------------------------------------
+
+    def _ip(self, ask: Ask) -> str:
+        entry = self.entry
+        if entry.trusts_nobody:
+            return entry.ip_of(ask.peer)
+        return entry.ip_of(ask.peer, [value.decode("latin-1") for value in ask.all(b"x-forwarded-for")])
+
+    def _join_body(self, ask: Ask) -> _JoinBody:
+        if not ask.body:
+            return _NO_JOIN
+        check_size(ask)
+        if _is_form(ask):
+            return self.pages.form(ask, _JoinBody)
+        return decoded(_decode_join, ask.body)
+
+    def _claim_body(self, ask: Ask) -> _ClaimBody:
+        if not ask.body:
+            return _NO_CLAIM
+        check_size(ask)
+        if _is_form(ask):
+            return self.pages.form(ask, _ClaimBody)
+        return decoded(_decode_claim, ask.body)
+
+    def count(self, what: str) -> None:
+        self.counts[what] += 1
+
+    def problem(self, what: str, error: FrontrowError, ask: Ask, event: str) -> Answer:
+        self.count(f"{what}:{error.code}")
+        page = self.pages.instead_of_problem(event, error, ask) if what in ("join", "claim", "page") else None
+        return page or problem_answer(error)
+
+
+class _Joining(Later):
+    """The plain join, without a task of its own."""
+
+    __slots__ = ("_ask", "_endpoints", "_event", "_person")
+
+    def __init__(self, endpoints: PeopleEndpoints, event: str, ask: Ask, person: str, key: str | None) -> None:
+        super().__init__(endpoints.room.join_soon(event, person, key))
+        self._endpoints = endpoints
+        self._event = event
+        self._ask = ask
+        self._person = person
+
+    def finish(self, done: "asyncio.Future[Any]") -> Answer:
+        endpoints = self._endpoints
+        try:
+            body = _joined_body(endpoints.room.joined(self._event, done.result(), self._person))
+        except FrontrowError as error:
+            return endpoints.problem("join", error, self._ask, self._event)
+        endpoints.counts["join"] += 1
+        return Answer(201, JSON_HEAD, body)
+
+
+def _joined_body(joined: Joined) -> bytes:
+    return b'{"place":"' + joined.place_jwt.encode() + b'",' + encode_json(joined.status)[1:]
+
+
+def _claimed_body(claimed: Claimed) -> dict[str, Any]:
+    return {"pass": claimed.pass_jwt, "expires_at_s": claimed.expires_s, "repeated": claimed.repeated}
+
+
+def check_size(ask: Ask) -> None:
+    if len(ask.body) > MAX_BODY_BYTES:
+        raise BodyTooLarge(f"the body is over {MAX_BODY_BYTES} bytes")
+
+
+def decoded(decode: Callable[[bytes], Body], body: bytes) -> Body:
+    try:
+        return decode(body)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"the body is not what is expected here: {error}", param="body") from None
+
+
+def _is_form(ask: Ask) -> bool:
+    kind = ask.header(b"content-type")
+    return kind is not None and kind.lower().startswith(b"application/x-www-form-urlencoded")
+
+
+def _idempotency_key(ask: Ask) -> str | None:
+    raw = ask.header(b"idempotency-key")
+    if raw is None:
+        return None
+    key = raw.decode("latin-1")
+    if not 1 <= len(key) <= MAX_KEY_CHARS or not key.isascii() or not key.isprintable():
+        raise InvalidInput(f"Idempotency-Key has 1 to {MAX_KEY_CHARS} printable characters", param="idempotency-key")
+    return key
+
+
+def _pass_of(ask: Ask) -> str:
+    told = [ask.header(name) for name in (b"authorization", b"frontrow-pass", b"cookie")]
+    text = pass_from(*(value.decode("latin-1") if value is not None else None for value in told))
+    if not text:
+        raise Unauthorised(f"send the pass as a bearer token or in the cookie {PASS_COOKIE}")
+    return text

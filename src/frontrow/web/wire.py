@@ -1,0 +1,99 @@
+"""What both doors speak: an `Ask` as it came in and an `Answer` as it goes out.
+
+The endpoints (`room_endpoints`) turn one into the other and know neither Litestar nor the hot lane, so both doors give
+the same answers byte for byte. An answer's header block is bytes from the start: most of them are constants.
+"""
+
+import asyncio
+from collections.abc import Generator, Sequence
+from typing import Any
+
+import msgspec
+
+from frontrow.core.errors import FrontrowError, Unavailable
+
+MAX_BODY_BYTES = 16 * 1024
+
+Headers = Sequence[tuple[bytes, bytes]]
+
+JSON = b"content-type: application/json\r\n"
+PROBLEM = b"content-type: application/problem+json\r\n"
+HTML = b"content-type: text/html; charset=utf-8\r\n"
+NO_STORE = b"cache-control: no-store\r\n"
+
+encode_json = msgspec.json.Encoder().encode
+
+
+class Ask(msgspec.Struct, gc=False):
+    """One request: headers as they came (names in any case), body, the peer's address and the query."""
+
+    headers: Headers
+    body: bytes
+    peer: str
+    query: bytes = b""
+
+    def header(self, name: bytes) -> bytes | None:
+        """The first value of a header; `name` in lower case."""
+        length = len(name)
+        for key, value in self.headers:
+            if len(key) == length and key.lower() == name:
+                return value
+        return None
+
+    def all(self, name: bytes) -> list[bytes]:
+        """Every value of a header that may come several times."""
+        return [value for key, value in self.headers if key.lower() == name]
+
+
+class Answer(msgspec.Struct, gc=False):
+    """A status, a block of header lines (each ended by CRLF; no length, no date) and a body."""
+
+    status: int
+    head: bytes
+    body: bytes = b""
+
+    def headers(self) -> list[tuple[str, str]]:
+        """The header block as pairs, for doors that want them so."""
+        pairs = [line.split(b": ", 1) for line in self.head.split(b"\r\n") if line]
+        return [(name.decode("latin-1"), value.decode("latin-1")) for name, value in pairs]
+
+
+class Later:
+    """An answer still on its way: `future` is of something, `finish` makes the answer of it (or of its error).
+
+    The hot lane hangs a callback on the future and needs no task; everybody else awaits.
+    """
+
+    __slots__ = ("future",)
+
+    def __init__(self, future: "asyncio.Future[Any]") -> None:
+        self.future = future
+
+    def finish(self, done: "asyncio.Future[Any]") -> Answer:
+        raise NotImplementedError
+
+    def __await__(self) -> "Generator[Any, None, Answer]":
+        yield from asyncio.wait((self.future,)).__await__()
+        return self.finish(self.future)
+
+
+def header_line(name: str, value: str) -> bytes:
+    """One header line; control characters in the value cannot start another one."""
+    clean = "".join(char for char in value if char >= " " and char != "\x7f")
+    return f"{name}: {clean}\r\n".encode("latin-1", "replace")
+
+
+def json_answer(status: int, body: Any, head: bytes = b"") -> Answer:
+    return Answer(status, JSON + NO_STORE + head, encode_json(body))
+
+
+def problem_answer(error: FrontrowError, head: bytes = b"") -> Answer:
+    """The error as RFC 9457 problem+json, with `Retry-After` (rounded up) and `WWW-Authenticate` where they belong."""
+    if error.retry_after_s is not None:
+        head += b"retry-after: %d\r\n" % max(1, -int(-error.retry_after_s // 1))
+    if error.http_status == 401:
+        head += b'www-authenticate: Bearer realm="frontrow"\r\n'
+    body = error.problem()
+    if type(error) is Unavailable and error.__cause__ is not None:
+        body["detail"] = "a part of this service does not answer; try again"  # the cause names our own machines
+    return Answer(error.http_status, PROBLEM + NO_STORE + head, encode_json(body))

@@ -1,0 +1,85 @@
+"""A room process for fault tests, run as `python -m tests.waitingroom.faults.worker`; reads a JSON order from argv.
+
+{"do": "lead", "url", "skew_us", "keys"}           lead for ever, print each slide that was made
+{"do": "join", "url", "people", "seconds", "seed", "keys"}   join people at random moments, print their answers
+"""
+
+import asyncio
+import json
+import random
+import sys
+import time
+
+from frontrow.core.clock import SystemClock
+from frontrow.waitingroom.audit import SqliteAudit
+from frontrow.waitingroom.config import RoomConfig
+from frontrow.waitingroom.keys import RoomKeys
+from frontrow.waitingroom.room import WaitingRoom
+from frontrow.waitingroom.stores.redis import RedisStore
+
+EVENT = "concert"
+LEASE_TTL_US = 600_000
+INTERVAL_US = 100_000
+CONFIG = RoomConfig(capacity=10**9, window_size=10, interval_us=INTERVAL_US, rate_per_s=10**6, burst=10**6)
+
+
+class SkewedClock(SystemClock):
+    """This process' wall clock is wrong by a constant."""
+
+    def __init__(self, skew_us: int) -> None:
+        super().__init__()
+        self.skew_us = skew_us
+
+    def __call__(self) -> int:
+        return super().__call__() + self.skew_us
+
+
+def service(order: dict[str, object]) -> WaitingRoom:
+    keys = RoomKeys.load(str(order["keys"]))
+    clock = SkewedClock(int(str(order.get("skew_us", 0))))
+    store = RedisStore(str(order["url"]), timeout_s=20.0)
+    return WaitingRoom(store, SqliteAudit(":memory:"), keys, clock=clock, lease_ttl_us=LEASE_TTL_US, refresh_us=10_000)
+
+
+async def lead(order: dict[str, object]) -> None:
+    room = service(order)
+    await room.create(EVENT, CONFIG)
+    admitted = 0
+    print(json.dumps({"ready": True, "owner": room.leader.owner}), flush=True)
+    while True:
+        await room.tick(EVENT)
+        if room.counts["admitted"] != admitted:
+            print(json.dumps({"slid": room.counts["admitted"] - admitted, "at": time.monotonic()}), flush=True)
+            admitted = room.counts["admitted"]
+        await asyncio.sleep(0.01)
+
+
+async def join(order: dict[str, object]) -> None:
+    room = service(order)
+    await room.create(EVENT, CONFIG)
+    await room.join(EVENT)
+    rng, seconds = random.Random(int(str(order["seed"]))), float(str(order["seconds"]))
+    moments = sorted(rng.uniform(0, seconds) for _ in range(int(str(order["people"]))))
+    answers: list[tuple[int, int, int]] = []
+
+    async def one() -> None:
+        arrived_ns = time.monotonic_ns()
+        joined = await room.join(EVENT)
+        answers.append((arrived_ns, joined.position or 0, time.monotonic_ns()))
+
+    print(json.dumps({"ready": True}), flush=True)
+    start = float(sys.stdin.readline())
+    tasks = []
+    for moment in moments:
+        delay = start + moment - time.monotonic()
+        if delay > 0:
+            await asyncio.sleep(delay)
+        tasks.append(asyncio.create_task(one()))
+    await asyncio.gather(*tasks)
+    print(json.dumps({"answers": answers}), flush=True)
+    await room.aclose()
+
+
+if __name__ == "__main__":
+    told = json.loads(sys.argv[1])
+    asyncio.run(lead(told) if told["do"] == "lead" else join(told))
