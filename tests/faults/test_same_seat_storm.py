@@ -1,4 +1,4 @@
-"""N4, B3: 1,000 callers in 4 processes want the same seat at once, on real Redis and PostgreSQL, 50 times (200 in soak)."""
+"""N4, B3: 1,000 callers in 4 processes want the same seat at once, on real servers, 50 times (`make soak`: 200)."""
 
 import asyncio
 import json
