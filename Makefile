@@ -46,8 +46,9 @@ bench-room: setup  ## the waiting room beside a bare hello and FastAPI, its stat
 bench-seats: setup   ## seat attempts, holds and bookings per second: JSON, table and plot in bench/out
 	$(BIN)/python -m bench.seats
 
-soak: setup      ## a million recorded operations on real servers, checked for exclusivity
+soak: setup      ## a million recorded operations, checked for exclusivity; 200 rounds of the same-seat storm
 	$(BIN)/python -m bench.seats_history
+	FRONTROW_STORM_ROUNDS=200 $(BIN)/python -m pytest -o timeout=600 tests/faults/test_same_seat_storm.py
 
 lock:            ## renew requirements/dev.txt from pyproject.toml
 	$(BIN)/uv pip compile pyproject.toml --all-extras --group dev --group bench --universal --python-version 3.11 \
