@@ -91,12 +91,22 @@ async def _run(port: int, make: Maker, total: int, connections: int, ok: bytes) 
     return counter
 
 
-def load(pid: int, port: int, make: Maker | bytes, *, total: int, connections: int = 64, ok: bytes = b"200") -> Load:
-    """Send `total` requests and answer what they cost the server's process."""
+def load(
+    pid: int,
+    port: int,
+    make: Maker | bytes,
+    *,
+    total: int,
+    connections: int = 64,
+    ok: bytes = b"200",
+    idle_per_s: float = 0.0,
+) -> Load:
+    """Send `total` requests and answer what they cost the server's process, less what it uses anyway when idle."""
     maker: Maker = (lambda _: make) if isinstance(make, bytes) else make
     before_s, start_s = cpu_s(pid), time.perf_counter()
     counter = uvloop.run(_run(port, maker, total, connections, ok))
     took_s, used_s = time.perf_counter() - start_s, cpu_s(pid) - before_s
+    used_s -= idle_per_s * took_s
     return Load(counter.done, counter.failed, used_s / max(1, counter.done) * 1e6, counter.done / took_s)
 
 

@@ -1,8 +1,9 @@
 """`make bench-room`: what the waiting room costs, beside a bare ASGI hello and FastAPI routes doing the same.
 
 All servers run at once and are asked in turn, several rounds; the figure is the server's CPU per request (user and
-system) in its least disturbed round, and the ratios are within this run. Then Redis calls per join, the state of 14
-million places (`bench.room_state`), and the cost of open streams against a bare asyncio writer.
+system, less what it uses when idle) in its least disturbed round, and the ratios are within this run. Then Redis calls
+per join, the state of 14 million places (`bench.room_state`), and the cost of open streams against a bare asyncio
+writer.
 """
 
 import argparse
@@ -17,13 +18,14 @@ from typing import Any
 
 import redis
 
-from bench.http_load import Load, load, server
+from bench.http_load import Load, cpu_s, load, server
 from bench.room_streams import streams
 from frontrow.rehearsal.servers import Valkey
 
 HEAD = b"Host: localhost\r\nUser-Agent: bench\r\nAccept: */*\r\n"
 TARGETS = {"now-serving": 0.6, "status": 0.8, "join": 1.2}
 PLACES = 5_000
+IDLE_S = 3.0
 OUT = Path("bench/out")
 
 
@@ -78,17 +80,26 @@ def measure(rounds: int, total: int) -> dict[str, Any]:
         running = {kind: stack.enter_context(server("bench.room_servers", kind, f"{valkey.url[:-1]}{n}"))
                    for n, kind in enumerate(kinds)}  # fmt: skip
         asked = {kind: questions(port) for kind, (_, port) in running.items()}
+        idle = idle_of({"hello": floor, "hot-hello": lane, **running})
         for _ in range(rounds):
             for name, (pid, port) in (("hello", floor), ("hot-hello", lane)):
-                keep(best, name, "hello", load(pid, port, get(b"/"), total=total))
+                keep(best, name, "hello", load(pid, port, get(b"/"), total=total, idle_per_s=idle[name]))
             for kind, (pid, port) in running.items():
                 for route, (request, ok, connections) in asked[kind].items():
                     before = store_calls(client)
-                    keep(best, kind, route, load(pid, port, request, total=total, connections=connections, ok=ok))
+                    many = {"total": total, "connections": connections, "idle_per_s": idle[kind]}
+                    keep(best, kind, route, load(pid, port, request, ok=ok, **many))
                     if route == "join":
                         calls[kind] = min(calls.get(kind, 1.0), (store_calls(client) - before) / total)
         client.close()
     return {"best": best, "redis_calls_per_join": calls}
+
+
+def idle_of(running: dict[str, tuple[int, int]]) -> dict[str, float]:
+    """CPU per second of each server when nobody asks: loops and timers, no part of a request's cost."""
+    before = {name: cpu_s(pid) for name, (pid, _) in running.items()}
+    time.sleep(IDLE_S)
+    return {name: (cpu_s(pid) - before[name]) / IDLE_S for name, (pid, _) in running.items()}
 
 
 def keep(best: dict[str, dict[str, Load]], kind: str, route: str, one: Load) -> None:
