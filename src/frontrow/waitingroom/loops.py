@@ -170,7 +170,7 @@ class RoomLoops:
                 self._loops[event] = asyncio.create_task(self._loop(event), name=f"room {event}")
 
     async def _loop(self, event: str) -> None:
-        while True:  # ends by cancellation in aclose
+        while self._started:  # a cancellation may be swallowed by a library that was just timing out: the flag is not
             try:
                 await self.tick(event)
                 if self._unwritten:
