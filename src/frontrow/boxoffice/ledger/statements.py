@@ -20,7 +20,6 @@ BOOKING_COLUMNS: Final = (
     "b.id, b.event_id, b.fan, b.state, b.fence, b.seats, b.amount_minor, b.currency, b.session, "
     "b.created_at_us, b.changed_at_us, b.hold_expires_at_us, b.confirmed_at_us"
 )
-_FILES: Final = ("holds.sql", "outbox.sql", "catalogue.sql")
 _HEADER: Final = re.compile(r"-- name: (\w+)\(([^)]*)\)(.*)")
 _POSTGRES_TYPES: Final = {"text": "text", "int": "bigint"}
 
@@ -55,11 +54,11 @@ def statements() -> Mapping[str, Statement]:
     """All named statements."""
     folder = resources.files("frontrow.boxoffice.ledger") / "sql"
     found: dict[str, Statement] = {}
-    for file in _FILES:
-        for block in re.split(r"\n(?=-- name: )", (folder / file).read_text("utf-8").strip()):
+    for file in sorted(folder.iterdir(), key=lambda file: file.name):
+        for block in re.split(r"\n(?=-- name: )", file.read_text("utf-8").strip()):
             statement = _parse(block)
             if statement.name in found:
-                raise ValueError(f"{file}: statement {statement.name} is there twice")
+                raise ValueError(f"{file.name}: statement {statement.name} is there twice")
             found[statement.name] = statement
     return found
 
