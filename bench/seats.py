@@ -19,6 +19,7 @@ from typing import Any
 import psycopg
 import uvloop
 
+from bench import ledger
 from bench.seats_load import ATTEMPTS_A_SEAT, Meter, Office, closed_loop, open_loop, percentiles, phases
 from frontrow.boxoffice.claims.redis import RedisClaims
 from frontrow.boxoffice.ledger.migrate import migrate
@@ -39,9 +40,9 @@ async def office(plan: Plan, valkeys: list[Valkey], postgres: Postgres, name: st
         admin.execute(f"CREATE DATABASE {name}")  # type: ignore[arg-type]
     url = postgres.url.rpartition("/")[0] + f"/{name}"
     await asyncio.to_thread(migrate, url)
-    ledger = await open_ledger(url)
+    own = await open_ledger(url)
     claims = RedisClaims([valkey.unix_url for valkey in valkeys], timeout_s=10.0)
-    one = Office(f"evt_{name}", plan, claims, ledger)
+    one = Office(f"evt_{name}", plan, claims, own)
     assert await one.recovery.check(one.event.id)
     gc.collect()
     gc.freeze()  # as a server does after it started: the plan is not garbage to be looked for
@@ -50,7 +51,7 @@ async def office(plan: Plan, valkeys: list[Valkey], postgres: Postgres, name: st
     finally:
         await one.holds.aclose()
         await claims.aclose()
-        await ledger.aclose()
+        await own.aclose()
 
 
 async def storm(one: Office, servers: dict[str, list[int]], count: int) -> dict[str, Any]:
@@ -154,6 +155,10 @@ def rows(report: dict[str, Any]) -> list[tuple[str, str, str]]:
         ("local refusals of free seats", f"{wrong:.4%}", _met(wrong <= TARGET_WRONG, "0.1 %")),
         ("rebuild of 100,000 seats, s", f"{rebuild_s}", _met(rebuild_s <= TARGET_REBUILD_S, "5")),
     ]
+    for store in ("postgresql", "sqlite"):
+        for phase in ("hold", "confirm"):
+            rate = report["ledger"][f"{store} frontrow"][phase]["per_s"]
+            found.append((f"{store}: durable {phase}s/s", f"{rate:,}", _met(rate >= TARGET_HOLDS, f"{TARGET_HOLDS:,}")))
     return found
 
 
@@ -191,13 +196,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seats", type=int, default=50_000)
     parser.add_argument("--phase", type=int, default=20_000, help="attempts in each phase")
+    parser.add_argument("--ledger-seconds", type=float, default=3.0, help="of each phase of the ledger's benchmark")
     chosen = parser.parse_args()
     report = uvloop.run(measure(chosen.seats, min(chosen.phase, chosen.seats)))
+    options = argparse.Namespace(seconds=chosen.ledger_seconds, seats=2, callers=1_000)
+    report["ledger"] = uvloop.run(ledger.run(options))
     OUT.mkdir(parents=True, exist_ok=True)
     (OUT / "seats.json").write_text(json.dumps(report, indent=1))
     plot(report, OUT / "seats.png")
     for what, figure, target in rows(report):
         print(f"{what:45} {figure:45} {target}")
+    print(ledger.table(report["ledger"]))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
 """Plans as documents, generated, drawn, and on the command line (B1, B13, N1)."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -206,3 +208,15 @@ def test_the_command_line_says_what_is_wrong(tmp_path: Path) -> None:
     (tmp_path / "e.json").write_bytes(b"\xff\xff")
     assert CliRunner().invoke(app, ["plan", "show", str(tmp_path / "e.json")]).exit_code == 1
     assert CliRunner().invoke(app, ["plan", "generate", "arena", "--seats", "5"]).exit_code == 1
+
+
+def test_the_command_line_works_without_the_libraries_for_pretix(tmp_path: Path) -> None:
+    """Somebody who wants only the limiter's commands has no msgspec; the group must load all the same."""
+    (tmp_path / "x.json").write_text('{"zones": []}')
+    program = (
+        "import sys; sys.modules['msgspec'] = None; from frontrow.boxoffice.event_cli import app; "
+        f"app(['plan', 'import', {str(tmp_path / 'x.json')!r}])"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode == 1
+    assert "pip install 'frontrow[boxoffice]'" in ended.stderr

@@ -5,6 +5,7 @@ import sys
 import time
 from enum import StrEnum
 from pathlib import Path
+from types import ModuleType
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -13,10 +14,9 @@ from frontrow.boxoffice.model.venues import Plan, SeatFlag, SectionKind
 from frontrow.boxoffice.plans.document import digest, plan_bytes
 from frontrow.boxoffice.plans.generate import generate
 from frontrow.boxoffice.plans.picture import tier_colours, to_svg
-from frontrow.boxoffice.plans.pretix import from_pretix, to_pretix
 from frontrow.boxoffice.plans.reading import from_bytes, from_document
 from frontrow.boxoffice.plans.table import from_csv
-from frontrow.core.errors import FrontrowError, InvalidInput
+from frontrow.core.errors import ConfigError, FrontrowError, InvalidInput
 
 app = typer.Typer(help="Events and their seating plans.", no_args_is_help=True)
 plan_app = typer.Typer(help="Seating plans: generate, import, export, show.", no_args_is_help=True)
@@ -82,7 +82,7 @@ def export_command(
     """Write a plan document as pretix seating-plan JSON."""
     try:
         plan, _ = read_plan(file)
-        body = plan_bytes(plan) if to is Format.FRONTROW else _pretty(to_pretix(plan, tier_colours(plan)))
+        body = plan_bytes(plan) if to is Format.FRONTROW else _pretty(_pretix().to_pretix(plan, tier_colours(plan)))
     except FrontrowError as error:
         _fail(error)
     _write(body, out)
@@ -119,7 +119,8 @@ def read_plan(file: Path, name: str = "") -> tuple[Plan, list[str]]:
     except ValueError as error:
         raise InvalidInput(f"{file.name} is neither CSV nor JSON: {error}", param="file") from None
     if isinstance(document, dict) and "zones" in document:
-        return from_pretix(document)
+        plan, notes = _pretix().from_pretix(document)
+        return plan, notes
     return (from_bytes(body) if isinstance(document, dict) else from_document(document)), []
 
 
@@ -136,6 +137,15 @@ def figures(plan: Plan) -> dict[str, Any]:
         "tiers": {tier: sum(1 for seat in plan.seats if seat.tier == tier) for tier in plan.tiers},
         "flags": flags,
     }
+
+
+def _pretix() -> ModuleType:
+    """The pretix module; its libraries are needed for its files only, not to have a command line."""
+    try:
+        from frontrow.boxoffice.plans import pretix
+    except ImportError:
+        raise ConfigError("pretix files need the box office's libraries: pip install 'frontrow[boxoffice]'") from None
+    return pretix
 
 
 def _text(body: bytes) -> str:

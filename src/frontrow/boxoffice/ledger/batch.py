@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeAlias
 import msgspec
 
 from frontrow.boxoffice.ledger.audit import AuditEntry, Chain
-from frontrow.boxoffice.ledger.holding import place_holds
+from frontrow.boxoffice.ledger.holding import fan_locks, place_holds
 from frontrow.boxoffice.ledger.programs import ExpiryAsked, MoveAsked, Program, expire_due, make_moves
 from frontrow.boxoffice.ledger.statements import Query, Row
 from frontrow.boxoffice.model.facts import Fact, OutboxFact, decode_fact, encode_fact
@@ -37,13 +37,18 @@ Operation: TypeAlias = NewHold | MoveAsked | ExpiryAsked | LeaseAsked | Written
 Committed: TypeAlias = tuple[list[Any], AuditEntry | None]
 
 
-def transaction(operations: Sequence[Operation], chain: Chain) -> Program[Committed]:
-    """An answer (or exception) per operation, and the audit entry that is committed with them."""
+def transaction(operations: Sequence[Operation], chain: Chain, *, many_writers: bool) -> Program[Committed]:
+    """An answer (or exception) per operation, and the audit entry that is committed with them.
+
+    With `many_writers` the fans whose caps count are locked first, before any row.
+    """
     answers: list[Any] = [None] * len(operations)
     facts: list[Fact] = []
     notes: list[str] = []
     moves = [at for at, operation in enumerate(operations) if type(operation) is MoveAsked]
     holds = [at for at, operation in enumerate(operations) if type(operation) is NewHold]
+    if many_writers and (locks := fan_locks(operations[at] for at in holds)):  # type: ignore[misc]
+        yield Query("lock_fans", locks)
     if moves:
         _put(answers, moves, (yield from make_moves([operations[at] for at in moves], facts)))  # type: ignore[misc]
     if holds:

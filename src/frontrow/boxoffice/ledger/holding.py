@@ -33,9 +33,6 @@ Key = tuple[str, str]
 
 def place_holds(wishes: Sequence[NewHold], facts: list[Fact]) -> Program[list[Placed]]:
     """A placed hold or the reason why not, for every wish."""
-    locks = {fan_lock(wish) for wish in wishes if wish.cap is not None}
-    if locks:
-        yield Query("lock_fans", [(lock,) for lock in sorted(locks)])
     batch = _Batch(wishes, facts)
     yield from batch.take_keys()
     yield from batch.count_active()
@@ -49,7 +46,12 @@ def place_holds(wishes: Sequence[NewHold], facts: list[Fact]) -> Program[list[Pl
     return [batch.answers[at] for at in range(len(wishes))]
 
 
-def fan_lock(wish: NewHold) -> int:
+def fan_locks(wishes: Iterable[NewHold]) -> list[tuple[int]]:
+    """The locks to take before anything else, in one order for all writers."""
+    return [(lock,) for lock in sorted({_fan_lock(wish) for wish in wishes if wish.cap is not None})]
+
+
+def _fan_lock(wish: NewHold) -> int:
     """The advisory lock of a fan in an event, as PostgreSQL's signed 64 bits."""
     digest = hashlib.blake2b(f"{wish.event_id}\n{wish.fan}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big", signed=True)
@@ -124,7 +126,7 @@ class _Batch:
         """Count what each fan with a cap has already; nobody else can add to it before we commit."""
         rows = {(w.event_id, w.fan): w.now_us for at in self.pending if (w := self.wishes[at]).cap is not None}
         if rows:
-            asked = sorted((event_id, fan, now_us) for (event_id, fan), now_us in rows.items())
+            asked = [(event_id, fan, now_us) for (event_id, fan), now_us in rows.items()]
             self.active.update({(row[0], row[1]): int(row[2]) for row in (yield Query("active_counts", asked))})
 
     # rounds
@@ -144,7 +146,7 @@ class _Batch:
 
     def _look(self) -> Program[dict[str, tuple[int, BookingState, list[int]]]]:
         """Refuse wishes for taken seats, answer repeats; return dead holds in the way: now_us, state, for whom."""
-        wanted = sorted({(w.event_id, seat) for w in map(self.wishes.__getitem__, self.pending) for seat in w.seats})
+        wanted = list({(w.event_id, seat) for w in map(self.wishes.__getitem__, self.pending) for seat in w.seats})
         if not wanted:
             return {}
         in_the_way = {(row[0], row[1]): row[2:] for row in (yield Query("seats_in_the_way", wanted))}

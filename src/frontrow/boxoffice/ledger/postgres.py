@@ -136,7 +136,7 @@ class PostgresStore:
         connection, chain = await self._connected(writer)
         try:
             await connection.execute("BEGIN")
-            answers, entry = await self._run(connection, transaction(operations, chain))
+            answers, entry = await self._run(connection, transaction(operations, chain, many_writers=True))
             await connection.execute("COMMIT")
         except BaseException:
             with contextlib.suppress(Exception):

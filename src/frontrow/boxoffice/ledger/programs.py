@@ -47,7 +47,7 @@ _seats_decoder = msgspec.json.Decoder(tuple[int, ...])
 MAX_MOVE_ROUNDS: Final = 4  # a booking that others keep changing under our hands
 
 
-class MoveAsked(msgspec.Struct, frozen=True):
+class MoveAsked(msgspec.Struct, frozen=True, gc=False):
     """A move of one booking by the holder of its fence."""
 
     booking_id: str

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeVar
 from frontrow.boxoffice.ledger.audit import Chain
 from frontrow.boxoffice.ledger.batch import Operation, transaction
 from frontrow.boxoffice.ledger.programs import Program
-from frontrow.boxoffice.ledger.statements import Dialect, Query, Row, render, sqlite_arguments, statements
+from frontrow.boxoffice.ledger.statements import Dialect, Query, Row, render, sqlite_arguments
 from frontrow.core.errors import InvalidInput, Unavailable
 from frontrow.core.ids import Ids
 
@@ -86,8 +86,6 @@ class SqliteStore:
         return _translated(lambda: self._run_query(self._connection(), query))
 
     def _run_query(self, connection: sqlite3.Connection, query: Query) -> list[Row]:
-        if statements()[query.name].postgres_only:
-            return []
         return connection.execute(self._sql[query.name], sqlite_arguments(query)).fetchall()
 
     def _write(self, operations: Sequence[Operation]) -> list[Any]:
@@ -106,7 +104,7 @@ class SqliteStore:
         connection = self._connection()
         connection.execute("BEGIN IMMEDIATE")
         try:
-            answers, entry = self._run(connection, transaction(operations, self._chain))
+            answers, entry = self._run(connection, transaction(operations, self._chain, many_writers=False))
             connection.execute("COMMIT")
         except BaseException:
             if connection.in_transaction:

@@ -3,8 +3,7 @@
 A header `-- name: take_seats(event_id text, seat_index int)` names a statement and the columns of its rows; `:rows` in
 the text becomes a table `r` of all rows of a batch: arrays through `unnest` on PostgreSQL, one JSON document through
 `json_each` on SQLite. Single parameters stand after the header (`:now_us int`) and in the text under their name.
-`:booking` is the booking's columns, `:skip_locked` what lets workers step over each other; `postgres` after the header
-marks a statement that SQLite, with its one writer, does not need.
+`:booking` is the booking's columns, `:skip_locked` what lets workers step over each other.
 """
 
 import functools
@@ -38,7 +37,6 @@ class Statement(msgspec.Struct, frozen=True):
     text: str
     columns: tuple[tuple[str, str], ...]
     params: tuple[tuple[str, str], ...]
-    postgres_only: bool = False
 
 
 class Query(msgspec.Struct, frozen=True):
@@ -74,7 +72,6 @@ def _parse(block: str) -> Statement:
         "\n".join(line for line in lines if not line.startswith("--")).strip(),
         _typed(columns.split(",")) if columns else (),
         _typed(part.lstrip(":") for part in re.findall(r":\w+ \w+", rest)),
-        "postgres" in rest.split(),
     )
 
 

@@ -93,7 +93,7 @@ def sources(move: Move) -> tuple[BookingState, ...]:
     return tuple(s for s in BookingState if MOVES[s, move].to is not None and not MOVES[s, move].repeat)
 
 
-class Booking(msgspec.Struct, frozen=True):
+class Booking(msgspec.Struct, frozen=True, gc=False):
     """One purchase as the ledger has it. `seats` are indexes in the event's plan, sorted."""
 
     id: str

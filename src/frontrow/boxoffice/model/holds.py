@@ -16,7 +16,7 @@ MAX_MINOR = 2**53 - 1  # what JSON readers keep exact
 MAX_SEATS_PER_HOLD = 1_000  # a bound for the ledger's arrays; an event's cap is far lower
 
 
-class NewHold(msgspec.Struct, frozen=True):
+class NewHold(msgspec.Struct, frozen=True, gc=False):
     """A wish to hold `seats`, all or none. `booking_id` is made by the caller, so asking again is harmless."""
 
     booking_id: str
@@ -56,7 +56,7 @@ def _has_surrogates(text: str) -> bool:
     return any("\ud800" <= char <= "\udfff" for char in text)
 
 
-class PlacedHold(msgspec.Struct, frozen=True):
+class PlacedHold(msgspec.Struct, frozen=True, gc=False):
     """The ledger's durable word: these seats are this booking's until `expires_at_us`. `repeated`: it was so before."""
 
     booking_id: str

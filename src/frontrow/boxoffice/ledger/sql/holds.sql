@@ -1,5 +1,6 @@
--- name: lock_fans(key int) postgres
+-- name: lock_fans(key int)
 -- One writer at a time per fan and event, so that a cap counts everything committed before. Sorted: no deadlock.
+-- (PostgreSQL only; SQLite has one writer anyway.)
 SELECT pg_advisory_xact_lock(r.key) FROM :rows
 
 -- name: seats_in_the_way(event_id text, seat_index int)
