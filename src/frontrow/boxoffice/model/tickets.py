@@ -46,13 +46,18 @@ class Ticket(msgspec.Struct, frozen=True):
 
 
 class Scan(msgspec.Struct, frozen=True):
-    """One admission at one gate. `id` is made by the gate, so handing a scan in twice is harmless."""
+    """One admission at one gate. `id` is made by the gate, so handing a scan in twice is harmless.
+
+    Gates also tell each other the seat and its fence, so that an older ticket of the seat stays outside.
+    """
 
     id: str
     event_id: str
     ticket_id: str
     gate: str
     at_us: int
+    seat_index: int = -1
+    fence: int = 0
 
 
 class DuplicateScan(msgspec.Struct, frozen=True):

@@ -21,9 +21,9 @@ RETURNING t.id
 SELECT id, booking_id, event_id, seat_index, ticket_state, code, issued_at_us, changed_at_us, scanned_at_us
 FROM tickets WHERE id = :id
 
--- name: tickets_of_booking() :booking_id text
+-- name: tickets_of_booking() :id text
 SELECT id, booking_id, event_id, seat_index, ticket_state, code, issued_at_us, changed_at_us, scanned_at_us
-FROM tickets WHERE booking_id = :booking_id ORDER BY seat_index
+FROM tickets WHERE booking_id = :id ORDER BY seat_index
 
 -- name: revoked_tickets() :event_id text :after_us int :after_id text :limit int
 -- The revocation list in order, a page at a time.
