@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from frontrow.boxoffice import ports
 from frontrow.boxoffice.ledger.batch import LeaseAsked, Operation, Store, Written
 from frontrow.boxoffice.ledger.catalogue import Catalogue
+from frontrow.boxoffice.ledger.payments import PaymentBook
 from frontrow.boxoffice.ledger.programs import ExpiryAsked, MoveAsked, booking_of
 from frontrow.boxoffice.ledger.statements import Query, Row
 from frontrow.boxoffice.model.bookings import Booking, BookingState, Move, StaleFence
@@ -26,7 +27,7 @@ MAX_PAGE: Final = 10_000
 BREATH_EVERY: Final = 5_000  # seats between two turns of the event loop
 
 
-class SqlLedger(Catalogue):
+class SqlLedger(Catalogue, PaymentBook):
     """A Ledger (see ports.py for the contract) over one store."""
 
     def __init__(self, store: Store, *, max_batch: int = MAX_BATCH, max_waiting: int = MAX_WAITING) -> None:
@@ -125,8 +126,8 @@ class SqlLedger(Catalogue):
 
 if TYPE_CHECKING:  # the port's shape, proven by mypy
 
-    def _is_a_ledger(ledger: SqlLedger) -> tuple[ports.Ledger, ports.Catalogue]:
-        return ledger, ledger
+    def _is_a_ledger(ledger: SqlLedger) -> tuple[ports.Ledger, ports.Catalogue, ports.PaymentBook]:
+        return ledger, ledger, ledger
 
 
 def _page(limit: int) -> int:
