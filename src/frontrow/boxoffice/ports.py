@@ -15,6 +15,8 @@ from frontrow.boxoffice.model.facts import OutboxFact
 from frontrow.boxoffice.model.holds import ActiveSeat, ExpiredHold, NewHold, PlacedHold
 from frontrow.boxoffice.model.tickets import DuplicateScan, NewTicket, Scan, Ticket
 from frontrow.boxoffice.model.venues import Plan, Venue
+from frontrow.boxoffice.payment_ports import PaymentBook as PaymentBook
+from frontrow.boxoffice.payment_ports import PaymentProvider as PaymentProvider
 
 # --- Ledger ----------------------------------------------------------------------------------------------------------
 

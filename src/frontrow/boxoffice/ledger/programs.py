@@ -55,6 +55,7 @@ class MoveAsked(msgspec.Struct, frozen=True, gc=False):
     fence: int
     now_us: int
     expires_at_us: int = 0
+    reason: str = ""  # of a decline or a cancel, for its fact
     tickets: tuple[NewTicket, ...] = ()  # of a confirm: written only if the booking is confirmed by this very move
 
 
@@ -170,9 +171,7 @@ def why_not(ask: MoveAsked, booking: Booking | None) -> Booking | BaseException 
 _PLAIN_FACTS: Mapping[Move, Callable[[str, str, str, int, tuple[int, ...], int], Fact]] = {
     Move.BEGIN_PAYMENT: PaymentBegun,
     Move.STEP_BACK: PaymentSteppedBack,
-    Move.DECLINE: PaymentDeclined,
     Move.RELEASE: HoldReleased,
-    Move.CANCEL: BookingCancelled,
     Move.REFUND: BookingRefunded,
 }
 
@@ -185,6 +184,10 @@ def fact_of(ask: MoveAsked, b: Booking) -> Fact:
         )
     if ask.move is Move.EXTEND:
         return HoldExtended(b.id, b.event_id, b.fan, b.fence, b.seats, ask.now_us, expires_at_us=b.hold_expires_at_us)
+    if ask.move is Move.DECLINE:
+        return PaymentDeclined(b.id, b.event_id, b.fan, b.fence, b.seats, ask.now_us, reason=ask.reason)
+    if ask.move is Move.CANCEL:
+        return BookingCancelled(b.id, b.event_id, b.fan, b.fence, b.seats, ask.now_us, reason=ask.reason)
     return _PLAIN_FACTS[ask.move](b.id, b.event_id, b.fan, b.fence, b.seats, ask.now_us)
 
 

@@ -3,7 +3,7 @@
 from frontrow.boxoffice.ledger.migrations import ddl
 
 revision = "0004"
-down_revision = "0002"
+down_revision = "0003"
 
 TICKETS = """
 ALTER TABLE tickets ADD COLUMN code text NOT NULL DEFAULT '';
