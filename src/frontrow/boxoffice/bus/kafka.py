@@ -1,131 +1,143 @@
-"""The bus over Kafka (aiokafka): one topic, keyed by booking, idempotent producer, offsets committed when done.
+"""The bus over Kafka (confluent-kafka): one topic, keyed by booking, idempotent producer, offsets committed when done.
 
-A reader owns whole partitions; what it read and did not finish is read again by whoever owns them next.
+A reader owns whole partitions; what it read and did not finish is read again by whoever owns them next. The client's
+calls block, so producer and readers have a thread each.
 """
 
-import contextlib
-from collections.abc import Sequence
-from typing import Any, Final
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final, TypeVar
 
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer  # type: ignore[import-untyped]
-from aiokafka.errors import KafkaError  # type: ignore[import-untyped]
-from aiokafka.structs import TopicPartition  # type: ignore[import-untyped]
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from frontrow.boxoffice.model.messages import BusFact
 from frontrow.core.errors import Unavailable
 
 TOPIC: Final = "frontrow.facts"
-REQUEST_TIMEOUT_MS: Final = 10_000
+PUBLISH_TIMEOUT_S: Final = 15.0
 SESSION_TIMEOUT_MS: Final = 10_000
 HEARTBEAT_MS: Final = 1_000
+LONGEST_WAIT_S: Final = 1.0  # so that closing a reader does not wait long for its thread
+# Somebody else has our partitions: what we finished comes again there, which is allowed.
+MOVED_ON: Final = frozenset(
+    {KafkaError.ILLEGAL_GENERATION, KafkaError.REBALANCE_IN_PROGRESS, KafkaError.UNKNOWN_MEMBER_ID}
+)
+Answer = TypeVar("Answer")
 
 
 class KafkaBus:
-    """A Bus over one Kafka topic."""
+    """A Bus over one Kafka topic. `options` are librdkafka's own (`security.protocol`, `sasl.username` …)."""
 
-    def __init__(self, servers: str, *, topic: str = TOPIC, **options: Any) -> None:
-        self._servers, self._topic = servers, topic
-        self._options = options  # security_protocol, sasl_…, ssl_context: as aiokafka takes them
-        self._producer: AIOKafkaProducer | None = None
+    def __init__(self, servers: str, *, topic: str = TOPIC, options: dict[str, Any] | None = None) -> None:
+        self._topic = topic
+        self._config: dict[str, Any] = {"bootstrap.servers": servers, "log_level": 0} | (options or {})
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="kafka-producer")
+        self._producer: Producer | None = None
 
     async def publish(self, facts: Sequence[BusFact]) -> None:
-        try:
-            producer = await self._started()
-            waits = [
-                await producer.send(
-                    self._topic, fact.body, key=fact.key.encode(), headers=[("n", str(fact.number).encode())]
-                )
-                for fact in facts
-            ]
-            for wait in waits:
-                await wait
-        except (KafkaError, OSError) as error:
-            await self._drop()  # an idempotent producer that lost count must begin anew
-            raise _unavailable(error) from error
+        await _in(self._thread, lambda: self._publish(facts))
 
-    async def _started(self) -> AIOKafkaProducer:
+    def _publish(self, facts: Sequence[BusFact]) -> None:
         if self._producer is None:
-            producer = AIOKafkaProducer(
-                bootstrap_servers=self._servers,
-                enable_idempotence=True,
-                acks="all",
-                request_timeout_ms=REQUEST_TIMEOUT_MS,
-                **self._options,
+            self._producer = Producer(
+                self._config
+                | {"enable.idempotence": True, "acks": "all", "delivery.timeout.ms": int(PUBLISH_TIMEOUT_S * 1000)}
             )
-            try:
-                await producer.start()
-            except BaseException:
-                await producer.stop()
-                raise
-            self._producer = producer
-        return self._producer
+        failed: list[str] = []
+        came: list[int] = []
 
-    async def _drop(self) -> None:
-        producer, self._producer = self._producer, None
-        if producer is not None:
-            with contextlib.suppress(KafkaError, OSError):
-                await producer.stop()
+        def heard(error: KafkaError | None, _: Any) -> None:
+            came.append(1)
+            if error is not None:
+                failed.append(str(error))
+
+        for fact in facts:
+            headers: list[tuple[str, str | bytes | None]] = [("n", str(fact.number))]
+            self._producer.produce(self._topic, fact.body, fact.key.encode(), headers=headers, on_delivery=heard)
+        self._producer.flush(PUBLISH_TIMEOUT_S)
+        if failed or len(came) != len(facts):
+            self._producer = None  # an idempotent producer that lost count must begin anew
+            missing = failed[:1] or [f"{len(facts) - len(came)} facts unanswered"]
+            raise Unavailable(f"the bus does not answer ({missing[0]})", retry_after_s=1.0)
 
     async def reader(self, group: str) -> "KafkaReader":
-        consumer = AIOKafkaConsumer(
-            self._topic,
-            bootstrap_servers=self._servers,
-            group_id=group,
-            enable_auto_commit=False,
-            auto_offset_reset="earliest",
-            session_timeout_ms=SESSION_TIMEOUT_MS,
-            heartbeat_interval_ms=HEARTBEAT_MS,
-            request_timeout_ms=REQUEST_TIMEOUT_MS,
-            **self._options,
-        )
-        try:
-            await consumer.start()
-        except (KafkaError, OSError) as error:
-            await consumer.stop()
-            raise _unavailable(error) from error
-        return KafkaReader(consumer)
+        config = self._config | {
+            "group.id": group,
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
+            "session.timeout.ms": SESSION_TIMEOUT_MS,
+            "heartbeat.interval.ms": HEARTBEAT_MS,
+            "topic.metadata.refresh.interval.ms": 5_000,
+            "allow.auto.create.topics": True,
+        }
+        return KafkaReader(config, self._topic)
 
     async def aclose(self) -> None:
-        await self._drop()
+        await asyncio.to_thread(self._thread.shutdown)
+        self._producer = None
 
 
 class KafkaReader:
-    """A member of a consumer group."""
+    """A member of a consumer group; joins it with the first read."""
 
-    def __init__(self, consumer: AIOKafkaConsumer) -> None:
-        self._consumer = consumer
+    def __init__(self, config: dict[str, Any], topic: str) -> None:
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="kafka-reader")
+        self._consumer = Consumer(config)
+        self._consumer.subscribe([topic])
 
     async def read(self, limit: int, wait_s: float) -> list[BusFact]:
-        try:
-            batches = await self._consumer.getmany(timeout_ms=int(wait_s * 1000), max_records=limit)
-        except (KafkaError, OSError) as error:
-            raise _unavailable(error) from error
-        return [
-            BusFact(
-                int(dict(record.headers)["n"]), (record.key or b"").decode(), record.value or b"",
-                f"{record.topic}/{record.partition}/{record.offset}",
-            )
-            for records in batches.values()
-            for record in records
-        ]  # fmt: skip
+        return await _in(self._thread, lambda: self._read(limit, wait_s))
+
+    def _read(self, limit: int, wait_s: float) -> list[BusFact]:
+        facts = []
+        for record in self._consumer.consume(limit, min(wait_s, LONGEST_WAIT_S)):
+            error = record.error()
+            if error is not None:
+                if error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    continue  # nobody has published yet
+                raise KafkaException(error)
+            number = dict(record.headers() or [])["n"]
+            place = f"{record.topic()}/{record.partition()}/{record.offset()}"
+            facts.append(BusFact(int(number or 0), _text(record.key()), _bytes(record.value()), place))
+        return facts
 
     async def done(self, facts: Sequence[BusFact]) -> None:
-        ends: dict[TopicPartition, int] = {}
+        ends: dict[tuple[str, int], int] = {}
         for fact in facts:
             topic, partition, offset = fact.place.rsplit("/", 2)
-            at = TopicPartition(topic, int(partition))
+            at = (topic, int(partition))
             ends[at] = max(ends.get(at, 0), int(offset) + 1)
-        if not ends:
-            return
+        if ends:
+            places = [TopicPartition(topic, partition, end) for (topic, partition), end in sorted(ends.items())]
+            await _in(self._thread, lambda: self._commit(places))
+
+    def _commit(self, places: list[TopicPartition]) -> None:
         try:
-            await self._consumer.commit(ends)
-        except (KafkaError, OSError) as error:  # also: the group has given our partitions to somebody else
-            raise _unavailable(error) from error
+            self._consumer.commit(offsets=places, asynchronous=False)
+        except KafkaException as error:
+            if error.args[0].code() not in MOVED_ON:
+                raise
 
     async def aclose(self) -> None:
-        with contextlib.suppress(KafkaError, OSError):
-            await self._consumer.stop()
+        def close() -> None:
+            self._consumer.close()
+
+        await _in(self._thread, close)
+        self._thread.shutdown()
 
 
-def _unavailable(error: Exception) -> Unavailable:
-    return Unavailable(f"the bus does not answer ({type(error).__name__}: {error})", retry_after_s=1.0)
+async def _in(thread: ThreadPoolExecutor, act: Callable[[], Answer]) -> Answer:
+    """Run a blocking call of the client in its thread, its errors in our words."""
+    try:
+        return await asyncio.get_running_loop().run_in_executor(thread, act)
+    except (KafkaException, BufferError) as error:
+        raise Unavailable(f"the bus does not answer ({error})", retry_after_s=1.0) from error
+
+
+def _text(key: str | bytes | None) -> str:
+    return key.decode() if isinstance(key, bytes) else key or ""
+
+
+def _bytes(value: str | bytes | None) -> bytes:
+    return value.encode() if isinstance(value, str) else value or b""
