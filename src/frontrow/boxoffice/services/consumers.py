@@ -42,10 +42,13 @@ class Consumer:
         """Handle one batch; how many facts came."""
         facts = await reader.read(BATCH, self._wait_s)
         if facts:
-            new = await asyncio.gather(*(self._handle(fact) for fact in facts))
+            heard = await asyncio.gather(*(self._handle(fact) for fact in facts), return_exceptions=True)
+            self.handled += heard.count(True)
+            self.repeated += heard.count(False)
+            for failure in heard:
+                if isinstance(failure, BaseException):
+                    raise failure  # the whole batch comes again; what was handled is remembered
             await reader.done(facts)
-            self.handled += sum(new)
-            self.repeated += len(new) - sum(new)
         return len(facts)
 
     async def _handle(self, carried: BusFact) -> bool:
