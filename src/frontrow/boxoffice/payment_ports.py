@@ -92,11 +92,12 @@ class PaymentBook(Protocol):
         """What each seat of the booking that is still its own was sold for, in minor units, fees included."""
         ...
 
-    async def ask_refund(self, refund: Refund, *, fence: int, now_us: int) -> Refund:
+    async def ask_refund(self, refund: Refund, *, fence: int, now_us: int, late: bool = False) -> Refund:
         """Write down that money is owed for these seats and give the seats back to sale, in one transaction.
 
         All seats: confirmed -> refunded; some: the booking shrinks. Exactly one of many racing callers gets a seat's
         refund; the others are refused (`MoveRefused`, `SeatsNotInBooking`). The same refund id again: as before.
+        `late`: money came for a booking that is over; the refund is all that changes.
         """
         ...
 

@@ -54,8 +54,8 @@ class PaymentBook:
         rows = await self.store.read(Query("seat_prices", params=(booking_id,)))
         return {row[0]: row[1] for row in rows}
 
-    async def ask_refund(self, refund: Refund, *, fence: int, now_us: int) -> Refund:
-        return cast(Refund, await self.line.submit(RefundAsked(refund, fence, now_us)))
+    async def ask_refund(self, refund: Refund, *, fence: int, now_us: int, late: bool = False) -> Refund:
+        return cast(Refund, await self.line.submit(RefundAsked(refund, fence, now_us, late)))
 
     async def save_refund(self, refund: Refund, *, now_us: int, facts: Sequence[Fact] = ()) -> None:
         row = (
