@@ -7,6 +7,7 @@ from frontrow.boxoffice.model.bookings import Booking, Move
 from frontrow.boxoffice.model.facts import Fact
 from frontrow.boxoffice.model.intents import Intent, NewIntent, Notice, ProviderRefund
 from frontrow.boxoffice.model.payments import Payment, Refund
+from frontrow.boxoffice.model.tickets import NewTicket
 
 
 class PaymentProvider(Protocol):
@@ -68,11 +69,12 @@ class PaymentBook(Protocol):
         fence: int = 0,
         facts: Sequence[Fact] = (),
         reason: str = "",
+        tickets: Sequence[NewTicket] = (),
     ) -> Booking | None:
         """Write version n of a payment over version n-1 (or the first one), and make the booking's move with it.
 
         `PaymentChanged` when somebody else was quicker, also when the booking has another payment that is not over.
-        The move's errors are those of the Ledger; nothing changed then.
+        `tickets` go with a confirm. The move's errors are those of the Ledger; nothing changed then.
         """
         ...
 

@@ -14,6 +14,7 @@ from frontrow.boxoffice.model.facts import Fact
 from frontrow.boxoffice.model.intents import Intent, NewIntent, ProviderRefused
 from frontrow.boxoffice.model.payments import LOOK_AGAIN_S, Payment, PaymentNotFound, PaymentState
 from frontrow.boxoffice.model.saga import seen
+from frontrow.boxoffice.model.tickets import NewTicket
 from frontrow.boxoffice.payment_ports import PaymentBook, PaymentProvider
 from frontrow.core.clock import US_PER_S, Clock
 
@@ -53,11 +54,13 @@ class Asking:
         booking: Booking | None = None,
         facts: Sequence[Fact] = (),
         reason: str = "",
+        tickets: Sequence[NewTicket] = (),
     ) -> Booking | None:
         fence = booking.fence if booking else 0
         return await self.ledger.save_payment(
-            payment, now_us=payment.changed_at_us, move=move, fence=fence, facts=facts, reason=reason
-        )
+            payment, now_us=payment.changed_at_us, move=move, fence=fence, facts=facts, reason=reason,
+            tickets=tickets,
+        )  # fmt: skip
 
     def moved(self, payment: Payment, state: PaymentState, **changes: object) -> Payment:
         """The next version, to be looked at again soon should this process die."""

@@ -9,6 +9,7 @@ the fan keeps the seats. A payment that succeeds after the hold's end is given b
 
 import asyncio
 import contextlib
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Final, Protocol
 
@@ -16,7 +17,9 @@ import msgspec
 
 from frontrow.boxoffice.model.bookings import Booking, BookingState, HoldEnded, Move, StaleFence
 from frontrow.boxoffice.model.payments import ENDED, LOOK_AGAIN_S, Payment, PaymentChanged, PaymentState
+from frontrow.boxoffice.model.tickets import NewTicket
 from frontrow.boxoffice.payment_ports import PaymentProvider
+from frontrow.boxoffice.ports import TicketIssuer
 from frontrow.boxoffice.services.asking import SaleLedger
 from frontrow.boxoffice.services.driving import Driver, Seats
 from frontrow.core.clock import US_PER_S, Clock
@@ -56,17 +59,23 @@ class Outcome(msgspec.Struct, frozen=True):
 class CheckoutLedger(SaleLedger, Protocol):
     async def begin_payment(self, booking_id: str, fence: int, now_us: int, expires_at_us: int = 0) -> Booking: ...
 
-    async def confirm(self, booking_id: str, fence: int, now_us: int) -> Booking: ...
+    async def confirm(self, booking_id: str, fence: int, now_us: int, tickets: Sequence[NewTicket] = ()) -> Booking: ...
 
 
 class Checkout:
     """Sells held seats."""
 
     def __init__(
-        self, ledger: CheckoutLedger, provider: PaymentProvider, clock: Clock, *, seats: Seats | None = None
+        self,
+        ledger: CheckoutLedger,
+        provider: PaymentProvider,
+        clock: Clock,
+        *,
+        seats: Seats | None = None,
+        issuer: TicketIssuer | None = None,
     ) -> None:
         self._ledger, self._provider, self._clock, self._seats = ledger, provider, clock, seats
-        self.driver = Driver(ledger, provider, clock, seats=seats)
+        self.driver = Driver(ledger, provider, clock, seats=seats, issuer=issuer)
         self.failures = 0
 
     async def begin(self, booking_id: str, fence: int) -> Outcome:
@@ -143,7 +152,7 @@ class Checkout:
         now_us = self._clock()
         if booking.state is BookingState.HELD:
             await self._ledger.begin_payment(booking.id, booking.fence, now_us)
-        sold = await self._ledger.confirm(booking.id, booking.fence, now_us)
+        sold = await self._ledger.confirm(booking.id, booking.fence, now_us, self.driver.tickets(booking))
         if self._seats is not None:
             with contextlib.suppress(FrontrowError):
                 await self._seats.sold(sold)

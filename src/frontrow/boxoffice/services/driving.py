@@ -16,7 +16,9 @@ from frontrow.boxoffice.model.facts import Fact, LatePaymentReturned, PriorityGr
 from frontrow.boxoffice.model.intents import ProviderSpared, ProviderUnknown
 from frontrow.boxoffice.model.payments import LOOK_AGAIN_S, Payment, PaymentChanged, PaymentState, Refund
 from frontrow.boxoffice.model.saga import Step, next_step
+from frontrow.boxoffice.model.tickets import NewTicket
 from frontrow.boxoffice.payment_ports import PaymentProvider
+from frontrow.boxoffice.ports import TicketIssuer
 from frontrow.boxoffice.services.asking import Asking, SaleLedger
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import FrontrowError
@@ -41,10 +43,16 @@ class Driver(Asking):
     """Moves payments and their bookings."""
 
     def __init__(
-        self, ledger: SaleLedger, provider: PaymentProvider, clock: Clock, *, seats: Seats | None = None
+        self,
+        ledger: SaleLedger,
+        provider: PaymentProvider,
+        clock: Clock,
+        *,
+        seats: Seats | None = None,
+        issuer: TicketIssuer | None = None,
     ) -> None:
         super().__init__(ledger, provider, clock)
-        self._seats = seats
+        self._seats, self._issuer = seats, issuer
 
     async def drive(self, booking: Booking, payment: Payment, *, fresh: bool = False) -> tuple[Booking, Payment]:
         """Go on until the payment rests or must wait; `fresh`: the caller wrote this state a moment ago."""
@@ -129,12 +137,16 @@ class Driver(Asking):
             moved = self.touched(payment)
         else:
             moved = self.moved(payment, PaymentState.CAPTURING)
-        sold = await self.save(moved, Move.CONFIRM, booking)
+        sold = await self.save(moved, Move.CONFIRM, booking, tickets=self.tickets(booking))
         assert sold is not None
         if self._seats is not None:
             with contextlib.suppress(FrontrowError):  # recovery makes the claim store agree
                 await self._seats.sold(sold)
         return sold, moved
+
+    def tickets(self, booking: Booking) -> tuple[NewTicket, ...]:
+        """The tickets that are written with the confirmation."""
+        return self._issuer.issue(booking) if self._issuer is not None else ()
 
     async def _turn_back(self, booking: Booking, payment: Payment, step: Step) -> tuple[Booking, Payment]:
         """Write that this payment ends, why, and what the person should hear."""
