@@ -1,8 +1,8 @@
 """Every crash point of the money services: before and after each foreign call and each commit, by scenario (F5).
 
 A scenario is a purchase (or refund) whose steps are listed in order; the recorder proves that the list is complete. At
-a point the process dies: `Crash` in the simulation, SIGKILL in tests/faults. Then a new process, which knows nothing but
-the ledger and the provider, must find the right end within 60 s.
+a point the process dies: `Crash` in the simulation, SIGKILL in tests/faults. Then a new process, which knows nothing
+but the ledger and the provider, must find the right end within 60 s.
 """
 
 import os
