@@ -110,13 +110,14 @@ class Reconciler:
     async def _drop(self, intent: Intent, report: Report) -> Intent:
         """Void it; if it was captured, give everything back."""
         left = intent.captured_minor - intent.refunded_minor
+        moment = self._clock()  # a new key each time: we have just read the object, and a stored 500 must not stop us
         try:
             if intent.state is IntentState.CAPTURED:
                 if left:
-                    await self._provider.refund(intent.ref, left, f"rfd_{intent.ref}", f"{intent.ref}:refund:0")
+                    await self._provider.refund(intent.ref, left, f"rfd_{intent.ref}", f"{intent.ref}:refund:{moment}")
                     report.mended += 1
             else:
-                await self._provider.void(intent.ref, f"{intent.ref}:void:0")
+                await self._provider.void(intent.ref, f"{intent.ref}:void:{moment}")
                 report.mended += 1
         except (ProviderRefused, ProviderUnknown, ProviderSpared) as error:
             _tell(report, f"{intent.ref}: cannot be dropped now: {error.message}")

@@ -40,12 +40,16 @@ class Repaying:
                 break
         return count
 
+    async def work_on(self, refund: Refund) -> None:
+        """Pay out one refund, or note when to try again."""
+        payment = await self._ledger.payment(refund.payment_id)
+        assert payment is not None, refund.payment_id
+        await self._give(refund, payment)
+
     async def _pay(self, refund: Refund, gate: asyncio.Semaphore) -> None:
         async with gate:
             try:
-                payment = await self._ledger.payment(refund.payment_id)
-                assert payment is not None, refund.payment_id
-                await self._give(refund, payment)
+                await self.work_on(refund)
             except FrontrowError:  # the ledger is away or somebody else is at it: due again when the lease ends
                 self.failures += 1
 
