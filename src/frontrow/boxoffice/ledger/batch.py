@@ -4,7 +4,7 @@ All kinds of operations run in a fixed order (so that two writers take their loc
 they made go to the outbox and, as one entry, to the audit chain; all of it is committed together or not at all.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeAlias
 
 import msgspec
@@ -36,7 +36,16 @@ class Written(msgspec.Struct, frozen=True):
     facts: tuple[Fact, ...] = ()
 
 
-Operation: TypeAlias = NewHold | MoveAsked | ExpiryAsked | LeaseAsked | Written | PaymentAsked | RefundAsked | LookAsked
+class Programmed(msgspec.Struct, frozen=True):
+    """A program of its own, made anew for every run of the transaction."""
+
+    run: Callable[[], Program[Any]]
+    now_us: int
+
+
+Operation: TypeAlias = (
+    NewHold | MoveAsked | ExpiryAsked | LeaseAsked | Written | PaymentAsked | RefundAsked | LookAsked | Programmed
+)
 Committed: TypeAlias = tuple[list[Any], AuditEntry | None]
 
 
@@ -64,6 +73,8 @@ def transaction(operations: Sequence[Operation], chain: Chain, *, many_writers: 
         _put(answers, refunds, (yield from ask_refunds([operations[at] for at in refunds], facts)))  # type: ignore[misc]
     for at, operation in enumerate(operations):
         match operation:
+            case Programmed():
+                answers[at] = yield from operation.run()
             case LookAsked():
                 answers[at] = yield from look(operation)
             case ExpiryAsked():

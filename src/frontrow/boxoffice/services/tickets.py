@@ -44,7 +44,7 @@ class TicketDesk:
             return []
         event = await self._ledger.event(tickets[0].event_id)
         venue = await self._ledger.venue(event.venue_id)
-        seats = await self._seat_names(event)
+        seats = await self.seat_names(event)
         return [_sheet(ticket, event, venue, seat_name(seats, ticket.seat_index)) for ticket in tickets]
 
     async def pdf(self, booking_id: str, *, locale: str = "en") -> bytes:
@@ -76,7 +76,7 @@ class TicketDesk:
             page = await self._ledger.revoked_tickets(event_id, after, PAGE)
             revoked += [ticket for ticket, _ in page]
             if len(page) < PAGE:
-                return make_bundle(self._keys, event_id, event.name, revoked, now_us, await self._seat_names(event))
+                return make_bundle(self._keys, event_id, event.name, revoked, now_us, await self.seat_names(event))
             after = (page[-1][1], page[-1][0])
         raise Overloaded(f"more than {MAX_PAGES * PAGE:,} tickets of {event_id} are revoked")
 
@@ -86,7 +86,8 @@ class TicketDesk:
             raise BookingNotFound(booking_id)
         return sheets
 
-    async def _seat_names(self, event: Event) -> tuple[str, ...]:
+    async def seat_names(self, event: Event) -> tuple[str, ...]:
+        """The names of the seats of the event's plan, by index."""
         names = self._seats.get(event.plan_hash)
         if names is None:
             document = await self._ledger.plan_document(event.plan_hash)
