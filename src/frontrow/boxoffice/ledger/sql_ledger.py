@@ -13,9 +13,11 @@ from frontrow.boxoffice.ledger.batch import LeaseAsked, Operation, Store, Writte
 from frontrow.boxoffice.ledger.catalogue import Catalogue
 from frontrow.boxoffice.ledger.programs import ExpiryAsked, MoveAsked, booking_of
 from frontrow.boxoffice.ledger.statements import Query, Row
+from frontrow.boxoffice.ledger.waitlist import Waitlist
 from frontrow.boxoffice.model.bookings import Booking, BookingState, Move, StaleFence
 from frontrow.boxoffice.model.facts import OutboxFact
 from frontrow.boxoffice.model.holds import ActiveSeat, ExpiredHold, NewHold, PlacedHold
+from frontrow.boxoffice.ports_waitlist import WaitlistBook
 from frontrow.core.coalescer import Coalescer
 from frontrow.core.errors import InvalidInput
 
@@ -26,7 +28,7 @@ MAX_PAGE: Final = 10_000
 BREATH_EVERY: Final = 5_000  # seats between two turns of the event loop
 
 
-class SqlLedger(Catalogue):
+class SqlLedger(Catalogue, Waitlist):
     """A Ledger (see ports.py for the contract) over one store."""
 
     def __init__(self, store: Store, *, max_batch: int = MAX_BATCH, max_waiting: int = MAX_WAITING) -> None:
@@ -125,8 +127,8 @@ class SqlLedger(Catalogue):
 
 if TYPE_CHECKING:  # the port's shape, proven by mypy
 
-    def _is_a_ledger(ledger: SqlLedger) -> tuple[ports.Ledger, ports.Catalogue]:
-        return ledger, ledger
+    def _is_a_ledger(ledger: SqlLedger) -> tuple[ports.Ledger, ports.Catalogue, WaitlistBook]:
+        return ledger, ledger, ledger
 
 
 def _page(limit: int) -> int:

@@ -19,7 +19,7 @@ BOOKING_COLUMNS: Final = (
     "b.id, b.event_id, b.fan, b.state, b.fence, b.seats, b.amount_minor, b.currency, b.session, "
     "b.created_at_us, b.changed_at_us, b.hold_expires_at_us, b.confirmed_at_us"
 )
-_FILES: Final = ("holds.sql", "outbox.sql", "catalogue.sql")
+_FILES: Final = ("holds.sql", "outbox.sql", "catalogue.sql", "waitlist.sql", "returns.sql")
 _HEADER: Final = re.compile(r"-- name: (\w+)\(([^)]*)\)(.*)")
 _POSTGRES_TYPES: Final = {"text": "text", "int": "bigint"}
 
