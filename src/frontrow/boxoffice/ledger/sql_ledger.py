@@ -12,6 +12,7 @@ from frontrow.boxoffice import ports
 from frontrow.boxoffice.ledger.batch import LeaseAsked, Operation, Store, Written
 from frontrow.boxoffice.ledger.catalogue import Catalogue
 from frontrow.boxoffice.ledger.programs import ExpiryAsked, MoveAsked, booking_of
+from frontrow.boxoffice.ledger.returns import Returns
 from frontrow.boxoffice.ledger.statements import Query, Row
 from frontrow.boxoffice.ledger.waitlist import Waitlist
 from frontrow.boxoffice.model.bookings import Booking, BookingState, Move, StaleFence
@@ -28,7 +29,7 @@ MAX_PAGE: Final = 10_000
 BREATH_EVERY: Final = 5_000  # seats between two turns of the event loop
 
 
-class SqlLedger(Catalogue, Waitlist):
+class SqlLedger(Catalogue, Waitlist, Returns):
     """A Ledger (see ports.py for the contract) over one store."""
 
     def __init__(self, store: Store, *, max_batch: int = MAX_BATCH, max_waiting: int = MAX_WAITING) -> None:

@@ -101,7 +101,10 @@ class Offering:
         """Serve the events that facts told of."""
         dirty, self._dirty = self._dirty, set()
         known = dirty & set(self._sales)
+        if not known:
+            return 0
         try:
+            await self.settle()
             return sum([await self.tend(event_id) for event_id in sorted(known)])
         except FrontrowError:
             self._dirty |= known

@@ -10,6 +10,7 @@ from typing import Final, Protocol
 
 import msgspec
 
+from frontrow.boxoffice.model.bookings import BookingState
 from frontrow.boxoffice.model.claims import SeatClaim
 from frontrow.boxoffice.model.events import Event, EventStatus, NotOnSale
 from frontrow.boxoffice.model.seats import check_count
@@ -126,9 +127,10 @@ class WaitlistService:
         known = await self._ledger.offer(offer_id)
         hold_us = self._sales.get(known.event_id).hold_us if known is not None else US_PER_S
         offer = await self._ledger.claim_offer(offer_id, fan, now_us, now_us + hold_us)
-        wish = SeatClaim(offer.event_id, offer.seats, offer.fan, offer.booking_id, offer.hold_expires_at_us)
-        await self._claims.claim(wish, now_us)
-        self._sales.get(offer.event_id).seats.took(offer.seats, offer.fan, offer.hold_expires_at_us, now_us)
+        if offer.booking_state is BookingState.HELD and now_us < offer.hold_expires_at_us:
+            wish = SeatClaim(offer.event_id, offer.seats, offer.fan, offer.booking_id, offer.hold_expires_at_us)
+            await self._claims.claim(wish, now_us)
+            self._sales.get(offer.event_id).seats.took(offer.seats, offer.fan, offer.hold_expires_at_us, now_us)
         return offer
 
     async def decline(self, offer_id: str, fan: str) -> Offer:

@@ -6,9 +6,9 @@ FROM :rows JOIN booking_seats AS s ON s.booking_id = r.booking_id AND s.seat_ind
 WHERE true
 ON CONFLICT DO NOTHING
 
--- name: returns_of_booking() :booking_id text
+-- name: returns_of_booking() :sold_as text
 SELECT id, booking_id, event_id, fan, fence, seat_index, price_minor, currency, return_state, resold_booking_id
-FROM returns WHERE booking_id = :booking_id ORDER BY seat_index
+FROM returns WHERE booking_id = :sold_as ORDER BY seat_index
 
 -- name: returns_in_state() :return_state text :limit int
 SELECT id, booking_id, event_id, fan, fence, seat_index, price_minor, currency, return_state, resold_booking_id
