@@ -10,6 +10,7 @@ GROUPS = {
     "room": "frontrow.waitingroom.cli",
     "event": "frontrow.boxoffice.event_cli",
     "ledger": "frontrow.boxoffice.ledger_cli",
+    "door": "frontrow.boxoffice.door_cli",
 }
 
 

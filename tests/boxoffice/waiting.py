@@ -56,7 +56,7 @@ class Waiting:
         parts = (shop.sales, shop.ledger, shop.claims, shop.holds, shop.clock)
         self.list = WaitlistService(*parts)
         self.worker = Offering(*parts, every_s=0.01)
-        self.resale = Resale(shop.sales, shop.ledger, shop.holds, self.hooks, self.hooks, shop.clock)
+        self.resale = Resale(shop.sales, shop.ledger, shop.holds, self.hooks, shop.clock, tickets=self.hooks)
         self.expiry = Sweeper(shop.ledger, shop.clock, told=shop.holds.expired)
 
     async def bought(self, fan: str, *seats: int) -> Hold:

@@ -142,6 +142,7 @@ def frees_before_revoking(monkeypatch: pytest.MonkeyPatch) -> None:
     async def hasty(self: Resale, given: Sequence[Return], now_us: int) -> None:
         for one in given:
             await self._ledger.list_return(one.booking_id, [one.seat_index], now_us)
+            assert self._tickets is not None
             await self._tickets.revoke(one.booking_id, [one.seat_index], now_us)
 
     monkeypatch.setattr(Resale, "_go_on", hasty)

@@ -11,6 +11,7 @@ import msgspec
 
 from frontrow.boxoffice.ledger.audit import AuditEntry, Chain
 from frontrow.boxoffice.ledger.holding import fan_locks, place_holds
+from frontrow.boxoffice.ledger.paying import LookAsked, PaymentAsked, RefundAsked, ask_refunds, look, save_payments
 from frontrow.boxoffice.ledger.programs import ExpiryAsked, MoveAsked, Program, expire_due, make_moves
 from frontrow.boxoffice.ledger.statements import Query, Row
 from frontrow.boxoffice.model.facts import Fact, OutboxFact, decode_fact, encode_fact
@@ -26,11 +27,13 @@ class LeaseAsked(msgspec.Struct, frozen=True):
 
 
 class Written(msgspec.Struct, frozen=True):
-    """Plain statements in order, answered with the rows of the last; a `note` goes to the audit log."""
+    """Plain statements in order, answered with the rows of the last; a `note` goes to the audit log, `facts` to the
+    outbox if the last statement answered anything."""
 
     queries: tuple[Query, ...]
     note: str = ""
     now_us: int = 0
+    facts: tuple[Fact, ...] = ()
 
 
 class Ran(msgspec.Struct, frozen=True):
@@ -45,7 +48,9 @@ class Ran(msgspec.Struct, frozen=True):
     holds: tuple[NewHold, ...] = ()
 
 
-Operation: TypeAlias = NewHold | MoveAsked | ExpiryAsked | LeaseAsked | Written | Ran
+Operation: TypeAlias = (
+    NewHold | MoveAsked | ExpiryAsked | LeaseAsked | Written | PaymentAsked | RefundAsked | LookAsked | Ran
+)
 Committed: TypeAlias = tuple[list[Any], AuditEntry | None]
 
 
@@ -65,8 +70,16 @@ def transaction(operations: Sequence[Operation], chain: Chain, *, many_writers: 
         _put(answers, moves, (yield from make_moves([operations[at] for at in moves], facts)))  # type: ignore[misc]
     if holds:
         _put(answers, holds, (yield from place_holds([operations[at] for at in holds], facts)))  # type: ignore[misc]
+    payments = [at for at, operation in enumerate(operations) if type(operation) is PaymentAsked]
+    refunds = [at for at, operation in enumerate(operations) if type(operation) is RefundAsked]
+    if payments:
+        _put(answers, payments, (yield from save_payments([operations[at] for at in payments], facts)))  # type: ignore[misc]
+    if refunds:
+        _put(answers, refunds, (yield from ask_refunds([operations[at] for at in refunds], facts)))  # type: ignore[misc]
     for at, operation in enumerate(operations):
         match operation:
+            case LookAsked():
+                answers[at] = yield from look(operation)
             case ExpiryAsked():
                 answers[at] = yield from expire_due(operation, facts)
             case LeaseAsked():
@@ -77,6 +90,7 @@ def transaction(operations: Sequence[Operation], chain: Chain, *, many_writers: 
                 for query in operation.queries:
                     answers[at] = yield query
                 notes += [operation.note] * bool(operation.note)
+                facts += operation.facts if answers[at] else ()
     entry = yield from _record(facts, notes, chain, _latest_us(operations))
     return answers, entry
 

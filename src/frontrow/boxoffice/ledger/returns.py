@@ -64,7 +64,7 @@ def list_given(booking_id: str, seats: Sequence[int], now_us: int, facts: list[F
         return []
     booking = booking_of((yield Query("bookings_by_id", [(booking_id,)]))[0])
     given = [g for g in giving if booking.state is BookingState.CONFIRMED and g.seat_index in booking.seats]
-    freed = (yield from _free(booking, [g.seat_index for g in given], now_us, facts)) if given else True
+    freed = (yield from _free(booking, given, now_us, facts)) if given else True
     if not freed:  # it changed under our hands: the next sweep sees how
         return []
     asked = sorted((g.id, "giving", "listed" if g in given else "void", "", now_us) for g in giving)
@@ -76,16 +76,20 @@ def list_given(booking_id: str, seats: Sequence[int], now_us: int, facts: list[F
     return listed
 
 
-def _free(booking: Booking, seats: Sequence[int], now_us: int, facts: list[Fact]) -> Program[bool]:
-    """The seats are nobody's: the whole booking is cancelled, or it keeps the others."""
+def _free(booking: Booking, given: Sequence[Return], now_us: int, facts: list[Fact]) -> Program[bool]:
+    """The seats are nobody's and their tickets dead: the whole booking is cancelled, or it keeps the others."""
+    seats = sorted(g.seat_index for g in given)
     kept = [seat for seat in booking.seats if seat not in set(seats)]
     if not kept:
-        (moved,) = yield from make_moves([MoveAsked(booking.id, Move.CANCEL, booking.fence, now_us)], facts)
+        ask = MoveAsked(booking.id, Move.CANCEL, booking.fence, now_us, reason="returned")
+        (moved,) = yield from make_moves([ask], facts)
         return not isinstance(moved, BaseException)
-    row = (booking.id, booking.fence, len(kept), encode_seats(kept), encode_seats(booking.seats), now_us)
-    if not (yield Query("shrink_bookings", [row])):
+    price_minor = sum(g.price_minor for g in given)
+    row = (booking.id, booking.fence, len(kept), encode_seats(kept), encode_seats(booking.seats), price_minor, now_us)
+    if not (yield Query("shrink_returned", [row])):
         return False
-    yield Query("give_up_seats", [(booking.id, seat) for seat in sorted(seats)])
+    yield Query("free_some_seats", [(booking.id, seat) for seat in seats])
+    yield Query("revoke_tickets", [(booking.id, seat, now_us) for seat in seats])
     return True
 
 

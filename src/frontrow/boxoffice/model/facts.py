@@ -45,7 +45,9 @@ class PaymentSteppedBack(_Fact, frozen=True, tag_field="fact", tag=True, gc=Fals
 
 
 class PaymentDeclined(_Fact, frozen=True, tag_field="fact", tag=True, gc=False):
-    """The card was declined; the seats are free (B9)."""
+    """The payment failed; the seats are free (B9). `reason`: the bank's, `provider_unavailable`, `event_cancelled`."""
+
+    reason: str = ""
 
 
 class BookingConfirmed(_Fact, frozen=True, tag_field="fact", tag=True, gc=False):
@@ -54,7 +56,7 @@ class BookingConfirmed(_Fact, frozen=True, tag_field="fact", tag=True, gc=False)
 
 
 class BookingCancelled(_Fact, frozen=True, tag_field="fact", tag=True, gc=False):
-    pass
+    reason: str = ""  # `capture_failed`: the bank took its word back
 
 
 class BookingRefunded(_Fact, frozen=True, tag_field="fact", tag=True, gc=False):
@@ -63,6 +65,32 @@ class BookingRefunded(_Fact, frozen=True, tag_field="fact", tag=True, gc=False):
 
 class BookingPartlyRefunded(_Fact, frozen=True, tag_field="fact", tag=True, gc=False):
     """`seats` are those given back."""
+
+
+class LatePaymentReturned(_Fact, frozen=True, tag_field="fact", tag=True, gc=False):
+    """The money came after the hold had ended; the fan gets it back and hears so once (B9, F4)."""
+
+    amount_minor: int = 0
+    currency: str = ""
+
+
+class PriorityGranted(_Fact, frozen=True, tag_field="fact", tag=True, gc=False):
+    """The provider failed this fan through all retries: a pass for the next chance, until `until_us` (B8)."""
+
+    until_us: int = 0
+
+
+class RefundPaid(_Fact, frozen=True, tag_field="fact", tag=True, gc=False):
+    refund_id: str = ""
+    amount_minor: int = 0
+    currency: str = ""
+
+
+class RefundFailed(_Fact, frozen=True, tag_field="fact", tag=True, gc=False):
+    """The provider refused for good: a person must look."""
+
+    refund_id: str = ""
+    reason: str = ""
 
 
 # --- Waitlist and resale
@@ -129,6 +157,10 @@ Fact: TypeAlias = (
     | BookingCancelled
     | BookingRefunded
     | BookingPartlyRefunded
+    | LatePaymentReturned
+    | PriorityGranted
+    | RefundPaid
+    | RefundFailed
     | WaitlistJoined
     | WaitlistLeft
     | OfferMade

@@ -1,9 +1,9 @@
 """Return to pool: a holder gives tickets back and is paid back when the seats are resold at face value.
 
 Giving back is final. The order keeps a seat from having two living tickets and a holder from losing both ticket and
-claim: the intent is written, the ticket is revoked, only then is the seat free (for the waitlist or for everybody); and
-when a later booking of it is confirmed the price is owed and paid once. Killed anywhere, the sweep goes on from what is
-written. Revoking and refunding are other services' work, behind the two Protocols here.
+claim: the intent is written, the gates are told, then in one transaction the ledger's ticket is revoked and the seat is
+free (for the waitlist or for everybody). When a later booking of it is confirmed the price is owed, and paid once.
+Killed anywhere, the sweep goes on from what is written.
 """
 
 from collections import defaultdict
@@ -27,7 +27,7 @@ TURNS: Final = 50  # of a sweep
 
 
 class TicketRevoking(Protocol):
-    """What a return needs of the tickets."""
+    """Whoever else must know of dead tickets before the seat is free (gates with a list of their own)."""
 
     async def revoke(self, booking_id: str, seats: Sequence[int], now_us: int) -> None:
         """When this has answered, the tickets of these seats are dead for good; repeating is harmless."""
@@ -90,9 +90,10 @@ class Resale:
         sales: Sales,
         ledger: ResaleLedger,
         held: HeldSeats,
-        tickets: TicketRevoking,
         money: ReturnRefunding,
         clock: Clock,
+        *,
+        tickets: TicketRevoking | None = None,
     ) -> None:
         self._sales, self._ledger, self._held, self._clock = sales, ledger, held, clock
         self._tickets, self._money = tickets, money
@@ -120,7 +121,8 @@ class Resale:
                 by_booking[one.booking_id].append(one)
         for booking_id, ones in by_booking.items():
             seats = [one.seat_index for one in ones]
-            await self._tickets.revoke(booking_id, seats, now_us)
+            if self._tickets is not None:
+                await self._tickets.revoke(booking_id, seats, now_us)
             listed = await self._ledger.list_return(booking_id, seats, now_us)
             self.stats.listed += len(listed)
             if listed and listed[0].event_id in set(self._sales):

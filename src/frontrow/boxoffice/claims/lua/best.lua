@@ -40,28 +40,38 @@ local function fits(at)
   return states[at] == 0 and byte(mask, at + 1) ~= 0
 end
 
-local function leaves_lonely(run, first, last)
-  local low, high = run.offset, run.offset + run.length - 1
-  if first - 1 >= low and states[first - 1] == 0 and (first - 2 < low or states[first - 2] ~= 0) then return true end
-  return last + 1 <= high and states[last + 1] == 0 and (last + 2 > high or states[last + 2] ~= 0)
-end
-
 local function stretch(found, first, count)
   for at = first, first + count - 1 do found[#found + 1] = at end
   return found
 end
 
+local ODD_SIDE = 2
+
+-- The cheapest choice in the stretch of free seats begin … finish - 1 against the best so far.
+local function cheapest(run, begin, finish, count, lonely_ok, best, best_cost)
+  local fitting = 0
+  for at = begin, finish - 1 do
+    fitting = byte(mask, at + 1) ~= 0 and fitting + 1 or 0
+    local start = at - count + 1
+    local left, right = start - begin, finish - 1 - at
+    if fitting >= count and (lonely_ok or (left ~= 1 and right ~= 1)) then
+      local cost = abs(run.column2 + 2 * (start - run.offset) + count - 1) + ODD_SIDE * (left % 2 + right % 2)
+      if best < 0 or cost < best_cost then best, best_cost = start, cost end
+    end
+  end
+  return best, best_cost
+end
+
 local function side_by_side(count, lonely_ok)
   for _, run in ipairs(runs) do
-    local best, best_cost, fitting = -1, -1, 0
-    for at = run.offset, run.offset + run.length - 1 do
-      fitting = fits(at) and fitting + 1 or 0
-      if fitting >= count then
-        local start = at - count + 1
-        local cost = abs(run.column2 + 2 * (start - run.offset) + count - 1)
-        if (best < 0 or cost < best_cost) and (lonely_ok or not leaves_lonely(run, start, at)) then
-          best, best_cost = start, cost
-        end
+    local best, best_cost, begin, finish = -1, -1, -1, run.offset + run.length
+    for at = run.offset, finish do
+      local free = at < finish and states[at] == 0
+      if free and begin < 0 then
+        begin = at
+      elseif not free and begin >= 0 then
+        best, best_cost = cheapest(run, begin, at, count, lonely_ok, best, best_cost)
+        begin = -1
       end
     end
     if best >= 0 then return stretch({}, best, count) end

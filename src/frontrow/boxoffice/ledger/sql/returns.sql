@@ -36,14 +36,13 @@ UPDATE returns AS t SET return_state = r.to_state, changed_at_us = r.now_us,
 FROM :rows WHERE t.id = r.id AND t.return_state = r.from_state
 RETURNING t.id
 
--- name: give_up_seats(booking_id text, seat_index int)
--- Some seats of a booking are free again.
-UPDATE booking_seats AS s SET active = 0
-FROM :rows WHERE s.booking_id = r.booking_id AND s.seat_index = r.seat_index AND s.active = 1
-RETURNING s.seat_index
-
--- name: shrink_bookings(booking_id text, fence int, seat_count int, seats text, was_seats text, now_us int)
--- The booking keeps its other seats; what was charged stays on record.
-UPDATE bookings AS b SET seat_count = r.seat_count, seats = r.seats, changed_at_us = r.now_us
+-- name: shrink_returned(booking_id text, fence int, seat_count int, seats text, was_seats text, price_minor int, now_us int)
+-- The booking keeps its other seats and what they cost; what the returned ones cost is owed by their returns.
+UPDATE bookings AS b SET seat_count = r.seat_count, seats = r.seats, amount_minor = b.amount_minor - r.price_minor,
+  changed_at_us = r.now_us
 FROM :rows WHERE b.id = r.booking_id AND b.fence = r.fence AND b.state = 'confirmed' AND b.seats = r.was_seats
 RETURNING b.id
+
+-- name: returns_owed()
+-- For the sums of money: what was captured for seats that are neither sold nor paid back yet.
+SELECT currency, sum(price_minor) FROM returns WHERE return_state IN ('listed', 'resold') GROUP BY currency

@@ -3,7 +3,7 @@
 from frontrow.boxoffice.ledger.migrations import ddl
 
 revision = "0005"
-down_revision = "0002"
+down_revision = "0004"
 
 # One entry a fan and event, whatever its sections. The history index is over freed seats only: holding and selling
 # never touch it.
