@@ -18,16 +18,14 @@ ORDER BY changed_at_us LIMIT :limit
 -- name: resold_returns() :limit int
 -- Listed seats that a later booking was confirmed for; that booking may have ended since.
 SELECT t.id, t.booking_id, t.event_id, t.fan, t.fence, t.seat_index, t.price_minor, t.currency, t.return_state, b.id, b.fence
-FROM returns AS t
-  JOIN booking_seats AS s ON s.event_id = t.event_id AND s.seat_index = t.seat_index AND s.active = 1
-  JOIN bookings AS b ON b.id = s.booking_id AND b.fence > t.fence AND b.confirmed_at_us IS NOT NULL
-WHERE t.return_state = 'listed'
+FROM returns AS t CROSS JOIN booking_seats AS s CROSS JOIN bookings AS b
+WHERE t.return_state = 'listed' AND s.event_id = t.event_id AND s.seat_index = t.seat_index AND s.active = 1
+  AND b.id = s.booking_id AND b.fence > t.fence AND b.confirmed_at_us IS NOT NULL
 UNION ALL
 SELECT t.id, t.booking_id, t.event_id, t.fan, t.fence, t.seat_index, t.price_minor, t.currency, t.return_state, b.id, b.fence
-FROM returns AS t
-  JOIN booking_seats AS s ON s.event_id = t.event_id AND s.seat_index = t.seat_index AND s.active = 0
-  JOIN bookings AS b ON b.id = s.booking_id AND b.fence > t.fence AND b.confirmed_at_us IS NOT NULL
-WHERE t.return_state = 'listed'
+FROM returns AS t CROSS JOIN booking_seats AS s CROSS JOIN bookings AS b
+WHERE t.return_state = 'listed' AND s.event_id = t.event_id AND s.seat_index = t.seat_index AND s.active = 0
+  AND b.id = s.booking_id AND b.fence > t.fence AND b.confirmed_at_us IS NOT NULL
 LIMIT :limit
 
 -- name: turn_returns(id text, from_state text, to_state text, resold_booking_id text, now_us int)

@@ -26,14 +26,14 @@ WHERE w.event_id = :event_id AND w.fan = :fan AND w.entry_state IN ('waiting', '
 -- The line from a place on: those whose party could fit one of these sections, or several if it may be split.
 SELECT w.number, w.id, w.event_id, w.fan, w.seat_count, w.sections, w.split_ok, w.rank, w.entry_state, w.offers_made, w.lapses, w.created_at_us FROM waitlist AS w
 WHERE w.event_id = :event_id AND w.entry_state = 'waiting'
-  AND (w.rank > :rank OR (w.rank = :rank AND w.number > :number))
+  AND (w.rank, w.number) > (:rank, :number)
   AND EXISTS (SELECT 1 FROM :rows WHERE (w.sections = '' OR w.sections LIKE '%|' || r.section || '|%')
     AND (w.split_ok = 1 OR w.seat_count <= r.free))
 ORDER BY w.rank, w.number LIMIT :limit
 
 -- name: entries_ahead() :event_id text :rank int :number int
 SELECT count(*) FROM waitlist
-WHERE event_id = :event_id AND entry_state = 'waiting' AND (rank < :rank OR (rank = :rank AND number < :number))
+WHERE event_id = :event_id AND entry_state = 'waiting' AND (rank, number) < (:rank, :number)
 
 -- name: waitlist_look() :event_id text :now_us int
 -- How many seats are taken, and whether anybody waits: the cheap question before the dear one.
@@ -43,14 +43,12 @@ SELECT
   (SELECT count(*) FROM (SELECT 1 FROM waitlist WHERE event_id = :event_id AND entry_state = 'waiting' LIMIT 1) AS one)
 
 -- name: last_bookings(seat_index int) :event_id text
--- Who had these seats, freed ones and dead holds alike.
-SELECT s.seat_index, b.fence, b.fan FROM :rows
-  JOIN booking_seats AS s ON s.event_id = :event_id AND s.seat_index = r.seat_index AND s.active = 0
-  JOIN bookings AS b ON b.id = s.booking_id
+-- Who had these seats, freed ones and dead holds alike. CROSS JOIN: SQLite then begins with the rows, each by an index.
+SELECT s.seat_index, b.fence, b.fan FROM :rows CROSS JOIN booking_seats AS s CROSS JOIN bookings AS b
+WHERE s.event_id = :event_id AND s.seat_index = r.seat_index AND s.active = 0 AND b.id = s.booking_id
 UNION ALL
-SELECT s.seat_index, b.fence, b.fan FROM :rows
-  JOIN booking_seats AS s ON s.event_id = :event_id AND s.seat_index = r.seat_index AND s.active = 1
-  JOIN bookings AS b ON b.id = s.booking_id
+SELECT s.seat_index, b.fence, b.fan FROM :rows CROSS JOIN booking_seats AS s CROSS JOIN bookings AS b
+WHERE s.event_id = :event_id AND s.seat_index = r.seat_index AND s.active = 1 AND b.id = s.booking_id
 
 -- name: turn_entries(id text, from_state text, to_state text, offered int, lapsed int, now_us int)
 UPDATE waitlist AS w SET entry_state = r.to_state, offers_made = w.offers_made + r.offered,
