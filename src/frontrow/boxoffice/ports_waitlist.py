@@ -5,6 +5,7 @@ from typing import Protocol
 
 from frontrow.boxoffice.model.events import Event, EventStatus
 from frontrow.boxoffice.model.waitlist import Entry, NewEntry, NewOffer, Offer, WaitlistLook, WaitRules
+from frontrow.core.errors import FrontrowError
 
 
 class WaitlistBook(Protocol):
@@ -53,12 +54,16 @@ class WaitlistBook(Protocol):
         """For each of these free seats that was ever held or sold: who had it last."""
         ...
 
-    async def make_offer(self, new: NewOffer) -> Offer:
-        """Hold the seats for a waiting entry and write the offer, with facts HoldPlaced and OfferMade, or neither.
+    async def make_offers(self, news: Sequence[NewOffer]) -> list[Offer | FrontrowError]:
+        """For each: hold the seats for a waiting entry and write the offer, with facts HoldPlaced and OfferMade, or
+        neither and the reason: `NotWaiting`, or what `place_hold` raises; the entry waits on then.
 
-        The same offer id again is answered as it stands. Raises `NotWaiting`, and what `place_hold` raises; the entry
-        waits on then.
+        The same offer id again is answered as it stands.
         """
+        ...
+
+    async def make_offer(self, new: NewOffer) -> Offer:
+        """The same for one; the reason is raised."""
         ...
 
     async def claim_offer(self, offer_id: str, fan: str, now_us: int, hold_until_us: int) -> Offer:

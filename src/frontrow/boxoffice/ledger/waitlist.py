@@ -14,7 +14,7 @@ from frontrow.boxoffice.ledger.waitlist_programs import entry_of, offer_of
 from frontrow.boxoffice.model.events import Event, EventStatus
 from frontrow.boxoffice.model.waitlist import Entry, NewEntry, NewOffer, Offer, WaitlistLook, WaitOrder, WaitRules
 from frontrow.core.coalescer import Coalescer
-from frontrow.core.errors import InvalidInput
+from frontrow.core.errors import FrontrowError, InvalidInput
 
 MAX_LINE_PAGE: Final = 1_000
 SEATS_A_READ: Final = 5_000
@@ -81,10 +81,20 @@ class Waitlist:
                 newest[seat] = max(newest.get(seat, (0, "")), (fence, fan))
         return {seat: fan for seat, (_, fan) in newest.items()}
 
+    async def make_offers(self, news: Sequence[NewOffer]) -> list[Offer | FrontrowError]:
+        for new in news:
+            new.hold.check()
+        if not news:
+            return []
+        holds = tuple(new.hold for new in news)
+        run = Ran(functools.partial(programs.make_offers, tuple(news)), holds[0].now_us, holds)
+        return cast("list[Offer | FrontrowError]", await self.line.submit(run))
+
     async def make_offer(self, new: NewOffer) -> Offer:
-        new.hold.check()
-        run = Ran(functools.partial(programs.make_offer, new), new.hold.now_us, (new.hold,))
-        return cast(Offer, await self.line.submit(run))
+        (answer,) = await self.make_offers([new])
+        if isinstance(answer, FrontrowError):
+            raise answer
+        return answer
 
     async def claim_offer(self, offer_id: str, fan: str, now_us: int, hold_until_us: int) -> Offer:
         return cast(Offer, await self._run(now_us, programs.claim, offer_id, fan, now_us, hold_until_us))

@@ -74,27 +74,44 @@ def join(new: NewEntry, now_us: int, facts: list[Fact]) -> Program[Entry | BaseE
     return AlreadyWaiting("you wait for this event already; leave the line to wait for something else")
 
 
-def make_offer(new: NewOffer, facts: list[Fact]) -> Program[Offer | BaseException]:
-    """The hold, the offer and the entry's turn, all or nothing; the same offer again is answered as it stands."""
-    now_us = new.hold.now_us
-    turned = yield Query("turn_entries", [(new.entry_id, "waiting", "offered", 1, 0, now_us)])
-    if not turned:
-        there = yield Query("offers_by_id", [(new.id,)])
-        return offer_of(there[0]) if there else NotWaiting(f"entry {new.entry_id} is not in line")
-    (placed,) = yield from place_holds([new.hold], facts)
-    if not isinstance(placed, PlacedHold):
-        yield Query("turn_entries", [(new.entry_id, "offered", "waiting", -1, 0, now_us)])
-        return placed
-    h = new.hold
-    yield Query("add_offers", [(new.id, new.entry_id, h.event_id, h.fan, h.booking_id, h.expires_at_us, now_us)])
-    facts.append(
-        OfferMade(
-            h.booking_id, h.event_id, h.fan, placed.fence, placed.seats, now_us,
-            entry_id=new.entry_id, offer_id=new.id, expires_at_us=h.expires_at_us,
-        )
-    )  # fmt: skip
-    rows = yield Query("offers_by_id", [(new.id,)])
-    return offer_of(rows[0])
+def make_offers(news: Sequence[NewOffer], facts: list[Fact]) -> Program[list[Offer | BaseException]]:
+    """The hold, the offer and the entry's turn of each, all or nothing; an offer that is there is answered as it is."""
+    turns = sorted((new.entry_id, "waiting", "offered", 1, 0, new.hold.now_us) for new in news)
+    turned = {row[1] for row in (yield Query("turn_entries", turns))}
+    ready = [new for new in news if new.entry_id in turned]
+    answers: dict[str, Offer | BaseException] = {}
+    if ready:
+        placed = yield from place_holds([new.hold for new in ready], facts)
+        answers = {new.id: hold for new, hold in zip(ready, placed, strict=True) if isinstance(hold, BaseException)}
+        yield from _write_offers([new for new in ready if new.id not in answers], placed, facts)
+        back = sorted((n.entry_id, "offered", "waiting", -1, 0, n.hold.now_us) for n in ready if n.id in answers)
+        if back:
+            yield Query("turn_entries", back)
+    asked = [(new.id,) for new in news if new.id not in answers]
+    there = {row[0]: offer_of(row) for row in (yield Query("offers_by_id", asked))} if asked else {}
+    return [
+        answers.get(new.id) or there.get(new.id) or NotWaiting(f"entry {new.entry_id} is not in line") for new in news
+    ]
+
+
+def _write_offers(
+    news: Sequence[NewOffer], placed: Sequence[PlacedHold | BaseException], facts: list[Fact]
+) -> Program[None]:
+    held = {hold.booking_id: hold for hold in placed if isinstance(hold, PlacedHold)}
+    for new in news:
+        h, hold = new.hold, held[new.hold.booking_id]
+        facts.append(
+            OfferMade(
+                h.booking_id, h.event_id, h.fan, hold.fence, hold.seats, h.now_us,
+                entry_id=new.entry_id, offer_id=new.id, expires_at_us=h.expires_at_us,
+            )
+        )  # fmt: skip
+    rows = [
+        (n.id, n.entry_id, n.hold.event_id, n.hold.fan, n.hold.booking_id, n.hold.expires_at_us, n.hold.now_us)
+        for n in news
+    ]
+    if rows:
+        yield Query("add_offers", rows)
 
 
 def _offer(offer_id: str, fan: str) -> Program[Offer | BaseException]:

@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 
 from frontrow.boxoffice.model import facts
-from frontrow.boxoffice.model.claims import Claimed, SeatClaim
+from frontrow.boxoffice.model.claims import Claimed, ClaimRefused, SeatClaim
 from frontrow.boxoffice.model.events import EventStatus
 from frontrow.boxoffice.model.holds import NewHold, SeatsTaken
 from frontrow.boxoffice.model.waitlist import OFFER_TTL_S, Entry, NewOffer, Offer, OfferState
@@ -26,7 +26,7 @@ from frontrow.boxoffice.services.held import HeldSeats, Watcher
 from frontrow.boxoffice.services.sales import Sale, Sales
 from frontrow.boxoffice.services.waitlist import SERVED, WaitlistLedger, free_seats
 from frontrow.core.clock import US_PER_S, Clock
-from frontrow.core.errors import FrontrowError, Refused
+from frontrow.core.errors import FrontrowError
 
 PAGE: Final = 200  # entries looked at, and offers on their way, at once
 PAGES_A_ROUND: Final = 50  # then the next look goes on from there
@@ -199,48 +199,56 @@ class Offering:
     async def _offer_all(
         self, sale: Sale, given: Sequence[tuple[Entry, tuple[int, ...]]], pool: Pool, skipped: set[str], now_us: int
     ) -> int:
-        """All at once, so that they share commits; those refused free their seats in the pool."""
-        answers = await asyncio.gather(
-            *(self._offer(sale, entry, seats, now_us) for entry, seats in given), return_exceptions=True
-        )
-        for (entry, seats), answer in zip(given, answers, strict=True):
-            if isinstance(answer, BaseException) and not isinstance(answer, Refused):
-                raise answer
-            if isinstance(answer, Refused):
-                self.stats.refused += 1
+        """Claim, then have the ledger write holds and offers, all at once; the refused free their seats in the pool."""
+        news = [self._new(sale, entry, seats, now_us) for entry, seats in given]
+        claims = await asyncio.gather(*(self._claim(new.hold) for new in news), return_exceptions=True)
+        lost = next((error for error in claims if isinstance(error, BaseException)), None)
+        if lost is not None:  # what was claimed stays so until the next look, which asks under the same ids
+            raise lost
+        claimed = [new for new, answer in zip(news, claims, strict=True) if isinstance(answer, Claimed)]
+        made = dict(zip([new.id for new in claimed], await self._ledger.make_offers(claimed), strict=True))
+        won = 0
+        for (entry, seats), new, claim in zip(given, news, claims, strict=True):
+            answer = made.get(new.id)
+            if isinstance(answer, Offer):
+                won += 1
+                await self._offered(sale, new, answer)
+                continue
+            taken: set[int] = set()
+            if isinstance(claim, ClaimRefused):
+                taken = {seat.seat for seat in claim.taken} or set(seats)
+            elif isinstance(answer, SeatsTaken):
+                taken = set(answer.seats)
+            if answer is not None:
+                await self._claims.release(sale.event.id, seats, new.hold.booking_id)
+            if not taken:  # the entry is the reason: gone, or at its cap
                 skipped.add(entry.id)
-                taken = set(answer.seats) if isinstance(answer, SeatsTaken) else set()
-                pool.free_again(seat for seat in seats if seat not in taken)
-                if taken:  # the entry may fit elsewhere
-                    skipped.discard(entry.id)
-        made = sum(isinstance(answer, Offer) for answer in answers)
-        self.stats.offered += made
-        return made
+            self.stats.refused += 1
+            pool.free_again(seat for seat in seats if seat not in taken)
+        self.stats.offered += won
+        return won
 
-    async def _offer(self, sale: Sale, entry: Entry, seats: tuple[int, ...], now_us: int) -> Offer:
-        """Claim, then have the ledger write hold and offer; a refused claim is given back."""
+    def _new(self, sale: Sale, entry: Entry, seats: tuple[int, ...], now_us: int) -> NewOffer:
         offer_id, booking_id = entry.next_offer_ids()
-        event, expires_at_us = sale.event, now_us + self._offer_us
-        claim = await self._claims.claim(SeatClaim(event.id, seats, entry.fan, booking_id, expires_at_us), now_us)
-        if not isinstance(claim, Claimed):
-            raise SeatsTaken(event.id, [seat.seat for seat in claim.taken] or seats)
-        prices = sale.prices_minor(seats)
+        prices, event = sale.prices_minor(seats), sale.event
         hold = NewHold(
-            booking_id, event.id, entry.fan, seats, now_us, expires_at_us, sum(prices), event.currency, prices,
-            event.max_per_person, offer_id,
+            booking_id, event.id, entry.fan, seats, now_us, now_us + self._offer_us, sum(prices), event.currency,
+            prices, event.max_per_person, offer_id,
         )  # fmt: skip
-        try:
-            offer = await self._ledger.make_offer(NewOffer(offer_id, entry.id, hold))
-        except Refused:
-            await self._claims.release(event.id, seats, booking_id)
-            raise
-        extra = [seat for seat in seats if seat not in offer.seats]
+        return NewOffer(offer_id, entry.id, hold)
+
+    async def _claim(self, hold: NewHold) -> Claimed | ClaimRefused:
+        wish = SeatClaim(hold.event_id, hold.seats, hold.fan, hold.booking_id, hold.expires_at_us)
+        return await self._claims.claim(wish, hold.now_us)
+
+    async def _offered(self, sale: Sale, new: NewOffer, offer: Offer) -> None:
+        """Map and claim store follow the ledger."""
+        extra = [seat for seat in new.hold.seats if seat not in offer.seats]
         if extra:  # another server was quicker with other seats
-            await self._claims.release(event.id, extra, booking_id)
-        sale.seats.took(offer.seats, offer.fan, offer.expires_at_us, now_us)
+            await self._claims.release(offer.event_id, extra, offer.booking_id)
+        sale.seats.took(offer.seats, offer.fan, offer.expires_at_us, new.hold.now_us)
         if self._on_change is not None:
-            self._on_change(event.id, offer.seats)
-        return offer
+            self._on_change(offer.event_id, offer.seats)
 
     async def _shift(self, sale: Sale, to: EventStatus) -> None:
         """Sold out or on sale again, if it is not so already."""
