@@ -13,13 +13,18 @@ from frontrow.boxoffice.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.model.bookings import Booking, BookingState
 from frontrow.boxoffice.model.holds import NewHold, PlacedHold
 from frontrow.boxoffice.model.payments import Payment, PaymentState, RefundState
+from frontrow.boxoffice.model.tickets import TicketState
 from frontrow.boxoffice.payments.guarded import GuardedProvider
 from frontrow.boxoffice.payments.simulated import SimulatedProvider
 from frontrow.boxoffice.services.checkout import Checkout
 from frontrow.boxoffice.services.expiry import Sweeper
+from frontrow.boxoffice.services.reconcile import Reconciler
 from frontrow.boxoffice.services.refunds import Refunds
+from frontrow.boxoffice.tickets.codes import Issuer
+from frontrow.boxoffice.tickets.keys import TicketKeys
 from frontrow.core.clock import ManualClock
 
+ISSUER = Issuer(TicketKeys(b"t" * 32))
 EVENT = "evt_till"
 HOLD_S = 600
 
@@ -31,7 +36,8 @@ class Till:
         self.ledger, self.clock = ledger, clock
         self.provider = provider or SimulatedProvider(clock)
         self.guarded = GuardedProvider(self.provider, clock, jitter=lambda: 0.0)
-        self.checkout = Checkout(ledger, self.guarded, clock)
+        self.checkout = Checkout(ledger, self.guarded, clock, issuer=ISSUER)
+        self.reconciler = Reconciler(ledger, self.guarded, clock, self.checkout.driver)
         self.refunds = Refunds(ledger, self.guarded, clock)
         self.sweeper = Sweeper(ledger, clock)
         self.holds = 0
@@ -120,6 +126,8 @@ async def assert_money(till: Till, *, at_rest: bool = False) -> None:
             assert booking.state is BookingState.CONFIRMED or paid or asking, f"{booking_id} was charged without a seat"
         if booking.state is BookingState.CONFIRMED:
             assert payments and (at_rest is False or paid), f"{booking_id} has seats without money"  # noqa: PT018
+        valid = [t.seat_index for t in await ledger.tickets_of(booking_id) if t.state is TicketState.VALID]
+        assert valid == (list(booking.seats) if booking.state is BookingState.CONFIRMED else []), booking_id
         held = [one for one in found if one["amount_capturable"]]
         assert len(held) <= 1
         if at_rest:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from frontrow.boxoffice.model.intents import Intent, IntentState, ProviderRefund
+from frontrow.core.clock import US_PER_S
 
 STATES: Final = {
     "requires_payment_method": IntentState.CREATED,
@@ -34,6 +35,7 @@ def intent_of(found: Mapping[str, Any], refunds: Sequence[Mapping[str, Any]] = (
         action_url=action.get("url") or "",
         error=error.get("decline_code") or error.get("code") or ("declined" if error else ""),
         refunds=tuple(map(refund_of, refunds)),
+        created_at_us=int(found.get("created") or 0) * US_PER_S,
     )
 
 

@@ -82,7 +82,7 @@ class SimulatedProvider:
         self.calls: Counter[str] = Counter()
         self.down = False
         self._answers: dict[str, tuple[str, Any]] = {}  # key -> (what was asked, the stored answer)
-        self._numbers = itertools.count(1)
+        self.next_number = 1
         self._call = itertools.count(1)
 
     # the port
@@ -243,7 +243,8 @@ class SimulatedProvider:
         return cast(Answer, _reply(operation, answer, fault))
 
     def _id(self, key: str) -> str:
-        return hashlib.blake2b(f"{next(self._numbers)} {key}".encode(), digest_size=12).hexdigest()
+        self.next_number += 1
+        return hashlib.blake2b(f"{self.next_number} {key}".encode(), digest_size=12).hexdigest()
 
     def _found(self, ref: str) -> dict[str, Any]:
         if ref not in self.objects:
