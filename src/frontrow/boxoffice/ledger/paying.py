@@ -43,7 +43,7 @@ class RefundAsked(msgspec.Struct, frozen=True):
     refund: Refund
     fence: int
     now_us: int
-    late: bool = False  # the booking is over already
+    late: bool = False  # the booking, or its part in these seats, is over already
 
 
 class LookAsked(msgspec.Struct, frozen=True):
@@ -165,7 +165,8 @@ def why_no_refund(ask: RefundAsked, booking: Booking | None) -> BaseException | 
     if booking.fence != ask.fence:
         return StaleFence(booking.id, ask.fence)
     if ask.late:
-        return MoveRefused(booking.id, booking.state, Move.REFUND) if booking.state in ACTIVE_STATES else None
+        own = not refund.seats or bool(set(refund.seats) & set(booking.seats))  # else: returned to the pool and resold
+        return MoveRefused(booking.id, booking.state, Move.REFUND) if own and booking.state in ACTIVE_STATES else None
     if booking.state is not BookingState.CONFIRMED:
         return MoveRefused(booking.id, booking.state, Move.REFUND)
     missing = set(refund.seats) - set(booking.seats)
