@@ -1,6 +1,7 @@
 """One contract for the simulated provider and for Stripe's official client against localstripe; canaries; webhooks."""
 
 import asyncio
+import json
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -9,14 +10,20 @@ from typing import Any
 
 import httpx
 import pytest
+from typer.testing import CliRunner
 
+from frontrow.boxoffice.ledger_cli import app
 from frontrow.boxoffice.model.intents import Intent, ProviderRefused, ProviderSpared, ProviderUnknown
 from frontrow.boxoffice.payments.journal import JournaledProvider
 from frontrow.boxoffice.payments.signatures import BadSignature, check_signature, sign
 from frontrow.boxoffice.payments.simulated import SimulatedProvider
-from frontrow.boxoffice.payments.stripe import StripeProvider
+from frontrow.boxoffice.payments.stripe import StripeProvider, _asked
+from frontrow.boxoffice.services.checkout import Checkout, CheckoutState
+from frontrow.boxoffice.services.refunds import Refunds
 from frontrow.core.clock import ManualClock
 from frontrow.core.errors import ConfigError
+from tests.boxoffice.money.till import EVENT, open_till
+from tests.boxoffice.shop import shop_event
 from tests.contracts.payment_provider import CHECKS, Check, Desk
 
 KEY = "sk_test_localstripe"
@@ -192,3 +199,77 @@ def _now_us() -> int:
     import time
 
     return time.time_ns() // 1000
+
+
+async def test_a_whole_sale_through_stripes_client_and_the_command(
+    localstripe: str, stripe_desk: Desk, tmp_path: Path
+) -> None:
+    """B6, B12: checkout, 3-D Secure, decline, refund and `frontrow ledger reconcile` over the wire."""
+    async with open_till(tmp_path) as till:
+        till.clock.now_us = _now_us()
+        provider = stripe_desk.provider
+        checkout = Checkout(till.ledger, provider, till.clock)
+        refunds = Refunds(till.ledger, provider, till.clock)
+        await till.ledger.put_event(shop_event(id=EVENT), till.clock())
+        sold, declined, asked = [await till.hold() for _ in range(3)]
+        outcome = await checkout.pay(sold.booking_id, sold.fence, stripe_desk.cards["visa"])
+        assert outcome.state is CheckoutState.CONFIRMED
+        outcome = await checkout.pay(declined.booking_id, declined.fence, stripe_desk.cards["declined"])
+        assert outcome.state is CheckoutState.DECLINED
+        outcome = await checkout.pay(asked.booking_id, asked.fence, stripe_desk.cards["3ds"])
+        assert outcome.state is CheckoutState.ACTION
+        assert outcome.payment is not None
+        await stripe_desk.answer(await provider.read(outcome.payment.ref), True)
+        assert (await checkout.look(asked.booking_id, asked.fence)).state is CheckoutState.CONFIRMED
+        await refunds.refund(sold.booking_id, sold.fence)
+        await refunds.work()
+        found = await provider.read((await till.driver_payment(sold.booking_id)).ref)
+        assert (found.captured_minor, found.refunded_minor) == (5000, 5000)
+    options = ["--ledger", f"sqlite:///{tmp_path / 'till.db'}", "--stripe-api", localstripe, "--days", "0.0001"]
+    run = await asyncio.to_thread(CliRunner().invoke, app, ["reconcile", *options, "--stripe-key", KEY, "--json"])
+    told = json.loads(run.output)
+    assert told["payments"] == 3
+    assert told["ledger_minor"] == {"EUR": 5000}
+    no_key = await asyncio.to_thread(CliRunner().invoke, app, ["reconcile", *options])
+    assert no_key.exit_code == 2
+
+
+@pytest.fixture
+def stateful_mock() -> Iterator[str]:
+    """stripe-stateful-mock (npm): only Charges, but right about keys, 429 and 500."""
+    folder = Path(__file__).parents[2] / "node"
+    listen = "listen(0, '127.0.0.1', function () { console.log(this.address().port) })"
+    code = f"require('stripe-stateful-mock').createExpressApp().{listen}"
+    node = Path(sys.executable).parent / "node"
+    with subprocess.Popen([node, "-e", code], cwd=folder, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        port = server.stdout.readline().strip()
+        assert port, "stripe-stateful-mock did not start"
+        yield f"http://127.0.0.1:{port}"
+        server.kill()
+
+
+async def test_keys_429_and_500_as_the_stateful_mock_has_them(stateful_mock: str) -> None:
+    """B7, F2: our transport and our reading of errors, on Stripe's Charges."""
+    provider = StripeProvider("sk_test_mock", api_base=stateful_mock)
+    charges = provider._client.v1.charges
+
+    def charge(source: str, key: str, amount: int = 500) -> Any:
+        params: Any = {"amount": amount, "currency": "eur", "source": source}
+        return _asked(charges.create_async(params, {"idempotency_key": key}))
+
+    try:
+        first, again = await charge("tok_visa", "k1"), await charge("tok_visa", "k1")
+        assert first.id == again.id
+        with pytest.raises(ProviderRefused):
+            await charge("tok_visa", "k1", 501)
+        with pytest.raises(ProviderSpared):
+            await charge("tok_429", "k2")
+        with pytest.raises(ProviderUnknown) as unknown:
+            await charge("tok_500", "k3")
+        assert unknown.value.answered
+        with pytest.raises(ProviderRefused) as declined:
+            await charge("tok_chargeDeclined", "k4")
+        assert declined.value.reason == "card_declined"
+    finally:
+        await provider.aclose()
