@@ -7,6 +7,7 @@ from frontrow.boxoffice.model.bookings import Booking, Move
 from frontrow.boxoffice.model.facts import Fact
 from frontrow.boxoffice.model.intents import Intent, NewIntent, Notice, ProviderRefund
 from frontrow.boxoffice.model.payments import Payment, Refund
+from frontrow.boxoffice.model.tickets import NewTicket
 
 
 class PaymentProvider(Protocol):
@@ -68,11 +69,12 @@ class PaymentBook(Protocol):
         fence: int = 0,
         facts: Sequence[Fact] = (),
         reason: str = "",
+        tickets: Sequence[NewTicket] = (),
     ) -> Booking | None:
         """Write version n of a payment over version n-1 (or the first one), and make the booking's move with it.
 
         `PaymentChanged` when somebody else was quicker, also when the booking has another payment that is not over.
-        The move's errors are those of the Ledger; nothing changed then.
+        `tickets` go with a confirm. The move's errors are those of the Ledger; nothing changed then.
         """
         ...
 
@@ -92,11 +94,12 @@ class PaymentBook(Protocol):
         """What each seat of the booking that is still its own was sold for, in minor units, fees included."""
         ...
 
-    async def ask_refund(self, refund: Refund, *, fence: int, now_us: int) -> Refund:
+    async def ask_refund(self, refund: Refund, *, fence: int, now_us: int, late: bool = False) -> Refund:
         """Write down that money is owed for these seats and give the seats back to sale, in one transaction.
 
         All seats: confirmed -> refunded; some: the booking shrinks. Exactly one of many racing callers gets a seat's
         refund; the others are refused (`MoveRefused`, `SeatsNotInBooking`). The same refund id again: as before.
+        `late`: money came for a booking that is over; the refund is all that changes.
         """
         ...
 

@@ -4,7 +4,7 @@ All kinds of operations run in a fixed order (so that two writers take their loc
 they made go to the outbox and, as one entry, to the audit chain; all of it is committed together or not at all.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol, TypeAlias
 
 import msgspec
@@ -43,8 +43,20 @@ class Programmed(msgspec.Struct, frozen=True):
     now_us: int
 
 
+class Ran(msgspec.Struct, frozen=True):
+    """A program of another topic (waitlist, returns), run by itself after the batch's moves and holds.
+
+    It gets the list that its facts go to and returns its answer, or the exception that refuses it. `holds` are those it
+    may place: their fans are locked with the others.
+    """
+
+    program: Callable[[list[Fact]], Program[Any]]
+    now_us: int
+    holds: tuple[NewHold, ...] = ()
+
+
 Operation: TypeAlias = (
-    NewHold | MoveAsked | ExpiryAsked | LeaseAsked | Written | PaymentAsked | RefundAsked | LookAsked | Programmed
+    NewHold | MoveAsked | ExpiryAsked | LeaseAsked | Written | PaymentAsked | RefundAsked | LookAsked | Ran | Programmed
 )
 Committed: TypeAlias = tuple[list[Any], AuditEntry | None]
 
@@ -59,7 +71,7 @@ def transaction(operations: Sequence[Operation], chain: Chain, *, many_writers: 
     notes: list[str] = []
     moves = [at for at, operation in enumerate(operations) if type(operation) is MoveAsked]
     holds = [at for at, operation in enumerate(operations) if type(operation) is NewHold]
-    if many_writers and (locks := fan_locks(operations[at] for at in holds)):  # type: ignore[misc]
+    if many_writers and (locks := fan_locks(_wishes(operations))):
         yield Query("lock_fans", locks)
     if moves:
         _put(answers, moves, (yield from make_moves([operations[at] for at in moves], facts)))  # type: ignore[misc]
@@ -81,6 +93,8 @@ def transaction(operations: Sequence[Operation], chain: Chain, *, many_writers: 
                 answers[at] = yield from expire_due(operation, facts)
             case LeaseAsked():
                 answers[at] = yield from lease(operation)
+            case Ran():
+                answers[at] = yield from operation.program(facts)
             case Written():
                 for query in operation.queries:
                     answers[at] = yield query
@@ -88,6 +102,14 @@ def transaction(operations: Sequence[Operation], chain: Chain, *, many_writers: 
                 facts += operation.facts if answers[at] else ()
     entry = yield from _record(facts, notes, chain, _latest_us(operations))
     return answers, entry
+
+
+def _wishes(operations: Sequence[Operation]) -> Iterator[NewHold]:
+    for operation in operations:
+        if type(operation) is NewHold:
+            yield operation
+        elif type(operation) is Ran:
+            yield from operation.holds
 
 
 def _put(answers: list[Any], ats: Sequence[int], given: Sequence[Any]) -> None:

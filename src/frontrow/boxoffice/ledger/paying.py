@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from frontrow.boxoffice.ledger.programs import MoveAsked, Program, booking_of, decode_seats, encode_seats, make_moves
 from frontrow.boxoffice.ledger.statements import Query, Row
 from frontrow.boxoffice.model.bookings import (
+    ACTIVE_STATES,
     Booking,
     BookingNotFound,
     BookingState,
@@ -42,6 +43,7 @@ class RefundAsked(msgspec.Struct, frozen=True):
     refund: Refund
     fence: int
     now_us: int
+    late: bool = False  # the booking, or its part in these seats, is over already
 
 
 class LookAsked(msgspec.Struct, frozen=True):
@@ -150,7 +152,8 @@ def ask_refunds(asks: Sequence[RefundAsked], facts: list[Fact]) -> Program[list[
         if not added:  # another refund of this booking has that number: count again
             answers[at] = PaymentChanged(refund.id)
             continue
-        bookings[booking.id] = yield from _give_back(ask, booking, facts)
+        if not ask.late:
+            bookings[booking.id] = yield from _give_back(ask, booking, facts)
         known[refund.id] = answers[at] = refund
     return [answers[at] for at in range(len(asks))]
 
@@ -161,6 +164,9 @@ def why_no_refund(ask: RefundAsked, booking: Booking | None) -> BaseException | 
         return BookingNotFound(refund.booking_id)
     if booking.fence != ask.fence:
         return StaleFence(booking.id, ask.fence)
+    if ask.late:
+        own = not refund.seats or bool(set(refund.seats) & set(booking.seats))  # else: returned to the pool and resold
+        return MoveRefused(booking.id, booking.state, Move.REFUND) if own and booking.state in ACTIVE_STATES else None
     if booking.state is not BookingState.CONFIRMED:
         return MoveRefused(booking.id, booking.state, Move.REFUND)
     missing = set(refund.seats) - set(booking.seats)
@@ -179,6 +185,7 @@ def _give_back(ask: RefundAsked, booking: Booking, facts: list[Fact]) -> Program
     row = (booking.id, len(left), encode_seats(left), worth, ask.now_us)
     rows = yield Query("shrink_bookings", [row])
     yield Query("free_some_seats", [(booking.id, seat) for seat in sorted(refund.seats)])
+    yield Query("revoke_tickets", [(booking.id, seat, ask.now_us) for seat in sorted(refund.seats)])
     yield Query("revoke_tickets", [(booking.id, seat, ask.now_us) for seat in sorted(refund.seats)])
     facts.append(
         BookingPartlyRefunded(booking.id, booking.event_id, booking.fan, booking.fence, refund.seats, ask.now_us)

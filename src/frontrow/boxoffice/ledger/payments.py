@@ -10,6 +10,7 @@ from frontrow.boxoffice.ledger.statements import Query
 from frontrow.boxoffice.model.bookings import Booking, Move
 from frontrow.boxoffice.model.facts import Fact
 from frontrow.boxoffice.model.payments import Payment, PaymentChanged, Refund
+from frontrow.boxoffice.model.tickets import NewTicket
 from frontrow.core.coalescer import Coalescer
 
 PAGE = 1_000
@@ -30,9 +31,12 @@ class PaymentBook:
         fence: int = 0,
         facts: Sequence[Fact] = (),
         reason: str = "",
+        tickets: Sequence[NewTicket] = (),
     ) -> Booking | None:
         """Write a version of a payment and make the booking's move with it, or neither."""
-        asked = MoveAsked(payment.booking_id, move, fence, now_us, reason=reason) if move else None
+        asked = (
+            MoveAsked(payment.booking_id, move, fence, now_us, tickets=tuple(tickets), reason=reason) if move else None
+        )
         answer = await self.line.submit(PaymentAsked(payment, asked, tuple(facts), now_us))
         return cast("tuple[Booking | None]", answer)[0]
 
@@ -54,8 +58,8 @@ class PaymentBook:
         rows = await self.store.read(Query("seat_prices", params=(booking_id,)))
         return {row[0]: row[1] for row in rows}
 
-    async def ask_refund(self, refund: Refund, *, fence: int, now_us: int) -> Refund:
-        return cast(Refund, await self.line.submit(RefundAsked(refund, fence, now_us)))
+    async def ask_refund(self, refund: Refund, *, fence: int, now_us: int, late: bool = False) -> Refund:
+        return cast(Refund, await self.line.submit(RefundAsked(refund, fence, now_us, late)))
 
     async def save_refund(self, refund: Refund, *, now_us: int, facts: Sequence[Fact] = ()) -> None:
         row = (

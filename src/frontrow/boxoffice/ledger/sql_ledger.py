@@ -14,12 +14,15 @@ from frontrow.boxoffice.ledger.catalogue import Catalogue
 from frontrow.boxoffice.ledger.messages import MessageBook
 from frontrow.boxoffice.ledger.payments import PaymentBook
 from frontrow.boxoffice.ledger.programs import ExpiryAsked, MoveAsked, booking_of
+from frontrow.boxoffice.ledger.returns import Returns
 from frontrow.boxoffice.ledger.statements import Query, Row
 from frontrow.boxoffice.ledger.tickets import TicketBook
+from frontrow.boxoffice.ledger.waitlist import Waitlist
 from frontrow.boxoffice.model.bookings import Booking, BookingState, Move, StaleFence
 from frontrow.boxoffice.model.facts import OutboxFact
 from frontrow.boxoffice.model.holds import ActiveSeat, ExpiredHold, NewHold, PlacedHold
 from frontrow.boxoffice.model.tickets import NewTicket
+from frontrow.boxoffice.ports_waitlist import WaitlistBook
 from frontrow.core.coalescer import Coalescer
 from frontrow.core.errors import InvalidInput
 
@@ -30,7 +33,7 @@ MAX_PAGE: Final = 10_000
 BREATH_EVERY: Final = 5_000  # seats between two turns of the event loop
 
 
-class SqlLedger(Catalogue, PaymentBook, TicketBook, MessageBook):
+class SqlLedger(Catalogue, PaymentBook, TicketBook, MessageBook, Waitlist, Returns):
     """A Ledger (see ports.py for the contract) over one store."""
 
     def __init__(self, store: Store, *, max_batch: int = MAX_BATCH, max_waiting: int = MAX_WAITING) -> None:
@@ -134,8 +137,10 @@ if TYPE_CHECKING:  # the port's shape, proven by mypy
 
     def _is_a_ledger(
         ledger: SqlLedger,
-    ) -> tuple[ports.Ledger, ports.Catalogue, ports.PaymentBook, ports.TicketBook, message_ports.MessageBook]:
-        return ledger, ledger, ledger, ledger, ledger
+    ) -> tuple[
+        ports.Ledger, ports.Catalogue, ports.PaymentBook, ports.TicketBook, message_ports.MessageBook, WaitlistBook
+    ]:
+        return ledger, ledger, ledger, ledger, ledger, ledger
 
 
 def _page(limit: int) -> int:

@@ -93,6 +93,58 @@ class RefundFailed(_Fact, frozen=True, tag_field="fact", tag=True, gc=False):
     reason: str = ""
 
 
+# --- Waitlist and resale
+
+
+class _WaitlistFact(_Fact, frozen=True, tag_field="fact", tag=True, gc=False):
+    entry_id: str = ""
+
+
+class WaitlistJoined(_WaitlistFact, frozen=True, tag_field="fact", tag=True, gc=False):
+    """No booking yet: `booking_id` is empty, `fence` 0."""
+
+    seat_count: int = 0
+
+
+class WaitlistLeft(_WaitlistFact, frozen=True, tag_field="fact", tag=True, gc=False):
+    pass
+
+
+class OfferMade(_WaitlistFact, frozen=True, tag_field="fact", tag=True, gc=False):
+    """These seats are kept for this fan until `expires_at_us`."""
+
+    offer_id: str = ""
+    expires_at_us: int = 0
+
+
+class OfferClaimed(_WaitlistFact, frozen=True, tag_field="fact", tag=True, gc=False):
+    offer_id: str = ""
+
+
+class OfferDeclined(_WaitlistFact, frozen=True, tag_field="fact", tag=True, gc=False):
+    offer_id: str = ""
+
+
+class OfferLapsed(_WaitlistFact, frozen=True, tag_field="fact", tag=True, gc=False):
+    """`last`: the fan did not answer too often and is no longer in line."""
+
+    offer_id: str = ""
+    last: bool = False
+
+
+class TicketReturned(_Fact, frozen=True, tag_field="fact", tag=True, gc=False):
+    """The holder gave these seats back to the pool; the tickets are dead, the money follows when they are resold."""
+
+
+class TicketResold(_Fact, frozen=True, tag_field="fact", tag=True, gc=False):
+    """The returned seat has a new holder (`resold_booking_id`): `amount_minor` is owed to the old one."""
+
+    return_id: str = ""
+    resold_booking_id: str = ""
+    amount_minor: int = 0
+    currency: str = ""
+
+
 Fact: TypeAlias = (
     HoldPlaced
     | HoldExtended
@@ -109,6 +161,14 @@ Fact: TypeAlias = (
     | PriorityGranted
     | RefundPaid
     | RefundFailed
+    | WaitlistJoined
+    | WaitlistLeft
+    | OfferMade
+    | OfferClaimed
+    | OfferDeclined
+    | OfferLapsed
+    | TicketReturned
+    | TicketResold
 )
 
 _encoder = msgspec.json.Encoder()

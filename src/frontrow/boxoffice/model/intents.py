@@ -47,6 +47,7 @@ class Intent(msgspec.Struct, frozen=True):
     action_url: str = ""
     error: str = ""
     refunds: tuple[ProviderRefund, ...] = ()
+    created_at_us: int = 0
 
     @property
     def declined(self) -> bool:

@@ -35,16 +35,16 @@ class PaymentState(StrEnum):
 
 
 _TABLE: Final = """
-creating     open voided
-open         authorising voiding voided authorised action declined
-authorising  action authorised declined voiding voided captured
-action       authorised declined voiding voided
-authorised   capturing voiding voided
+creating     open authorising voided
+open         authorising action authorised declined captured voiding voided
+authorising  action authorised capturing declined captured voiding voided
+action       authorised capturing declined captured voiding voided
+authorised   capturing captured voiding voided
 capturing    captured lapsed voiding
 captured     -
 voiding      voided captured
 voided       -
-declined     voiding
+declined     -
 lapsed       -
 """  # a state, then every state that may follow it
 
