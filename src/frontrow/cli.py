@@ -14,6 +14,10 @@ GROUPS = {
 }
 
 
+# single commands -> module; the function has the command's name
+COMMANDS = {"work": "frontrow.boxoffice.work_cli"}
+
+
 def main() -> None:
     """Run the command line; say what to install when its libraries are missing."""
     try:
@@ -30,6 +34,9 @@ def main() -> None:
     for name, module in GROUPS.items():
         if _present(module):
             app.add_typer(importlib.import_module(module).app, name=name)
+    for name, module in COMMANDS.items():
+        if _present(module):
+            app.command(name)(getattr(importlib.import_module(module), name))
     from frontrow.demo import demo
 
     app.command()(demo)
