@@ -271,10 +271,13 @@ async def test_the_workers_run_by_themselves(till: Till) -> None:
     loops = [asyncio.create_task(till.checkout.run()), asyncio.create_task(till.reconciler.keep(0.01))]
     try:
         async with asyncio.timeout(20):
-            while (await till.booking(hold.booking_id)).state is not BookingState.CONFIRMED or not till.reconciler.last:
+            confirmed = False
+            while not (confirmed and till.reconciler.last):
                 await asyncio.sleep(0.01)
+                confirmed = (await till.booking(hold.booking_id)).state is BookingState.CONFIRMED
     finally:
         for loop in loops:
             loop.cancel()
         await asyncio.gather(*loops, return_exceptions=True)
+    await till.settle()
     await assert_money(till, at_rest=True)
