@@ -259,8 +259,11 @@ class SimulatedProvider:
 
     def _tell(self, kind: str, ref: str) -> None:
         body = msgspec.json.encode(
-            {"id": f"evt_{self._id(ref)}", "object": "event", "type": kind, "data": {"object": self.objects[ref]}}
-        )
+            {
+                "id": f"evt_{self._id(ref)}", "object": "event", "type": kind, "data": {"object": self.objects[ref]},
+                "created": self._clock() // US_PER_S, "livemode": False, "pending_webhooks": 1,
+            }
+        )  # fmt: skip
         self.notices.append((body, sign(body, self._secret, self._clock())))
 
 

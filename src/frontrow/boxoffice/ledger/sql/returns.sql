@@ -2,8 +2,8 @@
 -- The intent: nothing is freed yet. The price is what was paid for the seat. Only seats that the booking has.
 INSERT INTO returns (id, booking_id, event_id, fan, fence, seat_index, price_minor, currency, return_state, created_at_us, changed_at_us)
 SELECT r.id, r.booking_id, r.event_id, r.fan, r.fence, r.seat_index, s.price_minor, r.currency, 'giving', r.now_us, r.now_us
-FROM :rows JOIN booking_seats AS s ON s.booking_id = r.booking_id AND s.seat_index = r.seat_index AND s.active = 1
-WHERE true
+FROM :rows LEFT JOIN booking_seats AS s ON s.booking_id = r.booking_id AND s.seat_index = r.seat_index
+WHERE coalesce(s.active, 0) = 1
 ON CONFLICT DO NOTHING
 
 -- name: returns_of_booking() :sold_as text
@@ -38,7 +38,7 @@ RETURNING t.id
 -- The booking keeps its other seats and what they cost; what the returned ones cost is owed by their returns.
 UPDATE bookings AS b SET seat_count = r.seat_count, seats = r.seats, amount_minor = b.amount_minor - r.price_minor,
   changed_at_us = r.now_us
-FROM :rows WHERE b.id = r.booking_id AND b.fence = r.fence AND b.state = 'confirmed' AND b.seats = r.was_seats
+FROM :rows WHERE b.id = r.booking_id AND b.fence = r.fence AND coalesce(b.state, '') = 'confirmed' AND b.seats = r.was_seats
 RETURNING b.id
 
 -- name: returns_owed()

@@ -80,9 +80,10 @@ WHERE o.offer_state = 'open' AND (o.expires_at_us <= :now_us OR b.state <> 'held
 ORDER BY o.expires_at_us LIMIT :limit
 
 -- name: turn_offers(id text, to_state text, alive int, now_us int)
--- The one conditional update of every answer to an offer; `alive`: only before its end.
+-- The one conditional update of every answer to an offer; `alive`: only before its end. (`coalesce`: by its id, not by
+-- the index over open offers.)
 UPDATE offers AS o SET offer_state = r.to_state, changed_at_us = r.now_us
-FROM :rows WHERE o.id = r.id AND o.offer_state = 'open' AND (r.alive = 0 OR o.expires_at_us > r.now_us)
+FROM :rows WHERE o.id = r.id AND coalesce(o.offer_state, '') = 'open' AND (r.alive = 0 OR o.expires_at_us > r.now_us)
 RETURNING o.id
 
 -- name: swap_event(id text, was_document text, document text, event_state text, now_us int)

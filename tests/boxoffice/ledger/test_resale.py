@@ -1,8 +1,8 @@
 """Return to pool: the old ticket dies first, the money comes with the resale, once (B11, B12, F5, N4)."""
 
 import asyncio
+import functools
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
@@ -14,15 +14,16 @@ from frontrow.boxoffice.model.holds import SeatsTaken
 from frontrow.boxoffice.model.returns import NotReturnable, ReturnState
 from frontrow.boxoffice.services.resale import Resale
 from frontrow.core.clock import ManualClock
-from frontrow.core.errors import Unavailable
-from tests.boxoffice.shop import EVENT, sqlite_url
+from frontrow.core.errors import FrontrowError, Unavailable
+from tests.boxoffice import shop
+from tests.boxoffice.ledger.test_contract import broken
+from tests.boxoffice.shop import EVENT
 from tests.boxoffice.waiting import Waiting, second_server, sold_out
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-async def waiting(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Waiting]:
-    url = sqlite_url(tmp_path) if request.param == "sqlite" else request.getfixturevalue("postgres_url")
-    async with sold_out(url) as made:
+@pytest.fixture
+async def waiting(ledger_url: str) -> AsyncIterator[Waiting]:
+    async with sold_out(ledger_url) as made:
         yield made
         assert (await verify(made.ledger.store))[0] == []
 
@@ -171,12 +172,14 @@ async def test_a_booking_refunded_meanwhile_is_not_listed(waiting: Waiting) -> N
     assert waiting.hooks.paid == {}
 
 
-async def test_sixty_returns_and_sweeps_at_once_free_and_pay_each_seat_once(postgres_url: str, redis_url: str) -> None:
+async def test_sixty_returns_and_sweeps_at_once_free_and_pay_each_seat_once(
+    postgres_ledger_url: str, redis_url: str
+) -> None:
     """N4: two servers over one PostgreSQL ledger; the same return 60 times, then 60 sweeps."""
     clock = ManualClock()
     async with (
-        sold_out(postgres_url, redis_url, clock=clock) as one,
-        second_server(postgres_url, redis_url, one) as two,
+        sold_out(postgres_ledger_url, redis_url, clock=clock) as one,
+        second_server(postgres_ledger_url, redis_url, one) as two,
     ):
         old = await booking_of(one, "row2")
         gives = [(one if n % 2 else two).resale.give_back(old.id, "row2", old.fence, [5, 6]) for n in range(60)]
@@ -192,3 +195,33 @@ async def test_sixty_returns_and_sweeps_at_once_free_and_pay_each_seat_once(post
         assert sorted(fact.seats for fact in resold) == [(5,), (6,)]
         assert len(one.hooks.paid | two.hooks.paid) == 2
         assert (await verify(one.ledger.store))[0] == []
+
+
+# A ledger with one guard taken out: the statement, the change, and the test that must fail.
+CANARIES = {
+    "pays before the resale": (
+        "resold_returns",
+        ("AND b.fence > t.fence", ""),
+        test_one_seat_of_a_booking_is_given_back_offered_resold_and_paid_once,
+    ),
+    "takes a hold for a sale": (
+        "resold_returns",
+        ("AND b.confirmed_at_us IS NOT NULL", ""),
+        test_an_unsold_return_is_not_paid_and_a_mere_hold_is_no_sale,
+    ),
+    "lists without freeing": (
+        "free_some_seats",
+        ("SET active = 0", "SET active = 1"),
+        test_one_seat_of_a_booking_is_given_back_offered_resold_and_paid_once,
+    ),
+}
+
+
+@pytest.mark.parametrize("canary", CANARIES)
+async def test_these_tests_catch_a_ledger_that(canary: str, ledger_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    name, change, test = CANARIES[canary]
+    blind = functools.partial(shop.open_ledger, sql=broken(ledger_url, name, change))
+    monkeypatch.setattr(shop, "open_ledger", blind)
+    async with sold_out(ledger_url) as waiting:
+        with pytest.raises((AssertionError, FrontrowError)):
+            await test(waiting)
