@@ -45,6 +45,7 @@ bench-seats: setup   ## seat attempts, holds and bookings per second: JSON, tabl
 
 bench-checkout: setup  ## checkouts, payments in flight, refunds of a cancelled event: JSON and table in bench/out
 	$(BIN)/python -m bench.checkout
+	$(BIN)/python -m bench.messages
 
 soak: setup      ## a million recorded operations on real servers, checked for exclusivity
 	$(BIN)/python -m bench.seats_history

@@ -1,6 +1,7 @@
 """The workers (B14, B15, F5): all jobs in one process, a failing job begun again, a graceful stop on SIGTERM."""
 
 import asyncio
+import base64
 import signal
 import subprocess
 import sys
@@ -10,13 +11,16 @@ from pathlib import Path
 import pytest
 
 from frontrow.boxoffice.channels.email import FolderChannel, SmtpChannel
-from frontrow.boxoffice.channels.opening import open_mail
+from frontrow.boxoffice.channels.opening import MessageSettings, open_channels, open_mail
 from frontrow.boxoffice.ledger.opening import open_ledger
 from frontrow.boxoffice.model.messages import Contact
+from frontrow.boxoffice.outgoing import Outgoing
 from frontrow.boxoffice.services.workers import Job, Workers, every
 from frontrow.boxoffice.tickets.codes import Issuer
 from frontrow.boxoffice.tickets.keys import TicketKeys
+from frontrow.core.clock import ManualClock
 from frontrow.core.errors import ConfigError, Unavailable
+from frontrow.core.settings import load
 from tests.boxoffice.messages.outbox import unpublished
 from tests.boxoffice.shop import EVENT, shop_event, sqlite_url
 from tests.contracts.ledger_contract import Bench
@@ -93,7 +97,7 @@ async def test_a_periodic_job_goes_on_when_its_store_is_away() -> None:
 
 
 async def test_frontrow_work_sends_the_confirmation_and_stops_on_sigterm(tmp_path: Path) -> None:
-    """B10, B15: the command itself: a booking confirmed in the ledger becomes a mail, a dead hold is ended."""
+    """B10, B14, B15: a booking confirmed in the ledger becomes a mail, a dead hold is ended, provider or not."""
     url, ring, outbox = sqlite_url(tmp_path), tmp_path / "ring.json", tmp_path / "outbox"
     ledger = await open_ledger(url)
     now_us = await ledger.time_us()
@@ -108,6 +112,7 @@ async def test_frontrow_work_sends_the_confirmation_and_stops_on_sigterm(tmp_pat
     await ledger.confirm(booking.id, booking.fence, now_us, tickets)
     dead = await bench.hold(5, fan="fan_2", expires_at_us=now_us + 1)
     command = [sys.executable, "-m", "frontrow.cli", "work", "--ledger", url, "--keys", str(ring)]
+    command += ["--stripe-key", "sk_test_away", "--stripe-api", "http://127.0.0.1:1"]  # the provider is away
     child = await asyncio.to_thread(
         subprocess.Popen, [*command, "--mail", str(outbox)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
@@ -125,6 +130,7 @@ async def test_frontrow_work_sends_the_confirmation_and_stops_on_sigterm(tmp_pat
         child.wait(10)
     assert (child.returncode, output.splitlines()[-1]) == (0, "stopped"), output
     assert output.startswith("working: sweeper, relay, consumer notify, consumer webhooks, deliver notification")
+    assert output.splitlines()[0].endswith("purge, checkout, refunds, reconciler")
     assert await unpublished(ledger) == 0
     await ledger.aclose()
 
@@ -136,3 +142,23 @@ def test_mail_is_chosen_by_url(tmp_path: Path) -> None:
     for bad in ("smtp://", "ftp://mail.example.org"):
         with pytest.raises(ConfigError):
             open_mail(bad)
+
+
+async def test_channels_are_those_there_are_settings_for(tmp_path: Path) -> None:
+    """B15: what is not configured is not used; secrets do not show."""
+    ledger, outgoing, clock = await open_ledger(sqlite_url(tmp_path)), Outgoing(), ManualClock()
+
+    def names(**env: str) -> list[str]:
+        given = {f"FRONTROW_MESSAGES_{name.upper()}": value for name, value in env.items()}
+        settings = load(MessageSettings, "messages", env=given)
+        assert "sesame" not in repr(settings)
+        return [one.name for one in open_channels(str(tmp_path), settings, ledger, outgoing, clock)]
+
+    key = base64.urlsafe_b64encode(b"\x01" * 32).decode().rstrip("=")
+    assert names() == ["email", "in_app"]
+    assert names(sms_url="https://sms.example.org", sms_key="sesame") == ["email", "in_app", "sms"]
+    assert names(vapid_key=key, vapid_contact="mailto:o@example.org") == ["email", "in_app", "push"]
+    with pytest.raises(ConfigError):
+        names(vapid_key=key)
+    await ledger.aclose()
+    await outgoing.aclose()

@@ -12,13 +12,18 @@ from redis.exceptions import RedisError, ResponseError
 from frontrow.boxoffice.model.messages import BusFact
 from frontrow.core.errors import Unavailable
 from frontrow.core.ids import Ids
-from frontrow.core.redis_url import connect, disconnect
+from frontrow.core.redis_url import call, connect, disconnect
 
 STREAM: Final = "frontrow:facts"
 MAX_KEPT: Final = 1_000_000
 CLAIM_IDLE_MS: Final = 30_000
-CHUNK: Final = 200  # facts a pipeline
+CHUNK: Final = 200  # facts a call
 MARGIN_S: Final = 2.0
+# One call and one answer for all: as a pipeline of XADDs the client needed three times the CPU.
+_PUBLISH: Final = (
+    "for i = 2, #ARGV, 3 do redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[1], '*', "
+    "'n', ARGV[i], 'k', ARGV[i + 1], 'b', ARGV[i + 2]) end"
+)
 
 
 class RedisBus:
@@ -42,11 +47,10 @@ class RedisBus:
     async def publish(self, facts: Sequence[BusFact]) -> None:
         try:
             for start in range(0, len(facts), CHUNK):
-                pipe = self._client.pipeline(transaction=False)
-                for fact in facts[start : start + CHUNK]:
-                    fields = {"n": fact.number, "k": fact.key, "b": fact.body}
-                    pipe.xadd(self._stream, fields, maxlen=self._max_kept, approximate=True)
-                await pipe.execute()
+                words = [
+                    word for fact in facts[start : start + CHUNK] for word in (str(fact.number), fact.key, fact.body)
+                ]
+                await call(self._client, "EVAL", _PUBLISH, 1, self._stream, self._max_kept, *words)
         except (RedisError, OSError) as error:
             raise _unavailable(error) from error
 

@@ -14,9 +14,14 @@ from typing import Any, Final
 import msgspec
 
 from frontrow.boxoffice.message_ports import Bus
+from frontrow.boxoffice.payment_ports import PaymentProvider
+from frontrow.boxoffice.ports import TicketIssuer
+from frontrow.boxoffice.services.checkout import Checkout
 from frontrow.boxoffice.services.consumers import Consumer
 from frontrow.boxoffice.services.expiry import Sweeper, Told
 from frontrow.boxoffice.services.notify import Notifier
+from frontrow.boxoffice.services.reconcile import Reconciler
+from frontrow.boxoffice.services.refunds import Refunds
 from frontrow.boxoffice.services.relay import Relay
 from frontrow.boxoffice.services.webhooks import Webhooks
 from frontrow.core.clock import US_PER_S, Clock
@@ -24,6 +29,7 @@ from frontrow.core.errors import Overloaded, Unavailable
 
 GRACE_S: Final = 20.0
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 30.0
+REFUNDS_EVERY_S: Final = 1.0
 KEEP_FACTS_S: Final = 7 * 24 * 3600
 PURGED_AT_ONCE: Final = 5_000
 GROUPS: Final = ("notify", "webhooks")  # the consumers of the bus
@@ -127,4 +133,14 @@ def box_office_jobs(
         *(Job(f"deliver {one.kind}", one.run, one.stop) for one in deliverers),
         every("purge", purge, 60.0),
         *more,
+    ]
+
+
+def money_jobs(ledger: Any, provider: PaymentProvider, clock: Clock, issuer: TicketIssuer) -> list[Job]:
+    """The jobs of payments: finish what was begun, pay refunds out, make ledger and provider agree."""
+    checkout = Checkout(ledger, provider, clock, issuer=issuer)
+    return [
+        Job("checkout", checkout.run),
+        every("refunds", Refunds(ledger, provider, clock).work, REFUNDS_EVERY_S),
+        Job("reconciler", Reconciler(ledger, provider, clock, checkout.driver).keep),
     ]
