@@ -229,6 +229,16 @@ def test_every_language_has_every_text_and_no_name_can_break_a_message() -> None
     assert render("declined", "de_CH", about).subject.startswith("Zahlung")
 
 
+async def test_a_message_that_cannot_be_rendered_holds_up_no_other(desk: Desk, tmp_path: Path) -> None:
+    await desk.ledger.put_contact(Contact("fan_1", email="ada@example.org"), NOW)
+    notifier = desk.notifier(FolderChannel(tmp_path / "outbox"))
+    await desk.tell(notifier, PaymentDeclined("bkg_1", "evt_that_is_gone", "fan_1", 9, (5,), NOW), 1)
+    await desk.tell(notifier, PaymentDeclined("bkg_2", EVENT, "fan_1", 9, (5,), NOW), 2)
+    await notifier.worker().drain()
+    assert [path.name for path in (tmp_path / "outbox").iterdir()] == ["declined-bkg_2-2.eml"]
+    assert await desk.ledger.delivery_counts(KIND) == {"sent": 1, "waiting": 1}
+
+
 class RecordingChannel:
     """A channel that remembers its batches."""
 

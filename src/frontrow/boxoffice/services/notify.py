@@ -94,10 +94,16 @@ class Notifier:
         channel = self._channels.get(bodies[0].channel)
         if channel is None:
             return [Outcome(False, reason=f"there is no channel {bodies[0].channel}")] * len(deliveries)
-        rendered = [await self._message(body) for body in bodies]
-        sent = iter(await channel.send([one for one in rendered if one is not None]))
-        gone = Outcome(False, reason="there is nothing left to tell")
-        return [gone if one is None else next(sent) for one in rendered]
+        rendered = [await self._rendered(body) for body in bodies]
+        sent = iter(await channel.send([one for one in rendered if isinstance(one, Message)]))
+        return [next(sent) if isinstance(one, Message) else one for one in rendered]
+
+    async def _rendered(self, body: _Body) -> Message | Outcome:
+        """The message, or why there is none; one that cannot be rendered holds up no other."""
+        try:
+            return await self._message(body) or Outcome(False, reason="there is nothing left to tell")
+        except Exception as error:
+            return Outcome(False, final=False, reason=repr(error))
 
     async def _message(self, body: _Body) -> Message | None:
         fact = decode_fact(body.fact)

@@ -92,7 +92,10 @@ class Webhooks:
 
         async def one(delivery: Delivery) -> Outcome:
             async with turn:
-                return await self._send(delivery)
+                try:
+                    return await self._send(delivery)
+                except Exception as error:  # one delivery's trouble, whatever it is, stays its own
+                    return Outcome(False, final=False, reason=repr(error))
 
         return await asyncio.gather(*(one(delivery) for delivery in deliveries))
 
