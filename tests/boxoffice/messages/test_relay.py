@@ -153,16 +153,6 @@ async def test_a_bus_that_is_down_leaves_the_facts_in_the_outbox(ledger: SqlLedg
     assert await Relay(ledger, MemoryBus(), clock).once() == 10
 
 
-async def test_of_60_consumers_handling_one_fact_exactly_one_has_its_effect(bench) -> None:  # type: ignore[no-untyped-def]
-    """B15: the inbox and the effect are one transaction, on both stores."""
-    ledger = bench.one
-    clock = ManualClock(NOW)
-    queries = [ledger.delivering([NewDelivery("race", "lane", f"race:{n}", "")], NOW) for n in range(60)]
-    won = await asyncio.gather(*(bench.either(n).once("c", "1", queries[n], clock()) for n in range(60)))
-    assert sum(won) == 1
-    assert await ledger.delivery_counts("race") == {"waiting": 1}
-
-
 async def test_a_fact_that_cannot_be_handled_is_put_aside_and_the_rest_goes_on(ledger: SqlLedger) -> None:
     bus, clock = MemoryBus(["c"]), ManualClock(NOW)
     good = confirmed(2)

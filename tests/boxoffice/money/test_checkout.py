@@ -259,3 +259,22 @@ async def test_free_seats_need_no_provider(till: Till) -> None:
     hold = await till.hold(price=0)
     assert (await till.checkout.pay(hold.booking_id, hold.fence, CARD)).state is CheckoutState.CONFIRMED
     assert not till.provider.calls
+
+
+async def test_the_workers_run_by_themselves(till: Till) -> None:
+    """F5: what a dead process left is finished by the loops alone; the reconciler keeps its newest report."""
+    hold = await till.hold()
+    till.provider.down = True
+    await till.checkout.pay(hold.booking_id, hold.fence, CARD)
+    till.provider.down = False
+    till.clock.advance(30)
+    loops = [asyncio.create_task(till.checkout.run()), asyncio.create_task(till.reconciler.keep(0.01))]
+    try:
+        async with asyncio.timeout(20):
+            while (await till.booking(hold.booking_id)).state is not BookingState.CONFIRMED or not till.reconciler.last:
+                await asyncio.sleep(0.01)
+    finally:
+        for loop in loops:
+            loop.cancel()
+        await asyncio.gather(*loops, return_exceptions=True)
+    await assert_money(till, at_rest=True)

@@ -186,7 +186,6 @@ def _give_back(ask: RefundAsked, booking: Booking, facts: list[Fact]) -> Program
     rows = yield Query("shrink_bookings", [row])
     yield Query("free_some_seats", [(booking.id, seat) for seat in sorted(refund.seats)])
     yield Query("revoke_tickets", [(booking.id, seat, ask.now_us) for seat in sorted(refund.seats)])
-    yield Query("revoke_tickets", [(booking.id, seat, ask.now_us) for seat in sorted(refund.seats)])
     facts.append(
         BookingPartlyRefunded(booking.id, booking.event_id, booking.fan, booking.fence, refund.seats, ask.now_us)
     )

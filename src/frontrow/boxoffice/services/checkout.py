@@ -80,7 +80,8 @@ class Checkout:
 
     async def begin(self, booking_id: str, fence: int) -> Outcome:
         """held -> paying, and the provider's object for the payment page."""
-        booking, payment = await self._begun(booking_id, fence, "")
+        booking = await self._own(booking_id, fence)
+        booking, payment = await self._begun(booking, "")
         return await self._outcome(*await self.driver.drive(booking, payment, fresh=payment.version == 1))
 
     async def pay(self, booking_id: str, fence: int, method: str) -> Outcome:
@@ -93,7 +94,7 @@ class Checkout:
         booking = await self._own(booking_id, fence)
         if booking.amount_minor == 0:
             return await self._give(booking)
-        booking, payment = await self._begun(booking_id, fence, method)
+        booking, payment = await self._begun(booking, method)
         fresh = payment.version == 1
         if payment.state is PaymentState.OPEN:
             asked = self.driver.moved(payment, PaymentState.AUTHORISING, method=method)
@@ -133,17 +134,18 @@ class Checkout:
             raise StaleFence(booking_id, fence)
         return booking
 
-    async def _begun(self, booking_id: str, fence: int, method: str) -> tuple[Booking, Payment]:
+    async def _begun(self, booking: Booking, method: str) -> tuple[Booking, Payment]:
         """The booking in `paying` with its live payment, made now if there was none."""
-        booking = await self._own(booking_id, fence)
-        payment = await self.driver.latest(booking_id)
+        # A held booking has none yet, or one that is over: try the first attempt before asking.
+        payment = None
+        if booking.state is not BookingState.HELD or booking.changed_at_us != booking.created_at_us:
+            payment = await self.driver.latest(booking.id)
         if payment is None or (payment.state in ENDED and booking.live(self._clock())):
             attempt = payment.attempt + 1 if payment else 1
             with contextlib.suppress(PaymentChanged):  # another click made it a moment ago
-                payment = await self.driver.new_attempt(booking, attempt, method, Move.BEGIN_PAYMENT)
-                return await self.driver.load(booking_id), payment
-            payment = await self.driver.latest(booking_id)
-            booking = await self.driver.load(booking_id)
+                return await self.driver.new_attempt(booking, attempt, method, Move.BEGIN_PAYMENT)
+            payment = await self.driver.latest(booking.id)
+            booking = await self.driver.load(booking.id)
             assert payment is not None
         return booking, payment
 

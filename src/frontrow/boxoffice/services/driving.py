@@ -183,7 +183,9 @@ class Driver(Asking):
 
     # new rows
 
-    async def new_attempt(self, booking: Booking, attempt: int, method: str, move: Move | None = None) -> Payment:
+    async def new_attempt(
+        self, booking: Booking, attempt: int, method: str, move: Move | None = None
+    ) -> tuple[Booking, Payment]:
         """Write the intent to collect the booking's money, before anything is asked of the provider."""
         now_us = self.clock()
         payment = Payment(
@@ -191,12 +193,11 @@ class Driver(Asking):
             booking.amount_minor, booking.currency, method=method, created_at_us=now_us, changed_at_us=now_us,
             retry_at_us=now_us + LOOK_AGAIN_S * US_PER_S,
         )  # fmt: skip
-        await self.save(payment, move, booking)
-        return payment
+        return await self.save(payment, move, booking) or booking, payment
 
     async def _reauthorise(self, booking: Booking, payment: Payment) -> Payment:
         """The bank took its word back after the sale: try the same card once more as a new attempt."""
-        new = await self.new_attempt(booking, payment.attempt + 1, payment.method)
+        _, new = await self.new_attempt(booking, payment.attempt + 1, payment.method)
         await self.save(self.touched(payment))  # after the new row: a crash between them repeats this step
         return new
 

@@ -5,6 +5,7 @@ pages did not show. What is unfinished is driven on; an object nobody will come 
 was captured; a refund made by hand at the provider is written down. What it cannot decide it reports to a person.
 """
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Final, Protocol
 
@@ -18,8 +19,10 @@ from frontrow.boxoffice.payment_ports import PaymentProvider
 from frontrow.boxoffice.services.asking import SaleLedger
 from frontrow.boxoffice.services.driving import Driver
 from frontrow.core.clock import US_PER_S, Clock
+from frontrow.core.errors import FrontrowError
 
 PAGE: Final = 100
+EVERY_S: Final = 300.0
 MAX_PAGES: Final = 100_000
 WINDOW_S: Final = 8 * 86_400  # authorisations live about 7 days
 YOUNG_US: Final = 2 * LOOK_AGAIN_S * US_PER_S  # its driver may still be on the way to write it down
@@ -52,6 +55,8 @@ class Reconciler:
 
     def __init__(self, ledger: BookKeeping, provider: PaymentProvider, clock: Clock, driver: Driver) -> None:
         self._ledger, self._provider, self._clock, self._driver = ledger, provider, clock, driver
+        self.last: Report | None = None
+        self.failures = 0
 
     async def run(self, window_s: int = WINDOW_S) -> Report:
         """One pass over everything younger than the window, and every payment that is not at rest."""
@@ -68,6 +73,15 @@ class Reconciler:
         for intent in known.values():
             _add(report.provider_minor, intent.currency, intent.captured_minor - intent.refunded_minor)
         return report
+
+    async def keep(self, every_s: float = EVERY_S) -> None:
+        """Run by itself until cancelled; `last` is the newest report."""
+        while True:  # until cancelled
+            try:
+                self.last = await self.run()
+            except FrontrowError:  # the provider or the ledger is away: the next turn tries again
+                self.failures += 1
+            await asyncio.sleep(every_s)
 
     async def _objects(self, since_us: int) -> AsyncIterator[Intent]:
         after = ""
