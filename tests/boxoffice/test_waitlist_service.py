@@ -20,7 +20,7 @@ from frontrow.boxoffice.model.waitlist import (
     WaitOrder,
     rules_for,
 )
-from frontrow.core.errors import FrontrowError, InvalidInput, NotFound, Unavailable
+from frontrow.core.errors import FrontrowError, InvalidInput, NotFound
 from tests.boxoffice.shop import EVENT, sqlite_url
 from tests.boxoffice.waiting import (
     Waiting,
@@ -226,32 +226,6 @@ async def test_the_line_is_served_past_everybody_who_does_not_fit(
     made = [await waiting.worker.sweep() for _ in range(3)]
     assert made == [0, 0, 1]
     assert len(await waiting.offered("single")) == 1
-
-
-async def test_the_running_worker_serves_what_it_hears_and_survives_a_silent_ledger(waiting: Waiting) -> None:
-    await waiting.list.join(EVENT, "ada", 1)
-    silent, look = 3, waiting.ledger.waitlist_look
-
-    async def flaky(event_id: str, now_us: int) -> object:
-        nonlocal silent
-        if silent:
-            silent -= 1
-            raise Unavailable("no answer")
-        return await look(event_id, now_us)
-
-    waiting.ledger.waitlist_look = flaky  # type: ignore[method-assign, assignment]
-    await refund_seat(waiting, "s0")
-    task = asyncio.create_task(waiting.worker.run())
-    try:
-        async with asyncio.timeout(20):
-            while not await waiting.offered("ada"):
-                for fact in await waiting.facts():
-                    waiting.worker.hear(fact)
-                await asyncio.sleep(0.01)
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-    assert waiting.worker.stats.failures == 3
 
 
 async def test_many_servers_serving_one_line_make_each_offer_once(

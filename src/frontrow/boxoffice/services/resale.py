@@ -7,6 +7,7 @@ Killed anywhere, the sweep goes on from what is written.
 """
 
 import asyncio
+import contextlib
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import Final, Protocol
@@ -103,6 +104,7 @@ class Resale:
         self._tickets, self._money = tickets, money
         self._every_s = every_s
         self._confirmed = False
+        self._woken = asyncio.Event()
         self.stats = ResaleStats()
 
     async def give_back(self, booking_id: str, fan: str, fence: int, seats: Sequence[int] = ()) -> list[Return]:
@@ -135,7 +137,9 @@ class Resale:
 
     def hear(self, fact: Fact) -> None:
         """A confirmed booking may be a resale; nothing depends on hearing of it."""
-        self._confirmed |= isinstance(fact, BookingConfirmed)
+        if isinstance(fact, BookingConfirmed):
+            self._confirmed = True
+            self._woken.set()
 
     async def heard(self) -> None:
         """Look for resales if a booking was confirmed."""
@@ -153,7 +157,10 @@ class Resale:
             except FrontrowError:
                 self.stats.failures += 1
                 pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
-            await asyncio.sleep(pause_s)
+            self._woken.clear()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(pause_s):
+                    await self._woken.wait()
 
     async def sweep(self) -> None:
         """Go on with what a crash left behind, find resales, pay them back; in bounded steps."""
