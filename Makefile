@@ -10,7 +10,7 @@ help:            ## this list
 
 setup: .venv/.ready  ## create .venv with everything
 
-.venv/.ready: pyproject.toml requirements/dev.txt tests/node/package-lock.json
+.venv/.ready: pyproject.toml requirements/dev.txt tests/node/package-lock.json setup.py src/frontrow/limits/stores/_kernel.pyx
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Frontrow needs Python 3.11 or newer; set PYTHON=/path/to/python3.11")'
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv

@@ -11,7 +11,16 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from frontrow.core.clock import ManualClock
-from frontrow.rehearsal.servers import Cluster, Postgres, Sentinel, Server, ServerUnavailable, Valkey
+from frontrow.rehearsal.servers import (
+    Cluster,
+    Postgres,
+    Sentinel,
+    Server,
+    ServerUnavailable,
+    Valkey,
+    system_postgres,
+    system_redis,
+)
 
 settings.register_profile("suite", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("suite")
@@ -45,6 +54,26 @@ def redis_url(shared_redis_url: str) -> str:
     with redis.Redis.from_url(shared_redis_url) as client:
         client.flushdb()
     return shared_redis_url
+
+
+@pytest.fixture(scope="session", params=["wheel", *system_redis()])
+def every_redis_url(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The wheel's server and then each Redis-protocol server installed on this machine."""
+    if request.param == "wheel":
+        yield request.getfixturevalue("shared_redis_url")
+        return
+    with Valkey(program=request.param) as server:
+        yield server.url
+
+
+@pytest.fixture(scope="session", params=["wheel", *map(str, system_postgres())])
+def every_postgres_url(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The wheel's server and then each PostgreSQL installed on this machine."""
+    if request.param == "wheel":
+        yield request.getfixturevalue("shared_postgres_url")
+        return
+    with Postgres(bin_dir=request.param) as server:
+        yield server.url
 
 
 @pytest.fixture

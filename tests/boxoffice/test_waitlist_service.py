@@ -20,10 +20,21 @@ from frontrow.boxoffice.model.waitlist import (
     WaitOrder,
     rules_for,
 )
-from frontrow.core.clock import ManualClock
-from frontrow.core.errors import FrontrowError, InvalidInput, NotFound, Unavailable
+from frontrow.core.errors import FrontrowError, InvalidInput, NotFound
 from tests.boxoffice.shop import EVENT, sqlite_url
-from tests.boxoffice.waiting import Waiting, second_server, sold_out
+from tests.boxoffice.waiting import (
+    Waiting,
+    by_cancellation,
+    by_decline,
+    by_expiry,
+    by_refund,
+    by_release,
+    by_return,
+    clock_of,
+    refund_seat,
+    second_server,
+    sold_out,
+)
 
 FIVE_MINUTES_S = 300
 
@@ -32,54 +43,6 @@ FIVE_MINUTES_S = 300
 async def waiting(tmp_path: Path) -> AsyncIterator[Waiting]:
     async with sold_out(sqlite_url(tmp_path)) as made:
         yield made
-
-
-def clock_of(waiting: Waiting) -> ManualClock:
-    assert isinstance(waiting.clock, ManualClock)
-    return waiting.clock
-
-
-async def refund_seat(waiting: Waiting, fan: str) -> None:
-    """The fan's booking is refunded; the seats are free in ledger and claim store."""
-    (booking,) = await waiting.ledger.bookings_of(EVENT, fan)
-    ended = await waiting.ledger.refund(booking.id, booking.fence, waiting.clock())
-    await waiting.shop.holds.freed(EVENT, ended.seats, ended.id)
-
-
-async def by_refund(waiting: Waiting) -> None:
-    await refund_seat(waiting, "s0")
-
-
-async def by_cancellation(waiting: Waiting) -> None:
-    (booking,) = await waiting.ledger.bookings_of(EVENT, "s0")
-    ended = await waiting.ledger.cancel(booking.id, booking.fence, waiting.clock())
-    await waiting.shop.holds.freed(EVENT, ended.seats, ended.id)
-
-
-async def by_release(waiting: Waiting) -> None:
-    await refund_seat(waiting, "s0")
-    hold = await waiting.shop.hold("quick", 0)
-    await waiting.shop.holds.release(hold.booking_id, hold.fence)
-
-
-async def by_decline(waiting: Waiting) -> None:
-    await refund_seat(waiting, "s0")
-    hold = await waiting.shop.hold("quick", 0)
-    await waiting.ledger.begin_payment(hold.booking_id, hold.fence, waiting.clock())
-    ended = await waiting.ledger.decline(hold.booking_id, hold.fence, waiting.clock())
-    await waiting.shop.holds.freed(EVENT, ended.seats, ended.id)
-
-
-async def by_expiry(waiting: Waiting) -> None:
-    await refund_seat(waiting, "s0")
-    await waiting.shop.hold("quick", 0)
-    clock_of(waiting).advance(600)
-    assert await waiting.expiry.sweep() == 1
-
-
-async def by_return(waiting: Waiting) -> None:
-    (booking,) = await waiting.ledger.bookings_of(EVENT, "s0")
-    await waiting.resale.give_back(booking.id, "s0", booking.fence)
 
 
 WAYS = [by_refund, by_cancellation, by_release, by_decline, by_expiry, by_return]
@@ -263,32 +226,6 @@ async def test_the_line_is_served_past_everybody_who_does_not_fit(
     made = [await waiting.worker.sweep() for _ in range(3)]
     assert made == [0, 0, 1]
     assert len(await waiting.offered("single")) == 1
-
-
-async def test_the_running_worker_serves_what_it_hears_and_survives_a_silent_ledger(waiting: Waiting) -> None:
-    await waiting.list.join(EVENT, "ada", 1)
-    silent, look = 3, waiting.ledger.waitlist_look
-
-    async def flaky(event_id: str, now_us: int) -> object:
-        nonlocal silent
-        if silent:
-            silent -= 1
-            raise Unavailable("no answer")
-        return await look(event_id, now_us)
-
-    waiting.ledger.waitlist_look = flaky  # type: ignore[method-assign, assignment]
-    await refund_seat(waiting, "s0")
-    task = asyncio.create_task(waiting.worker.run())
-    try:
-        async with asyncio.timeout(20):
-            while not await waiting.offered("ada"):
-                for fact in await waiting.facts():
-                    waiting.worker.hear(fact)
-                await asyncio.sleep(0.01)
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-    assert waiting.worker.stats.failures == 3
 
 
 async def test_many_servers_serving_one_line_make_each_offer_once(

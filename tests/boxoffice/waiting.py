@@ -13,6 +13,7 @@ from frontrow.boxoffice.services.expiry import Sweeper
 from frontrow.boxoffice.services.offering import Offering
 from frontrow.boxoffice.services.resale import Resale
 from frontrow.boxoffice.services.waitlist import WaitlistService
+from frontrow.core.clock import ManualClock
 from frontrow.core.errors import Unavailable
 from tests.boxoffice.shop import EVENT, Shop, open_shop
 
@@ -108,3 +109,54 @@ async def second_server(ledger_url: str, redis_url: str | None, other: Waiting) 
     """Another server of the same shop."""
     async with open_shop(ledger_url, redis_url, clock=other.clock, plan=other.shop.plan) as shop:
         yield Waiting(shop)
+
+
+# ways in which seat 0 becomes free
+
+
+def clock_of(waiting: Waiting) -> ManualClock:
+    assert isinstance(waiting.clock, ManualClock)
+    return waiting.clock
+
+
+async def refund_seat(waiting: Waiting, fan: str) -> None:
+    """The fan's booking is refunded; the seats are free in ledger and claim store."""
+    (booking,) = await waiting.ledger.bookings_of(EVENT, fan)
+    ended = await waiting.ledger.refund(booking.id, booking.fence, waiting.clock())
+    await waiting.shop.holds.freed(EVENT, ended.seats, ended.id)
+
+
+async def by_refund(waiting: Waiting) -> None:
+    await refund_seat(waiting, "s0")
+
+
+async def by_cancellation(waiting: Waiting) -> None:
+    (booking,) = await waiting.ledger.bookings_of(EVENT, "s0")
+    ended = await waiting.ledger.cancel(booking.id, booking.fence, waiting.clock())
+    await waiting.shop.holds.freed(EVENT, ended.seats, ended.id)
+
+
+async def by_release(waiting: Waiting) -> None:
+    await refund_seat(waiting, "s0")
+    hold = await waiting.shop.hold("quick", 0)
+    await waiting.shop.holds.release(hold.booking_id, hold.fence)
+
+
+async def by_decline(waiting: Waiting) -> None:
+    await refund_seat(waiting, "s0")
+    hold = await waiting.shop.hold("quick", 0)
+    await waiting.ledger.begin_payment(hold.booking_id, hold.fence, waiting.clock())
+    ended = await waiting.ledger.decline(hold.booking_id, hold.fence, waiting.clock())
+    await waiting.shop.holds.freed(EVENT, ended.seats, ended.id)
+
+
+async def by_expiry(waiting: Waiting) -> None:
+    await refund_seat(waiting, "s0")
+    await waiting.shop.hold("quick", 0)
+    clock_of(waiting).advance(600)
+    assert await waiting.expiry.sweep() == 1
+
+
+async def by_return(waiting: Waiting) -> None:
+    (booking,) = await waiting.ledger.bookings_of(EVENT, "s0")
+    await waiting.resale.give_back(booking.id, "s0", booking.fence)

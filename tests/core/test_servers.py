@@ -13,6 +13,11 @@ def test_a_real_redis_protocol_server_answers(redis_url: str) -> None:
         assert client.get("k") == b"v"
 
 
+def test_every_postgresql_of_this_machine_answers(every_postgres_url: str) -> None:
+    with psycopg.connect(every_postgres_url) as connection:
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
 def test_a_real_postgresql_answers(postgres_url: str) -> None:
     with psycopg.connect(postgres_url) as connection:
         row = connection.execute("SELECT 1").fetchone()

@@ -45,12 +45,12 @@ def loop() -> Iterator[asyncio.AbstractEventLoop]:
 @settings(max_examples=300)
 @given(rules=st.lists(st.tuples(quotas, st.booleans()), min_size=1, max_size=3), history=st.lists(asks, max_size=40))
 def test_specification_kernel_and_script_agree_on_random_histories(
-    shared_redis_url: str, rules: list[tuple[Quota, bool]], history: list[tuple[int, int, int, int]]
+    every_redis_url: str, rules: list[tuple[Quota, bool]], history: list[tuple[int, int, int, int]]
 ) -> None:
     """L9 L10 L15: same answers everywhere, also when the clock jumps; checks, peeks, refunds; several rules."""
     lines = [Line(Rule(f"r{at}", quota, shadow=shadow), "", quota) for at, (quota, shadow) in enumerate(rules)]
     clock = ManualClock()
-    shared = RedisStore(shared_redis_url, lines, Stats([]), deadline_s=5.0)
+    shared = RedisStore(every_redis_url, lines, Stats([]), deadline_s=5.0)
     shared._sync.flushdb()
     for_ever_us = 1 << 60  # what is forgotten when is another question than what is answered
     stores = [MemoryStore(lines, clock, 1000, for_ever_us), CompiledStore(lines, clock, 1000, for_ever_us), shared]

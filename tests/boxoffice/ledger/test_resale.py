@@ -17,6 +17,7 @@ from frontrow.core.clock import ManualClock
 from frontrow.core.errors import FrontrowError, Unavailable
 from tests.boxoffice import shop
 from tests.boxoffice.ledger.test_contract import broken
+from tests.boxoffice.ledger.test_expiry import until
 from tests.boxoffice.shop import EVENT
 from tests.boxoffice.waiting import Waiting, second_server, sold_out
 
@@ -129,6 +130,28 @@ async def test_the_seat_is_not_free_before_the_old_ticket_is_dead(waiting: Waiti
     assert (after_restart.stats.failures, waiting.hooks.paid) == (1, {})
     await after_restart.sweep()
     assert list(waiting.hooks.paid.values()) == [5_000]
+
+
+async def test_the_running_worker_pays_and_survives_a_silent_hook(sqlite_ledger_url: str) -> None:
+    async with sold_out(sqlite_ledger_url) as waiting:
+        old = await booking_of(waiting, "s0")
+        await waiting.resale.give_back(old.id, "s0", old.fence)
+        other = await booking_of(waiting, "s1")
+        await waiting.ledger.begin_return(other.id, "s1", other.fence, [1], waiting.clock())
+        await waiting.bought("eve", 0)
+        waiting.hooks.failing = 3
+        worker = Resale(
+            waiting.shop.sales, waiting.ledger, waiting.shop.holds, waiting.hooks, waiting.clock,
+            tickets=waiting.hooks, every_s=0.01,
+        )  # fmt: skip
+        task = asyncio.create_task(worker.run())
+        try:
+            await until(lambda: bool(waiting.hooks.paid and worker.stats.listed))
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        assert worker.stats.failures == 3
+        assert await states(waiting, other) == {1: ReturnState.LISTED}
 
 
 async def test_an_unsold_return_is_not_paid_and_a_mere_hold_is_no_sale(waiting: Waiting) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from tests.boxoffice.ledger.conftest import KINDS, _postgres_copy, opened
 from tests.boxoffice.ledger.test_contract import broken, must_catch
+from tests.contracts import waitlist_contract, waitlist_offers
 from tests.contracts.ledger_contract import Bench
 from tests.contracts.waitlist_contract import CHECKS, Check
 
@@ -42,6 +43,11 @@ async def bench(ledger_url: str) -> AsyncIterator[Bench]:
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 async def test_waitlist(check: Check, bench: Bench) -> None:
     await check(bench)
+
+
+def test_the_contract_has_all_its_parts() -> None:
+    assert {check.__module__ for check in CHECKS} == {waitlist_contract.__name__, waitlist_offers.__name__}
+    assert len(BY_NAME) == len(CHECKS) >= 19
 
 
 # A ledger with one guard taken out: the statement, the change, and the check that must fail.

@@ -51,6 +51,7 @@ FREEING: Final = (
 
 
 class OfferingStats(msgspec.Struct):
+    looks: int = 0
     offered: int = 0
     settled: int = 0
     refused: int = 0
@@ -149,6 +150,7 @@ class Offering:
     async def tend(self, event_id: str) -> int:
         """Offer the event's free seats to those next in line; how many offers were made."""
         sale, now_us = self._sales.get(event_id), self._clock()
+        self.stats.looks += 1
         event = await self._ledger.event(event_id)
         if event != sale.event:
             sale.changed(event)

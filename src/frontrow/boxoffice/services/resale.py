@@ -6,6 +6,8 @@ free (for the waitlist or for everybody). When a later booking of it is confirme
 Killed anywhere, the sweep goes on from what is written.
 """
 
+import asyncio
+import contextlib
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import Final, Protocol
@@ -24,6 +26,8 @@ from frontrow.core.errors import FrontrowError
 
 AT_ONCE: Final = 200
 TURNS: Final = 50  # of a sweep
+EVERY_S: Final = 5.0
+LONGEST_PAUSE_S: Final = 30.0
 
 
 class TicketRevoking(Protocol):
@@ -94,10 +98,13 @@ class Resale:
         clock: Clock,
         *,
         tickets: TicketRevoking | None = None,
+        every_s: float = EVERY_S,
     ) -> None:
         self._sales, self._ledger, self._held, self._clock = sales, ledger, held, clock
         self._tickets, self._money = tickets, money
+        self._every_s = every_s
         self._confirmed = False
+        self._woken = asyncio.Event()
         self.stats = ResaleStats()
 
     async def give_back(self, booking_id: str, fan: str, fence: int, seats: Sequence[int] = ()) -> list[Return]:
@@ -130,13 +137,30 @@ class Resale:
 
     def hear(self, fact: Fact) -> None:
         """A confirmed booking may be a resale; nothing depends on hearing of it."""
-        self._confirmed |= isinstance(fact, BookingConfirmed)
+        if isinstance(fact, BookingConfirmed):
+            self._confirmed = True
+            self._woken.set()
 
     async def heard(self) -> None:
         """Look for resales if a booking was confirmed."""
         if self._confirmed:
             self._confirmed = False
             await self.sweep()
+
+    async def run(self) -> None:
+        """Sweep every few seconds until cancelled; when the ledger is away, less often, up to a bound."""
+        pause_s = self._every_s
+        while True:  # until cancelled
+            try:
+                await self.sweep()
+                pause_s = self._every_s
+            except FrontrowError:
+                self.stats.failures += 1
+                pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+            self._woken.clear()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(pause_s):
+                    await self._woken.wait()
 
     async def sweep(self) -> None:
         """Go on with what a crash left behind, find resales, pay them back; in bounded steps."""

@@ -22,6 +22,7 @@ class SharedStore:
         self._remote = remote
         self._local = local
         self._lines = tuple(lines)
+        self._all_lines = tuple(range(len(self._lines)))
         self._clock = clock
         self._stats = stats
         self._policy = [line.rule.on_store_down or on_store_down for line in self._lines]
@@ -58,17 +59,23 @@ class SharedStore:
     def _known(self, ask: Ask) -> Answer | None:
         if not self.denials.known or ask.op != CHECK or ask.now_us is not None:
             return None
-        known = self.denials.look(_name(ask), ask.cost)
+        known = self.denials.look(self._name(ask), ask.cost)
         return None if known is None else Answer(known)
 
     def _learnt(self, ask: Ask, answer: Answer, sent_at_us: int) -> Answer:
         self.breaker.succeeded()
         if not answer.decision.allowed:
             if ask.op == CHECK and ask.now_us is None:
-                self.denials.learn(_name(ask), ask.cost, sent_at_us, answer.decision)
+                self.denials.learn(self._name(ask), ask.cost, sent_at_us, answer.decision)
         elif ask.op == REFUND:
-            self.denials.forget(_name(ask))
+            self.denials.forget(self._name(ask))
         return answer
+
+    def _name(self, ask: Ask) -> Any:
+        """What a denial is remembered by: the caller's own key when it stands for all rules, else the whole ask."""
+        first = ask.keys[0]
+        whole = isinstance(first, str) and ask.lines == self._all_lines and ask.keys.count(first) == len(ask.keys)
+        return first if whole else (ask.lines, ask.keys)
 
     def _failed(self, ask: Ask) -> Answer:
         self._stats.store_errors += 1
@@ -95,13 +102,6 @@ class SharedStore:
 
     async def aclose(self) -> None:
         await self._remote.aclose()
-
-
-def _name(ask: Ask) -> Any:
-    """What a denial is remembered by: the caller's own key when one key serves all rules and tiers play no part."""
-    first = ask.keys[0]
-    plain = isinstance(first, str) and ask.lines == tuple(range(len(ask.keys)))
-    return first if plain and ask.keys.count(first) == len(ask.keys) else (ask.lines, ask.keys)
 
 
 def shared_store(

@@ -1,0 +1,179 @@
+"""The limiter's configuration: a TOML file and `FRONTROW_LIMITS_…` variables; the environment wins.
+
+    [limits]
+    store = "redis://127.0.0.1:6379/0"          # FRONTROW_LIMITS_STORE
+    trusted_proxies = ["10.0.0.0/8"]            # FRONTROW_LIMITS_TRUSTED_PROXIES=10.0.0.0/8,192.0.2.7
+    [limits.identify]
+    user = "header:x-user-id"                   # where the key part `user` comes from
+    [[limits.rules]]
+    name = "holds"
+    quota = "10/minute"                         # FRONTROW_LIMITS_RULE_HOLDS_QUOTA=20/minute
+    algorithm = "token_bucket"
+    key = ["user"]
+    paths = ["/events/{event}/holds"]
+    tiers = { vip = "100/minute" }
+
+Whatever is wrong stops the start (or the reload) with one sentence that names the field and shows a valid value.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from frontrow.core.errors import ConfigError, InvalidInput
+from frontrow.core.settings import load, read_toml, setting
+from frontrow.limits.http.headers import DIALECTS, RESETS
+from frontrow.limits.metrics import RefusalLog
+from frontrow.limits.quota import ON_STORE_DOWN, Quota
+from frontrow.limits.rules import RequestRule, RuleBook, RuleSet
+
+RULE_VARIABLE = "FRONTROW_LIMITS_RULE_"
+_RULE_FIELDS: dict[str, tuple[type, str]] = {  # field -> (type in TOML, a valid value)
+    "name": (str, '"holds"'),
+    "quota": (str, '"10/minute"'),
+    "algorithm": (str, '"token_bucket"'),
+    "burst": (int, "20"),
+    "key": (list, '["user", "endpoint"]'),
+    "methods": (list, '["POST"]'),
+    "paths": (list, '["/events/{event}/holds"]'),
+    "except_paths": (list, '["/health"]'),
+    "tiers": (dict, '{ vip = "100/minute" }'),
+    "shadow": (bool, "true"),
+    "lease": (int, "100"),
+    "on_store_down": (str, '"local"'),
+    "on_missing": (str, '"ip"'),
+}
+
+
+@dataclass(frozen=True)
+class LimitsSettings:
+    """`[limits]`: everything but the rules."""
+
+    store: str = setting("memory://", example="redis://127.0.0.1:6379/0")
+    on_store_down: str = setting("local", choices=ON_STORE_DOWN)
+    deadline_ms: float = setting(25.0, low=1.0, high=60_000.0, example="25")
+    trusted_proxies: tuple[str, ...] = setting(())
+    ipv6_prefix: int = setting(64, low=1, high=128)
+    dialect: str = setting("draft-11", choices=DIALECTS)
+    reset: str = setting("epoch", choices=RESETS)
+    log_per_second: int = setting(5, low=0, high=10_000)
+
+
+@dataclass(frozen=True)
+class LimitsConfig:
+    """A whole configuration: settings, where key parts come from, and the rules."""
+
+    settings: LimitsSettings
+    book: RuleBook
+    identify: Mapping[str, str] = field(default_factory=dict)
+
+    def middleware_options(self) -> dict[str, Any]:
+        """What a middleware is made with."""
+        names = ("store", "on_store_down", "trusted_proxies", "ipv6_prefix", "dialect", "reset")
+        options: dict[str, Any] = {name: getattr(self.settings, name) for name in names}
+        refusals = RefusalLog(self.settings.log_per_second)
+        deadline_s = self.settings.deadline_ms / 1000
+        return {
+            "rules": self.book,
+            "identify": self.identify,
+            "refusals": refusals,
+            "deadline_s": deadline_s,
+            **options,
+        }
+
+
+def load_config(path: str | Path | None = None, *, env: Mapping[str, str] | None = None) -> LimitsConfig:
+    """Settings and rules from the file (or `FRONTROW_LIMITS_FILE`) and the environment; `book.reload()` reads again."""
+    environment = os.environ if env is None else env
+    source = path or environment.get("FRONTROW_LIMITS_FILE")
+    if source is None:
+        raise ConfigError("no rules: name a TOML file, or set FRONTROW_LIMITS_FILE=limits.toml", param="file")
+    settings, identify, rules = _read(source, environment)
+    return LimitsConfig(settings, RuleBook(rules, read=lambda: _read(source, environment)[2]), identify)
+
+
+def _read(path: str | Path, env: Mapping[str, str]) -> tuple[LimitsSettings, dict[str, str], list[RequestRule]]:
+    tables = read_toml(path)
+    table = dict(tables.get("limits", {}))
+    rules = table.pop("rules", [])
+    identify = table.pop("identify", {})
+    if not isinstance(rules, list) or not rules:
+        raise ConfigError(
+            f"{path}: limits.rules is missing; add [[limits.rules]] with a name and a quota", param="rules"
+        )
+    if not isinstance(identify, dict) or not all(_is_source(value) for value in identify.values()):
+        raise ConfigError(f'{path}: limits.identify must be like user = "header:x-user-id"', param="identify")
+    plain = {key: value for key, value in env.items() if not key.startswith(RULE_VARIABLE)}
+    settings = load(LimitsSettings, "limits", tables={"limits": table}, env=plain)
+    made = [_rule(row, f"{path}: limits.rules[{index}]") for index, row in enumerate(_overridden(rules, env))]
+    RuleSet(made)  # names unique, patterns right
+    return settings, identify, made
+
+
+def _is_source(value: object) -> bool:
+    return isinstance(value, str) and value.startswith("header:") and len(value) > len("header:")
+
+
+def _overridden(rows: list[Any], env: Mapping[str, str]) -> list[Any]:
+    """The rules with single fields replaced from the environment; a variable that fits no rule is an error."""
+    rows = [dict(row) if isinstance(row, dict) else row for row in rows]
+    by_prefix = {
+        RULE_VARIABLE + "".join(c if c.isalnum() else "_" for c in str(row.get("name", ""))).upper() + "_": row
+        for row in rows
+        if isinstance(row, dict)
+    }
+    for variable in sorted(name for name in env if name.startswith(RULE_VARIABLE)):
+        prefix = max((p for p in by_prefix if variable.startswith(p)), key=len, default=None)
+        name = variable[len(prefix) :].lower() if prefix else ""
+        if prefix is None or name not in _RULE_FIELDS or name in ("name", "tiers"):
+            known = ", ".join(f"{p}QUOTA" for p in by_prefix)
+            raise ConfigError(f"{variable} fits no rule or field; valid: {known}", param=variable)
+        by_prefix[prefix][name] = _from_text(name, env[variable], variable)
+    return rows
+
+
+def _from_text(name: str, text: str, variable: str) -> object:
+    kind, example = _RULE_FIELDS[name]
+    try:
+        if kind is bool:
+            return {"true": True, "1": True, "false": False, "0": False}[text.lower()]
+        if kind is list:
+            return [part.strip() for part in text.split(",") if part.strip()]
+        return kind(text)
+    except (ValueError, KeyError):
+        raise ConfigError(f"{variable} must be like {example}, not {text!r}", param=variable) from None
+
+
+def _rule(row: object, where: str) -> RequestRule:
+    if not isinstance(row, dict):
+        raise ConfigError(f'{where} must be a table with name and quota, like name = "holds"')
+    for name, value in row.items():
+        if name not in _RULE_FIELDS:
+            raise ConfigError(f"{where}.{name} is no field of a rule; known: {', '.join(_RULE_FIELDS)}", param=name)
+        kind, example = _RULE_FIELDS[name]
+        items = value if isinstance(value, list) else value.values() if isinstance(value, dict) else ()
+        if type(value) is not kind or not all(isinstance(item, str) for item in items):
+            raise ConfigError(f"{where}.{name} must be like {name} = {example}, not {value!r}", param=name)
+    for name in ("name", "quota"):
+        if name not in row:
+            raise ConfigError(f"{where}.{name} is missing; add {name} = {_RULE_FIELDS[name][1]}", param=name)
+    options = {name: row[name] for name in ("algorithm", "burst") if name in row}
+    tiers = {tier: _quota(text, options, f"{where}.tiers.{tier}") for tier, text in row.get("tiers", {}).items()}
+    rest: dict[str, Any]
+    rest = {name: tuple(row[name]) for name in ("key", "methods", "paths", "except_paths") if name in row}
+    rest |= {name: row[name] for name in ("shadow", "lease", "on_store_down", "on_missing") if name in row}
+    try:
+        return RequestRule(row["name"], _quota(row["quota"], options, f"{where}.quota"), tiers=tiers, **rest)
+    except (ConfigError, InvalidInput) as error:
+        if error.message.startswith(where):
+            raise
+        raise ConfigError(f"{where}: {error.message}", param=error.param) from error
+
+
+def _quota(text: str, options: dict[str, Any], where: str) -> Quota:
+    try:
+        return Quota.parse(text, **options)
+    except (ConfigError, InvalidInput) as error:
+        raise ConfigError(f"{where}: {error.message}", param=error.param) from error

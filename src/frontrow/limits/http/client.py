@@ -1,0 +1,109 @@
+"""Who is asking, as far as the network says: the client's address, made into a key nobody can dodge or forge.
+
+IPv4 stays as it is; IPv4 inside IPv6 (`::ffff:192.0.2.1`) folds to the same key; any other IPv6 address counts as its
+/64, because one household owns 2^64 addresses and would otherwise be as many clients. `X-Forwarded-For` is read only
+when the peer is a configured proxy, and from the right: what a client wrote stands left of what the proxies added.
+"""
+
+import ipaddress
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from socket import AF_INET, AF_INET6, inet_ntop, inet_pton
+
+from frontrow.core.errors import ConfigError, InvalidInput
+
+MAX_HOPS = 32  # proxies one request may have passed; beyond that the header is an attack
+UNIX_PEER = "unix"  # how a peer without an address (a unix socket) is named among the trusted proxies
+_V4_IN_V6 = b"\x00" * 10 + b"\xff\xff"
+_CACHED = 16_384
+
+
+@lru_cache(maxsize=_CACHED)
+def ip_key(address: str, ipv6_prefix: int = 64) -> str:
+    """The key of an address: IPv4 as written, IPv6 as its network; an error when it is neither."""
+    packed = packed_ip(address)
+    if packed is None:
+        raise InvalidInput(f"{address[:60]!r} is no IP address such as 192.0.2.1 or 2001:db8::1", param="ip")
+    if len(packed) == 4:
+        return inet_ntop(AF_INET, packed)
+    kept = int.from_bytes(packed, "big") >> (128 - ipv6_prefix) << (128 - ipv6_prefix)
+    return f"{inet_ntop(AF_INET6, kept.to_bytes(16, 'big'))}/{ipv6_prefix}"
+
+
+def packed_ip(text: str) -> bytes | None:
+    """4 or 16 bytes; None if it is no address. Ports, brackets and zones are cut off, IPv4 in IPv6 folds to IPv4."""
+    text = text.strip().strip('"')
+    if text.startswith("["):
+        text = text[1:].partition("]")[0]
+    elif text.count(":") == 1:
+        text = text.partition(":")[0]
+    text = text.partition("%")[0]
+    try:
+        if ":" not in text:
+            return inet_pton(AF_INET, text)
+        packed = inet_pton(AF_INET6, text)
+    except (OSError, ValueError):  # ValueError: a NUL or a character no address has
+        return None
+    return packed[12:] if packed.startswith(_V4_IN_V6) else packed
+
+
+class ClientAddress:
+    """Finds the client's address of a request, believing only the configured proxies."""
+
+    def __init__(self, trusted_proxies: Iterable[str] = (), *, ipv6_prefix: int = 64) -> None:
+        if not 1 <= ipv6_prefix <= 128:
+            raise ConfigError(f"ipv6_prefix must be from 1 to 128, not {ipv6_prefix}; 64 is right almost always")
+        self._prefix = ipv6_prefix
+        proxies = [proxy.strip() for proxy in trusted_proxies]
+        self._trust_unix = UNIX_PEER in proxies
+        self._networks = [_network(proxy) for proxy in proxies if proxy != UNIX_PEER]
+        self.trusts_nobody = not proxies
+        self._in_trusted: Callable[[str], bool] = lru_cache(maxsize=1024)(self._in_networks)
+        self.direct: Callable[[str], str | None] = lru_cache(maxsize=_CACHED)(self._direct)
+
+    def key(self, peer: str | None, forwarded: Sequence[str] = ()) -> str | None:
+        """The client's key from the peer's address and the `X-Forwarded-For` values; None if there is no address."""
+        if self.is_proxy(peer):
+            return self._behind_proxies(peer, forwarded)
+        return self.direct(peer) if peer else None
+
+    def is_proxy(self, peer: str | None) -> bool:
+        """Whether what this peer says about others is believed."""
+        return self._in_trusted(peer) if peer else self._trust_unix
+
+    def _direct(self, peer: str) -> str | None:
+        """A peer that is no address (a test client's name) is the server's word, not the client's: it may be a key."""
+        return peer.strip() or None if packed_ip(peer) is None else ip_key(peer, self._prefix)
+
+    def _behind_proxies(self, peer: str | None, forwarded: Sequence[str]) -> str | None:
+        """Walk from the right past our own proxies; the first stranger is the client."""
+        nearest = peer or None
+        hops = ",".join(forwarded).split(",") if forwarded else []
+        for hop in hops[: -MAX_HOPS - 1 : -1]:
+            if packed_ip(hop) is None:  # a proxy passed on nonsense: the last hop that makes sense is who we limit
+                break
+            nearest = hop
+            if not self._in_trusted(hop.strip()):
+                break
+        return ip_key(nearest.strip(), self._prefix) if nearest else None
+
+    def _in_networks(self, address: str) -> bool:
+        packed = packed_ip(address)
+        if packed is None:
+            return False
+        number = int.from_bytes(packed, "big")
+        return any(size == len(packed) and number & mask == base for size, base, mask in self._networks)
+
+
+def _network(text: str) -> tuple[int, int, int]:
+    """(bytes of an address, network as a number, mask) of `10.0.0.0/8`."""
+    try:
+        network = ipaddress.ip_network(text, strict=False)
+    except ValueError as error:
+        raise ConfigError(
+            f"trusted_proxies: {text!r} is no address or network ({error}); valid: 10.0.0.0/8, 192.0.2.7, {UNIX_PEER}",
+            param="trusted_proxies",
+        ) from None
+    if network.version == 6 and network.prefixlen >= 96 and network.network_address.ipv4_mapped:
+        network = ipaddress.ip_network(f"{network.network_address.ipv4_mapped}/{network.prefixlen - 96}")
+    return network.max_prefixlen // 8, int(network.network_address), int(network.netmask)

@@ -1,0 +1,119 @@
+"""`@limited("10/minute", key=…)` for any function, sync or async: refused calls raise `Throttled`, or wait."""
+
+import asyncio
+import functools
+import inspect
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, ParamSpec, TypeVar, cast
+
+from frontrow.core.errors import ConfigError
+from frontrow.limits.limiter import Limiter
+from frontrow.limits.quota import Decision, Quota, Rule, Throttled
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+EVERYBODY = "everybody"
+
+
+def limited(
+    quota: str | Quota | Limiter,
+    *,
+    key: Callable[..., Any] | None = None,
+    cost: int | Callable[..., int] = 1,
+    wait_s: float = 0.0,
+    name: str | None = None,
+    algorithm: str | None = None,
+    burst: int | None = None,
+    **limiter_options: Any,
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Limit calls of a function. `key` is called with the call's arguments and says who is limited (default: everybody
+    together). With `wait_s` a call waits that long for its permit; without, it is refused at once with `Throttled`.
+
+    `limiter_options` (`store`, `clock`, `on_store_down`, …) are the `Limiter`'s, which is the function's `.limiter`.
+    """
+    if key is not None and not callable(key):
+        raise ConfigError(
+            f"key must be a function of the call's arguments, like key=lambda user_id: user_id; not {key!r}"
+        )
+    if wait_s < 0:
+        raise ConfigError(f"wait_s must be 0 or more seconds, like 2.0; not {wait_s!r}", param="wait_s")
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        limiter = _limiter(quota, name or function.__name__, algorithm, burst, limiter_options)
+
+        def ask(args: Any, kwargs: Any) -> tuple[Any, int]:
+            who = EVERYBODY if key is None else key(*args, **kwargs)
+            return (str(who) if type(who) is int else who), cost(*args, **kwargs) if callable(cost) else cost
+
+        if inspect.iscoroutinefunction(function):
+            wrapper = _async(function, limiter, ask, wait_s)
+        else:
+            wrapper = _sync(function, limiter, ask, wait_s)
+        wrapper.limiter = limiter
+        return cast(Callable[P, R], wrapper)
+
+    return decorate
+
+
+def _limiter(
+    quota: str | Quota | Limiter, name: str, algorithm: str | None, burst: int | None, options: dict[str, Any]
+) -> Limiter:
+    if isinstance(quota, Limiter):
+        if options or algorithm or burst:
+            raise ConfigError("a ready Limiter takes no further options; give them to the Limiter")
+        return quota
+    if isinstance(quota, str):
+        how: dict[str, Any] = {"algorithm": algorithm} if algorithm else {}
+        quota = Quota.parse(quota, burst=burst, **how)
+    elif algorithm or burst:
+        raise ConfigError("a ready Quota has its algorithm and burst; give them to the Quota")
+    return Limiter([Rule(_rule_name(name), quota)], **options)
+
+
+def _rule_name(name: str) -> str:
+    plain = "".join(char if char.isascii() and (char.isalnum() or char in "_.-") else "_" for char in name)[:60]
+    return plain if plain[:1].isalpha() else f"f{plain}"
+
+
+def _sync(function: Callable[..., R], limiter: Limiter, ask: Callable[..., tuple[Any, int]], wait_s: float) -> Any:
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> R:
+        who, cost = ask(args, kwargs)
+        if wait_s:
+            limiter.acquire(who, cost=cost, timeout_s=wait_s)
+            return function(*args, **kwargs)
+        decision = limiter.check(who, cost=cost)
+        if not decision.allowed:
+            raise refusal(decision)
+        if decision.delay_us:
+            time.sleep(decision.delay_s)
+        return function(*args, **kwargs)
+
+    return call
+
+
+def _async(
+    function: Callable[..., Awaitable[R]], limiter: Limiter, ask: Callable[..., tuple[Any, int]], wait_s: float
+) -> Any:
+    @functools.wraps(function)
+    async def call(*args: Any, **kwargs: Any) -> R:
+        who, cost = ask(args, kwargs)
+        if wait_s:
+            await limiter.aacquire(who, cost=cost, timeout_s=wait_s)
+            return await function(*args, **kwargs)
+        decision = await limiter.acheck(who, cost=cost)
+        if not decision.allowed:
+            raise refusal(decision)
+        if decision.delay_us:
+            await asyncio.sleep(decision.delay_s)
+        return await function(*args, **kwargs)
+
+    return call
+
+
+def refusal(decision: Decision) -> Throttled:
+    """The error of a refused call."""
+    message = f"the limit of {decision.limit} ({decision.rule}) is used up; try again in {decision.retry_after_s:.3f} s"
+    return Throttled(message, decision)

@@ -1,0 +1,59 @@
+"""Who is asking, as far as the application says: where the key parts `user`, `api_key` and your own come from."""
+
+from collections.abc import Callable, Mapping
+from hashlib import blake2b
+from typing import Any
+
+from frontrow.core.errors import ConfigError
+
+Getter = Callable[[Any], str | None]
+
+
+def make_getters(
+    standard: Mapping[str, Getter], identify: Mapping[str, str | Callable[[Any], Any]], header: Callable[[str], Getter]
+) -> dict[str, Getter]:
+    """The standard parts with those of `identify` over them: functions of the request, or `"header:x-user-id"`."""
+    getters = dict(standard)
+    for part, source in identify.items():
+        if not part.isidentifier() or part in ("endpoint", "path", "ip"):
+            message = f"identify: {part!r} cannot be set; name a part like user or tenant (ip follows trusted_proxies)"
+            raise ConfigError(message, param="identify")
+        if callable(source):
+            getters[part] = _as_text(source)
+        elif isinstance(source, str) and source.startswith("header:") and len(source) > 7:
+            getters[part] = header(source[7:].strip())
+        else:
+            message = f'identify: {part} must be a function of the request or "header:x-user-id", not {source!r}'
+            raise ConfigError(message, param="identify")
+    return getters
+
+
+def _as_text(source: Callable[[Any], Any]) -> Getter:
+    def get(request: Any) -> str | None:
+        value = source(request)
+        return value if value is None or type(value) is str else str(value)
+
+    return get
+
+
+def user_name(user: Any) -> str | None:
+    """The id of whatever the framework's authentication left behind: text, a number, or an object that has one."""
+    if user is None or isinstance(user, str):
+        return user
+    if isinstance(user, int):
+        return str(user)
+    if getattr(user, "is_authenticated", True) is False:
+        return None
+    for attribute in ("identity", "id", "pk", "username"):
+        try:
+            value = getattr(user, attribute, None)
+        except NotImplementedError:  # Starlette's BaseUser leaves `identity` to its subclasses
+            continue
+        if value is not None and value != "":
+            return str(value)
+    return None
+
+
+def secret_key(secret: str | None) -> str | None:
+    """A digest in place of an API key, so that no store ever holds the key itself."""
+    return blake2b(secret.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest() if secret else None

@@ -1,0 +1,52 @@
+"""Whole answers in place of the application's: 429 used up, 503 cannot be counted, 400 does not say who is asking.
+
+Under attack most answers are these, so they are byte templates filled in once. Rule names are letters, digits and `_.-`
+(`Rule` checks it), so they need no escaping.
+"""
+
+from frontrow.core.errors import FrontrowError
+from frontrow.limits.http.headers import QUOTA_EXCEEDED, REDUCED_CAPACITY, Field, ceil_s, problem, whole
+from frontrow.limits.quota import Decision
+
+Answer = tuple[int, list[Field], bytes]
+
+_TYPE = (b"content-type", b"application/problem+json")
+_RULE, _LIMIT, _RETRY = "@rule@", "@limit@", "@retry@"
+
+
+def _template(status: int, kind: str, title: str, detail: str) -> bytes:
+    body = problem(status, kind, title, detail, {"violated-policies": [_RULE]}).replace(b"%", b"%%")
+    return (
+        body.replace(_RULE.encode(), b"%(rule)b")
+        .replace(_LIMIT.encode(), b"%(limit)d")
+        .replace(b"@retry@", b"%(retry)d")
+    )
+
+
+_USED_UP = _template(
+    429, QUOTA_EXCEEDED, "Too many requests", f"The limit of {_LIMIT} ({_RULE}) is used up; try again in {_RETRY} s."
+)
+_UNCOUNTED = _template(
+    503,
+    REDUCED_CAPACITY,
+    "Temporarily reduced capacity",
+    f"Requests under {_RULE} cannot be counted; retry in {_RETRY} s.",
+)
+
+
+def refused_answer(decision: Decision, fields: list[Field]) -> Answer:
+    """429 with when to come back; 503 if the store was down and the rule fails closed."""
+    down = decision.source == "closed"
+    retry_s = max(1, ceil_s(decision.retry_after_us))  # 0 would invite the client back at once
+    about = {b"rule": decision.rule.encode(), b"limit": decision.limit, b"retry": retry_s}
+    body: bytes = (_UNCOUNTED if down else _USED_UP) % about
+    head = [_TYPE, (b"content-length", whole(len(body))), (b"retry-after", whole(retry_s))]
+    return 503 if down else 429, head + fields, body
+
+
+def missing_answer(error: FrontrowError) -> Answer:
+    """400: a rule counts by an id this request does not carry."""
+    body = problem(
+        error.http_status, f"urn:frontrow:{error.code}", error.title(), error.message, {"param": error.param}
+    )
+    return error.http_status, [_TYPE, (b"content-length", whole(len(body)))], body

@@ -1,0 +1,160 @@
+"""Which rules apply to a request: method and path, whose quota it is (key parts), tiers, shadow, store-down policy.
+
+A `RequestRule` says where a quota applies. A `RuleBook` holds the rules in force; it is loaded from TOML and the
+environment and can be replaced while running: a request sees the old rules or the new ones, never a mixture, and a
+broken file leaves the old ones in force. `Tiers` says which tier a client belongs to, and may change at any time.
+"""
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from frontrow.core.errors import ConfigError
+from frontrow.limits.paths import PathMatcher, readings
+from frontrow.limits.quota import ON_STORE_DOWN, Quota, Rule
+
+PARTS = ("user", "api_key", "ip", "endpoint", "path")  # key parts every middleware knows; others by `identify`
+ON_MISSING = ("error", "ip")
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "QUERY")
+OTHER_METHOD = "OTHER"  # made-up methods share one name, or each would be a fresh endpoint
+
+
+def folded_method(method: str) -> str:
+    """The method as rules see it: HEAD counts as GET, made-up ones are all OTHER."""
+    upper = method.upper()
+    return "GET" if upper == "HEAD" else upper if upper in METHODS else OTHER_METHOD
+
+
+@dataclass(frozen=True, slots=True)
+class RequestRule:
+    """A quota and where it applies. An empty `key` is one quota for everybody, empty `methods` or `paths` mean all."""
+
+    name: str
+    quota: Quota
+    key: tuple[str, ...] = ("ip",)
+    methods: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+    except_paths: tuple[str, ...] = ()
+    tiers: Mapping[str, Quota] = field(default_factory=dict)
+    shadow: bool = False
+    lease: int = 1  # units taken at once from a shared store; see `Rule`
+    on_store_down: str | None = None  # None: the limiter's own default
+    on_missing: str = "error"
+
+    def __post_init__(self) -> None:
+        """Check every field; the error names it and shows a valid value."""
+        where = f"rule {self.name!r}"
+        Rule(self.name, self.quota, lease=self.lease)  # checks both
+        for name, value, choices in (
+            ("on_store_down", self.on_store_down or "open", ON_STORE_DOWN),
+            ("on_missing", self.on_missing, ON_MISSING),
+        ):
+            if value not in choices:
+                raise ConfigError(f"{where}: {name} must be one of {', '.join(choices)}, not {value!r}", param=name)
+        if not isinstance(self.key, tuple) or not all(part and part.isidentifier() for part in self.key):
+            raise ConfigError(f"{where}: key must name parts, like ['user', 'endpoint'], not {self.key!r}", param="key")
+        for method in self.methods:
+            if method not in METHODS:
+                raise ConfigError(
+                    f"{where}: methods has {method!r}, like ['GET', 'POST'] (HEAD counts as GET)", param="methods"
+                )
+        PathMatcher(self.paths), PathMatcher(self.except_paths)
+        object.__setattr__(self, "tiers", MappingProxyType(dict(self.tiers)))
+
+
+class Tiers:
+    """Which tier each client belongs to: `tiers["42"] = "vip"`, at any time, from any thread."""
+
+    def __init__(self, members: Mapping[str, str] | None = None, *, part: str = "user") -> None:
+        self.part = part
+        self._members = dict(members or {})
+
+    def __setitem__(self, client: str, tier: str) -> None:
+        self._members[client] = tier
+
+    def __delitem__(self, client: str) -> None:
+        self._members.pop(client, None)
+
+    def __call__(self, parts: Mapping[str, str]) -> str | None:
+        """The tier of the client with these key parts; None means the rule's own quota."""
+        return self._members.get(parts.get(self.part, ""))
+
+
+TierOf = Callable[[Mapping[str, str]], str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A rule that applies to a request, and the endpoint it matched."""
+
+    rule: RequestRule
+    endpoint: str
+
+
+class RuleSet:
+    """Rules that are in force together; finds those of a request. Never changes."""
+
+    def __init__(self, rules: Iterable[RequestRule]) -> None:
+        self.rules = tuple(rules)
+        seen: set[str] = set()
+        for rule in self.rules:
+            if rule.name in seen:
+                raise ConfigError(f"two rules are named {rule.name!r}; names are unique, like 'holds'", param="name")
+            seen.add(rule.name)
+        self._matchers = [
+            (rule, PathMatcher(rule.paths or ("/**",)), PathMatcher(rule.except_paths)) for rule in self.rules
+        ]
+
+    def matching(self, method: str, path: str, root_path: str = "") -> tuple[Match, ...]:
+        """The rules of a request, in their order: those that any reading of the path meets."""
+        method = folded_method(method)
+        ways = readings(path, root_path)
+        found: list[Match] = []
+        for rule, matcher, exempt in self._matchers:
+            if rule.methods and method not in rule.methods:
+                continue
+            for way in ways:
+                pattern = matcher.match(way)
+                if pattern is not None and exempt.match(way) is None:
+                    found.append(Match(rule, f"{method} {pattern}"))
+                    break
+        return tuple(found)
+
+
+Prepare = Callable[[RuleSet], Callable[[], None]]
+
+
+class RuleBook:
+    """The rules in force, replaceable while running. Who follows it prepares for new rules first, then all switch."""
+
+    def __init__(
+        self, rules: Iterable[RequestRule], *, read: Callable[[], Iterable[RequestRule]] | None = None
+    ) -> None:
+        self._read = read
+        self._lock = threading.Lock()
+        self._followers: list[Prepare] = []
+        self.current = RuleSet(rules)
+        self.generation = 0
+
+    def follow(self, prepare: Prepare) -> None:
+        """Call `prepare(rules)` now and before every replacement; what it returns is called when all have prepared."""
+        with self._lock:
+            prepare(self.current)()
+            self._followers.append(prepare)
+
+    def replace(self, rules: Iterable[RequestRule]) -> None:
+        """Put other rules in force; if anything about them is wrong, an error, and the old ones stay."""
+        fresh = RuleSet(rules)
+        with self._lock:
+            switches = [prepare(fresh) for prepare in self._followers]
+            for switch in switches:
+                switch()
+            self.current = fresh
+            self.generation += 1
+
+    def reload(self) -> None:
+        """Read the file and the environment again."""
+        if self._read is None:
+            raise ConfigError("these rules were not read from a file; use replace(rules)")
+        self.replace(self._read())

@@ -1,0 +1,225 @@
+"""What every door must do (L2, L4, L5, L6, L7, L8, L11, L12, L13, L15, L16), as functions of a door maker.
+
+`test_web.py` runs them over every door.
+"""
+
+import json
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from frontrow.core.clock import ManualClock
+from frontrow.core.errors import ConfigError
+from frontrow.limits import Quota
+from frontrow.limits.rules import RequestRule, RuleBook, Tiers
+from tests.limits.web_doors import Answer, Door
+
+MakeDoor = Callable[..., Door]
+
+FIELDS = {"x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset", "ratelimit", "ratelimit-policy"}
+
+
+def rule(name: str, quota: str, *key: str, algorithm: str = "sliding_log", **options: Any) -> RequestRule:
+    return RequestRule(name, Quota.parse(quota, algorithm=algorithm), key, **options)
+
+
+def statuses(answers: list[Answer]) -> list[int]:
+    return [answer.status for answer in answers]
+
+
+def l12_every_answer_carries_the_fields(make: MakeDoor) -> None:
+    door = make(rules=[rule("all", "3/minute", "ip")], clock=ManualClock(), reset="delta")
+    answers = [door.ask("GET", "/holds"), door.ask("GET", "/nowhere"), door.ask("DELETE", "/holds"), door.ask()]
+    assert statuses(answers) == [200, 404, 405, 429]
+    for answer in answers:
+        assert set(answer.headers) >= FIELDS, answer
+    assert [answer.headers["x-ratelimit-remaining"] for answer in answers] == ["2", "1", "0", "0"]
+    assert answers[0].headers["ratelimit"] == '"all";r=2;t=60'
+    assert answers[0].headers["ratelimit-policy"] == '"all";q=3;w=60'
+
+
+def l12_a_refusal_is_429_problem_json_and_its_retry_after_is_true(make: MakeDoor) -> None:
+    clock = ManualClock()
+    door = make(rules=[rule("all", "2/minute", "ip")], clock=clock, reset="delta")
+    door.ask()
+    clock.advance(10.5)
+    assert statuses([door.ask(), door.ask()]) == [200, 429]
+    refused = door.ask("POST", "/holds")
+    assert (refused.headers["retry-after"], refused.headers["content-type"]) == ("50", "application/problem+json")
+    body = json.loads(refused.body)
+    assert (body["status"], body["violated-policies"]) == (429, ["all"])
+    assert body["type"].endswith("#quota-exceeded")
+    clock.advance(49.4)
+    assert door.ask().status == 429
+    clock.advance(0.6)
+    assert door.ask().status == 200
+
+
+def l13_a_refused_request_never_reaches_the_application(make: MakeDoor) -> None:
+    door = make(rules=[rule("all", "2/minute", "ip")], clock=ManualClock())
+    answers = [door.ask("POST", "/holds") for _ in range(6)]
+    assert statuses(answers) == [200, 200, 429, 429, 429, 429]
+    assert door.served == 2
+
+
+def l13_rules_match_method_and_path_however_it_is_spelt(make: MakeDoor) -> None:
+    rules = [rule("holds", "1/minute", "ip", methods=("GET",), paths=("/events/{event}/holds",))]
+    door = make(rules=rules, clock=ManualClock())
+    assert door.ask("GET", "/events/1/holds").status == 200
+    for path in ("/events/2/holds", "/events/1%2fholds", "/EVENTS/1/Holds", "//events//1//holds/", "/events/1/holds."):
+        assert door.ask("GET", path).status == 429, path
+    assert door.ask("HEAD", "/events/1/holds").status == 429, "HEAD counts as GET"
+    assert door.ask("POST", "/events/1/holds").status == 200
+    free = door.ask("GET", "/public")
+    assert free.status == 200
+    assert not FIELDS & set(free.headers), "no rule, no fields"
+
+
+def l13_the_host_field_changes_nothing(make: MakeDoor) -> None:
+    door = make(rules=[rule("holds", "1/minute", "ip", paths=("/holds",))], clock=ManualClock())
+    assert door.ask("GET", "/holds").status == 200
+    for host in ("shop.test/public?", "shop.test:80/x", "[::1]", "a.test", "/public", "shop.test#"):
+        assert door.ask("GET", "/holds", host=host).status in (400, 429), host
+    assert door.served == 1
+    for name in ("x_original_url", "x_rewrite_url", "x_forwarded_host", "x_forwarded_prefix"):
+        assert door.ask("GET", "/holds", **{name: "/public"}).status == 429, name
+
+
+def l2_addresses_cannot_be_forged_or_rotated(make: MakeDoor) -> None:
+    door = make(rules=[rule("all", "1/minute", "ip")], clock=ManualClock())
+    assert door.ask(ip="203.0.113.1").status == 200
+    for forged in ("9.9.9.9, 203.0.113.1", "::ffff:203.0.113.1", "203.0.113.1:4444", "127.0.0.1, 203.0.113.1"):
+        assert door.ask(ip=forged).status == 429, forged
+    assert door.ask(ip="2001:db8:0:1::1").status == 200
+    assert {door.ask(ip=f"2001:db8:0:1:{n:x}::{n:x}").status for n in range(1, 30)} == {429}
+    assert door.ask(ip="2001:db8:0:2::1").status == 200
+
+
+def l4_a_refused_rule_burns_nothing_of_the_others(make: MakeDoor) -> None:
+    clock = ManualClock()
+    door = make(rules=[rule("second", "1/second", "ip"), rule("hour", "100/hour", "ip")], clock=clock)
+    assert [door.ask().status for _ in range(60)].count(200) == 1
+    clock.advance(1)
+    assert door.ask().status == 200
+    policies = door.ask().headers["ratelimit-policy"]
+    assert policies == '"second";q=1;w=1, "hour";q=100;w=3600'
+    assert door.gate._limiter.peek("203.0.113.1").rule == "second"
+    for _ in range(98):
+        clock.advance(1)
+        assert door.ask().status == 200
+    clock.advance(1)
+    assert (last := door.ask()).status == 429
+    assert json.loads(last.body)["violated-policies"] == ["hour"]
+
+
+def l5_a_rule_shared_by_several_paths_counts_once_beside_others(make: MakeDoor) -> None:
+    rules = [
+        rule("everybody", "5/minute"),
+        rule("holds", "2/minute", "ip", paths=("/holds",)),
+        rule("reports", "2/minute", "user", "endpoint", paths=("/reports",), on_missing="ip"),
+    ]
+    door = make(rules=rules, clock=ManualClock(), identify={"user": "header:x-user"})
+    told = [door.ask("GET", "/holds").status for _ in range(3)]
+    told += [door.ask("GET", "/reports", x_user="7").status for _ in range(3)]
+    told += [door.ask("GET", "/public").status, door.ask("GET", "/public").status]
+    assert told == [200, 200, 429, 200, 200, 429, 200, 429], "2 + 2 + 1 of everybody's 5"
+
+
+def l15_a_missing_or_empty_client_id_is_an_error_or_counts_by_address_and_is_never_skipped(make: MakeDoor) -> None:
+    door = make(rules=[rule("fans", "2/minute", "user")], identify={"user": "header:x-user"}, clock=ManualClock())
+    for headers in ({}, {"x_user": ""}, {"x_user": "  "}):
+        refused = door.ask(**headers)
+        assert refused.status == 400
+        assert json.loads(refused.body)["param"] == "user"
+    assert door.served == 0
+    by_address = [rule("fans", "2/minute", "user", on_missing="ip")]
+    door = make(rules=by_address, identify={"user": "header:x-user"}, clock=ManualClock())
+    assert statuses([door.ask(), door.ask(x_user=""), door.ask()]) == [200, 200, 429]
+    assert door.ask(ip="203.0.113.2").status == 200
+    assert door.ask(x_user="203.0.113.1").status == 200, "a user named like an address is somebody else"
+    assert door.ask(x_user="ip:203.0.113.1").status == 200
+
+
+def l2_parts_of_a_key_cannot_collide(make: MakeDoor) -> None:
+    getters = {"user": "header:x-user", "tenant": "header:x-tenant"}
+    door = make(rules=[rule("both", "1/minute", "tenant", "user")], identify=getters, clock=ManualClock())
+    pairs = [
+        ("1", "23"),
+        ("12", "3"),
+        ("1:2", "3"),
+        ("1", "2:3"),
+        ("a/b", "c"),
+        ("a", "b/c"),
+        ("{1}", "2"),
+        ("1", "{2}"),
+    ]
+    assert [door.ask(x_tenant=tenant, x_user=user).status for tenant, user in pairs] == [200] * len(pairs)
+    assert [door.ask(x_tenant=tenant, x_user=user).status for tenant, user in pairs] == [429] * len(pairs)
+
+
+def l6_tiers_have_their_own_quotas_and_change_while_running(make: MakeDoor) -> None:
+    tiers = Tiers({"1": "vip"})
+    quotas = {
+        "vip": Quota.parse("5/minute", algorithm="sliding_log"),
+        "pro": Quota.parse("3/minute", algorithm="sliding_log"),
+    }
+    rules = [rule("fans", "1/minute", "user", tiers=quotas)]
+    door = make(rules=rules, tier_of=tiers, identify={"user": "header:x-user"}, clock=ManualClock())
+    vip = [door.ask(x_user="1") for _ in range(6)]
+    assert statuses(vip) == [200] * 5 + [429]
+    assert (vip[0].headers["x-ratelimit-limit"], vip[0].headers["ratelimit-policy"]) == ("5", '"fans";q=5;w=60')
+    assert statuses([door.ask(x_user="2") for _ in range(2)]) == [200, 429]
+    tiers["2"] = "pro"
+    assert statuses([door.ask(x_user="2") for _ in range(4)]) == [200, 200, 200, 429]
+    assert door.ask(x_user="2").headers["x-ratelimit-limit"] == "3"
+    del tiers["2"]
+    assert door.ask(x_user="2").status == 429
+
+
+def l7_costs_above_one_are_charged_by_method_and_path(make: MakeDoor) -> None:
+    door = make(rules=[rule("all", "6/minute", "ip")], costs={"POST /reports": 4}, clock=ManualClock())
+    told = [door.ask("POST", "/reports"), door.ask("POST", "/reports"), door.ask("GET", "/reports"), door.ask()]
+    assert [(answer.status, answer.headers["x-ratelimit-remaining"]) for answer in told] == [
+        (200, "2"),
+        (429, "2"),
+        (200, "1"),
+        (200, "0"),
+    ]
+
+
+def l16_new_rules_take_over_at_once_and_wrong_ones_change_nothing(make: MakeDoor) -> None:
+    book = RuleBook([rule("all", "1/minute", "ip")])
+    door = make(rules=book, clock=ManualClock())
+    assert statuses([door.ask(), door.ask()]) == [200, 429]
+    for wrong in ([rule("all", "9/minute", "shoe_size")], [rule("a", "1/minute"), rule("a", "2/minute")]):
+        with pytest.raises(ConfigError):
+            book.replace(wrong)
+        assert door.ask().status == 429
+    book.replace([rule("all", "3/minute", "ip")])
+    assert statuses([door.ask() for _ in range(4)]) == [200, 200, 200, 429]
+
+
+def l16_shadow_rules_count_and_never_refuse(make: MakeDoor) -> None:
+    door = make(
+        rules=[rule("trial", "1/minute", "ip", shadow=True), rule("all", "4/minute", "ip")], clock=ManualClock()
+    )
+    answers = [door.ask() for _ in range(5)]
+    assert statuses(answers) == [200] * 4 + [429]
+    counted = door.gate.metrics.snapshot()
+    assert counted["trial"]["shadow_refused"] == 4
+    assert (counted["all"]["allowed"], counted["all"]["refused"]) == (4, 1)
+    assert answers[0].headers["ratelimit-policy"] == '"all";q=4;w=60', "a trial is not announced"
+
+
+def l8_exactly_n_of_60_concurrent_requests_pass(make: MakeDoor) -> None:
+    door = make(rules=[rule("all", "25/minute", "ip")], clock=ManualClock())
+    door.ask(ip="203.0.113.9")
+    workers = 60 if door.send.__qualname__.startswith(("Uvicorn", "flask")) else 1  # hand-driven doors have one loop
+    with ThreadPoolExecutor(workers) as pool:
+        told = list(pool.map(lambda _: door.ask().status, range(60)))
+    assert (told.count(200), told.count(429)) == (25, 35)
+
+
+CONTRACT = [check for name, check in sorted(globals().items()) if name[0] == "l" and name[1].isdigit()]

@@ -1,0 +1,196 @@
+"""The doors the HTTP contract runs through: real Starlette, Litestar and Flask applications, and a real uvicorn server.
+
+Every door believes 127.0.0.1 as a proxy, so a request's address is set by `X-Forwarded-For` everywhere.
+"""
+
+import asyncio
+import http.client
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import unquote, unquote_to_bytes
+
+from frontrow.limits.http import asgi, wsgi
+
+PATHS = ["/", "/holds", "/events/1/holds", "/events/2/holds", "/public", "/reports"]
+
+
+@dataclass
+class Answer:
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+@dataclass
+class Door:
+    """One application behind the middleware; `ask` sends a request, `served` counts what reached the application."""
+
+    wrapped: Any
+    send: Callable[..., Answer]
+    calls: list[str]
+    close: Callable[[], None] = field(default=lambda: None)
+
+    @property
+    def gate(self) -> Any:
+        return self.wrapped.gate
+
+    def ask(self, method: str = "GET", path: str = "/", ip: str = "203.0.113.1", **headers: str) -> Answer:
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        return self.send(method, path, {"x-forwarded-for": ip, "host": "shop.test", **named})
+
+    @property
+    def served(self) -> int:
+        return len(self.calls)
+
+
+def starlette_app(calls: list[str]) -> Any:
+    from starlette.applications import Starlette
+    from starlette.responses import PlainTextResponse
+    from starlette.routing import Route
+
+    def endpoint(request: Any) -> Any:
+        calls.append(request.url.path)
+        return PlainTextResponse("served")
+
+    async def on_loop(request: Any) -> Any:
+        return endpoint(request)
+
+    return Starlette(routes=[Route(path, on_loop, methods=["GET", "POST"]) for path in PATHS])
+
+
+def litestar_app(calls: list[str]) -> Any:
+    from litestar import Litestar, Request, route
+
+    @route(PATHS, http_method=["GET", "POST"], media_type="text/plain", status_code=200)
+    async def endpoint(request: Request[Any, Any, Any]) -> str:
+        calls.append(request.url.path)
+        return "served"
+
+    return Litestar([endpoint], openapi_config=None)
+
+
+def flask_app(calls: list[str]) -> Any:
+    import flask
+
+    app = flask.Flask("door")
+
+    def endpoint() -> str:
+        calls.append(flask.request.path)
+        return "served"
+
+    for path in PATHS:
+        app.add_url_rule(path, path, endpoint, methods=["GET", "POST"])
+    return app
+
+
+async def call_asgi(app: Any, method: str, path: str, headers: dict[str, str], peer: str = "127.0.0.1") -> Answer:
+    """One request, driven by hand: the path arrives decoded, as servers hand it over."""
+    scope = {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": method,
+        "scheme": "http",
+        "path": unquote(path),
+        "raw_path": path.encode(),
+        "query_string": b"",
+        "root_path": "",
+        "headers": [(name.lower().encode(), value.encode("latin-1")) for name, value in headers.items()],
+        "client": (peer, 50000),
+        "server": ("127.0.0.1", 80),
+        "state": {},
+    }
+    sent: list[Any] = []
+
+    async def receive() -> Any:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    await app(scope, receive, send)
+    told = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
+    return Answer(sent[0]["status"], told, b"".join(message.get("body", b"") for message in sent[1:]))
+
+
+def asgi_door(make: Callable[[list[str]], Any], middleware: Any = asgi.RateLimitMiddleware, **options: Any) -> Door:
+    calls: list[str] = []
+    wrapped = middleware(make(calls), trusted_proxies=["127.0.0.1"], **options)
+    loop = asyncio.new_event_loop()
+
+    def send(method: str, path: str, headers: dict[str, str]) -> Answer:
+        return loop.run_until_complete(call_asgi(wrapped, method, path, headers))
+
+    def close() -> None:
+        loop.run_until_complete(wrapped.aclose())
+        loop.close()
+
+    return Door(wrapped, send, calls, close)
+
+
+def flask_door(**options: Any) -> Door:
+    calls: list[str] = []
+    app = flask_app(calls)
+    wrapped = wsgi.RateLimitMiddleware(app.wsgi_app, trusted_proxies=["127.0.0.1"], **options)
+    app.wsgi_app = wrapped
+
+    def send(method: str, path: str, headers: dict[str, str]) -> Answer:
+        raw = unquote_to_bytes(path).decode("latin-1")  # as a WSGI server hands it over; the client would parse // away
+        environ = {"REMOTE_ADDR": "127.0.0.1", "PATH_INFO": raw}
+        told = app.test_client().open("/", method=method, headers=headers, environ_overrides=environ)
+        return Answer(told.status_code, {name.lower(): value for name, value in told.headers.items()}, told.data)
+
+    return Door(wrapped, send, calls, wrapped.close)
+
+
+class Uvicorn:
+    """A real server on a port of the system's choice, in a thread, until closed."""
+
+    def __init__(self, app: Any) -> None:
+        import uvicorn
+
+        config = uvicorn.Config(app, host="127.0.0.1", port=0, log_level="error", lifespan="off", proxy_headers=False)
+        self.server = uvicorn.Server(config)
+        self.thread = threading.Thread(target=self.server.run, daemon=True)
+        self.thread.start()
+        deadline = time.monotonic() + 20
+        while not self.server.started:
+            assert time.monotonic() < deadline, "uvicorn did not start"
+            assert self.thread.is_alive(), "uvicorn ended"
+            time.sleep(0.005)
+        self.port: int = self.server.servers[0].sockets[0].getsockname()[1]
+
+    def send(self, method: str, path: str, headers: dict[str, str]) -> Answer:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        try:
+            connection.putrequest(method, path, skip_host=True)
+            for name, value in headers.items():
+                connection.putheader(name, value)
+            connection.endheaders()
+            told = connection.getresponse()
+            return Answer(told.status, {name.lower(): value for name, value in told.getheaders()}, told.read())
+        finally:
+            connection.close()
+
+    def close(self) -> None:
+        self.server.should_exit = True
+        self.thread.join(20)
+        assert not self.thread.is_alive()
+
+
+def uvicorn_door(**options: Any) -> Door:
+    calls: list[str] = []
+    wrapped = asgi.RateLimitMiddleware(starlette_app(calls), trusted_proxies=["127.0.0.1"], **options)
+    server = Uvicorn(wrapped)
+    return Door(wrapped, server.send, calls, server.close)
+
+
+DOORS: dict[str, Callable[..., Door]] = {
+    "starlette": lambda **options: asgi_door(starlette_app, **options),
+    "litestar": lambda **options: asgi_door(litestar_app, **options),
+    "flask": flask_door,
+    "uvicorn": uvicorn_door,
+}
