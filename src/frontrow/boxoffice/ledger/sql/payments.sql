@@ -94,3 +94,5 @@ SELECT 'captured ' || currency, sum(amount_minor) FROM payments WHERE payment_st
 UNION ALL SELECT 'refunded ' || currency, sum(amount_minor) FROM refunds WHERE refund_state = 'done' GROUP BY currency
 UNION ALL SELECT 'kept fees ' || currency, sum(fee_minor) FROM refunds WHERE refund_state = 'done' GROUP BY currency
 UNION ALL SELECT 'sold ' || currency, sum(amount_minor) FROM bookings WHERE state = 'confirmed' GROUP BY currency
+UNION ALL SELECT 'owed for returns ' || currency, sum(price_minor) FROM returns
+  WHERE return_state IN ('listed', 'resold') GROUP BY currency
