@@ -47,8 +47,9 @@ bench-checkout: setup  ## checkouts, payments in flight, refunds of a cancelled 
 	$(BIN)/python -m bench.checkout
 	$(BIN)/python -m bench.messages
 
-soak: setup      ## a million recorded operations on real servers, checked for exclusivity
+soak: setup      ## a million recorded operations, checked for exclusivity; 200 rounds of the same-seat storm
 	$(BIN)/python -m bench.seats_history
+	FRONTROW_STORM_ROUNDS=200 $(BIN)/python -m pytest -o timeout=600 tests/faults/test_same_seat_storm.py
 
 lock:            ## renew requirements/dev.txt from pyproject.toml
 	$(BIN)/uv pip compile pyproject.toml --all-extras --group dev --group bench --universal --python-version 3.11 \

@@ -27,6 +27,7 @@ from frontrow.boxoffice.ledger.opening import open_ledger
 from frontrow.boxoffice.model.claims import sold
 from frontrow.boxoffice.model.venues import Plan
 from frontrow.boxoffice.plans.generate import generate
+from frontrow.core.errors import Unavailable
 from frontrow.rehearsal.servers import Postgres, Valkey
 
 OUT = Path(__file__).parent / "out"
@@ -44,19 +45,27 @@ async def office(plan: Plan, valkeys: list[Valkey], postgres: Postgres, name: st
     claims = RedisClaims([valkey.unix_url for valkey in valkeys], timeout_s=10.0)
     one = Office(f"evt_{name}", plan, claims, own)
     assert await one.recovery.check(one.event.id)
-    gc.collect()
-    gc.freeze()  # as a server does after it started: the plan is not garbage to be looked for
+    await one.feed.start()
+    tidy()
     try:
         yield one
     finally:
+        await one.feed.stop()
         await one.holds.aclose()
         await claims.aclose()
         await own.aclose()
 
 
+def tidy() -> None:
+    """As a server does after it started: what will stay is not garbage to be looked for."""
+    gc.collect()
+    gc.freeze()
+
+
 async def storm(one: Office, servers: dict[str, list[int]], count: int) -> dict[str, Any]:
     """All attempts as fast as they go."""
     seats, passes = one.attempts(count, 1), one.passes(count)
+    tidy()
     with Meter(servers) as meter:
         outcome = await closed_loop(one, seats, passes)
     await one.holds.aclose()
@@ -75,6 +84,7 @@ async def storm(one: Office, servers: dict[str, list[int]], count: int) -> dict[
 async def sustained(one: Office, count: int, rate: float) -> dict[str, Any]:
     """The same at a steady rate of arrivals, measured from the moment each should have been sent."""
     seats, passes = one.attempts(count, 2), one.passes(count)
+    tidy()
     outcome = await open_loop(one, seats, passes, rate)
     await one.holds.aclose()
     return {
@@ -93,6 +103,25 @@ async def wrong_refusals(one: Office) -> float:
     believed = [seat for seat, state in enumerate(one.sale.seats.states) if state]
     audited = one.holds.stats.audited_free / max(1, one.holds.stats.audited)
     return max(audited, sum(seat not in real for seat in believed) / max(1, len(believed)))
+
+
+async def back_after_flush(one: Office, valkey: Valkey) -> float:
+    """Seconds from FLUSHALL in a sale that is half sold to the next hold, by the recovery service alone."""
+    await one.recovery.start()
+    shop_pass = one.passes(1)[0]
+    free = [seat for seat, state in enumerate(one.sale.seats.states) if not state]
+    begin = time.perf_counter()
+    await asyncio.to_thread(valkey.command, "FLUSHALL")
+    for _ in range(10_000):
+        try:
+            await one.holds.place(one.event.id, shop_pass, (one.plan.seat_ids[free[0]],))
+            break
+        except Unavailable:
+            one.recovery.doubt(one.event.id)
+            await asyncio.sleep(0.005)
+    spent_s = time.perf_counter() - begin
+    await one.recovery.stop()
+    return round(spent_s, 2)
 
 
 async def rebuild_100k(valkey: Valkey) -> float:
@@ -126,6 +155,7 @@ async def measure(size: int, phase_size: int) -> dict[str, Any]:
                 if shards == 1:
                     async with office(plan, valkeys, postgres, "phases") as one:
                         report["phases"] = await phases(one, servers, phase_size)
+                        report["back_after_flush_s"] = await back_after_flush(one, valkeys[0])
                     async with office(plan, valkeys, postgres, "open") as one:
                         rate = 0.5 * report["storm"][1]["attempts_per_s"]
                         report["sustained"] = await sustained(one, attempts, rate)
@@ -138,6 +168,7 @@ def rows(report: dict[str, Any]) -> list[tuple[str, str, str]]:
     best, slow = report["storm"][1], report["sustained"]
     attempts, holds, wrong = best["attempts_per_s"], best["durable_holds_per_s"], slow["wrong_refusals"]
     p99, rebuild_s = slow["won_ms"]["p99"], report["rebuild_100k_s"]
+    back_s = report["back_after_flush_s"]
     found = [
         ("attempts/s, one process", f"{attempts:,}", _met(attempts >= TARGET_ATTEMPTS, f"{TARGET_ATTEMPTS:,}")),
         ("attempts per CPU second of the service", f"{best['attempts_per_service_cpu_s']:,}", ""),
@@ -153,6 +184,7 @@ def rows(report: dict[str, Any]) -> list[tuple[str, str, str]]:
         (f"won, {at}: p50/p99/p99.9 ms", _three(slow["won_ms"]), _met(p99 < TARGET_P99_MS, "p99 < 50")),
         (f"all, {at}: p50/p99/p99.9 ms", _three(slow["all_ms"]), ""),
         ("local refusals of free seats", f"{wrong:.4%}", _met(wrong <= TARGET_WRONG, "0.1 %")),
+        ("selling again after FLUSHALL, s", f"{back_s}", _met(back_s <= TARGET_REBUILD_S, "5")),
         ("rebuild of 100,000 seats, s", f"{rebuild_s}", _met(rebuild_s <= TARGET_REBUILD_S, "5")),
     ]
     for store in ("postgresql", "sqlite"):

@@ -13,6 +13,9 @@ from typing import Any
 
 import psutil
 
+from frontrow.boxoffice.feed.log import MemoryFrameLog
+from frontrow.boxoffice.feed.service import MapFeed
+from frontrow.boxoffice.feed.truth import ClaimsTruth
 from frontrow.boxoffice.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.model.attempts import ShopPass
 from frontrow.boxoffice.model.claims import ClaimKind, TakenSeat
@@ -48,7 +51,18 @@ class Office:
         self.sale = self.sales.open(self.event, plan)
         claims.learn(event_id, plan)
         self.recovery = Recovery(self.sales, claims, ledger, self.clock)
-        self.holds = HoldService(self.sales, claims, ledger, self.clock)
+        truth = ClaimsTruth(claims, self.event, plan.size, self.clock)
+        seats = self.sale.seats
+        self.feed = MapFeed(
+            plan.size,
+            MemoryFrameLog(epoch=1),
+            truth,
+            on_changes=seats.observe,
+            on_sync=lambda: seats.follow(self.feed.ring.states, self.clock()),
+        )
+        self.holds = HoldService(
+            self.sales, claims, ledger, self.clock, on_change=lambda _, changed: self.feed.notify(changed)
+        )
 
     def passes(self, count: int) -> list[ShopPass]:
         ends_us = self.clock() + 3600 * 1_000_000

@@ -41,7 +41,7 @@ def cases(draw: st.DrawFn) -> tuple[Plan, set[int], list[tuple[bytes, int, int]]
     return plan, gone, [(each, count, int(worst)) for each, count, worst in asks]
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=250)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=150)
 @given(case=cases())
 async def test_the_script_and_the_specification_choose_the_same_seats(
     redis_url: str, case: tuple[Plan, set[int], list[tuple[bytes, int, int]]]

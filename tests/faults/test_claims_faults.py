@@ -45,8 +45,10 @@ async def sale(ledger_url: str, redis_url: str) -> AsyncIterator[Selling]:
     selling = Selling(shops)
     selling.start()
     try:
-        yield selling
-        await selling.stop()
+        try:
+            yield selling
+        finally:
+            await selling.stop()
         for shop in shops:
             await shop.recovery.stop()
         await assert_nothing_was_sold_twice_or_lost(selling)

@@ -1,7 +1,8 @@
-"""N4, B3: 1,000 callers in 4 processes want the same seat at once, on real Redis and PostgreSQL, 200 times."""
+"""N4, B3: 1,000 callers in 4 processes want the same seat at once, on real servers, 50 times (`make soak`: 200)."""
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +15,8 @@ from tests.boxoffice.shop import EVENT, NOW, shop_plan
 from tests.contracts.seat_claims import seats_of
 from tests.faults.storm_worker import ROWS, SEATS
 
-PROCESSES, CALLERS, ROUNDS = 4, 1_000, 200
+PROCESSES, CALLERS = 4, 1_000
+ROUNDS = int(os.environ.get("FRONTROW_STORM_ROUNDS", "50"))  # `make soak` runs all 200
 
 
 async def fill(redis_url: str) -> None:
@@ -24,7 +26,7 @@ async def fill(redis_url: str) -> None:
     await claims.aclose()
 
 
-def test_one_winner_and_999_clean_refusals_in_each_of_200_rounds(postgres_url: str, redis_url: str) -> None:
+def test_one_winner_and_999_clean_refusals_in_each_round(postgres_url: str, redis_url: str) -> None:
     migrate(postgres_url)
     asyncio.run(fill(redis_url))
     command = [sys.executable, "-m", "tests.faults.storm_worker", postgres_url, redis_url]
@@ -38,7 +40,10 @@ def test_one_winner_and_999_clean_refusals_in_each_of_200_rounds(postgres_url: s
         fences = [_round(workers, seat) for seat in range(ROUNDS)]
     finally:
         for worker in workers:
-            worker.communicate(timeout=30)
+            try:
+                worker.communicate(timeout=30)
+            finally:
+                worker.kill()
     assert len(set(fences)) == ROUNDS
     with psycopg.connect(postgres_url) as reader:
         rows = reader.execute("SELECT seat_index, count(*) FROM booking_seats WHERE active = 1 GROUP BY 1").fetchall()

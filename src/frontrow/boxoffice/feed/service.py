@@ -9,7 +9,7 @@ telling. Viewers keep only a position: slow ones are reset, none can make the se
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -50,9 +50,11 @@ class MapFeed:
         truth: SeatTruth,
         settings: FeedSettings | None = None,
         on_changes: OnChanges | None = None,
+        on_sync: Callable[[], None] | None = None,
     ) -> None:
         self.settings = settings or FeedSettings()
         self.ring = MapRing(seats, self.settings.max_frames, on_changes)
+        self._on_sync = on_sync  # called whenever the map is as the log has it
         self.viewers = 0
         self.resyncs = 0
         self.failures = 0
@@ -119,6 +121,8 @@ class MapFeed:
             if changes or self._behind or self._ticks % self.settings.poll_ticks == 0:
                 self._behind = False  # before asking: a frame that arrives meanwhile sets it again
                 await self._take(await self._log.exchange(encode_changes(changes), self.ring.epoch, self.ring.seq))
+                if self._on_sync is not None:
+                    self._on_sync()
             self._again |= fresh
         except BaseException:
             self._dirty |= fresh | again  # nothing is forgotten: the next tick looks again

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from msgspec.structs import replace
 
 from frontrow.boxoffice.ledger.programs import Program, booking_of, encode_seats, end_holds
-from frontrow.boxoffice.ledger.statements import Query
+from frontrow.boxoffice.ledger.statements import ALL_WENT_WELL, Query
 from frontrow.boxoffice.model.bookings import ACTIVE_STATES, Booking, BookingState, HoldEnded, Move, MoveRefused
 from frontrow.boxoffice.model.facts import Fact, HoldPlaced
 from frontrow.boxoffice.model.holds import (
@@ -29,6 +29,7 @@ from frontrow.core.errors import Overloaded
 
 Placed = PlacedHold | BaseException
 Key = tuple[str, str]
+KEY_TRIES = 3
 
 
 def place_holds(wishes: Sequence[NewHold], facts: list[Fact]) -> Program[list[Placed]]:
@@ -87,19 +88,27 @@ class _Batch:
                     self.followers.append((at, owner))
         behind = {at for at, _ in self.followers}
         self.pending = [at for at in self.pending if at not in behind]
-        if not self.owners:
-            return
-        rows = [
-            (fan, key, self.wishes[at].request_hash, self.wishes[at].booking_id, self.wishes[at].now_us)
-            for (fan, key), at in sorted(self.owners.items())
-        ]
-        fresh = {(row[0], row[1]) for row in (yield Query("take_keys", rows))}
-        known = [key for key in self.owners if key not in fresh]
-        if known:
-            yield from self._answer_known(known)
+        missing = list(self.owners)
+        for _ in range(KEY_TRIES):
+            if not missing:
+                return
+            rows = [
+                (fan, key, self.wishes[at].request_hash, self.wishes[at].booking_id, self.wishes[at].now_us)
+                for (fan, key), at in sorted((key, self.owners[key]) for key in missing)
+            ]
+            fresh = {(row[0], row[1]) for row in (yield Query("take_keys", rows))}
+            missing = yield from self._answer_known([key for key in missing if key not in fresh])
+        for key in missing:  # known when we tried to take it, forgotten when we looked, every time
+            self.answer(
+                self.owners.pop(key), Overloaded("this request is being answered; try again", retry_after_s=0.1)
+            )
+        self._drop_answered()
 
-    def _answer_known(self, keys: Sequence[Key]) -> Program[None]:
-        rows = yield Query("known_keys", list(keys))
+    def _answer_known(self, keys: list[Key]) -> Program[list[Key]]:
+        """Answer wishes whose key is known; the keys that were forgotten in between are returned."""
+        if not keys:
+            return []
+        rows = yield Query("known_keys", keys)
         bookings = yield from _bookings({row[3] for row in rows})
         for fan, key, request_hash, booking_id in rows:
             at = self.owners.pop((fan, key))
@@ -108,6 +117,7 @@ class _Batch:
             elif booking_id in bookings:
                 self.answer(at, repeated(self.wishes[at], bookings[booking_id], same_request=True))
         self._drop_answered()
+        return [key for key in keys if key in self.owners]
 
     def settle_keys(self) -> Program[None]:
         """A refused wish forgets its key, so it may be sent again; followers get their owner's answer."""
@@ -207,8 +217,8 @@ class _Batch:
             for wish in (self.wishes[at],)
             for seat, price in zip(wish.seats, wish.prices_minor or (0,) * len(wish.seats), strict=True)
         ]
-        got = yield Query("take_seats", sorted(rows))
-        if len(got) == len(rows):
+        got = yield Query("take_free_seats", sorted(rows), otherwise="take_seats")
+        if got is ALL_WENT_WELL:
             return list(chosen)
         counts = Counter(row[0] for row in got)
         won = [at for at in chosen if counts[self.wishes[at].booking_id] == len(self.wishes[at].seats)]
@@ -228,7 +238,7 @@ class _Batch:
             )
             for w in (self.wishes[at] for at in won)
         ]  # fmt: skip
-        fences = {row[0]: int(row[1]) for row in (yield Query("add_bookings", rows))}
+        fences = {row[0]: int(row[1]) for row in (yield Query("add_new_bookings", rows, otherwise="add_bookings"))}
         clashing = [at for at in won if self.wishes[at].booking_id not in fences]
         if clashing:  # a booking of that id exists with other seats
             drop = [(self.wishes[at].booking_id, seat) for at in clashing for seat in self.wishes[at].seats]
@@ -259,6 +269,8 @@ class _Batch:
 
 
 def _bookings(ids: set[str]) -> Program[dict[str, Booking]]:
+    if not ids:
+        return {}
     rows = yield Query("bookings_by_id", [(booking_id,) for booking_id in sorted(ids)])
     return {row[0]: booking_of(row) for row in rows}
 

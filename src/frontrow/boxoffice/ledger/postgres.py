@@ -17,7 +17,7 @@ import asyncpg
 from frontrow.boxoffice.ledger.audit import Chain
 from frontrow.boxoffice.ledger.batch import Operation, transaction
 from frontrow.boxoffice.ledger.programs import Program
-from frontrow.boxoffice.ledger.statements import Dialect, Query, Row, postgres_arguments, render
+from frontrow.boxoffice.ledger.statements import ALL_WENT_WELL, Dialect, Query, Row, postgres_arguments, render
 from frontrow.core.errors import InvalidInput, Unavailable
 from frontrow.core.ids import Ids
 
@@ -88,6 +88,7 @@ class PostgresStore:
         self._pool_lock = asyncio.Lock()
         self.batches_split = 0
         self.reconnects = 0
+        self.hopes_lost = 0  # batches in which another writer was quicker
 
     async def write(self, operations: Sequence[Operation]) -> list[Any]:
         """Commit a batch; an answer or an exception per operation."""
@@ -150,10 +151,23 @@ class PostgresStore:
         try:
             query = next(program)
             while True:  # ends with the program
-                query = program.send(await connection.fetch(self._sql[query.name], *postgres_arguments(query)))  # type: ignore[arg-type]
+                query = program.send(await self._query(connection, query))
         except StopIteration as done:
             answer: Answer = done.value
             return answer
+
+    async def _query(self, connection: "asyncpg.Connection[asyncpg.Record]", query: Query) -> list[Row]:
+        arguments = postgres_arguments(query)
+        if not query.otherwise:
+            return await connection.fetch(self._sql[query.name], *arguments)  # type: ignore[return-value]
+        await connection.execute("SAVEPOINT hopeful")
+        try:
+            rows = await connection.fetch(self._sql[query.name], *arguments)
+            return rows or ALL_WENT_WELL  # type: ignore[return-value]
+        except asyncpg.UniqueViolationError:
+            self.hopes_lost += 1
+            await connection.execute("ROLLBACK TO SAVEPOINT hopeful")
+            return await connection.fetch(self._sql[query.otherwise], *arguments)  # type: ignore[return-value]
 
     async def _connected(self, writer: _Writer) -> "tuple[asyncpg.Connection[asyncpg.Record], Chain]":
         if writer.connection is None or writer.connection.is_closed() or writer.chain is None:

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeVar
 from frontrow.boxoffice.ledger.audit import Chain
 from frontrow.boxoffice.ledger.batch import Operation, transaction
 from frontrow.boxoffice.ledger.programs import Program
-from frontrow.boxoffice.ledger.statements import Dialect, Query, Row, render, sqlite_arguments
+from frontrow.boxoffice.ledger.statements import ALL_WENT_WELL, Dialect, Query, Row, render, sqlite_arguments
 from frontrow.core.errors import InvalidInput, Unavailable
 from frontrow.core.ids import Ids
 
@@ -86,7 +86,14 @@ class SqliteStore:
         return _translated(lambda: self._run_query(self._connection(), query))
 
     def _run_query(self, connection: sqlite3.Connection, query: Query) -> list[Row]:
-        return connection.execute(self._sql[query.name], sqlite_arguments(query)).fetchall()
+        arguments = sqlite_arguments(query)
+        try:
+            cursor = connection.execute(self._sql[query.name], arguments)
+            return cursor.fetchall() if cursor.description or not query.otherwise else ALL_WENT_WELL
+        except sqlite3.IntegrityError:  # the statement left nothing behind; the transaction goes on
+            if not query.otherwise:
+                raise
+            return connection.execute(self._sql[query.otherwise], arguments).fetchall()
 
     def _write(self, operations: Sequence[Operation]) -> list[Any]:
         try:

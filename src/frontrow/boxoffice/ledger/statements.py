@@ -33,6 +33,7 @@ _HEADER: Final = re.compile(r"-- name: (\w+)\(([^)]*)\)(.*)")
 _POSTGRES_TYPES: Final = {"text": "text", "int": "bigint"}
 
 Row = Sequence[Any]
+ALL_WENT_WELL: Final[list[Row]] = []  # told by identity, not by being empty
 
 
 class Dialect(StrEnum):
@@ -50,11 +51,16 @@ class Statement(msgspec.Struct, frozen=True):
 
 
 class Query(msgspec.Struct, frozen=True):
-    """A statement with what goes in: rows for its `:rows`, values for its single parameters in their order."""
+    """A statement with what goes in: rows for its `:rows`, values for its single parameters in their order.
+
+    `otherwise` names the statement to run instead, with the same rows, when a unique index objects; if it does not, and
+    the statement returns nothing, the answer is the list `ALL_WENT_WELL`.
+    """
 
     name: str
     rows: Sequence[Row] = ()
     params: Sequence[Any] = ()
+    otherwise: str = ""
 
 
 @functools.cache

@@ -2,8 +2,9 @@
 
 It learns from what passes through: claims won here, refusals (which tell until when and whose), releases, frames of the
 map's feed. Belief that a seat is taken is only trusted for a moment: after `trust_us` the next attempt asks the claim
-store again, so a refusal is never wrong for longer than one update, even if every notice is lost. That a seat is free
-is never trusted: the claim store decides. Pure but for its own memory.
+store again, unless the map, which must have been in step with the log in the last `FEED_TRUST_US`, still shows the seat
+as taken. So a refusal is never wrong for longer than one update, even if every notice is lost. That a seat is free is
+never trusted: the claim store decides. Pure but for its own memory.
 """
 
 from array import array
@@ -15,6 +16,7 @@ from frontrow.boxoffice.model.seats import SeatState
 
 FOREVER_US = 1 << 62
 TRUST_US = 1_000_000
+FEED_TRUST_US = 2_000_000
 
 
 class Availability:
@@ -28,15 +30,23 @@ class Availability:
         self._fans: dict[int, str] = {}
         self._ending: list[tuple[int, int]] = []
         self._trust_us = trust_us
+        self._map: bytes | bytearray = b""
+        self._map_good_until_us = 0
         self.withhold(withheld)
 
     def hopeless(self, seats: Sequence[int], fan: str, now_us: int) -> bool:
         """Whether one of the seats is surely somebody else's: known to be, and known recently."""
         until_us = self._refuse_until_us
-        for seat in seats:  # noqa: SIM110 - any() over a generator costs twice as much on the hottest path
-            if until_us[seat] > now_us and self._fans.get(seat) not in (fan, None):
+        in_step = now_us < self._map_good_until_us
+        for seat in seats:
+            told = until_us[seat] > now_us or (in_step and self._map[seat] and self._ends_at_us[seat] > now_us)
+            if told and self._fans.get(seat) not in (fan, None):
                 return True
         return False
+
+    def follow(self, states: bytes | bytearray, now_us: int) -> None:
+        """The map's states (kept up to date by its feed) were in step with the log just now."""
+        self._map, self._map_good_until_us = states, now_us + FEED_TRUST_US
 
     def known_taken(self, seats: Sequence[int], fan: str, now_us: int) -> list[int]:
         """Those of the seats that `hopeless` is about."""
@@ -66,7 +76,7 @@ class Availability:
         for seat in seats:
             if self.states[seat] != SeatState.BLOCKED:
                 self._set(seat, SeatState.FREE)
-                self._refuse_until_us[seat] = 0
+                self._refuse_until_us[seat] = self._ends_at_us[seat] = 0
                 self._fans.pop(seat, None)
 
     def replace(self, seats: Sequence[int], taken: Mapping[int, TakenSeat], now_us: int) -> None:

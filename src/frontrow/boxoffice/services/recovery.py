@@ -54,6 +54,7 @@ class Recovery:
         self._doubts: set[str] = set()
         self._doubted = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        self._stopping = False
         self.stats = RecoveryStats()
 
     def doubt(self, event_id: str) -> None:
@@ -103,19 +104,23 @@ class Recovery:
         """Make every event sellable, then keep watching in the background."""
         for event_id in self._sales:
             await self.check(event_id)
+        self._stopping = False
         self._task = asyncio.create_task(self._watch())
 
     async def stop(self) -> None:
         if self._task is not None:
+            self._stopping = True  # a client library below may swallow the cancellation
+            self._doubted.set()
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
             self._task = None
 
     async def _watch(self) -> None:
         turn = 0
-        while True:  # until stopped
+        while not self._stopping:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._doubted.wait(), self._check_s)
+                async with asyncio.timeout(self._check_s):  # wait_for of Python 3.11 can swallow a cancellation
+                    await self._doubted.wait()
             self._doubted.clear()
             turn += 1
             doubts, self._doubts = self._doubts, set()

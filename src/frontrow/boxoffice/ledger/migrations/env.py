@@ -3,7 +3,10 @@ configuration: a killed upgrade leaves the old schema, and of two that start at 
 
 from alembic import context
 
-connection = context.config.attributes["connection"]
-context.configure(connection=connection, transactional_ddl=True, transaction_per_migration=False)
-with context.begin_transaction():
-    context.run_migrations()
+config = getattr(context, "config", None)
+if config is not None:  # None: imported by somebody else than Alembic
+    context.configure(
+        connection=config.attributes["connection"], transactional_ddl=True, transaction_per_migration=False
+    )
+    with context.begin_transaction():
+        context.run_migrations()

@@ -20,6 +20,12 @@ LEFT JOIN bookings AS b ON b.event_id = r.event_id AND b.fan = r.fan AND b.state
 WHERE coalesce(b.seat_count, 0) > 0
 GROUP BY b.event_id, b.fan
 
+-- name: take_free_seats(event_id text, seat_index int, booking_id text, price_minor int)
+-- The hopeful way, when all seats looked free: half of `take_seats`' cost, and all or nothing for the whole batch.
+INSERT INTO booking_seats (event_id, seat_index, booking_id, price_minor, active)
+SELECT r.event_id, r.seat_index, r.booking_id, r.price_minor, 1 FROM :rows
+WHERE true ORDER BY r.event_id, r.seat_index
+
 -- name: take_seats(event_id text, seat_index int, booking_id text, price_minor int)
 -- The judge: a seat that somebody else has is left out of the answer. In seat order, so two writers cannot deadlock.
 INSERT INTO booking_seats (event_id, seat_index, booking_id, price_minor, active)
@@ -33,8 +39,15 @@ RETURNING booking_id, seat_index
 DELETE FROM booking_seats
 WHERE (booking_id, seat_index) IN (SELECT r.booking_id, r.seat_index FROM :rows)
 
+-- name: add_new_bookings(id text, event_id text, fan text, seat_count int, seats text, amount_minor int, currency text, session text, now_us int, expires_at_us int)
+-- The hopeful way. After the seats are taken, never before: so of two holds of one seat the later one has the greater fence.
+INSERT INTO bookings (id, event_id, fan, state, seat_count, seats, amount_minor, currency, session, created_at_us, changed_at_us, hold_expires_at_us)
+SELECT r.id, r.event_id, r.fan, 'held', r.seat_count, r.seats, r.amount_minor, r.currency, r.session, r.now_us, r.now_us, r.expires_at_us
+FROM :rows WHERE true
+RETURNING id, fence
+
 -- name: add_bookings(id text, event_id text, fan text, seat_count int, seats text, amount_minor int, currency text, session text, now_us int, expires_at_us int)
--- After the seats are taken, never before: so of two holds of one seat the later one has the greater fence.
+-- The same, leaving out bookings that are there already.
 INSERT INTO bookings (id, event_id, fan, state, seat_count, seats, amount_minor, currency, session, created_at_us, changed_at_us, hold_expires_at_us)
 SELECT r.id, r.event_id, r.fan, 'held', r.seat_count, r.seats, r.amount_minor, r.currency, r.session, r.now_us, r.now_us, r.expires_at_us
 FROM :rows WHERE true
