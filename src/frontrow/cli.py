@@ -10,7 +10,12 @@ GROUPS = {
     "room": "frontrow.waitingroom.cli",
     "event": "frontrow.boxoffice.event_cli",
     "ledger": "frontrow.boxoffice.ledger_cli",
+    "door": "frontrow.boxoffice.door_cli",
 }
+
+
+# single commands -> module; the function has the command's name
+COMMANDS = {"work": "frontrow.boxoffice.work_cli"}
 
 
 def main() -> None:
@@ -29,6 +34,9 @@ def main() -> None:
     for name, module in GROUPS.items():
         if _present(module):
             app.add_typer(importlib.import_module(module).app, name=name)
+    for name, module in COMMANDS.items():
+        if _present(module):
+            app.command(name)(getattr(importlib.import_module(module), name))
     from frontrow.demo import demo
 
     app.command()(demo)

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
+from frontrow.core.breaker import Breaker
 from frontrow.core.clock import ManualClock
 from frontrow.limits import Limiter, Quota, Rule
-from frontrow.limits.breaker import Breaker
 from frontrow.rehearsal.servers import Valkey
 
 QUOTA = Quota.parse("3/minute", algorithm="token_bucket")

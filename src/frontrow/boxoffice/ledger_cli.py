@@ -1,4 +1,4 @@
-"""`frontrow ledger migrate | verify | status`: the schema, its proof and its figures."""
+"""`frontrow ledger migrate | verify | status | reconcile`: the schema, its proof, its figures, its money."""
 
 import asyncio
 import json
@@ -12,10 +12,12 @@ from frontrow.boxoffice.ledger.opening import open_ledger
 from frontrow.boxoffice.ledger.statements import Query
 from frontrow.boxoffice.ledger.verifying import Heads
 from frontrow.boxoffice.ledger.verifying import verify as run_verify
+from frontrow.boxoffice.reconcile_cli import reconcile
 from frontrow.core.errors import FrontrowError, InvalidInput
 
 DEFAULT_URL = "sqlite:///frontrow.db"
-app = typer.Typer(help="The ledger: schema, proof, figures.", no_args_is_help=True)
+app = typer.Typer(help="The ledger: schema, proof, figures, money.", no_args_is_help=True)
+app.command()(reconcile)
 Url = Annotated[
     str,
     typer.Option("--ledger", envvar="FRONTROW_LEDGER_URL", help="sqlite:///file.db or postgresql://user@host/name"),

@@ -13,7 +13,10 @@ from frontrow.boxoffice.model.claims import BestClaim, Claimed, ClaimRefused, Se
 from frontrow.boxoffice.model.events import Event, EventStatus
 from frontrow.boxoffice.model.facts import OutboxFact
 from frontrow.boxoffice.model.holds import ActiveSeat, ExpiredHold, NewHold, PlacedHold
+from frontrow.boxoffice.model.tickets import DuplicateScan, NewTicket, Scan, Ticket
 from frontrow.boxoffice.model.venues import Plan, Venue
+from frontrow.boxoffice.payment_ports import PaymentBook as PaymentBook
+from frontrow.boxoffice.payment_ports import PaymentProvider as PaymentProvider
 
 # --- Ledger ----------------------------------------------------------------------------------------------------------
 
@@ -56,8 +59,10 @@ class Ledger(Protocol):
         """paying -> cancelled: the card was declined; the seats are free at once (B9)."""
         ...
 
-    async def confirm(self, booking_id: str, fence: int, now_us: int) -> Booking:
+    async def confirm(self, booking_id: str, fence: int, now_us: int, tickets: Sequence[NewTicket] = ()) -> Booking:
         """paying -> confirmed by ONE conditional update: the state, the fence and `now_us < hold_expires_at_us` (F4).
+
+        `tickets` (from `TicketIssuer.issue`) are written in the same transaction, only if this call confirms.
 
         Raises `HoldEnded` (410) after the end, `StaleFence`, `MoveRefused`, `BookingNotFound`; nothing changed then.
         Confirmed already with this fence: answered as is.
@@ -207,4 +212,45 @@ class SeatClaims(Protocol):
 
     async def aclose(self) -> None:
         """Finish what is in line and let go of the connections."""
+        ...
+
+
+# --- Tickets ---------------------------------------------------------------------------------------------------------
+
+
+class TicketIssuer(Protocol):
+    """Signs tickets. Pure and quick (about 60 us a seat): no I/O, so it may be called while building the confirm."""
+
+    def issue(self, booking: Booking) -> tuple[NewTicket, ...]:
+        """One signed ticket per seat of a booking about to be confirmed: pass them to `Ledger.confirm(tickets=...)`.
+
+        The same booking (id, fence, seats) always gets the same tickets, byte for byte, so a repeated confirm and
+        every message about it show the same QR.
+        """
+        ...
+
+
+class TicketBook(Protocol):
+    """Tickets and scans in the ledger. Cancelling or refunding a booking revokes its tickets in the same transaction;
+    a partial refund puts `Query("revoke_tickets", [(booking_id, seat_index, now_us)])` into its own."""
+
+    async def ticket(self, ticket_id: str) -> Ticket | None: ...
+
+    async def tickets_of(self, booking_id: str) -> list[Ticket]:
+        """All tickets of a booking, revoked ones included, by seat."""
+        ...
+
+    async def revoked_tickets(
+        self, event_id: str, after: tuple[int, str] = (-1, ""), limit: int = 1_000
+    ) -> list[tuple[str, int]]:
+        """The event's revocation list as (ticket id, revoked_at_us), oldest first; `after` is (revoked_at_us, id)."""
+        ...
+
+    async def record_scans(self, scans: Sequence[Scan]) -> list[DuplicateScan]:
+        """Take in what gates scanned, in any order and safe to repeat; answers which of these tickets have been let
+        in more than once so far."""
+        ...
+
+    async def duplicate_scans(self, event_id: str, after: int = 0, limit: int = 100) -> list[DuplicateScan]:
+        """Tickets of the event that were let in more than once."""
         ...

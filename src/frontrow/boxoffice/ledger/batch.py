@@ -4,13 +4,14 @@ All kinds of operations run in a fixed order (so that two writers take their loc
 they made go to the outbox and, as one entry, to the audit chain; all of it is committed together or not at all.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol, TypeAlias
 
 import msgspec
 
 from frontrow.boxoffice.ledger.audit import AuditEntry, Chain
 from frontrow.boxoffice.ledger.holding import fan_locks, place_holds
+from frontrow.boxoffice.ledger.paying import LookAsked, PaymentAsked, RefundAsked, ask_refunds, look, save_payments
 from frontrow.boxoffice.ledger.programs import ExpiryAsked, MoveAsked, Program, expire_due, make_moves
 from frontrow.boxoffice.ledger.statements import Query, Row
 from frontrow.boxoffice.model.facts import Fact, OutboxFact, decode_fact, encode_fact
@@ -26,14 +27,37 @@ class LeaseAsked(msgspec.Struct, frozen=True):
 
 
 class Written(msgspec.Struct, frozen=True):
-    """Plain statements in order, answered with the rows of the last; a `note` goes to the audit log."""
+    """Plain statements in order, answered with the rows of the last; a `note` goes to the audit log, `facts` to the
+    outbox if the last statement answered anything."""
 
     queries: tuple[Query, ...]
     note: str = ""
     now_us: int = 0
+    facts: tuple[Fact, ...] = ()
 
 
-Operation: TypeAlias = NewHold | MoveAsked | ExpiryAsked | LeaseAsked | Written
+class Programmed(msgspec.Struct, frozen=True):
+    """A program of its own, made anew for every run of the transaction."""
+
+    run: Callable[[], Program[Any]]
+    now_us: int
+
+
+class Ran(msgspec.Struct, frozen=True):
+    """A program of another topic (waitlist, returns), run by itself after the batch's moves and holds.
+
+    It gets the list that its facts go to and returns its answer, or the exception that refuses it. `holds` are those it
+    may place: their fans are locked with the others.
+    """
+
+    program: Callable[[list[Fact]], Program[Any]]
+    now_us: int
+    holds: tuple[NewHold, ...] = ()
+
+
+Operation: TypeAlias = (
+    NewHold | MoveAsked | ExpiryAsked | LeaseAsked | Written | PaymentAsked | RefundAsked | LookAsked | Ran | Programmed
+)
 Committed: TypeAlias = tuple[list[Any], AuditEntry | None]
 
 
@@ -47,24 +71,45 @@ def transaction(operations: Sequence[Operation], chain: Chain, *, many_writers: 
     notes: list[str] = []
     moves = [at for at, operation in enumerate(operations) if type(operation) is MoveAsked]
     holds = [at for at, operation in enumerate(operations) if type(operation) is NewHold]
-    if many_writers and (locks := fan_locks(operations[at] for at in holds)):  # type: ignore[misc]
+    if many_writers and (locks := fan_locks(_wishes(operations))):
         yield Query("lock_fans", locks)
     if moves:
         _put(answers, moves, (yield from make_moves([operations[at] for at in moves], facts)))  # type: ignore[misc]
     if holds:
         _put(answers, holds, (yield from place_holds([operations[at] for at in holds], facts)))  # type: ignore[misc]
+    payments = [at for at, operation in enumerate(operations) if type(operation) is PaymentAsked]
+    refunds = [at for at, operation in enumerate(operations) if type(operation) is RefundAsked]
+    if payments:
+        _put(answers, payments, (yield from save_payments([operations[at] for at in payments], facts)))  # type: ignore[misc]
+    if refunds:
+        _put(answers, refunds, (yield from ask_refunds([operations[at] for at in refunds], facts)))  # type: ignore[misc]
     for at, operation in enumerate(operations):
         match operation:
+            case Programmed():
+                answers[at] = yield from operation.run()
+            case LookAsked():
+                answers[at] = yield from look(operation)
             case ExpiryAsked():
                 answers[at] = yield from expire_due(operation, facts)
             case LeaseAsked():
                 answers[at] = yield from lease(operation)
+            case Ran():
+                answers[at] = yield from operation.program(facts)
             case Written():
                 for query in operation.queries:
                     answers[at] = yield query
                 notes += [operation.note] * bool(operation.note)
+                facts += operation.facts if answers[at] else ()
     entry = yield from _record(facts, notes, chain, _latest_us(operations))
     return answers, entry
+
+
+def _wishes(operations: Sequence[Operation]) -> Iterator[NewHold]:
+    for operation in operations:
+        if type(operation) is NewHold:
+            yield operation
+        elif type(operation) is Ran:
+            yield from operation.holds
 
 
 def _put(answers: list[Any], ats: Sequence[int], given: Sequence[Any]) -> None:

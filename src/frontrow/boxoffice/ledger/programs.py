@@ -36,6 +36,7 @@ from frontrow.boxoffice.model.facts import (
     PaymentSteppedBack,
 )
 from frontrow.boxoffice.model.holds import ExpiredHold
+from frontrow.boxoffice.model.tickets import NewTicket
 from frontrow.core.errors import Overloaded
 
 Answer = TypeVar("Answer")
@@ -54,6 +55,8 @@ class MoveAsked(msgspec.Struct, frozen=True, gc=False):
     fence: int
     now_us: int
     expires_at_us: int = 0
+    reason: str = ""  # of a decline or a cancel, for its fact
+    tickets: tuple[NewTicket, ...] = ()  # of a confirm: written only if the booking is confirmed by this very move
 
 
 class ExpiryAsked(msgspec.Struct, frozen=True):
@@ -115,6 +118,7 @@ def _move_round(
     freed = [(booking.id,) for booking in seen.values() if booking.state in ENDED]
     if freed:
         yield Query("free_seats", freed)
+    yield from move_tickets([ask for ask in asks if ask.booking_id in seen], seen)
     missing = [ask for ask in asks if ask.booking_id not in seen]
     if missing:
         found = yield Query("bookings_by_id", [(ask.booking_id,) for ask in missing])
@@ -122,6 +126,21 @@ def _move_round(
         for ask in missing:
             answers[ask.booking_id] = why_not(ask, seen.get(ask.booking_id))
     return answers, seen
+
+
+def move_tickets(made: Sequence[MoveAsked], seen: Mapping[str, Booking]) -> Program[None]:
+    """The tickets of bookings that these moves just ended are revoked; those of confirmed ones are written."""
+    gone = sorted((ask.booking_id, ask.now_us) for ask in made if ask.move in (Move.CANCEL, Move.REFUND))
+    if gone:
+        yield Query("revoke_tickets_of_bookings", gone)
+    rows = [
+        (ticket.id, ask.booking_id, seen[ask.booking_id].event_id, ticket.seat_index, ticket.code, ask.now_us)
+        for ask in made
+        if ask.move is Move.CONFIRM
+        for ticket in ask.tickets
+    ]
+    if rows:
+        yield Query("add_tickets", rows)
 
 
 def _by_booking(ask: MoveAsked) -> str:
@@ -152,9 +171,7 @@ def why_not(ask: MoveAsked, booking: Booking | None) -> Booking | BaseException 
 _PLAIN_FACTS: Mapping[Move, Callable[[str, str, str, int, tuple[int, ...], int], Fact]] = {
     Move.BEGIN_PAYMENT: PaymentBegun,
     Move.STEP_BACK: PaymentSteppedBack,
-    Move.DECLINE: PaymentDeclined,
     Move.RELEASE: HoldReleased,
-    Move.CANCEL: BookingCancelled,
     Move.REFUND: BookingRefunded,
 }
 
@@ -167,6 +184,10 @@ def fact_of(ask: MoveAsked, b: Booking) -> Fact:
         )
     if ask.move is Move.EXTEND:
         return HoldExtended(b.id, b.event_id, b.fan, b.fence, b.seats, ask.now_us, expires_at_us=b.hold_expires_at_us)
+    if ask.move is Move.DECLINE:
+        return PaymentDeclined(b.id, b.event_id, b.fan, b.fence, b.seats, ask.now_us, reason=ask.reason)
+    if ask.move is Move.CANCEL:
+        return BookingCancelled(b.id, b.event_id, b.fan, b.fence, b.seats, ask.now_us, reason=ask.reason)
     return _PLAIN_FACTS[ask.move](b.id, b.event_id, b.fan, b.fence, b.seats, ask.now_us)
 
 

@@ -8,14 +8,21 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from frontrow.boxoffice import ports
+from frontrow.boxoffice import message_ports, ports
 from frontrow.boxoffice.ledger.batch import LeaseAsked, Operation, Store, Written
 from frontrow.boxoffice.ledger.catalogue import Catalogue
+from frontrow.boxoffice.ledger.messages import MessageBook
+from frontrow.boxoffice.ledger.payments import PaymentBook
 from frontrow.boxoffice.ledger.programs import ExpiryAsked, MoveAsked, booking_of
+from frontrow.boxoffice.ledger.returns import Returns
 from frontrow.boxoffice.ledger.statements import Query, Row
+from frontrow.boxoffice.ledger.tickets import TicketBook
+from frontrow.boxoffice.ledger.waitlist import Waitlist
 from frontrow.boxoffice.model.bookings import Booking, BookingState, Move, StaleFence
 from frontrow.boxoffice.model.facts import OutboxFact
 from frontrow.boxoffice.model.holds import ActiveSeat, ExpiredHold, NewHold, PlacedHold
+from frontrow.boxoffice.model.tickets import NewTicket
+from frontrow.boxoffice.ports_waitlist import WaitlistBook
 from frontrow.core.coalescer import Coalescer
 from frontrow.core.errors import InvalidInput
 
@@ -26,7 +33,7 @@ MAX_PAGE: Final = 10_000
 BREATH_EVERY: Final = 5_000  # seats between two turns of the event loop
 
 
-class SqlLedger(Catalogue):
+class SqlLedger(Catalogue, PaymentBook, TicketBook, MessageBook, Waitlist, Returns):
     """A Ledger (see ports.py for the contract) over one store."""
 
     def __init__(self, store: Store, *, max_batch: int = MAX_BATCH, max_waiting: int = MAX_WAITING) -> None:
@@ -54,8 +61,8 @@ class SqlLedger(Catalogue):
     async def decline(self, booking_id: str, fence: int, now_us: int) -> Booking:
         return await self._move(Move.DECLINE, booking_id, fence, now_us)
 
-    async def confirm(self, booking_id: str, fence: int, now_us: int) -> Booking:
-        return await self._move(Move.CONFIRM, booking_id, fence, now_us)
+    async def confirm(self, booking_id: str, fence: int, now_us: int, tickets: Sequence[NewTicket] = ()) -> Booking:
+        return await self._submit(MoveAsked(booking_id, Move.CONFIRM, fence, now_us, tickets=tuple(tickets)))
 
     async def cancel(self, booking_id: str, fence: int, now_us: int) -> Booking:
         return await self._move(Move.CANCEL, booking_id, fence, now_us)
@@ -64,9 +71,12 @@ class SqlLedger(Catalogue):
         return await self._move(Move.REFUND, booking_id, fence, now_us)
 
     async def _move(self, move: Move, booking_id: str, fence: int, now_us: int, expires_at_us: int = 0) -> Booking:
-        if not 0 < fence < FENCES_END:
-            raise StaleFence(booking_id, fence)
-        return cast(Booking, await self.line.submit(MoveAsked(booking_id, move, fence, now_us, expires_at_us)))
+        return await self._submit(MoveAsked(booking_id, move, fence, now_us, expires_at_us))
+
+    async def _submit(self, ask: MoveAsked) -> Booking:
+        if not 0 < ask.fence < FENCES_END:
+            raise StaleFence(ask.booking_id, ask.fence)
+        return cast(Booking, await self.line.submit(ask))
 
     async def expire_due(self, now_us: int, limit: int) -> list[ExpiredHold]:
         return cast(list[ExpiredHold], await self.line.submit(ExpiryAsked(now_us, _page(limit))))
@@ -125,8 +135,12 @@ class SqlLedger(Catalogue):
 
 if TYPE_CHECKING:  # the port's shape, proven by mypy
 
-    def _is_a_ledger(ledger: SqlLedger) -> tuple[ports.Ledger, ports.Catalogue]:
-        return ledger, ledger
+    def _is_a_ledger(
+        ledger: SqlLedger,
+    ) -> tuple[
+        ports.Ledger, ports.Catalogue, ports.PaymentBook, ports.TicketBook, message_ports.MessageBook, WaitlistBook
+    ]:
+        return ledger, ledger, ledger, ledger, ledger, ledger
 
 
 def _page(limit: int) -> int:

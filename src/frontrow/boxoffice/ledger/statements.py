@@ -3,7 +3,8 @@
 A header `-- name: take_seats(event_id text, seat_index int)` names a statement and the columns of its rows; `:rows` in
 the text becomes a table `r` of all rows of a batch: arrays through `unnest` on PostgreSQL, one JSON document through
 `json_each` on SQLite. Single parameters stand after the header (`:now_us int`) and in the text under their name.
-`:booking` is the booking's columns, `:skip_locked` what lets workers step over each other.
+`:booking`, `:payment` and `:refund` are the columns of one; `:skip_locked` lets workers step over each other,
+`:for_update` keeps rows as they are until the transaction ends.
 """
 
 import functools
@@ -19,7 +20,15 @@ BOOKING_COLUMNS: Final = (
     "b.id, b.event_id, b.fan, b.state, b.fence, b.seats, b.amount_minor, b.currency, b.session, "
     "b.created_at_us, b.changed_at_us, b.hold_expires_at_us, b.confirmed_at_us"
 )
-_FILES: Final = ("holds.sql", "outbox.sql", "catalogue.sql")
+PAYMENT_COLUMNS: Final = (
+    "p.id, p.booking_id, p.attempt, p.provider, p.amount_minor, p.currency, p.payment_state, p.provider_ref, p.method, "
+    "p.reason, p.call, p.tries, p.retry_at_us, p.version, p.created_at_us, p.changed_at_us"
+)
+REFUND_COLUMNS: Final = (
+    "f.id, f.booking_id, f.payment_id, f.number, f.amount_minor, f.currency, f.seats, f.fee_minor, f.refund_state, "
+    "f.provider_ref, f.reason, f.call, f.tries, f.retry_at_us, f.version, f.created_at_us, f.changed_at_us"
+)
+_COLUMNS: Final = {"booking": BOOKING_COLUMNS, "payment": PAYMENT_COLUMNS, "refund": REFUND_COLUMNS}
 _HEADER: Final = re.compile(r"-- name: (\w+)\(([^)]*)\)(.*)")
 _POSTGRES_TYPES: Final = {"text": "text", "int": "bigint"}
 
@@ -59,11 +68,11 @@ def statements() -> Mapping[str, Statement]:
     """All named statements."""
     folder = resources.files("frontrow.boxoffice.ledger") / "sql"
     found: dict[str, Statement] = {}
-    for file in _FILES:
-        for block in re.split(r"\n(?=-- name: )", (folder / file).read_text("utf-8").strip()):
+    for file in sorted(folder.iterdir(), key=lambda file: file.name):
+        for block in re.split(r"\n(?=-- name: )", file.read_text("utf-8").strip()):
             statement = _parse(block)
             if statement.name in found:
-                raise ValueError(f"{file}: statement {statement.name} is there twice")
+                raise ValueError(f"{file.name}: statement {statement.name} is there twice")
             found[statement.name] = statement
     return found
 
@@ -96,8 +105,9 @@ def render(dialect: Dialect) -> Mapping[str, str]:
 
 def _render(statement: Statement, dialect: Dialect) -> str:
     sqlite = dialect is Dialect.SQLITE
-    text = statement.text.replace(":booking", BOOKING_COLUMNS)
+    text = re.sub(r":(booking|payment|refund)\b", lambda found: _COLUMNS[found[1]], statement.text)
     text = text.replace(" :skip_locked", "" if sqlite else " FOR UPDATE SKIP LOCKED")
+    text = text.replace(" :for_update", "" if sqlite else " FOR UPDATE")
     if sqlite:  # its RETURNING knows the table's columns by their bare names only
         before, returning, after = text.partition("RETURNING ")
         text = before + returning + re.sub(r"\b\w\.", "", after)

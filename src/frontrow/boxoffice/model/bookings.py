@@ -9,7 +9,7 @@ ledger; the row is born by `hold`. Holds end by predicate: `held` and `paying` a
 """
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Final
 
@@ -133,6 +133,16 @@ class MoveRefused(Refused):
     def __init__(self, booking_id: str, state: BookingState, move: Move) -> None:
         super().__init__(f"booking {booking_id} is {state}; {move} is not possible", booking=booking_id, state=state)
         self.booking_id, self.state, self.move = booking_id, state, move
+
+
+class SeatsNotInBooking(Refused):
+    """These seats are not, or no longer, part of the booking."""
+
+    code = "seats_not_in_booking"
+
+    def __init__(self, booking_id: str, seats: Sequence[int]) -> None:
+        super().__init__(f"these seats are not part of booking {booking_id}", booking=booking_id, seats=list(seats))
+        self.booking_id, self.seats = booking_id, tuple(seats)
 
 
 class StaleFence(Refused):

@@ -73,6 +73,19 @@ class Fee:
 
 
 @dataclass(frozen=True, slots=True)
+class RefundPolicy:
+    """What a fan who gives seats back gets (B12): until `window_s` before the show, less a fee; organisers override.
+
+    `fee_per_seat_minor` and `fee_basis_points` (of what the seats cost) are kept; never more than was paid.
+    """
+
+    allowed: bool = True
+    window_s: int = 48 * 3600
+    fee_per_seat_minor: int = 0
+    fee_basis_points: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Event:
     """One show. `withheld` are seat indexes the organiser keeps back; sale and show times in microseconds."""
 
@@ -94,6 +107,7 @@ class Event:
     ends_at_us: int = 0
     paused: bool = False
     description: str = ""
+    refunds: RefundPolicy = RefundPolicy()
 
     def moved(self, move: EventMove) -> "Event":
         """This event after `move`, or EventMoveRefused."""
@@ -159,6 +173,9 @@ def _check_prices(event: Event, plan: Plan) -> None:
     for tier in event.tiers:
         if tier.price.currency != event.currency or tier.price.minor < 0:
             raise InvalidInput(f"tier {tier.key}: {tier.price} must be 0 or more {event.currency}", param="tiers")
+    policy = event.refunds
+    if min(policy.window_s, policy.fee_per_seat_minor, policy.fee_basis_points) < 0 or policy.fee_basis_points > 10_000:
+        raise InvalidInput("refunds: window and fees must be 0 or more, the fee at most 10000 points", param="refunds")
     for fee in event.fees:
         if min(fee.per_seat_minor, fee.per_booking_minor, fee.basis_points) < 0:
             raise InvalidInput(f"fee {fee.name}: amounts must be 0 or more", param="fees")

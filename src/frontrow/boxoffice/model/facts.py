@@ -45,7 +45,9 @@ class PaymentSteppedBack(_Fact, frozen=True, tag_field="fact", tag=True, gc=Fals
 
 
 class PaymentDeclined(_Fact, frozen=True, tag_field="fact", tag=True, gc=False):
-    """The card was declined; the seats are free (B9)."""
+    """The payment failed; the seats are free (B9). `reason`: the bank's, `provider_unavailable`, `event_cancelled`."""
+
+    reason: str = ""
 
 
 class BookingConfirmed(_Fact, frozen=True, tag_field="fact", tag=True, gc=False):
@@ -54,7 +56,7 @@ class BookingConfirmed(_Fact, frozen=True, tag_field="fact", tag=True, gc=False)
 
 
 class BookingCancelled(_Fact, frozen=True, tag_field="fact", tag=True, gc=False):
-    pass
+    reason: str = ""  # `capture_failed`: the bank took its word back
 
 
 class BookingRefunded(_Fact, frozen=True, tag_field="fact", tag=True, gc=False):
@@ -63,6 +65,84 @@ class BookingRefunded(_Fact, frozen=True, tag_field="fact", tag=True, gc=False):
 
 class BookingPartlyRefunded(_Fact, frozen=True, tag_field="fact", tag=True, gc=False):
     """`seats` are those given back."""
+
+
+class LatePaymentReturned(_Fact, frozen=True, tag_field="fact", tag=True, gc=False):
+    """The money came after the hold had ended; the fan gets it back and hears so once (B9, F4)."""
+
+    amount_minor: int = 0
+    currency: str = ""
+
+
+class PriorityGranted(_Fact, frozen=True, tag_field="fact", tag=True, gc=False):
+    """The provider failed this fan through all retries: a pass for the next chance, until `until_us` (B8)."""
+
+    until_us: int = 0
+
+
+class RefundPaid(_Fact, frozen=True, tag_field="fact", tag=True, gc=False):
+    refund_id: str = ""
+    amount_minor: int = 0
+    currency: str = ""
+
+
+class RefundFailed(_Fact, frozen=True, tag_field="fact", tag=True, gc=False):
+    """The provider refused for good: a person must look."""
+
+    refund_id: str = ""
+    reason: str = ""
+
+
+# --- Waitlist and resale
+
+
+class _WaitlistFact(_Fact, frozen=True, tag_field="fact", tag=True, gc=False):
+    entry_id: str = ""
+
+
+class WaitlistJoined(_WaitlistFact, frozen=True, tag_field="fact", tag=True, gc=False):
+    """No booking yet: `booking_id` is empty, `fence` 0."""
+
+    seat_count: int = 0
+
+
+class WaitlistLeft(_WaitlistFact, frozen=True, tag_field="fact", tag=True, gc=False):
+    pass
+
+
+class OfferMade(_WaitlistFact, frozen=True, tag_field="fact", tag=True, gc=False):
+    """These seats are kept for this fan until `expires_at_us`."""
+
+    offer_id: str = ""
+    expires_at_us: int = 0
+
+
+class OfferClaimed(_WaitlistFact, frozen=True, tag_field="fact", tag=True, gc=False):
+    offer_id: str = ""
+
+
+class OfferDeclined(_WaitlistFact, frozen=True, tag_field="fact", tag=True, gc=False):
+    offer_id: str = ""
+
+
+class OfferLapsed(_WaitlistFact, frozen=True, tag_field="fact", tag=True, gc=False):
+    """`last`: the fan did not answer too often and is no longer in line."""
+
+    offer_id: str = ""
+    last: bool = False
+
+
+class TicketReturned(_Fact, frozen=True, tag_field="fact", tag=True, gc=False):
+    """The holder gave these seats back to the pool; the tickets are dead, the money follows when they are resold."""
+
+
+class TicketResold(_Fact, frozen=True, tag_field="fact", tag=True, gc=False):
+    """The returned seat has a new holder (`resold_booking_id`): `amount_minor` is owed to the old one."""
+
+    return_id: str = ""
+    resold_booking_id: str = ""
+    amount_minor: int = 0
+    currency: str = ""
 
 
 Fact: TypeAlias = (
@@ -77,6 +157,18 @@ Fact: TypeAlias = (
     | BookingCancelled
     | BookingRefunded
     | BookingPartlyRefunded
+    | LatePaymentReturned
+    | PriorityGranted
+    | RefundPaid
+    | RefundFailed
+    | WaitlistJoined
+    | WaitlistLeft
+    | OfferMade
+    | OfferClaimed
+    | OfferDeclined
+    | OfferLapsed
+    | TicketReturned
+    | TicketResold
 )
 
 _encoder = msgspec.json.Encoder()

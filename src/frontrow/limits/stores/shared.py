@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
+from frontrow.core.breaker import Breaker
 from frontrow.core.clock import Clock
 from frontrow.core.errors import ConfigError
-from frontrow.limits.breaker import Breaker
 from frontrow.limits.denials import Denials
 from frontrow.limits.quota import ON_STORE_DOWN, Decision, StoreDown
 from frontrow.limits.stats import Stats

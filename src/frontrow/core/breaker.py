@@ -1,5 +1,5 @@
-"""A circuit breaker for the store: after some failures in a row nobody waits for it any more; one probe at a time asks
-whether it is back. Recovery is therefore one request, not a stampede."""
+"""A circuit breaker: after some failures in a row nobody waits for a store or provider any more; one probe at a time
+asks whether it is back. Recovery is therefore one request, not a stampede."""
 
 import random
 import threading

@@ -1,0 +1,147 @@
+"""Checkouts per second and CPU per checkout, refunds of a cancelled event, reconciliation: one run, one table.
+
+    python -m bench.checkout [--checkouts 3000] [--in-flight 5000] [--refunds 20000]
+
+A checkout is four durable commits (intent, authorising, confirm with a signed ticket, captured) and three calls of the
+simulated provider: instant, or taking 2-5 s each with 5,000 in flight. Ledger: SQLite (synchronous=FULL) in one file,
+PostgreSQL (synchronous_commit=on). CPU is this process' own. Facts, tickets, QR and PDF: see the other tables.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import json
+import random
+import resource
+import tempfile
+import time
+from collections.abc import AsyncIterator, Awaitable
+from pathlib import Path
+from typing import Any
+
+import uvloop
+
+from frontrow.boxoffice.ledger.migrate import migrate
+from frontrow.boxoffice.ledger.opening import open_ledger
+from frontrow.boxoffice.ledger.sql_ledger import SqlLedger
+from frontrow.boxoffice.model.events import Event, EventStatus, PriceTier
+from frontrow.boxoffice.model.holds import NewHold, PlacedHold
+from frontrow.boxoffice.payments.guarded import GuardedProvider
+from frontrow.boxoffice.payments.simulated import SimulatedProvider
+from frontrow.boxoffice.services.checkout import Checkout, CheckoutState
+from frontrow.boxoffice.services.reconcile import Reconciler
+from frontrow.boxoffice.services.refunds import Refunds
+from frontrow.boxoffice.tickets.codes import Issuer
+from frontrow.boxoffice.tickets.keys import TicketKeys
+from frontrow.core.clock import SystemClock
+from frontrow.core.money import Money
+from frontrow.rehearsal.servers import Postgres
+
+OUT = Path("bench/out")
+CALLERS = 1_000
+EVENT = "evt_bench"
+
+
+@contextlib.asynccontextmanager
+async def ledgers() -> AsyncIterator[dict[str, SqlLedger]]:
+    """A fresh ledger of each kind."""
+    with tempfile.TemporaryDirectory() as folder, Postgres() as server:
+        await asyncio.to_thread(migrate, server.url)
+        file = await open_ledger(f"sqlite:///{folder}/bench.db")
+        opened = {"SQLite": file, "PostgreSQL": await open_ledger(server.url)}
+        try:
+            yield opened
+        finally:
+            for ledger in opened.values():
+                await ledger.aclose()
+
+
+async def hold_all(ledger: SqlLedger, first: int, count: int, event_id: str) -> list[PlacedHold]:
+    now_us = SystemClock()()
+    wishes = [
+        NewHold(
+            f"bkg_{first + n:026d}", event_id, f"fan_{first + n}", (first + n,), now_us, now_us + 3_600_000_000, 5000,
+            "EUR", (5000,),
+        )
+        for n in range(count)
+    ]  # fmt: skip
+    return list(await asyncio.gather(*(ledger.place_hold(wish) for wish in wishes)))
+
+
+async def measured(work: Awaitable[Any], count: int) -> dict[str, float]:
+    cpu, wall = time.process_time(), time.perf_counter()
+    await work
+    seconds = time.perf_counter() - wall
+    return {
+        "per_second": round(count / seconds, 1),
+        "cpu_us": round((time.process_time() - cpu) / count * 1e6, 1),
+        "seconds": round(seconds, 2),
+        "peak_memory_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
+    }
+
+
+async def sell(
+    ledger: SqlLedger, provider: GuardedProvider, first: int, count: int, callers: int, event_id: str = EVENT
+) -> dict[str, float]:
+    holds = iter(await hold_all(ledger, first, count, event_id))
+    checkout = Checkout(ledger, provider, SystemClock(), issuer=Issuer(TicketKeys(b"b" * 32)))
+
+    async def caller() -> None:
+        for hold in holds:
+            outcome = await checkout.pay(hold.booking_id, hold.fence, "pm_card_visa")
+            assert outcome.state is CheckoutState.CONFIRMED, outcome
+
+    return await measured(asyncio.gather(*(caller() for _ in range(callers))), count)
+
+
+async def cancel(ledger: SqlLedger, provider: GuardedProvider, event_id: str) -> None:
+    refunds = Refunds(ledger, provider, SystemClock())
+    async for _ in refunds.cancel_event(event_id):
+        pass
+    while await refunds.work():
+        pass
+
+
+async def run(checkouts: int, in_flight: int, refunds: int) -> dict[str, dict[str, float]]:
+    results: dict[str, dict[str, float]] = {}
+    clock, rng = SystemClock(), random.Random(1)
+    price = PriceTier("standard", Money(5000, "EUR"))
+    event = Event(EVENT, "Bench", "ven_1", "0" * 64, "EUR", 1 << 60, 0, 1 << 60, (price,), EventStatus.ON_SALE)
+    async with ledgers() as opened:
+        for name, ledger in opened.items():
+            await ledger.put_event(event, clock())
+            instant = GuardedProvider(SimulatedProvider(clock), clock)
+            results[f"{name}, instant provider, {CALLERS} callers"] = await sell(ledger, instant, 0, checkouts, CALLERS)
+            inner = SimulatedProvider(clock, latency=lambda *_: rng.uniform(2.0, 5.0))
+            slow = GuardedProvider(inner, clock, max_in_flight=in_flight)
+            what = f"{name}, provider of 2-5 s, {in_flight} in flight"
+            results[what] = await sell(ledger, slow, 10**6, in_flight, in_flight)
+            assert slow.most_in_flight <= in_flight
+        ledger = opened["PostgreSQL"]
+        more = GuardedProvider(SimulatedProvider(clock), clock)
+        event = Event("evt_off", "Off", "ven_1", "0" * 64, "EUR", 1 << 60, 0, 1 << 60, (price,), EventStatus.ON_SALE)
+        await ledger.put_event(event, clock())
+        await sell(ledger, more, 2 * 10**6, refunds, CALLERS, "evt_off")
+        work = cancel(ledger, more, "evt_off")
+        results[f"PostgreSQL, {refunds} refunds of a cancelled event"] = await measured(work, refunds)
+        driver = Checkout(ledger, more, clock).driver
+        reconciler = Reconciler(ledger, more, clock, driver)
+        results["reconciled objects"] = await measured(reconciler.run(), refunds)
+    return results
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--checkouts", type=int, default=3_000)
+    parser.add_argument("--in-flight", type=int, default=5_000)
+    parser.add_argument("--refunds", type=int, default=20_000)
+    args = parser.parse_args()
+    results = uvloop.run(run(args.checkouts, args.in_flight, args.refunds))
+    for name, figures in results.items():
+        print(f"{name:58} {figures['per_second']:>9.0f}/s {figures['cpu_us']:>8.0f} us CPU  {figures['seconds']:.1f} s")
+    OUT.mkdir(parents=True, exist_ok=True)
+    (OUT / "checkout.json").write_text(json.dumps(results, indent=2))
+
+
+if __name__ == "__main__":
+    main()

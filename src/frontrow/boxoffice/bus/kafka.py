@@ -1,0 +1,143 @@
+"""The bus over Kafka (confluent-kafka): one topic, keyed by booking, idempotent producer, offsets committed when done.
+
+A reader owns whole partitions; what it read and did not finish is read again by whoever owns them next. The client's
+calls block, so producer and readers have a thread each.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final, TypeVar
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+
+from frontrow.boxoffice.model.messages import BusFact
+from frontrow.core.errors import Unavailable
+
+TOPIC: Final = "frontrow.facts"
+PUBLISH_TIMEOUT_S: Final = 15.0
+SESSION_TIMEOUT_MS: Final = 10_000
+HEARTBEAT_MS: Final = 1_000
+LONGEST_WAIT_S: Final = 1.0  # so that closing a reader does not wait long for its thread
+# Somebody else has our partitions: what we finished comes again there, which is allowed.
+MOVED_ON: Final = frozenset(
+    {KafkaError.ILLEGAL_GENERATION, KafkaError.REBALANCE_IN_PROGRESS, KafkaError.UNKNOWN_MEMBER_ID}
+)
+Answer = TypeVar("Answer")
+
+
+class KafkaBus:
+    """A Bus over one Kafka topic. `options` are librdkafka's own (`security.protocol`, `sasl.username` …)."""
+
+    def __init__(self, servers: str, *, topic: str = TOPIC, options: dict[str, Any] | None = None) -> None:
+        self._topic = topic
+        self._config: dict[str, Any] = {"bootstrap.servers": servers, "log_level": 0} | (options or {})
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="kafka-producer")
+        self._producer: Producer | None = None
+
+    async def publish(self, facts: Sequence[BusFact]) -> None:
+        await _in(self._thread, lambda: self._publish(facts))
+
+    def _publish(self, facts: Sequence[BusFact]) -> None:
+        if self._producer is None:
+            self._producer = Producer(
+                self._config
+                | {"enable.idempotence": True, "acks": "all", "delivery.timeout.ms": int(PUBLISH_TIMEOUT_S * 1000)}
+            )
+        failed: list[str] = []
+        came: list[int] = []
+
+        def heard(error: KafkaError | None, _: Any) -> None:
+            came.append(1)
+            if error is not None:
+                failed.append(str(error))
+
+        for fact in facts:
+            headers: list[tuple[str, str | bytes | None]] = [("n", str(fact.number))]
+            self._producer.produce(self._topic, fact.body, fact.key.encode(), headers=headers, on_delivery=heard)
+        self._producer.flush(PUBLISH_TIMEOUT_S)
+        if failed or len(came) != len(facts):
+            self._producer = None  # an idempotent producer that lost count must begin anew
+            missing = failed[:1] or [f"{len(facts) - len(came)} facts unanswered"]
+            raise Unavailable(f"the bus does not answer ({missing[0]})", retry_after_s=1.0)
+
+    async def reader(self, group: str) -> "KafkaReader":
+        config = self._config | {
+            "group.id": group,
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
+            "session.timeout.ms": SESSION_TIMEOUT_MS,
+            "heartbeat.interval.ms": HEARTBEAT_MS,
+            "topic.metadata.refresh.interval.ms": 5_000,
+            "allow.auto.create.topics": True,
+        }
+        return KafkaReader(config, self._topic)
+
+    async def aclose(self) -> None:
+        await asyncio.to_thread(self._thread.shutdown)
+        self._producer = None
+
+
+class KafkaReader:
+    """A member of a consumer group; joins it with the first read."""
+
+    def __init__(self, config: dict[str, Any], topic: str) -> None:
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="kafka-reader")
+        self._consumer = Consumer(config)
+        self._consumer.subscribe([topic])
+
+    async def read(self, limit: int, wait_s: float) -> list[BusFact]:
+        return await _in(self._thread, lambda: self._read(limit, wait_s))
+
+    def _read(self, limit: int, wait_s: float) -> list[BusFact]:
+        facts = []
+        for record in self._consumer.consume(limit, min(wait_s, LONGEST_WAIT_S)):
+            error = record.error()
+            if error is not None:
+                if error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    continue  # nobody has published yet
+                raise KafkaException(error)
+            number = dict(record.headers() or [])["n"]
+            place = f"{record.topic()}/{record.partition()}/{record.offset()}"
+            facts.append(BusFact(int(number or 0), _text(record.key()), _bytes(record.value()), place))
+        return facts
+
+    async def done(self, facts: Sequence[BusFact]) -> None:
+        ends: dict[tuple[str, int], int] = {}
+        for fact in facts:
+            topic, partition, offset = fact.place.rsplit("/", 2)
+            at = (topic, int(partition))
+            ends[at] = max(ends.get(at, 0), int(offset) + 1)
+        if ends:
+            places = [TopicPartition(topic, partition, end) for (topic, partition), end in sorted(ends.items())]
+            await _in(self._thread, lambda: self._commit(places))
+
+    def _commit(self, places: list[TopicPartition]) -> None:
+        try:
+            self._consumer.commit(offsets=places, asynchronous=False)
+        except KafkaException as error:
+            if error.args[0].code() not in MOVED_ON:
+                raise
+
+    async def aclose(self) -> None:
+        def close() -> None:
+            self._consumer.close()
+
+        await _in(self._thread, close)
+        self._thread.shutdown()
+
+
+async def _in(thread: ThreadPoolExecutor, act: Callable[[], Answer]) -> Answer:
+    """Run a blocking call of the client in its thread, its errors in our words."""
+    try:
+        return await asyncio.get_running_loop().run_in_executor(thread, act)
+    except (KafkaException, BufferError) as error:
+        raise Unavailable(f"the bus does not answer ({error})", retry_after_s=1.0) from error
+
+
+def _text(key: str | bytes | None) -> str:
+    return key.decode() if isinstance(key, bytes) else key or ""
+
+
+def _bytes(value: str | bytes | None) -> bytes:
+    return value.encode() if isinstance(value, str) else value or b""

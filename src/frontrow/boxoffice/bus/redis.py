@@ -1,0 +1,122 @@
+"""The bus over Redis Streams: one stream, consumer groups, XAUTOCLAIM for what dead readers left in hand.
+
+The stream is cut at about `max_kept` facts, oldest first: size it for the longest time a consumer may be down. (The
+ledger's outbox keeps published facts until they are purged, so even then nothing is gone for good.)
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from redis.exceptions import RedisError, ResponseError
+
+from frontrow.boxoffice.model.messages import BusFact
+from frontrow.core.errors import Unavailable
+from frontrow.core.ids import Ids
+from frontrow.core.redis_url import call, connect, disconnect
+
+STREAM: Final = "frontrow:facts"
+MAX_KEPT: Final = 1_000_000
+CLAIM_IDLE_MS: Final = 30_000
+CHUNK: Final = 200  # facts a call
+MARGIN_S: Final = 2.0
+# One call and one answer for all: as a pipeline of XADDs the client needed three times the CPU.
+_PUBLISH: Final = (
+    "for i = 2, #ARGV, 3 do redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[1], '*', "
+    "'n', ARGV[i], 'k', ARGV[i + 1], 'b', ARGV[i + 2]) end"
+)
+
+
+class RedisBus:
+    """A Bus over one Redis stream."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        stream: str = STREAM,
+        max_kept: int = MAX_KEPT,
+        claim_idle_ms: int = CLAIM_IDLE_MS,
+        timeout_s: float = 5.0,
+        ids: Ids | None = None,
+    ) -> None:
+        self._client: Any = connect(url, timeout_s=timeout_s)
+        self._url, self._stream, self._max_kept, self._claim_idle_ms = url, stream, max_kept, claim_idle_ms
+        self._timeout_s = timeout_s
+        self._ids = ids or Ids()
+
+    async def publish(self, facts: Sequence[BusFact]) -> None:
+        try:
+            for start in range(0, len(facts), CHUNK):
+                words = [
+                    word for fact in facts[start : start + CHUNK] for word in (str(fact.number), fact.key, fact.body)
+                ]
+                await call(self._client, "EVAL", _PUBLISH, 1, self._stream, self._max_kept, *words)
+        except (RedisError, OSError) as error:
+            raise _unavailable(error) from error
+
+    async def reader(self, group: str) -> "RedisReader":
+        # a connection of its own: a reader that waits for news holds it
+        client = connect(self._url, timeout_s=self._timeout_s + MARGIN_S)
+        try:
+            await client.xgroup_create(self._stream, group, id="0", mkstream=True)
+        except ResponseError as error:
+            if "BUSYGROUP" not in str(error):
+                await disconnect(client)
+                raise _unavailable(error) from error
+        except (RedisError, OSError) as error:
+            await disconnect(client)
+            raise _unavailable(error) from error
+        return RedisReader(client, self._stream, group, self._ids.new("rdr"), self._claim_idle_ms, self._timeout_s)
+
+    async def aclose(self) -> None:
+        await disconnect(self._client)
+
+
+class RedisReader:
+    """A member of a consumer group; first takes over what dead members left, then reads on."""
+
+    def __init__(
+        self, client: Any, stream: str, group: str, name: str, claim_idle_ms: int, longest_wait_s: float
+    ) -> None:
+        self._client, self._stream, self._group, self._name = client, stream, group, name
+        self._claim_idle_ms, self._longest_wait_s = claim_idle_ms, longest_wait_s
+
+    async def read(self, limit: int, wait_s: float) -> list[BusFact]:
+        try:
+            left = await self._client.xautoclaim(
+                self._stream, self._group, self._name, min_idle_time=self._claim_idle_ms, count=limit
+            )
+            if left[1]:
+                return _facts(left[1])
+            wait_ms = max(1, int(min(wait_s, self._longest_wait_s) * 1000))
+            came = await self._client.xreadgroup(
+                self._group, self._name, {self._stream: ">"}, count=limit, block=wait_ms
+            )
+        except (RedisError, OSError) as error:
+            raise _unavailable(error) from error
+        if isinstance(came, dict):  # RESP3
+            return _facts([one for batch in came.get(self._stream.encode(), []) for one in batch])
+        return _facts(came[0][1]) if came else []
+
+    async def done(self, facts: Sequence[BusFact]) -> None:
+        if not facts:
+            return
+        try:
+            await self._client.xack(self._stream, self._group, *(fact.place for fact in facts))
+        except (RedisError, OSError) as error:
+            raise _unavailable(error) from error
+
+    async def aclose(self) -> None:
+        await disconnect(self._client)
+
+
+def _facts(entries: Sequence[Any]) -> list[BusFact]:
+    return [
+        BusFact(int(fields[b"n"]), fields[b"k"].decode(), fields[b"b"], place.decode())
+        for place, fields in entries
+        if fields  # an entry that was cut off while somebody had it in hand has none
+    ]
+
+
+def _unavailable(error: Exception) -> Unavailable:
+    return Unavailable(f"the bus does not answer ({type(error).__name__}: {error})", retry_after_s=1.0)

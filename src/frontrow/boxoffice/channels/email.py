@@ -1,0 +1,129 @@
+"""E-mail: messages with text, HTML, inline QR codes and attached tickets; over SMTP, or as files in a folder."""
+
+import asyncio
+import os
+import re
+import secrets
+from collections.abc import Sequence
+from email.message import EmailMessage
+from email.policy import SMTP as SMTP_POLICY
+from email.utils import formataddr
+from pathlib import Path
+from typing import Final
+
+import aiosmtplib
+
+from frontrow.boxoffice.model.messages import SENT, Message, Outcome
+
+TIMEOUT_S: Final = 20.0
+_ADDRESS: Final = re.compile(r"[^@\s<>,;\"]{1,64}@[^@\s<>,;\"]{1,255}")
+
+
+class BadAddress(ValueError):
+    """Mail to this address can never arrive."""
+
+
+def mail(message: Message, sender: str, sender_name: str = "") -> EmailMessage:
+    """The message as an e-mail. Its Message-ID is the message's own, so a second copy is known as one."""
+    if not _ADDRESS.fullmatch(message.contact.email):
+        raise BadAddress("the person has no usable e-mail address")
+    made = EmailMessage(policy=SMTP_POLICY)
+    made["From"] = formataddr((sender_name, sender))
+    made["To"] = message.contact.email
+    made["Subject"] = message.subject
+    made["Message-ID"] = f"<{message.id}@{sender.rpartition('@')[2]}>"
+    made["Auto-Submitted"] = "auto-generated"
+    made.set_content(message.text)
+    inline = [one for one in message.attachments if one.media_type == "image/png"]
+    if message.html:
+        made.add_alternative(message.html, subtype="html")
+        page = made.get_payload()[-1]  # type: ignore[index]
+        for one in inline:
+            cid = f"<{one.name.removesuffix('.png')}>"
+            page.add_related(one.body, "image", "png", cid=cid, filename=one.name, disposition="inline")  # type: ignore[union-attr]
+    for one in message.attachments:
+        if one not in inline:
+            kind, _, subtype = one.media_type.partition("/")
+            made.add_attachment(one.body, kind, subtype, filename=one.name)
+    return made
+
+
+class SmtpChannel:
+    """E-mail over an SMTP server; one connection a batch."""
+
+    name = "email"
+
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        sender: str,
+        *,
+        sender_name: str = "",
+        username: str | None = None,
+        password: str | None = None,
+        use_tls: bool = False,
+        start_tls: bool | None = None,
+    ) -> None:
+        self._sender, self._sender_name = sender, sender_name
+        self._options: dict[str, object] = {
+            "hostname": host,
+            "port": port,
+            "username": username,
+            "password": password,
+            "use_tls": use_tls,
+            "start_tls": start_tls,
+            "timeout": TIMEOUT_S,
+        }
+
+    async def send(self, messages: Sequence[Message]) -> list[Outcome]:
+        outcomes: list[Outcome] = []
+        try:
+            async with aiosmtplib.SMTP(**self._options) as smtp:  # type: ignore[arg-type]
+                for message in messages:
+                    outcomes.append(await self._one(smtp, message))
+        except (aiosmtplib.SMTPException, OSError, TimeoutError) as error:
+            left = len(messages) - len(outcomes)
+            outcomes += [Outcome(False, final=False, reason=f"mail server: {type(error).__name__}")] * left
+        return outcomes
+
+    async def _one(self, smtp: aiosmtplib.SMTP, message: Message) -> Outcome:
+        try:
+            await smtp.send_message(mail(message, self._sender, self._sender_name))
+        except (BadAddress, ValueError, aiosmtplib.SMTPRecipientsRefused) as error:
+            return _refused(error)
+        except aiosmtplib.SMTPResponseException as error:
+            return Outcome(False, final=error.code >= 500, reason=f"{error.code} {error.message}")
+        return SENT
+
+
+def _refused(error: Exception) -> Outcome:
+    """No address, or none that the server takes; a 4xx (mailbox busy) is tried again."""
+    codes = [one.code for one in getattr(error, "recipients", [])]
+    return Outcome(False, final=not codes or min(codes) >= 500, reason=str(error) or type(error).__name__)
+
+
+class FolderChannel:
+    """E-mail for the embedded server: an .eml file each in an outbox folder; sending again writes the same file."""
+
+    name = "email"
+
+    def __init__(self, folder: Path, sender: str = "tickets@localhost") -> None:
+        self._folder, self._sender = folder, sender
+
+    async def send(self, messages: Sequence[Message]) -> list[Outcome]:
+        return await asyncio.to_thread(lambda: [self._write(message) for message in messages])
+
+    def _write(self, message: Message) -> Outcome:
+        try:
+            body = mail(message, self._sender).as_bytes()
+            self._folder.mkdir(parents=True, exist_ok=True)
+            name = re.sub(r"[^A-Za-z0-9._-]", "_", message.id)[:150]
+            draft = self._folder / f".{name}.{secrets.token_hex(4)}"
+            draft.write_bytes(body)
+            os.replace(draft, self._folder / f"{name}.eml")
+        except (BadAddress, ValueError) as error:
+            return _refused(error)
+        except OSError as error:
+            return Outcome(False, final=False, reason=str(error))
+        return SENT

@@ -1,0 +1,209 @@
+"""What the ledger does with money in a transaction: payments and refunds with the booking's move, both or neither.
+
+Rows are locked first (payments, then bookings, each in the order of their ids), compared, and written together. An ask
+that was committed before (a lost connection, a repeated call) finds its own version and is answered as the first time.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from frontrow.boxoffice.ledger.programs import MoveAsked, Program, booking_of, decode_seats, encode_seats, make_moves
+from frontrow.boxoffice.ledger.statements import Query, Row
+from frontrow.boxoffice.model.bookings import (
+    ACTIVE_STATES,
+    Booking,
+    BookingNotFound,
+    BookingState,
+    Move,
+    MoveRefused,
+    SeatsNotInBooking,
+    StaleFence,
+)
+from frontrow.boxoffice.model.facts import BookingPartlyRefunded, Fact
+from frontrow.boxoffice.model.payments import Payment, PaymentChanged, PaymentState, Refund, RefundState
+
+PAYMENT_STATES: Final = {state.value: state for state in PaymentState}
+
+
+class PaymentAsked(msgspec.Struct, frozen=True):
+    """Write this version of a payment and make the booking's move with it."""
+
+    payment: Payment
+    move: MoveAsked | None
+    facts: tuple[Fact, ...]
+    now_us: int
+
+
+class RefundAsked(msgspec.Struct, frozen=True):
+    """Write down a new refund, give its seats back."""
+
+    refund: Refund
+    fence: int
+    now_us: int
+    late: bool = False  # the booking, or its part in these seats, is over already
+
+
+class LookAsked(msgspec.Struct, frozen=True):
+    """Lease due payments (`payments`) or refunds (`refunds`)."""
+
+    what: str
+    now_us: int
+    until_us: int
+    limit: int
+
+
+Saved = tuple[Booking | None] | BaseException
+
+
+def payment_of(row: Row) -> Payment:
+    return Payment(row[0], row[1], row[2], row[3], row[4], row[5], PAYMENT_STATES[row[6]], *row[7:16])
+
+
+def refund_of(row: Row) -> Refund:
+    head = (row[0], row[1], row[2], row[3], row[4], row[5])
+    return Refund(*head, decode_seats(row[6]), row[7], RefundState(row[8]), *row[9:17])
+
+
+def same(kept: Payment, asked: Payment) -> bool:
+    """Whether the ledger already has what is asked; a lease may have moved the next look."""
+    return replace(kept, retry_at_us=0) == replace(asked, retry_at_us=0)
+
+
+def save_payments(asks: Sequence[PaymentAsked], facts: list[Fact]) -> Program[list[Saved]]:
+    """The booking after each ask (None without a move), in a one-tuple; or the reason why not."""
+    answers: dict[int, Saved] = {}
+    rows = yield Query("lock_payments", [(id_,) for id_ in sorted({ask.payment.id for ask in asks})])
+    kept = {row[0]: payment_of(row) for row in rows}
+    ready: dict[str, int] = {}
+    for at, ask in enumerate(asks):
+        new, old = ask.payment, kept.get(ask.payment.id)
+        repeated = old is not None and old.version == new.version and same(old, new)
+        if repeated and ask.move is None:
+            answers[at] = (None,)
+        elif not repeated and (new.version != (old.version if old else 0) + 1 or new.id in ready):
+            answers[at] = PaymentChanged(new.id)
+        else:  # a repeated one with a move: the move itself is safe to repeat and answers the booking
+            ready[new.id] = at
+    movers = [at for at in ready.values() if asks[at].move is not None]
+    if movers:
+        moved = yield from make_moves([asks[at].move for at in movers], facts)  # type: ignore[misc]
+        for at, booking in zip(movers, moved, strict=True):
+            answers[at] = booking if isinstance(booking, BaseException) else (booking,)
+    fine = [at for at in sorted(ready.values()) if not isinstance(answers.get(at), BaseException)]
+    yield from _write_payments([asks[at] for at in fine], kept, fine, answers, facts)
+    return [answers[at] for at in range(len(asks))]
+
+
+def _write_payments(
+    asks: Sequence[PaymentAsked], kept: dict[str, Payment], ats: list[int], answers: dict[int, Saved], facts: list[Fact]
+) -> Program[None]:
+    new = [ask.payment for ask in asks if ask.payment.version == 1 and ask.payment.id not in kept]
+    old = [
+        ask.payment for ask in asks if ask.payment.version > 1 and kept[ask.payment.id].version < ask.payment.version
+    ]
+    written: set[str] = set()
+    rows: list[tuple[object, ...]]
+    if new:
+        rows = [
+            (*_head(p), p.amount_minor, p.currency, *_tail(p), p.created_at_us, p.changed_at_us, p.key("create"))
+            for p in new
+        ]
+        written |= {row[0] for row in (yield Query("add_payments", rows))}
+    if old:
+        rows = [(p.id, *_tail(p), p.changed_at_us) for p in sorted(old, key=lambda p: p.id)]
+        written |= {row[0] for row in (yield Query("set_payments", rows))}
+    for at, ask in zip(ats, asks, strict=True):
+        payment = ask.payment
+        if payment.id in written:
+            answers.setdefault(at, (None,))
+            facts.extend(ask.facts)
+        elif payment.id not in kept:
+            answers[at] = PaymentChanged(payment.id)
+
+
+def _head(p: Payment) -> tuple[str, str, int, str]:
+    return p.id, p.booking_id, p.attempt, p.provider
+
+
+def _tail(p: Payment) -> tuple[str, str, str, str, int, int, int, int]:
+    return p.state.value, p.ref, p.method, p.reason, p.call, p.tries, p.retry_at_us, p.version
+
+
+def ask_refunds(asks: Sequence[RefundAsked], facts: list[Fact]) -> Program[list[Refund | BaseException]]:
+    """Each refund as it now stands, or the reason why there is none."""
+    answers: dict[int, Refund | BaseException] = {}
+    locked = yield Query("lock_bookings", [(id_,) for id_ in sorted({ask.refund.booking_id for ask in asks})])
+    bookings = {row[0]: booking_of(row) for row in locked}
+    known = {row[0]: refund_of(row) for row in (yield Query("refunds_by_id", [(ask.refund.id,) for ask in asks]))}
+    for at, ask in enumerate(asks):
+        refund = ask.refund
+        if refund.id in known:
+            answers[at] = known[refund.id]
+            continue
+        refused = why_no_refund(ask, bookings.get(refund.booking_id))
+        if refused is not None:
+            answers[at] = refused
+            continue
+        booking = bookings[refund.booking_id]
+        added = yield Query("add_refunds", [_new_refund(refund)])
+        if not added:  # another refund of this booking has that number: count again
+            answers[at] = PaymentChanged(refund.id)
+            continue
+        if not ask.late:
+            bookings[booking.id] = yield from _give_back(ask, booking, facts)
+        known[refund.id] = answers[at] = refund
+    return [answers[at] for at in range(len(asks))]
+
+
+def why_no_refund(ask: RefundAsked, booking: Booking | None) -> BaseException | None:
+    refund = ask.refund
+    if booking is None:
+        return BookingNotFound(refund.booking_id)
+    if booking.fence != ask.fence:
+        return StaleFence(booking.id, ask.fence)
+    if ask.late:
+        own = not refund.seats or bool(set(refund.seats) & set(booking.seats))  # else: returned to the pool and resold
+        return MoveRefused(booking.id, booking.state, Move.REFUND) if own and booking.state in ACTIVE_STATES else None
+    if booking.state is not BookingState.CONFIRMED:
+        return MoveRefused(booking.id, booking.state, Move.REFUND)
+    missing = set(refund.seats) - set(booking.seats)
+    return SeatsNotInBooking(booking.id, sorted(missing)) if missing or not refund.seats else None
+
+
+def _give_back(ask: RefundAsked, booking: Booking, facts: list[Fact]) -> Program[Booking]:
+    """The seats of this refund leave the booking and are free; the last ones end it."""
+    refund = ask.refund
+    left = tuple(seat for seat in booking.seats if seat not in refund.seats)
+    if not left:
+        moved = yield from make_moves([MoveAsked(booking.id, Move.REFUND, booking.fence, ask.now_us)], facts)
+        assert isinstance(moved[0], Booking), moved[0]
+        return moved[0]
+    worth = booking.amount_minor - refund.amount_minor - refund.fee_minor
+    row = (booking.id, len(left), encode_seats(left), worth, ask.now_us)
+    rows = yield Query("shrink_bookings", [row])
+    yield Query("free_some_seats", [(booking.id, seat) for seat in sorted(refund.seats)])
+    yield Query("revoke_tickets", [(booking.id, seat, ask.now_us) for seat in sorted(refund.seats)])
+    facts.append(
+        BookingPartlyRefunded(booking.id, booking.event_id, booking.fan, booking.fence, refund.seats, ask.now_us)
+    )
+    return booking_of(rows[0])
+
+
+def _new_refund(f: Refund) -> tuple[object, ...]:
+    return (
+        f.id, f.booking_id, f.payment_id, f.number, f.amount_minor, f.currency, encode_seats(f.seats), f.fee_minor,
+        f.state.value, f.ref, f.reason, f.call, f.tries, f.retry_at_us, f.version, f.created_at_us, f.changed_at_us,
+        f.key(),
+    )  # fmt: skip
+
+
+def look(ask: LookAsked) -> Program[list[Payment] | list[Refund]]:
+    """What is due, leased."""
+    due = yield Query(f"due_{ask.what}", params=(ask.now_us, ask.limit))
+    if not due:
+        return []
+    rows = yield Query(f"lease_{ask.what}", [(row[0], ask.until_us) for row in due])
+    return [payment_of(row) for row in rows] if ask.what == "payments" else [refund_of(row) for row in rows]

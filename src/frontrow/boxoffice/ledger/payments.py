@@ -1,0 +1,98 @@
+"""The ledger's payments and refunds: the PaymentBook port over a store (see ports.py for the contract)."""
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, cast
+
+from frontrow.boxoffice.ledger.batch import Operation, Store, Written
+from frontrow.boxoffice.ledger.paying import LookAsked, PaymentAsked, RefundAsked, payment_of, refund_of
+from frontrow.boxoffice.ledger.programs import MoveAsked, booking_of
+from frontrow.boxoffice.ledger.statements import Query
+from frontrow.boxoffice.model.bookings import Booking, Move
+from frontrow.boxoffice.model.facts import Fact
+from frontrow.boxoffice.model.payments import Payment, PaymentChanged, Refund
+from frontrow.boxoffice.model.tickets import NewTicket
+from frontrow.core.coalescer import Coalescer
+
+PAGE = 1_000
+
+
+class PaymentBook:
+    """The part of the ledger that knows the money."""
+
+    store: Store
+    line: Coalescer[Operation, Any]
+
+    async def save_payment(
+        self,
+        payment: Payment,
+        *,
+        now_us: int,
+        move: Move | None = None,
+        fence: int = 0,
+        facts: Sequence[Fact] = (),
+        reason: str = "",
+        tickets: Sequence[NewTicket] = (),
+    ) -> Booking | None:
+        """Write a version of a payment and make the booking's move with it, or neither."""
+        asked = (
+            MoveAsked(payment.booking_id, move, fence, now_us, tickets=tuple(tickets), reason=reason) if move else None
+        )
+        answer = await self.line.submit(PaymentAsked(payment, asked, tuple(facts), now_us))
+        return cast("tuple[Booking | None]", answer)[0]
+
+    async def payment(self, payment_id: str) -> Payment | None:
+        rows = await self.store.read(Query("payment_by_id", params=(payment_id,)))
+        return payment_of(rows[0]) if rows else None
+
+    async def payments_of(self, booking_id: str) -> list[Payment]:
+        return [payment_of(row) for row in await self.store.read(Query("payments_of_booking", params=(booking_id,)))]
+
+    async def payment_by_ref(self, provider: str, ref: str) -> Payment | None:
+        rows = await self.store.read(Query("payment_by_ref", params=(provider, ref)))
+        return payment_of(rows[0]) if rows else None
+
+    async def lease_payments(self, now_us: int, until_us: int, limit: int) -> list[Payment]:
+        return cast(list[Payment], await self.line.submit(LookAsked("payments", now_us, until_us, limit)))
+
+    async def seat_prices(self, booking_id: str) -> dict[int, int]:
+        rows = await self.store.read(Query("seat_prices", params=(booking_id,)))
+        return {row[0]: row[1] for row in rows}
+
+    async def ask_refund(self, refund: Refund, *, fence: int, now_us: int, late: bool = False) -> Refund:
+        return cast(Refund, await self.line.submit(RefundAsked(refund, fence, now_us, late)))
+
+    async def save_refund(self, refund: Refund, *, now_us: int, facts: Sequence[Fact] = ()) -> None:
+        row = (
+            refund.id, refund.state.value, refund.ref, refund.reason, refund.call, refund.tries, refund.retry_at_us,
+            refund.version, refund.changed_at_us,
+        )  # fmt: skip
+        queries = [Query("set_refunds", [row])]
+        done = await self.line.submit(Written(tuple(queries), now_us=now_us, facts=tuple(facts)))
+        if not done:
+            kept = await self.store.read(Query("refunds_by_id", [(refund.id,)]))
+            if not kept or refund_of(kept[0]) != refund:
+                raise PaymentChanged(refund.id)
+
+    async def refunds_of(self, booking_id: str) -> list[Refund]:
+        return [refund_of(row) for row in await self.store.read(Query("refunds_of_booking", params=(booking_id,)))]
+
+    async def lease_refunds(self, now_us: int, until_us: int, limit: int) -> list[Refund]:
+        return cast(list[Refund], await self.line.submit(LookAsked("refunds", now_us, until_us, limit)))
+
+    async def live_bookings(self, event_id: str, after: str, limit: int) -> list[Booking]:
+        rows = await self.store.read(Query("live_bookings", params=(event_id, after, limit)))
+        return [booking_of(row) for row in rows]
+
+    async def noticed(self, source: str, message_id: str) -> bool:
+        return bool(await self.store.read(Query("inbox_has", params=(source, message_id))))
+
+    async def all_payments(self) -> AsyncIterator[Payment]:
+        """Every payment, in the order of their ids, a page at a time."""
+        after = ""
+        while True:  # ends with the table
+            page = [payment_of(row) for row in await self.store.read(Query("payments_page", params=(after, PAGE)))]
+            for payment in page:
+                yield payment
+            if len(page) < PAGE:
+                return
+            after = page[-1].id

@@ -1,0 +1,151 @@
+"""The ledger's returns: seats given back to the pool and what became of them (services.resale.ReturnsBook)."""
+
+import functools
+from collections.abc import Sequence
+from typing import Any, cast
+
+from frontrow.boxoffice.ledger.batch import Operation, Ran, Store
+from frontrow.boxoffice.ledger.programs import MoveAsked, Program, booking_of, encode_seats, make_moves
+from frontrow.boxoffice.ledger.statements import Query, Row
+from frontrow.boxoffice.model.bookings import Booking, BookingNotFound, BookingState, Move, StaleFence
+from frontrow.boxoffice.model.facts import Fact, TicketResold, TicketReturned
+from frontrow.boxoffice.model.returns import NotReturnable, Return, ReturnState, return_id
+from frontrow.core.coalescer import Coalescer
+
+MAX_AT_ONCE = 1_000
+
+
+def return_of(row: Row) -> Return:
+    key, booking_id, event_id, fan, fence, seat, price_minor, currency, state, resold = row[:10]
+    return Return(key, booking_id, event_id, fan, fence, seat, price_minor, currency, ReturnState(state), resold)
+
+
+def begin(
+    booking_id: str, fan: str, fence: int, seats: Sequence[int], now_us: int, facts: list[Fact]
+) -> Program[list[Return] | BaseException]:
+    """The intent to give these seats back; those given before are answered as they stand."""
+    rows = yield Query("bookings_by_id", [(booking_id,)])
+    if not rows or rows[0][2] != fan:
+        return BookingNotFound(booking_id)
+    booking = booking_of(rows[0])
+    if booking.fence != fence:
+        return StaleFence(booking_id, fence)
+    known = {
+        given.seat_index: given for given in map(return_of, (yield Query("returns_of_booking", params=(booking_id,))))
+    }
+    new = [seat for seat in seats if seat not in known]
+    if new and (booking.state is not BookingState.CONFIRMED or not set(new) <= set(booking.seats)):
+        return NotReturnable("only seats that you bought can be given back", booking=booking_id, seats=new)
+    if new:
+        yield Query(
+            "add_returns",
+            [
+                (return_id(booking_id, s), booking_id, booking.event_id, fan, fence, s, booking.currency, now_us)
+                for s in sorted(new)
+            ],
+        )
+        known = {
+            given.seat_index: given
+            for given in map(return_of, (yield Query("returns_of_booking", params=(booking_id,))))
+        }
+    return [known[seat] for seat in sorted(set(seats)) if seat in known]
+
+
+def _known(booking_id: str) -> Program[dict[int, Return]]:
+    rows = yield Query("returns_of_booking", params=(booking_id,))
+    return {row[5]: return_of(row) for row in rows}
+
+
+def list_given(booking_id: str, seats: Sequence[int], now_us: int, facts: list[Fact]) -> Program[list[Return]]:
+    """Free those of the seats that are being given; they are listed, or void if the booking ended otherwise."""
+    rows = yield Query("returns_of_booking", params=(booking_id,))
+    giving = [g for g in map(return_of, rows) if g.state is ReturnState.GIVING and g.seat_index in set(seats)]
+    if not giving:
+        return []
+    booking = booking_of((yield Query("bookings_by_id", [(booking_id,)]))[0])
+    given = [g for g in giving if booking.state is BookingState.CONFIRMED and g.seat_index in booking.seats]
+    freed = (yield from _free(booking, given, now_us, facts)) if given else True
+    if not freed:  # it changed under our hands: the next sweep sees how
+        return []
+    asked = sorted((g.id, "giving", "listed" if g in given else "void", "", now_us) for g in giving)
+    turned = {row[0] for row in (yield Query("turn_returns", asked))}
+    listed = [g for g in given if g.id in turned]
+    if listed:
+        free = tuple(sorted(g.seat_index for g in listed))
+        facts.append(TicketReturned(booking.id, booking.event_id, booking.fan, booking.fence, free, now_us))
+    return listed
+
+
+def _free(booking: Booking, given: Sequence[Return], now_us: int, facts: list[Fact]) -> Program[bool]:
+    """The seats are nobody's and their tickets dead: the whole booking is cancelled, or it keeps the others."""
+    seats = sorted(g.seat_index for g in given)
+    kept = [seat for seat in booking.seats if seat not in set(seats)]
+    if not kept:
+        ask = MoveAsked(booking.id, Move.CANCEL, booking.fence, now_us, reason="returned")
+        (moved,) = yield from make_moves([ask], facts)
+        return not isinstance(moved, BaseException)
+    price_minor = sum(g.price_minor for g in given)
+    row = (booking.id, booking.fence, len(kept), encode_seats(kept), encode_seats(booking.seats), price_minor, now_us)
+    if not (yield Query("shrink_returned", [row])):
+        return False
+    yield Query("free_some_seats", [(booking.id, seat) for seat in seats])
+    yield Query("revoke_tickets", [(booking.id, seat, now_us) for seat in seats])
+    return True
+
+
+def settle(now_us: int, limit: int, facts: list[Fact]) -> Program[list[Return]]:
+    """Listed seats that a later booking was confirmed for are resold; those that this call found."""
+    rows = yield Query("resold_returns", params=(limit,))
+    first: dict[str, Row] = {}
+    for row in rows:
+        if row[0] not in first or row[10] < first[row[0]][10]:
+            first[row[0]] = row
+    if not first:
+        return []
+    turned = yield Query(
+        "turn_returns", sorted((key, "listed", "resold", row[9], now_us) for key, row in first.items())
+    )
+    resold = [return_of((*first[row[0]][:8], "resold", first[row[0]][9])) for row in turned]
+    facts.extend(
+        TicketResold(
+            r.booking_id, r.event_id, r.fan, r.fence, (r.seat_index,), now_us,
+            return_id=r.id, resold_booking_id=r.resold_booking_id, amount_minor=r.price_minor, currency=r.currency,
+        )
+        for r in resold
+    )  # fmt: skip
+    return resold
+
+
+def turn(given_id: str, was: ReturnState, to: ReturnState, now_us: int, facts: list[Fact]) -> Program[bool]:
+    return bool((yield Query("turn_returns", [(given_id, was.value, to.value, "", now_us)])))
+
+
+class Returns:
+    """The part of the ledger that knows what was given back."""
+
+    store: Store
+    line: Coalescer[Operation, Any]
+
+    async def begin_return(
+        self, booking_id: str, fan: str, fence: int, seats: Sequence[int], now_us: int
+    ) -> list[Return]:
+        run = functools.partial(begin, booking_id, fan, fence, tuple(seats), now_us)
+        return cast(list[Return], await self.line.submit(Ran(run, now_us)))
+
+    async def list_return(self, booking_id: str, seats: Sequence[int], now_us: int) -> list[Return]:
+        run = functools.partial(list_given, booking_id, tuple(seats), now_us)
+        return cast(list[Return], await self.line.submit(Ran(run, now_us)))
+
+    async def settle_resales(self, now_us: int, limit: int) -> list[Return]:
+        run = functools.partial(settle, now_us, max(1, min(limit, MAX_AT_ONCE)))
+        return cast(list[Return], await self.line.submit(Ran(run, now_us)))
+
+    async def turn_return(self, given_id: str, was: ReturnState, to: ReturnState, now_us: int) -> bool:
+        return cast(bool, await self.line.submit(Ran(functools.partial(turn, given_id, was, to, now_us), now_us)))
+
+    async def returns_of(self, booking_id: str) -> list[Return]:
+        return [return_of(row) for row in await self.store.read(Query("returns_of_booking", params=(booking_id,)))]
+
+    async def returns_in(self, state: ReturnState, limit: int) -> list[Return]:
+        params = (state.value, max(1, min(limit, MAX_AT_ONCE)))
+        return [return_of(row) for row in await self.store.read(Query("returns_in_state", params=params))]

@@ -1,0 +1,98 @@
+-- name: lock_payments(id text)
+-- The payments as they are, kept so until this transaction ends. In the order of their ids: no deadlock.
+SELECT :payment FROM payments AS p WHERE p.id IN (SELECT r.id FROM :rows) ORDER BY p.id :for_update
+
+-- name: add_payments(id text, booking_id text, attempt int, provider text, amount_minor int, currency text, payment_state text, provider_ref text, method text, reason text, call int, tries int, retry_at_us int, version int, created_at_us int, changed_at_us int, key text)
+-- A booking with another payment that is not over keeps that one: left out of the answer (one_live_payment_per_booking).
+INSERT INTO payments (id, booking_id, attempt, provider, amount_minor, currency, payment_state, provider_ref, method, reason, call, tries, retry_at_us, version, created_at_us, changed_at_us, idempotency_key)
+SELECT r.id, r.booking_id, r.attempt, r.provider, r.amount_minor, r.currency, r.payment_state, r.provider_ref, r.method, r.reason, r.call, r.tries, r.retry_at_us, r.version, r.created_at_us, r.changed_at_us, r.key
+FROM :rows WHERE true ORDER BY r.id
+ON CONFLICT DO NOTHING
+RETURNING id
+
+-- name: set_payments(id text, payment_state text, provider_ref text, method text, reason text, call int, tries int, retry_at_us int, version int, changed_at_us int)
+-- Compare and set: over the version before, or not at all.
+UPDATE payments AS p SET payment_state = r.payment_state, provider_ref = r.provider_ref, method = r.method,
+  reason = r.reason, call = r.call, tries = r.tries, retry_at_us = r.retry_at_us, version = r.version,
+  changed_at_us = r.changed_at_us
+FROM :rows WHERE p.id = r.id AND p.version = r.version - 1
+RETURNING p.id
+
+-- name: payment_by_id() :id text
+SELECT :payment FROM payments AS p WHERE p.id = :id
+
+-- name: payments_of_booking() :booking_id text
+SELECT :payment FROM payments AS p WHERE p.booking_id = :booking_id ORDER BY p.attempt
+
+-- name: payment_by_ref() :provider text :ref text
+SELECT :payment FROM payments AS p WHERE p.provider_ref = :ref AND p.provider = :provider
+
+-- name: due_payments() :now_us int :limit int
+-- Those that another worker is taking are stepped over.
+SELECT id FROM payments WHERE retry_at_us > 0 AND retry_at_us <= :now_us ORDER BY retry_at_us LIMIT :limit :skip_locked
+
+-- name: lease_payments(id text, until_us int)
+UPDATE payments AS p SET retry_at_us = r.until_us FROM :rows WHERE p.id = r.id
+RETURNING :payment
+
+-- name: payments_page() :after text :limit int
+SELECT :payment FROM payments AS p WHERE p.id > :after ORDER BY p.id LIMIT :limit
+
+-- name: lock_bookings(id text)
+SELECT :booking FROM bookings AS b WHERE b.id IN (SELECT r.id FROM :rows) ORDER BY b.id :for_update
+
+-- name: add_refunds(id text, booking_id text, payment_id text, number int, amount_minor int, currency text, seats text, fee_minor int, refund_state text, provider_ref text, reason text, call int, tries int, retry_at_us int, version int, created_at_us int, changed_at_us int, key text)
+INSERT INTO refunds (id, booking_id, payment_id, number, amount_minor, currency, seats, fee_minor, refund_state, provider_ref, reason, call, tries, retry_at_us, version, created_at_us, changed_at_us, idempotency_key)
+SELECT r.id, r.booking_id, r.payment_id, r.number, r.amount_minor, r.currency, r.seats, r.fee_minor, r.refund_state, r.provider_ref, r.reason, r.call, r.tries, r.retry_at_us, r.version, r.created_at_us, r.changed_at_us, r.key
+FROM :rows WHERE true ORDER BY r.id
+ON CONFLICT DO NOTHING
+RETURNING id
+
+-- name: set_refunds(id text, refund_state text, provider_ref text, reason text, call int, tries int, retry_at_us int, version int, changed_at_us int)
+UPDATE refunds AS f SET refund_state = r.refund_state, provider_ref = r.provider_ref, reason = r.reason, call = r.call,
+  tries = r.tries, retry_at_us = r.retry_at_us, version = r.version, changed_at_us = r.changed_at_us
+FROM :rows WHERE f.id = r.id AND f.version = r.version - 1
+RETURNING f.id
+
+-- name: refunds_by_id(id text)
+SELECT :refund FROM :rows CROSS JOIN refunds AS f WHERE f.id = r.id
+
+-- name: refunds_of_booking() :booking_id text
+SELECT :refund FROM refunds AS f WHERE f.booking_id = :booking_id ORDER BY f.number
+
+-- name: due_refunds() :now_us int :limit int
+SELECT id FROM refunds WHERE retry_at_us > 0 AND retry_at_us <= :now_us ORDER BY retry_at_us LIMIT :limit :skip_locked
+
+-- name: lease_refunds(id text, until_us int)
+UPDATE refunds AS f SET retry_at_us = r.until_us FROM :rows WHERE f.id = r.id
+RETURNING :refund
+
+-- name: shrink_bookings(booking_id text, seat_count int, seats text, amount_minor int, now_us int)
+-- A partial refund: what is left of the booking. The caller has locked the row.
+UPDATE bookings AS b SET seat_count = r.seat_count, seats = r.seats, amount_minor = r.amount_minor, changed_at_us = r.now_us
+FROM :rows WHERE b.id = r.booking_id
+RETURNING :booking
+
+-- name: free_some_seats(booking_id text, seat_index int)
+UPDATE booking_seats SET active = 0
+WHERE (booking_id, seat_index) IN (SELECT r.booking_id, r.seat_index FROM :rows)
+RETURNING booking_id, seat_index
+
+-- name: seat_prices() :booking_id text
+SELECT seat_index, price_minor FROM booking_seats WHERE booking_id = :booking_id AND active = 1 ORDER BY seat_index
+
+-- name: live_bookings() :event_id text :after text :limit int
+SELECT :booking FROM bookings AS b
+WHERE b.event_id = :event_id AND b.id > :after AND b.state IN ('held', 'paying', 'confirmed') ORDER BY b.id LIMIT :limit
+
+-- name: inbox_has() :source text :message_id text
+SELECT 1 FROM inbox WHERE source = :source AND message_id = :message_id
+
+-- name: money_totals()
+-- For `frontrow ledger status`: what was taken, given back, kept as fees, and what sold seats are worth.
+SELECT 'captured ' || currency, sum(amount_minor) FROM payments WHERE payment_state = 'captured' GROUP BY currency
+UNION ALL SELECT 'refunded ' || currency, sum(amount_minor) FROM refunds WHERE refund_state = 'done' GROUP BY currency
+UNION ALL SELECT 'kept fees ' || currency, sum(fee_minor) FROM refunds WHERE refund_state = 'done' GROUP BY currency
+UNION ALL SELECT 'sold ' || currency, sum(amount_minor) FROM bookings WHERE state = 'confirmed' GROUP BY currency
+UNION ALL SELECT 'owed for returns ' || currency, sum(price_minor) FROM returns
+  WHERE return_state IN ('listed', 'resold') GROUP BY currency

@@ -1,0 +1,53 @@
+-- name: add_tickets(id text, booking_id text, event_id text, seat_index int, code text, now_us int)
+-- In the confirming transaction. A second valid ticket of a seat breaks one_valid_ticket_per_seat and with it the commit.
+INSERT INTO tickets (id, booking_id, event_id, seat_index, ticket_state, code, issued_at_us, changed_at_us)
+SELECT r.id, r.booking_id, r.event_id, r.seat_index, 'valid', r.code, r.now_us, r.now_us
+FROM :rows WHERE true ORDER BY r.event_id, r.seat_index
+ON CONFLICT (booking_id, seat_index) DO NOTHING
+
+-- name: revoke_tickets_of_bookings(booking_id text, now_us int)
+-- In the transaction that ends a confirmed booking.
+UPDATE tickets AS t SET ticket_state = 'revoked', changed_at_us = r.now_us
+FROM :rows WHERE t.booking_id = r.booking_id AND coalesce(t.ticket_state, '') = 'valid'
+RETURNING t.id
+
+-- name: revoke_tickets(booking_id text, seat_index int, now_us int)
+-- Single seats given back: put this query into the transaction of the partial refund.
+UPDATE tickets AS t SET ticket_state = 'revoked', changed_at_us = r.now_us
+FROM :rows WHERE t.booking_id = r.booking_id AND t.seat_index = r.seat_index AND coalesce(t.ticket_state, '') = 'valid'
+RETURNING t.id
+
+-- name: ticket_by_id() :id text
+SELECT id, booking_id, event_id, seat_index, ticket_state, code, issued_at_us, changed_at_us, scanned_at_us
+FROM tickets WHERE id = :id
+
+-- name: tickets_of_booking() :id text
+SELECT id, booking_id, event_id, seat_index, ticket_state, code, issued_at_us, changed_at_us, scanned_at_us
+FROM tickets WHERE booking_id = :id ORDER BY seat_index
+
+-- name: revoked_tickets() :event_id text :after_us int :after_id text :limit int
+-- The revocation list in order, a page at a time.
+SELECT id, changed_at_us FROM tickets
+WHERE event_id = :event_id AND ticket_state = 'revoked'
+  AND (changed_at_us > :after_us OR (changed_at_us = :after_us AND id > :after_id))
+ORDER BY changed_at_us, id LIMIT :limit
+
+-- name: add_scans(id text, event_id text, ticket_id text, gate text, at_us int)
+-- A scan that was handed in before is left out.
+INSERT INTO scans (id, event_id, ticket_id, gate, at_us)
+SELECT r.id, r.event_id, r.ticket_id, r.gate, r.at_us FROM :rows WHERE true ORDER BY r.id
+ON CONFLICT DO NOTHING
+
+-- name: stamp_scanned(ticket_id text, at_us int)
+-- The earliest admission, whatever order the gates hand theirs in.
+UPDATE tickets AS t SET scanned_at_us = r.at_us
+FROM :rows WHERE t.id = r.ticket_id AND (t.scanned_at_us IS NULL OR t.scanned_at_us > r.at_us)
+
+-- name: scans_of(ticket_id text)
+SELECT s.id, s.event_id, s.ticket_id, s.gate, s.at_us FROM :rows JOIN scans AS s ON s.ticket_id = r.ticket_id
+ORDER BY s.at_us, s.id
+
+-- name: duplicate_scans() :event_id text :after int :limit int
+-- Tickets of the event with more than one admission; paged by the number of the ticket's first scan.
+SELECT s.ticket_id, min(s.number) FROM scans AS s WHERE s.event_id = :event_id
+GROUP BY s.ticket_id HAVING count(*) > 1 AND min(s.number) > :after ORDER BY 2 LIMIT :limit

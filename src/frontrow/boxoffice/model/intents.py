@@ -1,0 +1,117 @@
+"""What a payment provider says: its object for one payment (`Intent`) with its refunds, and the ways a call can fail.
+
+ProviderError
+├── ProviderUnknown   no answer, or a 5xx: it may or may not have happened; read the object back
+├── ProviderSpared    the call was never made (breaker open, cap reached, 429): nothing happened
+└── ProviderRefused   a definite no (`reason`): nothing happened and asking again will not help
+"""
+
+from enum import StrEnum
+
+import msgspec
+
+from frontrow.core.errors import FrontrowError
+
+
+class IntentState(StrEnum):
+    """Where the provider's object stands."""
+
+    CREATED = "created"  # no card was tried, or the last one was declined (`error`)
+    ACTION = "action"  # the bank wants to see the fan (3-D Secure)
+    PROCESSING = "processing"
+    AUTHORISED = "authorised"
+    CAPTURED = "captured"
+    VOID = "void"
+
+
+class ProviderRefund(msgspec.Struct, frozen=True):
+    """Money given back, at the provider."""
+
+    ref: str
+    amount_minor: int
+    refund_id: str = ""  # ours, from its metadata
+    failed: bool = False
+
+
+class Intent(msgspec.Struct, frozen=True):
+    """The provider's object for one payment, as it was when asked."""
+
+    ref: str
+    state: IntentState
+    amount_minor: int
+    currency: str
+    captured_minor: int = 0
+    booking_id: str = ""
+    attempt: int = 0
+    client_secret: str = ""
+    action_url: str = ""
+    error: str = ""
+    refunds: tuple[ProviderRefund, ...] = ()
+    created_at_us: int = 0
+
+    @property
+    def declined(self) -> bool:
+        return self.state is IntentState.CREATED and bool(self.error)
+
+    @property
+    def refunded_minor(self) -> int:
+        return sum(refund.amount_minor for refund in self.refunds if not refund.failed)
+
+
+class NewIntent(msgspec.Struct, frozen=True):
+    """What is to be paid; amount, currency and seats come from the ledger alone."""
+
+    booking_id: str
+    attempt: int
+    amount_minor: int
+    currency: str
+    event_id: str
+    fence: int
+    seats: tuple[int, ...]
+    key: str
+
+    def metadata(self) -> dict[str, str]:
+        """What the provider keeps with it, so that each side can be found from the other."""
+        return {
+            "booking": self.booking_id,
+            "attempt": str(self.attempt),
+            "event": self.event_id,
+            "fence": str(self.fence),
+            "seats": ",".join(map(str, self.seats))[:500],
+        }
+
+
+class Notice(msgspec.Struct, frozen=True):
+    """A webhook that was proven genuine: something happened to `ref`. What, we ask the provider."""
+
+    id: str
+    kind: str
+    ref: str
+
+
+class ProviderError(FrontrowError):
+    code = "provider_error"
+    http_status = 502
+
+
+class ProviderUnknown(ProviderError):
+    """`answered`: the provider said something (a 5xx) and will say it again for the same key."""
+
+    code = "provider_unknown"
+
+    def __init__(self, message: str, *, answered: bool = False) -> None:
+        super().__init__(message)
+        self.answered = answered
+
+
+class ProviderSpared(ProviderError):
+    code = "provider_spared"
+    http_status = 503
+
+
+class ProviderRefused(ProviderError):
+    code = "provider_refused"
+
+    def __init__(self, message: str, reason: str) -> None:
+        super().__init__(message, reason=reason)
+        self.reason = reason

@@ -1,0 +1,155 @@
+"""What is sent: facts on the bus, messages to people, deliveries with their retries, webhook endpoints. Pure values.
+
+A delivery is one thing to one receiver over one way. It waits, is leased, and is sent, tried again later (each pause
+twice as long, up to a bound) or given up when its time is over.
+"""
+
+import zlib
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+
+from frontrow.boxoffice.model.facts import Fact, OutboxFact, decode_fact, encode_fact
+from frontrow.core.clock import US_PER_S
+
+DEFAULT_CHANNELS: Final = ("email", "in_app")
+FIRST_PAUSE_S: Final = 5
+LONGEST_PAUSE_S: Final = 4 * 3600
+MAX_ERROR_CHARS: Final = 300
+
+
+class BusFact(msgspec.Struct, frozen=True):
+    """A fact on the bus. `number` (of the outbox) identifies it; facts of one `key` keep their order; `place` is the
+    bus's own name for this delivery of it."""
+
+    number: int
+    key: str
+    body: bytes
+    place: str = ""
+
+    def fact(self) -> Fact:
+        return decode_fact(self.body)
+
+
+def on_the_bus(outbox: OutboxFact) -> BusFact:
+    return BusFact(outbox.number, outbox.fact.booking_id, encode_fact(outbox.fact).encode())
+
+
+class Contact(msgspec.Struct, frozen=True):
+    """How a person wants to be reached. `channels` is the person's choice; the in-app page always has everything."""
+
+    fan: str
+    email: str = ""
+    phone: str = ""
+    locale: str = "en"
+    channels: tuple[str, ...] = DEFAULT_CHANNELS
+    push: tuple[str, ...] = ()  # web push subscriptions, JSON each
+
+
+class Attachment(msgspec.Struct, frozen=True):
+    name: str
+    media_type: str
+    body: bytes
+
+
+class Message(msgspec.Struct, frozen=True):
+    """One message to one person, rendered. `id` is the same however often it is sent."""
+
+    id: str
+    kind: str
+    contact: Contact
+    subject: str
+    text: str
+    html: str = ""
+    short: str = ""
+    attachments: tuple[Attachment, ...] = ()
+
+
+class InAppMessage(msgspec.Struct, frozen=True):
+    id: str
+    fan: str
+    subject: str
+    body: str
+    created_at_us: int
+    read_at_us: int | None = None
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What became of an attempt. `final` and not `sent`: trying again would not help."""
+
+    sent: bool
+    final: bool = True
+    reason: str = ""
+
+
+SENT: Final = Outcome(True)
+
+
+class DeliveryState(StrEnum):
+    WAITING = "waiting"
+    SENT = "sent"
+    GIVEN_UP = "given_up"
+
+
+class NewDelivery(msgspec.Struct, frozen=True):
+    """Something to be delivered: `lane` is who must not wait for others, `dedupe` makes putting it in line harmless."""
+
+    kind: str
+    lane: str
+    dedupe: str
+    body: str
+
+
+class Delivery(msgspec.Struct, frozen=True):
+    """A leased delivery; `attempts` were made before."""
+
+    number: int
+    kind: str
+    lane: str
+    dedupe: str
+    body: str
+    attempts: int
+    created_at_us: int
+
+
+class Settled(msgspec.Struct, frozen=True):
+    """What became of a leased delivery."""
+
+    number: int
+    state: DeliveryState
+    attempts: int
+    next_at_us: int
+    reason: str = ""
+
+
+class Endpoint(msgspec.Struct, frozen=True):
+    """Where an organiser wants an event's facts; `facts` empty means all. The secret signs what is sent."""
+
+    id: str
+    organiser: str
+    event_id: str
+    url: str
+    secret: str
+    facts: tuple[str, ...] = ()
+    active: bool = True
+
+    def __repr__(self) -> str:
+        return f"Endpoint({self.id}, {self.organiser}, {self.url})"
+
+
+def settled(delivery: Delivery, outcome: Outcome, now_us: int, give_up_after_s: int) -> Settled:
+    """The delivery after an attempt: sent, given up, or waiting for a pause that doubles each time.
+
+    The pause is spread by a fifth, the same for the same delivery, so that receivers are not hit in step.
+    """
+    attempts = delivery.attempts + 1
+    reason = outcome.reason[:MAX_ERROR_CHARS]
+    if outcome.sent:
+        return Settled(delivery.number, DeliveryState.SENT, attempts, now_us)
+    pause_s = min(FIRST_PAUSE_S * 2 ** min(attempts - 1, 20), LONGEST_PAUSE_S)
+    spread = zlib.crc32(f"{delivery.dedupe}:{attempts}".encode()) % 200
+    next_at_us = now_us + pause_s * US_PER_S * (1000 + spread) // 1000
+    if outcome.final or next_at_us >= delivery.created_at_us + give_up_after_s * US_PER_S:
+        return Settled(delivery.number, DeliveryState.GIVEN_UP, attempts, now_us, reason)
+    return Settled(delivery.number, DeliveryState.WAITING, attempts, next_at_us, reason)

@@ -1,0 +1,182 @@
+"""Payments (B6, B7): one row for each attempt to collect a booking's money, and the table of its states.
+
+A state that ends in `-ing` is written before the call to the provider and left only on a definite answer: it is the
+unknown outcome as a state of its own, and whoever finds it (this process or the next one) reads the provider's object
+back and goes on. `retry_at_us` says when somebody should look again (0: at rest), so a crash needs no other record.
+
+Keys are `booking:operation:attempt`. A call whose request or answer was lost is repeated under its key; only after the
+provider's definite answer to that key (a stored 500, say) and a look at the object comes a new one (`attempt.call`).
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from frontrow.core.errors import NotFound, Refused
+
+
+class PaymentState(StrEnum):
+    """Where one attempt to collect the money stands."""
+
+    CREATING = "creating"
+    OPEN = "open"
+    AUTHORISING = "authorising"
+    ACTION = "action"
+    AUTHORISED = "authorised"
+    CAPTURING = "capturing"
+    CAPTURED = "captured"
+    VOIDING = "voiding"
+    VOIDED = "voided"
+    DECLINED = "declined"
+    LAPSED = "lapsed"
+
+
+_TABLE: Final = """
+creating     open authorising voided
+open         authorising action authorised declined captured voiding voided
+authorising  action authorised capturing declined captured voiding voided
+action       authorised capturing declined captured voiding voided
+authorised   capturing captured voiding voided
+capturing    captured lapsed voiding
+captured     -
+voiding      voided captured
+voided       -
+declined     -
+lapsed       -
+"""  # a state, then every state that may follow it
+
+NEXT: Final[Mapping[PaymentState, frozenset[PaymentState]]] = {
+    PaymentState(words[0]): frozenset(PaymentState(word) for word in words[1:] if word != "-")
+    for words in (line.split() for line in _TABLE.strip().splitlines())
+}
+UNKNOWN: Final = frozenset(
+    {PaymentState.CREATING, PaymentState.AUTHORISING, PaymentState.CAPTURING, PaymentState.VOIDING}
+)
+ENDED: Final = frozenset({PaymentState.VOIDED, PaymentState.DECLINED, PaymentState.LAPSED})
+RETRIES_S: Final = (5, 15, 45, 135)  # after an outage, inside the hold (B8)
+LOOK_AGAIN_S: Final = 30  # a driver that has not written for so long is taken to be dead
+LONGEST_RETRY_S: Final = 135  # what must end (captures, voids, refunds) is tried again at this pace for ever
+
+
+class Payment(msgspec.Struct, frozen=True):
+    """One attempt to collect the money of one booking. `version` grows with each change (compare and set)."""
+
+    id: str
+    booking_id: str
+    attempt: int
+    provider: str
+    amount_minor: int
+    currency: str
+    state: PaymentState = PaymentState.CREATING
+    ref: str = ""  # the provider's name for it
+    method: str = ""  # the provider's name for the card
+    reason: str = ""  # why it was declined, lapsed or voided
+    call: int = 1  # the attempt at the present operation
+    tries: int = 0  # outages met in the present operation
+    retry_at_us: int = 0
+    version: int = 1
+    created_at_us: int = 0
+    changed_at_us: int = 0
+
+    def moved(self, state: PaymentState, now_us: int, *, retry_at_us: int = 0, **changes: object) -> "Payment":
+        """The next version in `state`; a step that the table does not have is a bug, not an answer."""
+        if state is not self.state:
+            assert state in NEXT[self.state], f"a payment that is {self.state} cannot become {state}"
+            changes = {"call": 1, "tries": 0} | changes
+        return replace(
+            self, state=state, changed_at_us=now_us, retry_at_us=retry_at_us, version=self.version + 1, **changes
+        )
+
+    def again(self, now_us: int, *, answered: bool) -> "Payment":
+        """The operation met an outage: when to try next, under a new key only if the provider answered the old one."""
+        return replace(
+            self,
+            tries=self.tries + 1,
+            call=self.call + answered,
+            retry_at_us=now_us + retry_pause_s(self.tries) * 1_000_000,
+            changed_at_us=now_us,
+            version=self.version + 1,
+        )
+
+    def key(self, operation: str) -> str:
+        """The idempotency key of the present call."""
+        return call_key(self.booking_id, operation, self.attempt, self.call)
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether the retries of a payment that a person waits for have run out."""
+        return self.tries > len(RETRIES_S)
+
+
+def retry_pause_s(tries: int) -> int:
+    """How long to wait after the outage number `tries` (from 0)."""
+    return RETRIES_S[tries] if tries < len(RETRIES_S) else LONGEST_RETRY_S
+
+
+def call_key(booking_id: str, operation: str, attempt: int, call: int) -> str:
+    """`booking:operation:attempt`, and `.call` where a stored answer forced a new key."""
+    return f"{booking_id}:{operation}:{attempt}" + (f".{call}" if call > 1 else "")
+
+
+class RefundState(StrEnum):
+    """`asked` is also the unknown outcome; `moot`: nothing was ever captured; `failed`: a person must look."""
+
+    ASKED = "asked"
+    DONE = "done"
+    MOOT = "moot"
+    FAILED = "failed"
+
+
+class Refund(msgspec.Struct, frozen=True):
+    """Money to be given back for `seats` of a booking: their value less `fee_minor`, which the organiser keeps."""
+
+    id: str
+    booking_id: str
+    payment_id: str
+    number: int  # the booking's first refund is 1
+    amount_minor: int
+    currency: str
+    seats: tuple[int, ...]
+    fee_minor: int = 0
+    state: RefundState = RefundState.ASKED
+    ref: str = ""
+    reason: str = ""
+    call: int = 1
+    tries: int = 0
+    retry_at_us: int = 0
+    version: int = 1
+    created_at_us: int = 0
+    changed_at_us: int = 0
+
+    def moved(self, state: RefundState, now_us: int, **changes: object) -> "Refund":
+        assert self.state is RefundState.ASKED, f"refund {self.id} is {self.state} already"
+        return replace(self, state=state, changed_at_us=now_us, retry_at_us=0, version=self.version + 1, **changes)
+
+    def again(self, now_us: int, *, answered: bool) -> "Refund":
+        return replace(
+            self,
+            tries=self.tries + 1,
+            call=self.call + answered,
+            retry_at_us=now_us + retry_pause_s(self.tries) * 1_000_000,
+            changed_at_us=now_us,
+            version=self.version + 1,
+        )
+
+    def key(self) -> str:
+        return call_key(self.booking_id, "refund", self.number, self.call)
+
+
+class PaymentChanged(Refused):
+    """Somebody else moved this payment or refund meanwhile: load it and decide again."""
+
+    code = "payment_changed"
+
+    def __init__(self, payment_id: str) -> None:
+        super().__init__(f"payment {payment_id} was changed by somebody else; look again", payment=payment_id)
+
+
+class PaymentNotFound(NotFound):
+    code = "payment_not_found"

@@ -1,0 +1,49 @@
+"""A ticket given back to the pool: its states, and the refusals.
+
+giving -> listed -> resold -> refunded. Each step is durable before the next begins and may be repeated: `giving` is the
+intent (the ticket is being revoked), `listed` frees the seat, `resold` says that a later booking of the seat was
+confirmed and the price is owed, `refunded` that it was paid. `void`: the booking ended otherwise meanwhile.
+"""
+
+import hashlib
+from enum import StrEnum
+
+import msgspec
+
+from frontrow.core.errors import Refused
+from frontrow.core.ids import ID_CHARS, encode32
+
+
+class ReturnState(StrEnum):
+    GIVING = "giving"
+    LISTED = "listed"
+    RESOLD = "resold"
+    REFUNDED = "refunded"
+    VOID = "void"
+
+
+class Return(msgspec.Struct, frozen=True):
+    """One seat given back. `price_minor` is what was paid for it and what will be paid back, once."""
+
+    id: str
+    booking_id: str
+    event_id: str
+    fan: str
+    fence: int
+    seat_index: int
+    price_minor: int
+    currency: str
+    state: ReturnState
+    resold_booking_id: str = ""
+
+
+def return_id(booking_id: str, seat_index: int) -> str:
+    """The same seat of the same booking is the same return, and the idempotency key of its refund."""
+    told = hashlib.blake2b(f"{booking_id}\n{seat_index}".encode(), digest_size=17).digest()
+    return f"rtn_{encode32(int.from_bytes(told, 'big') & ((1 << 130) - 1), ID_CHARS)}"
+
+
+class NotReturnable(Refused):
+    """These seats cannot be given back: not sold to this fan, or the sale is over."""
+
+    code = "not_returnable"

@@ -1,0 +1,175 @@
+"""Calls to addresses that others gave us (webhooks, push): only public ones, resolved once, connected to as resolved.
+
+The host is resolved, every address is checked, and the connection goes to the checked address itself with the name only
+in the Host header and the TLS handshake; so what DNS says a moment later does not matter. Redirects are not followed,
+proxies from the environment are not used, connections are not shared between receivers, time and answer are bounded.
+"""
+
+import asyncio
+import ipaddress
+import re
+import socket
+import ssl
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
+from urllib.parse import urlsplit
+
+import httpx
+import msgspec
+
+from frontrow.core.errors import Refused, Unavailable
+
+TIMEOUT_S: Final = 10.0
+MAX_ANSWER_BYTES: Final = 16_384
+MAX_URL_CHARS: Final = 2_048
+MAX_CONNECTIONS: Final = 200
+_HOST: Final = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?\.?", re.ASCII)
+_NUMBERISH: Final = re.compile(r"(0x[0-9a-f]*|[0-9]+)", re.ASCII)
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Resolver = Callable[[str, int], Awaitable[list[str]]]
+
+
+class UnsafeAddress(Refused):
+    """This URL leads, or could lead, into somebody's own network."""
+
+    code = "unsafe_address"
+    http_status = 422
+
+
+class Target(msgspec.Struct, frozen=True):
+    """A URL taken apart: where to connect is decided by resolving `host`."""
+
+    scheme: str
+    host: str
+    port: int
+    path: str
+
+
+async def system_resolver(host: str, port: int) -> list[str]:
+    """What the machine's resolver says."""
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return [str(one[4][0]) for one in found]
+
+
+def parse_url(url: str, *, allow_http: bool = False) -> Target:
+    """The URL's parts, or UnsafeAddress: only https, a plain name or a plain address, no user, no odd spelling."""
+    if len(url) > MAX_URL_CHARS or any(ord(letter) <= 0x20 or ord(letter) >= 0x7F for letter in url) or "\\" in url:
+        raise UnsafeAddress("a webhook URL is plain ASCII of at most 2,048 characters", param="url")
+    try:
+        parts = urlsplit(url)
+        host, port = (parts.hostname or "").lower(), parts.port
+    except ValueError as error:
+        raise UnsafeAddress(f"this is no URL: {error}", param="url") from None
+    if parts.scheme != "https" and not (allow_http and parts.scheme == "http"):
+        raise UnsafeAddress("a webhook URL begins with https://", param="url")
+    if parts.username is not None or parts.password is not None or not host:
+        raise UnsafeAddress("a webhook URL has a host and no user or password", param="url")
+    if "[" not in parts.netloc:
+        _check_name(host)
+    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    return Target(parts.scheme, host.rstrip("."), port or (443 if parts.scheme == "https" else 80), path)
+
+
+def _check_name(host: str) -> None:
+    """Names as DNS has them; numbers only as a full dotted quad (127.1, 0x7f000001 and 2130706433 are loopback too)."""
+    if not _HOST.fullmatch(host):
+        raise UnsafeAddress(f"{host[:80]!r} is no host name", param="url")
+    if _NUMBERISH.fullmatch(host.rstrip(".").rpartition(".")[2]):
+        try:
+            ipaddress.IPv4Address(host)
+        except ValueError:
+            raise UnsafeAddress(f"{host[:80]!r} is an address in disguise", param="url") from None
+
+
+def check_address(text: str) -> Address:
+    """The address if the whole internet can reach it; UnsafeAddress otherwise.
+
+    IPv6 addresses that carry an IPv4 address inside (mapped, 6to4, Teredo, NAT64) are refused whatever they carry.
+    """
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        raise UnsafeAddress(f"{text[:80]!r} is no plain address", param="url") from None
+    fine = address.is_global and not (address.is_multicast or address.is_reserved or address.is_unspecified)
+    if isinstance(address, ipaddress.IPv6Address):
+        carries = address.ipv4_mapped or address.sixtofour or address.teredo
+        fine = fine and address in _UNICAST and not carries and address.scope_id is None
+    if not fine:
+        raise UnsafeAddress(f"{text[:80]} is not a public address", param="url")
+    return address
+
+
+_UNICAST: Final = ipaddress.IPv6Network("2000::/3")  # NAT64 (64:ff9b::), ::/96 and all else lie outside
+
+
+class Outgoing:
+    """An HTTP client for URLs from outside. `trusted` are addresses allowed although they are not public (tests)."""
+
+    def __init__(
+        self,
+        *,
+        resolver: Resolver = system_resolver,
+        allow_http: bool = False,
+        trusted: frozenset[str] = frozenset(),
+        transport: httpx.AsyncBaseTransport | None = None,
+        tls: ssl.SSLContext | None = None,
+        timeout_s: float = TIMEOUT_S,
+    ) -> None:
+        self._resolver, self._allow_http, self._trusted, self._timeout_s = resolver, allow_http, trusted, timeout_s
+        limits = httpx.Limits(max_connections=MAX_CONNECTIONS, max_keepalive_connections=0)
+        self._client = httpx.AsyncClient(
+            transport=transport or httpx.AsyncHTTPTransport(verify=tls or True, limits=limits, trust_env=False),
+            trust_env=False,
+            follow_redirects=False,
+            timeout=timeout_s,
+        )
+
+    async def resolved(self, target: Target) -> str:
+        """One address of the host; all of them must be fine, so that no answer can be mixed."""
+        try:
+            found = [str(ipaddress.ip_address(target.host))]
+        except ValueError:
+            try:
+                found = await self._resolver(target.host, target.port)
+            except OSError as error:
+                raise Unavailable(f"{target.host} cannot be resolved: {error}") from error
+        if not found:
+            raise Unavailable(f"{target.host} has no address")
+        for address in found:
+            if address not in self._trusted:
+                check_address(address)
+        return found[0]
+
+    async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> int:
+        """The status the receiver answers. `UnsafeAddress` when it must not be called, `Unavailable` when it is not
+        there or too slow."""
+        target = parse_url(url, allow_http=self._allow_http)
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                return await self._post(target, await self.resolved(target), body, headers)
+        except (httpx.HTTPError, OSError, TimeoutError) as error:
+            raise Unavailable(f"{target.host} does not answer ({type(error).__name__})") from error
+
+    async def _post(self, target: Target, address: str, body: bytes, headers: Mapping[str, str]) -> int:
+        netloc = f"[{address}]" if ":" in address else address
+        request = self._client.build_request(
+            "POST",
+            f"{target.scheme}://{netloc}:{target.port}{target.path}",
+            content=body,
+            headers={**headers, "Host": target.host if target.port in (80, 443) else f"{target.host}:{target.port}"},
+            extensions={"sni_hostname": target.host},
+        )
+        response = await self._client.send(request, stream=True)
+        try:
+            size = 0
+            async for chunk in response.aiter_raw():
+                size += len(chunk)
+                if size > MAX_ANSWER_BYTES:
+                    break
+        finally:
+            await response.aclose()
+        return response.status_code
+
+    async def aclose(self) -> None:
+        await self._client.aclose()

@@ -1,0 +1,1 @@
+"""Payment providers behind one port: `stripe` (the real one) and `simulated` (scripted, deterministic)."""

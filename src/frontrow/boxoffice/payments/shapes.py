@@ -1,0 +1,46 @@
+"""Reads Stripe's PaymentIntent and Refund objects (plain dictionaries) into our words."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from frontrow.boxoffice.model.intents import Intent, IntentState, ProviderRefund
+from frontrow.core.clock import US_PER_S
+
+STATES: Final = {
+    "requires_payment_method": IntentState.CREATED,
+    "requires_confirmation": IntentState.CREATED,
+    "requires_action": IntentState.ACTION,
+    "processing": IntentState.PROCESSING,
+    "requires_capture": IntentState.AUTHORISED,
+    "succeeded": IntentState.CAPTURED,
+    "canceled": IntentState.VOID,
+}
+
+
+def intent_of(found: Mapping[str, Any], refunds: Sequence[Mapping[str, Any]] = ()) -> Intent:
+    """A PaymentIntent with its refunds."""
+    metadata = found.get("metadata") or {}
+    error = found.get("last_payment_error") or {}
+    action = (found.get("next_action") or {}).get("redirect_to_url") or {}
+    attempt = str(metadata.get("attempt", ""))
+    return Intent(
+        ref=found["id"],
+        state=STATES[found["status"]],
+        amount_minor=found["amount"],
+        currency=found["currency"].upper(),
+        captured_minor=found.get("amount_received") or 0,
+        booking_id=metadata.get("booking", ""),
+        attempt=int(attempt) if attempt.isdigit() else 0,
+        client_secret=found.get("client_secret") or "",
+        action_url=action.get("url") or "",
+        error=error.get("decline_code") or error.get("code") or ("declined" if error else ""),
+        refunds=tuple(map(refund_of, refunds)),
+        created_at_us=int(found.get("created") or 0) * US_PER_S,
+    )
+
+
+def refund_of(found: Mapping[str, Any]) -> ProviderRefund:
+    """A Refund; one that failed or was cancelled gave nothing back."""
+    metadata = found.get("metadata") or {}
+    failed = found.get("status") in ("failed", "canceled")
+    return ProviderRefund(found["id"], found["amount"], metadata.get("refund", ""), failed)

@@ -1,0 +1,91 @@
+"""Consumers: each reads the bus as a group of its own and turns a fact into rows of the ledger, once.
+
+What a fact causes is written in the same transaction as the memory of having seen it (`MessageBook.once`), so a fact
+that comes twice, or a consumer that is killed anywhere, neither doubles nor loses its effect. A fact that cannot be
+handled is tried again a bounded number of times, then put aside as `poison` in the ledger's deliveries, so that one
+broken fact never stops the line.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
+
+from frontrow.boxoffice.ledger.statements import Query
+from frontrow.boxoffice.message_ports import Bus, BusReader, MessageBook
+from frontrow.boxoffice.model.facts import Fact
+from frontrow.boxoffice.model.messages import BusFact, NewDelivery
+from frontrow.core.clock import Clock
+from frontrow.core.errors import Overloaded, Unavailable
+
+BATCH: Final = 200
+WAIT_S: Final = 1.0
+TRIES: Final = 3
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
+
+Plan = Callable[[int, Fact], Awaitable[Sequence[Query]]]
+
+
+class Consumer:
+    """Reads as group `name`; `plan` says which statements a fact causes (none: it is only remembered)."""
+
+    def __init__(
+        self, name: str, bus: Bus, book: MessageBook, clock: Clock, plan: Plan, *, wait_s: float = WAIT_S
+    ) -> None:
+        self.name = name
+        self._bus, self._book, self._clock, self._plan, self._wait_s = bus, book, clock, plan, wait_s
+        self._stopping = asyncio.Event()
+        self.handled = 0
+        self.repeated = 0
+        self.poisoned = 0
+
+    async def work(self, reader: BusReader) -> int:
+        """Handle one batch; how many facts came."""
+        facts = await reader.read(BATCH, self._wait_s)
+        if facts:
+            heard = await asyncio.gather(*(self._handle(fact) for fact in facts), return_exceptions=True)
+            self.handled += heard.count(True)
+            self.repeated += heard.count(False)
+            for failure in heard:
+                if isinstance(failure, BaseException):
+                    raise failure  # the whole batch comes again; what was handled is remembered
+            await reader.done(facts)
+        return len(facts)
+
+    async def _handle(self, carried: BusFact) -> bool:
+        """Whether the fact was new."""
+        for attempt in range(1, TRIES + 1):
+            try:
+                queries = await self._plan(carried.number, carried.fact())
+                break
+            except (Unavailable, Overloaded):
+                raise
+            except Exception as error:
+                if attempt == TRIES:
+                    self.poisoned += 1
+                    queries = self._aside(carried, error)
+        return await self._book.once(self.name, str(carried.number), queries, self._clock())
+
+    def _aside(self, carried: BusFact, error: Exception) -> list[Query]:
+        body = f"{type(error).__name__}: {error} | {carried.body.decode(errors='replace')}"[:2_000]
+        aside = NewDelivery("poison", self.name, f"poison:{self.name}:{carried.number}", body)
+        return self._book.delivering([aside], self._clock())
+
+    def stop(self) -> None:
+        """End after the batch in hand."""
+        self._stopping.set()
+
+    async def run(self) -> None:
+        """Work until stopped; when bus or ledger fail, begin with a new reader, so nothing in hand is forgotten."""
+        pause_s = FIRST_PAUSE_S
+        while not self._stopping.is_set():
+            try:
+                reader = await self._bus.reader(self.name)
+                try:
+                    while not self._stopping.is_set():
+                        await self.work(reader)
+                        pause_s = FIRST_PAUSE_S
+                finally:
+                    await reader.aclose()
+            except (Unavailable, Overloaded):
+                await asyncio.sleep(pause_s)
+                pause_s = min(2 * pause_s, LONGEST_PAUSE_S)

@@ -1,0 +1,153 @@
+"""Notifications (B10, B15): which fact tells a person what, over which channels, rendered in the person's language.
+
+A consumer turns a fact into one delivery per channel the person chose; the delivery worker renders it (tickets, QR, PDF
+from the codes the ledger stored) and hands batches to the channels. Each delivery and message has an id made of the
+fact, so being told twice is rare and, if it happens, the very same message with the very same ticket.
+"""
+
+import asyncio
+import zlib
+from collections.abc import Sequence
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from frontrow.boxoffice.channels.texts import language_of, render
+from frontrow.boxoffice.ledger.statements import Query
+from frontrow.boxoffice.message_ports import Channel, MessageBook
+from frontrow.boxoffice.model.facts import Fact, decode_fact, encode_fact
+from frontrow.boxoffice.model.messages import Attachment, Contact, Delivery, Message, NewDelivery, Outcome
+from frontrow.boxoffice.ports import Catalogue, TicketBook
+from frontrow.boxoffice.services.deliveries import DeliveryWorker
+from frontrow.boxoffice.services.tickets import TicketDesk
+from frontrow.boxoffice.tickets import qr
+from frontrow.boxoffice.tickets.bundle import seat_name
+from frontrow.boxoffice.tickets.calendar import calendar_entry
+from frontrow.boxoffice.tickets.pdf import tickets_pdf
+from frontrow.boxoffice.tickets.sheets import Sheet, at
+from frontrow.core.clock import Clock
+from frontrow.core.money import Money
+
+KIND: Final = "notification"
+GIVE_UP_AFTER_S: Final = 24 * 3600
+LANES: Final = 8  # a channel's messages travel in so many lanes, each person always in the same
+# fact -> kind of message (channels/texts/*.json)
+TELLS: Final = {
+    "BookingConfirmed": "confirmed",
+    "BookingCancelled": "cancelled",
+    "BookingRefunded": "refunded",
+    "BookingPartlyRefunded": "partly_refunded",
+    "PaymentDeclined": "declined",
+    "HoldExpired": "expired",
+    "LatePaymentReturned": "late_returned",
+    "PriorityGranted": "priority",
+    "RefundPaid": "refund_paid",
+    "OfferMade": "offer",
+    "TicketReturned": "returned",
+    "TicketResold": "resold",
+}
+QUIET: Final = frozenset({"expired"})  # not worth a mail or an SMS
+QUIET_CHANNELS: Final = frozenset({"in_app", "push"})
+
+
+class NotifyLedger(Catalogue, TicketBook, MessageBook, Protocol):
+    """What notifying reads and writes."""
+
+
+class _Body(msgspec.Struct, frozen=True):
+    """What a delivery keeps until it is sent."""
+
+    channel: str
+    kind: str
+    fact: str
+    message_id: str
+
+
+class Notifier:
+    """Plans, renders and sends messages to people."""
+
+    def __init__(self, ledger: NotifyLedger, desk: TicketDesk, channels: Sequence[Channel], clock: Clock) -> None:
+        self._ledger, self._desk, self._clock = ledger, desk, clock
+        self._channels = {channel.name: channel for channel in channels}
+
+    async def plan(self, number: int, fact: Fact) -> Sequence[Query]:
+        """One delivery per channel the person wants and we have; the in-app page gets everything."""
+        kind = TELLS.get(type(fact).__name__)
+        if kind is None:
+            return []
+        contact = await self._ledger.contact(fact.fan) or Contact(fact.fan, channels=("in_app",))
+        wanted = dict.fromkeys((*contact.channels, "in_app"))
+        chosen = [name for name in wanted if name in self._channels and (kind not in QUIET or name in QUIET_CHANNELS)]
+        message_id = f"{kind}-{fact.booking_id or fact.event_id}-{number}"
+        deliveries = [
+            NewDelivery(
+                KIND, f"{name}/{zlib.crc32(fact.fan.encode()) % LANES}", f"{message_id}:{name}",
+                msgspec.json.encode(_Body(name, kind, encode_fact(fact), message_id)).decode(),
+            )
+            for name in chosen
+        ]  # fmt: skip
+        return self._ledger.delivering(deliveries, self._clock())
+
+    async def send(self, deliveries: Sequence[Delivery]) -> list[Outcome]:
+        """Render a lane's deliveries and hand them to their channel as one batch."""
+        bodies = [msgspec.json.decode(one.body, type=_Body) for one in deliveries]
+        channel = self._channels.get(bodies[0].channel)
+        if channel is None:
+            return [Outcome(False, reason=f"there is no channel {bodies[0].channel}")] * len(deliveries)
+        rendered = [await self._rendered(body) for body in bodies]
+        sent = iter(await channel.send([one for one in rendered if isinstance(one, Message)]))
+        return [next(sent) if isinstance(one, Message) else one for one in rendered]
+
+    async def _rendered(self, body: _Body) -> Message | Outcome:
+        """The message, or why there is none; one that cannot be rendered holds up no other."""
+        try:
+            return await self._message(body) or Outcome(False, reason="there is nothing left to tell")
+        except Exception as error:
+            return Outcome(False, final=False, reason=repr(error))
+
+    async def _message(self, body: _Body) -> Message | None:
+        fact = decode_fact(body.fact)
+        contact = await self._ledger.contact(fact.fan) or Contact(fact.fan)
+        sheets = await self._desk.sheets(fact.booking_id) if body.kind == "confirmed" else []
+        if body.kind == "confirmed" and not sheets:
+            return None  # refunded before the mail went out: no dead tickets are sent
+        words = render(body.kind, contact.locale, await self._about(fact, sheets))
+        attachments: tuple[Attachment, ...] = ()
+        if body.channel == "email" and sheets:
+            attachments = await asyncio.to_thread(_attached, sheets, language_of(contact.locale))
+        return Message(
+            body.message_id, body.kind, contact, words.subject, words.text, words.html, words.short, attachments
+        )
+
+    async def _about(self, fact: Fact, sheets: Sequence[Sheet]) -> dict[str, Any]:
+        """Everything the texts may speak of."""
+        event = await self._ledger.event(fact.event_id)
+        venue = await self._ledger.venue(event.venue_id)
+        zone = venue.time_zone if venue else "UTC"
+        names = await self._desk.seat_names(event)
+        until_us = getattr(fact, "until_us", 0) or getattr(fact, "expires_at_us", 0)
+        amount = getattr(fact, "amount_minor", 0), getattr(fact, "currency", "") or event.currency
+        return {
+            "event_name": event.name,
+            "booking_id": fact.booking_id,
+            "when": f"{at(event.starts_at_us, zone):%Y-%m-%d %H:%M} ({zone})",
+            "place": ", ".join(part for part in (venue.name, venue.city) if part) if venue else "",
+            "amount": str(Money(*amount)),
+            "seats": ", ".join(seat_name(names, seat) for seat in fact.seats),
+            "seat_count": len(fact.seats),
+            "until": f"{at(until_us, zone):%Y-%m-%d %H:%M} ({zone})" if until_us else "",
+            "tickets": sheets,
+        }
+
+    def worker(self) -> DeliveryWorker:
+        return DeliveryWorker(KIND, self._ledger, self._clock, self.send, give_up_after_s=GIVE_UP_AFTER_S)
+
+
+def _attached(sheets: Sequence[Sheet], locale: str) -> tuple[Attachment, ...]:
+    """The tickets as PDF, the calendar entry, and each QR for the page itself (a rotating one only shows live)."""
+    shown = [Attachment(f"{one.ticket_id}.png", "image/png", qr.png(one.code)) for one in sheets if not one.rotating]
+    return (
+        Attachment("tickets.pdf", "application/pdf", tickets_pdf(sheets, locale=locale)),
+        Attachment("event.ics", "text/calendar", calendar_entry(sheets)),
+        *shown,
+    )

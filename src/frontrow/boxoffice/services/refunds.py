@@ -1,0 +1,181 @@
+"""Refunds and cancellation (B12): seats back to sale at once, money back for sure.
+
+Asking for a refund is one transaction in the ledger: the money owed is written down, the seats are free, the tickets
+are void. Paying it out is the worker's business and survives outages and crashes like a payment does. A whole event is
+cancelled in bounded batches; what is done is known by the bookings themselves, so doing it again goes on where it was.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Sequence
+from typing import Final, Protocol
+
+import msgspec
+from msgspec.structs import replace
+
+from frontrow.boxoffice.model.bookings import Booking, BookingState, Move, MoveRefused, StaleFence
+from frontrow.boxoffice.model.events import Event, EventMove, EventStatus
+from frontrow.boxoffice.model.payments import PaymentChanged, Refund, RefundState
+from frontrow.boxoffice.model.refunds import check_window, refund_amount
+from frontrow.boxoffice.payment_ports import PaymentProvider
+from frontrow.boxoffice.services.asking import Asking, SaleLedger
+from frontrow.boxoffice.services.driving import Seats
+from frontrow.boxoffice.services.repaying import Repaying
+from frontrow.core.clock import Clock
+from frontrow.core.errors import FrontrowError, Refused
+
+PAGE: Final = 500
+COUNT_AGAIN: Final = 20  # racing refunds of one booking count its refunds again
+
+
+class RefundLedger(SaleLedger, Protocol):
+    async def event(self, event_id: str) -> Event: ...
+
+    async def put_event(self, event: Event, now_us: int) -> None: ...
+
+    async def release_hold(self, booking_id: str, fence: int, now_us: int) -> Booking: ...
+
+
+class Progress(msgspec.Struct, frozen=True):
+    """How far the cancellation of an event has come: bookings seen so far, by what became of them."""
+
+    refunded: int = 0
+    released: int = 0
+    stopped: int = 0
+    failed: int = 0
+    last_booking_id: str = ""
+
+
+class Refunds(Repaying):
+    """Gives seats and money back."""
+
+    def __init__(
+        self, ledger: RefundLedger, provider: PaymentProvider, clock: Clock, *, seats: Seats | None = None
+    ) -> None:
+        super().__init__(ledger, provider, clock)
+        self._sales: RefundLedger = ledger
+        self._asking = Asking(ledger, provider, clock)
+        self._seats = seats
+
+    async def refund(self, booking_id: str, fence: int, seats: Sequence[int] | None = None) -> Refund:
+        """A fan gives back some seats (None: all), by the event's policy."""
+        booking = await self._asking.load(booking_id)
+        if booking.fence != fence:
+            raise StaleFence(booking_id, fence)
+        event = await self._sales.event(booking.event_id)
+        check_window(event, self._clock())
+        return await self._ask(event, booking, seats, free_of_fee=False, reason="fan")
+
+    async def override(
+        self,
+        booking_id: str,
+        seats: Sequence[int] | None = None,
+        *,
+        free_of_fee: bool = True,
+        reason: str = "organiser",
+    ) -> Refund:
+        """The organiser gives money back whatever the policy says."""
+        booking = await self._asking.load(booking_id)
+        event = await self._sales.event(booking.event_id)
+        return await self._ask(event, booking, seats, free_of_fee=free_of_fee, reason=reason)
+
+    async def _ask(
+        self, event: Event, booking: Booking, seats: Sequence[int] | None, *, free_of_fee: bool, reason: str
+    ) -> Refund:
+        for _ in range(COUNT_AGAIN):
+            refunds = await self._ledger.refunds_of(booking.id)
+            if seats is not None:
+                for known in refunds:
+                    if set(known.seats) == set(seats):
+                        return known  # asked before: the answer was lost, or a second click
+            if booking.state is not BookingState.CONFIRMED:
+                if seats is None and booking.state is BookingState.REFUNDED and refunds:
+                    return refunds[-1]
+                raise MoveRefused(booking.id, booking.state, Move.REFUND)
+            new = await self._new(event, booking, tuple(sorted(seats or booking.seats)), refunds, free_of_fee, reason)
+            with contextlib.suppress(PaymentChanged):
+                asked = await self._ledger.ask_refund(new, fence=booking.fence, now_us=self._clock())
+                await self._free(booking, asked.seats)
+                return asked
+            booking = await self._asking.load(booking.id)
+        raise PaymentChanged(booking.id)
+
+    async def _new(
+        self,
+        event: Event,
+        booking: Booking,
+        seats: tuple[int, ...],
+        refunds: Sequence[Refund],
+        free_of_fee: bool,
+        reason: str,
+    ) -> Refund:
+        prices = await self._ledger.seat_prices(booking.id)
+        amount, fee = refund_amount(event, booking, prices, seats, free_of_fee=free_of_fee)
+        payments = await self._ledger.payments_of(booking.id)
+        number = max([refund.number for refund in refunds], default=0) + 1
+        now_us = self._clock()
+        owed = Refund(
+            f"rfd_{booking.id.removeprefix('bkg_')}_{number}", booking.id, payments[-1].id if payments else "",
+            number, amount, booking.currency, seats, fee, reason=reason, retry_at_us=now_us, created_at_us=now_us,
+            changed_at_us=now_us,
+        )  # fmt: skip
+        return owed if payments and amount else replace(owed, state=RefundState.MOOT, retry_at_us=0)
+
+    async def _free(self, booking: Booking, seats: Sequence[int]) -> None:
+        if self._seats is not None:
+            with contextlib.suppress(FrontrowError):  # recovery makes the claim store agree
+                await self._seats.freed(booking.event_id, seats, booking.id)
+
+    # a whole event
+
+    async def cancel_event(self, event_id: str, *, page: int = PAGE) -> AsyncIterator[Progress]:
+        """Stop the sale, then refund everybody, a page of bookings at a time; iterate to go on, again to resume."""
+        event = await self._sales.event(event_id)
+        if event.status is not EventStatus.CANCELLED:
+            event = event.moved(EventMove.CANCEL)
+            await self._sales.put_event(event, self._clock())
+        progress = Progress()
+        while True:  # ends with the bookings: the event takes no new ones
+            bookings = await self._ledger.live_bookings(event_id, progress.last_booking_id, page)
+            if not bookings:
+                return
+            done = await asyncio.gather(*(self._stop(event, booking) for booking in bookings))
+            progress = Progress(
+                progress.refunded + done.count("refunded"),
+                progress.released + done.count("released"),
+                progress.stopped + done.count("stopped"),
+                progress.failed + done.count("failed"),
+                bookings[-1].id,
+            )
+            yield progress
+
+    async def _stop(self, event: Event, booking: Booking) -> str:
+        """End one booking of a cancelled event; what became of it."""
+        for _ in range(COUNT_AGAIN):
+            try:
+                return await self._end(event, booking)
+            except (Refused, PaymentChanged):  # it moved under our hands: look again
+                booking = await self._asking.load(booking.id)
+            except FrontrowError:
+                break
+        return "failed"
+
+    async def _end(self, event: Event, booking: Booking) -> str:
+        now_us = self._clock()
+        match booking.state:
+            case BookingState.CONFIRMED:
+                await self._ask(event, booking, None, free_of_fee=True, reason="event_cancelled")
+                return "refunded"
+            case BookingState.HELD:
+                await self._sales.release_hold(booking.id, booking.fence, now_us)
+                await self._free(booking, booking.seats)
+                return "released"
+            case BookingState.PAYING:
+                payment = await self._asking.latest(booking.id)
+                if payment is not None:  # due at once: the worker voids it
+                    due = self._asking.touched(payment, now_us)
+                    await self._asking.save(due, Move.DECLINE, booking, reason="event_cancelled")
+                await self._free(booking, booking.seats)
+                return "stopped"
+            case _:
+                return "over"

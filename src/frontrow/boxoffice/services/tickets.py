@@ -1,0 +1,107 @@
+"""The ticket desk: a booking's tickets as QR, PDF and calendar entry, rendered when somebody asks and not before.
+
+Everything comes from the ledger: the code was signed and stored by the confirming transaction, so whoever renders it,
+and however often, it is the same ticket.
+"""
+
+from typing import Final, Protocol
+
+from frontrow.boxoffice.model.bookings import BookingNotFound
+from frontrow.boxoffice.model.events import Event
+from frontrow.boxoffice.model.tickets import Ticket, TicketNotFound, TicketState
+from frontrow.boxoffice.model.venues import Plan, Venue
+from frontrow.boxoffice.plans.reading import from_bytes
+from frontrow.boxoffice.ports import Catalogue, TicketBook
+from frontrow.boxoffice.tickets import qr
+from frontrow.boxoffice.tickets.bundle import Bundle, make_bundle, seat_name
+from frontrow.boxoffice.tickets.calendar import calendar_entry
+from frontrow.boxoffice.tickets.codes import read, shown_code
+from frontrow.boxoffice.tickets.keys import TicketKeys
+from frontrow.boxoffice.tickets.pdf import tickets_pdf
+from frontrow.boxoffice.tickets.sheets import Sheet
+from frontrow.core.errors import Overloaded
+
+MAX_PLANS: Final = 64  # seat names kept in memory
+PAGE: Final = 10_000
+MAX_PAGES: Final = 200  # of a revocation list
+
+
+class DeskLedger(Catalogue, TicketBook, Protocol):
+    """What the desk reads."""
+
+
+class TicketDesk:
+    """Renders tickets for their holders and bundles for gates."""
+
+    def __init__(self, ledger: DeskLedger, keys: TicketKeys) -> None:
+        self._ledger, self._keys = ledger, keys
+        self._seats: dict[str, tuple[str, ...]] = {}
+
+    async def sheets(self, booking_id: str) -> list[Sheet]:
+        """The valid tickets of a booking, ready to print."""
+        tickets = [one for one in await self._ledger.tickets_of(booking_id) if one.state is TicketState.VALID]
+        if not tickets:
+            return []
+        event = await self._ledger.event(tickets[0].event_id)
+        venue = await self._ledger.venue(event.venue_id)
+        seats = await self.seat_names(event)
+        return [_sheet(ticket, event, venue, seat_name(seats, ticket.seat_index)) for ticket in tickets]
+
+    async def pdf(self, booking_id: str, *, locale: str = "en") -> bytes:
+        return tickets_pdf(await self._some(booking_id), locale=locale)
+
+    async def calendar(self, booking_id: str) -> bytes:
+        return calendar_entry(await self._some(booking_id))
+
+    async def qr_svg(self, ticket_id: str, now_us: int) -> str:
+        """The QR as it is to be shown now (with the rotating part, if the ticket has one)."""
+        return qr.svg(await self.shown_code(ticket_id, now_us), label=ticket_id)
+
+    async def qr_png(self, ticket_id: str, now_us: int) -> bytes:
+        return qr.png(await self.shown_code(ticket_id, now_us))
+
+    async def shown_code(self, ticket_id: str, now_us: int) -> str:
+        """What the QR of a valid ticket says at this moment."""
+        ticket = await self._ledger.ticket(ticket_id)
+        if ticket is None or ticket.state is not TicketState.VALID:
+            raise TicketNotFound(f"there is no valid ticket {ticket_id}", ticket=ticket_id)
+        return shown_code(ticket.code, self._keys.rotating_secret(ticket.event_id), now_us)
+
+    async def bundle(self, event_id: str, now_us: int) -> Bundle:
+        """What the event's gates take along: keys, seats and the whole revocation list."""
+        event = await self._ledger.event(event_id)
+        revoked: list[str] = []
+        after = (-1, "")
+        for _ in range(MAX_PAGES):
+            page = await self._ledger.revoked_tickets(event_id, after, PAGE)
+            revoked += [ticket for ticket, _ in page]
+            if len(page) < PAGE:
+                return make_bundle(self._keys, event_id, event.name, revoked, now_us, await self.seat_names(event))
+            after = (page[-1][1], page[-1][0])
+        raise Overloaded(f"more than {MAX_PAGES * PAGE:,} tickets of {event_id} are revoked")
+
+    async def _some(self, booking_id: str) -> list[Sheet]:
+        sheets = await self.sheets(booking_id)
+        if not sheets:
+            raise BookingNotFound(booking_id)
+        return sheets
+
+    async def seat_names(self, event: Event) -> tuple[str, ...]:
+        """The names of the seats of the event's plan, by index."""
+        names = self._seats.get(event.plan_hash)
+        if names is None:
+            document = await self._ledger.plan_document(event.plan_hash)
+            plan: Plan | None = from_bytes(document.encode()) if document else None
+            names = plan.seat_ids if plan else ()
+            if len(self._seats) >= MAX_PLANS:
+                self._seats.pop(next(iter(self._seats)))
+            self._seats[event.plan_hash] = names
+        return names
+
+
+def _sheet(ticket: Ticket, event: Event, venue: Venue | None, seat: str) -> Sheet:
+    return Sheet(
+        ticket.id, ticket.code, seat, event.id, event.name, venue.name if venue else "", venue.city if venue else "",
+        venue.time_zone if venue else "UTC", event.starts_at_us, event.ends_at_us, ticket.booking_id,
+        ticket.issued_at_us, read(ticket.code).rotating,
+    )  # fmt: skip

@@ -1,0 +1,126 @@
+"""The keys tickets are signed with (Ed25519): a ring of one signing key and the public halves of older ones.
+
+The ring is a JSON file that only its owner may read. Whoever signs needs the seed; a gate gets the public halves alone.
+Changing the key (`rotated`) leaves every ticket signed before valid.
+"""
+
+import hashlib
+import hmac
+import os
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, Self
+
+import msgspec
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+from frontrow.core.errors import ConfigError
+
+KEY_ID_BYTES: Final = 4
+SEED_BYTES: Final = 32
+
+
+class _Kept(msgspec.Struct):
+    """The ring's file: the signing seed and the public keys of former ones, in hex."""
+
+    seed: str
+    former: list[str] = []
+
+
+class VerifyingKeys:
+    """Public keys by key id: what a gate needs to tell a real signature from any other."""
+
+    def __init__(self, public: Mapping[bytes, bytes]) -> None:
+        self.public = dict(public)
+        self._keys = {kid: Ed25519PublicKey.from_public_bytes(raw) for kid, raw in self.public.items()}
+
+    @classmethod
+    def of(cls, *public: bytes) -> "VerifyingKeys":
+        return VerifyingKeys({key_id(raw): raw for raw in public})
+
+    def __contains__(self, kid: bytes) -> bool:
+        return kid in self._keys
+
+    def signed(self, kid: bytes, message: bytes, signature: bytes) -> bool:
+        """Whether the key of that id signed the message."""
+        key = self._keys.get(kid)
+        if key is None:
+            return False
+        try:
+            key.verify(signature, message)
+        except InvalidSignature:
+            return False
+        return True
+
+
+class TicketKeys:
+    """The ring: signs with its newest key, verifies with all."""
+
+    def __init__(self, seed: bytes, former: tuple[bytes, ...] = ()) -> None:
+        if len(seed) != SEED_BYTES:
+            raise ConfigError(f"a ticket key is {SEED_BYTES} bytes, not {len(seed)}", param="ticket_key")
+        self._seed = seed
+        self._private = Ed25519PrivateKey.from_private_bytes(seed)
+        self.former = former
+        self.public = self._private.public_key().public_bytes_raw()
+        self.kid = key_id(self.public)
+        self.verifying = VerifyingKeys.of(self.public, *former)
+
+    def __repr__(self) -> str:
+        return f"TicketKeys({self.kid.hex()})"
+
+    @classmethod
+    def fresh(cls) -> Self:
+        return cls(secrets.token_bytes(SEED_BYTES))
+
+    def rotated(self, seed: bytes | None = None) -> "TicketKeys":
+        """A ring with a new signing key that still knows this one's."""
+        return TicketKeys(seed or secrets.token_bytes(SEED_BYTES), (self.public, *self.former))
+
+    def sign(self, message: bytes) -> bytes:
+        return self._private.sign(message)
+
+    def rotating_secret(self, event_id: str) -> bytes:
+        """The event's secret behind rotating codes; its gates know it, other events' do not."""
+        return hmac.digest(self._seed, b"frontrow rotating code\0" + event_id.encode(), hashlib.sha256)
+
+    @classmethod
+    def opened(cls, path: Path) -> "TicketKeys":
+        """The ring in this file; made on first use. Two processes that start at once end up with the same ring."""
+        if not path.exists():
+            _create(path, _Kept(secrets.token_hex(SEED_BYTES)))
+        try:
+            kept = msgspec.json.decode(path.read_bytes(), type=_Kept)
+            return cls(bytes.fromhex(kept.seed), tuple(map(bytes.fromhex, kept.former)))
+        except (msgspec.DecodeError, ValueError) as error:
+            raise ConfigError(f"{path} holds no ticket keys: {error}", param="ticket_keys") from None
+
+    def save(self, path: Path) -> None:
+        """Write the ring; all of it or nothing, readable by its owner only."""
+        fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+        _create(fresh, _Kept(self._seed.hex(), [raw.hex() for raw in self.former]))
+        fresh.replace(path)
+
+
+def _create(path: Path, kept: _Kept) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.draft")
+    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(msgspec.json.encode(kept))
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            os.link(draft, path)  # fails when somebody else was first: then theirs counts
+        except FileExistsError:
+            return
+    finally:
+        draft.unlink()
+
+
+def key_id(public: bytes) -> bytes:
+    """A key's short name inside a ticket."""
+    return hashlib.sha256(public).digest()[:KEY_ID_BYTES]

@@ -1,0 +1,65 @@
+"""What is printed for people: a sheet per ticket (event, venue, time, seat, code); PDF and calendar are made of it."""
+
+import unicodedata
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, tzinfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from frontrow.core.clock import US_PER_S
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """One ticket as a person sees it."""
+
+    ticket_id: str
+    code: str
+    seat: str
+    event_id: str
+    event_name: str
+    venue_name: str
+    city: str
+    time_zone: str
+    starts_at_us: int
+    ends_at_us: int
+    booking_id: str
+    issued_at_us: int
+    rotating: bool = False
+
+    @property
+    def place(self) -> str:
+        return ", ".join(part for part in (self.venue_name, self.city) if part)
+
+    @property
+    def starts_at(self) -> datetime:
+        return at(self.starts_at_us, self.time_zone)
+
+    @property
+    def ends_at(self) -> datetime:
+        """When the show ends; three hours after its start when nobody said."""
+        return at(self.ends_at_us or self.starts_at_us + 3 * 3600 * US_PER_S, self.time_zone)
+
+
+def zone(name: str) -> tzinfo:
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError):
+        return UTC
+
+
+def at(time_us: int, time_zone: str) -> datetime:
+    """The moment in the venue's own time; far-off times are cut to what a calendar can hold."""
+    seconds = max(0, min(time_us // US_PER_S, 250_000_000_000))
+    return (EPOCH + timedelta(seconds=seconds)).astimezone(zone(time_zone))
+
+
+def printable(text: str) -> str:
+    """`text` in the letters a PDF's built-in fonts have (Latin-1); accents go before letters do."""
+    try:
+        text.encode("latin-1")
+    except UnicodeEncodeError:
+        plain = "".join(mark for mark in unicodedata.normalize("NFKD", text) if not unicodedata.combining(mark))
+        return plain.encode("latin-1", "replace").decode("latin-1")
+    return text

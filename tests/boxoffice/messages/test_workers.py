@@ -1,0 +1,164 @@
+"""The workers (B14, B15, F5): all jobs in one process, a failing job begun again, a graceful stop on SIGTERM."""
+
+import asyncio
+import base64
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from frontrow.boxoffice.channels.email import FolderChannel, SmtpChannel
+from frontrow.boxoffice.channels.opening import MessageSettings, open_channels, open_mail
+from frontrow.boxoffice.ledger.opening import open_ledger
+from frontrow.boxoffice.model.messages import Contact
+from frontrow.boxoffice.outgoing import Outgoing
+from frontrow.boxoffice.services.workers import Job, Workers, every
+from frontrow.boxoffice.tickets.codes import Issuer
+from frontrow.boxoffice.tickets.keys import TicketKeys
+from frontrow.core.clock import ManualClock
+from frontrow.core.errors import ConfigError, Unavailable
+from frontrow.core.settings import load
+from tests.boxoffice.messages.outbox import unpublished
+from tests.boxoffice.shop import EVENT, shop_event, sqlite_url
+from tests.contracts.ledger_contract import Bench
+
+PATIENCE_S = 60.0
+
+
+async def until(condition) -> None:  # type: ignore[no-untyped-def]
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.01)
+
+
+async def test_a_job_that_fails_is_begun_again_and_the_others_go_on() -> None:
+    runs = {"bad": 0, "good": 0}
+    stop_good = asyncio.Event()
+
+    async def bad() -> None:
+        runs["bad"] += 1
+        raise KeyError("broken")
+
+    async def good() -> None:
+        runs["good"] += 1
+        await stop_good.wait()
+
+    workers = Workers([Job("bad", bad), Job("good", good, stop_good.set)], first_pause_s=0.001)
+    running = asyncio.create_task(workers.run())
+    await until(lambda: runs["bad"] >= 3)
+    workers.stop()
+    assert await running
+    assert runs["good"] == 1
+    assert workers.failures["bad"] >= 3
+    assert "broken" in workers.last_error["bad"]
+
+
+async def test_a_job_finishes_what_it_has_in_hand_but_not_for_ever() -> None:
+    finished: list[str] = []
+    told = asyncio.Event()
+
+    async def polite() -> None:
+        await told.wait()
+        await asyncio.sleep(0)
+        finished.append("polite")
+
+    began = asyncio.Event()
+
+    async def deaf() -> None:
+        began.set()
+        await asyncio.Event().wait()
+
+    workers = Workers([Job("polite", polite, told.set), Job("deaf", deaf, lambda: None)], grace_s=0.05)
+    running = asyncio.create_task(workers.run())
+    await began.wait()
+    workers.stop()
+    assert not await running, "the deaf job was cut off"
+    assert finished == ["polite"]
+
+
+async def test_a_periodic_job_goes_on_when_its_store_is_away() -> None:
+    calls = 0
+
+    async def act() -> None:
+        nonlocal calls
+        calls += 1
+        raise Unavailable("away")
+
+    workers = Workers([every("reconcile", act, 0.001)])
+    running = asyncio.create_task(workers.run())
+    await until(lambda: calls >= 3)
+    workers.stop()
+    assert await running
+    assert workers.failures == {}
+
+
+async def test_frontrow_work_sends_the_confirmation_and_stops_on_sigterm(tmp_path: Path) -> None:
+    """B10, B14, B15: a booking confirmed in the ledger becomes a mail, a dead hold is ended, provider or not."""
+    url, ring, outbox = sqlite_url(tmp_path), tmp_path / "ring.json", tmp_path / "outbox"
+    ledger = await open_ledger(url)
+    now_us = await ledger.time_us()
+    await ledger.put_event(shop_event(starts_at_us=now_us, sale_ends_at_us=now_us + 1), now_us)
+    await ledger.put_contact(Contact("fan_1", email="ada@example.org"), now_us)
+    bench = Bench(ledger, ledger)
+    bench.event, bench.clock.now_us = EVENT, now_us
+    hold = await bench.paid(3, fan="fan_1")
+    booking = await ledger.booking(hold.booking_id)
+    assert booking is not None
+    tickets = Issuer(TicketKeys.opened(ring)).issue(booking)
+    await ledger.confirm(booking.id, booking.fence, now_us, tickets)
+    dead = await bench.hold(5, fan="fan_2", expires_at_us=now_us + 1)
+    command = [sys.executable, "-m", "frontrow.cli", "work", "--ledger", url, "--keys", str(ring)]
+    command += ["--stripe-key", "sk_test_away", "--stripe-api", "http://127.0.0.1:1"]  # the provider is away
+    child = await asyncio.to_thread(
+        subprocess.Popen, [*command, "--mail", str(outbox)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    try:
+        await until(lambda: list(outbox.glob("confirmed-*.eml")))
+        assert tickets[0].id in next(outbox.glob("confirmed-*.eml")).read_text()
+        deadline = time.monotonic() + PATIENCE_S
+        while (swept := await ledger.booking(dead.booking_id)) and swept.state != "expired":
+            assert time.monotonic() < deadline
+            await asyncio.sleep(0.05)
+        child.send_signal(signal.SIGTERM)
+        output, _ = await asyncio.to_thread(child.communicate, timeout=PATIENCE_S)
+    finally:
+        child.kill()
+        child.wait(10)
+    assert (child.returncode, output.splitlines()[-1]) == (0, "stopped"), output
+    assert output.startswith("working: sweeper, relay, consumer notify, consumer webhooks, deliver notification")
+    assert output.splitlines()[0].endswith("purge, checkout, refunds, reconciler")
+    assert await unpublished(ledger) == 0
+    await ledger.aclose()
+
+
+def test_mail_is_chosen_by_url(tmp_path: Path) -> None:
+    assert isinstance(open_mail(str(tmp_path)), FolderChannel)
+    for url in ("smtp://a:b%40c@mail.example.org?from=t@example.org", "smtps://mail.example.org"):
+        assert isinstance(open_mail(url), SmtpChannel)
+    for bad in ("smtp://", "ftp://mail.example.org"):
+        with pytest.raises(ConfigError):
+            open_mail(bad)
+
+
+async def test_channels_are_those_there_are_settings_for(tmp_path: Path) -> None:
+    """B15: what is not configured is not used; secrets do not show."""
+    ledger, outgoing, clock = await open_ledger(sqlite_url(tmp_path)), Outgoing(), ManualClock()
+
+    def names(**env: str) -> list[str]:
+        given = {f"FRONTROW_MESSAGES_{name.upper()}": value for name, value in env.items()}
+        settings = load(MessageSettings, "messages", env=given)
+        assert "sesame" not in repr(settings)
+        return [one.name for one in open_channels(str(tmp_path), settings, ledger, outgoing, clock)]
+
+    key = base64.urlsafe_b64encode(b"\x01" * 32).decode().rstrip("=")
+    assert names() == ["email", "in_app"]
+    assert names(sms_url="https://sms.example.org", sms_key="sesame") == ["email", "in_app", "sms"]
+    assert names(vapid_key=key, vapid_contact="mailto:o@example.org") == ["email", "in_app", "push"]
+    with pytest.raises(ConfigError):
+        names(vapid_key=key)
+    await ledger.aclose()
+    await outgoing.aclose()

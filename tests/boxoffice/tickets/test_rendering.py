@@ -1,0 +1,127 @@
+"""QR, PDF and calendar entry (B10): readable by others' software, and the same bytes each time."""
+
+import io
+import re
+import struct
+from pathlib import Path
+
+import icalendar
+import pytest
+import zxingcpp
+from PIL import Image
+
+from frontrow.boxoffice.ledger.opening import open_ledger
+from frontrow.boxoffice.model.bookings import BookingNotFound
+from frontrow.boxoffice.model.tickets import TicketNotFound
+from frontrow.boxoffice.model.venues import Venue
+from frontrow.boxoffice.plans.document import digest, plan_bytes
+from frontrow.boxoffice.services.tickets import TicketDesk
+from frontrow.boxoffice.tickets import codes, qr
+from frontrow.boxoffice.tickets.calendar import calendar_entry
+from frontrow.boxoffice.tickets.pdf import tickets_pdf
+from tests.boxoffice.shop import shop_event, shop_plan, sqlite_url
+from tests.boxoffice.tickets.samples import EVENT, KEYS, NOW, issued, sheet
+from tests.contracts.ledger_contract import Bench
+
+
+def decoded(image: Image.Image) -> str:
+    found = zxingcpp.read_barcodes(image)
+    assert len(found) == 1
+    return found[0].text
+
+
+def test_the_qr_is_read_back_by_zxing() -> None:
+    """B10: as PNG at several sizes, and turned and shrunk as a camera sees it."""
+    code = issued(1)[0].code
+    for scale in (2, 4, 8):
+        assert decoded(Image.open(io.BytesIO(qr.png(code, scale=scale)))) == code
+    photo = Image.open(io.BytesIO(qr.png(code))).convert("L").rotate(11, expand=True, fillcolor=255).resize((320, 320))
+    assert decoded(photo) == code
+    shown = codes.shown_code(issued(1, rotating=True)[0].code, KEYS.rotating_secret(EVENT), NOW)
+    assert decoded(Image.open(io.BytesIO(qr.png(shown)))) == shown
+
+
+def test_the_svg_draws_the_same_modules_as_the_png() -> None:
+    code = issued(1)[0].code
+    drawn = qr.svg(code, label='a"<b')
+    assert 'aria-label="a&quot;&lt;b"' in drawn
+    side = len(qr.modules(code)) + 2 * qr.QUIET
+    picture = Image.new("L", (side, side), 255)
+    for x, y, width in re.findall(r"M(\d+) (\d+)h(\d+)v1h-\d+z", drawn):
+        for at in range(int(x), int(x) + int(width)):
+            picture.putpixel((at, int(y)), 0)
+    assert decoded(picture.resize((side * 6, side * 6), Image.Resampling.NEAREST)) == code
+
+
+def images_of(pdf: bytes) -> list[Image.Image]:
+    """The pictures inside a PDF (fax group 4), opened by Pillow as the TIFF files they nearly are."""
+    found = []
+    for head, body in re.findall(rb"<<(\n/BitsPerComponent 1\n.*?)>>\nstream\n(.*?)\nendstream", pdf, re.DOTALL):
+        assert b"/CCITTFaxDecode" in head
+        width, height = (int(re.findall(rb"/%s (\d+)" % name, head)[-1]) for name in (b"Width", b"Height"))
+        tags = [(256, width), (257, height), (258, 1), (259, 4), (262, 0), (273, 8), (278, height), (279, len(body))]
+        entries = b"".join(struct.pack("<HHII", tag, 4, 1, value) for tag, value in tags)
+        directory = struct.pack("<H", len(tags)) + entries + b"\0\0\0\0"
+        found.append(Image.open(io.BytesIO(b"II*\0" + struct.pack("<I", 8 + len(body)) + body + directory)))
+    return found
+
+
+def test_the_pdf_has_a_page_a_ticket_with_its_qr_and_is_the_same_each_time() -> None:
+    tickets = issued(1, 2)
+    sheets = [sheet(one) for one in tickets]
+    pdf = tickets_pdf(sheets)
+    assert pdf.startswith(b"%PDF-")
+    assert len(re.findall(rb"/Type /Page\b", pdf)) == 2
+    assert [decoded(image.convert("L")) for image in images_of(pdf)] == [one.code for one in tickets]
+    assert tickets_pdf(sheets) == pdf
+    assert tickets_pdf(sheets, locale="de") != pdf
+    assert tickets_pdf(sheets, locale="xx") == pdf
+
+
+def test_the_calendar_entry_is_read_back_and_can_be_taken_back() -> None:
+    sheets = [sheet(one) for one in issued(1, 2)]
+    for cancelled in (False, True):
+        body = calendar_entry(sheets, cancelled=cancelled)
+        assert body == calendar_entry(sheets, cancelled=cancelled)
+        entry = icalendar.Calendar.from_ical(body).walk("VEVENT")[0]
+        assert entry["SUMMARY"] == "Aurora – Zażółć & <Björk>"
+        assert entry["LOCATION"] == "Waldbühne, Berlin"
+        assert entry.decoded("DTSTART").timestamp() == NOW // 1_000_000
+        assert (entry.decoded("DTEND") - entry.decoded("DTSTART")).total_seconds() == 3 * 3600
+        assert entry["STATUS"] == ("CANCELLED" if cancelled else "CONFIRMED")
+        assert entry["UID"] == "bkg_1@frontrow"
+
+
+async def test_the_desk_renders_what_the_ledger_has_and_nothing_of_dead_tickets(tmp_path: Path) -> None:
+    """B10, B12: rendered lazily from stored codes; after a refund there is no ticket to show."""
+    ledger = await open_ledger(sqlite_url(tmp_path))
+    try:
+        plan = shop_plan()
+        document = plan_bytes(plan)
+        bench = Bench(ledger, ledger)
+        event = shop_event(id=bench.event, plan_hash=digest(document))
+        await ledger.put_plan(digest(document), plan, document.decode(), NOW)
+        await ledger.put_venue(Venue("ven_1", "Waldbühne", digest(document), "Berlin", "DE", "Europe/Berlin"), NOW)
+        await ledger.put_event(event, NOW)
+        hold = await bench.paid(3, 4)
+        booking = await ledger.booking(hold.booking_id)
+        assert booking is not None
+        tickets = codes.Issuer(KEYS).issue(booking)
+        await ledger.confirm(hold.booking_id, hold.fence, bench.now_us, tickets)
+        desk = TicketDesk(ledger, KEYS)
+        sheets = await desk.sheets(hold.booking_id)
+        assert [(one.seat, one.code, one.place) for one in sheets] == [
+            (plan.seat_ids[one.seat_index], one.code, "Waldbühne, Berlin") for one in tickets
+        ]
+        assert await desk.pdf(hold.booking_id) == await TicketDesk(ledger, KEYS).pdf(hold.booking_id)
+        assert b"VEVENT" in await desk.calendar(hold.booking_id)
+        assert decoded(Image.open(io.BytesIO(await desk.qr_png(tickets[0].id, NOW)))) == tickets[0].code
+        assert (await desk.qr_svg(tickets[0].id, NOW)).startswith("<svg")
+        await ledger.refund(hold.booking_id, hold.fence, bench.now_us + 1)
+        with pytest.raises(BookingNotFound):
+            await desk.pdf(hold.booking_id)
+        with pytest.raises(TicketNotFound):
+            await desk.qr_svg(tickets[0].id, NOW)
+        assert (await desk.bundle(bench.event, NOW)).revocations.ids == tuple(sorted(one.id for one in tickets))
+    finally:
+        await ledger.aclose()

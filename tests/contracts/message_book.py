@@ -1,0 +1,102 @@
+"""The contract of the MessageBook port as plain checks over a Bench (two ledgers on one store)."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from frontrow.boxoffice.model.messages import Contact, Delivery, Endpoint, InAppMessage, NewDelivery, Outcome, settled
+from frontrow.core.errors import InvalidInput
+from tests.contracts.ledger_contract import CALLERS, Bench, refusal
+
+Check = Callable[[Bench], Coroutine[Any, Any, None]]
+
+
+async def put(bench: Bench, kind: str, *deliveries: tuple[str, str]) -> None:
+    """Put (lane, dedupe) in line."""
+    new = [NewDelivery(kind, lane, dedupe, '{"ü": "\\\\"}') for lane, dedupe in deliveries]
+    source = f"{bench.event} {kind}"
+    for query in bench.one.delivering(new, bench.now_us):
+        await bench.one.once(source, deliveries[0][1], [query], bench.now_us)
+
+
+async def lease(bench: Bench, kind: str, *, per_lane: int = 10, limit: int = 100, at: int = 0) -> list[Delivery]:
+    return await bench.two.lease_deliveries(kind, bench.now_us + at, 1_000, limit, per_lane)
+
+
+async def of_many_callers_with_one_message_exactly_one_acts(bench: Bench) -> None:
+    kind = f"k {bench.event}"
+    queries = [bench.one.delivering([NewDelivery(kind, "l", f"{kind}:{n}", "")], bench.now_us) for n in range(CALLERS)]
+    calls = (bench.either(n).once(kind, "same", queries[n], bench.now_us) for n in range(CALLERS))
+    assert sum(await asyncio.gather(*calls)) == 1
+    assert await bench.one.delivery_counts(kind) == {"waiting": 1}
+    assert await bench.two.once(kind, "another", (), bench.now_us)
+
+
+async def a_lane_is_leased_to_one_worker_and_no_lane_waits_for_another(bench: Bench) -> None:
+    kind = f"k {bench.event}"
+    await put(bench, kind, *((f"lane {n % 2}", f"{kind}:{n}") for n in range(8)), ("lane 2", f"{kind}:x"))
+    first = await lease(bench, kind, per_lane=3)
+    assert [one.lane for one in first] == ["lane 0", "lane 1", "lane 0", "lane 1", "lane 0", "lane 1", "lane 2"]
+    assert first[0].body == '{"ü": "\\\\"}'
+    assert await lease(bench, kind, per_lane=3) == [], "every lane is being worked on"
+    of_lane_1 = [one for one in first if one.lane == "lane 1"]
+    await bench.one.settle([settled(one, Outcome(True), bench.now_us, 60) for one in of_lane_1], bench.now_us)
+    assert [one.lane for one in await lease(bench, kind)] == ["lane 1"], "the rest of a lane that is free again"
+    assert len(await lease(bench, kind, at=1_000)) == 6, "when a lease ends, somebody else may try"
+
+
+async def a_delivery_comes_back_at_its_time_and_is_sent_once(bench: Bench) -> None:
+    kind = f"k {bench.event}"
+    await put(bench, kind, ("l", f"{kind}:1"))
+    await put(bench, kind, ("l", f"{kind}:1"))
+    (one,) = await lease(bench, kind)
+    again = settled(one, Outcome(False, final=False, reason="busy"), bench.now_us, 60)
+    await bench.one.settle([again], bench.now_us)
+    wait_us = again.next_at_us - bench.now_us
+    assert await lease(bench, kind, at=wait_us - 1) == []
+    (two,) = await lease(bench, kind, at=wait_us)
+    assert (two.number, two.attempts) == (one.number, 1)
+    await bench.one.settle([settled(two, Outcome(True), bench.now_us, 60)], bench.now_us)
+    await bench.one.settle([again], bench.now_us)
+    assert await bench.two.delivery_counts(kind) == {"sent": 1}
+    assert await lease(bench, kind, at=10**12) == []
+    assert (await refusal(lease(bench, kind, limit=0), InvalidInput)).param == "limit"
+
+
+async def what_people_and_organisers_want_is_kept(bench: Bench) -> None:
+    fan = f"fan {bench.event}"
+    device = f'{{"endpoint":"https://push.example/{bench.event}"}}'
+    assert await bench.one.contact(fan) is None
+    for contact in (
+        Contact(fan, "a@example.org", "+49", "de", ("email", "push"), (device,)),
+        Contact(fan, "b@example.org"),
+    ):
+        await bench.one.put_contact(contact, bench.now_us)
+        assert await bench.two.contact(fan) == contact
+    assert (await refusal(bench.one.put_contact(Contact(fan, push=("x",)), bench.now_us), InvalidInput)).param == "push"
+    endpoint = Endpoint(f"whk_{bench.event}", "org", bench.event, "https://x.example/", "secret", ("BookingConfirmed",))
+    await bench.one.put_endpoint(endpoint, bench.now_us)
+    assert await bench.two.endpoints_of(bench.event) == [endpoint] == [await bench.two.endpoint(endpoint.id)]
+    assert "secret" not in repr(endpoint)
+    gone = Endpoint(endpoint.id, "org", bench.event, "https://x.example/", "secret", (), active=False)
+    await bench.one.put_endpoint(gone, bench.now_us)
+    assert (await bench.two.endpoints_of(bench.event), await bench.two.endpoint(endpoint.id)) == ([], gone)
+
+
+async def the_page_has_each_message_once_newest_first(bench: Bench) -> None:
+    fan = f"fan {bench.event}"
+    messages = [InAppMessage(f"{bench.event}:{n}", fan, f"s{n}", "b", bench.now_us + n) for n in range(3)]
+    for _ in range(2):
+        await bench.one.put_in_app(messages, bench.now_us)
+    assert await bench.two.in_app(fan) == messages[::-1]
+    assert await bench.two.in_app(fan, limit=1) == messages[:1:-1]
+    await bench.one.put_in_app([], bench.now_us)
+
+
+CHECKS: list[Check] = [
+    of_many_callers_with_one_message_exactly_one_acts,
+    a_lane_is_leased_to_one_worker_and_no_lane_waits_for_another,
+    a_delivery_comes_back_at_its_time_and_is_sent_once,
+    what_people_and_organisers_want_is_kept,
+    the_page_has_each_message_once_newest_first,
+]

@@ -1,0 +1,251 @@
+"""The contract of the PaymentBook port as plain checks (B6, B7, B12, N4): payments and refunds in the ledger."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from msgspec.structs import replace
+
+from frontrow.boxoffice.model.bookings import BookingState, HoldEnded, Move, MoveRefused, SeatsNotInBooking, StaleFence
+from frontrow.boxoffice.model.facts import PriorityGranted
+from frontrow.boxoffice.model.holds import PlacedHold
+from frontrow.boxoffice.model.payments import Payment, PaymentChanged, PaymentState, Refund, RefundState
+from frontrow.boxoffice.model.tickets import NewTicket, TicketState
+from tests.contracts.ledger_contract import CALLERS, TEN_MINUTES_US, Bench, outcomes, refusal
+
+Check = Callable[[Bench], Coroutine[Any, Any, None]]
+CHECKS: list[Check] = []
+
+
+def check(function: Check) -> Check:
+    CHECKS.append(function)
+    return function
+
+
+def first(bench: Bench, hold: PlacedHold, attempt: int = 1, **more: Any) -> Payment:
+    id_ = f"pay_{hold.booking_id[4:]}_{attempt}"
+    now_us = bench.now_us
+    return Payment(
+        id_, hold.booking_id, attempt, "simulated", 9000, "EUR", created_at_us=now_us, changed_at_us=now_us, **more
+    )
+
+
+async def begun(bench: Bench, *seats: int) -> tuple[PlacedHold, Payment]:
+    hold = await bench.hold(*seats, amount_minor=4500 * len(seats), prices_minor=(4500,) * len(seats))
+    payment = first(bench, hold, retry_at_us=bench.now_us + 30)
+    await bench.one.save_payment(payment, now_us=bench.now_us, move=Move.BEGIN_PAYMENT, fence=hold.fence)
+    return hold, payment
+
+
+async def sold(bench: Bench, *seats: int) -> tuple[PlacedHold, Payment]:
+    hold, payment = await begun(bench, *seats)
+    asked = payment.moved(PaymentState.AUTHORISING, bench.now_us, ref=f"pi_{hold.booking_id}", method="pm_x")
+    await bench.one.save_payment(asked, now_us=bench.now_us)
+    taking = asked.moved(PaymentState.CAPTURING, bench.now_us)
+    tickets = [NewTicket(f"tkt_{hold.booking_id}_{seat}", seat, "code") for seat in hold.seats]
+    await bench.two.save_payment(taking, now_us=bench.now_us, move=Move.CONFIRM, fence=hold.fence, tickets=tickets)
+    return hold, taking
+
+
+def owed(bench: Bench, payment: Payment, number: int, *seats: int, fee: int = 0) -> Refund:
+    return Refund(
+        f"rfd_{payment.booking_id[4:]}_{number}", payment.booking_id, payment.id, number, 4500 * len(seats) - fee,
+        "EUR", seats, fee, retry_at_us=bench.now_us, created_at_us=bench.now_us, changed_at_us=bench.now_us,
+    )  # fmt: skip
+
+
+@check
+async def a_payment_and_the_bookings_move_are_written_together(bench: Bench) -> None:
+    hold, payment = await begun(bench, 1)
+    booking = await bench.two.booking(hold.booking_id)
+    assert booking is not None
+    assert booking.state is BookingState.PAYING
+    assert await bench.two.payment(payment.id) == payment
+    assert await bench.two.payments_of(hold.booking_id) == [payment]
+    assert await bench.two.payment("pay_nobody") is None
+
+
+@check
+async def a_refused_move_leaves_the_payment_as_it_was(bench: Bench) -> None:
+    hold, payment = await begun(bench, 1)
+    late_us = bench.now_us + TEN_MINUTES_US
+    taking = payment.moved(PaymentState.AUTHORISING, late_us).moved(PaymentState.CAPTURING, late_us)
+    taking = replace(taking, version=2)
+    save = bench.two.save_payment
+    await refusal(save(taking, now_us=late_us, move=Move.CONFIRM, fence=hold.fence), HoldEnded)
+    await refusal(save(taking, now_us=bench.now_us, move=Move.CONFIRM, fence=hold.fence + 1), StaleFence)
+    await refusal(save(taking, now_us=bench.now_us, move=Move.REFUND, fence=hold.fence), MoveRefused)
+    assert await bench.one.payment(payment.id) == payment
+
+
+@check
+async def of_many_writers_of_one_version_one_wins(bench: Bench) -> None:
+    """N4: compare and set, over two servers."""
+    _, payment = await begun(bench, 1)
+    tries = [payment.moved(PaymentState.OPEN, bench.now_us, ref=f"pi_{n}") for n in range(CALLERS)]
+    won, refused = await outcomes(
+        [bench.either(n).save_payment(one, now_us=bench.now_us) for n, one in enumerate(tries)]
+    )
+    assert (len(won), len(refused)) == (1, CALLERS - 1)
+    assert all(isinstance(error, PaymentChanged) for error in refused)
+    kept = await bench.one.payment(payment.id)
+    assert kept in tries
+
+
+@check
+async def a_booking_has_one_payment_that_is_not_over(bench: Bench) -> None:
+    """N4: one_live_payment_per_booking."""
+    hold, payment = await begun(bench, 1)
+    save = bench.two.save_payment
+    second = first(bench, hold, 2)
+    await refusal(save(second, now_us=bench.now_us), PaymentChanged)
+    await save(payment.moved(PaymentState.VOIDED, bench.now_us), now_us=bench.now_us)
+    tries = [first(bench, hold, attempt) for attempt in range(2, CALLERS + 2)]
+    won, refused = await outcomes(
+        [bench.either(n).save_payment(one, now_us=bench.now_us) for n, one in enumerate(tries)]
+    )
+    assert (len(won), len(refused)) == (1, CALLERS - 1)
+    states = [p.state for p in await bench.one.payments_of(hold.booking_id)]
+    assert sorted(states) == [PaymentState.CREATING, PaymentState.VOIDED]
+
+
+@check
+async def the_same_write_again_is_answered_as_the_first_time(bench: Bench) -> None:
+    """A lost connection repeats the whole batch."""
+    hold, payment = await sold(bench, 1)
+    tickets = await bench.one.tickets_of(hold.booking_id)
+    again = await bench.one.save_payment(payment, now_us=bench.now_us, move=Move.CONFIRM, fence=hold.fence)
+    assert again is not None
+    assert again.state is BookingState.CONFIRMED
+    assert await bench.one.tickets_of(hold.booking_id) == tickets
+    assert [type(f).__name__ for f in await bench.facts()].count("BookingConfirmed") == 1
+
+
+@check
+async def facts_are_written_with_the_payment_or_not_at_all(bench: Bench) -> None:
+    hold, payment = await begun(bench, 1)
+    fact = PriorityGranted(hold.booking_id, bench.event, hold.fan, hold.fence, hold.seats, bench.now_us)
+    moved = payment.moved(PaymentState.VOIDED, bench.now_us)
+    save = bench.one.save_payment
+    await save(moved, now_us=bench.now_us, facts=[fact], move=Move.DECLINE, fence=hold.fence, reason="no_luck")
+    other = payment.moved(PaymentState.OPEN, bench.now_us)
+    await refusal(save(other, now_us=bench.now_us, facts=[fact]), PaymentChanged)
+    facts = await bench.facts()
+    assert [type(f).__name__ for f in facts][-2:] == ["PaymentDeclined", "PriorityGranted"]
+    assert facts[-2].reason == "no_luck"
+
+
+@check
+async def due_payments_are_leased_to_one_worker(bench: Bench) -> None:
+    wanted = {(await begun(bench, seat))[1].id for seat in range(20)}
+    assert not wanted & {p.id for p in await bench.one.lease_payments(bench.now_us + 29, bench.now_us + 60, 1000)}
+    leased = await asyncio.gather(
+        *(bench.either(n).lease_payments(bench.now_us + 30, bench.now_us + 60, 4) for n in range(CALLERS))
+    )
+    ids = [payment.id for one in leased for payment in one if payment.id in wanted]
+    assert sorted(ids) == sorted(wanted)
+    again = await bench.one.lease_payments(bench.now_us + 60, bench.now_us + 90, 1000)
+    assert wanted <= {payment.id for payment in again}
+    moved = again[0].moved(PaymentState.OPEN, bench.now_us)
+    await bench.one.save_payment(moved, now_us=bench.now_us)  # a lease is no change: the version still fits
+
+
+@check
+async def a_payment_is_found_by_the_providers_name(bench: Bench) -> None:
+    hold, payment = await sold(bench, 1)
+    assert await bench.two.payment_by_ref("simulated", f"pi_{hold.booking_id}") == payment
+    assert await bench.two.payment_by_ref("stripe", f"pi_{hold.booking_id}") is None
+
+
+@check
+async def a_full_refund_ends_the_booking_its_tickets_and_frees_its_seats(bench: Bench) -> None:
+    hold, payment = await sold(bench, 1, 2)
+    refund = owed(bench, payment, 1, 1, 2)
+    assert await bench.one.ask_refund(refund, fence=hold.fence, now_us=bench.now_us) == refund
+    assert await bench.two.ask_refund(refund, fence=hold.fence, now_us=bench.now_us) == refund
+    booking = await bench.two.booking(hold.booking_id)
+    assert booking is not None
+    assert booking.state is BookingState.REFUNDED
+    assert {t.state for t in await bench.one.tickets_of(hold.booking_id)} == {TicketState.REVOKED}
+    assert await bench.seats() == {}
+    await bench.hold(1, 2)
+    await refusal(bench.one.ask_refund(owed(bench, payment, 2, 1), fence=hold.fence, now_us=bench.now_us), MoveRefused)
+
+
+@check
+async def a_partial_refund_shrinks_the_booking(bench: Bench) -> None:
+    hold, payment = await sold(bench, 1, 2, 3)
+    await refusal(
+        bench.one.ask_refund(owed(bench, payment, 1, 4), fence=hold.fence, now_us=bench.now_us), SeatsNotInBooking
+    )
+    await bench.one.ask_refund(owed(bench, payment, 1, 2, fee=500), fence=hold.fence, now_us=bench.now_us)
+    booking = await bench.two.booking(hold.booking_id)
+    assert booking is not None
+    assert (booking.seats, booking.amount_minor, booking.state) == ((1, 3), 9000, BookingState.CONFIRMED)
+    assert await bench.two.seat_prices(hold.booking_id) == {1: 4500, 3: 4500}
+    valid = [t.seat_index for t in await bench.one.tickets_of(hold.booking_id) if t.state is TicketState.VALID]
+    assert valid == [1, 3]
+    await bench.hold(2)
+
+
+@check
+async def of_many_refunds_of_one_seat_one_is_written(bench: Bench) -> None:
+    """N4."""
+    hold, payment = await sold(bench, 1, 2)
+    won, refused = await outcomes(
+        [
+            bench.either(n).ask_refund(owed(bench, payment, n + 1, 1), fence=hold.fence, now_us=bench.now_us)
+            for n in range(CALLERS)
+        ]
+    )
+    assert (len(won), len(refused)) == (1, CALLERS - 1)
+    assert all(isinstance(error, SeatsNotInBooking) for error in refused)
+    assert len(await bench.one.refunds_of(hold.booking_id)) == 1
+
+
+@check
+async def refunds_are_leased_and_change_by_version(bench: Bench) -> None:
+    hold, payment = await sold(bench, 1)
+    refund = await bench.one.ask_refund(owed(bench, payment, 1, 1), fence=hold.fence, now_us=bench.now_us)
+    leased = [
+        r
+        for r in await bench.two.lease_refunds(bench.now_us, bench.now_us + 9, 1000)
+        if r.booking_id == hold.booking_id
+    ]
+    assert [r.id for r in leased] == [refund.id]
+    assert refund.id not in [r.id for r in await bench.one.lease_refunds(bench.now_us + 8, bench.now_us + 9, 1000)]
+    done = leased[0].moved(RefundState.DONE, bench.now_us, ref="re_1")
+    await bench.one.save_refund(done, now_us=bench.now_us)
+    await bench.two.save_refund(done, now_us=bench.now_us)
+    await refusal(bench.two.save_refund(replace(done, ref="re_2"), now_us=bench.now_us), PaymentChanged)
+    assert await bench.one.refunds_of(hold.booking_id) == [done]
+
+
+@check
+async def late_money_is_owed_only_for_a_booking_that_is_over(bench: Bench) -> None:
+    """F4."""
+    hold, payment = await begun(bench, 1)
+    refund = owed(bench, payment, 0, 1)
+    ask = bench.one.ask_refund
+    await refusal(ask(refund, fence=hold.fence, now_us=bench.now_us, late=True), MoveRefused)
+    await bench.one.expire_due(bench.now_us + TEN_MINUTES_US, 1000)
+    assert await ask(refund, fence=hold.fence, now_us=bench.now_us, late=True) == refund
+
+
+@check
+async def live_bookings_come_in_pages(bench: Bench) -> None:
+    ids = sorted([(await begun(bench, seat))[0].booking_id for seat in range(5)])
+    page = await bench.two.live_bookings(bench.event, "", 3)
+    rest = await bench.two.live_bookings(bench.event, page[-1].id, 3)
+    assert [booking.id for booking in page + rest] == ids
+
+
+@check
+async def a_message_is_remembered_once(bench: Bench) -> None:
+    message = f"evt_{bench.event}"
+    assert not await bench.one.noticed("stripe", message)
+    heard = await asyncio.gather(
+        *(bench.either(n).seen_before("stripe", message, bench.now_us) for n in range(CALLERS))
+    )
+    assert heard.count(False) == 1
+    assert await bench.two.noticed("stripe", message)

@@ -1,0 +1,151 @@
+"""The contract of the PaymentProvider port as plain checks: over the simulated provider and Stripe's client."""
+
+import asyncio
+import itertools
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+
+from frontrow.boxoffice.model.intents import Intent, IntentState, NewIntent, ProviderRefused
+from frontrow.boxoffice.payment_ports import PaymentProvider
+
+CALLERS = 60
+_numbers = itertools.count(1)
+
+
+class Desk:
+    """A provider and its cards: `visa`, `declined`, `3ds`; `answer` is the fan at the bank's page."""
+
+    def __init__(
+        self, provider: PaymentProvider, cards: dict[str, str], answer: Callable[[Intent, bool], Awaitable[None]]
+    ) -> None:
+        self.provider, self.cards, self.answer = provider, cards, answer
+
+    def new(self, amount_minor: int = 5000, booking: str = "") -> NewIntent:
+        booking = booking or f"bkg_C{next(_numbers):025d}"
+        return NewIntent(booking, 1, amount_minor, "EUR", "evt_1", 7, (1, 2), f"{booking}:create:1")
+
+    async def authorised(self, amount_minor: int = 5000) -> Intent:
+        made = await self.provider.create(self.new(amount_minor))
+        return await self.provider.authorise(made.ref, self.cards["visa"], f"{made.ref}:authorise:1")
+
+    async def captured(self, amount_minor: int = 5000) -> Intent:
+        held = await self.authorised(amount_minor)
+        return await self.provider.capture(held.ref, f"{held.ref}:capture:1")
+
+
+Check = Callable[[Desk], Coroutine[Any, Any, None]]
+CHECKS: list[Check] = []
+
+
+def check(function: Check) -> Check:
+    CHECKS.append(function)
+    return function
+
+
+async def refused(call: Awaitable[Any]) -> ProviderRefused:
+    try:
+        answer = await call
+    except ProviderRefused as error:
+        return error
+    raise AssertionError(f"expected a refusal, got {answer!r}")
+
+
+@check
+async def a_new_object_reserves_nothing_and_names_its_booking(desk: Desk) -> None:
+    new = desk.new(1234)
+    made = await desk.provider.create(new)
+    assert (made.state, made.amount_minor, made.currency) == (IntentState.CREATED, 1234, "EUR")
+    assert (made.booking_id, made.attempt, made.captured_minor, made.declined) == (new.booking_id, 1, 0, False)
+    assert made.client_secret
+    assert await desk.provider.read(made.ref) == made
+
+
+@check
+async def the_same_key_is_the_same_call(desk: Desk) -> None:
+    new = desk.new()
+    made = await asyncio.gather(*(desk.provider.create(new) for _ in range(CALLERS)))
+    assert len({one.ref for one in made}) == 1
+    other = NewIntent(new.booking_id, 1, 1, "EUR", "evt_1", 7, (1,), new.key)
+    await refused(desk.provider.create(other))
+
+
+@check
+async def authorise_then_capture_takes_the_money_once(desk: Desk) -> None:
+    held = await desk.authorised()
+    assert (held.state, held.captured_minor) == (IntentState.AUTHORISED, 0)
+    taken = await desk.provider.capture(held.ref, f"{held.ref}:capture:1")
+    assert (taken.state, taken.captured_minor) == (IntentState.CAPTURED, 5000)
+    assert (await desk.provider.capture(held.ref, f"{held.ref}:capture:1")).captured_minor == 5000
+    await refused(desk.provider.capture(held.ref, f"{held.ref}:capture:2"))
+    assert (await desk.provider.read(held.ref)).captured_minor == 5000
+
+
+@check
+async def a_void_is_for_ever_and_may_be_repeated(desk: Desk) -> None:
+    held = await desk.authorised()
+    assert (await desk.provider.void(held.ref, f"{held.ref}:void:1")).state is IntentState.VOID
+    assert (await desk.provider.void(held.ref, f"{held.ref}:void:2")).state is IntentState.VOID
+    await refused(desk.provider.capture(held.ref, f"{held.ref}:capture:1"))
+    await refused(desk.provider.authorise(held.ref, desk.cards["visa"], f"{held.ref}:authorise:2"))
+    assert (await desk.provider.read(held.ref)).state is IntentState.VOID
+
+
+@check
+async def what_is_captured_cannot_be_voided(desk: Desk) -> None:
+    taken = await desk.captured()
+    await refused(desk.provider.void(taken.ref, f"{taken.ref}:void:1"))
+    assert (await desk.provider.read(taken.ref)).state is IntentState.CAPTURED
+
+
+@check
+async def a_declined_card_says_why_and_reserves_nothing(desk: Desk) -> None:
+    made = await desk.provider.create(desk.new())
+    answer = await desk.provider.authorise(made.ref, desk.cards["declined"], f"{made.ref}:authorise:1")
+    assert answer.declined
+    assert answer.error
+    await refused(desk.provider.capture(made.ref, f"{made.ref}:capture:1"))
+
+
+@check
+async def the_bank_may_want_to_see_the_fan(desk: Desk) -> None:
+    for success, state in ((True, IntentState.AUTHORISED), (False, IntentState.CREATED)):
+        made = await desk.provider.create(desk.new())
+        asked = await desk.provider.authorise(made.ref, desk.cards["3ds"], f"{made.ref}:authorise:1")
+        assert asked.state is IntentState.ACTION
+        await desk.answer(asked, success)
+        answer = await desk.provider.read(made.ref)
+        assert (answer.state, answer.declined) == (state, not success)
+
+
+@check
+async def refunds_never_exceed_what_was_captured(desk: Desk) -> None:
+    taken = await desk.captured(1000)
+    first = await desk.provider.refund(taken.ref, 400, "rfd_1", f"{taken.ref}:refund:1")
+    again = await desk.provider.refund(taken.ref, 400, "rfd_1", f"{taken.ref}:refund:1")
+    assert (first.amount_minor, first.ref) == (400, again.ref)
+    await refused(desk.provider.refund(taken.ref, 601, "rfd_2", f"{taken.ref}:refund:2"))
+    await desk.provider.refund(taken.ref, 600, "rfd_3", f"{taken.ref}:refund:3")
+    found = await desk.provider.read(taken.ref)
+    assert found.refunded_minor == 1000
+    assert {refund.refund_id for refund in found.refunds} == {"rfd_1", "rfd_3"}
+
+
+@check
+async def pages_show_every_object_once(desk: Desk) -> None:
+    made = {(await desk.provider.create(desk.new())).ref for _ in range(5)}
+    seen: list[str] = []
+    after = ""
+    for _ in range(200):
+        page = await desk.provider.page(0, after, 2)
+        seen += [intent.ref for intent in page]
+        if len(page) < 2:
+            break
+        after = page[-1].ref
+    assert len(seen) == len(set(seen))
+    assert made <= set(seen)
+
+
+@check
+async def what_is_not_there_is_a_definite_no(desk: Desk) -> None:
+    await refused(desk.provider.read("pi_nobody"))
+    await refused(desk.provider.capture("pi_nobody", "k:capture:1"))

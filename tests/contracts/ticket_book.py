@@ -1,0 +1,97 @@
+"""The contract of the TicketBook port and of tickets in `Ledger.confirm`, as plain checks over a Bench."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from frontrow.boxoffice.model.tickets import NewTicket, Scan, TicketState
+from frontrow.core.errors import FrontrowError
+from tests.contracts.ledger_contract import CALLERS, Bench, outcomes, refusal
+
+Check = Callable[[Bench], Coroutine[Any, Any, None]]
+
+
+def tickets_for(booking_id: str, *seats: int) -> tuple[NewTicket, ...]:
+    return tuple(NewTicket(f"tkt_{booking_id}_{seat}", seat, f"code {booking_id} {seat}") for seat in seats)
+
+
+async def confirmed(bench: Bench, *seats: int) -> tuple[str, int]:
+    hold = await bench.paid(*seats)
+    await bench.one.confirm(hold.booking_id, hold.fence, bench.now_us, tickets_for(hold.booking_id, *seats))
+    return hold.booking_id, hold.fence
+
+
+async def tickets_are_written_by_the_confirm_that_wins_and_by_no_other(bench: Bench) -> None:
+    hold = await bench.paid(1, 2)
+    fence = hold.fence
+    wrong = tickets_for("wrong", 1, 2)
+    refused = [bench.one.confirm(hold.booking_id, fence + 1, bench.now_us, wrong)]
+    refused += [bench.two.confirm(hold.booking_id, fence, hold.expires_at_us, wrong)]
+    assert len((await outcomes(refused))[1]) == 2
+    assert await bench.one.tickets_of(hold.booking_id) == []
+    right = tickets_for(hold.booking_id, 1, 2)
+    calls = [bench.either(n).confirm(hold.booking_id, fence, bench.now_us, right) for n in range(CALLERS)]
+    assert len((await outcomes(calls))[0]) == CALLERS
+    found = await bench.two.tickets_of(hold.booking_id)
+    assert [(one.id, one.seat_index, one.code, one.state) for one in found] == [
+        (one.id, one.seat_index, one.code, TicketState.VALID) for one in right
+    ]
+    assert await bench.two.ticket(right[0].id) == found[0]
+    assert await bench.two.ticket("tkt_nobody") is None
+
+
+async def a_booking_that_ends_revokes_its_tickets_and_the_seat_gets_a_new_one(bench: Bench) -> None:
+    for end in (bench.one.refund, bench.one.cancel):
+        booking, fence = await confirmed(bench, 7)
+        bench.clock.advance(us=1)
+        await end(booking, fence, bench.now_us)
+        assert [one.state for one in await bench.one.tickets_of(booking)] == [TicketState.REVOKED]
+        await end(booking, fence, bench.now_us + 5)
+        assert (await bench.one.revoked_tickets(bench.event))[-1] == (f"tkt_{booking}_7", bench.now_us)
+    again, _ = await confirmed(bench, 7)
+    assert [one.state for one in await bench.one.tickets_of(again)] == [TicketState.VALID]
+
+
+async def the_revocation_list_is_read_in_pages(bench: Bench) -> None:
+    gone = []
+    for seat in range(5):
+        booking, fence = await confirmed(bench, seat)
+        await bench.one.refund(booking, fence, bench.now_us + seat // 3)
+        gone.append((f"tkt_{booking}_{seat}", bench.now_us + seat // 3))
+    await confirmed(bench, 9)
+    read: list[tuple[str, int]] = []
+    after = (-1, "")
+    while page := await bench.two.revoked_tickets(bench.event, after, 2):
+        assert len(page) <= 2
+        read += page
+        after = (page[-1][1], page[-1][0])
+    assert sorted(read) == sorted(gone)
+    assert [at for _, at in read] == sorted(at for _, at in gone)
+
+
+async def scans_of_many_gates_are_taken_in_once_and_duplicates_flagged(bench: Bench) -> None:
+    booking, _ = await confirmed(bench, 1, 2)
+    twice, once = (one.id for one in await bench.one.tickets_of(booking))
+    scans = [
+        Scan(f"g1:{twice}", bench.event, twice, "g1", bench.now_us + 5),
+        Scan(f"g2:{twice}", bench.event, twice, "g2", bench.now_us + 3),
+        Scan(f"g1:{once}", bench.event, once, "g1", bench.now_us + 4),
+    ]
+    assert await bench.one.record_scans(scans[:1]) == []
+    answers = await asyncio.gather(*(bench.either(n).record_scans(scans) for n in range(CALLERS)))
+    assert {tuple(one.ticket_id for one in found) for found in answers} == {(twice,)}
+    found = await bench.one.duplicate_scans(bench.event)
+    assert [[scan.gate for scan in one.scans] for one in found] == [["g2", "g1"]]
+    ticket = await bench.one.ticket(twice)
+    assert ticket is not None
+    assert ticket.scanned_at_us == bench.now_us + 3
+    assert await bench.one.record_scans([]) == []
+    assert (await refusal(bench.one.record_scans(scans * 400), FrontrowError)).param == "scans"
+
+
+CHECKS: list[Check] = [
+    tickets_are_written_by_the_confirm_that_wins_and_by_no_other,
+    a_booking_that_ends_revokes_its_tickets_and_the_seat_gets_a_new_one,
+    the_revocation_list_is_read_in_pages,
+    scans_of_many_gates_are_taken_in_once_and_duplicates_flagged,
+]

@@ -1,0 +1,75 @@
+"""F5, N4: processes killed with -9 at crash points of the checkout on real PostgreSQL and Redis; the next one finds the
+right end within 60 s unaided: no charge without a seat, no seat without a charge, no authorisation left."""
+
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from frontrow.boxoffice.claims.redis import RedisClaims
+from frontrow.boxoffice.ledger.migrate import migrate
+from frontrow.boxoffice.ledger.postgres import PostgresStore
+from frontrow.boxoffice.ledger.sql_ledger import SqlLedger
+from frontrow.boxoffice.payments.journal import JournaledProvider
+from frontrow.core.clock import ManualClock
+from tests.boxoffice.money.crashes import ENDS, UNTOUCHED
+from tests.boxoffice.money.till import Till, assert_money
+from tests.boxoffice.shop import EVENT, NOW, Shop, shop_event, shop_plan
+
+# scenario, number of the step, before or after: each a row of the table in tests/boxoffice/money/crashes.py
+KILLED = [
+    "sold:0:before", "sold:0:after", "sold:1:after", "sold:2:after", "sold:3:before", "sold:3:after", "sold:4:before",
+    "sold:4:after", "sold:5:after", "sold:6:after", "declined:4:after", "late:4:before", "late:4:after", "late:5:after",
+    "refunded:0:after", "refunded:1:after", "partly refunded:1:after",
+]  # fmt: skip
+
+
+@pytest.mark.timeout(300)
+async def test_killed_processes_leave_nothing_undone(postgres_url: str, redis_url: str, tmp_path: Path) -> None:
+    await asyncio.to_thread(migrate, postgres_url)
+    clock = ManualClock(NOW)
+    claims, ledger = RedisClaims(redis_url), SqlLedger(PostgresStore(postgres_url))
+    shop = Shop(claims, ledger, clock, shop_event(), shop_plan())
+    try:
+        assert await shop.recovery.check(EVENT)
+        await ledger.put_event(shop_event(), NOW)
+        child = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "tests.faults.money_child", postgres_url, redis_url, str(tmp_path), str(NOW), *KILLED,
+            stdout=asyncio.subprocess.PIPE, cwd=Path(__file__).parents[2], env=os.environ | {"PYTHONPATH": "."},
+        )  # fmt: skip
+        told, _ = await child.communicate()
+        lines = [line.split() for line in told.decode().splitlines()]
+        assert [line[0] for line in lines] == [str(int(signal.SIGKILL))] * len(KILLED)
+        for at, (_, booking_id) in enumerate(lines):
+            await recovered(ledger, tmp_path / f"journal{at}", KILLED[at], booking_id)
+    finally:
+        await claims.aclose()
+        await ledger.aclose()
+
+
+async def recovered(ledger: SqlLedger, journal: Path, point: str, booking_id: str) -> None:
+    """A new process with nothing but the ledger and this provider: 60 s of its workers."""
+    scenario, number, when = point.split(":")
+    late_us = 600_000_000 if scenario == "late" else 0
+    clock = ManualClock(NOW + late_us)
+    provider = JournaledProvider(clock, journal)
+    till = Till(ledger, clock, provider)
+    for _ in range(7):
+        for payment in await ledger.payments_of(booking_id):  # the others belong to other providers here
+            if 0 < payment.retry_at_us <= clock():
+                await till.checkout.driver.drive(await till.booking(booking_id), payment)
+        for refund in await ledger.refunds_of(booking_id):
+            if 0 < refund.retry_at_us <= clock():
+                await till.refunds.work_on(refund)
+        clock.advance(10)
+    booking = await till.booking(booking_id)
+    untouched = number == "0" and when == "before"
+    if scenario == "late":
+        assert not booking.live(clock()), point
+    else:
+        assert booking.state in ({UNTOUCHED[scenario]} if untouched else ENDS[scenario]), point
+    await assert_money(till, at_rest=True)
+    await provider.aclose()
