@@ -4,8 +4,10 @@ SELECT r.kind, r.lane, r.dedupe, r.body, 'waiting', 0, r.now_us, r.now_us, r.now
 ON CONFLICT DO NOTHING
 
 -- name: due_deliveries() :kind text :now_us int :per_lane int :limit int
--- The oldest of each lane, except of lanes that somebody is working on.
-SELECT number FROM deliveries WHERE number IN (
+-- The oldest of each lane, except of lanes that somebody is working on. The outer conditions are looked at again once a
+-- row is locked; those inside are as old as the statement.
+SELECT number FROM deliveries
+WHERE delivery_state = 'waiting' AND leased_until_us <= :now_us AND next_at_us <= :now_us AND number IN (
   SELECT ranked.number FROM (
     SELECT d.number, d.next_at_us, row_number() OVER (PARTITION BY d.lane ORDER BY d.next_at_us, d.number) AS place
     FROM deliveries AS d
