@@ -96,7 +96,7 @@ class Streams:
 
     def retry_after_s(self) -> int:
         """When a refused reader should come again: not all at once."""
-        return round(self._heartbeat_s * 2) + secrets.randbelow(6)
+        return max(1, round(self._heartbeat_s * 2)) + secrets.randbelow(6)
 
     def take(self, transport: asyncio.Transport, connections: set[Any], lines: bytes) -> Stream:
         """Own a connection the hot lane hands over: write the head (with uvicorn's `lines`) and the latest frame."""
