@@ -16,7 +16,7 @@ async def test_message_book(check: Check, bench: Bench) -> None:
 CANARIES = {
     "lanes that are leased twice": ("due_deliveries", ("busy.leased_until_us >", "0 >"), 1),
     "a lane that takes everything": ("due_deliveries", ("ranked.place <= ", "0 * ranked.place <= "), 1),
-    "retries without their pause": ("due_deliveries", ("d.next_at_us <= ", "0 * d.next_at_us <= "), 2),
+    "retries without their pause": ("due_deliveries", ("next_at_us <= ", "0 * next_at_us <= "), 2),
     "sent and sent again": ("settle_deliveries", ("= 'waiting'", "<> ''"), 2),
 }
 

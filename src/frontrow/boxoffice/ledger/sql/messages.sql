@@ -11,7 +11,7 @@ WHERE delivery_state = 'waiting' AND leased_until_us <= :now_us AND next_at_us <
   SELECT ranked.number FROM (
     SELECT d.number, d.next_at_us, row_number() OVER (PARTITION BY d.lane ORDER BY d.next_at_us, d.number) AS place
     FROM deliveries AS d
-    WHERE d.kind = :kind AND d.delivery_state = 'waiting' AND d.next_at_us <= :now_us
+    WHERE d.kind = :kind AND d.delivery_state = 'waiting' AND next_at_us <= :now_us
       AND d.lane NOT IN (SELECT busy.lane FROM deliveries AS busy
         WHERE busy.kind = :kind AND busy.delivery_state = 'waiting' AND busy.leased_until_us > :now_us)
   ) AS ranked WHERE ranked.place <= :per_lane ORDER BY ranked.next_at_us, ranked.number LIMIT :limit)
