@@ -129,11 +129,12 @@ def million_keys(make: Callable[[], Check], count: int = 1_000_000) -> dict[str,
         ask(key)
     first = (time.process_time() - started) / count
     bytes_per_key = (_rss_bytes() - before) / count
+    some = keys[:200_000]
     started = time.process_time()
-    for key in keys:
+    for key in some:
         ask(key)
-    again = (time.process_time() - started) / count
-    slow = sorted(_timed(ask, key) for key in keys[:300_000])
+    again = (time.process_time() - started) / len(some)
+    slow = sorted(_timed(ask, key) for key in some)
     return {
         "new_us": first * 1e6, "again_us": again * 1e6, "bytes_per_key": bytes_per_key,
         "p999_us": slow[int(len(slow) * 0.999)] * 1e6, "p9999_us": slow[int(len(slow) * 0.9999)] * 1e6,
