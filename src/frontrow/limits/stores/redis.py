@@ -17,7 +17,7 @@ from typing import Any
 
 from frontrow.core.coalescer import Coalescer
 from frontrow.core.errors import ConfigError, Overloaded
-from frontrow.core.redis_url import call, connect, connect_sync, disconnect, disconnect_sync, is_cluster
+from frontrow.core.redis_url import call, call_sync, connect, connect_sync, disconnect, disconnect_sync, is_cluster
 from frontrow.limits.keys import StoreKey
 from frontrow.limits.quota import ALGORITHMS, Decision, StoreDown
 from frontrow.limits.stats import Stats
@@ -61,7 +61,7 @@ class RedisStore:
         words = self._words((ask,))
         started = time.perf_counter()
         try:
-            reply = self._sync.execute_command("EVALSHA", SCRIPT_SHA, *words)
+            reply = call_sync(self._sync, "EVALSHA", SCRIPT_SHA, *words)
         except Exception as error:
             reply = self._load_and_retry(error, words)
         finally:
@@ -72,7 +72,7 @@ class RedisStore:
         if not _is_noscript(error):
             raise _down(error) from error
         try:
-            return self._sync.execute_command("EVAL", SCRIPT, *words)
+            return call_sync(self._sync, "EVAL", SCRIPT, *words)
         except Exception as again:
             raise _down(again) from again
 
