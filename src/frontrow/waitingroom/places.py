@@ -52,12 +52,13 @@ _decode_claims = msgspec.json.Decoder(_Claims).decode
 _encode_text = msgspec.json.Encoder().encode
 
 
+_b2a = binascii.b2a_base64
 _URL_SAFE, _PLAIN = bytes.maketrans(b"+/", b"-_"), bytes.maketrans(b"-_", b"+/")
 
 
 def b64(raw: bytes) -> bytes:
     """base64url without padding."""
-    return binascii.b2a_base64(raw, newline=False).translate(_URL_SAFE, b"=")
+    return _b2a(raw, newline=False).translate(_URL_SAFE, b"=")
 
 
 def unb64(text: bytes) -> bytes:
@@ -72,15 +73,15 @@ class _Hmac:
 
     def __init__(self, secret: bytes) -> None:
         block = (hashlib.sha256(secret).digest() if len(secret) > 64 else secret).ljust(64, b"\0")
-        self._inner = hashlib.sha256(bytes(byte ^ 0x36 for byte in block))
-        self._outer = hashlib.sha256(bytes(byte ^ 0x5C for byte in block))
+        self._inner = hashlib.sha256(bytes(byte ^ 0x36 for byte in block)).copy
+        self._outer = hashlib.sha256(bytes(byte ^ 0x5C for byte in block)).copy
 
     def sign(self, text: bytes) -> bytes:
         """The signature as it stands in a JWT."""
-        inner, outer = self._inner.copy(), self._outer.copy()
+        inner, outer = self._inner(), self._outer()
         inner.update(text)
         outer.update(inner.digest())
-        return b64(outer.digest())
+        return _b2a(outer.digest(), newline=False).translate(_URL_SAFE, b"=")
 
 
 class PlaceSigner:
@@ -92,7 +93,7 @@ class PlaceSigner:
         self._by_header = {_header(secret): _Hmac(secret) for secret in secrets}
         self._newest = self._by_header[_header(secrets[0])]
         self._prefix = _header(secrets[0]) + b"."
-        self._recent: dict[str, Place] = {}
+        self.recent: dict[str, Place] = {}  # read by the hot path; only `verify` writes
         self._older: dict[str, Place] = {}
 
     def mint(self, place: Place) -> str:
@@ -107,16 +108,16 @@ class PlaceSigner:
         """The place, if one of our secrets signed exactly this text; for `event`, if given. People ask again and again
         with the same text, so verified ones are remembered; a text is found by its whole (keyed) hash or not at all,
         which tells nothing about how much of a forged one was right."""
-        place = self._recent.get(text) or self._remembered(text)
+        place = self.recent.get(text) or self._remembered(text)
         if event is not None and place.event != event:
             raise PlaceForeign(f"this place is for another event ({place.event})", event=place.event)
         return place
 
     def _remembered(self, text: str) -> Place:
         place = self._older.get(text) or self._verified(text)
-        if len(self._recent) >= REMEMBERED:
-            self._older, self._recent = self._recent, {}
-        self._recent[text] = place
+        if len(self.recent) >= REMEMBERED:
+            self._older, self.recent = self.recent, {}
+        self.recent[text] = place
         return place
 
     def _verified(self, text: str) -> Place:

@@ -79,8 +79,10 @@ class WaitingRoom(Joining):
 
     def status_json(self, place_jwt: str, event: str | None = None) -> bytes:
         """`status` as the JSON that people get."""
-        place = self.places.verify(place_jwt, event)
-        return self.known(place.event).status_json(place)
+        place = self.places.recent.get(place_jwt)
+        if place is None or place.event != event:
+            place = self.places.verify(place_jwt, event)
+        return (self._known.get(place.event) or self.known(place.event)).status_json(place)
 
     async def claim(
         self, place_jwt: str, event: str | None = None, idempotency_key: str | None = None, proof: str | None = None

@@ -145,7 +145,7 @@ class HotProtocol(HttpToolsProtocol):
         self._in_head = False
         parser = self.parser
         handler = self.routes.get((parser.get_method(), self.url))
-        if handler is not None and self._ordinary(parser):
+        if handler is not None and self._ordinary(parser):  # anything unusual is uvicorn's
             self._handler = handler
             if self._body_bytes:
                 self._body = []
