@@ -107,13 +107,15 @@ def measure(rounds: int, total: int) -> dict[str, Any]:
         for _ in range(rounds):
             for kind, (pid, port) in hellos.items():
                 for many in (64, 256):
-                    one = load(pid, port, get(b"/"), total=total, connections=many, idle_per_s=idle[kind])
+                    one = load(
+                        pid, port, get(b"/"), total=total, connections=many, idle_per_s=idle[kind], together=True
+                    )
                     keep(best, kind, f"hello {many}", one)
             for kind, (pid, port) in running.items():
                 for route, (request, ok) in asked[kind].items():
                     before = store_calls(client)
                     options = {"connections": CONNECTIONS.get(route, 64), "idle_per_s": idle[kind]}
-                    keep(best, kind, route, load(pid, port, request, ok=ok, total=total, **options))
+                    keep(best, kind, route, load(pid, port, request, ok=ok, total=total, together=True, **options))
                     if route == "join":
                         calls[kind] = min(calls.get(kind, 1.0), (store_calls(client) - before) / total)
         client.close()

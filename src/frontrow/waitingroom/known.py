@@ -23,6 +23,7 @@ from frontrow.waitingroom.window import PlaceState, Reason, Wait, band_s, estima
 MAX_LISTENERS = 100_000
 DRAWS_KEPT = 65_536
 QUIET_US = 5_000_000  # a document that only differs in the number of people behind you may be this old
+_LEAST, _MOST, _SHARE = POLL_POLICY
 _encode = msgspec.json.Encoder().encode
 NO_WAIT, UNKNOWN = Wait(0, 0), Wait(None, None)
 _HELD = {Phase.PAUSED: Reason.PAUSED, Phase.QUEUE_ALL: Reason.HELD, Phase.CLOSED: Reason.HELD}
@@ -180,18 +181,27 @@ class KnownRoom:
         """`status` as JSON, byte for byte, at a third of the cost: the only numbers in it are filled into a form."""
         if self.state.phase is Phase.PREQUEUE:
             return _encode(self.status(place))
-        position = self.effective(place)
-        lane = self.state.lanes[place.lane]
-        known, unknown, active, expired = self._forms[place.lane]
+        number, position = place.lane, place.position
+        lane = self.state.lanes[number] if 0 <= number < len(self._forms) else None
+        if lane is None or position <= lane.drawn or position > self.shown[number]:
+            position = self.effective(place)  # everything but a place like those seen before
+            lane = self.state.lanes[number]
+        known, unknown, active, expired = self._forms[number]
         if position <= lane.hi:
             return (expired if position <= lane.lo else active) % position
         ahead = position - lane.hi - 1
-        rate_milli = self.rates_milli[place.lane]
+        rate_milli = self.rates_milli[number]
         if rate_milli <= 0 or self._held:
             return unknown % (position, ahead)
         low_s, high_s = band_s(ahead, rate_milli)
-        least, most, share = POLL_POLICY
-        return known % (position, ahead, low_s, high_s, max(least, min(most, high_s // share)))
+        poll_s = high_s // _SHARE
+        return known % (
+            position,
+            ahead,
+            low_s,
+            high_s,
+            _LEAST if poll_s < _LEAST else _MOST if poll_s > _MOST else poll_s,
+        )
 
     def _wait(self, ahead: int, lane: int) -> Wait:
         return estimate(ahead, self.rates_milli[lane], self.reason)

@@ -6,13 +6,14 @@ first without a task. The place comes as a bearer token or, from the page, in a 
 
 import logging
 from collections import defaultdict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
 import msgspec
 
 from frontrow.core.errors import Forbidden, FrontrowError, InvalidInput, Unauthorised, Unavailable
 from frontrow.waitingroom.entry import Entry
+from frontrow.waitingroom.metrics import OtherCounts
 from frontrow.waitingroom.protect.guard import PASS_COOKIE, pass_from
 from frontrow.waitingroom.room import Claimed, Joined, WaitingRoom
 from frontrow.web.live import Streams
@@ -82,6 +83,7 @@ class PeopleEndpoints:
         self.counts: defaultdict[str, int] = defaultdict(int)
         self._organiser_key = organiser_key.encode()
         self._serving: dict[str, tuple[Any, Answer]] = {}
+        self.others: Callable[[], Sequence[OtherCounts]] = tuple  # what sibling workers counted
 
     # -- people ----------------------------------------------------------------------------------------------------
 

@@ -103,7 +103,7 @@ async def arrive(ports: list[int], people: int, seed: int) -> float:
         person = await asyncio.wait_for(idle.get(), 30)
         person.transport.write(JOIN)
     async with asyncio.timeout(30):
-        while sum(person.done for person in crowd) < people:
+        while sum(person.done for person in crowd) < people:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
     rate_per_s = people / (loop.time() - start_s)
     for person in crowd:
