@@ -16,7 +16,7 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from frontrow.web.wire import MAX_BODY_BYTES, Answer, Ask, Later
+from frontrow.web.wire import MAX_BODY_BYTES, Answer, Arriving, Ask, Later
 
 OVERLONG = bytes(MAX_BODY_BYTES + 1)
 MAX_HEAD_BYTES = 2 * 1024 * 1024
@@ -38,7 +38,7 @@ class Takeover:
 
 
 Reply = Answer | Takeover
-Handler = Callable[[Ask], "Reply | Later | Awaitable[Reply]"]
+Handler = Callable[[Ask], "Reply | Later | Arriving | Awaitable[Reply]"]
 Finish = Callable[["asyncio.Future[Any]"], Reply]
 Routes = Mapping[tuple[bytes, bytes], Handler]
 
@@ -48,7 +48,7 @@ class _Pending:
 
     __slots__ = ("_finish", "_protocol", "disconnected", "keep_alive", "response_complete")
 
-    def __init__(self, protocol: "HotProtocol", keep_alive: bool, finish: "Finish") -> None:
+    def __init__(self, protocol: "HotProtocol", keep_alive: bool, finish: "Finish | None" = None) -> None:
         self._protocol = protocol
         self._finish = finish
         self.keep_alive = keep_alive
@@ -65,6 +65,7 @@ class _Pending:
     def done(self, future: "asyncio.Future[Any]") -> None:
         """The answer is there, or an error in its place; whoever asked may have left."""
         try:
+            assert self._finish is not None
             reply = self._finish(future)
         except (Exception, asyncio.CancelledError):
             log.exception("a hot handler failed")
@@ -72,6 +73,12 @@ class _Pending:
         self.response_complete = True
         if not self.disconnected:
             self._protocol.answer_late(reply, self.keep_alive)
+
+    def arrived(self, answer: Answer) -> None:
+        """The answer came without a future."""
+        self.response_complete = True
+        if not self.disconnected:
+            self._protocol.answer_late(answer, self.keep_alive)
 
 
 class HotProtocol(HttpToolsProtocol):
@@ -95,6 +102,11 @@ class HotProtocol(HttpToolsProtocol):
         self._head_bytes = 0
         self._busy_s = 0.0
         self._gone = False
+        self._peer = ""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._peer = self.client[0] if self.client else ""
 
     # -- bytes in --------------------------------------------------------------------------------------------------
 
@@ -133,10 +145,11 @@ class HotProtocol(HttpToolsProtocol):
         self._in_head = False
         parser = self.parser
         handler = self.routes.get((parser.get_method(), self.url))
-        if handler is not None and self._ordinary(parser):
+        if handler is not None and self._ordinary(parser):  # anything unusual is uvicorn's
             self._handler = handler
-            self._body = []
-            self._body_bytes = 0
+            if self._body_bytes:
+                self._body = []
+                self._body_bytes = 0
             return
         self._pass_on()
 
@@ -181,25 +194,29 @@ class HotProtocol(HttpToolsProtocol):
                 super().on_message_complete()
             return
         self._handler = None
-        body = b"".join(self._body) if self._body else b""
+        body = b""
         if self._body_bytes > MAX_BODY_BYTES:
             body = OVERLONG  # refused by the endpoint with the same words as through the other door
-        client = self.client
+        elif self._body_bytes:
+            body = b"".join(self._body)
         keep_alive = self.parser.should_keep_alive()
-        ask = Ask(self._lines, body, client[0] if client else "")
         try:
-            reply = handler(ask)
+            reply = handler(Ask(self._lines, body, self._peer))
         except Exception:
             log.exception("a hot handler failed")
             reply = PLAIN_ERROR
-        if isinstance(reply, Answer):
+        if type(reply) is Answer:
             self._write(reply, keep_alive)
+        elif isinstance(reply, Arriving):
+            pending = _Pending(self, keep_alive)
+            self.cycle = pending  # type: ignore[assignment]
+            reply.then(pending.arrived)
         elif isinstance(reply, Takeover):
             self._hand_over(reply)
         else:
             self._wait_for(reply, keep_alive)
 
-    def _wait_for(self, reply: "Later | Awaitable[Reply]", keep_alive: bool) -> None:
+    def _wait_for(self, reply: Any, keep_alive: bool) -> None:
         finish: Finish = _result
         if isinstance(reply, Later):
             finish, future = reply.finish, reply.future
@@ -226,13 +243,16 @@ class HotProtocol(HttpToolsProtocol):
             self._start_asgi_task(cycle, app)
 
     def _write(self, answer: Answer, keep_alive: bool) -> None:
-        head, body = answer.head, answer.body
-        close = b"" if keep_alive else b"connection: close\r\n"
-        length = b"" if answer.status in (204, 304) else b"content-length: %d\r\n" % len(body)
-        self.transport.write(
-            b"".join((STATUS_LINE[answer.status], default_lines(self.server_state), head, length, close, b"\r\n", body))
-        )
-        self.server_state.total_requests += 1
+        status, body = answer.status, answer.body
+        state = self.server_state
+        begun = begin(status, answer.head, state)
+        if status in (204, 304):
+            self.transport.write(begun + (b"\r\n" if keep_alive else b"connection: close\r\n\r\n"))
+        elif keep_alive:
+            self.transport.write(b"%bcontent-length: %d\r\n\r\n%b" % (begun, len(body), body))
+        else:
+            self.transport.write(b"%bcontent-length: %d\r\nconnection: close\r\n\r\n%b" % (begun, len(body), body))
+        state.total_requests += 1
         if not keep_alive:
             self.transport.close()
         elif self.timeout_keep_alive_task is None:
@@ -267,6 +287,8 @@ def _result(done: "asyncio.Future[Reply]") -> Reply:
 
 
 _rendered: tuple[Any, bytes] = (None, b"")
+_begun: dict[tuple[int, bytes], bytes] = {}
+MAX_BEGUN = 256
 
 
 def default_lines(state: ServerState) -> bytes:
@@ -275,7 +297,19 @@ def default_lines(state: ServerState) -> bytes:
     pairs = state.default_headers
     if _rendered[0] is not pairs:
         _rendered = (pairs, b"".join(b"%b: %b\r\n" % pair for pair in pairs))
+        _begun.clear()
     return _rendered[1]
+
+
+def begin(status: int, head: bytes, state: ServerState) -> bytes:
+    """Status line, uvicorn's lines and an answer's own, put together once a second for each kind of answer."""
+    lines = default_lines(state)
+    begun = _begun.get((status, head))
+    if begun is None:
+        if len(_begun) >= MAX_BEGUN:  # heads that differ each time (cookies) must not pile up
+            _begun.clear()
+        begun = _begun[status, head] = STATUS_LINE[status] + lines + head
+    return begun
 
 
 def lane(routes: Routes) -> type[HotProtocol]:

@@ -24,6 +24,7 @@ from litestar.types import ASGIApp, Receive, Scope, Send
 from frontrow.core.errors import FrontrowError
 from frontrow.waitingroom.metrics import metrics_page
 from frontrow.web.hot import Handler, Routes, Takeover
+from frontrow.web.hot_status import hot_status
 from frontrow.web.live import STREAM_HEAD
 from frontrow.web.room_endpoints import RoomEndpoints, settle
 from frontrow.web.room_people import Endpoint
@@ -60,6 +61,7 @@ ROUTES = (
     Route("GET", "/overflow", "overflow", "The static page for those there is no room for"),
     Route("GET", "/room", "show_room", "The organiser's view"),
     Route("PATCH", "/room", "change_room", "Open, pause, resume, queue-all; rate, capacity, message"),
+    Route("POST", "/codes", "import_codes", "Take over the organiser's own fan codes (CSV: code,lane)"),
     Route("GET", "/", "page", "The page people wait on"),
 )
 _VERBS: dict[str, Any] = {"GET": get, "POST": post, "PATCH": patch}
@@ -157,7 +159,7 @@ def _shared_handlers(endpoints: RoomEndpoints) -> list[HTTPRouteHandler]:
 
     @get("/metrics", operation_id="metrics", summary="Prometheus metrics")
     async def metrics() -> ASGIApp:
-        kind, body = metrics_page(endpoints)
+        kind, body = metrics_page(endpoints, endpoints.others())
         return AnswerApp(Answer(200, b"content-type: " + kind.encode() + b"\r\n" + NO_STORE, body))
 
     @get("/healthz", operation_id="healthz", summary="Is this process serving its rooms?")
@@ -252,11 +254,17 @@ def hot_routes(endpoints: RoomEndpoints, *, root_event: str = "") -> Routes:
         for base in bases:
             for route in ROUTES:
                 if route.hot:
-                    handler = functools.partial(getattr(endpoints, route.endpoint), event)
+                    handler = _hot_handler(endpoints, route, event)
                     table[route.method.encode(), (base + route.path).encode()] = handler
             take = Takeover(streams.take)
             table[b"GET", (base + "/stream").encode()] = _hot_stream(endpoints, event, take)
     return table
+
+
+def _hot_handler(endpoints: RoomEndpoints, route: Route, event: str) -> Handler:
+    if route.endpoint == "status":
+        return hot_status(endpoints, event)
+    return functools.partial(getattr(endpoints, route.endpoint), event)
 
 
 def _hot_stream(endpoints: RoomEndpoints, event: str, take: Takeover) -> Handler:
