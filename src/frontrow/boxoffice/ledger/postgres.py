@@ -34,6 +34,7 @@ SETTINGS: Final = {
     "enable_mergejoin": "off",
     "enable_bitmapscan": "off",
     "enable_material": "off",
+    "enable_sort": "off",
     "join_collapse_limit": "1",
     "plan_cache_mode": "force_generic_plan",
     "jit": "off",

@@ -34,15 +34,20 @@ class Availability:
         self._map_good_until_us = 0
         self.withhold(withheld)
 
+    def is_anothers(self, seat: int, fan: str, now_us: int) -> bool:
+        """Whether the seat is surely somebody else's: known to be, and known recently."""
+        if self._refuse_until_us[seat] <= now_us and not (
+            now_us < self._map_good_until_us and self._map[seat] and self._ends_at_us[seat] > now_us
+        ):
+            return False
+        owner = self._fans.get(seat)
+        return owner is not None and owner != fan
+
     def hopeless(self, seats: Sequence[int], fan: str, now_us: int) -> bool:
-        """Whether one of the seats is surely somebody else's: known to be, and known recently."""
-        until_us = self._refuse_until_us
-        in_step = now_us < self._map_good_until_us
-        for seat in seats:
-            told = until_us[seat] > now_us or (in_step and self._map[seat] and self._ends_at_us[seat] > now_us)
-            if told and self._fans.get(seat) not in (fan, None):
-                return True
-        return False
+        """Whether one of the seats is surely somebody else's."""
+        if len(seats) == 1:
+            return self.is_anothers(seats[0], fan, now_us)
+        return any(self.is_anothers(seat, fan, now_us) for seat in seats)
 
     def follow(self, states: bytes | bytearray, now_us: int) -> None:
         """The map's states (kept up to date by its feed) were in step with the log just now."""
@@ -50,7 +55,7 @@ class Availability:
 
     def known_taken(self, seats: Sequence[int], fan: str, now_us: int) -> list[int]:
         """Those of the seats that `hopeless` is about."""
-        return [seat for seat in seats if self.hopeless((seat,), fan, now_us)]
+        return [seat for seat in seats if self.is_anothers(seat, fan, now_us)]
 
     def took(self, seats: Iterable[int], fan: str, ends_at_us: int, now_us: int) -> None:
         """A fan has these seats until then (0: for good, sold)."""
