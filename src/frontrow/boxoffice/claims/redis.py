@@ -7,7 +7,7 @@ part is refused the earlier parts are released.
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
 from redis.exceptions import RedisError
 
@@ -41,6 +41,7 @@ from frontrow.core.errors import FrontrowError, NotFound
 
 TENTATIVE_US = 5_000_000  # how long a half-claimed group may block its seats when its claimer dies
 READ_CHUNK = 1_000
+Part = tuple[SectionKeys, list[int]]  # some seats of one section
 
 
 class RedisClaims:
@@ -77,9 +78,14 @@ class RedisClaims:
         return await self._claim_group(event, parts, wish, now_us)
 
     def claim_soon(self, wish: SeatClaim, now_us: int) -> "asyncio.Future[Claimed | ClaimRefused]":
-        event, parts = self._parts(wish.event_id, wish.seats)
+        seats = wish.seats
+        if len(seats) == 1:
+            event = self._event(wish.event_id)
+            event.plan.check_index(seats[0])
+            return self._ask(event, Op.CLAIM, wish, seats, now_us)
+        event, parts = self._parts(wish.event_id, seats)
         if len(parts) == 1:
-            return self._ask(event, Op.CLAIM, wish, wish.seats, now_us)
+            return self._ask(event, Op.CLAIM, wish, seats, now_us)
         return asyncio.ensure_future(self._claim_group(event, parts, wish, now_us))
 
     async def _claim_group(
@@ -139,18 +145,15 @@ class RedisClaims:
         expires_at_us: int = 0,
     ) -> "asyncio.Future[Claimed | ClaimRefused]":
         """Put one section's part in line."""
-        check_name(wish.fan, "fan")
-        check_name(wish.booking_id, "booking")
+        fan, booking_id = check_name(wish.fan, "fan"), check_name(wish.booking_id, "booking")
         ends_us = expires_at_us or wish.expires_at_us
         section = event.sections[event.section_of[seats[0]]]
-        value = encode(wish.fan, now_us, wish.booking_id, ends_us, kind)
+        value = encode(fan, now_us, booking_id, ends_us, kind)
         keys = [event.keys[seat] for seat in seats]
-        mark_from, mark_length = owner_mark(wish.fan, wish.booking_id)
-        ask = Ask(
-            op, section, keys, value, mark_from, mark_length, now_us=now_us,
-            lifetime_ms=lifetime_ms(ends_us, now_us), seats=seats,
-        )  # fmt: skip
-        return self._shards[self._number(section)].asks.submit(ask)
+        mark_from, mark_length = owner_mark(fan, booking_id)
+        life_ms = lifetime_ms(ends_us, now_us)
+        ask = Ask(op, section, keys, value, mark_from, mark_length, now_us, life_ms, seats)
+        return self._shards[section.spread % len(self._shards)].asks.submit(ask)
 
     async def claim_best(self, wish: BestClaim, now_us: int) -> Claimed | ClaimRefused:
         event = self._event(wish.event_id)
@@ -196,19 +199,35 @@ class RedisClaims:
         for seat in range(event.plan.size) if seats is None else seats:
             asked.setdefault(event.section_of[seat], []).append(seat)
         found: dict[int, TakenSeat] = {}
-        for number, own in asked.items():
-            for first in range(0, len(own), READ_CHUNK):
-                for taken in await self._look(event, event.sections[number], own[first : first + READ_CHUNK]):
-                    if taken.kind is not ClaimKind.TENTATIVE and taken.live(now_us):
-                        found[taken.seat] = taken
-        return found
+        for shard, parts in self._reads(event, asked):
+            for taken in await self._look(event, shard, parts):
+                if taken.kind is not ClaimKind.TENTATIVE and taken.live(now_us):
+                    found[taken.seat] = taken
+        return dict(sorted(found.items()))
 
-    async def _look(self, event: EventKeys, section: SectionKeys, seats: list[int]) -> list[TakenSeat]:
-        shard = self._shards[self._number(section)]
-        epoch, *values = await _read(shard, [section.epoch_key, *(event.keys[seat] for seat in seats)])
-        if epoch is None or epoch.decode() != f"{epoch_number(epoch)}:{await shard.recognised()}":
-            raise ClaimsLost(section.event_id)
-        return [decode(seat, value) for seat, value in zip(seats, values, strict=True) if value is not None]
+    def _reads(self, event: EventKeys, asked: dict[int, list[int]]) -> Iterator[tuple[Shard, list[Part]]]:
+        """The seats cut into calls of at most READ_CHUNK: sections together where they share a server."""
+        waiting: dict[Shard, list[Part]] = {}
+        for number, own in asked.items():
+            section = event.sections[number]
+            shard = self._shards[self._number(section)]
+            for first in range(0, len(own), READ_CHUNK):
+                part = (section, own[first : first + READ_CHUNK])
+                parts = waiting.setdefault(shard, [])
+                if parts and (shard.cluster or sum(len(each) for _, each in parts) + len(part[1]) > READ_CHUNK):
+                    yield shard, waiting.pop(shard)
+                waiting.setdefault(shard, []).append(part)
+        yield from waiting.items()
+
+    async def _look(self, event: EventKeys, shard: Shard, parts: list[Part]) -> list[TakenSeat]:
+        seats = [seat for _, own in parts for seat in own]
+        values = await _read(shard, [s.epoch_key for s, _ in parts] + [event.keys[seat] for seat in seats])
+        identity = await shard.recognised()
+        for (section, _), epoch in zip(parts, values[: len(parts)], strict=True):
+            if epoch is None or epoch.decode() != f"{epoch_number(epoch)}:{identity}":
+                raise ClaimsLost(section.event_id)
+        told = zip(seats, values[len(parts) :], strict=True)
+        return [decode(seat, value) for seat, value in told if value is not None]
 
     async def lost(self, event_id: str) -> bool:
         event = self._event(event_id)

@@ -75,7 +75,7 @@ class EventKeys:
 
 def encode(fan: str, placed_at_us: int, booking_id: str, expires_at_us: int, kind: ClaimKind) -> bytes:
     """The stored value of one taken seat."""
-    return f"{fan}|{placed_at_us:016d}|{booking_id}|{expires_at_us:016d}|{kind.value}".encode()
+    return f"{fan}|{placed_at_us:016d}|{booking_id}|{expires_at_us:016d}|{kind}".encode()
 
 
 def decode(seat: int, value: bytes) -> TakenSeat:
@@ -107,7 +107,6 @@ class Ask:
         value: bytes,
         mark_from: int,
         mark_length: int,
-        *,
         now_us: int = 0,
         lifetime_ms: int = 0,
         seats: tuple[int, ...] = (),

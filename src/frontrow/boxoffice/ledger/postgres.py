@@ -16,6 +16,7 @@ import asyncpg
 
 from frontrow.boxoffice.ledger.audit import Chain
 from frontrow.boxoffice.ledger.batch import Operation, transaction
+from frontrow.boxoffice.ledger.holding import Hopes
 from frontrow.boxoffice.ledger.programs import Program
 from frontrow.boxoffice.ledger.statements import ALL_WENT_WELL, Dialect, Query, Row, postgres_arguments, render
 from frontrow.core.errors import InvalidInput, Unavailable
@@ -34,7 +35,6 @@ SETTINGS: Final = {
     "enable_mergejoin": "off",
     "enable_bitmapscan": "off",
     "enable_material": "off",
-    "enable_sort": "off",
     "join_collapse_limit": "1",
     "plan_cache_mode": "force_generic_plan",
     "jit": "off",
@@ -87,6 +87,7 @@ class PostgresStore:
         self._idle = [_Writer() for _ in range(writers)]
         self._pool: asyncpg.Pool[asyncpg.Record] | None = None
         self._pool_lock = asyncio.Lock()
+        self._hopes = Hopes()
         self.batches_split = 0
         self.reconnects = 0
         self.hopes_lost = 0  # batches in which another writer was quicker
@@ -138,7 +139,9 @@ class PostgresStore:
         connection, chain = await self._connected(writer)
         try:
             await connection.execute("BEGIN")
-            answers, entry = await self._run(connection, transaction(operations, chain, many_writers=True))
+            answers, entry = await self._run(
+                connection, transaction(operations, chain, many_writers=True, hopes=self._hopes)
+            )
             await connection.execute("COMMIT")
         except BaseException:
             with contextlib.suppress(Exception):

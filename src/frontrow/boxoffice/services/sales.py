@@ -63,6 +63,10 @@ class Sale:
 
     def plain(self, seat_ids: Sequence[str]) -> list[int]:
         """The seats' indexes, rising, by the quick road if nothing can be wrong; else by the one that explains."""
+        if len(seat_ids) == 1:
+            seat = self.index_of.get(seat_ids[0])
+            if seat is not None and seat not in self.event.withheld and self.event.max_per_person > 0:
+                return [seat]
         seats = self.indexes(seat_ids)
         if (
             not seats
