@@ -31,6 +31,7 @@ class Availability:
         self._ending: list[tuple[int, int]] = []
         self._trust_us = trust_us
         self._map: bytes | bytearray = b""
+        self._nothing = bytes(size)
         self._map_good_until_us = 0
         self.withhold(withheld)
 
@@ -49,6 +50,11 @@ class Availability:
             return self.is_anothers(seats[0], fan, now_us)
         return any(self.is_anothers(seat, fan, now_us) for seat in seats)
 
+    def beliefs(self, now_us: int) -> "tuple[array[int], array[int], bytes | bytearray, Mapping[int, str]]":
+        """What `is_anothers` looks at: refused until, ends at, the map (blank when it is not in step), the fans."""
+        shown = self._map if now_us < self._map_good_until_us else self._nothing
+        return self._refuse_until_us, self._ends_at_us, shown, self._fans
+
     def follow(self, states: bytes | bytearray, now_us: int) -> None:
         """The map's states (kept up to date by its feed) were in step with the log just now."""
         self._map, self._map_good_until_us = states, now_us + FEED_TRUST_US
@@ -65,10 +71,10 @@ class Availability:
         for seat in seats:
             self._set(seat, state)
             self._refuse_until_us[seat] = until_us
+            if ends_at_us and self._ends_at_us[seat] != end_us:
+                heappush(self._ending, (ends_at_us, seat))
             self._ends_at_us[seat] = end_us
             self._fans[seat] = fan
-            if ends_at_us:
-                heappush(self._ending, (ends_at_us, seat))
 
     def learn(self, taken: Iterable[TakenSeat], now_us: int) -> None:
         """What the claim store or the ledger said about taken seats."""

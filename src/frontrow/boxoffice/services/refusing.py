@@ -52,19 +52,24 @@ class Refusing(HeldSeats):
         sale = self._sales.get(event_id)
         if not on_sale(sale.event, now_us):
             return [None] * len(asks)
-        index_of, is_anothers, ready = sale.index_of, sale.seats.is_anothers, sale.refusals
-        told: list[SeatsTaken | None] = []
-        for shop_pass, seat_ids in asks:
+        index_of, ready, told = sale.index_of, sale.refusals, []
+        until_us, ends_at_us, shown, fans = sale.seats.beliefs(now_us)
+        counted, last = 0, 0
+        for shop_pass, seat_ids in asks:  # the hottest loop of a sale: `refusal`, written out
             answer = None
             if shop_pass.event_id == event_id and now_us < shop_pass.expires_at_us:
-                if len(seat_ids) != 1:
+                seat = index_of.get(seat_ids[0], -1) if len(seat_ids) == 1 else -1
+                if seat >= 0:
+                    if until_us[seat] > now_us or (shown[seat] and ends_at_us[seat] > now_us):
+                        fan = shop_pass.fan
+                        if fans.get(seat, fan) != fan:
+                            counted, last = counted + 1, seat
+                            answer = ready.get(seat) or self._ready(sale, seat)
+                elif len(seat_ids) > 1:
                     answer = self._several(sale, shop_pass, seat_ids, now_us)
-                else:
-                    seat = index_of.get(seat_ids[0], -1)
-                    if seat >= 0 and is_anothers(seat, shop_pass.fan, now_us):
-                        self._count(sale, seat, now_us)
-                        answer = ready.get(seat) or self._ready(sale, seat)
             told.append(answer)
+        if counted:
+            self._count(sale, last, now_us, counted)
         return told
 
     def _several(self, sale: Sale, shop_pass: ShopPass, seat_ids: Sequence[str], now_us: int) -> SeatsTaken | None:
@@ -95,8 +100,8 @@ class Refusing(HeldSeats):
         error.about["seats"] = [sale.plan.seat_ids[seat] for seat in error.seats]
         return error
 
-    def _count(self, sale: Sale, seat: int, now_us: int) -> None:
-        self.stats.refused_locally += 1
+    def _count(self, sale: Sale, seat: int, now_us: int, refused: int = 1) -> None:
+        self.stats.refused_locally += refused
         if self.stats.refused_locally >= self._audit_at and now_us >= self._next_audit_us:
             self._audit_at = self.stats.refused_locally + AUDIT_EVERY
             self._next_audit_us = now_us + US_PER_S // AUDITS_A_S
