@@ -24,7 +24,7 @@ from frontrow.core.ids import Ids
 
 CONNECT_TIMEOUT_S: Final = 5.0
 CALL_TIMEOUT_S: Final = 20.0
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.5
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.2
 MAX_CLASHES: Final = 8  # deadlocks or lock timeouts of one batch in a row
 # Rows of a batch first, then tables by index: a plan made while the tables were empty would scan them forever after.
 SETTINGS: Final = {
