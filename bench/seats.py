@@ -17,7 +17,7 @@ from typing import Any
 
 import uvloop
 
-from bench import ledger
+from bench import ledger, pretix
 from bench.seats_load import ATTEMPTS_A_SEAT, Office, phases, tidy
 from bench.seats_processes import Workers, fresh_database
 from frontrow.boxoffice.claims.redis import RedisClaims
@@ -193,6 +193,12 @@ def rows(report: dict[str, Any]) -> list[tuple[str, str, str]]:
         for phase in ("hold", "confirm"):
             rate = report["ledger"][f"{store} frontrow"][phase]["per_s"]
             found.append((f"{store}: durable {phase}s/s", f"{rate:,}", _met(rate >= TARGET_HOLDS, f"{TARGET_HOLDS:,}")))
+    if "pretix" in report:
+        theirs, ours = report["pretix"], report["sale"]["1 processes, 1 shards"]["durable_holds_per_s"]
+        cpu_ms = report["phases"]["won"]["cpu_us"]["service"] / 1e3
+        figure = f"{theirs['holds_per_s']:,} holds/s, {theirs['cpu_ms']} ms CPU"
+        times = f"ours {ours / theirs['holds_per_s']:,.0f}x, CPU 1/{theirs['cpu_ms'] / cpu_ms:,.0f}"
+        found.append(("pretix, its cart", figure, times))
     return found
 
 
@@ -232,11 +238,14 @@ def main() -> None:
     parser.add_argument("--seats", type=int, default=50_000)
     parser.add_argument("--phase", type=int, default=20_000, help="attempts in each phase")
     parser.add_argument("--ledger-seconds", type=float, default=3.0, help="of each phase of the ledger's benchmark")
+    parser.add_argument("--pretix", action="store_true", help="measure pretix too; it is installed the first time")
     chosen = parser.parse_args()
     report = measure(chosen.seats, min(chosen.phase, chosen.seats))
     options = argparse.Namespace(seconds=chosen.ledger_seconds, seats=2, callers=1_000)
     report["ledger"] = uvloop.run(ledger.run(options))
     OUT.mkdir(parents=True, exist_ok=True)
+    if chosen.pretix:
+        report["pretix"] = pretix.holds()
     (OUT / "seats.json").write_text(json.dumps(report, indent=1))
     plot(report, OUT / "seats.png")
     for what, figure, target in rows(report):
