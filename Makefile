@@ -43,16 +43,15 @@ bench-limits: setup  ## the limiter beside its peers: JSON, table and plot in be
 bench-room: setup  ## the waiting room beside a bare hello and FastAPI, its state and its streams
 	$(BIN)/python -m bench.room
 
-bench-seats: setup   ## seat attempts, holds and bookings per second: JSON, table and plot in bench/out
-	$(BIN)/python -m bench.seats
+bench-seats: setup   ## seat attempts, holds and bookings per second (PRETIX=1: pretix too): JSON, table, plot in bench/out
+	$(BIN)/python -m bench.seats $(if $(PRETIX),--pretix)
 
 bench-checkout: setup  ## checkouts, payments in flight, refunds of a cancelled event: JSON and table in bench/out
 	$(BIN)/python -m bench.checkout
 	$(BIN)/python -m bench.messages
 
-soak: setup      ## a million recorded operations, checked for exclusivity; 200 rounds of the same-seat storm
+soak: setup      ## a million recorded operations, checked for exclusivity
 	$(BIN)/python -m bench.seats_history
-	FRONTROW_STORM_ROUNDS=200 $(BIN)/python -m pytest -o timeout=600 tests/faults/test_same_seat_storm.py
 
 lock:            ## renew requirements/dev.txt from pyproject.toml
 	$(BIN)/uv pip compile pyproject.toml --all-extras --group dev --group bench --universal --python-version 3.11 \

@@ -33,7 +33,7 @@ class FeedSettings:
 
     tick_s: float = 0.25
     heartbeat_ticks: int = 40
-    poll_ticks: int = 4  # the log is asked for news at least so often, even if nobody says there are any
+    poll_ticks: int = 2  # the log is asked for news at least so often, even if nobody says there are any
     audit_ticks: int = 80  # the whole plan is compared with the truth once in so many ticks
     max_viewers: int = 15_000
     max_frames: int = 600

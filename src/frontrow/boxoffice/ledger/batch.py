@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeAlias
 import msgspec
 
 from frontrow.boxoffice.ledger.audit import AuditEntry, Chain
-from frontrow.boxoffice.ledger.holding import fan_locks, place_holds
+from frontrow.boxoffice.ledger.holding import Hopes, fan_locks, place_holds
 from frontrow.boxoffice.ledger.paying import LookAsked, PaymentAsked, RefundAsked, ask_refunds, look, save_payments
 from frontrow.boxoffice.ledger.programs import ExpiryAsked, MoveAsked, Program, expire_due, make_moves
 from frontrow.boxoffice.ledger.statements import Query, Row
@@ -61,7 +61,9 @@ Operation: TypeAlias = (
 Committed: TypeAlias = tuple[list[Any], AuditEntry | None]
 
 
-def transaction(operations: Sequence[Operation], chain: Chain, *, many_writers: bool) -> Program[Committed]:
+def transaction(
+    operations: Sequence[Operation], chain: Chain, *, many_writers: bool, hopes: Hopes | None = None
+) -> Program[Committed]:
     """An answer (or exception) per operation, and the audit entry that is committed with them.
 
     With `many_writers` the fans whose caps count are locked first, before any row.
@@ -76,7 +78,9 @@ def transaction(operations: Sequence[Operation], chain: Chain, *, many_writers: 
     if moves:
         _put(answers, moves, (yield from make_moves([operations[at] for at in moves], facts)))  # type: ignore[misc]
     if holds:
-        _put(answers, holds, (yield from place_holds([operations[at] for at in holds], facts)))  # type: ignore[misc]
+        _put(answers, holds, (yield from place_holds([operations[at] for at in holds], facts, hopes)))  # type: ignore[misc]
+    if len(moves) + len(holds) == len(operations):
+        return answers, (yield from _record(facts, notes, chain, _latest_us(operations)))
     payments = [at for at, operation in enumerate(operations) if type(operation) is PaymentAsked]
     refunds = [at for at, operation in enumerate(operations) if type(operation) is RefundAsked]
     if payments:

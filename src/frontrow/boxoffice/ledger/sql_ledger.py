@@ -46,6 +46,10 @@ class SqlLedger(Catalogue, PaymentBook, TicketBook, MessageBook, Waitlist, Retur
         hold.check()
         return cast(PlacedHold, await self.line.submit(hold))
 
+    def place_hold_soon(self, hold: NewHold) -> "asyncio.Future[PlacedHold]":
+        hold.check()
+        return self.line.submit(hold)
+
     async def extend_hold(self, booking_id: str, fence: int, now_us: int, expires_at_us: int) -> Booking:
         return await self._move(Move.EXTEND, booking_id, fence, now_us, expires_at_us)
 
