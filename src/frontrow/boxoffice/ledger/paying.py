@@ -1,9 +1,11 @@
 """What the ledger does with money in a transaction: payments and refunds with the booking's move, both or neither.
 
-Rows are locked first (payments, then bookings, each in the order of their ids), compared, and written together. An ask
-that was committed before (a lost connection, a repeated call) finds its own version and is answered as the first time.
+Rows are locked first (payments, then bookings, each in the order of their ids), compared, and written together; a save
+without a move is the conditional update alone. An ask that was committed before (a lost connection, a repeated call)
+finds its own version and is answered as the first time.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
@@ -74,11 +76,43 @@ def same(kept: Payment, asked: Payment) -> bool:
 
 def save_payments(asks: Sequence[PaymentAsked], facts: list[Fact]) -> Program[list[Saved]]:
     """The booking after each ask (None without a move), in a one-tuple; or the reason why not."""
+    times = Counter(ask.payment.id for ask in asks)
+    plain = [
+        at for at, ask in enumerate(asks) if ask.move is None and ask.payment.version > 1 and times[ask.payment.id] == 1
+    ]
+    answers = (yield from _save_plain(plain, asks, facts)) if plain else {}
+    rest = [at for at in range(len(asks)) if at not in answers]
+    if rest:
+        yield from _save_locked(rest, asks, answers, facts)
+    return [answers[at] for at in range(len(asks))]
+
+
+def _save_plain(ats: Sequence[int], asks: Sequence[PaymentAsked], facts: list[Fact]) -> Program[dict[int, Saved]]:
+    """Next versions that move no booking: the conditional update alone decides; a look only at those it left out."""
+    written = {row[0] for row in (yield _set_query([asks[at].payment for at in ats]))}
+    left = sorted(asks[at].payment.id for at in ats if asks[at].payment.id not in written)
+    rows = (yield Query("lock_payments", [(id_,) for id_ in left])) if left else []
+    kept = {row[0]: payment_of(row) for row in rows}
     answers: dict[int, Saved] = {}
-    rows = yield Query("lock_payments", [(id_,) for id_ in sorted({ask.payment.id for ask in asks})])
+    for at in ats:
+        payment = asks[at].payment
+        if payment.id in written:
+            facts.extend(asks[at].facts)
+        old = kept.get(payment.id)
+        fine = payment.id in written or (old is not None and same(old, payment))
+        answers[at] = (None,) if fine else PaymentChanged(payment.id)
+    return answers
+
+
+def _save_locked(
+    ats: Sequence[int], asks: Sequence[PaymentAsked], answers: dict[int, Saved], facts: list[Fact]
+) -> Program[None]:
+    """Payments with the moves of their bookings: lock, compare, move, write."""
+    rows = yield Query("lock_payments", [(id_,) for id_ in sorted({asks[at].payment.id for at in ats})])
     kept = {row[0]: payment_of(row) for row in rows}
     ready: dict[str, int] = {}
-    for at, ask in enumerate(asks):
+    for at in ats:
+        ask = asks[at]
         new, old = ask.payment, kept.get(ask.payment.id)
         repeated = old is not None and old.version == new.version and same(old, new)
         if repeated and ask.move is None:
@@ -94,7 +128,14 @@ def save_payments(asks: Sequence[PaymentAsked], facts: list[Fact]) -> Program[li
             answers[at] = booking if isinstance(booking, BaseException) else (booking,)
     fine = [at for at in sorted(ready.values()) if not isinstance(answers.get(at), BaseException)]
     yield from _write_payments([asks[at] for at in fine], kept, fine, answers, facts)
-    return [answers[at] for at in range(len(asks))]
+
+
+def _set_query(payments: Sequence[Payment]) -> Query:
+    return Query("set_payments", [(p.id, *_tail(p), p.changed_at_us) for p in sorted(payments, key=_by_id)])
+
+
+def _by_id(payment: Payment) -> str:
+    return payment.id
 
 
 def _write_payments(
@@ -105,7 +146,6 @@ def _write_payments(
         ask.payment for ask in asks if ask.payment.version > 1 and kept[ask.payment.id].version < ask.payment.version
     ]
     written: set[str] = set()
-    rows: list[tuple[object, ...]]
     if new:
         rows = [
             (*_head(p), p.amount_minor, p.currency, *_tail(p), p.created_at_us, p.changed_at_us, p.key("create"))
@@ -113,8 +153,7 @@ def _write_payments(
         ]
         written |= {row[0] for row in (yield Query("add_payments", rows))}
     if old:
-        rows = [(p.id, *_tail(p), p.changed_at_us) for p in sorted(old, key=lambda p: p.id)]
-        written |= {row[0] for row in (yield Query("set_payments", rows))}
+        written |= {row[0] for row in (yield _set_query(old))}
     for at, ask in zip(ats, asks, strict=True):
         payment = ask.payment
         if payment.id in written:
