@@ -9,7 +9,6 @@ import time
 from pathlib import Path
 
 import pytest
-from msgspec.structs import replace
 
 from frontrow.boxoffice.channels.email import FolderChannel, SmtpChannel
 from frontrow.boxoffice.channels.opening import MessageSettings, open_channels, open_mail
@@ -151,12 +150,11 @@ async def test_frontrow_work_finishes_a_payment_and_offers_a_freed_seat(tmp_path
     refunded booking is offered to who waits, a person whose payment was given up hears of the priority."""
     plan, body, journal = shop_plan(), plan_bytes(shop_plan()), tmp_path / "payments.jsonl"
     async with open_shop(
-        sqlite_url(tmp_path), clock=SystemClock(), starts_at_us=1 << 60, sale_ends_at_us=1 << 60
+        sqlite_url(tmp_path), clock=SystemClock(), plan_hash=digest(body), starts_at_us=1 << 50, sale_ends_at_us=1 << 60
     ) as shop:
         ledger, now_us = shop.ledger, shop.clock()
-        event = replace(shop.event, plan_hash=digest(body))
         await ledger.put_plan(digest(body), plan, body.decode(), now_us)
-        await ledger.put_event(event, now_us)
+        await ledger.put_event(shop.event, now_us)
         provider = JournaledProvider(shop.clock, journal)
         checkout = Checkout(ledger, provider, shop.clock)
         sold, dead = await shop.hold("fan_1", 0), await shop.hold("fan_2", 1)
