@@ -50,9 +50,10 @@ bench-checkout: setup  ## checkouts, payments in flight, refunds of a cancelled 
 	$(BIN)/python -m bench.checkout
 	$(BIN)/python -m bench.messages
 
-soak: setup      ## a million recorded operations, checked for exclusivity; 200 rounds of the same-seat storm
+soak: setup      ## a million recorded operations, checked for exclusivity; 200 rounds of the same-seat storm; 1,500 histories of money
 	$(BIN)/python -m bench.seats_history
 	FRONTROW_STORM_ROUNDS=200 $(BIN)/python -m pytest -o timeout=600 tests/faults/test_same_seat_storm.py
+	FRONTROW_SEEDS=1500 $(BIN)/python -m pytest -n $(JOBS) tests/boxoffice/money/test_histories.py
 
 stripe-schema: setup  ## renew tests/data/stripe_schema.json from Stripe's OpenAPI (a 45 MB package, not kept)
 	folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && cd "$$folder" && \
