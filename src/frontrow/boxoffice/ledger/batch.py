@@ -11,7 +11,16 @@ import msgspec
 
 from frontrow.boxoffice.ledger.audit import AuditEntry, Chain
 from frontrow.boxoffice.ledger.holding import fan_locks, place_holds
-from frontrow.boxoffice.ledger.paying import LookAsked, PaymentAsked, RefundAsked, ask_refunds, look, save_payments
+from frontrow.boxoffice.ledger.paying import (
+    LookAsked,
+    PaymentAsked,
+    RefundAsked,
+    RefundSaved,
+    ask_refunds,
+    look,
+    save_payments,
+    save_refunds,
+)
 from frontrow.boxoffice.ledger.programs import ExpiryAsked, MoveAsked, Program, expire_due, make_moves
 from frontrow.boxoffice.ledger.statements import Query, Row
 from frontrow.boxoffice.model.facts import Fact, OutboxFact, decode_fact, encode_fact
@@ -49,7 +58,16 @@ class Ran(msgspec.Struct, frozen=True):
 
 
 Operation: TypeAlias = (
-    NewHold | MoveAsked | ExpiryAsked | LeaseAsked | Written | PaymentAsked | RefundAsked | LookAsked | Ran
+    NewHold
+    | MoveAsked
+    | ExpiryAsked
+    | LeaseAsked
+    | Written
+    | PaymentAsked
+    | RefundAsked
+    | RefundSaved
+    | LookAsked
+    | Ran
 )
 Committed: TypeAlias = tuple[list[Any], AuditEntry | None]
 
@@ -76,6 +94,9 @@ def transaction(operations: Sequence[Operation], chain: Chain, *, many_writers: 
         _put(answers, payments, (yield from save_payments([operations[at] for at in payments], facts)))  # type: ignore[misc]
     if refunds:
         _put(answers, refunds, (yield from ask_refunds([operations[at] for at in refunds], facts)))  # type: ignore[misc]
+    saved = [at for at, operation in enumerate(operations) if type(operation) is RefundSaved]
+    if saved:
+        _put(answers, saved, (yield from save_refunds([operations[at] for at in saved], facts)))  # type: ignore[misc]
     for at, operation in enumerate(operations):
         match operation:
             case LookAsked():

@@ -13,6 +13,7 @@ from frontrow.boxoffice import message_ports, ports
 from frontrow.boxoffice.ledger.asides import Asides
 from frontrow.boxoffice.ledger.batch import LeaseAsked, Operation, Ran, Store, Written
 from frontrow.boxoffice.ledger.catalogue import Catalogue
+from frontrow.boxoffice.ledger.looks import Looks
 from frontrow.boxoffice.ledger.messages import MessageBook
 from frontrow.boxoffice.ledger.payments import PaymentBook
 from frontrow.boxoffice.ledger.programs import ExpiryAsked, MoveAsked, Program, booking_of
@@ -30,7 +31,10 @@ from frontrow.core.errors import InvalidInput
 
 MAX_BATCH: Final = 512
 MAX_WAITING: Final = 50_000
-LOOKS: Final = 2  # batches of single bookings being read at once
+# statements read by one key -> the column that is the key
+LOOKS: Final = {
+    "bookings_by_id": 0, "payments_by_id": 0, "payments_of_bookings": 1, "refunds_of_bookings": 1, "seat_prices_of": 0,
+}  # fmt: skip
 FENCES_END: Final = 2**63
 MAX_PAGE: Final = 10_000
 BREATH_EVERY: Final = 5_000  # seats between two turns of the event loop
@@ -44,9 +48,9 @@ class SqlLedger(Catalogue, PaymentBook, TicketBook, MessageBook, Asides, Waitlis
         self.line: Coalescer[Operation, Any] = Coalescer(
             store.write, max_batch=max_batch, max_in_flight=store.writers, max_waiting=max_waiting, name="ledger"
         )
-        self._looks: Coalescer[str, Booking | None] = Coalescer(
-            self._bookings, max_batch=max_batch, max_in_flight=LOOKS, max_waiting=max_waiting, name="ledger reads"
-        )
+        self.looks = {
+            name: Looks(store, name, at, max_batch=max_batch, max_waiting=max_waiting) for name, at in LOOKS.items()
+        }
 
     async def place_hold(self, hold: NewHold) -> PlacedHold:
         hold.check()
@@ -88,16 +92,8 @@ class SqlLedger(Catalogue, PaymentBook, TicketBook, MessageBook, Asides, Waitlis
         return cast(list[ExpiredHold], await self.line.submit(ExpiryAsked(now_us, _page(limit))))
 
     async def booking(self, booking_id: str) -> Booking | None:
-        if not (
-            booking_id.isascii() and booking_id.isprintable()
-        ):  # by itself: what the store refuses fails nobody else
-            return (await self._bookings([booking_id]))[0]
-        return await self._looks.ask(booking_id)
-
-    async def _bookings(self, ids: Sequence[str]) -> list[Booking | None]:
-        rows = await self.store.read(Query("bookings_by_id", [(id_,) for id_ in sorted(set(ids))]))
-        found = {row[0]: booking_of(row) for row in rows}
-        return [found.get(id_) for id_ in ids]
+        rows = await self.looks["bookings_by_id"].of(booking_id)
+        return booking_of(rows[0]) if rows else None
 
     async def bookings_of(self, event_id: str, fan: str, limit: int = 100) -> list[Booking]:
         rows = await self.store.read(Query("bookings_of_fan", params=(event_id, fan, _page(limit))))
@@ -152,7 +148,8 @@ class SqlLedger(Catalogue, PaymentBook, TicketBook, MessageBook, Asides, Waitlis
 
     async def aclose(self) -> None:
         await self.line.aclose()
-        await self._looks.aclose()
+        for look in self.looks.values():
+            await look.aclose()
         await self.store.aclose()
 
 
