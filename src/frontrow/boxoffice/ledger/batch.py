@@ -11,7 +11,16 @@ import msgspec
 
 from frontrow.boxoffice.ledger.audit import AuditEntry, Chain
 from frontrow.boxoffice.ledger.holding import Hopes, fan_locks, place_holds
-from frontrow.boxoffice.ledger.paying import LookAsked, PaymentAsked, RefundAsked, ask_refunds, look, save_payments
+from frontrow.boxoffice.ledger.paying import (
+    LookAsked,
+    PaymentAsked,
+    RefundAsked,
+    RefundSaved,
+    ask_refunds,
+    look,
+    save_payments,
+    save_refunds,
+)
 from frontrow.boxoffice.ledger.programs import ExpiryAsked, MoveAsked, Program, expire_due, make_moves
 from frontrow.boxoffice.ledger.statements import Query, Row
 from frontrow.boxoffice.model.facts import Fact, OutboxFact, decode_fact, encode_fact
@@ -36,15 +45,8 @@ class Written(msgspec.Struct, frozen=True):
     facts: tuple[Fact, ...] = ()
 
 
-class Programmed(msgspec.Struct, frozen=True):
-    """A program of its own, made anew for every run of the transaction."""
-
-    run: Callable[[], Program[Any]]
-    now_us: int
-
-
 class Ran(msgspec.Struct, frozen=True):
-    """A program of another topic (waitlist, returns), run by itself after the batch's moves and holds.
+    """A program of another topic (messages, waitlist, returns), run by itself after the batch's moves and holds.
 
     It gets the list that its facts go to and returns its answer, or the exception that refuses it. `holds` are those it
     may place: their fans are locked with the others.
@@ -56,7 +58,16 @@ class Ran(msgspec.Struct, frozen=True):
 
 
 Operation: TypeAlias = (
-    NewHold | MoveAsked | ExpiryAsked | LeaseAsked | Written | PaymentAsked | RefundAsked | LookAsked | Ran | Programmed
+    NewHold
+    | MoveAsked
+    | ExpiryAsked
+    | LeaseAsked
+    | Written
+    | PaymentAsked
+    | RefundAsked
+    | RefundSaved
+    | LookAsked
+    | Ran
 )
 Committed: TypeAlias = tuple[list[Any], AuditEntry | None]
 
@@ -87,10 +98,11 @@ def transaction(
         _put(answers, payments, (yield from save_payments([operations[at] for at in payments], facts)))  # type: ignore[misc]
     if refunds:
         _put(answers, refunds, (yield from ask_refunds([operations[at] for at in refunds], facts)))  # type: ignore[misc]
+    saved = [at for at, operation in enumerate(operations) if type(operation) is RefundSaved]
+    if saved:
+        _put(answers, saved, (yield from save_refunds([operations[at] for at in saved], facts)))  # type: ignore[misc]
     for at, operation in enumerate(operations):
         match operation:
-            case Programmed():
-                answers[at] = yield from operation.run()
             case LookAsked():
                 answers[at] = yield from look(operation)
             case ExpiryAsked():
