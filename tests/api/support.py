@@ -10,8 +10,9 @@ from typing import Any
 import httpx
 
 from frontrow.bootstrap import Platform, PlatformSettings, open_platform
+from frontrow.boxoffice.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.model.events import Event, EventStatus, PriceTier
-from frontrow.boxoffice.model.venues import Plan, Venue
+from frontrow.boxoffice.model.venues import Plan, Row, Seat, Section, Venue
 from frontrow.boxoffice.plans.document import digest, plan_bytes
 from frontrow.core.clock import US_PER_S
 from frontrow.core.money import Money
@@ -48,6 +49,11 @@ def settings_for(folder: Path, *, redis_url: str = "", postgres_url: str = "", *
     )
 
 
+def one_row(seats: int) -> Plan:
+    """A tiny hall."""
+    return Plan("Tiny", (Section("S", (Row("A", tuple(Seat(str(n + 1), tier="front") for n in range(seats))),)),))
+
+
 def an_event(now_us: int, plan_hash: str, **changes: Any) -> Event:
     """A show in ten days, on sale since yesterday."""
     values: dict[str, Any] = {
@@ -72,22 +78,27 @@ def an_event(now_us: int, plan_hash: str, **changes: Any) -> Event:
 
 async def put_event(platform: Platform, plan: Plan | None = None, **changes: Any) -> Event:
     """Write an event into the catalogue; the platform opens it by itself."""
+    return await put_into(platform.ledger, platform.clock(), plan, **changes)
+
+
+async def put_into(ledger: SqlLedger, now_us: int, plan: Plan | None = None, **changes: Any) -> Event:
+    """Write an event into a ledger's catalogue."""
     body = plan_bytes(plan or small_plan())
-    now_us = platform.clock()
     event = an_event(now_us, digest(body), **changes)
-    await platform.ledger.put_plan(event.plan_hash, plan or small_plan(), body.decode(), now_us)
-    await platform.ledger.put_venue(
-        Venue("ven_hall", "Small Hall", event.plan_hash, "Vienna", "AT", "Europe/Vienna"), now_us
-    )
-    await platform.ledger.put_event(event, now_us)
+    await ledger.put_plan(event.plan_hash, plan or small_plan(), body.decode(), now_us)
+    hall = Venue("ven_hall", "Small Hall", event.plan_hash, "Vienna", "AT", "Europe/Vienna")
+    await ledger.put_venue(hall, now_us)
+    await ledger.put_event(event, now_us)
     return event
 
 
 @contextlib.asynccontextmanager
-async def a_platform(folder: Path, plan: Plan | None = None, **options: Any) -> AsyncIterator[Platform]:
+async def a_platform(
+    folder: Path, plan: Plan | None = None, *, hold_ttl_s: int = 600, **options: Any
+) -> AsyncIterator[Platform]:
     """A running platform with one event on sale."""
     async with open_platform(settings_for(folder, **options)) as platform:
-        await put_event(platform, plan)
+        await put_event(platform, plan, hold_ttl_s=hold_ttl_s)
         async with run_platform(platform):
             yield platform
 
