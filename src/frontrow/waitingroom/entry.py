@@ -46,7 +46,7 @@ class Entry:
         clock: Clock | None = None,
     ) -> None:
         rules = rules or EntryRules()
-        self._checks = checks or {}
+        self._checks = dict(checks or {})
         self._clock = clock or WallClock()
         self._client_ip = ClientAddress(trusted_proxies)
         self.trusts_nobody = not trusted_proxies
@@ -55,6 +55,10 @@ class Entry:
         self._per_device = Limiter(Quota.parse(rules.per_device), clock=clock)
         self._keys: dict[str, str] = {}
         self.refused = 0
+
+    def learn(self, event: str, check: HumanCheck) -> None:
+        """Ask this check of whoever joins the event's room; for rooms that are made while running."""
+        self._checks[event] = check
 
     def ip_of(self, peer: str, forwarded: Sequence[str] = ()) -> str:
         """The key of the caller's address; `X-Forwarded-For` counts only when `peer` is one of our proxies."""

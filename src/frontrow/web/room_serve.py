@@ -86,7 +86,8 @@ def _audit(settings: RoomSettings) -> Audit:
     return SqliteAudit(settings.audit or Path(settings.folder) / "audit.sqlite")
 
 
-def _human(settings: RoomSettings, keys: RoomKeys, event: str) -> HumanCheck | None:
+def human_check(settings: RoomSettings, keys: RoomKeys, event: str) -> HumanCheck | None:
+    """Who proves to be a person, and how, at this event's room."""
     if settings.human == "none":
         return None
     if settings.human == "altcha":
@@ -104,7 +105,7 @@ def _human(settings: RoomSettings, keys: RoomKeys, event: str) -> HumanCheck | N
 
 def make_endpoints(settings: RoomSettings, room: WaitingRoom, keys: RoomKeys) -> RoomEndpoints:
     """The endpoints with their entry, pages and streams."""
-    checks = {event: check for event in settings.events if (check := _human(settings, keys, event)) is not None}
+    checks = {event: check for event in settings.events if (check := human_check(settings, keys, event)) is not None}
     rules = EntryRules(settings.per_person, settings.per_ip, settings.per_device)
     entry = Entry(checks, rules=rules, trusted_proxies=settings.trusted_proxies)
     titles = ((settings.events[0], settings.title),) if settings.title else ()

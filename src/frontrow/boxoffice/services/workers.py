@@ -18,6 +18,7 @@ from frontrow.boxoffice.payment_ports import PaymentProvider
 from frontrow.boxoffice.ports import TicketIssuer
 from frontrow.boxoffice.services.checkout import Checkout
 from frontrow.boxoffice.services.consumers import Consumer
+from frontrow.boxoffice.services.driving import Seats
 from frontrow.boxoffice.services.expiry import Sweeper, Told
 from frontrow.boxoffice.services.notify import Notifier
 from frontrow.boxoffice.services.reconcile import Reconciler
@@ -136,11 +137,13 @@ def box_office_jobs(
     ]
 
 
-def money_jobs(ledger: Any, provider: PaymentProvider, clock: Clock, issuer: TicketIssuer) -> list[Job]:
+def money_jobs(
+    ledger: Any, provider: PaymentProvider, clock: Clock, issuer: TicketIssuer, *, seats: Seats | None = None
+) -> list[Job]:
     """The jobs of payments: finish what was begun, pay refunds out, make ledger and provider agree."""
-    checkout = Checkout(ledger, provider, clock, issuer=issuer)
+    checkout = Checkout(ledger, provider, clock, issuer=issuer, seats=seats)
     return [
         Job("checkout", checkout.run),
-        every("refunds", Refunds(ledger, provider, clock).work, REFUNDS_EVERY_S),
+        every("refunds", Refunds(ledger, provider, clock, seats=seats).work, REFUNDS_EVERY_S),
         Job("reconciler", Reconciler(ledger, provider, clock, checkout.driver).keep),
     ]

@@ -1,0 +1,93 @@
+"""The platform as one Litestar app: collects the routes of `web/api`, guards them, runs what must go on beside them.
+
+`platform_app(platform)` refuses to start when a route has no `opt["access"]` or no `operation_id`.
+"""
+
+import asyncio
+import contextlib
+import importlib
+import pkgutil
+from collections.abc import AsyncIterator
+from typing import Any
+
+from litestar import Litestar, Request
+from litestar.datastructures import State
+from litestar.di import Provide
+from litestar.exceptions import HTTPException
+from litestar.handlers import HTTPRouteHandler
+from litestar.openapi import OpenAPIConfig
+from litestar.openapi.plugins import JsonRenderPlugin
+
+from frontrow import __version__
+from frontrow.boxoffice.services.workers import Workers
+from frontrow.core.errors import ConfigError, FrontrowError
+from frontrow.web import api
+from frontrow.web.api.access import Access, Caller, check_access
+from frontrow.web.api.problems import on_bug, on_http_error, on_problem
+from frontrow.web.platform import Platform
+
+MAX_BODY_BYTES = 1024 * 1024
+
+
+def routes() -> list[HTTPRouteHandler]:
+    """The `ROUTES` of every module in `web/api`, in the order of their names."""
+    found: list[HTTPRouteHandler] = []
+    for module in sorted(pkgutil.iter_modules(api.__path__), key=lambda one: one.name):
+        found += getattr(importlib.import_module(f"{api.__name__}.{module.name}"), "ROUTES", [])
+    for handler in found:
+        paths = ", ".join(sorted(handler.paths))
+        if not isinstance(handler.opt.get("access"), Access):
+            raise ConfigError(f"route {paths} declares no access")
+        if not handler.operation_id:
+            raise ConfigError(f"route {paths} has no operation_id")
+    return found
+
+
+def platform_app(platform: Platform, *, own_loops: bool = True) -> Litestar:
+    """The app. `own_loops`: start and stop the platform's loops and jobs with it."""
+
+    async def caller(request: Request[Any, Any, Any]) -> Caller:
+        known: Caller = request.state.caller
+        return known
+
+    return Litestar(
+        routes(),
+        guards=[check_access],
+        dependencies={
+            "platform": Provide(lambda: platform, sync_to_thread=False),
+            "caller": Provide(caller),
+        },
+        lifespan=[_lifespan(platform)] if own_loops else [],
+        exception_handlers={HTTPException: on_http_error, FrontrowError: on_problem, Exception: on_bug},
+        openapi_config=OpenAPIConfig(
+            "Frontrow", __version__, path="/schema", render_plugins=[JsonRenderPlugin(path="/openapi.json")]
+        ),
+        state=State({"platform": platform}),
+        request_max_body_size=MAX_BODY_BYTES,
+        logging_config=None,
+    )
+
+
+def _lifespan(platform: Platform) -> Any:
+    @contextlib.asynccontextmanager
+    async def running(app: Litestar) -> AsyncIterator[None]:
+        async with run_platform(platform):
+            yield
+
+    return running
+
+
+@contextlib.asynccontextmanager
+async def run_platform(platform: Platform) -> AsyncIterator[None]:
+    """Open what is on sale, then keep everything going until the end."""
+    await platform.room.start()
+    await platform.openings.look()
+    await platform.recovery.start()
+    workers = Workers(platform.jobs)
+    working = asyncio.create_task(workers.run(), name="jobs")
+    try:
+        yield
+    finally:
+        workers.stop()
+        await working
+        await platform.recovery.stop()

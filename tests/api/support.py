@@ -1,0 +1,88 @@
+"""A whole platform for tests: embedded in a folder, or on a Redis and a PostgreSQL, with an event on sale."""
+
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from frontrow.bootstrap import Platform, PlatformSettings, open_platform
+from frontrow.boxoffice.model.events import Event, EventStatus, PriceTier
+from frontrow.boxoffice.model.venues import Plan, Venue
+from frontrow.boxoffice.plans.document import digest, plan_bytes
+from frontrow.core.clock import US_PER_S
+from frontrow.core.money import Money
+from frontrow.web.app import platform_app, run_platform
+from frontrow.web.room_settings import RoomSettings
+from frontrow.web.settings import LedgerSettings, RedisSettings, SecretSettings, ServerSettings
+from tests.boxoffice.plan_samples import small_plan
+from tests.boxoffice.shop import sqlite_url
+
+EVENT_ID = "evt_01JCQ3W2N4X7Z8Y9A0B1C2D3E4"
+DAY_US = 86_400 * US_PER_S
+SECRET = "a test's secret key, long enough to be one"
+
+
+def settings_for(folder: Path, *, redis_url: str = "", postgres_url: str = "", **server: Any) -> PlatformSettings:
+    """Embedded in `folder` unless the two URLs are given; made-up money, rooms that admit at once."""
+    given: dict[str, Any] = {"demo": True, "folder": str(folder), "per_person": "1000/second", "per_ip": "1000/second"}
+    return PlatformSettings(
+        server=ServerSettings(**(given | server)),
+        secret=SecretSettings(SECRET),
+        ledger=LedgerSettings(postgres_url or sqlite_url(folder)),
+        redis=RedisSettings(redis_url),
+        room=RoomSettings(capacity=1_000, window_size=100, interval_s=0.05),
+    )
+
+
+def an_event(now_us: int, plan_hash: str, **changes: Any) -> Event:
+    """A show in ten days, on sale since yesterday."""
+    values: dict[str, Any] = {
+        "id": EVENT_ID,
+        "name": "Aurora",
+        "venue_id": "ven_hall",
+        "plan_hash": plan_hash,
+        "currency": "EUR",
+        "starts_at_us": now_us + 10 * DAY_US,
+        "sale_starts_at_us": now_us - DAY_US,
+        "sale_ends_at_us": now_us + 9 * DAY_US,
+        "tiers": (
+            PriceTier("front", Money(5000, "EUR")),
+            PriceTier("back", Money(2000, "EUR")),
+            PriceTier("standing", Money(3000, "EUR")),
+        ),
+        "status": EventStatus.ON_SALE,
+        "lonely_rule_until_percent": 0,
+    }
+    return Event(**(values | changes))
+
+
+async def put_event(platform: Platform, plan: Plan | None = None, **changes: Any) -> Event:
+    """Write an event into the catalogue; the platform opens it by itself."""
+    body = plan_bytes(plan or small_plan())
+    now_us = platform.clock()
+    event = an_event(now_us, digest(body), **changes)
+    await platform.ledger.put_plan(event.plan_hash, plan or small_plan(), body.decode(), now_us)
+    await platform.ledger.put_venue(
+        Venue("ven_hall", "Small Hall", event.plan_hash, "Vienna", "AT", "Europe/Vienna"), now_us
+    )
+    await platform.ledger.put_event(event, now_us)
+    return event
+
+
+@contextlib.asynccontextmanager
+async def a_platform(folder: Path, plan: Plan | None = None, **options: Any) -> AsyncIterator[Platform]:
+    """A running platform with one event on sale."""
+    async with open_platform(settings_for(folder, **options)) as platform:
+        await put_event(platform, plan)
+        async with run_platform(platform):
+            yield platform
+
+
+@contextlib.asynccontextmanager
+async def a_client(platform: Platform) -> AsyncIterator[httpx.AsyncClient]:
+    """Asks the app without a socket."""
+    transport = httpx.ASGITransport(platform_app(platform, own_loops=False))  # type: ignore[arg-type]
+    async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+        yield client
