@@ -97,7 +97,8 @@ class PeopleBook(FanBook):
             done = yield Query("set_totp", [(staff_id, sealed, old_sealed, step, now_us)])
             if done:
                 yield Query("drop_recovery_codes", [(staff_id,)])
-                yield Query("add_recovery_codes", sorted((staff_id, code) for code in recovery))
+                if recovery:
+                    yield Query("add_recovery_codes", sorted((staff_id, code) for code in recovery))
             return bool(done)
 
         return cast(bool, await self.line.submit(Programmed(run, now_us, _note("enrol_totp", staff=staff_id))))
