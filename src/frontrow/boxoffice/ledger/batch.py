@@ -49,12 +49,14 @@ class Ran(msgspec.Struct, frozen=True):
     """A program of another topic (messages, waitlist, returns), run by itself after the batch's moves and holds.
 
     It gets the list that its facts go to and returns its answer, or the exception that refuses it. `holds` are those it
-    may place: their fans are locked with the others.
+    may place: their fans are locked with the others. The `note` goes to the audit log unless it was refused (an
+    exception or something empty as its answer).
     """
 
     program: Callable[[list[Fact]], Program[Any]]
     now_us: int
     holds: tuple[NewHold, ...] = ()
+    note: str = ""
 
 
 Operation: TypeAlias = (
@@ -111,6 +113,8 @@ def transaction(
                 answers[at] = yield from lease(operation)
             case Ran():
                 answers[at] = yield from operation.program(facts)
+                done = bool(operation.note) and answers[at] and not isinstance(answers[at], BaseException)
+                notes += [operation.note] if done else []
             case Written():
                 for query in operation.queries:
                     answers[at] = yield query
