@@ -14,6 +14,7 @@ from frontrow.boxoffice.services.checkout import Checkout
 from frontrow.boxoffice.services.hold import HoldService
 from frontrow.boxoffice.services.notify import Notifier
 from frontrow.boxoffice.services.offering import Offering
+from frontrow.boxoffice.services.people import People
 from frontrow.boxoffice.services.recovery import Recovery
 from frontrow.boxoffice.services.refunds import Refunds
 from frontrow.boxoffice.services.resale import Resale
@@ -74,5 +75,5 @@ class Platform:
     limiter: Entry
     secrets: Secrets = field(repr=False)
     jobs: tuple[Job, ...] = field(repr=False)
-    people: Any = None
+    people: People
     figures: Any = None
