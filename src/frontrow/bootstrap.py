@@ -6,6 +6,7 @@ same services either way. Whatever is opened here is closed here, in the opposit
 """
 
 import contextlib
+import functools
 import os
 import secrets
 from collections.abc import AsyncIterator, Sequence
@@ -18,6 +19,7 @@ from frontrow.boxoffice.claims.memory import MemoryClaims
 from frontrow.boxoffice.feed.log import FrameLog, MemoryFrameLog
 from frontrow.boxoffice.feed.service import MapFeed
 from frontrow.boxoffice.ledger.opening import open_ledger
+from frontrow.boxoffice.ledger.requests import RequestBook
 from frontrow.boxoffice.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.outgoing import Outgoing
 from frontrow.boxoffice.payment_ports import PaymentProvider
@@ -38,17 +40,21 @@ from frontrow.boxoffice.services.tickets import TicketDesk
 from frontrow.boxoffice.services.waitlist import WaitlistService
 from frontrow.boxoffice.services.waitlist_jobs import WAITLIST_GROUP, waitlist_jobs
 from frontrow.boxoffice.services.webhooks import Webhooks
-from frontrow.boxoffice.services.workers import GROUPS, Job, box_office_jobs, money_jobs
+from frontrow.boxoffice.services.workers import GROUPS, Job, box_office_jobs, every, money_jobs
 from frontrow.boxoffice.tickets.codes import Issuer
 from frontrow.boxoffice.tickets.keys import TicketKeys
-from frontrow.core.clock import Clock, SystemClock
+from frontrow.core.clock import US_PER_S, Clock, SystemClock
 from frontrow.core.ids import Ids
 from frontrow.waitingroom.entry import Entry, EntryRules
 from frontrow.waitingroom.keys import RoomKeys
 from frontrow.waitingroom.room import WaitingRoom
+from frontrow.web.api.access import booking_token
 from frontrow.web.live import Streams
+from frontrow.web.live_seats import LiveSeats
 from frontrow.web.openings import Openings
 from frontrow.web.platform import Platform, Secrets
+from frontrow.web.platform_room import PlatformRoom
+from frontrow.web.proofs import Passes
 from frontrow.web.room_endpoints import RoomEndpoints
 from frontrow.web.room_pages import PageSettings, RoomPages
 from frontrow.web.room_serve import human_check, make_room
@@ -56,6 +62,8 @@ from frontrow.web.rooms import Rooms
 from frontrow.web.settings import PlatformSettings, read_settings
 
 __all__ = ["Platform", "PlatformSettings", "Secrets", "open_platform", "read_settings"]
+
+KEEP_ANSWERS_US = 86_400 * US_PER_S
 
 
 @contextlib.asynccontextmanager
@@ -82,11 +90,18 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         stack.push_async_callback(room.aclose)
         stack.push_async_callback(rooms.aclose)
         openings.watch(rooms.open)
-        jobs = [Job("openings", openings.run), Job("rooms", rooms.run), *_jobs(settings, box, bus)]
+        secret_keys = _secrets(settings)
+        token_of = functools.partial(booking_token, secret_keys)
+        live = LiveSeats(endpoints, box.holds, box.feeds, Passes(room), settings.server.max_streams, token_of)
+        openings.on_open(live.opened)
+        stack.push_async_callback(live.aclose)
+        requests = RequestBook(ledger)
+        jobs = [Job("openings", openings.run), Job("rooms", rooms.run), *_jobs(settings, box, bus, requests)]
         yield Platform(
-            settings, now, box.ids, ledger, claims, box.sales, box.holds, box.recovery, box.feeds, openings,
+            settings, now, box.ids, ledger, requests, claims, box.sales, box.holds, box.recovery, box.feeds, openings,
             box.browse, provider, box.checkout, box.refunds, box.waitlist, box.offering, box.resale, box.desk,
-            box.notifier, box.webhooks, room, endpoints, endpoints.entry, _secrets(settings), tuple(jobs),
+            box.notifier, box.webhooks, room, endpoints, live.shop, live.passes, live.table, endpoints.entry,
+            secret_keys, tuple(jobs),
         )  # fmt: skip
 
 
@@ -151,9 +166,9 @@ def _provider(settings: PlatformSettings, clock: Clock) -> PaymentProvider:
 
         stripe = settings.stripe
         return StripeProvider(stripe.key, stripe.webhook_secret, api_base=stripe.api)
-    from frontrow.boxoffice.payments.journal import JournaledProvider
+    from frontrow.boxoffice.payments.shared import SharedProvider
 
-    return JournaledProvider(clock, settings.folder / "payments.jsonl")
+    return SharedProvider(clock, settings.folder / "payments.jsonl")
 
 
 def _room(settings: PlatformSettings, clock: Clock) -> tuple[WaitingRoom, RoomEndpoints, Rooms]:
@@ -167,7 +182,7 @@ def _room(settings: PlatformSettings, clock: Clock) -> tuple[WaitingRoom, RoomEn
     rules = EntryRules(server.per_person, server.per_ip, page.per_device)
     entry = Entry(rules=rules, trusted_proxies=server.trusted_proxies)
     pages = RoomPages(room, entry, PageSettings(page.brand, (), page.shop_url, page.secure_cookies))
-    endpoints = RoomEndpoints(room, entry, pages, {}, organiser_key=page.organiser_key)
+    endpoints = PlatformRoom(room, entry, pages, {}, organiser_key=page.organiser_key)
     rooms = Rooms(
         endpoints,
         own.config(),
@@ -178,11 +193,16 @@ def _room(settings: PlatformSettings, clock: Clock) -> tuple[WaitingRoom, RoomEn
     return room, endpoints, rooms
 
 
-def _jobs(settings: PlatformSettings, box: _BoxOffice, bus: Any) -> list[Job]:
+def _jobs(settings: PlatformSettings, box: _BoxOffice, bus: Any, requests: RequestBook) -> list[Job]:
     """What goes on by itself; `frontrow work` runs the same."""
     if not settings.server.jobs_inside:
         return []
+
+    async def purge() -> None:
+        await requests.purge(box.clock() - KEEP_ANSWERS_US)
+
     more = [
+        every("purge answers", purge, 60.0),
         *money_jobs(box.ledger, box.provider, box.clock, box.issuer, seats=box.holds),
         *waitlist_jobs(box.ledger, bus, box.clock, box.offering, box.resale),
     ]

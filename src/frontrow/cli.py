@@ -15,7 +15,7 @@ GROUPS = {
 
 
 # single commands -> module; the function has the command's name
-COMMANDS = {"work": "frontrow.boxoffice.work_cli"}
+COMMANDS = {"serve": "frontrow.serve_cli", "work": "frontrow.serve_cli"}
 
 
 def main() -> None:

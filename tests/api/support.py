@@ -13,7 +13,7 @@ from frontrow.boxoffice.model.venues import Plan, Venue
 from frontrow.boxoffice.plans.document import digest, plan_bytes
 from frontrow.core.clock import US_PER_S
 from frontrow.core.money import Money
-from frontrow.web.app import platform_app, run_platform
+from frontrow.web.app import front_of, platform_app, run_platform
 from frontrow.web.room_settings import RoomSettings
 from frontrow.web.settings import LedgerSettings, RedisSettings, SecretSettings, ServerSettings
 from tests.boxoffice.plan_samples import small_plan
@@ -83,6 +83,7 @@ async def a_platform(folder: Path, plan: Plan | None = None, **options: Any) -> 
 @contextlib.asynccontextmanager
 async def a_client(platform: Platform) -> AsyncIterator[httpx.AsyncClient]:
     """Asks the app without a socket."""
-    transport = httpx.ASGITransport(platform_app(platform, own_loops=False))  # type: ignore[arg-type]
+    app = front_of(platform_app(platform, own_loops=False), platform)
+    transport = httpx.ASGITransport(app)  # type: ignore[arg-type]
     async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
         yield client

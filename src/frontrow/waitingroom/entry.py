@@ -71,6 +71,10 @@ class Entry:
             return key
         return self._client_ip.key(peer, forwarded) or "unknown"
 
+    def is_proxy(self, peer: str) -> bool:
+        """Whether this peer is one of our proxies, whose word about others counts."""
+        return self._client_ip.is_proxy(peer)
+
     def knock_ip(self, ip: str) -> None:
         """Count one request of this address; raises `TooManyRequests`."""
         decision = self._per_ip.check(ip)

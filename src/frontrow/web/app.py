@@ -7,23 +7,27 @@ import asyncio
 import contextlib
 import importlib
 import pkgutil
+import re
 from collections.abc import AsyncIterator
 from typing import Any
 
+import msgspec
 from litestar import Litestar, Request
 from litestar.datastructures import State
 from litestar.di import Provide
 from litestar.exceptions import HTTPException
-from litestar.handlers import HTTPRouteHandler
+from litestar.handlers import BaseRouteHandler, HTTPRouteHandler
 from litestar.openapi import OpenAPIConfig
-from litestar.openapi.plugins import JsonRenderPlugin
 
 from frontrow import __version__
 from frontrow.boxoffice.services.workers import Workers
 from frontrow.core.errors import ConfigError, FrontrowError
 from frontrow.web import api
-from frontrow.web.api.access import Access, Caller, check_access
+from frontrow.web.api.access import Access, Caller, Connection, check_access
+from frontrow.web.api.document import complete
+from frontrow.web.api.idempotency import IdempotencyMiddleware, before_request
 from frontrow.web.api.problems import on_bug, on_http_error, on_problem
+from frontrow.web.front import Front, RequestIds
 from frontrow.web.platform import Platform
 
 MAX_BODY_BYTES = 1024 * 1024
@@ -50,22 +54,42 @@ def platform_app(platform: Platform, *, own_loops: bool = True) -> Litestar:
         known: Caller = request.state.caller
         return known
 
-    return Litestar(
-        routes(),
-        guards=[check_access],
+    handlers = routes()
+    app = Litestar(
+        handlers,
+        guards=[guard],
+        middleware=[IdempotencyMiddleware],
+        before_request=before_request,
         dependencies={
             "platform": Provide(lambda: platform, sync_to_thread=False),
             "caller": Provide(caller),
         },
         lifespan=[_lifespan(platform)] if own_loops else [],
         exception_handlers={HTTPException: on_http_error, FrontrowError: on_problem, Exception: on_bug},
-        openapi_config=OpenAPIConfig(
-            "Frontrow", __version__, path="/schema", render_plugins=[JsonRenderPlugin(path="/openapi.json")]
-        ),
+        openapi_config=OpenAPIConfig("Frontrow", __version__, render_plugins=[], path="/schema"),
         state=State({"platform": platform}),
         request_max_body_size=MAX_BODY_BYTES,
         logging_config=None,
     )
+    app.state.document = msgspec.json.encode(complete(app, handlers))
+    return app
+
+
+def front_of(app: Litestar, platform: Platform) -> Front:
+    """The app behind the request ids, the limit per address and the entity tags: what a server runs."""
+    return Front(app, platform.limiter, RequestIds(platform.limiter), counting_themselves())
+
+
+def counting_themselves() -> "re.Pattern[str]":
+    """The paths of the routes that count addresses themselves, because the hot lane answers them too."""
+    paths = {path for handler in routes() if handler.opt.get("own_checks") for path in handler.paths}
+    return re.compile("|".join(sorted(re.sub(r"\\{[^}]*\\}", "[^/]+", re.escape(path)) for path in paths)))
+
+
+async def guard(connection: Connection, handler: BaseRouteHandler) -> None:
+    """`check_access`, except where both doors share an endpoint that checks by itself."""
+    if not handler.opt.get("own_checks"):
+        await check_access(connection, handler)
 
 
 def _lifespan(platform: Platform) -> Any:
@@ -78,9 +102,10 @@ def _lifespan(platform: Platform) -> Any:
 
 
 @contextlib.asynccontextmanager
-async def run_platform(platform: Platform) -> AsyncIterator[None]:
-    """Open what is on sale, then keep everything going until the end."""
-    await platform.room.start()
+async def run_platform(platform: Platform, *, rooms: bool = True) -> AsyncIterator[None]:
+    """Open what is on sale, then keep everything going until the end; without `rooms`, only the jobs' part of it."""
+    if rooms:
+        await platform.room.start()
     await platform.openings.look()
     await platform.recovery.start()
     workers = Workers(platform.jobs)

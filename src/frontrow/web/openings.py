@@ -11,11 +11,14 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import msgspec
+
 from frontrow.boxoffice.feed.log import FrameLog
 from frontrow.boxoffice.feed.service import FeedSettings, MapFeed
 from frontrow.boxoffice.feed.truth import ClaimsTruth
 from frontrow.boxoffice.model.events import Event, EventStatus
 from frontrow.boxoffice.model.venues import Plan
+from frontrow.boxoffice.plans.document import digest, map_bytes
 from frontrow.boxoffice.plans.reading import from_bytes
 from frontrow.boxoffice.ports import Catalogue, SeatClaims
 from frontrow.boxoffice.services.recovery import Recovery
@@ -32,6 +35,19 @@ MAX_PAGES = 50
 KEEP_CLOSED_US = 600 * US_PER_S  # refunds of a cancelled event still want its sale for a while
 
 Watcher = Callable[[Event], Awaitable[None]]
+Opened = Callable[[str, MapFeed | None], None]
+
+
+class MapFile(msgspec.Struct, frozen=True):
+    """The geometry viewers get, named by its hash."""
+
+    hash: str
+    body: bytes
+
+
+def _draw(plan: Plan, event: Event) -> MapFile:
+    body = map_bytes(plan, event)
+    return MapFile(digest(body), body)
 
 
 class Openings:
@@ -57,6 +73,9 @@ class Openings:
         self._over: dict[str, int] = {}
         self._plans: dict[str, Plan] = {}
         self._watchers: list[Watcher] = []
+        self._opened: list[Opened] = []
+        self._logs: dict[str, FrameLog] = {}
+        self.maps: dict[str, MapFile] = {}
         self._looking = asyncio.Lock()
         self.events: dict[str, Event] = {}  # every event that is or was sold here, as last seen
         self.failures = 0
@@ -65,6 +84,10 @@ class Openings:
     def watch(self, watcher: Watcher) -> None:
         """Be called with every event that is opened or has changed, before it is sold; used by the room."""
         self._watchers.append(watcher)
+
+    def on_open(self, opened: Opened) -> None:
+        """Be called when an event's feed runs, and again without a feed when the event is closed."""
+        self._opened.append(opened)
 
     async def look(self) -> None:
         """Make this server agree with the catalogue now."""
@@ -100,6 +123,7 @@ class Openings:
         plan = await self._plan(event)
         self._claims.learn(event.id, plan)
         sale = await asyncio.to_thread(self._sales.open, event, plan)
+        self.maps[event.id] = await asyncio.to_thread(_draw, plan, event)
         truth = self._truths.get(event.id)
         if truth is not None:
             truth.changed(event)
@@ -107,9 +131,10 @@ class Openings:
         else:
             await self._recovery.check(event.id)
             truth = ClaimsTruth(self._claims, event, plan.size, self._clock)
+            self._logs[event.id] = self._make_log(event.id)
             feed = MapFeed(
                 plan.size,
-                self._make_log(event.id),
+                self._logs[event.id],
                 truth,
                 self._feed_settings,
                 on_changes=sale.seats.observe,
@@ -117,6 +142,8 @@ class Openings:
             )
             await feed.start()
             self._truths[event.id], self._feeds[event.id] = truth, feed
+            for opened in self._opened:
+                opened(event.id, feed)
             log.info("event opened", extra={"event_id": event.id, "seats": plan.size})
         self.events[event.id] = event
 
@@ -142,8 +169,14 @@ class Openings:
         self._truths.pop(event_id, None)
         feed = self._feeds.pop(event_id, None)
         if feed is not None:
+            for opened in self._opened:
+                opened(event_id, None)
             await feed.stop()
+        closing = getattr(self._logs.pop(event_id, None), "aclose", None)
+        if closing is not None:
+            await closing()
         self._sales.close(event_id)
+        self.maps.pop(event_id, None)
         used = {event.plan_hash for event in self.events.values()}
         self._plans = {plan_hash: plan for plan_hash, plan in self._plans.items() if plan_hash in used}
 

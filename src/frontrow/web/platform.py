@@ -1,11 +1,13 @@
 """The platform as its handlers see it: every service of one process, put together by `frontrow.bootstrap`."""
 
+import asyncio
 import hashlib
 import hmac
 from dataclasses import dataclass, field
 from typing import Any
 
 from frontrow.boxoffice.feed.service import MapFeed
+from frontrow.boxoffice.ledger.requests import RequestBook
 from frontrow.boxoffice.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.payment_ports import PaymentProvider
 from frontrow.boxoffice.ports import SeatClaims
@@ -26,9 +28,12 @@ from frontrow.core.clock import Clock
 from frontrow.core.ids import Ids
 from frontrow.waitingroom.entry import Entry
 from frontrow.waitingroom.room import WaitingRoom
+from frontrow.web.hot_table import HotTable
 from frontrow.web.openings import Openings
+from frontrow.web.proofs import Passes
 from frontrow.web.room_endpoints import RoomEndpoints
 from frontrow.web.settings import PlatformSettings
+from frontrow.web.shop import ShopEndpoints
 
 
 class Secrets:
@@ -53,6 +58,7 @@ class Platform:
     clock: Clock
     ids: Ids
     ledger: SqlLedger
+    requests: RequestBook
     claims: SeatClaims
     sales: Sales
     holds: HoldService
@@ -71,8 +77,12 @@ class Platform:
     webhooks: Webhooks
     room: WaitingRoom
     room_endpoints: RoomEndpoints
+    shop: ShopEndpoints
+    passes: Passes
+    hot: HotTable
     limiter: Entry
     secrets: Secrets = field(repr=False)
     jobs: tuple[Job, ...] = field(repr=False)
+    draining: asyncio.Event = field(default_factory=asyncio.Event, repr=False)  # set once this server is to stop
     people: Any = None
     figures: Any = None

@@ -24,7 +24,7 @@ from litestar.types import ASGIApp, Receive, Scope, Send
 from frontrow.core.errors import FrontrowError
 from frontrow.waitingroom.metrics import metrics_page
 from frontrow.web.hot import Handler, Routes, Takeover
-from frontrow.web.live import STREAM_HEAD
+from frontrow.web.live import STREAM_HEAD, Streams
 from frontrow.web.room_endpoints import RoomEndpoints, settle
 from frontrow.web.room_people import Endpoint
 from frontrow.web.wire import JSON, NO_STORE, Answer, Ask, encode_json, json_answer, problem_answer
@@ -108,7 +108,8 @@ class StreamApp:
                 await send({"type": "http.response.body", "body": event, "more_body": True})
 
 
-async def _ask(request: Request[Any, Any, Any]) -> Ask:
+async def ask_of(request: Request[Any, Any, Any]) -> Ask:
+    """The request as the endpoints read it."""
     client = request.scope.get("client")
     headers = list(request.scope["headers"])
     body = await request.body() if request.method in ("POST", "PATCH") else b""
@@ -120,10 +121,10 @@ def _handler(route: Route, endpoint: Endpoint, event: str) -> HTTPRouteHandler:
     """Litestar's handler of one route: of one event at the root, or of the event in the path."""
 
     async def of_path(request: Request[Any, Any, Any], event: FromPath[str]) -> ASGIApp:
-        return AnswerApp(await settle(endpoint(event, await _ask(request))))
+        return AnswerApp(await settle(endpoint(event, await ask_of(request))))
 
     async def at_root(request: Request[Any, Any, Any]) -> ASGIApp:
-        return AnswerApp(await settle(endpoint(event, await _ask(request))))
+        return AnswerApp(await settle(endpoint(event, await ask_of(request))))
 
     path = route.path if event else PREFIX + route.path
     name = route.endpoint + ("_root" if event else "")
@@ -248,14 +249,23 @@ def hot_routes(endpoints: RoomEndpoints, *, root_event: str = "") -> Routes:
     """The hot lane's table: exact method and path to handler."""
     table: dict[tuple[bytes, bytes], Handler] = {}
     for event, streams in endpoints.streams.items():
-        bases = [f"/v1/events/{event}/room"] + ([""] if event == root_event else [])
-        for base in bases:
-            for route in ROUTES:
-                if route.hot:
-                    handler = functools.partial(getattr(endpoints, route.endpoint), event)
-                    table[route.method.encode(), (base + route.path).encode()] = handler
-            take = Takeover(streams.take)
-            table[b"GET", (base + "/stream").encode()] = _hot_stream(endpoints, event, take)
+        table |= hot_routes_of(endpoints, event, streams)
+        if event == root_event:
+            table |= hot_routes_of(endpoints, event, streams, base="")
+    return table
+
+
+def hot_routes_of(
+    endpoints: RoomEndpoints, event: str, streams: Streams, base: str | None = None
+) -> dict[tuple[bytes, bytes], Handler]:
+    """The hot routes of one room, below its own path or `base`."""
+    start = f"/v1/events/{event}/room" if base is None else base
+    table: dict[tuple[bytes, bytes], Handler] = {}
+    for route in ROUTES:
+        if route.hot:
+            handler = functools.partial(getattr(endpoints, route.endpoint), event)
+            table[route.method.encode(), (start + route.path).encode()] = handler
+    table[b"GET", (start + "/stream").encode()] = _hot_stream(endpoints, event, Takeover(streams.take))
     return table
 
 

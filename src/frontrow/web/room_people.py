@@ -43,7 +43,7 @@ class BodyTooLarge(InvalidInput):
     http_status = 413
 
 
-class _JoinBody(msgspec.Struct, forbid_unknown_fields=True):
+class JoinBody(msgspec.Struct, forbid_unknown_fields=True):
     """What may be sent with a join; all of it optional."""
 
     proof: str | None = None
@@ -54,15 +54,15 @@ class _JoinBody(msgspec.Struct, forbid_unknown_fields=True):
     wish: str = ""  # the page of the shop somebody came for
 
 
-class _ClaimBody(msgspec.Struct, forbid_unknown_fields=True):
+class ClaimBody(msgspec.Struct, forbid_unknown_fields=True):
     proof: str | None = None
     page: bool = False
     wish: str = ""
 
 
-_decode_join = msgspec.json.Decoder(_JoinBody).decode
-_decode_claim = msgspec.json.Decoder(_ClaimBody).decode
-_NO_JOIN, _NO_CLAIM = _JoinBody(), _ClaimBody()
+_decode_join = msgspec.json.Decoder(JoinBody).decode
+_decode_claim = msgspec.json.Decoder(ClaimBody).decode
+_NO_JOIN, _NO_CLAIM = JoinBody(), ClaimBody()
 
 
 class PeopleEndpoints:
@@ -98,7 +98,7 @@ class PeopleEndpoints:
         return self._join(event, ask, body, ip, key, human)
 
     async def _join(
-        self, event: str, ask: Ask, body: _JoinBody, ip: str, key: str | None, human: Awaitable[None] | None
+        self, event: str, ask: Ask, body: JoinBody, ip: str, key: str | None, human: Awaitable[None] | None
     ) -> Answer:
         try:
             if human is not None:
@@ -136,7 +136,7 @@ class PeopleEndpoints:
             return self.problem("claim", error, ask, event)
         return self._claim(event, ask, body, place, key)
 
-    async def _claim(self, event: str, ask: Ask, body: _ClaimBody, place: str, key: str | None) -> Answer:
+    async def _claim(self, event: str, ask: Ask, body: ClaimBody, place: str, key: str | None) -> Answer:
         try:
             claimed = await self.room.claim(place, event, key, body.proof)
         except FrontrowError as error:
@@ -208,20 +208,20 @@ class PeopleEndpoints:
             return entry.ip_of(ask.peer)
         return entry.ip_of(ask.peer, [value.decode("latin-1") for value in ask.all(b"x-forwarded-for")])
 
-    def _join_body(self, ask: Ask) -> _JoinBody:
+    def _join_body(self, ask: Ask) -> JoinBody:
         if not ask.body:
             return _NO_JOIN
         check_size(ask)
         if _is_form(ask):
-            return self.pages.form(ask, _JoinBody)
+            return self.pages.form(ask, JoinBody)
         return decoded(_decode_join, ask.body)
 
-    def _claim_body(self, ask: Ask) -> _ClaimBody:
+    def _claim_body(self, ask: Ask) -> ClaimBody:
         if not ask.body:
             return _NO_CLAIM
         check_size(ask)
         if _is_form(ask):
-            return self.pages.form(ask, _ClaimBody)
+            return self.pages.form(ask, ClaimBody)
         return decoded(_decode_claim, ask.body)
 
     def count(self, what: str) -> None:

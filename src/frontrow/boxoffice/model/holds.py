@@ -120,6 +120,7 @@ class IdempotencyMismatch(InvalidInput):
     """This Idempotency-Key came before with another request."""
 
     code = "idempotency_mismatch"
+    http_status = 409
 
     def __init__(self, key: str) -> None:
         super().__init__(

@@ -15,8 +15,8 @@ from frontrow.boxoffice.services.browse import MAX_PAGE, Free, Listing
 from frontrow.core.errors import InvalidInput
 from frontrow.web.api import FromPlatform
 from frontrow.web.api.access import Access
-from frontrow.web.api.shapes import MoneyView, Time, time_text
 from frontrow.web.platform import Platform
+from frontrow.web.shapes import MoneyView, Time, time_text
 
 MAX_WORDS_CHARS = 200
 SHOWN = (EventStatus.ON_SALE, EventStatus.SOLD_OUT, EventStatus.COMPLETED, EventStatus.CANCELLED)
@@ -120,8 +120,10 @@ def _details(platform: Platform, event: Event) -> dict[str, Any]:
         "description": event.description,
         "max_per_person": event.max_per_person,
         "hold_s": event.hold_ttl_s,
-        "map_url": f"/v1/events/{event.id}/map/{event.plan_hash}.json",
     }
+    drawn = platform.openings.maps.get(event.id)
+    if drawn is not None:
+        details["map_url"] = f"/v1/events/{event.id}/map/{drawn.hash}.json"
     if event.id in platform.openings:
         now = platform.browse.availability(event.id)
         sections = [FreeView(one.name, one.free, one.size) for one in now.sections]

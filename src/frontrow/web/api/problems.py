@@ -74,8 +74,8 @@ def on_http_error(request: Request[Any, Any, Any], error: HTTPException) -> Resp
     extra = error.extra if isinstance(error.extra, list) else []
     problem = HttpProblem(error.status_code, detail)
     if error.status_code == 400 and extra:
+        problem = HttpProblem(422, str(extra[0].get("message", detail)))
         problem.param = str(extra[0].get("key", "")) or None
-        problem.message = str(extra[0].get("message", detail))
     answer = response(problem_answer(problem))
     for name, value in (error.headers or {}).items():
         answer.headers[name] = value
