@@ -12,6 +12,7 @@ from typing import Any
 
 from frontrow.boxoffice.channels.opening import MessageSettings
 from frontrow.boxoffice.ledger.urls import is_postgres
+from frontrow.boxoffice.services.people_settings import PeopleSettings
 from frontrow.core.errors import ConfigError
 from frontrow.core.settings import load, read_toml, setting
 from frontrow.web.room_settings import RoomSettings
@@ -91,6 +92,7 @@ class PlatformSettings:
     stripe: StripeSettings = field(default_factory=StripeSettings)
     messages: MessageSettings = field(default_factory=MessageSettings)
     room: RoomSettings = field(default_factory=RoomSettings)
+    people: PeopleSettings = field(default_factory=PeopleSettings)
 
     def __post_init__(self) -> None:
         """Refuse what cannot be right together."""
@@ -146,7 +148,7 @@ class PlatformSettings:
 _SECTIONS: dict[str, type[Any]] = {
     "server": ServerSettings, "secret": SecretSettings, "ledger": LedgerSettings, "redis": RedisSettings,
     "bus": BusSettings, "mail": MailSettings, "stripe": StripeSettings, "messages": MessageSettings,
-    "room": RoomSettings,
+    "room": RoomSettings, "people": PeopleSettings,
 }  # fmt: skip
 
 
