@@ -30,6 +30,7 @@ check: setup     ## style, types and layers
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/node tests/node/node_modules/typescript/bin/tsc -p tests/node/tsconfig.json
 
 format: setup    ## let ruff lay the code out
 	$(BIN)/ruff check --fix .

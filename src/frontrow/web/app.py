@@ -9,6 +9,7 @@ import importlib
 import pkgutil
 import re
 from collections.abc import AsyncIterator
+from types import ModuleType
 from typing import Any
 
 import msgspec
@@ -22,22 +23,32 @@ from litestar.openapi import OpenAPIConfig
 from frontrow import __version__
 from frontrow.boxoffice.services.workers import Workers
 from frontrow.core.errors import ConfigError, FrontrowError
-from frontrow.web import api
+from frontrow.web import api, site
 from frontrow.web.api.access import Access, Caller, Connection, check_access
 from frontrow.web.api.document import complete
 from frontrow.web.api.idempotency import IdempotencyMiddleware, before_request
-from frontrow.web.api.problems import on_bug, on_http_error, on_problem
+from frontrow.web.api.problems import on_bug, on_problem
 from frontrow.web.front import Front, RequestIds
 from frontrow.web.platform import Platform
+from frontrow.web.site.problems import on_any_http_error
 
 MAX_BODY_BYTES = 1024 * 1024
 
 
 def routes() -> list[HTTPRouteHandler]:
-    """The `ROUTES` of every module in `web/api`, in the order of their names."""
+    """The API: the `ROUTES` of every module in `web/api`, in the order of their names."""
+    return _collected(api)
+
+
+def pages() -> list[HTTPRouteHandler]:
+    """The pages: the same of `web/site`."""
+    return _collected(site)
+
+
+def _collected(package: ModuleType) -> list[HTTPRouteHandler]:
     found: list[HTTPRouteHandler] = []
-    for module in sorted(pkgutil.iter_modules(api.__path__), key=lambda one: one.name):
-        found += getattr(importlib.import_module(f"{api.__name__}.{module.name}"), "ROUTES", [])
+    for module in sorted(pkgutil.iter_modules(package.__path__), key=lambda one: one.name):
+        found += getattr(importlib.import_module(f"{package.__name__}.{module.name}"), "ROUTES", [])
     for handler in found:
         paths = ", ".join(sorted(handler.paths))
         if not isinstance(handler.opt.get("access"), Access):
@@ -56,7 +67,7 @@ def platform_app(platform: Platform, *, own_loops: bool = True) -> Litestar:
 
     handlers = routes()
     app = Litestar(
-        handlers,
+        [*handlers, *pages()],
         guards=[guard],
         middleware=[IdempotencyMiddleware],
         before_request=before_request,
@@ -65,7 +76,7 @@ def platform_app(platform: Platform, *, own_loops: bool = True) -> Litestar:
             "caller": Provide(caller),
         },
         lifespan=[_lifespan(platform)] if own_loops else [],
-        exception_handlers={HTTPException: on_http_error, FrontrowError: on_problem, Exception: on_bug},
+        exception_handlers={HTTPException: on_any_http_error, FrontrowError: on_problem, Exception: on_bug},
         openapi_config=OpenAPIConfig("Frontrow", __version__, render_plugins=[], path="/schema"),
         state=State({"platform": platform}),
         request_max_body_size=MAX_BODY_BYTES,
@@ -87,8 +98,8 @@ def counting_themselves() -> "re.Pattern[str]":
 
 
 async def guard(connection: Connection, handler: BaseRouteHandler) -> None:
-    """`check_access`, except where both doors share an endpoint that checks by itself."""
-    if not handler.opt.get("own_checks"):
+    """`check_access`, except where both doors share an endpoint that checks by itself, and on pages (`site.routes`)."""
+    if not handler.opt.get("own_checks") and not handler.opt.get("page"):
         await check_access(connection, handler)
 
 
