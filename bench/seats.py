@@ -17,7 +17,7 @@ from typing import Any
 
 import uvloop
 
-from bench import ledger, pretix
+from bench import ledger, pretix_peer
 from bench.seats_load import ATTEMPTS_A_SEAT, Office, phases, tidy
 from bench.seats_processes import Workers, fresh_database
 from frontrow.boxoffice.claims.redis import RedisClaims
@@ -247,9 +247,10 @@ def main() -> None:
     options = argparse.Namespace(seconds=chosen.ledger_seconds, seats=2, callers=1_000)
     report["ledger"] = uvloop.run(ledger.run(options))
     OUT.mkdir(parents=True, exist_ok=True)
-    if chosen.pretix:
-        report["pretix"] = pretix.holds()
     (OUT / "seats.json").write_text(json.dumps(report, indent=1))
+    if chosen.pretix:
+        report["pretix"] = pretix_peer.holds()
+        (OUT / "seats.json").write_text(json.dumps(report, indent=1))
     plot(report, OUT / "seats.png")
     for what, figure, target in rows(report):
         print(f"{what:45} {figure:45} {target}")
