@@ -1,4 +1,4 @@
-"""pretix' own way to hold a seat (its CartManager), one after the other, in one process. Run by bench/pretix.py.
+"""pretix' own way to hold a seat (its CartManager), one after the other, in one process. Run by bench/pretix_peer.py.
 
 Runs with the Python of a throw-away environment that has pretix: `python pretix_holds.py <postgres url> <seconds>`.
 Tables are made without pretix' migrations (they take over ten minutes). Prints one JSON line.

@@ -163,9 +163,9 @@ class Crowd:
         self._room = asyncio.Event()
         self._begin = self._rate = 0.0
 
-    async def storm(self) -> Outcome:
-        """All attempts as fast as they go, at most IN_FLIGHT of them waiting."""
-        for first in range(0, len(self.asks), TURN):
+    async def storm(self, times: int = 1) -> Outcome:
+        """All attempts as fast as they go, so many times over, at most IN_FLIGHT of them waiting."""
+        for first in list(range(0, len(self.asks), TURN)) * times:
             self._turn(first, min(first + TURN, len(self.asks)))
             await asyncio.sleep(0)  # answers get their turn
             await self._until(IN_FLIGHT)

@@ -38,10 +38,10 @@ class Workers:
             child.stdin.write(line + "\n")
             child.stdin.flush()
 
-    def run(self, attempts: int, rate: float = 0.0, seconds: float = 3600.0) -> dict[str, Any]:
+    def run(self, attempts: int, rate: float = 0.0, seconds: float = 3600.0, times: int = 1) -> dict[str, Any]:
         """A crowd of so many attempts, spread over the processes; as fast as they go or at a rate."""
         each = len(self._children)
-        self._say(json.dumps({"count": attempts // each, "rate": rate / each, "seconds": seconds}))
+        self._say(json.dumps({"count": attempts // each, "rate": rate / each, "seconds": seconds, "times": times}))
         for child in self._children:
             self._hear(child, "ready")
         with Meter(self.servers) as meter:

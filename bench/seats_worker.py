@@ -20,8 +20,6 @@ from frontrow.boxoffice.feed.redis_log import RedisFrameLog
 from frontrow.boxoffice.ledger.opening import open_ledger
 from frontrow.boxoffice.plans.generate import generate
 
-POOL = 200_000  # attempts made beforehand for an endless crowd
-
 
 class _Silent:
     """A hold service that answers nothing, for the crowd's own cost."""
@@ -55,7 +53,7 @@ async def run(office: Office, number: int, order: dict[str, Any]) -> dict[str, A
     print("ready", flush=True)
     await asyncio.get_running_loop().run_in_executor(None, sys.stdin.readline)
     cpu_s, wall = time.process_time(), time.perf_counter()
-    outcome = await (crowd.at_rate(rate, order["seconds"]) if rate else crowd.storm())
+    outcome = await (crowd.at_rate(rate, order["seconds"]) if rate else crowd.storm(order["times"]))
     cpu_s, wall_s = time.process_time() - cpu_s, time.perf_counter() - wall
     stats = office.holds.stats
     return {

@@ -1,4 +1,4 @@
-"""pretix' hold path beside ours: `python -m bench.seats --pretix`, or alone as `python -m bench.pretix`.
+"""pretix' hold path beside ours: `python -m bench.seats --pretix`, or alone as `python -m bench.pretix_peer`.
 
 pretix is installed from PyPI into a throw-away environment (a few minutes the first time), which is kept in bench/out
 for the next run. FRONTROW_PRETIX_PYTHON names a Python that has it already.
@@ -39,7 +39,11 @@ def holds(seconds: float = 5.0) -> dict[str, Any]:
     script = str(Path(__file__).with_name("pretix_holds.py"))
     with Postgres() as server:
         done = subprocess.run(
-            [python, script, server.url, str(seconds)], check=True, capture_output=True, text=True, timeout=LONGEST_S
+            [python, "-P", script, server.url, str(seconds)],
+            check=True,
+            capture_output=True,
+            text=True,
+            timeout=LONGEST_S,
         )
     told: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return told

@@ -1,0 +1,107 @@
+"""Attempts without a task (N2): refusals as shared values, futures of holds, and the bulk refusal of a turn."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from frontrow.boxoffice.model.attempts import Hold, ShopPass
+from frontrow.boxoffice.model.holds import CapExceeded, SeatsTaken
+from frontrow.boxoffice.model.venues import UnknownSeats
+from frontrow.boxoffice.services.refusing import AUDIT_EVERY, AUDITS_A_S
+from frontrow.core.clock import US_PER_S, ManualClock
+from frontrow.core.errors import NotFound
+from tests.boxoffice.shop import EVENT, NOW, Shop, open_shop, shop_event, sqlite_url
+
+
+@pytest.fixture
+async def shop(tmp_path: Path) -> AsyncIterator[Shop]:
+    async with open_shop(sqlite_url(tmp_path), clock=ManualClock(NOW)) as opened:
+        yield opened
+
+
+async def test_of_60_attempts_for_one_seat_one_holds_it_and_59_hear_the_same_value(shop: Shop) -> None:
+    """N2, N4."""
+    ids = shop.ids([7])
+    futures = [shop.holds.attempt(EVENT, shop.shop_pass(f"fan{n}"), ids) for n in range(60)]
+    told = await asyncio.gather(*(answer for answer in futures if isinstance(answer, asyncio.Future)))
+    assert len(told) == 60
+    assert sum(isinstance(answer, Hold) for answer in told) == 1
+    refused = [answer for answer in told if isinstance(answer, SeatsTaken)]
+    assert len(refused) == 59
+    assert len({id(answer) for answer in refused}) == 1
+    late = shop.holds.attempt(EVENT, shop.shop_pass("late"), ids)
+    assert late is refused[0]
+    assert late.about["seats"] == ["A-1-8"]
+
+
+async def test_an_attempt_that_cannot_be_right_raises_at_once_and_the_ledgers_no_in_the_future(shop: Shop) -> None:
+    with pytest.raises(UnknownSeats):
+        shop.holds.attempt(EVENT, shop.shop_pass("ann"), ["Z-9-9"])
+    await shop.hold("ann", *range(10))
+    over = shop.holds.attempt(EVENT, shop.shop_pass("ann"), shop.ids([20]))
+    assert isinstance(over, asyncio.Future)
+    with pytest.raises(CapExceeded):
+        await over
+    assert await shop.taken() == set(range(10))
+
+
+async def test_who_stops_waiting_leaves_no_claim_behind(shop: Shop) -> None:
+    """F5: 60 futures are cancelled before the claim store has answered."""
+    for seat in range(60):
+        answer = shop.holds.attempt(EVENT, shop.shop_pass(f"fan{seat}"), shop.ids([seat]))
+        assert isinstance(answer, asyncio.Future)
+        answer.cancel()
+    await shop.holds.aclose()
+    assert await shop.taken() == set()
+
+
+async def test_the_bulk_refusal_says_what_the_single_one_says(shop: Shop) -> None:
+    """N2: taken, own, free, unknown, none, several, another event's and an ended pass; then not on sale."""
+    clock = shop.clock
+    assert isinstance(clock, ManualClock)
+    await shop.hold("ann", 3, 4)
+    bob, ann = shop.shop_pass("bob"), shop.shop_pass("ann")
+    asks: list[tuple[ShopPass, list[str]]] = [
+        (bob, shop.ids([3])),
+        (ann, shop.ids([3])),
+        (bob, shop.ids([5])),
+        (bob, ["Z-1-1"]),
+        (bob, []),
+        (bob, shop.ids([3, 5])),
+        (ShopPass("evt_other", "bob", NOW + US_PER_S), shop.ids([3])),
+        (ShopPass(EVENT, "bob", NOW), shop.ids([3])),
+    ]
+    singles = [shop.holds.refusal(EVENT, *ask) for ask in asks]
+    assert [answer is not None for answer in singles] == [True, False, False, False, False, True, False, False]
+    bulk = shop.holds.refusals(EVENT, asks)
+    assert [answer and answer.problem() for answer in bulk] == [answer and answer.problem() for answer in singles]
+    assert bulk[0] is singles[0]
+    assert shop.holds.stats.refused_locally == 4
+    clock.advance(2)  # told more than one update ago, and there is no map
+    assert shop.holds.refusals(EVENT, asks) == [None] * len(asks)
+    shown = bytearray(shop.plan.size)
+    shown[3] = 1
+    shop.sale.seats.follow(shown, clock())
+    assert [bool(answer) for answer in shop.holds.refusals(EVENT, asks[:3])] == [True, False, False]
+    shop.sale.changed(shop_event(paused=True))
+    assert shop.holds.refusals(EVENT, asks) == [None] * len(asks)
+    with pytest.raises(NotFound):
+        shop.holds.refusals("evt_other", asks)
+
+
+async def test_audits_of_refusals_are_bounded_in_number_and_in_time(shop: Shop) -> None:
+    """N2: a flood of refusals asks the claim store at most so often a second."""
+    clock = shop.clock
+    assert isinstance(clock, ManualClock)
+    await shop.hold("ann", 3)
+    asks = [(shop.shop_pass("bob"), shop.ids([3]))] * AUDIT_EVERY
+    for _ in range(50):
+        assert all(shop.holds.refusals(EVENT, asks))
+    await shop.holds.aclose()
+    assert shop.holds.stats.audited == 1
+    clock.advance(us=US_PER_S // AUDITS_A_S)
+    shop.holds.refusals(EVENT, asks)
+    await shop.holds.aclose()
+    assert (shop.holds.stats.audited, shop.holds.stats.audited_free) == (2, 0)
