@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from frontrow.boxoffice.bus.memory import MemoryBus
-from frontrow.boxoffice.ledger.housekeeping import AsideNotFound
+from frontrow.boxoffice.ledger.asides import AsideNotFound
 from frontrow.boxoffice.ledger.opening import open_ledger
 from frontrow.boxoffice.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.ledger.statements import Query

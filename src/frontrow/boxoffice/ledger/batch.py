@@ -45,15 +45,8 @@ class Written(msgspec.Struct, frozen=True):
     facts: tuple[Fact, ...] = ()
 
 
-class Programmed(msgspec.Struct, frozen=True):
-    """A program of its own, made anew for every run of the transaction."""
-
-    run: Callable[[], Program[Any]]
-    now_us: int
-
-
 class Ran(msgspec.Struct, frozen=True):
-    """A program of another topic (waitlist, returns), run by itself after the batch's moves and holds.
+    """A program of another topic (messages, waitlist, returns), run by itself after the batch's moves and holds.
 
     It gets the list that its facts go to and returns its answer, or the exception that refuses it. `holds` are those it
     may place: their fans are locked with the others.
@@ -75,7 +68,6 @@ Operation: TypeAlias = (
     | RefundSaved
     | LookAsked
     | Ran
-    | Programmed
 )
 Committed: TypeAlias = tuple[list[Any], AuditEntry | None]
 
@@ -107,8 +99,6 @@ def transaction(operations: Sequence[Operation], chain: Chain, *, many_writers: 
         _put(answers, saved, (yield from save_refunds([operations[at] for at in saved], facts)))  # type: ignore[misc]
     for at, operation in enumerate(operations):
         match operation:
-            case Programmed():
-                answers[at] = yield from operation.run()
             case LookAsked():
                 answers[at] = yield from look(operation)
             case ExpiryAsked():

@@ -1,4 +1,4 @@
-"""What was put aside (facts no consumer could handle, deliveries given up), listed and tried again; old keys, purged.
+"""What was put aside: facts a consumer could not handle and deliveries that were given up; listed, and tried again.
 
 A fact is published again under its old number and forgotten in the inbox of the consumer that failed, and only there:
 the others know it. A delivery waits again as if it were new. Either is one transaction.
@@ -18,14 +18,13 @@ from frontrow.core.coalescer import Coalescer
 from frontrow.core.errors import InvalidInput, NotFound
 
 MAX_PAGE: Final = 1_000
-MAX_KEYS: Final = 10_000
 
 
 class AsideNotFound(NotFound):
     code = "aside_not_found"
 
 
-class Housekeeping:
+class Asides:
     """The part of the ledger that knows what nobody works on any more."""
 
     store: Store
@@ -39,22 +38,6 @@ class Housekeeping:
     async def retry_aside(self, number: int, now_us: int) -> Aside:
         """Let it be tried again; `AsideNotFound` when there is none of this number (any more)."""
         return cast(Aside, await self.line.submit(Ran(functools.partial(_retry, number, now_us), now_us)))
-
-    async def purge_keys(self, before_us: int, limit: int, after: tuple[str, str] = ("", "")) -> tuple[str, str]:
-        """Look at `limit` idempotency keys of requests from `after` on and forget those made before `before_us`.
-
-        Answers where to go on, ("", "") at the end. Payments keep their own keys, as long as the ledger.
-        """
-        run = functools.partial(_purge_keys, before_us, max(1, min(limit, MAX_KEYS)), after)
-        return cast(tuple[str, str], await self.line.submit(Ran(run, before_us)))
-
-
-def _purge_keys(before_us: int, limit: int, after: tuple[str, str], facts: list[Fact]) -> Program[tuple[str, str]]:
-    page = yield Query("keys_page", params=(*after, limit))
-    old = [(row[0], row[1]) for row in page if row[2] < before_us]
-    if old:
-        yield Query("forget_keys", old)
-    return (page[-1][0], page[-1][1]) if len(page) == limit else ("", "")
 
 
 def _retry(number: int, now_us: int, facts: list[Fact]) -> Program[Aside | BaseException]:
