@@ -1,5 +1,8 @@
 """A small closed-loop HTTP client for benchmarks: N keep-alive connections, one request each in flight.
 
+With `together` all connections ask at once, and again when all have their answers: the server then works through a
+crowd, however slow this client is. Otherwise a cheap answer is punished by a wake-up of its own for nearly each request
+(the client cannot keep up), which a dear one does not pay, and the two cannot be compared.
 The figure of interest is the server's CPU per request (user + system, read from the process table), not the rate: the
 client shares the machine.
 """
@@ -38,11 +41,27 @@ class _Client(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport: asyncio.Transport = transport  # type: ignore[assignment]
-        self.send()
+        self.counter.clients.add(self)
+        if not self.counter.together:
+            self.send()
+
+    def answered(self) -> None:
+        counter = self.counter
+        counter.done += 1
+        if not counter.together:
+            self.send()
+            return
+        counter.pending -= 1
+        if counter.pending == 0:
+            counter.pending = len(counter.clients)
+            for client in tuple(counter.clients):
+                client.send()
 
     def send(self) -> None:
         number = self.counter.take()
         if number < 0:
+            self.counter.clients.discard(self)
+            self.counter.pending -= 1
             self.transport.close()
         else:
             self.transport.write(self.make(number))
@@ -59,8 +78,7 @@ class _Client(asyncio.Protocol):
                 self.buffer = b""
                 if not buffer.startswith(self.ok, 9):
                     self.counter.failed += 1
-                self.counter.done += 1
-                self.send()
+                self.answered()
                 return
         self.buffer = buffer
 
@@ -71,9 +89,12 @@ class _Client(asyncio.Protocol):
 
 
 class _Counter:
-    def __init__(self, total: int, open_: int) -> None:
+    def __init__(self, total: int, open_: int, together: bool = False) -> None:
         self.total, self.next, self.done, self.failed, self.open = total, 0, 0, 0, open_
         self.finished = asyncio.Event()
+        self.together = together
+        self.clients: set[_Client] = set()
+        self.pending = open_
 
     def take(self) -> int:
         if self.next >= self.total:
@@ -82,11 +103,13 @@ class _Counter:
         return self.next - 1
 
 
-async def _run(port: int, make: Maker, total: int, connections: int, ok: bytes) -> _Counter:
-    counter = _Counter(total, connections)
+async def _run(port: int, make: Maker, total: int, connections: int, ok: bytes, together: bool) -> _Counter:
+    counter = _Counter(total, connections, together)
     loop = asyncio.get_running_loop()
     for _ in range(connections):
         await loop.create_connection(lambda: _Client(make, counter, ok), "127.0.0.1", port)
+    for client in tuple(counter.clients) if together else ():
+        client.send()
     await asyncio.wait_for(counter.finished.wait(), 300)
     return counter
 
@@ -100,11 +123,12 @@ def load(
     connections: int = 64,
     ok: bytes = b"200",
     idle_per_s: float = 0.0,
+    together: bool = False,
 ) -> Load:
     """Send `total` requests and answer what they cost the server's process, less what it uses anyway when idle."""
     maker: Maker = (lambda _: make) if isinstance(make, bytes) else make
     before_s, start_s = cpu_s(pid), time.perf_counter()
-    counter = uvloop.run(_run(port, maker, total, connections, ok))
+    counter = uvloop.run(_run(port, maker, total, connections, ok, together))
     took_s, used_s = time.perf_counter() - start_s, cpu_s(pid) - before_s
     used_s -= idle_per_s * took_s
     return Load(counter.done, counter.failed, used_s / max(1, counter.done) * 1e6, counter.done / took_s)

@@ -9,9 +9,11 @@ writer.
 import argparse
 import contextlib
 import http.client
+import itertools
 import json
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -21,10 +23,15 @@ import redis
 from bench.http_load import Load, cpu_s, load, server
 from bench.room_streams import streams
 from frontrow.rehearsal.servers import Valkey
+from frontrow.waitingroom.keys import RoomKeys
+from frontrow.waitingroom.places import REMEMBERED, Place, PlaceSigner
 
 HEAD = b"Host: localhost\r\nUser-Agent: bench\r\nAccept: */*\r\n"
-TARGETS = {"now-serving": 0.6, "status": 0.8, "join": 1.2}
+TARGETS = {"now-serving": 0.6, "status": 0.8, "status again": 0.8, "join": 1.2}
+CONNECTIONS = {"join": 256}  # others 64; each is compared with a hello over as many
+PEERS = {"status again": "status"}  # FastAPI remembers nothing
 PLACES = 5_000
+FRESH = 3 * REMEMBERED  # asked in turn: each is forgotten before it comes again
 IDLE_S = 3.0
 OUT = Path("bench/out")
 
@@ -51,14 +58,29 @@ def places(port: int, count: int) -> list[bytes]:
         time.sleep(0.1)
 
 
-def questions(port: int) -> dict[str, tuple[Any, bytes, int]]:
-    """What each server is asked: name -> (request, expected status, connections)."""
-    asks = [get(b"/status", b"Authorization: Bearer " + place + b"\r\n") for place in places(port, PLACES)]
-    return {
-        "now-serving": (get(b"/now-serving"), b"200", 64),
-        "status": (lambda number: asks[number % PLACES], b"200", 64),
-        "join": (JOIN, b"201", 256),
-    }
+def minted(keys: RoomKeys) -> list[bytes]:
+    """More different places than the room remembers, of people who are in line; signed with the room's own keys."""
+    signer = PlaceSigner(keys.place_secrets)
+    return [
+        signer.mint_bytes(Place("aurora", 0, 1, number % PLACES + 1, 1_700_000_000 + number)) for number in range(FRESH)
+    ]
+
+
+def questions(port: int, fresh: list[bytes]) -> dict[str, tuple[Any, bytes]]:
+    """What each server is asked: name -> (request, expected status). `fresh` is empty for the peers."""
+
+    def ask(place: bytes) -> bytes:
+        return get(b"/status", b"Authorization: Bearer " + place + b"\r\n")
+
+    again = [ask(place) for place in places(port, PLACES)]
+    found: dict[str, tuple[Any, bytes]] = {"now-serving": (get(b"/now-serving"), b"200")}
+    if fresh:
+        new = itertools.cycle([ask(place) for place in fresh])
+        found["status"] = (lambda number: next(new), b"200")
+        found["status again"] = (lambda number: again[number % PLACES], b"200")
+    else:
+        found["status"] = (lambda number: again[number % PLACES], b"200")
+    return found | {"join": (JOIN, b"201")}
 
 
 def store_calls(client: "redis.Redis") -> int:
@@ -73,22 +95,27 @@ def measure(rounds: int, total: int) -> dict[str, Any]:
     calls: dict[str, float] = {}
     kinds = ("room", "room-cold", "fastapi")
     with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory())
+        fresh = minted(RoomKeys.load(folder))
         valkey = stack.enter_context(Valkey())
         client = redis.Redis.from_url(valkey.url)
-        floor = stack.enter_context(server("bench.room_servers", "hello"))
-        lane = stack.enter_context(server("bench.room_servers", "hot-hello"))
-        running = {kind: stack.enter_context(server("bench.room_servers", kind, f"{valkey.url[:-1]}{n}"))
+        hellos = {kind: stack.enter_context(server("bench.room_servers", kind)) for kind in ("hello", "hot-hello")}
+        running = {kind: stack.enter_context(server("bench.room_servers", kind, f"{valkey.url[:-1]}{n}", folder))
                    for n, kind in enumerate(kinds)}  # fmt: skip
-        asked = {kind: questions(port) for kind, (_, port) in running.items()}
-        idle = idle_of({"hello": floor, "hot-hello": lane, **running})
+        asked = {kind: questions(port, fresh if kind != "fastapi" else []) for kind, (_, port) in running.items()}
+        idle = idle_of({**hellos, **running})
         for _ in range(rounds):
-            for name, (pid, port) in (("hello", floor), ("hot-hello", lane)):
-                keep(best, name, "hello", load(pid, port, get(b"/"), total=total, idle_per_s=idle[name]))
+            for kind, (pid, port) in hellos.items():
+                for many in (64, 256):
+                    one = load(
+                        pid, port, get(b"/"), total=total, connections=many, idle_per_s=idle[kind], together=True
+                    )
+                    keep(best, kind, f"hello {many}", one)
             for kind, (pid, port) in running.items():
-                for route, (request, ok, connections) in asked[kind].items():
+                for route, (request, ok) in asked[kind].items():
                     before = store_calls(client)
-                    many = {"total": total, "connections": connections, "idle_per_s": idle[kind]}
-                    keep(best, kind, route, load(pid, port, request, ok=ok, **many))
+                    options = {"connections": CONNECTIONS.get(route, 64), "idle_per_s": idle[kind]}
+                    keep(best, kind, route, load(pid, port, request, ok=ok, total=total, together=True, **options))
                     if route == "join":
                         calls[kind] = min(calls.get(kind, 1.0), (store_calls(client) - before) / total)
         client.close()
@@ -113,10 +140,11 @@ def keep(best: dict[str, dict[str, Load]], kind: str, route: str, one: Load) -> 
 def table(found: dict[str, Any]) -> list[dict[str, Any]]:
     """One row a route: CPU, ratio to the floor and its target, and how many times cheaper than FastAPI."""
     best = found["best"]
-    floor = best["hello"]["hello"].cpu_us
     rows = []
     for route, target in TARGETS.items():
-        mine, cold, peer = (best[kind][route].cpu_us for kind in ("room", "room-cold", "fastapi"))
+        floor = best["hello"][f"hello {CONNECTIONS.get(route, 64)}"].cpu_us
+        mine, cold = (best[kind][route].cpu_us for kind in ("room", "room-cold"))
+        peer = best["fastapi"][PEERS.get(route, route)].cpu_us
         rows.append({
             "route": route, "cpu_us": mine, "floor_us": floor, "ratio": mine / floor, "target": target,
             "litestar_us": cold, "fastapi_us": peer, "cheaper_than_fastapi": peer / mine,
@@ -127,8 +155,10 @@ def table(found: dict[str, Any]) -> list[dict[str, Any]]:
 
 def show(rows: list[dict[str, Any]], found: dict[str, Any]) -> None:
     best = found["best"]
-    floor, lane = best["hello"]["hello"].cpu_us, best["hot-hello"]["hello"].cpu_us
-    print(f"bare ASGI hello {floor:.1f} us, hello through the hot lane {lane:.1f} us ({lane / floor:.2f}x)\n")
+    for many in (64, 256):
+        floor, lane = (best[kind][f"hello {many}"].cpu_us for kind in ("hello", "hot-hello"))
+        print(f"{many} connections: bare ASGI hello {floor:.1f} us, hot lane {lane:.1f} ({lane / floor:.2f}x)")
+    print()
     print(
         f"{'route':12} {'CPU us':>7} {'x floor':>8} {'target':>7} {'litestar us':>12} {'fastapi us':>11} {'cheaper':>8}"
     )

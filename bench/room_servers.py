@@ -92,7 +92,7 @@ def run(app: Any, http: Any = "httptools") -> None:
     uvicorn.Server(config).run(sockets=[listening()])
 
 
-def run_room(redis_url: str, hot: bool) -> None:
+def run_room(redis_url: str, folder: str, hot: bool) -> None:
     """The waiting room as `frontrow room serve` runs it, with limits that are checked and never reached."""
     import uvloop
 
@@ -100,10 +100,10 @@ def run_room(redis_url: str, hot: bool) -> None:
     from frontrow.web.room_settings import RoomSettings
 
     wide = "1000000000/second"
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as own:
         settings = RoomSettings(
-            events=("aurora",), store=redis_url, folder=folder, hot_lane=hot, per_ip=wide, per_person=wide,
-            capacity=100, window_size=100, max_streams=100_000,
+            events=("aurora",), store=redis_url, folder=folder or own, audit=f"{own}/audit.sqlite", hot_lane=hot,
+            per_ip=wide, per_person=wide, capacity=100, window_size=100, max_streams=100_000,
         )  # fmt: skip
         uvloop.run(serve_async(settings, [listening()]))
 
@@ -136,7 +136,7 @@ async def bare_writer() -> None:
 
 
 def main() -> None:
-    kind, redis_url = sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else ""
+    kind, redis_url, folder = [*sys.argv[1:], "", ""][:3]
     if kind == "hello":
         run(hello_app)
     elif kind == "hot-hello":
@@ -144,7 +144,7 @@ def main() -> None:
     elif kind == "fastapi":
         run(fastapi_app(redis_url))
     elif kind in ("room", "room-cold"):
-        run_room(redis_url, kind == "room")
+        run_room(redis_url, folder, kind == "room")
     elif kind == "bare-writer":
         import uvloop
 

@@ -15,6 +15,7 @@ from frontrow.waitingroom.ports import (
     Audit,
     ClaimRow,
     CodeRow,
+    ImportRow,
     JoinRow,
     LaneState,
     PersonAt,
@@ -91,6 +92,12 @@ class TestAudits:
             10: (NOW_S + 50, 1), 30: (NOW_S + 90, 4_000_000_000), 31: (0, 0), 32: (NOW_S - 10, 0),
         }  # fmt: skip
         assert sorted(found.codes) == [77, 2**40]
+
+    async def test_w12_imported_codes_are_there_for_every_process(self, audit: Audit) -> None:
+        await audit.append(EVENT, [ImportRow({"aa": 1, "bb": 0})])
+        await audit.append(EVENT, [ImportRow({"aa": 2})])
+        assert [await audit.imported_lane(EVENT, digest) for digest in ("aa", "bb", "cc")] == [2, 0, None]
+        assert await audit.imported_lane("other", "aa") is None
 
     async def test_w8_w13_people_come_back_where_they_stood(self, audit: Audit) -> None:
         state = replace(new_room(), lanes=(LaneState(4, 2, 1),))

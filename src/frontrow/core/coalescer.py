@@ -12,12 +12,25 @@ is refused at once with `Overloaded` instead of growing the line.
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from frontrow.core.errors import Overloaded
 
 Ask = TypeVar("Ask")
 Answer = TypeVar("Answer")
+
+
+class Slot(Protocol):
+    """Where one answer is put: a future, or anything that looks like one and takes the answer without the loop's help.
+    Its methods must not raise."""
+
+    def done(self) -> bool: ...
+
+    def set_result(self, result: Any, /) -> None: ...
+
+    def set_exception(self, exception: Any, /) -> None: ...
+
+    def cancel(self) -> bool: ...
 
 
 class Coalescer(Generic[Ask, Answer]):
@@ -39,7 +52,7 @@ class Coalescer(Generic[Ask, Answer]):
         self._max_in_flight = max_in_flight
         self._max_waiting = max_waiting
         self._name = name
-        self._waiting: deque[tuple[Ask, asyncio.Future[Answer]]] = deque()
+        self._waiting: deque[tuple[Ask, Slot]] = deque()
         self._flights: set[asyncio.Task[None]] = set()
         self._flying = 0  # not len(_flights): a task that has finished leaves the set only one turn of the loop later
         self.calls = 0
@@ -51,18 +64,21 @@ class Coalescer(Generic[Ask, Answer]):
 
     def submit(self, ask: Ask) -> "asyncio.Future[Answer]":
         """Put a question in line and return the future of its answer."""
+        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        self.submit_into(ask, future)
+        return future
+
+    def submit_into(self, ask: Ask, slot: Slot) -> None:
+        """`submit` for callers that bring a slot of their own: it is filled in the turn the answer comes."""
         if len(self._waiting) >= self._max_waiting:
             raise Overloaded(f"{self._name}: {self._max_waiting} requests are already waiting", retry_after_s=1.0)
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[Answer] = loop.create_future()
-        self._waiting.append((ask, future))
+        self._waiting.append((ask, slot))
         self.asked += 1
         if self._flying < self._max_in_flight:
             self._flying += 1
-            flight = loop.create_task(self._fly())
+            flight = asyncio.get_running_loop().create_task(self._fly())
             self._flights.add(flight)
             flight.add_done_callback(self._flights.discard)
-        return future
 
     async def ask(self, ask: Ask) -> Answer:
         """The answer to one question."""
@@ -72,20 +88,18 @@ class Coalescer(Generic[Ask, Answer]):
         """Send batch after batch until nobody waits; bounded by the line it drains."""
         try:
             while self._waiting:
-                asks: list[Ask] = []
-                futures: list[asyncio.Future[Answer]] = []
-                while self._waiting and len(asks) < self._max_batch:
-                    ask, future = self._waiting.popleft()
-                    if not future.done():  # its caller was cancelled while in line
-                        asks.append(ask)
-                        futures.append(future)
+                take = self._waiting.popleft
+                line = [take() for _ in range(min(len(self._waiting), self._max_batch))]
+                line = [pair for pair in line if not pair[1].done()]  # done: its caller was cancelled while in line
+                asks = [ask for ask, _ in line]
+                futures = [future for _, future in line]
                 if asks:
                     self.calls += 1
                     await self._deliver(asks, futures)
         finally:
             self._flying -= 1
 
-    async def _deliver(self, asks: list[Ask], futures: "list[asyncio.Future[Answer]]") -> None:
+    async def _deliver(self, asks: list[Ask], futures: list[Slot]) -> None:
         try:
             answers = await self._send(asks)
             if len(answers) != len(asks):

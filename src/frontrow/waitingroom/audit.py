@@ -21,6 +21,7 @@ from frontrow.waitingroom.ports import (
     AuditRow,
     ClaimRow,
     CodeRow,
+    ImportRow,
     JoinRow,
     PersonAt,
     PlaceKey,
@@ -43,6 +44,8 @@ SCHEMA = (
     " tag BIGINT NOT NULL, PRIMARY KEY (event, epoch, lane, position, at_us, expires_s))",
     "CREATE TABLE IF NOT EXISTS room_codes (event TEXT NOT NULL, code_id BIGINT NOT NULL, at_us BIGINT NOT NULL,"
     " PRIMARY KEY (event, code_id))",
+    "CREATE TABLE IF NOT EXISTS room_imported_codes (event TEXT NOT NULL, digest TEXT NOT NULL, lane BIGINT NOT NULL,"
+    " PRIMARY KEY (event, digest))",
 )
 PUT_STATE = (
     "INSERT INTO room_state (event, epoch, at_us, fields, took) VALUES (?, ?, ?, ?, ?) ON CONFLICT (event) DO UPDATE"
@@ -54,6 +57,10 @@ PUT_SLIDE = "INSERT INTO room_slides VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NO
 PUT_JOIN = "INSERT INTO room_joins VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
 PUT_CLAIM = "INSERT INTO room_claims VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
 PUT_CODE = "INSERT INTO room_codes VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
+PUT_IMPORTED = (
+    "INSERT INTO room_imported_codes VALUES (?, ?, ?) ON CONFLICT (event, digest) DO UPDATE SET lane = excluded.lane"
+)
+GET_IMPORTED = "SELECT lane FROM room_imported_codes WHERE event = ? AND digest = ?"
 GET_STATE = "SELECT fields, took, at_us FROM room_state WHERE event = ?"
 GET_SLIDES = "SELECT his, los FROM room_slides WHERE event = ? ORDER BY epoch DESC, slide_no DESC LIMIT 8"
 GET_ISSUED = "SELECT lane, MAX(last) FROM room_joins WHERE event = ? GROUP BY lane"
@@ -79,6 +86,8 @@ def statements(event: str, row: AuditRow) -> list[Statement]:
             return [(PUT_CLAIM, (event, *about))]
         case CodeRow():
             return [(PUT_CODE, (event, row.code_id, row.at_us))]
+        case ImportRow():
+            return [(PUT_IMPORTED, (event, digest, lane)) for digest, lane in row.lanes.items()]
         case RoomRow():
             return _state_statements(event, row)
 
@@ -119,6 +128,10 @@ class SqlAudit:
         people = _people(await self._query(GET_PEOPLE, event), los)
         return Recovered(state, claims, codes, people)
 
+    async def imported_lane(self, event: str, digest: str) -> int | None:
+        found = await self._query(GET_IMPORTED, event, digest)
+        return int(found[0][0]) if found else None
+
     async def _write_batch(self, batch: Sequence[Sequence[Statement]]) -> Sequence[None]:
         by_sql: dict[str, list[tuple[Any, ...]]] = {}
         for sql, values in (one for group in batch for one in group):
@@ -129,7 +142,7 @@ class SqlAudit:
     async def _write(self, by_sql: dict[str, list[tuple[Any, ...]]]) -> None:
         raise NotImplementedError
 
-    async def _query(self, sql: str, event: str) -> list[tuple[Any, ...]]:
+    async def _query(self, sql: str, *values: str) -> list[tuple[Any, ...]]:
         raise NotImplementedError
 
 
@@ -186,9 +199,9 @@ class SqliteAudit(SqlAudit):
         except sqlite3.Error as error:
             raise Unavailable(f"the room's audit file could not be written: {error}", retry_after_s=1) from error
 
-    async def _query(self, sql: str, event: str) -> list[tuple[Any, ...]]:
+    async def _query(self, sql: str, *values: str) -> list[tuple[Any, ...]]:
         def run() -> list[tuple[Any, ...]]:
-            return self._connection.execute(sql, (event,)).fetchall()
+            return self._connection.execute(sql, values).fetchall()
 
         return await asyncio.get_running_loop().run_in_executor(self._thread, run)
 

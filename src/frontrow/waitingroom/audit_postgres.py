@@ -49,10 +49,10 @@ class PostgresAudit(SqlAudit):
         except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
             raise Unavailable(f"the room's audit did not answer: {error}", retry_after_s=1) from error
 
-    async def _query(self, sql: str, event: str) -> list[tuple[Any, ...]]:
+    async def _query(self, sql: str, *values: str) -> list[tuple[Any, ...]]:
         try:
             pool = await self._connections()
-            return [tuple(row) for row in await pool.fetch(_numbered(sql), event)]
+            return [tuple(row) for row in await pool.fetch(_numbered(sql), *values)]
         except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
             raise Unavailable(f"the room's audit did not answer: {error}", retry_after_s=1) from error
 

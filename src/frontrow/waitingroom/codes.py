@@ -3,7 +3,8 @@
     VF-<serial>-<signature>      serial: 7 base-32 characters (number and lane), signature: 13 (65 bits of HMAC-SHA256)
 
 A code carries its own proof, so nothing is stored for a code until it is used; then its number is. Organisers may bring
-their own codes in a CSV file (`code,lane` with a header line); those are kept by the hash of their text, never as text.
+their own codes in a CSV file (`code,lane` with a header line); those are kept in the audit, for all processes, by the
+hash of their text, never as text.
 """
 
 import csv
@@ -34,11 +35,10 @@ class Code:
 
 
 class Codes:
-    """Makes and checks codes; knows the imported ones."""
+    """Makes and checks signed codes."""
 
     def __init__(self, master_secret: bytes) -> None:
         self._secret = hashlib.sha256(b"frontrow fan codes" + master_secret).digest()
-        self._imported: dict[str, dict[bytes, Code]] = {}
 
     def make(self, event: str, lane: int, numbers: Iterable[int]) -> Iterator[str]:
         """The codes with these numbers for one lane."""
@@ -50,9 +50,6 @@ class Codes:
 
     def check(self, event: str, text: str) -> Code:
         """The code, if it is genuine for this event. Case and surrounding blanks do not matter."""
-        known = self._imported.get(event, {}).get(_digest(text)) if len(text) <= MAX_CODE_CHARS else None
-        if known is not None:
-            return known
         head, _, rest = text.strip().upper()[:MAX_CODE_CHARS].partition("-")
         serial, _, signature = rest.partition("-")
         right = self._sign(event, serial)
@@ -64,26 +61,30 @@ class Codes:
             packed = packed << 5 | ALPHABET.index(character)
         return Code(packed >> _LANE_BITS, packed & (1 << _LANE_BITS) - 1)
 
-    def import_csv(self, event: str, lines: Iterable[str], lanes: dict[str, int]) -> int:
-        """Take over an organiser's own codes; returns how many. All or nothing."""
-        fresh: dict[bytes, Code] = {}
-        for number, row in enumerate(csv.DictReader(lines), 2):
-            code, lane = (row.get("code") or "").strip(), (row.get("lane") or "").strip()
-            if not 4 <= len(code) <= MAX_CODE_CHARS or lane not in lanes:
-                raise InvalidInput(f"line {number}: needs a code of 4 to {MAX_CODE_CHARS} characters and a known lane")
-            digest = _digest(code)
-            if digest in fresh:
-                raise InvalidInput(f"line {number}: this code is in the file twice")
-            fresh[digest] = Code(IMPORTED_FROM + int.from_bytes(digest[:6]), lanes[lane])
-        if len({code.id for code in fresh.values()}) != len(fresh):
-            raise InvalidInput("two codes of this file cannot be told apart; make them longer")
-        self._imported.setdefault(event, {}).update(fresh)
-        return len(fresh)
-
     def _sign(self, event: str, serial: str) -> str:
         digest = hmac.digest(self._secret, f"{event}\n{serial}".encode(), "sha256")
         return encode32(int.from_bytes(digest) >> (256 - 5 * _SIGNATURE_CHARS), _SIGNATURE_CHARS)
 
 
-def _digest(text: str) -> bytes:
-    return hashlib.sha256(text.strip().upper().encode()).digest()
+def digest_of(text: str) -> str:
+    """What is kept of an imported code's text."""
+    return hashlib.sha256(text.strip().upper()[:MAX_CODE_CHARS].encode()).hexdigest()
+
+
+def imported(digest: str, lane: int) -> Code:
+    """The imported code with this hash; its number comes from the hash, above every signed one's."""
+    return Code(IMPORTED_FROM + int(digest[:15], 16), lane)
+
+
+def read_csv(lines: Iterable[str], lanes: dict[str, int]) -> dict[str, int]:
+    """An organiser's own codes (`code,lane` with a header line) as hash -> lane; all of them or an error."""
+    found: dict[str, int] = {}
+    for number, row in enumerate(csv.DictReader(lines), 2):
+        code, lane = (row.get("code") or "").strip(), (row.get("lane") or "").strip()
+        if not 4 <= len(code) <= MAX_CODE_CHARS or lane not in lanes:
+            raise InvalidInput(f"line {number}: needs a code of 4 to {MAX_CODE_CHARS} characters and a known lane")
+        digest = digest_of(code)
+        if digest in found:
+            raise InvalidInput(f"line {number}: this code is in the file twice")
+        found[digest] = lanes[lane]
+    return found

@@ -6,7 +6,7 @@ streams are not limited: they are the same bytes for all, and people's own refre
 """
 
 from collections.abc import Awaitable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from frontrow.core.clock import Clock, WallClock
@@ -44,28 +44,38 @@ class Entry:
         rules: EntryRules | None = None,
         trusted_proxies: Sequence[str] = (),
         clock: Clock | None = None,
+        processes: int = 1,
     ) -> None:
+        """`processes`: how many share these limits; each keeps to its part, so the sum never exceeds the whole."""
         rules = rules or EntryRules()
-        self._checks = checks or {}
+        self._checks = dict(checks or {})
         self._clock = clock or WallClock()
         self._client_ip = ClientAddress(trusted_proxies)
         self.trusts_nobody = not trusted_proxies
-        self._per_person = Limiter(Quota.parse(rules.per_person), clock=clock)
-        self._per_ip = Limiter(Quota.parse(rules.per_ip), clock=clock)
-        self._per_device = Limiter(Quota.parse(rules.per_device), clock=clock)
-        self._keys: dict[str, str] = {}
+        self._per_person = Limiter(_part(rules.per_person, processes), clock=clock)
+        self._per_ip = Limiter(_part(rules.per_ip, processes), clock=clock)
+        self._per_device = Limiter(_part(rules.per_device, processes), clock=clock)
+        self.addresses: dict[str, str] = {}  # peer -> its key
         self.refused = 0
+
+    def learn(self, event: str, check: HumanCheck) -> None:
+        """Ask this check of whoever joins the event's room; for rooms that are made while running."""
+        self._checks[event] = check
 
     def ip_of(self, peer: str, forwarded: Sequence[str] = ()) -> str:
         """The key of the caller's address; `X-Forwarded-For` counts only when `peer` is one of our proxies."""
         if self.trusts_nobody or not forwarded:
-            key = self._keys.get(peer)
+            key = self.addresses.get(peer)
             if key is None:
-                if len(self._keys) >= 10_000:
-                    self._keys.clear()
-                key = self._keys[peer] = self._client_ip.key(peer) or "unknown"
+                if len(self.addresses) >= 10_000:
+                    self.addresses.clear()
+                key = self.addresses[peer] = self._client_ip.key(peer) or "unknown"
             return key
         return self._client_ip.key(peer, forwarded) or "unknown"
+
+    def is_proxy(self, peer: str) -> bool:
+        """Whether this peer is one of our proxies, whose word about others counts."""
+        return self._client_ip.is_proxy(peer)
 
     def knock_ip(self, ip: str) -> None:
         """Count one request of this address; raises `TooManyRequests`."""
@@ -106,6 +116,12 @@ class Entry:
         """The name of the event's human check."""
         check = self._checks.get(event)
         return check.name if check is not None else "none"
+
+
+def _part(text: str, processes: int) -> Quota:
+    """One process' part of a limit; at least one request, or nobody could come in."""
+    quota = Quota.parse(text)
+    return replace(quota, limit=max(1, quota.limit // processes), burst=max(0, quota.burst // processes))
 
 
 def _refusal(decision: Decision) -> TooManyRequests:

@@ -7,6 +7,7 @@ import functools
 from collections.abc import Callable
 from dataclasses import replace
 
+import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from frontrow.waitingroom import draw
@@ -17,11 +18,13 @@ from frontrow.waitingroom.errors import PlaceInvalid
 from frontrow.waitingroom.nowserving import POLL_POLICY, NowServing, document
 from frontrow.waitingroom.places import Place
 from frontrow.waitingroom.ports import RoomState
-from frontrow.waitingroom.window import PlaceState, Reason, Wait, estimate
+from frontrow.waitingroom.window import PlaceState, Reason, Wait, band_s, estimate
 
 MAX_LISTENERS = 100_000
 DRAWS_KEPT = 65_536
 QUIET_US = 5_000_000  # a document that only differs in the number of people behind you may be this old
+_LEAST, _MOST, _SHARE = POLL_POLICY
+_encode = msgspec.json.Encoder().encode
 NO_WAIT, UNKNOWN = Wait(0, 0), Wait(None, None)
 _HELD = {Phase.PAUSED: Reason.PAUSED, Phase.QUEUE_ALL: Reason.HELD, Phase.CLOSED: Reason.HELD}
 
@@ -54,8 +57,10 @@ class KnownRoom:
         blank = (0,) * len(state.lanes)
         self.rates_milli = measured.shown_milli if len(measured.shown_milli) == len(blank) else blank
         self.reason = _HELD.get(state.phase) or Reason(measured.reason)
+        self._held = self.reason in (Reason.PAUSED, Reason.HELD)
         self._lane_names = tuple(rule.name for rule in state.config.lanes)
         self._draw_key = (state.beacon, tuple(lane.drawn for lane in state.lanes))
+        self._forms = [self._forms_of(index) for index in range(len(state.lanes))]
         self._publish()
 
     def restart(self, state: RoomState) -> None:
@@ -147,6 +152,56 @@ class KnownRoom:
             self.event, place_state, state.phase, name, position, ahead, wait,
             self._poll_after_s(wait), state.epoch, state.message_no,
         )  # fmt: skip
+
+    def _forms_of(self, lane: int) -> tuple[bytes, bytes, bytes, bytes]:
+        """The JSON of a status in this lane without its numbers: waiting (estimate known or not), active, expired."""
+        state, name = self.state, self._lane_names[lane]
+        nothing = PlaceStatus(
+            self.event, PlaceState.WAITING, state.phase, name, 0, 0, UNKNOWN, 0, state.epoch, state.message_no
+        )  # fmt: skip
+        text = _encode(nothing).replace(b"%", b"%%")  # names of events and lanes hold none, but who knows
+        head, _, rest = text.partition(b'"waiting"')
+        middle, _, rest = rest.partition(b'"position":0,"ahead":0,"wait":{"low_s":null,"high_s":null,"reason":""},')
+        tail = rest.partition(b'"poll_after_s":0')[2]
+        reason, poll_s = _encode(self.reason), (self._poll_after_s(UNKNOWN), self._poll_after_s(NO_WAIT))
+
+        def form(place_state: bytes, numbers: bytes) -> bytes:
+            return head + place_state + middle + numbers + tail
+
+        no_wait = b'"position":%%d,"ahead":0,"wait":{"low_s":0,"high_s":0,"reason":""},"poll_after_s":%d' % poll_s[1]
+        known = b'"position":%%d,"ahead":%%d,"wait":{"low_s":%%d,"high_s":%%d,"reason":%b},"poll_after_s":%%d' % reason
+        unknown = b'"position":%%d,"ahead":%%d,"wait":{"low_s":null,"high_s":null,"reason":%b},"poll_after_s":%d' % (
+            reason,
+            poll_s[0],
+        )
+        waiting = b'"waiting"'
+        return form(waiting, known), form(waiting, unknown), form(b'"active"', no_wait), form(b'"expired"', no_wait)
+
+    def status_json(self, place: Place) -> bytes:
+        """`status` as JSON, byte for byte, at a third of the cost: the only numbers in it are filled into a form."""
+        if self.state.phase is Phase.PREQUEUE:
+            return _encode(self.status(place))
+        number, position = place.lane, place.position
+        lane = self.state.lanes[number] if 0 <= number < len(self._forms) else None
+        if lane is None or position <= lane.drawn or position > self.shown[number]:
+            position = self.effective(place)  # everything but a place like those seen before
+            lane = self.state.lanes[number]
+        known, unknown, active, expired = self._forms[number]
+        if position <= lane.hi:
+            return (expired if position <= lane.lo else active) % position
+        ahead = position - lane.hi - 1
+        rate_milli = self.rates_milli[number]
+        if rate_milli <= 0 or self._held:
+            return unknown % (position, ahead)
+        low_s, high_s = band_s(ahead, rate_milli)
+        poll_s = high_s // _SHARE
+        return known % (
+            position,
+            ahead,
+            low_s,
+            high_s,
+            _LEAST if poll_s < _LEAST else _MOST if poll_s > _MOST else poll_s,
+        )
 
     def _wait(self, ahead: int, lane: int) -> Wait:
         return estimate(ahead, self.rates_milli[lane], self.reason)

@@ -19,6 +19,7 @@ from frontrow.waitingroom.errors import PlaceForeign, PlaceInvalid
 MIN_SECRET_BYTES = 32
 MAX_PLACE_CHARS = 1_024
 MAX_PERSON_CHARS = 64
+REMEMBERED = 16_384  # verified places in each of two generations: some 20 MB at most
 
 
 class Place(msgspec.Struct, frozen=True, gc=False):
@@ -51,12 +52,13 @@ _decode_claims = msgspec.json.Decoder(_Claims).decode
 _encode_text = msgspec.json.Encoder().encode
 
 
+_b2a = binascii.b2a_base64
 _URL_SAFE, _PLAIN = bytes.maketrans(b"+/", b"-_"), bytes.maketrans(b"-_", b"+/")
 
 
 def b64(raw: bytes) -> bytes:
     """base64url without padding."""
-    return binascii.b2a_base64(raw, newline=False).translate(_URL_SAFE, b"=")
+    return _b2a(raw, newline=False).translate(_URL_SAFE, b"=")
 
 
 def unb64(text: bytes) -> bytes:
@@ -71,15 +73,15 @@ class _Hmac:
 
     def __init__(self, secret: bytes) -> None:
         block = (hashlib.sha256(secret).digest() if len(secret) > 64 else secret).ljust(64, b"\0")
-        self._inner = hashlib.sha256(bytes(byte ^ 0x36 for byte in block))
-        self._outer = hashlib.sha256(bytes(byte ^ 0x5C for byte in block))
+        self._inner = hashlib.sha256(bytes(byte ^ 0x36 for byte in block)).copy
+        self._outer = hashlib.sha256(bytes(byte ^ 0x5C for byte in block)).copy
 
     def sign(self, text: bytes) -> bytes:
         """The signature as it stands in a JWT."""
-        inner, outer = self._inner.copy(), self._outer.copy()
+        inner, outer = self._inner(), self._outer()
         inner.update(text)
         outer.update(inner.digest())
-        return b64(outer.digest())
+        return _b2a(outer.digest(), newline=False).translate(_URL_SAFE, b"=")
 
 
 class PlaceSigner:
@@ -91,14 +93,34 @@ class PlaceSigner:
         self._by_header = {_header(secret): _Hmac(secret) for secret in secrets}
         self._newest = self._by_header[_header(secrets[0])]
         self._prefix = _header(secrets[0]) + b"."
+        self.recent: dict[str, Place] = {}  # read by the hot path; only `verify` writes
+        self._older: dict[str, Place] = {}
 
     def mint(self, place: Place) -> str:
         """The signed text of a place."""
+        return self.mint_bytes(place).decode()
+
+    def mint_bytes(self, place: Place) -> bytes:
         signed = self._prefix + b64(_payload(place))
-        return (signed + b"." + self._newest.sign(signed)).decode()
+        return b"%b.%b" % (signed, self._newest.sign(signed))
 
     def verify(self, text: str, event: str | None = None) -> Place:
-        """The place, if one of our secrets signed exactly this text; for `event`, if given."""
+        """The place, if one of our secrets signed exactly this text; for `event`, if given. People ask again and again
+        with the same text, so verified ones are remembered; a text is found by its whole (keyed) hash or not at all,
+        which tells nothing about how much of a forged one was right."""
+        place = self.recent.get(text) or self._remembered(text)
+        if event is not None and place.event != event:
+            raise PlaceForeign(f"this place is for another event ({place.event})", event=place.event)
+        return place
+
+    def _remembered(self, text: str) -> Place:
+        place = self._older.get(text) or self._verified(text)
+        if len(self.recent) >= REMEMBERED:
+            self._older, self.recent = self.recent, {}
+        self.recent[text] = place
+        return place
+
+    def _verified(self, text: str) -> Place:
         try:
             raw = text.encode("ascii") if len(text) <= MAX_PLACE_CHARS else b""
             signed, _, signature = raw.rpartition(b".")
@@ -110,10 +132,7 @@ class PlaceSigner:
         right = (key or self._newest).sign(signed)
         if not hmac.compare_digest(right, signature) or key is None:
             raise PlaceInvalid("this place was not issued here; join to get one")
-        place = _place(payload)
-        if event is not None and place.event != event:
-            raise PlaceForeign(f"this place is for another event ({place.event})", event=place.event)
-        return place
+        return _place(payload)
 
 
 def _header(secret: bytes) -> bytes:
@@ -122,15 +141,16 @@ def _header(secret: bytes) -> bytes:
 
 
 def _payload(place: Place) -> bytes:
-    head = (
-        f'{{"sub":"{place.position}","evt":"{place.event}","ep":{place.epoch},"ln":{place.lane},"iat":{place.issued_s}'
-    )
+    numbers = (place.position, place.event.encode(), place.epoch, place.lane, place.issued_s)
+    head = b'{"sub":"%d","evt":"%b","ep":%d,"ln":%d,"iat":%d' % numbers
+    if not (place.person or place.jkt):
+        return head + b"}"
     tail = b""
     if place.person:
         tail += b',"per":' + _encode_text(place.person)
     if place.jkt:
         tail += b',"cnf":{"jkt":' + _encode_text(place.jkt) + b"}"
-    return head.encode() + tail + b"}"
+    return head + tail + b"}"
 
 
 def _place(payload: bytes) -> Place:

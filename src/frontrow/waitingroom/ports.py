@@ -256,7 +256,14 @@ class CodeRow:
     at_us: int
 
 
-AuditRow = JoinRow | ClaimRow | RoomRow | CodeRow
+@dataclass(frozen=True, slots=True)
+class ImportRow:
+    """Codes of the organiser's own: the hash of each text and the lane it leads to."""
+
+    lanes: Mapping[str, int]
+
+
+AuditRow = JoinRow | ClaimRow | RoomRow | CodeRow | ImportRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,6 +284,9 @@ class Audit(Protocol):
 
     async def recover(self, event: str, now_s: int) -> Recovered | None:
         """The room as far as the trail goes; None if it was never here."""
+
+    async def imported_lane(self, event: str, digest: str) -> int | None:
+        """The lane an imported code leads to, by the hash of its text; None if nobody imported it."""
 
     async def aclose(self) -> None:
         """Flush and close."""

@@ -1,41 +1,31 @@
-"""The waiting room as a service: join, status, claim, renew, give back, and what organisers do.
+"""The waiting room as a service: status, claim, renew, give back; joining is in `joining`, organisers in `organiser`.
 
 Hot paths: `join` is one store call shared by everybody who arrives during a round trip; `status` is a pure function of
 the verified place and the cached window; `now_serving` hands out cached bytes. `start()` keeps the cache fresh, leads
 when it is this process' turn, and rebuilds a store that lost its memory (`RoomLoops`).
 """
 
-import asyncio
 import hashlib
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, TypeVar, cast
+from collections.abc import Callable, Sequence
+from typing import Any, cast
 
 from frontrow.core.clock import Clock, WallClock
 from frontrow.core.coalescer import Coalescer
-from frontrow.core.errors import FrontrowError, InvalidInput, NotFound
+from frontrow.core.errors import NotFound
 from frontrow.waitingroom.answers import Claimed, Joined, PlaceStatus, RoomView, claim_refusal
-from frontrow.waitingroom.binding import check_proof, check_thumbprint, key_digest
+from frontrow.waitingroom.binding import check_proof
 from frontrow.waitingroom.codes import Codes
-from frontrow.waitingroom.errors import (
-    NotYourTurn,
-    PassEnded,
-    RoomRecovering,
-    StayTooLong,
-)
+from frontrow.waitingroom.errors import NotYourTurn, PassEnded, StayTooLong
+from frontrow.waitingroom.joining import Joining
 from frontrow.waitingroom.keys import RoomKeys
 from frontrow.waitingroom.known import KnownRoom
 from frontrow.waitingroom.nowserving import NowServing
-from frontrow.waitingroom.organiser import Organiser
 from frontrow.waitingroom.passes import Pass, PassSigner
-from frontrow.waitingroom.places import MAX_PERSON_CHARS, Place, PlaceSigner, b64
+from frontrow.waitingroom.places import PlaceSigner, b64
 from frontrow.waitingroom.ports import (
     Audit,
     ClaimRow,
-    CodeRow,
-    JoinAnswer,
-    JoinAsk,
-    JoinRow,
     PlaceKey,
     RoomStore,
     Roster,
@@ -48,12 +38,10 @@ from frontrow.waitingroom.window import PlaceState
 
 __all__ = ["Claimed", "Joined", "PlaceStatus", "RoomView", "WaitingRoom"]
 
-Answer = TypeVar("Answer")
-
 MAX_ENDED = 100_000
 
 
-class WaitingRoom(Organiser):
+class WaitingRoom(Joining):
     """All rooms of one process; store, audit, keys and clock come from outside."""
 
     def __init__(
@@ -72,70 +60,29 @@ class WaitingRoom(Organiser):
         """`clock` is only used to check passes and proofs; the window and new passes go by the store's clock.
         `durable_joins`: a join is answered after its audit row is on disk (the embedded mode)."""
         clock = clock or WallClock()
-        super().__init__(store, audit, keys, clock, owner=owner, lease_ttl_us=lease_ttl_us, refresh_us=refresh_us)
-        self._durable_joins = durable_joins
+        super().__init__(
+            store, audit, keys, clock, owner=owner, lease_ttl_us=lease_ttl_us, refresh_us=refresh_us,
+            durable_joins=durable_joins,
+        )  # fmt: skip
         self.codes = codes or Codes(keys.master_secret)
         self.places = PlaceSigner(keys.place_secrets)
         self.passes = PassSigner(keys.pass_keys)
-        self._joins: dict[str, Coalescer[JoinAsk, JoinAnswer]] = {}
         self._visits: dict[str, Coalescer[VisitAsk, VisitAnswer]] = {}
         self._ended: OrderedDict[str, None] = OrderedDict()
 
     # -- people ------------------------------------------------------------------------------------------------------
 
-    async def join(
-        self,
-        event: str,
-        person: str = "",
-        ip: str = "",
-        code: str | None = None,
-        idempotency_key: str | None = None,
-        cnf: str | None = None,
-    ) -> Joined:
-        """A place at the end of the line. `person` may be empty (anonymous); `code` picks a lane; `cnf` is the RFC 7638
-        thumbprint of the browser's key; `ip` only spreads people over shards. Raises RoomUnknown, RoomClosed,
-        RoomOverflow, CodeInvalid, CodeUsed, Unavailable."""
-        known, jkt, code_id, answered = self._ask_to_join(event, person, code, idempotency_key, cnf)
-        answer = await answered
-        if code_id and answer.fresh:
-            await self.audit.append(event, [CodeRow(code_id, answer.at_us)])
-        return self._joined(known, answer, person, jkt)
-
-    def join_soon(
-        self, event: str, person: str = "", idempotency_key: str | None = None
-    ) -> "asyncio.Future[JoinAnswer]":
-        """`join` without a code or a key binding, for callers that want no task of their own; `joined` makes a place
-        of the answer."""
-        return self._ask_to_join(event, person, None, idempotency_key, None)[3]
-
-    def joined(self, event: str, answer: JoinAnswer, person: str) -> Joined:
-        """The place that the store's answer to `join_soon` stands for."""
-        return self._joined(self.known(event), answer, person, "")
-
-    def _ask_to_join(
-        self, event: str, person: str, code: str | None, idempotency_key: str | None, cnf: str | None
-    ) -> "tuple[KnownRoom, str, int, asyncio.Future[JoinAnswer]]":
-        known = self.known(event)
-        if len(person) > MAX_PERSON_CHARS:
-            raise InvalidInput(f"a person is named by at most {MAX_PERSON_CHARS} characters", param="person")
-        jkt = check_thumbprint(cnf) if cnf else ""
-        lane, code_id = 0, 0
-        if code:
-            genuine = self.codes.check(event, code)
-            lane, code_id = min(genuine.lane, len(known.state.lanes) - 1), genuine.id + 1
-        key = key_digest(idempotency_key, person, jkt) if idempotency_key else ""
-        joins = self._joins.get(event) or self._coalesced_joins(known)
-        return known, jkt, code_id, joins.submit(JoinAsk(lane, key, person, code_id))
-
-    def _joined(self, known: KnownRoom, answer: JoinAnswer, person: str, jkt: str) -> Joined:
-        at_s = answer.at_us // 1_000_000
-        place = Place(known.event, answer.lane, answer.epoch, answer.position, at_s, person, jkt)
-        return Joined(self.places.mint(place), known.status(place), answer.fresh)
-
     def status(self, place_jwt: str, event: str | None = None) -> PlaceStatus:
         """The state of a place. Pure and synchronous. Raises PlaceInvalid, PlaceForeign, RoomUnknown."""
         place = self.places.verify(place_jwt, event)
         return self.known(place.event).status(place)
+
+    def status_json(self, place_jwt: str, event: str | None = None) -> bytes:
+        """`status` as the JSON that people get."""
+        place = self.places.recent.get(place_jwt)
+        if place is None or place.event != event:
+            place = self.places.verify(place_jwt, event)
+        return (self._known.get(place.event) or self.known(place.event)).status_json(place)
 
     async def claim(
         self, place_jwt: str, event: str | None = None, idempotency_key: str | None = None, proof: str | None = None
@@ -197,9 +144,13 @@ class WaitingRoom(Organiser):
         """The pass, verified offline (signature, event, expiry, given back here). Raises PassInvalid, PassForeign,
         PassExpired, PassEnded. For middleware and nginx."""
         visit = self.passes.verify(pass_jwt, event, self.clock() // 1_000_000)
+        self.check_ended(visit)
+        return visit
+
+    def check_ended(self, visit: Pass) -> None:
+        """Nothing, or PassEnded when this visit was given back here."""
         if visit.id in self._ended:
             raise PassEnded("this visit has ended; join again")
-        return visit
 
     async def check_pass_live(self, pass_jwt: str, event: str | None = None) -> Pass:
         """Like `check_pass`, and asks the store whether it was given back anywhere."""
@@ -245,37 +196,6 @@ class WaitingRoom(Organiser):
 
     # -- parts ---------------------------------------------------------------------------------------------------------
 
-    def _coalesced_joins(self, known: KnownRoom) -> Coalescer[JoinAsk, JoinAnswer]:
-        async def send(asks: Sequence[JoinAsk]) -> Sequence[JoinAnswer | BaseException]:
-            answers = await self._with_recovery(known, lambda: self.store.join(known.event, asks, tuple(known.issued)))
-            rows = self._join_rows(known, asks, answers)
-            if rows and self._durable_joins:
-                await self.audit.append(known.event, rows)
-            elif rows:
-                self.append_later(known.event, rows)
-            return answers
-
-        return self._joins.setdefault(known.event, Coalescer(send, max_batch=2_000, name=f"joins of {known.event}"))
-
-    def _join_rows(
-        self, known: KnownRoom, asks: Sequence[JoinAsk], answers: Sequence[JoinAnswer | FrontrowError]
-    ) -> list[JoinRow]:
-        """The fresh positions of a batch as runs: one row a lane, whatever the number of people."""
-        runs: dict[tuple[int, int], list[tuple[int, str]]] = {}
-        at_us = 0
-        for ask, answer in zip(asks, answers, strict=True):
-            if isinstance(answer, JoinAnswer) and answer.fresh:
-                runs.setdefault((answer.epoch, answer.lane), []).append((answer.position, ask.person))
-                at_us = answer.at_us
-                if answer.position > known.issued[answer.lane]:
-                    known.issued[answer.lane] = answer.position
-        by_identity = getattr(self.store, "one_place_per_person", False)
-        self.counts["joins"] += sum(len(run) for run in runs.values())
-        return [
-            JoinRow(epoch, lane, run[0][0], run[-1][0], at_us, tuple(who for _, who in run) if by_identity else ())
-            for (epoch, lane), run in runs.items()
-        ]
-
     async def _visit(self, known: KnownRoom, ask: VisitAsk) -> VisitAnswer:
         visits = self._visits.get(known.event)
         if visits is None:
@@ -289,13 +209,3 @@ class WaitingRoom(Organiser):
     async def _record_visit(self, visit: Pass, expires_s: int, tag: int) -> None:
         row = ClaimRow(visit.place, expires_s, self.clock(), visit.person, tag)
         await self.audit.append(visit.event, [row])
-
-    async def _with_recovery(
-        self, known: KnownRoom, call: Callable[[], Awaitable[Sequence[Answer]]]
-    ) -> Sequence[Answer]:
-        """The call's answer; if the store lost the room, rebuild it and ask once more."""
-        try:
-            return await call()
-        except RoomRecovering:
-            await self.recover(known.event)
-            return await call()

@@ -99,8 +99,14 @@ def estimate(ahead: int, rate_milli: int, reason: Reason) -> Wait:
     """The wait with `ahead` people in front at `rate_milli` admissions per 1000 seconds."""
     if rate_milli <= 0 or reason in (Reason.PAUSED, Reason.HELD):
         return Wait(None, None, reason)
+    low_s, high_s = band_s(ahead, rate_milli)
+    return Wait(low_s, high_s, reason)
+
+
+def band_s(ahead: int, rate_milli: int) -> tuple[int, int]:
+    """The wait in seconds, at least and at most."""
     exact = (ahead + 1) * 1000 / rate_milli
-    return Wait(int(exact * (100 - BAND_PERCENT) / 100), ceil(exact * (100 + BAND_PERCENT) / 100), reason)
+    return int(exact * (100 - BAND_PERCENT) / 100), ceil(exact * (100 + BAND_PERCENT) / 100)
 
 
 def published(shown_milli: int, measured_milli: int) -> tuple[int, Reason]:

@@ -24,7 +24,8 @@ from litestar.types import ASGIApp, Receive, Scope, Send
 from frontrow.core.errors import FrontrowError
 from frontrow.waitingroom.metrics import metrics_page
 from frontrow.web.hot import Handler, Routes, Takeover
-from frontrow.web.live import STREAM_HEAD
+from frontrow.web.hot_status import hot_status
+from frontrow.web.live import STREAM_HEAD, Streams
 from frontrow.web.room_endpoints import RoomEndpoints, settle
 from frontrow.web.room_people import Endpoint
 from frontrow.web.wire import JSON, NO_STORE, Answer, Ask, encode_json, json_answer, problem_answer
@@ -60,6 +61,7 @@ ROUTES = (
     Route("GET", "/overflow", "overflow", "The static page for those there is no room for"),
     Route("GET", "/room", "show_room", "The organiser's view"),
     Route("PATCH", "/room", "change_room", "Open, pause, resume, queue-all; rate, capacity, message"),
+    Route("POST", "/codes", "import_codes", "Take over the organiser's own fan codes (CSV: code,lane)"),
     Route("GET", "/", "page", "The page people wait on"),
 )
 _VERBS: dict[str, Any] = {"GET": get, "POST": post, "PATCH": patch}
@@ -108,7 +110,8 @@ class StreamApp:
                 await send({"type": "http.response.body", "body": event, "more_body": True})
 
 
-async def _ask(request: Request[Any, Any, Any]) -> Ask:
+async def ask_of(request: Request[Any, Any, Any]) -> Ask:
+    """The request as the endpoints read it."""
     client = request.scope.get("client")
     headers = list(request.scope["headers"])
     body = await request.body() if request.method in ("POST", "PATCH") else b""
@@ -120,10 +123,10 @@ def _handler(route: Route, endpoint: Endpoint, event: str) -> HTTPRouteHandler:
     """Litestar's handler of one route: of one event at the root, or of the event in the path."""
 
     async def of_path(request: Request[Any, Any, Any], event: FromPath[str]) -> ASGIApp:
-        return AnswerApp(await settle(endpoint(event, await _ask(request))))
+        return AnswerApp(await settle(endpoint(event, await ask_of(request))))
 
     async def at_root(request: Request[Any, Any, Any]) -> ASGIApp:
-        return AnswerApp(await settle(endpoint(event, await _ask(request))))
+        return AnswerApp(await settle(endpoint(event, await ask_of(request))))
 
     path = route.path if event else PREFIX + route.path
     name = route.endpoint + ("_root" if event else "")
@@ -157,7 +160,7 @@ def _shared_handlers(endpoints: RoomEndpoints) -> list[HTTPRouteHandler]:
 
     @get("/metrics", operation_id="metrics", summary="Prometheus metrics")
     async def metrics() -> ASGIApp:
-        kind, body = metrics_page(endpoints)
+        kind, body = metrics_page(endpoints, endpoints.others())
         return AnswerApp(Answer(200, b"content-type: " + kind.encode() + b"\r\n" + NO_STORE, body))
 
     @get("/healthz", operation_id="healthz", summary="Is this process serving its rooms?")
@@ -248,15 +251,30 @@ def hot_routes(endpoints: RoomEndpoints, *, root_event: str = "") -> Routes:
     """The hot lane's table: exact method and path to handler."""
     table: dict[tuple[bytes, bytes], Handler] = {}
     for event, streams in endpoints.streams.items():
-        bases = [f"/v1/events/{event}/room"] + ([""] if event == root_event else [])
-        for base in bases:
-            for route in ROUTES:
-                if route.hot:
-                    handler = functools.partial(getattr(endpoints, route.endpoint), event)
-                    table[route.method.encode(), (base + route.path).encode()] = handler
-            take = Takeover(streams.take)
-            table[b"GET", (base + "/stream").encode()] = _hot_stream(endpoints, event, take)
+        table |= hot_routes_of(endpoints, event, streams)
+        if event == root_event:
+            table |= hot_routes_of(endpoints, event, streams, base="")
     return table
+
+
+def hot_routes_of(
+    endpoints: RoomEndpoints, event: str, streams: Streams, base: str | None = None
+) -> dict[tuple[bytes, bytes], Handler]:
+    """The hot routes of one room, below its own path or `base`."""
+    start = f"/v1/events/{event}/room" if base is None else base
+    table: dict[tuple[bytes, bytes], Handler] = {}
+    for route in ROUTES:
+        if route.hot:
+            handler = _hot_handler(endpoints, route, event)
+            table[route.method.encode(), (start + route.path).encode()] = handler
+    table[b"GET", (start + "/stream").encode()] = _hot_stream(endpoints, event, Takeover(streams.take))
+    return table
+
+
+def _hot_handler(endpoints: RoomEndpoints, route: Route, event: str) -> Handler:
+    if route.endpoint == "status":
+        return hot_status(endpoints, event)
+    return functools.partial(getattr(endpoints, route.endpoint), event)
 
 
 def _hot_stream(endpoints: RoomEndpoints, event: str, take: Takeover) -> Handler:

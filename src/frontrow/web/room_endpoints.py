@@ -5,7 +5,7 @@ Here: what is the same for everybody, and what organisers do. What single people
 
 import hmac
 
-from frontrow.core.errors import Forbidden, FrontrowError, NotFound, Unauthorised
+from frontrow.core.errors import Forbidden, FrontrowError, InvalidInput, NotFound, Unauthorised
 from frontrow.web.room_organiser import patch_room, room_body
 from frontrow.web.room_people import JSON_HEAD, PeopleEndpoints, Result, check_size
 from frontrow.web.wire import JSON, Answer, Ask, encode_json, json_answer, problem_answer
@@ -105,6 +105,23 @@ class RoomEndpoints(PeopleEndpoints):
             return json_answer(200, room_body(await patch_room(self.room, event, ask.body)))
         except FrontrowError as error:
             return self.problem("room", error, ask, event)
+
+    def import_codes(self, event: str, ask: Ask) -> Result:
+        """POST codes: the organiser's own fan codes as CSV, good in every process from now on."""
+        try:
+            self._organiser(ask)
+            lines = ask.body.decode().splitlines()
+        except UnicodeDecodeError:
+            return self.problem("codes", InvalidInput("the file is not UTF-8", param="body"), ask, event)
+        except FrontrowError as error:
+            return self.problem("codes", error, ask, event)
+        return self._import_codes(event, ask, lines)
+
+    async def _import_codes(self, event: str, ask: Ask, lines: list[str]) -> Answer:
+        try:
+            return json_answer(200, {"imported": await self.room.import_codes(event, lines)})
+        except FrontrowError as error:
+            return self.problem("codes", error, ask, event)
 
     def _organiser(self, ask: Ask) -> None:
         """Let the organiser through: constant-time, and nobody at all when no key is set."""

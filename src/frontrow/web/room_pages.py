@@ -205,16 +205,16 @@ class RoomPages:
 
     def place_of(self, event: str, ask: Ask) -> str:
         """The place of this request: the bearer token, or the page's cookie."""
-        given = ask.header(b"authorization")
-        if given is not None:
-            if not given.startswith(b"Bearer ") and given[:7].lower() != b"bearer ":
-                raise Unauthorised("send the place as a bearer token")
-            return given[7:].decode("latin-1")
+        for name, given in ask.headers:
+            if len(name) == 13 and name.lower() == b"authorization":
+                if not given.startswith(b"Bearer ") and given[:7].lower() != b"bearer ":
+                    raise Unauthorised("send the place as a bearer token")
+                return given[7:].decode("latin-1")
         cookie = ask.header(b"cookie")
-        name = place_cookie(event)
-        if cookie is not None and name.encode() in cookie:
+        own = place_cookie(event)
+        if cookie is not None and own.encode() in cookie:
             try:
-                morsel = SimpleCookie(cookie[:16_384].decode("latin-1")).get(name)
+                morsel = SimpleCookie(cookie[:16_384].decode("latin-1")).get(own)
             except CookieError:
                 morsel = None
             if morsel is not None and morsel.value:

@@ -4,15 +4,16 @@ Each endpoint has a synchronous part, where most refusals happen, and may go on 
 first without a task. The place comes as a bearer token or, from the page, in a cookie. Errors are problem+json.
 """
 
-import asyncio
+import logging
 from collections import defaultdict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
 import msgspec
 
-from frontrow.core.errors import Forbidden, FrontrowError, InvalidInput, Unauthorised
+from frontrow.core.errors import Forbidden, FrontrowError, InvalidInput, Unauthorised, Unavailable
 from frontrow.waitingroom.entry import Entry
+from frontrow.waitingroom.metrics import OtherCounts
 from frontrow.waitingroom.protect.guard import PASS_COOKIE, pass_from
 from frontrow.waitingroom.room import Claimed, Joined, WaitingRoom
 from frontrow.web.live import Streams
@@ -22,6 +23,7 @@ from frontrow.web.wire import (
     MAX_BODY_BYTES,
     NO_STORE,
     Answer,
+    Arriving,
     Ask,
     Later,
     encode_json,
@@ -30,11 +32,14 @@ from frontrow.web.wire import (
     problem_answer,
 )
 
+log = logging.getLogger("frontrow.web.room")
+
 MAX_KEY_CHARS = 128
+TAG_CHARS = 22  # the end of a signature that was checked names its place as well as the whole text does
 JSON_HEAD = JSON + NO_STORE
 
 Body = TypeVar("Body")
-Result = Answer | Later | Awaitable[Answer]
+Result = Answer | Later | Arriving | Awaitable[Answer]
 Endpoint = Callable[[str, Ask], Result]
 
 
@@ -43,7 +48,7 @@ class BodyTooLarge(InvalidInput):
     http_status = 413
 
 
-class _JoinBody(msgspec.Struct, forbid_unknown_fields=True):
+class JoinBody(msgspec.Struct, forbid_unknown_fields=True):
     """What may be sent with a join; all of it optional."""
 
     proof: str | None = None
@@ -54,15 +59,15 @@ class _JoinBody(msgspec.Struct, forbid_unknown_fields=True):
     wish: str = ""  # the page of the shop somebody came for
 
 
-class _ClaimBody(msgspec.Struct, forbid_unknown_fields=True):
+class ClaimBody(msgspec.Struct, forbid_unknown_fields=True):
     proof: str | None = None
     page: bool = False
     wish: str = ""
 
 
-_decode_join = msgspec.json.Decoder(_JoinBody).decode
-_decode_claim = msgspec.json.Decoder(_ClaimBody).decode
-_NO_JOIN, _NO_CLAIM = _JoinBody(), _ClaimBody()
+_decode_join = msgspec.json.Decoder(JoinBody).decode
+_decode_claim = msgspec.json.Decoder(ClaimBody).decode
+_NO_JOIN, _NO_CLAIM = JoinBody(), ClaimBody()
 
 
 class PeopleEndpoints:
@@ -78,27 +83,31 @@ class PeopleEndpoints:
         self.counts: defaultdict[str, int] = defaultdict(int)
         self._organiser_key = organiser_key.encode()
         self._serving: dict[str, tuple[Any, Answer]] = {}
+        self.others: Callable[[], Sequence[OtherCounts]] = tuple  # what sibling workers counted
 
     # -- people ----------------------------------------------------------------------------------------------------
 
     def join(self, event: str, ask: Ask) -> Result:
         """POST join: a place at the end of the line."""
         try:
-            body = self._join_body(ask)
+            body = self._join_body(ask) if ask.body else _NO_JOIN
             ip = self._ip(ask)
-            self.entry.knock_ip(ip)
+            entry = self.entry
+            entry.knock_ip(ip)
             if body.person:
-                self.entry.knock_person(f"{event}/{body.person}")
+                entry.knock_person(f"{event}/{body.person}")
             key = _idempotency_key(ask)
-            human = self.entry.verify(event, body.proof, ip)
-            if human is None and not body.code and not body.cnf and not body.page:
-                return _Joining(self, event, ask, body.person, key)
+            human = entry.verify(event, body.proof, ip)
+            if human is None and (body is _NO_JOIN or not (body.code or body.cnf or body.page)):
+                joining = _Joining(self, event, ask, body.person)
+                self.room.join_into(event, joining, body.person, key)
+                return joining
         except FrontrowError as error:
             return self.problem("join", error, ask, event)
         return self._join(event, ask, body, ip, key, human)
 
     async def _join(
-        self, event: str, ask: Ask, body: _JoinBody, ip: str, key: str | None, human: Awaitable[None] | None
+        self, event: str, ask: Ask, body: JoinBody, ip: str, key: str | None, human: Awaitable[None] | None
     ) -> Answer:
         try:
             if human is not None:
@@ -116,12 +125,12 @@ class PeopleEndpoints:
         try:
             self.entry.knock_ip(self._ip(ask))
             place = self.pages.place_of(event, ask)
-            told = self.room.status(place, event)
-            self.entry.knock_person(place)
+            told = self.room.status_json(place, event)
+            self.entry.knock_person(place[-TAG_CHARS:])
         except FrontrowError as error:
             return self.problem("status", error, ask, event)
         self.counts["status"] += 1
-        return Answer(200, JSON_HEAD, encode_json(told))
+        return Answer(200, JSON_HEAD, told)
 
     def claim(self, event: str, ask: Ask) -> Result:
         """POST claim: an active place for a pass, once."""
@@ -130,13 +139,13 @@ class PeopleEndpoints:
             body = self._claim_body(ask)
             place = self.pages.place_of(event, ask)
             self.room.status(place, event)
-            self.entry.knock_person(place)
+            self.entry.knock_person(place[-TAG_CHARS:])
             key = _idempotency_key(ask)
         except FrontrowError as error:
             return self.problem("claim", error, ask, event)
         return self._claim(event, ask, body, place, key)
 
-    async def _claim(self, event: str, ask: Ask, body: _ClaimBody, place: str, key: str | None) -> Answer:
+    async def _claim(self, event: str, ask: Ask, body: ClaimBody, place: str, key: str | None) -> Answer:
         try:
             claimed = await self.room.claim(place, event, key, body.proof)
         except FrontrowError as error:
@@ -208,20 +217,20 @@ class PeopleEndpoints:
             return entry.ip_of(ask.peer)
         return entry.ip_of(ask.peer, [value.decode("latin-1") for value in ask.all(b"x-forwarded-for")])
 
-    def _join_body(self, ask: Ask) -> _JoinBody:
+    def _join_body(self, ask: Ask) -> JoinBody:
         if not ask.body:
             return _NO_JOIN
         check_size(ask)
         if _is_form(ask):
-            return self.pages.form(ask, _JoinBody)
+            return self.pages.form(ask, JoinBody)
         return decoded(_decode_join, ask.body)
 
-    def _claim_body(self, ask: Ask) -> _ClaimBody:
+    def _claim_body(self, ask: Ask) -> ClaimBody:
         if not ask.body:
             return _NO_CLAIM
         check_size(ask)
         if _is_form(ask):
-            return self.pages.form(ask, _ClaimBody)
+            return self.pages.form(ask, ClaimBody)
         return decoded(_decode_claim, ask.body)
 
     def count(self, what: str) -> None:
@@ -233,26 +242,41 @@ class PeopleEndpoints:
         return page or problem_answer(error)
 
 
-class _Joining(Later):
-    """The plain join, without a task of its own."""
+class _Joining(Arriving):
+    """The plain join: a slot for the store's answer, which becomes the HTTP answer in the same turn of the loop."""
 
     __slots__ = ("_ask", "_endpoints", "_event", "_person")
 
-    def __init__(self, endpoints: PeopleEndpoints, event: str, ask: Ask, person: str, key: str | None) -> None:
-        super().__init__(endpoints.room.join_soon(event, person, key))
+    def __init__(self, endpoints: PeopleEndpoints, event: str, ask: Ask, person: str) -> None:
+        self._answer = None
+        self._then = None
         self._endpoints = endpoints
         self._event = event
         self._ask = ask
         self._person = person
 
-    def finish(self, done: "asyncio.Future[Any]") -> Answer:
+    def done(self) -> bool:
+        return self._answer is not None
+
+    def set_result(self, result: Any) -> None:
         endpoints = self._endpoints
         try:
-            body = _joined_body(endpoints.room.joined(self._event, done.result(), self._person))
-        except FrontrowError as error:
-            return endpoints.problem("join", error, self._ask, self._event)
+            body = endpoints.room.joined_json(self._event, result, self._person)
+        except Exception as error:
+            self.set_exception(error)
+            return
         endpoints.counts["join"] += 1
-        return Answer(201, JSON_HEAD, body)
+        self.arrive(Answer(201, JSON_HEAD, body))
+
+    def set_exception(self, exception: BaseException) -> None:
+        if not isinstance(exception, FrontrowError):
+            log.error("a join failed", exc_info=exception)
+            exception = FrontrowError("this is our fault; it has been logged")
+        self.arrive(self._endpoints.problem("join", exception, self._ask, self._event))
+
+    def cancel(self) -> bool:
+        self.set_exception(Unavailable("this server is stopping; try again", retry_after_s=1))
+        return True
 
 
 def _joined_body(joined: Joined) -> bytes:

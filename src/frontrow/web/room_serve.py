@@ -5,11 +5,13 @@ they die.
 """
 
 import asyncio
+import contextlib
 import gc
 import logging
 import os
 import socket
 import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +34,7 @@ from frontrow.web.room_app import hot_routes, room_app
 from frontrow.web.room_endpoints import RoomEndpoints
 from frontrow.web.room_pages import PageSettings, RoomPages
 from frontrow.web.room_settings import RoomSettings
+from frontrow.web.shared_counts import SharedCounts
 from frontrow.web.workers import Workers
 
 log = logging.getLogger("frontrow.room")
@@ -56,12 +59,15 @@ def make_room(settings: RoomSettings, keys: RoomKeys) -> WaitingRoom:
     """The service over the store and the audit that the settings name."""
     embedded = settings.store == "memory://"
     room = WaitingRoom(_store(settings), _audit(settings), keys, durable_joins=embedded)
-    if settings.codes_csv:
-        lanes = {rule.name: number for number, rule in enumerate(settings.config().lanes)}
-        with open(settings.codes_csv, encoding="utf-8", newline="") as lines:
-            count = room.codes.import_csv(settings.events[0], lines, lanes)
-        log.info("codes imported", extra={"event": settings.events[0], "codes": count})
     return room
+
+
+async def _import_codes(room: WaitingRoom, settings: RoomSettings) -> None:
+    """The codes of the settings' file; to import them again is harmless."""
+    if settings.codes_csv:
+        lines = Path(settings.codes_csv).read_text("utf-8").splitlines()  # noqa: ASYNC240  # before anybody is served
+        count = await room.import_codes(settings.events[0], lines)
+        log.info("codes imported", extra={"event": settings.events[0], "codes": count})
 
 
 def _store(settings: RoomSettings) -> RoomStore:
@@ -86,7 +92,8 @@ def _audit(settings: RoomSettings) -> Audit:
     return SqliteAudit(settings.audit or Path(settings.folder) / "audit.sqlite")
 
 
-def _human(settings: RoomSettings, keys: RoomKeys, event: str) -> HumanCheck | None:
+def human_check(settings: RoomSettings, keys: RoomKeys, event: str) -> HumanCheck | None:
+    """Who proves to be a person, and how, at this event's room."""
     if settings.human == "none":
         return None
     if settings.human == "altcha":
@@ -104,14 +111,13 @@ def _human(settings: RoomSettings, keys: RoomKeys, event: str) -> HumanCheck | N
 
 def make_endpoints(settings: RoomSettings, room: WaitingRoom, keys: RoomKeys) -> RoomEndpoints:
     """The endpoints with their entry, pages and streams."""
-    checks = {event: check for event in settings.events if (check := _human(settings, keys, event)) is not None}
+    checks = {event: check for event in settings.events if (check := human_check(settings, keys, event)) is not None}
     rules = EntryRules(settings.per_person, settings.per_ip, settings.per_device)
-    entry = Entry(checks, rules=rules, trusted_proxies=settings.trusted_proxies)
+    entry = Entry(checks, rules=rules, trusted_proxies=settings.trusted_proxies, processes=settings.workers)
     titles = ((settings.events[0], settings.title),) if settings.title else ()
     page = PageSettings(settings.brand, titles, settings.shop_url, settings.secure_cookies, settings.root_event)
-    streams = {
-        event: Streams(max_open=settings.max_streams, heartbeat_s=settings.heartbeat_s) for event in settings.events
-    }
+    most = -(-settings.max_streams // settings.workers)
+    streams = {event: Streams(max_open=most, heartbeat_s=settings.heartbeat_s) for event in settings.events}
     pages = RoomPages(room, entry, page)
     return RoomEndpoints(room, entry, pages, streams, organiser_key=settings.organiser_key)
 
@@ -136,6 +142,7 @@ async def serve_async(settings: RoomSettings, sockets: list[socket.socket]) -> N
     room = make_room(settings, keys)
     try:
         await _create_rooms(room, settings)
+        await _import_codes(room, settings)
     except BaseException:
         await room.aclose()
         raise
@@ -150,7 +157,24 @@ async def serve_async(settings: RoomSettings, sockets: list[socket.socket]) -> N
     )
     gc.collect()
     gc.freeze()  # what the start made lives as long as the process: the collector need not walk it again and again
-    await uvicorn.Server(config).serve(sockets=sockets)
+    async with _counting(settings, endpoints):
+        await uvicorn.Server(config).serve(sockets=sockets)
+
+
+@contextlib.asynccontextmanager
+async def _counting(settings: RoomSettings, endpoints: RoomEndpoints) -> AsyncIterator[None]:
+    """With several workers, share what is counted."""
+    if settings.workers == 1:
+        yield
+        return
+    shared = SharedCounts(settings.folder, endpoints)
+    endpoints.others = shared.others
+    task = asyncio.create_task(shared.run(), name="shared counts")
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
 
 def run(settings: RoomSettings, sockets: list[socket.socket]) -> None:
@@ -178,6 +202,7 @@ def serve(settings: RoomSettings) -> None:
         run(settings, [sock])
         return
     RoomKeys.load(settings.folder)  # made once, before several processes want them
+    SharedCounts.clear(settings.folder)
     Workers(settings.workers, run_worker, (settings, sock)).watch()
 
 

@@ -42,16 +42,16 @@ class RoomSettings:
     human_hostnames: tuple[str, ...] = setting(())
     human_when_down: str = setting("refuse", choices=("refuse", "allow"))
     human_max_number: int = setting(50_000, low=100, high=10_000_000)
-    per_person: str = setting("10/second")
-    per_ip: str = setting("50/second")
-    per_device: str = setting("20/minute")
+    per_person: str = setting("10/second", doc="of the whole server; each worker keeps to its part")
+    per_ip: str = setting("50/second", doc="likewise")
+    per_device: str = setting("20/minute", doc="likewise")
     trusted_proxies: tuple[str, ...] = setting((), example='["10.0.0.0/8"]')
     # the page and the streams
     brand: str = setting("Frontrow")
     title: str = setting("", doc="the event's name for people")
     shop_url: str = setting("/", doc="where to go with a pass")
     secure_cookies: bool = setting(False, doc="set it when people come by https")
-    max_streams: int = setting(10_000, low=0, high=1_000_000)
+    max_streams: int = setting(10_000, low=0, high=1_000_000, doc="of the whole server, divided among its workers")
     heartbeat_s: float = setting(5.0, low=0.1, high=60)
 
     def __post_init__(self) -> None:

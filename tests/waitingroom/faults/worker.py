@@ -1,12 +1,10 @@
 """A room process for fault tests, run as `python -m tests.waitingroom.faults.worker`; reads a JSON order from argv.
 
-{"do": "lead", "url", "skew_us", "keys"}           lead for ever, print each slide that was made
-{"do": "join", "url", "people", "seconds", "seed", "keys"}   join people at random moments, print their answers
+{"url", "skew_us", "keys"}: lead for ever, print each slide that was made.
 """
 
 import asyncio
 import json
-import random
 import sys
 import time
 
@@ -54,32 +52,5 @@ async def lead(order: dict[str, object]) -> None:
         await asyncio.sleep(0.01)
 
 
-async def join(order: dict[str, object]) -> None:
-    room = service(order)
-    await room.create(EVENT, CONFIG)
-    await room.join(EVENT)
-    rng, seconds = random.Random(int(str(order["seed"]))), float(str(order["seconds"]))
-    moments = sorted(rng.uniform(0, seconds) for _ in range(int(str(order["people"]))))
-    answers: list[tuple[int, int, int]] = []
-
-    async def one() -> None:
-        arrived_ns = time.monotonic_ns()
-        joined = await room.join(EVENT)
-        answers.append((arrived_ns, joined.position or 0, time.monotonic_ns()))
-
-    print(json.dumps({"ready": True}), flush=True)
-    start = float(sys.stdin.readline())
-    tasks = []
-    for moment in moments:
-        delay = start + moment - time.monotonic()
-        if delay > 0:
-            await asyncio.sleep(delay)
-        tasks.append(asyncio.create_task(one()))
-    await asyncio.gather(*tasks)
-    print(json.dumps({"answers": answers}), flush=True)
-    await room.aclose()
-
-
 if __name__ == "__main__":
-    told = json.loads(sys.argv[1])
-    asyncio.run(lead(told) if told["do"] == "lead" else join(told))
+    asyncio.run(lead(json.loads(sys.argv[1])))

@@ -6,8 +6,10 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from frontrow.core.coalescer import Slot
 from frontrow.waitingroom.config import Phase, RoomConfig
 from frontrow.waitingroom.errors import AlreadyClaimed, NotYourTurn, PassEnded, RoomOverflow, RoomUnknown
 from frontrow.waitingroom.nowserving import NowServing, document
@@ -81,6 +83,19 @@ class SimpleRoom(WaitingRoom):
     def join_soon(self, event: str, person: str = "", idempotency_key: str | None = None) -> Any:
         self._known(event)
         return asyncio.get_running_loop().create_task(self.join(event, person, idempotency_key=idempotency_key))
+
+    def join_into(self, event: str, slot: Slot, person: str = "", idempotency_key: str | None = None) -> None:
+        def tell(task: "asyncio.Task[Joined]") -> None:
+            error = task.exception()
+            slot.set_result(task.result()) if error is None else slot.set_exception(error)
+
+        self.join_soon(event, person, idempotency_key).add_done_callback(tell)
+
+    def joined_json(self, event: str, answer: Any, person: str) -> bytes:
+        return b'{"place":"' + answer.place_jwt.encode() + b'",' + msgspec.json.encode(answer.status)[1:]
+
+    def status_json(self, place_jwt: str, event: str | None = None) -> bytes:
+        return msgspec.json.encode(self.status(place_jwt, event))
 
     def joined(self, event: str, answer: Any, person: str) -> Joined:
         made: Joined = answer

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeAlias
 import msgspec
 
 from frontrow.boxoffice.ledger.audit import AuditEntry, Chain
-from frontrow.boxoffice.ledger.holding import fan_locks, place_holds
+from frontrow.boxoffice.ledger.holding import Hopes, fan_locks, place_holds
 from frontrow.boxoffice.ledger.paying import (
     LookAsked,
     PaymentAsked,
@@ -49,12 +49,14 @@ class Ran(msgspec.Struct, frozen=True):
     """A program of another topic (messages, waitlist, returns), run by itself after the batch's moves and holds.
 
     It gets the list that its facts go to and returns its answer, or the exception that refuses it. `holds` are those it
-    may place: their fans are locked with the others.
+    may place: their fans are locked with the others. The `note` goes to the audit log unless it was refused (an
+    exception or something empty as its answer).
     """
 
     program: Callable[[list[Fact]], Program[Any]]
     now_us: int
     holds: tuple[NewHold, ...] = ()
+    note: str = ""
 
 
 Operation: TypeAlias = (
@@ -72,7 +74,9 @@ Operation: TypeAlias = (
 Committed: TypeAlias = tuple[list[Any], AuditEntry | None]
 
 
-def transaction(operations: Sequence[Operation], chain: Chain, *, many_writers: bool) -> Program[Committed]:
+def transaction(
+    operations: Sequence[Operation], chain: Chain, *, many_writers: bool, hopes: Hopes | None = None
+) -> Program[Committed]:
     """An answer (or exception) per operation, and the audit entry that is committed with them.
 
     With `many_writers` the fans whose caps count are locked first, before any row.
@@ -87,7 +91,9 @@ def transaction(operations: Sequence[Operation], chain: Chain, *, many_writers: 
     if moves:
         _put(answers, moves, (yield from make_moves([operations[at] for at in moves], facts)))  # type: ignore[misc]
     if holds:
-        _put(answers, holds, (yield from place_holds([operations[at] for at in holds], facts)))  # type: ignore[misc]
+        _put(answers, holds, (yield from place_holds([operations[at] for at in holds], facts, hopes)))  # type: ignore[misc]
+    if len(moves) + len(holds) == len(operations):
+        return answers, (yield from _record(facts, notes, chain, _latest_us(operations)))
     payments = [at for at, operation in enumerate(operations) if type(operation) is PaymentAsked]
     refunds = [at for at, operation in enumerate(operations) if type(operation) is RefundAsked]
     if payments:
@@ -107,6 +113,8 @@ def transaction(operations: Sequence[Operation], chain: Chain, *, many_writers: 
                 answers[at] = yield from lease(operation)
             case Ran():
                 answers[at] = yield from operation.program(facts)
+                done = bool(operation.note) and answers[at] and not isinstance(answers[at], BaseException)
+                notes += [operation.note] if done else []
             case Written():
                 for query in operation.queries:
                     answers[at] = yield query

@@ -9,13 +9,14 @@ import functools
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from frontrow.boxoffice import message_ports, ports
+from frontrow.boxoffice import message_ports, ports, ports_people
 from frontrow.boxoffice.ledger.asides import Asides
 from frontrow.boxoffice.ledger.batch import LeaseAsked, Operation, Ran, Store, Written
 from frontrow.boxoffice.ledger.catalogue import Catalogue
 from frontrow.boxoffice.ledger.looks import Looks
 from frontrow.boxoffice.ledger.messages import MessageBook
 from frontrow.boxoffice.ledger.payments import PaymentBook
+from frontrow.boxoffice.ledger.people import PeopleBook
 from frontrow.boxoffice.ledger.programs import ExpiryAsked, MoveAsked, Program, booking_of
 from frontrow.boxoffice.ledger.returns import Returns
 from frontrow.boxoffice.ledger.statements import Query, Row
@@ -40,7 +41,7 @@ MAX_PAGE: Final = 10_000
 BREATH_EVERY: Final = 5_000  # seats between two turns of the event loop
 
 
-class SqlLedger(Catalogue, PaymentBook, TicketBook, MessageBook, Asides, Waitlist, Returns):
+class SqlLedger(Catalogue, PaymentBook, TicketBook, MessageBook, Asides, Waitlist, Returns, PeopleBook):
     """A Ledger (see ports.py for the contract) over one store."""
 
     def __init__(self, store: Store, *, max_batch: int = MAX_BATCH, max_waiting: int = MAX_WAITING) -> None:
@@ -55,6 +56,10 @@ class SqlLedger(Catalogue, PaymentBook, TicketBook, MessageBook, Asides, Waitlis
     async def place_hold(self, hold: NewHold) -> PlacedHold:
         hold.check()
         return cast(PlacedHold, await self.line.submit(hold))
+
+    def place_hold_soon(self, hold: NewHold) -> "asyncio.Future[PlacedHold]":
+        hold.check()
+        return self.line.submit(hold)
 
     async def extend_hold(self, booking_id: str, fence: int, now_us: int, expires_at_us: int) -> Booking:
         return await self._move(Move.EXTEND, booking_id, fence, now_us, expires_at_us)
@@ -158,9 +163,15 @@ if TYPE_CHECKING:  # the port's shape, proven by mypy
     def _is_a_ledger(
         ledger: SqlLedger,
     ) -> tuple[
-        ports.Ledger, ports.Catalogue, ports.PaymentBook, ports.TicketBook, message_ports.MessageBook, WaitlistBook
+        ports.Ledger,
+        ports.Catalogue,
+        ports.PaymentBook,
+        ports.TicketBook,
+        message_ports.MessageBook,
+        WaitlistBook,
+        ports_people.PeopleBook,
     ]:
-        return ledger, ledger, ledger, ledger, ledger, ledger
+        return ledger, ledger, ledger, ledger, ledger, ledger, ledger
 
 
 def _purge_keys(before_us: int, limit: int, after: tuple[str, str], facts: list[Fact]) -> Program[tuple[str, str]]:

@@ -19,7 +19,7 @@ from frontrow.boxoffice.payments.simulated import Answer, SimulatedProvider
 from frontrow.core.clock import Clock
 
 
-class _Line(msgspec.Struct):
+class Line(msgspec.Struct):
     """What one call left behind."""
 
     next_number: int
@@ -61,9 +61,9 @@ class JournaledProvider(SimulatedProvider):
         if rest:  # cut off by a crash in the middle: forget it, also on disk
             self._file.truncate(self._read_bytes)
         for text in lines:
-            self._take(msgspec.json.decode(text, type=_Line))
+            self._take(msgspec.json.decode(text, type=Line))
 
-    def _take(self, line: _Line) -> None:
+    def _take(self, line: Line) -> None:
         if line.found is not None:
             ref = line.found["id"]
             self.objects[ref] = line.found
@@ -93,7 +93,7 @@ class JournaledProvider(SimulatedProvider):
         answer = self._answers[key][1] if key else None
         ref = answer.ref if isinstance(answer, Intent) else asked.split()[0]
         kind, encoded = _encoded(answer)
-        line = _Line(
+        line = Line(
             self.next_number, key, asked, kind, msgspec.Raw(encoded), self._authorised_at_us.get(ref, 0),
             self.objects.get(ref), self._refunds_of(ref),
         )  # fmt: skip

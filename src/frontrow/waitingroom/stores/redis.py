@@ -88,16 +88,16 @@ class RedisStore:
     async def join(
         self, event: str, asks: Sequence[JoinAsk], seen: Sequence[int] = ()
     ) -> Sequence[JoinAnswer | FrontrowError]:
-        plain = all(not (ask.key or ask.code_id or (ask.person and self.one_place_per_person)) for ask in asks)
+        alike = asks[:1] if list(asks).count(asks[0]) == len(asks) else asks  # most are, and then one look is enough
+        plain = all(not (ask.key or ask.code_id or (ask.person and self.one_place_per_person)) for ask in alike)
         floor = [*seen, *[0] * MAX_LANES][:MAX_LANES]
         return await (self._join_counted(event, asks, floor) if plain else self._join_each(event, asks, floor))
 
     async def _join_counted(
         self, event: str, asks: Sequence[JoinAsk], floor: list[int]
     ) -> Sequence[JoinAnswer | FrontrowError]:
-        people = [0] * (1 + max(ask.lane for ask in asks))
-        for ask in asks:
-            people[ask.lane] += 1
+        lanes = [ask.lane for ask in asks]
+        people = [lanes.count(lane) for lane in range(1 + max(lanes))]
         try:
             reply = await self._run("count_join", [room_key(event)], [*floor, *people])
         except RoomClosed as error:
@@ -105,14 +105,16 @@ class RedisStore:
         epoch, at_us = int(reply[0]), int(reply[1])
         nexts = [last - count + 1 for last, count in zip(reply[2::2], reply[3::2], strict=True)]
         lasts = reply[2::2]
+        if len(people) == 1 and reply[3] == people[0]:
+            return [JoinAnswer(0, position, epoch, at_us) for position in range(nexts[0], lasts[0] + 1)]
         answers: list[JoinAnswer | FrontrowError] = []
-        for ask in asks:
-            position = nexts[ask.lane]
-            if position > lasts[ask.lane]:
+        for lane in lanes:
+            position = nexts[lane]
+            if position > lasts[lane]:
                 answers.append(RoomOverflow("too many people are waiting; try again later", retry_after_s=30))
                 continue
-            nexts[ask.lane] += 1
-            answers.append(JoinAnswer(ask.lane, position, epoch, at_us))
+            nexts[lane] += 1
+            answers.append(JoinAnswer(lane, position, epoch, at_us))
         return answers
 
     async def _join_each(
