@@ -138,7 +138,8 @@ def main() -> None:
     args = parser.parse_args()
     results = uvloop.run(run(args.checkouts, args.in_flight, args.refunds))
     for name, figures in results.items():
-        print(f"{name:58} {figures['per_second']:>9.0f}/s {figures['cpu_us']:>8.0f} us CPU  {figures['seconds']:.1f} s")
+        cost = f"{figures['per_second']:>7.0f}/s {figures['cpu_us']:>6.0f} us CPU {figures['seconds']:>6.1f} s"
+        print(f"{name:55} {cost} {figures['peak_memory_mb']:>5.0f} MB")
     OUT.mkdir(parents=True, exist_ok=True)
     (OUT / "checkout.json").write_text(json.dumps(results, indent=2))
 

@@ -9,7 +9,7 @@ import pytest
 from frontrow.boxoffice.model.bookings import BookingState
 from frontrow.boxoffice.model.intents import NewIntent, ProviderSpared, ProviderUnknown
 from frontrow.boxoffice.model.payments import RETRIES_S
-from frontrow.boxoffice.payments.guarded import GuardedProvider
+from frontrow.boxoffice.payments.guarded import FAILURES, MAX_IN_FLIGHT, GuardedProvider
 from frontrow.boxoffice.payments.simulated import SimulatedProvider
 from frontrow.boxoffice.services.checkout import CheckoutState
 from frontrow.core.clock import ManualClock
@@ -64,6 +64,7 @@ async def test_five_failures_open_the_breaker_and_one_probe_closes_it(clock: Man
 
 async def test_at_most_so_many_calls_are_in_flight(clock: ManualClock) -> None:
     """N3: the cap; what is over it is spared at once, not queued without end."""
+    assert (MAX_IN_FLIGHT, FAILURES) == (5_000, 5), "the bounds a server has unless told otherwise"
     go = asyncio.Event()
 
     async def wait(seconds: float) -> None:

@@ -246,6 +246,9 @@ async def test_a_whole_sale_through_stripes_client_and_the_command(
         outcome = await checkout.pay(asked.booking_id, asked.fence, stripe_desk.cards["3ds"])
         assert outcome.state is CheckoutState.ACTION
         assert outcome.payment is not None
+        kept = await provider._client.v1.payment_intents.retrieve_async(outcome.payment.ref)  # type: ignore[attr-defined]
+        named = {"booking": asked.booking_id, "seats": "3", "fence": str(asked.fence), "attempt": "1", "event": EVENT}
+        assert kept.metadata.to_dict() == named
         await stripe_desk.answer(await provider.read(outcome.payment.ref), True)
         assert (await checkout.look(asked.booking_id, asked.fence)).state is CheckoutState.CONFIRMED
         await refunds.refund(sold.booking_id, sold.fence)

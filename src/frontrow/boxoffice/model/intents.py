@@ -58,7 +58,7 @@ class Intent(msgspec.Struct, frozen=True):
         return sum(refund.amount_minor for refund in self.refunds if not refund.failed)
 
 
-class NewIntent(msgspec.Struct, frozen=True):
+class NewIntent(msgspec.Struct, frozen=True, gc=False):
     """What is to be paid; amount, currency and seats come from the ledger alone."""
 
     booking_id: str

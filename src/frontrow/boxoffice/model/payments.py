@@ -61,7 +61,7 @@ LOOK_AGAIN_S: Final = 30  # a driver that has not written for so long is taken t
 LONGEST_RETRY_S: Final = 135  # what must end (captures, voids, refunds) is tried again at this pace for ever
 
 
-class Payment(msgspec.Struct, frozen=True):
+class Payment(msgspec.Struct, frozen=True, gc=False):
     """One attempt to collect the money of one booking. `version` grows with each change (compare and set)."""
 
     id: str
@@ -130,7 +130,7 @@ class RefundState(StrEnum):
     FAILED = "failed"
 
 
-class Refund(msgspec.Struct, frozen=True):
+class Refund(msgspec.Struct, frozen=True, gc=False):
     """Money to be given back for `seats` of a booking: their value less `fee_minor`, which the organiser keeps."""
 
     id: str

@@ -23,7 +23,7 @@ class TicketState(StrEnum):
     REVOKED = "revoked"
 
 
-class NewTicket(msgspec.Struct, frozen=True):
+class NewTicket(msgspec.Struct, frozen=True, gc=False):
     """A ticket about to be issued: `code` is what the QR shows."""
 
     id: str

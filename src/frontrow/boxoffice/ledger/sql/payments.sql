@@ -80,7 +80,7 @@ RETURNING booking_id, seat_index
 
 -- name: seat_prices_of(id text)
 SELECT s.booking_id, s.seat_index, s.price_minor FROM :rows CROSS JOIN booking_seats AS s
-WHERE s.booking_id = r.id AND s.active = 1 ORDER BY s.booking_id, s.seat_index
+WHERE s.booking_id = r.id AND coalesce(s.active, 0) = 1 ORDER BY s.booking_id, s.seat_index
 
 -- name: live_bookings() :event_id text :after text :limit int
 SELECT :booking FROM bookings AS b
