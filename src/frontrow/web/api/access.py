@@ -19,7 +19,7 @@ from litestar.handlers import BaseRouteHandler
 from frontrow.boxoffice.model.attempts import ShopPass
 from frontrow.boxoffice.model.bookings import Booking, BookingNotFound
 from frontrow.core.clock import US_PER_S
-from frontrow.core.errors import Forbidden, Unauthorised
+from frontrow.core.errors import Forbidden, FrontrowError, Unauthorised
 from frontrow.waitingroom.passes import MAX_PASS_CHARS
 from frontrow.web.platform import Platform, Secrets
 
@@ -133,7 +133,7 @@ def read_pass(platform: Platform, text: str) -> ShopPass | None:
         return None
     try:
         visit = platform.room.check_pass(text)
-    except Unauthorised:
+    except FrontrowError:  # not ours, run out, or given back
         return None
     return ShopPass(visit.event, visit.person, visit.expires_s * US_PER_S, visit.id)
 
