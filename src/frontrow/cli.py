@@ -11,6 +11,7 @@ GROUPS = {
     "event": "frontrow.boxoffice.event_cli",
     "ledger": "frontrow.boxoffice.ledger_cli",
     "door": "frontrow.boxoffice.door_cli",
+    "organiser": "frontrow.boxoffice.organiser_cli",
 }
 
 

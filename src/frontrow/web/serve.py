@@ -54,7 +54,8 @@ def make_server(platform: Platform) -> DrainingServer:
     settings = platform.settings.server
     app = front_of(platform_app(platform), platform)
     ids = RequestIds(platform.limiter)
-    http: Any = lane(platform.hot.routes, ids.of) if settings.hot_lane else "httptools"
+    table = platform.hot.routes if settings.hot_lane else {}
+    http: Any = lane(table, ids.of, request_within_s=settings.request_within_s)
     config = uvicorn.Config(
         app,
         http=http,
