@@ -16,7 +16,7 @@ from frontrow.web.api.access import Access
 from frontrow.web.api.problems import Problem
 
 REF: Final = "#/components/schemas/{name}"
-COMMON: Final = (400, 422, 429, 500, 503)
+COMMON: Final = (400, 405, 422, 429, 500, 503)
 SCHEMES: Final = {
     "pass": {"type": "http", "scheme": "bearer", "description": "the pass of the event's waiting room"},
     "place": {"type": "http", "scheme": "bearer", "description": "the place that a join answered"},
@@ -31,7 +31,7 @@ IDEMPOTENCY_KEY: Final = {
 }  # fmt: skip
 TITLES: Final = {
     400: "Not what the API takes", 401: "Who are you?", 402: "The card was declined", 403: "You may not",
-    404: "There is no such thing", 409: "No, and the code says why", 410: "It is over", 413: "Too large",
+    404: "There is no such thing", 405: "Not by this method", 409: "No, and the code says why", 410: "It is over", 413: "Too large",
     415: "Another media type is needed", 422: "A value cannot be right", 425: "Not yet", 429: "Too many requests",
     500: "Our fault", 502: "The payment provider failed", 503: "Not now; see Retry-After",
 }  # fmt: skip
