@@ -19,8 +19,8 @@ setup: .venv/.ready  ## create .venv with everything
 	cd tests/node && PATH="$(CURDIR)/$(BIN):$$PATH" npm ci --silent --no-audit --no-fund
 	@touch $@
 
-demo: setup      ## set everything up and show the limiter at work
-	$(BIN)/frontrow demo
+demo: setup      ## set everything up and sell out a stadium: server, crowd, figures (FOR=60s for a bounded run)
+	$(BIN)/frontrow demo $(if $(FOR),--for $(FOR))
 
 test: setup      ## set everything up and run all tests
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup
@@ -53,6 +53,7 @@ bench-checkout: setup  ## checkouts, payments in flight, refunds of a cancelled 
 
 soak: setup      ## a million recorded operations, checked for exclusivity; 1,500 histories of money
 	$(BIN)/python -m bench.seats_history
+	FRONTROW_SCHEMATHESIS_EXAMPLES=50 $(BIN)/python -m pytest -o timeout=3600 tests/api/test_document.py
 	FRONTROW_SEEDS=1500 $(BIN)/python -m pytest -n $(JOBS) tests/boxoffice/money/test_histories.py
 
 stripe-schema: setup  ## renew tests/data/stripe_schema.json from Stripe's OpenAPI (a 45 MB package, not kept)
