@@ -31,7 +31,7 @@ from frontrow.boxoffice.model.people import (
 )
 from frontrow.boxoffice.services.people_sessions import KEY_PREFIX, SESSION_PREFIX
 from frontrow.core.clock import US_PER_S
-from frontrow.core.errors import ConfigError, Unauthorised
+from frontrow.core.errors import ConfigError, FrontrowError, Unauthorised
 from frontrow.waitingroom.passes import MAX_PASS_CHARS
 from frontrow.web.csrf import JSON_ONLY, check_media_type, check_same_site, check_token
 from frontrow.web.platform import Platform, Secrets
@@ -206,7 +206,7 @@ def read_pass(platform: Platform, text: str) -> ShopPass | None:
         return None
     try:
         visit = platform.room.check_pass(text)
-    except Unauthorised:
+    except FrontrowError:  # not ours, run out, or given back
         return None
     return ShopPass(visit.event, visit.person, visit.expires_s * US_PER_S, visit.id)
 
