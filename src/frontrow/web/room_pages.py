@@ -16,6 +16,7 @@ import jinja2
 import msgspec
 
 from frontrow.core.errors import Forbidden, FrontrowError, InvalidInput, Unauthorised
+from frontrow.waitingroom.binding import place_hash
 from frontrow.waitingroom.entry import Entry
 from frontrow.waitingroom.protect.guard import PASS_COOKIE, is_plain
 from frontrow.waitingroom.room import Claimed, Joined, PlaceStatus, WaitingRoom
@@ -116,11 +117,14 @@ class RoomPages:
         human = self._entry.kind_of(event)
         wish = parse_qs(ask.query.decode("latin-1")).get("return", [""])[0]
         base = self.base(event)
+        bound = self._bound(event, ask) if told is not None else ""
         body = self._page.render(
             facts,
             css=safe(self._css),
             js=safe(self._js),
             base=base,
+            event=event,
+            ath=bound,
             brand=self._settings.brand,
             event_title=dict(self._settings.titles).get(event, event),
             title=HEADINGS[facts["state"]],
@@ -135,6 +139,11 @@ class RoomPages:
             site_key=self._entry.site_key_of(event),
         )
         return Answer(status, HTML + NO_STORE + page_head(self._policy(human)), body.encode())
+
+    def _bound(self, event: str, ask: Ask) -> str:
+        """What the browser's proof must name, if its place is bound to its key: the place's hash."""
+        text = self.place_of(event, ask)
+        return place_hash(text) if self._room.places.verify(text, event).jkt else ""
 
     def _facts(self, told: PlaceStatus, event: str, from_hi: int) -> dict[str, Any]:
         view = self._room.view(event)
