@@ -249,6 +249,12 @@ def _response(answer: Answer, extra: Mapping[str, str] | None = None) -> Respons
 def hot_routes(endpoints: RoomEndpoints, *, root_event: str = "") -> Routes:
     """The hot lane's table: exact method and path to handler."""
     table: dict[tuple[bytes, bytes], Handler] = {}
+    for line in getattr(endpoints, "lines", ()):  # of sharded rooms, see room_shards
+        for base in [f"/v1/events/{line}/room"] + ([""] if line == root_event else []):
+            for route in ROUTES:
+                if route.hot:
+                    of_line: Handler = functools.partial(getattr(endpoints, route.endpoint), line)
+                    table[route.method.encode(), (base + route.path).encode()] = of_line
     for event, streams in endpoints.streams.items():
         bases = [f"/v1/events/{event}/room"] + ([""] if event == root_event else [])
         for base in bases:

@@ -77,14 +77,14 @@ class RoomPages:
 
     # -- the page ----------------------------------------------------------------------------------------------------
 
-    def page(self, event: str, ask: Ask) -> Answer:
-        """The page as this browser should see it now."""
+    def page(self, event: str, ask: Ask, front: str = "") -> Answer:
+        """The page as this browser should see it now; `front` is the name to join under, if it is another."""
         view = self._room.view(event)
         told, error = self._told(event, ask)
         cap = view.state.config.depth_cap
         if told is None and cap and view.waiting >= cap:
             return self.overflow(503)
-        return self._render(event, told, error, 200, ask)
+        return self._render(event, told, error, 200, ask, front)
 
     def overflow(self, status: int) -> Answer:
         """The static page for those the room has no place for; costs nothing to make."""
@@ -108,7 +108,9 @@ class RoomPages:
         except (Unauthorised, Forbidden):
             return None, ""
 
-    def _render(self, event: str, told: PlaceStatus | None, error: str, status: int, ask: Ask) -> Answer:
+    def _render(
+        self, event: str, told: PlaceStatus | None, error: str, status: int, ask: Ask, front: str = ""
+    ) -> Answer:
         state = self._room.view(event).state
         facts: dict[str, Any] = {"state": "none", "number": 0, "lane": 0, "from_hi": 0, "ahead": 0, "progress": 0}
         facts |= {"eta": "not known yet", "rate": "–", "why": "", "refresh_s": 0}
@@ -116,7 +118,7 @@ class RoomPages:
             facts |= self._facts(told, event, self._from_hi(event, ask))
         human = self._entry.kind_of(event)
         wish = parse_qs(ask.query.decode("latin-1")).get("return", [""])[0]
-        base = self.base(event)
+        base = self.base(front or event)
         bound = self._bound(event, ask) if told is not None else ""
         body = self._page.render(
             facts,

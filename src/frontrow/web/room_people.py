@@ -96,7 +96,7 @@ class PeopleEndpoints:
             entry.knock_ip(ip)
             if body.person:
                 entry.knock_person(f"{event}/{body.person}")
-            key = _idempotency_key(ask)
+            key = idempotency_key(ask)
             human = entry.verify(event, body.proof, ip)
             if human is None and (body is _NO_JOIN or not (body.code or body.cnf or body.page)):
                 joining = _Joining(self, event, ask, body.person)
@@ -140,7 +140,7 @@ class PeopleEndpoints:
             place = self.pages.place_of(event, ask)
             self.room.status(place, event)
             self.entry.knock_person(place[-TAG_CHARS:])
-            key = _idempotency_key(ask)
+            key = idempotency_key(ask)
         except FrontrowError as error:
             return self.problem("claim", error, ask, event)
         return self._claim(event, ask, body, place, key)
@@ -166,7 +166,7 @@ class PeopleEndpoints:
     def _with_pass(self, event: str, ask: Ask, what: str) -> Result:
         try:
             self.entry.knock_ip(self._ip(ask))
-            text = _pass_of(ask)
+            text = pass_of(ask)
         except FrontrowError as error:
             return self.problem(what, error, ask, event)
         return self._finish_pass(event, ask, text, what)
@@ -202,7 +202,7 @@ class PeopleEndpoints:
     def check_pass(self, event: str, ask: Ask) -> Result:
         """GET pass: 204 when the request carries a good pass; for nginx's auth_request."""
         try:
-            visit = self.room.check_pass(_pass_of(ask), event)
+            visit = self.room.check_pass(pass_of(ask), event)
         except FrontrowError as error:
             if error.http_status == 409:  # auth_request knows only 401 and 403
                 error = Forbidden(error.message, code=error.code)
@@ -304,7 +304,7 @@ def _is_form(ask: Ask) -> bool:
     return kind is not None and kind.lower().startswith(b"application/x-www-form-urlencoded")
 
 
-def _idempotency_key(ask: Ask) -> str | None:
+def idempotency_key(ask: Ask) -> str | None:
     raw = ask.header(b"idempotency-key")
     if raw is None:
         return None
@@ -314,7 +314,7 @@ def _idempotency_key(ask: Ask) -> str | None:
     return key
 
 
-def _pass_of(ask: Ask) -> str:
+def pass_of(ask: Ask) -> str:
     told = [ask.header(name) for name in (b"authorization", b"frontrow-pass", b"cookie")]
     text = pass_from(*(value.decode("latin-1") if value is not None else None for value in told))
     if not text:
