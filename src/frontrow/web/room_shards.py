@@ -17,9 +17,10 @@ from frontrow.core.errors import FrontrowError, InvalidInput, NotFound
 from frontrow.waitingroom.places import unb64
 from frontrow.waitingroom.sharding import ShardedRoom, slices
 from frontrow.web.page_parts import place_cookie
+from frontrow.web.room_bodies import idempotency_key, pass_of
 from frontrow.web.room_endpoints import RoomEndpoints
 from frontrow.web.room_organiser import patch_room, room_body
-from frontrow.web.room_people import Result, idempotency_key, pass_of
+from frontrow.web.room_people import Result
 from frontrow.web.wire import Answer, Ask, json_answer, problem_answer
 
 log = logging.getLogger("frontrow.web.room")
