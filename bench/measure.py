@@ -66,6 +66,9 @@ def report(name: str, results: dict[str, Any], targets: list[Target]) -> bool:
     return all(target.met for target in targets)
 
 
+LOG_FROM = 200  # bars that differ by more than this factor are drawn on a logarithmic axis
+
+
 def bar_plot(name: str, title: str, groups: dict[str, dict[str, float]], unit: str) -> Path:
     """Horizontal bars, one panel a group, written as bench/out/<name>.png."""
     import matplotlib
@@ -82,13 +85,16 @@ def bar_plot(name: str, title: str, groups: dict[str, dict[str, float]], unit: s
         colours = ["#c2410c" if each.startswith("Frontrow") else "#94a3b8" for each in names]
         drawn = axis.barh(names, values, color=colours)
         axis.bar_label(drawn, [f"{value:,.2f}" for value in values], padding=3, fontsize=8)
-        axis.set_xscale("log")
+        if max(values) > LOG_FROM * min(values):
+            axis.set_xscale("log")
+        axis.xaxis.set_major_formatter("{x:g}")
+        axis.xaxis.set_minor_formatter("")
         axis.invert_yaxis()
         axis.set_title(label, loc="left", fontsize=9)
         axis.tick_params(labelsize=8)
         axis.spines[["top", "right"]].set_visible(False)
         axis.margins(x=0.15)
-    axes[-1, 0].set_xlabel(f"{unit} (log scale)", fontsize=8)
+    axes[-1, 0].set_xlabel(unit, fontsize=8)
     figure.suptitle(title, fontsize=11)
     figure.tight_layout()
     OUT.mkdir(exist_ok=True)

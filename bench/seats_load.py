@@ -5,15 +5,18 @@ storm mixes them as a sale does: 6.6 attempts a seat, in random order.
 """
 
 import asyncio
+import gc
 import random
 import time
+from array import array
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import psutil
 
-from frontrow.boxoffice.feed.log import MemoryFrameLog
+from frontrow.boxoffice.feed.log import FrameLog, MemoryFrameLog
 from frontrow.boxoffice.feed.service import MapFeed
 from frontrow.boxoffice.feed.truth import ClaimsTruth
 from frontrow.boxoffice.ledger.sql_ledger import SqlLedger
@@ -27,18 +30,26 @@ from frontrow.boxoffice.services.hold import HoldService
 from frontrow.boxoffice.services.recovery import Recovery
 from frontrow.boxoffice.services.sales import Sales
 from frontrow.core.clock import SystemClock
-from frontrow.core.errors import FrontrowError
 from frontrow.core.money import Money
 
 ATTEMPTS_A_SEAT = 6.6
-IN_FLIGHT = 3_000  # closed-loop phases keep at most so many attempts waiting
+IN_FLIGHT = 3_000  # a storm keeps at most so many attempts waiting
+TURN = 128  # attempts that arrive in one turn of the event loop, at most
+Ask = tuple[ShopPass, tuple[str]]
 
 
 class Office:
     """One server of the box office over these stores, all its work in this process."""
 
     def __init__(
-        self, event_id: str, plan: Plan, claims: SeatClaims, ledger: SqlLedger, *, hold_ttl_s: int = 600
+        self,
+        event_id: str,
+        plan: Plan,
+        claims: SeatClaims,
+        ledger: SqlLedger,
+        *,
+        hold_ttl_s: int = 600,
+        log: FrameLog | None = None,
     ) -> None:
         self.clock = SystemClock()
         tiers = tuple(PriceTier(key, Money(5000, "EUR")) for key in plan.tiers)
@@ -55,7 +66,7 @@ class Office:
         seats = self.sale.seats
         self.feed = MapFeed(
             plan.size,
-            MemoryFrameLog(epoch=1),
+            log or MemoryFrameLog(epoch=1),
             truth,
             on_changes=seats.observe,
             on_sync=lambda: seats.follow(self.feed.ring.states, self.clock()),
@@ -68,11 +79,15 @@ class Office:
         ends_us = self.clock() + 3600 * 1_000_000
         return [ShopPass(self.event.id, f"fan{number}", ends_us, f"ps_{number}") for number in range(count)]
 
-    def attempts(self, count: int, seed: int) -> list[tuple[str]]:
-        """So many single seats, drawn at random."""
+    def asks(self, count: int, seed: int, name: str = "fan") -> list[Ask]:
+        """So many attempts of different fans for single seats, drawn at random."""
         draw = random.Random(seed)
-        ids = self.plan.seat_ids
-        return [(ids[draw.randrange(len(ids))],) for _ in range(count)]
+        ids, ends_us = self.plan.seat_ids, self.clock() + 3600 * 1_000_000
+        seats = [(seat,) for seat in ids]
+        return [
+            (ShopPass(self.event.id, f"{name}{n}", ends_us, f"ps_{n}"), seats[draw.randrange(len(ids))])
+            for n in range(count)
+        ]
 
     def forget(self) -> None:
         """Believe that everything is free."""
@@ -125,84 +140,102 @@ class Outcome:
     refused_locally: int = 0
     refused: int = 0
     failed: int = 0
-    waits_us: list[int] = field(default_factory=list)
-    won_waits_us: list[int] = field(default_factory=list)
+    waits_us: "array[int]" = field(default_factory=lambda: array("q"))
+    won_waits_us: "array[int]" = field(default_factory=lambda: array("q"))
 
 
-async def closed_loop(office: Office, seats: Sequence[tuple[str]], passes: Sequence[ShopPass]) -> Outcome:
-    """All attempts as fast as they go, at most IN_FLIGHT of them waiting."""
-    outcome = Outcome()
-    flying: set[asyncio.Task[None]] = set()
-    refusal, event_id = office.holds.refusal, office.event.id
-    for number, wanted in enumerate(seats):
-        if refusal(event_id, passes[number], wanted) is not None:
-            outcome.refused_locally += 1
-        else:
-            task = asyncio.create_task(_place(office, wanted, passes[number], outcome))
-            flying.add(task)
-            task.add_done_callback(flying.discard)
-        if number % 64 == 0:
+def tidy() -> None:
+    """As a server does after it started: what will stay is not garbage to be looked for."""
+    gc.collect()
+    gc.freeze()
+
+
+class Crowd:
+    """Attempts made beforehand, sent in turns of the event loop; only `refusals` and `attempt` are the service's work.
+
+    What the hopeless hear is answered in the same turn; the others' futures call back. There is no task an attempt.
+    """
+
+    def __init__(self, office: Office, asks: Sequence[Ask]) -> None:
+        self.office, self.asks = office, asks
+        self.outcome = Outcome()
+        self.flying = 0
+        self._room = asyncio.Event()
+        self._begin = self._rate = 0.0
+
+    async def storm(self) -> Outcome:
+        """All attempts as fast as they go, at most IN_FLIGHT of them waiting."""
+        for first in range(0, len(self.asks), TURN):
+            self._turn(first, min(first + TURN, len(self.asks)))
             await asyncio.sleep(0)  # answers get their turn
-            while len(flying) >= IN_FLIGHT:  # noqa: ASYNC110 - the tasks are the event
-                await asyncio.sleep(0.0005)
-    while flying:
-        await asyncio.wait(flying)
-    return outcome
+            await self._until(IN_FLIGHT)
+        await self._until(1)
+        return self.outcome
 
+    async def at_rate(self, rate: float, seconds: float = 3600.0) -> Outcome:
+        """At their own times, whether the service keeps up or not; the list is begun again when it ends."""
+        self._rate, self._begin = rate, time.perf_counter() + 0.01
+        sent, total = 0, int(rate * seconds) if seconds < 3600 else len(self.asks)
+        while sent < total:
+            due = min(total, sent + TURN, int((time.perf_counter() - self._begin) * rate) + 1)
+            if due > sent:
+                self._turn(sent, due)
+                sent = due
+            behind = int((time.perf_counter() - self._begin) * rate) > sent
+            await asyncio.sleep(0 if behind else 0.0005)
+        await self._until(1)
+        return self.outcome
 
-async def open_loop(office: Office, seats: Sequence[tuple[str]], passes: Sequence[ShopPass], rate: float) -> Outcome:
-    """Attempts at their own times, whether the service keeps up or not; waits count from the intended moment."""
-    outcome = Outcome()
-    flying: set[asyncio.Task[None]] = set()
-    refusal, event_id = office.holds.refusal, office.event.id
-    begin = time.perf_counter() + 0.01
-    sent, total = 0, len(seats)
-    while sent < total:
-        now = time.perf_counter()
-        due = min(total, max(0, int((now - begin) * rate) + 1))
-        for number in range(sent, due):
-            intended = begin + number / rate
-            if refusal(event_id, passes[number], seats[number]) is not None:
+    def _turn(self, first: int, last: int) -> None:
+        size = len(self.asks)
+        asks = self.asks[first % size : first % size + last - first] if size else []
+        told = self.office.holds.refusals(self.office.event.id, asks)
+        heard = time.perf_counter()
+        attempt, event_id, outcome = self.office.holds.attempt, self.office.event.id, self.outcome
+        for number, (ask, refused) in enumerate(zip(asks, told, strict=True), start=first):
+            if refused is not None:
                 outcome.refused_locally += 1
-                outcome.waits_us.append(round((time.perf_counter() - intended) * 1e6))
+                if self._rate:
+                    outcome.waits_us.append(int((heard - self._begin - number / self._rate) * 1e6))
                 continue
-            task = asyncio.create_task(_place(office, seats[number], passes[number], outcome, intended))
-            flying.add(task)
-            task.add_done_callback(flying.discard)
-        sent = max(sent, due)
-        await asyncio.sleep(0 if sent < total and int((time.perf_counter() - begin) * rate) >= sent else 0.0005)
-    while flying:
-        await asyncio.wait(flying)
-    return outcome
+            answer = attempt(event_id, ask[0], ask[1])
+            if isinstance(answer, SeatsTaken):
+                outcome.refused_locally += 1
+            else:
+                self.flying += 1
+                answer.add_done_callback(partial(self._heard, number))
 
+    def _heard(self, number: int, answer: "asyncio.Future[Any]") -> None:
+        outcome = self.outcome
+        wait_us = int((time.perf_counter() - self._begin - number / self._rate) * 1e6) if self._rate else 0
+        if answer.exception() is not None:
+            outcome.failed += 1
+        elif isinstance(answer.result(), SeatsTaken):
+            outcome.refused += 1
+        else:
+            outcome.won += 1
+            if self._rate:
+                outcome.won_waits_us.append(wait_us)
+        if self._rate:
+            outcome.waits_us.append(wait_us)
+        self.flying -= 1
+        self._room.set()
 
-async def _place(
-    office: Office, wanted: tuple[str], shop_pass: ShopPass, outcome: Outcome, intended: float = 0.0
-) -> None:
-    won = False
-    try:
-        await office.holds.place(office.event.id, shop_pass, wanted)
-        outcome.won += 1
-        won = True
-    except SeatsTaken:
-        outcome.refused += 1
-    except FrontrowError:
-        outcome.failed += 1
-    if intended:
-        wait_us = round((time.perf_counter() - intended) * 1e6)
-        outcome.waits_us.append(wait_us)
-        if won:
-            outcome.won_waits_us.append(wait_us)
+    async def _until(self, fewer_than: int) -> None:
+        while self.flying >= fewer_than:
+            self._room.clear()
+            await self._room.wait()
 
 
 async def phases(office: Office, servers: dict[str, list[int]], count: int) -> dict[str, Any]:
     """CPU of each way an attempt can end, from attempts that all end that way."""
     passes = office.passes(count)
     ids = office.plan.seat_ids
-    fresh = [(ids[number],) for number in range(count)]
+    fresh: list[Ask] = [(one, (ids[number],)) for number, one in enumerate(passes)]
     report: dict[str, Any] = {}
 
     async def phase(name: str, work: Callable[[], Awaitable[Outcome]]) -> None:
+        tidy()
         with Meter(servers) as meter:
             outcome = await work()
         report[name] = {
@@ -212,19 +245,29 @@ async def phases(office: Office, servers: dict[str, list[int]], count: int) -> d
             "ended": [outcome.won, outcome.refused_locally, outcome.refused, outcome.failed],
         }
 
-    await phase("won", lambda: closed_loop(office, fresh, passes))
-    other = [ShopPass(one.event_id, f"other{one.fan}", one.expires_at_us, one.id) for one in passes]
+    await phase("won", lambda: Crowd(office, fresh).storm())
+    others: list[Ask] = [
+        (ShopPass(one.event_id, f"other{one.fan}", one.expires_at_us, one.id), seats) for one, seats in fresh
+    ]
     office.forget()
-    await phase("refused by claims", lambda: closed_loop(office, fresh, other))
+    await phase("refused by claims", lambda: Crowd(office, others).storm())
     now_us = office.clock()
     office.sale.seats.learn(
         [TakenSeat(seat, ClaimKind.SOLD, "x", "x", 0, 0) for seat in range(count)], now_us + 3600 * 1_000_000
     )
-    await phase("refused locally", lambda: closed_loop(office, fresh, other))
+    await phase("refused locally", lambda: Crowd(office, others).storm())
+    await phase("refused locally, one by one", lambda: one_by_one(office, others))
     return report
 
 
-def percentiles(waits_us: list[int]) -> dict[str, float]:
+async def one_by_one(office: Office, asks: Sequence[Ask]) -> Outcome:
+    """`refusal` for each, as a server does that hears of requests one at a time."""
+    refusal, event_id = office.holds.refusal, office.event.id
+    told = [refusal(event_id, shop_pass, seats) for shop_pass, seats in asks]
+    return Outcome(refused_locally=sum(answer is not None for answer in told))
+
+
+def percentiles(waits_us: Sequence[int]) -> dict[str, float]:
     """p50, p99, p99.9 in milliseconds."""
     ordered = sorted(waits_us) or [0]
     return {

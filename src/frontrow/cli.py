@@ -11,11 +11,12 @@ GROUPS = {
     "event": "frontrow.boxoffice.event_cli",
     "ledger": "frontrow.boxoffice.ledger_cli",
     "door": "frontrow.boxoffice.door_cli",
+    "organiser": "frontrow.boxoffice.organiser_cli",
 }
 
 
 # single commands -> module; the function has the command's name
-COMMANDS = {"work": "frontrow.boxoffice.work_cli"}
+COMMANDS = {"serve": "frontrow.serve_cli", "work": "frontrow.serve_cli"}
 
 
 def main() -> None:

@@ -15,7 +15,9 @@ from frontrow.boxoffice.model.tickets import TicketState
 from frontrow.boxoffice.services.checkout import Checkout, CheckoutState
 from frontrow.boxoffice.services.resale import Resale
 from frontrow.boxoffice.services.return_refunds import ReturnRefunds
+from frontrow.boxoffice.services.tickets import TicketDesk
 from frontrow.boxoffice.tickets.codes import Issuer
+from frontrow.boxoffice.tickets.door import Gate, Verdict
 from frontrow.boxoffice.tickets.keys import TicketKeys
 from frontrow.core.clock import ManualClock
 from tests.boxoffice.money.till import Till, assert_money
@@ -112,6 +114,23 @@ async def test_a_returned_seat_is_resold_through_the_waitlist_and_its_price_goes
     old = await market.ledger.booking(booking_id)
     assert old is not None
     assert old.state is BookingState.REFUNDED
+
+
+async def test_the_old_qr_is_dead_at_the_gate_from_the_moment_it_is_given_back(market: Market) -> None:
+    """B11, ADR 0073: before the seat is resold, and for good; what the booking keeps still opens the gate."""
+    booking_id, fence = await market.sell("old", 0, 1)
+    given, kept = (ticket.code for ticket in await market.ledger.tickets_of(booking_id))
+    desk = TicketDesk(market.ledger, TicketKeys(bytes(32)))
+
+    async def entry(code: str) -> Verdict:
+        gate = Gate(await desk.bundle(EVENT, market.clock()), "north")
+        return gate.verify(code, market.clock())[0]
+
+    assert [await entry(given), await entry(kept)] == [Verdict.WELCOME] * 2
+    await market.resale.give_back(booking_id, "old", fence, [0])
+    assert [await entry(given), await entry(kept)] == [Verdict.REVOKED, Verdict.WELCOME]
+    await market.sell("new", 0)
+    assert await entry(given) is Verdict.REVOKED
 
 
 async def test_a_whole_booking_returned_and_resold_seat_by_seat_pays_what_was_captured(market: Market) -> None:

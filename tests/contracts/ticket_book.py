@@ -7,6 +7,7 @@ from typing import Any
 from frontrow.boxoffice.model.tickets import NewTicket, Scan, TicketState
 from frontrow.core.errors import FrontrowError
 from tests.contracts.ledger_contract import CALLERS, Bench, outcomes, refusal
+from tests.contracts.payment_book import owed, sold
 
 Check = Callable[[Bench], Coroutine[Any, Any, None]]
 
@@ -52,6 +53,36 @@ async def a_booking_that_ends_revokes_its_tickets_and_the_seat_gets_a_new_one(be
     assert [one.state for one in await bench.one.tickets_of(again)] == [TicketState.VALID]
 
 
+async def a_partial_refund_revokes_the_tickets_of_its_seats_in_its_transaction(bench: Bench) -> None:
+    """B12: of 60 who ask for the same seat's refund one gets it; the ticket is dead once, the others live."""
+    hold, payment = await sold(bench, 1, 2, 3)
+    bench.clock.advance(us=1)
+    asked = [owed(bench, payment, number, 2) for number in range(1, CALLERS + 1)]
+    calls = [bench.either(n).ask_refund(one, fence=hold.fence, now_us=bench.now_us) for n, one in enumerate(asked)]
+    assert len((await outcomes(calls))[0]) == 1
+    valid, revoked = TicketState.VALID, TicketState.REVOKED
+    assert [one.state for one in await bench.two.tickets_of(hold.booking_id)] == [valid, revoked, valid]
+    assert await bench.two.revoked_tickets(bench.event) == [(f"tkt_{hold.booking_id}_2", bench.now_us)]
+    again, _ = await confirmed(bench, 2)
+    assert [one.state for one in await bench.one.tickets_of(again)] == [valid]
+
+
+async def a_returned_ticket_is_dead_from_the_moment_it_is_given_back(bench: Bench) -> None:
+    """B11, ADR 0073: revoked in the transaction that frees the seat, long before it is resold; one seat, then all."""
+    hold, _ = await sold(bench, 1, 2)
+    booking = await bench.one.booking(hold.booking_id)
+    assert booking is not None
+    valid, revoked = TicketState.VALID, TicketState.REVOKED
+    for seat, left in ((1, [revoked, valid]), (2, [revoked, revoked])):
+        bench.clock.advance(us=1)
+        await bench.one.begin_return(hold.booking_id, booking.fan, hold.fence, [seat], bench.now_us)
+        (listed,) = await bench.two.list_return(hold.booking_id, [seat], bench.now_us)
+        assert (listed.seat_index, listed.fan) == (seat, booking.fan)
+        assert [one.state for one in await bench.one.tickets_of(hold.booking_id)] == left
+        assert (await bench.one.revoked_tickets(bench.event))[-1] == (f"tkt_{hold.booking_id}_{seat}", bench.now_us)
+        assert seat not in await bench.seats(), "free in the same moment"
+
+
 async def the_revocation_list_is_read_in_pages(bench: Bench) -> None:
     gone = []
     for seat in range(5):
@@ -92,6 +123,8 @@ async def scans_of_many_gates_are_taken_in_once_and_duplicates_flagged(bench: Be
 CHECKS: list[Check] = [
     tickets_are_written_by_the_confirm_that_wins_and_by_no_other,
     a_booking_that_ends_revokes_its_tickets_and_the_seat_gets_a_new_one,
+    a_partial_refund_revokes_the_tickets_of_its_seats_in_its_transaction,
+    a_returned_ticket_is_dead_from_the_moment_it_is_given_back,
     the_revocation_list_is_read_in_pages,
     scans_of_many_gates_are_taken_in_once_and_duplicates_flagged,
 ]

@@ -21,9 +21,10 @@ from tests.faults.selling import (
     assert_no_seat_is_lost_for_ever,
     assert_nothing_was_sold_twice_or_lost,
     eventually,
+    within,
 )
 
-HOLD_S = 2
+HOLD_S = 10  # far longer than a purchase takes on a busy machine
 
 
 def rebuilds(selling: Selling) -> int:
@@ -68,9 +69,10 @@ async def test_flushall_in_the_middle_of_a_sale(postgres_url: str, own_valkey: V
             await selling.until_wins(150)
             own_valkey.command("FLUSHALL")
             rebuilt = rebuilds(selling)
-            await eventually(lambda rebuilt=rebuilt: rebuilds(selling) > rebuilt, RECOVERY_BOUND_S)
-            await selling.until_wins(50, RECOVERY_BOUND_S)
-        assert selling.bought
+            await within(lambda rebuilt=rebuilt: rebuilds(selling) > rebuilt, RECOVERY_BOUND_S)
+            await selling.sells_again()
+            await selling.until_wins(50)
+        await eventually(lambda: bool(selling.bought))
 
 
 @pytest.mark.parametrize("options", [(), ("--appendonly", "yes")], ids=["memory only", "with an append-only file"])
@@ -84,7 +86,8 @@ async def test_kill_9_of_redis_in_the_middle_of_a_sale(postgres_url: str, option
             await eventually(lambda: selling.unavailable >= before + 20)
             server.start()
             rebuilt = rebuilds(selling)
-            await selling.until_wins(50, RECOVERY_BOUND_S)
+            await selling.sells_again()
+            await selling.until_wins(50)
             assert rebuilds(selling) > rebuilt, "old content was believed"
             await selling.until_wins(100)
 
@@ -103,14 +106,15 @@ async def test_failover_to_a_lagging_replica_in_the_middle_of_a_sale(postgres_ur
                 link.blackhole()
                 held_before = len(selling.bought)
                 await selling.until_wins(150)  # these the replica never hears of
-                assert len(selling.bought) > held_before
+                await eventually(lambda: len(selling.bought) > held_before)
+                rebuilt = rebuilds(selling)
                 primary.kill()
                 replica.command("REPLICAOF", "NO", "ONE")
                 front.target_port = replica.port
                 front.cut()
-                await selling.until_wins(50, RECOVERY_BOUND_S)
+                await within(lambda: rebuilds(selling) > rebuilt, RECOVERY_BOUND_S)
+                await selling.sells_again()
                 await selling.until_wins(150)
-                assert rebuilds(selling) >= 2
 
 
 async def test_sales_go_on_with_servers_that_start_and_stop(postgres_url: str, own_valkey: Valkey) -> None:

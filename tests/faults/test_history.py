@@ -17,7 +17,7 @@ OPERATIONS = 15_000
 async def record(url: str, stores: list[SeatClaims], *, sql: dict[str, str] | None = None) -> Verdict:
     offices = []
     for claims in stores:
-        offices.append(Office("evt_h", shop_plan(), claims, await open_ledger(url, sql=sql), hold_ttl_s=1))
+        offices.append(Office("evt_h", shop_plan(), claims, await open_ledger(url, sql=sql), hold_ttl_s=2))
         assert await offices[-1].recovery.check("evt_h")
     try:
         return await Recorder(offices, OPERATIONS, seats=130).run()

@@ -20,6 +20,7 @@ from frontrow.boxoffice.model.bookings import BookingState
 from frontrow.boxoffice.model.holds import NewHold
 from frontrow.core.errors import Unavailable
 from frontrow.rehearsal.servers import Postgres, ServerUnavailable, free_port
+from tests.faults.selling import LEDGER_BOUND_S, within
 
 NOW_US = 1_700_000_000_000_000
 CALLERS = 64
@@ -37,6 +38,7 @@ class Load:
         self.held: dict[str, int] = {}
         self.confirmed: dict[str, int] = {}
         self.lost = 0
+        self.answered = 0
         self._numbers = iter(range(1_000_000))
         self._stop = False
         self._tasks = [asyncio.create_task(self._caller()) for _ in range(CALLERS)]
@@ -48,6 +50,7 @@ class Load:
             try:
                 hold = await self.ledger.place_hold(wish(number))
                 self.held[booking_id] = hold.fence
+                self.answered += 1
                 await self.ledger.begin_payment(booking_id, hold.fence, NOW_US)
                 await self.ledger.confirm(booking_id, hold.fence, NOW_US)
                 self.confirmed[booking_id] = hold.fence
@@ -88,6 +91,8 @@ async def test_postgresql_killed_under_load_loses_nothing_acknowledged() -> None
             server.kill()
             killed_at = len(load.confirmed)
             await asyncio.to_thread(restart, server)
+            served = load.answered
+            await within(lambda served=served: load.answered > served, LEDGER_BOUND_S)
             await load.until_confirmed(killed_at + 300)
         await load.stop()
         assert load.lost == 0, "the pause was shorter than the reconnect budget"

@@ -1,4 +1,4 @@
-"""`frontrow event plan …`: make, import, export and draw seating plans."""
+"""`frontrow event plan …`: make, import, export and draw seating plans. `frontrow event webhooks …` is joined here."""
 
 import json
 import sys
@@ -16,11 +16,13 @@ from frontrow.boxoffice.plans.generate import generate
 from frontrow.boxoffice.plans.picture import tier_colours, to_svg
 from frontrow.boxoffice.plans.reading import from_bytes, from_document
 from frontrow.boxoffice.plans.table import from_csv
+from frontrow.boxoffice.webhooks_cli import app as webhooks_app
 from frontrow.core.errors import ConfigError, FrontrowError, InvalidInput
 
 app = typer.Typer(help="Events and their seating plans.", no_args_is_help=True)
 plan_app = typer.Typer(help="Seating plans: generate, import, export, show.", no_args_is_help=True)
 app.add_typer(plan_app, name="plan")
+app.add_typer(webhooks_app, name="webhooks")
 
 OutOption = Annotated[Path | None, typer.Option("--out", "-o", help="File to write; standard output without it.")]
 FileArgument = Annotated[Path, typer.Argument(exists=True, dir_okay=False, readable=True)]

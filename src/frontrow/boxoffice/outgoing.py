@@ -141,6 +141,16 @@ class Outgoing:
                 check_address(address)
         return found[0]
 
+    async def checked(self, url: str) -> Target:
+        """The URL's parts if it may be called now; for registering. `UnsafeAddress` or `Unavailable` otherwise."""
+        target = parse_url(url, allow_http=self._allow_http)
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                await self.resolved(target)
+        except TimeoutError as error:
+            raise Unavailable(f"{target.host} cannot be resolved in time") from error
+        return target
+
     async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> int:
         """The status the receiver answers. `UnsafeAddress` when it must not be called, `Unavailable` when it is not
         there or too slow."""

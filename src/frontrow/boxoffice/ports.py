@@ -5,6 +5,7 @@ Every write is safe to repeat: bookings have ids made by the caller, moves that 
 call that raises `Unavailable` may or may not have happened; ask again, or read the booking by its id.
 """
 
+from asyncio import Future
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Protocol
 
@@ -37,6 +38,10 @@ class Ledger(Protocol):
         key with the same request hash, answers the first hold with `repeated=True` as long as it stands; with another
         request hash `IdempotencyMismatch`; after its end `HoldEnded` or `MoveRefused`.
         """
+        ...
+
+    def place_hold_soon(self, hold: NewHold) -> "Future[PlacedHold]":
+        """`place_hold` without a task of one's own: its answer as a future. Input that cannot be right raises here."""
         ...
 
     async def extend_hold(self, booking_id: str, fence: int, now_us: int, expires_at_us: int) -> Booking:
@@ -173,6 +178,10 @@ class SeatClaims(Protocol):
         A group across sections is claimed in plan order and undone when one part is refused; until all parts are in,
         `states` shows none of them. A refusal names exactly the seats that others have.
         """
+        ...
+
+    def claim_soon(self, wish: SeatClaim, now_us: int) -> "Future[Claimed | ClaimRefused]":
+        """`claim` without a task of one's own: its answer as a future. A claim in line is made, heard or not."""
         ...
 
     async def claim_best(self, wish: BestClaim, now_us: int) -> Claimed | ClaimRefused:

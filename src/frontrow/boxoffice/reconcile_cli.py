@@ -7,7 +7,6 @@ import msgspec
 import typer
 
 from frontrow.boxoffice.ledger.opening import open_ledger
-from frontrow.boxoffice.payment_ports import PaymentProvider
 from frontrow.boxoffice.services.checkout import Checkout
 from frontrow.boxoffice.services.expiry import LedgerClock
 from frontrow.boxoffice.services.reconcile import WINDOW_S, Reconciler, Report
@@ -20,6 +19,9 @@ Url = Annotated[str, typer.Option("--ledger", envvar="FRONTROW_LEDGER_URL", help
 
 def reconcile(
     ledger: Url = "sqlite:///frontrow.db",
+    payments: Annotated[
+        str, typer.Option(envvar="FRONTROW_PAYMENTS_URL", help="simulated:FILE, or stripe: (the default).")
+    ] = "stripe:",
     stripe_key: Annotated[str, typer.Option(envvar="FRONTROW_STRIPE_KEY", help="Stripe's secret key.")] = "",
     stripe_api: Annotated[str, typer.Option(envvar="FRONTROW_STRIPE_API", help="Another address than Stripe's.")] = "",
     days: Annotated[float, typer.Option(help="How far back to read the provider's objects.")] = WINDOW_S / 86_400,
@@ -27,7 +29,7 @@ def reconcile(
 ) -> None:
     """Make the provider and the ledger agree; exit 1 when something is left for a person or money differs."""
     try:
-        report = asyncio.run(_reconcile(ledger, stripe_key, stripe_api, round(days * 86_400)))
+        report = asyncio.run(_reconcile(ledger, payments or "stripe:", stripe_key, stripe_api, round(days * 86_400)))
     except FrontrowError as error:
         typer.echo(f"frontrow ledger: {error.message}", err=True)
         raise typer.Exit(2) from None
@@ -45,11 +47,16 @@ def reconcile(
         raise typer.Exit(1)
 
 
-async def _reconcile(url: str, stripe_key: str, stripe_api: str, window_s: int) -> Report:
-    from frontrow.boxoffice.payments.stripe import StripeProvider  # the extra `payments`
+async def _reconcile(url: str, payments: str, stripe_key: str, stripe_api: str, window_s: int) -> Report:
+    from frontrow.boxoffice.payments.opening import open_provider
 
-    provider: PaymentProvider = StripeProvider(stripe_key, api_base=stripe_api)
-    ledger = await open_ledger(url, auto_migrate=False)
+    provider = open_provider(payments, SystemClock(), stripe_key=stripe_key, stripe_api=stripe_api)
+    assert provider is not None
+    try:
+        ledger = await open_ledger(url, auto_migrate=False)
+    except BaseException:
+        await provider.aclose()
+        raise
     try:
         clock = await LedgerClock.measured(ledger, SystemClock())
         checkout = Checkout(ledger, provider, clock)

@@ -25,10 +25,21 @@ class SystemClock:
     __slots__ = ("offset_ns",)
 
     def __init__(self) -> None:
-        self.offset_ns = time.time_ns() - time.monotonic_ns()
+        self.offset_ns = min(_anchor() for _ in range(_ANCHOR_TRIES))[1]
 
     def __call__(self) -> int:
         return (time.monotonic_ns() + self.offset_ns) // 1000
+
+
+_ANCHOR_TRIES = 5
+
+
+def _anchor() -> tuple[int, int]:
+    """How long reading both clocks took, and what lies between them: a process stopped in between would be wrong."""
+    before_ns = time.monotonic_ns()
+    wall_ns = time.time_ns()
+    after_ns = time.monotonic_ns()
+    return after_ns - before_ns, wall_ns - (before_ns + after_ns) // 2
 
 
 class WallClock:

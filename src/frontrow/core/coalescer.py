@@ -88,13 +88,11 @@ class Coalescer(Generic[Ask, Answer]):
         """Send batch after batch until nobody waits; bounded by the line it drains."""
         try:
             while self._waiting:
-                asks: list[Ask] = []
-                futures: list[Slot] = []
-                while self._waiting and len(asks) < self._max_batch:
-                    ask, future = self._waiting.popleft()
-                    if not future.done():  # its caller was cancelled while in line
-                        asks.append(ask)
-                        futures.append(future)
+                take = self._waiting.popleft
+                line = [take() for _ in range(min(len(self._waiting), self._max_batch))]
+                line = [pair for pair in line if not pair[1].done()]  # done: its caller was cancelled while in line
+                asks = [ask for ask, _ in line]
+                futures = [future for _, future in line]
                 if asks:
                     self.calls += 1
                     await self._deliver(asks, futures)

@@ -1,5 +1,6 @@
 """Prefixed ids such as `bkg_01JCQ3W2N4X7…`: the prefix says what it is, the rest sorts by time, unguessable."""
 
+import os
 import secrets
 from collections.abc import Callable
 
@@ -9,6 +10,7 @@ from frontrow.core.errors import InvalidInput
 ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"  # Crockford's base 32: no I, L, O, U to misread
 _PAIRS = [first + second for first in ALPHABET for second in ALPHABET]  # two characters at a time: half the steps
 _TIME_CHARS, _RANDOM_CHARS = 10, 16
+_CHAR_OF_BYTE = bytes(ord(ALPHABET[byte & 31]) for byte in range(256))  # 256 is a multiple of 32: all equally likely
 ID_CHARS = _TIME_CHARS + _RANDOM_CHARS
 
 
@@ -36,6 +38,8 @@ class Ids:
         if now_ms != written_ms:
             moment = encode32(now_ms, _TIME_CHARS)
             self._moment = (now_ms, moment)
+        if self._randbits is secrets.randbits:  # the same 80 bits, written by one look-up
+            return f"{prefix}_{moment}{os.urandom(_RANDOM_CHARS).translate(_CHAR_OF_BYTE).decode()}"
         return f"{prefix}_{moment}{encode32(self._randbits(80), _RANDOM_CHARS)}"
 
 

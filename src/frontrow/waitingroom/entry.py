@@ -48,7 +48,7 @@ class Entry:
     ) -> None:
         """`processes`: how many share these limits; each keeps to its part, so the sum never exceeds the whole."""
         rules = rules or EntryRules()
-        self._checks = checks or {}
+        self._checks = dict(checks or {})
         self._clock = clock or WallClock()
         self._client_ip = ClientAddress(trusted_proxies)
         self.trusts_nobody = not trusted_proxies
@@ -57,6 +57,10 @@ class Entry:
         self._per_device = Limiter(_part(rules.per_device, processes), clock=clock)
         self.addresses: dict[str, str] = {}  # peer -> its key
         self.refused = 0
+
+    def learn(self, event: str, check: HumanCheck) -> None:
+        """Ask this check of whoever joins the event's room; for rooms that are made while running."""
+        self._checks[event] = check
 
     def ip_of(self, peer: str, forwarded: Sequence[str] = ()) -> str:
         """The key of the caller's address; `X-Forwarded-For` counts only when `peer` is one of our proxies."""
@@ -68,6 +72,10 @@ class Entry:
                 key = self.addresses[peer] = self._client_ip.key(peer) or "unknown"
             return key
         return self._client_ip.key(peer, forwarded) or "unknown"
+
+    def is_proxy(self, peer: str) -> bool:
+        """Whether this peer is one of our proxies, whose word about others counts."""
+        return self._client_ip.is_proxy(peer)
 
     def knock_ip(self, ip: str) -> None:
         """Count one request of this address; raises `TooManyRequests`."""

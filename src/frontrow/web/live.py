@@ -76,7 +76,7 @@ class Streams:
         self._heartbeat_s = heartbeat_s
         self._portion = portion
         self._event = b": waiting\n\n"
-        self._frame = _chunk(self._event)
+        self._frame = chunk(self._event)
         self._changed = asyncio.Event()
         self._next: asyncio.Future[None] | None = None
 
@@ -88,7 +88,7 @@ class Streams:
         event = b"event: now-serving\ndata: " + document + b"\n\n"
         if event == self._event:
             return
-        self._event, self._frame = event, _chunk(event)
+        self._event, self._frame = event, chunk(event)
         self._changed.set()
 
     def is_full(self) -> bool:
@@ -142,5 +142,6 @@ class Streams:
         self.sent += 1
 
 
-def _chunk(event: bytes) -> bytes:
+def chunk(event: bytes) -> bytes:
+    """An event as one chunk of an HTTP body."""
     return b"%x\r\n%b\r\n" % (len(event), event)

@@ -26,7 +26,7 @@ from frontrow.core.errors import FrontrowError
 from frontrow.waitingroom.metrics import metrics_page
 from frontrow.web.hot import Handler, Routes, Takeover
 from frontrow.web.hot_status import hot_status
-from frontrow.web.live import STREAM_HEAD
+from frontrow.web.live import STREAM_HEAD, Streams
 from frontrow.web.room_endpoints import RoomEndpoints, settle
 from frontrow.web.room_people import Endpoint
 from frontrow.web.room_schema import operation_of, security_schemes
@@ -112,7 +112,8 @@ class StreamApp:
                 await send({"type": "http.response.body", "body": event, "more_body": True})
 
 
-async def _ask(request: Request[Any, Any, Any]) -> Ask:
+async def ask_of(request: Request[Any, Any, Any]) -> Ask:
+    """The request as the endpoints read it."""
     client = request.scope.get("client")
     headers = list(request.scope["headers"])
     body = await request.body() if request.method in ("POST", "PATCH") else b""
@@ -124,10 +125,10 @@ def _handler(route: Route, endpoint: Endpoint, event: str) -> HTTPRouteHandler:
     """Litestar's handler of one route: of one event at the root, or of the event in the path."""
 
     async def of_path(request: Request[Any, Any, Any], event: FromPath[str]) -> ASGIApp:
-        return AnswerApp(await settle(endpoint(event, await _ask(request))))
+        return AnswerApp(await settle(endpoint(event, await ask_of(request))))
 
     async def at_root(request: Request[Any, Any, Any]) -> ASGIApp:
-        return AnswerApp(await settle(endpoint(event, await _ask(request))))
+        return AnswerApp(await settle(endpoint(event, await ask_of(request))))
 
     path = route.path if event else PREFIX + route.path
     name = route.endpoint + ("_root" if event else "")
@@ -264,14 +265,23 @@ def hot_routes(endpoints: RoomEndpoints, *, root_event: str = "") -> Routes:
                     of_line: Handler = functools.partial(getattr(endpoints, route.endpoint), line)
                     table[route.method.encode(), (base + route.path).encode()] = of_line
     for event, streams in endpoints.streams.items():
-        bases = [f"/v1/events/{event}/room"] + ([""] if event == root_event else [])
-        for base in bases:
-            for route in ROUTES:
-                if route.hot:
-                    handler = _hot_handler(endpoints, route, event)
-                    table[route.method.encode(), (base + route.path).encode()] = handler
-            take = Takeover(streams.take)
-            table[b"GET", (base + "/stream").encode()] = _hot_stream(endpoints, event, take)
+        table |= hot_routes_of(endpoints, event, streams)
+        if event == root_event:
+            table |= hot_routes_of(endpoints, event, streams, base="")
+    return table
+
+
+def hot_routes_of(
+    endpoints: RoomEndpoints, event: str, streams: Streams, base: str | None = None
+) -> dict[tuple[bytes, bytes], Handler]:
+    """The hot routes of one room, below its own path or `base`."""
+    start = f"/v1/events/{event}/room" if base is None else base
+    table: dict[tuple[bytes, bytes], Handler] = {}
+    for route in ROUTES:
+        if route.hot:
+            handler = _hot_handler(endpoints, route, event)
+            table[route.method.encode(), (start + route.path).encode()] = handler
+    table[b"GET", (start + "/stream").encode()] = _hot_stream(endpoints, event, Takeover(streams.take))
     return table
 
 

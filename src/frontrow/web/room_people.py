@@ -41,6 +41,8 @@ from frontrow.web.wire import (
     problem_answer,
 )
 
+__all__ = ["ClaimBody", "Endpoint", "JoinBody", "PeopleEndpoints", "Result", "check_size", "decoded"]
+
 log = logging.getLogger("frontrow.web.room")
 
 TAG_CHARS = 22  # the end of a signature that was checked names its place as well as the whole text does

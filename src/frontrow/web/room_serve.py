@@ -94,7 +94,8 @@ def _audit(settings: RoomSettings) -> Audit:
     return SqliteAudit(settings.audit or Path(settings.folder) / "audit.sqlite")
 
 
-def _human(settings: RoomSettings, keys: RoomKeys, event: str) -> HumanCheck | None:
+def human_check(settings: RoomSettings, keys: RoomKeys, event: str) -> HumanCheck | None:
+    """Who proves to be a person, and how, at this event's room."""
     if settings.human == "none":
         return None
     if settings.human == "altcha":
@@ -112,7 +113,7 @@ def _human(settings: RoomSettings, keys: RoomKeys, event: str) -> HumanCheck | N
 
 def make_endpoints(settings: RoomSettings, room: WaitingRoom, keys: RoomKeys) -> RoomEndpoints:
     """The endpoints with their entry, pages and streams."""
-    of_events = {event: check for event in settings.events if (check := _human(settings, keys, event)) is not None}
+    of_events = {event: check for event in settings.events if (check := human_check(settings, keys, event)) is not None}
     checks = of_events | {name: of_events[line] for name in settings.rooms if (line := _line(name)) in of_events}
     rules = EntryRules(settings.per_person, settings.per_ip, settings.per_device)
     entry = Entry(checks, rules=rules, trusted_proxies=settings.trusted_proxies, processes=settings.workers)

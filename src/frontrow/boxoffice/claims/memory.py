@@ -59,6 +59,9 @@ class MemoryClaims:
     async def claim(self, wish: SeatClaim, now_us: int) -> Claimed | ClaimRefused:
         return self._claim(wish, now_us, must_own=False)
 
+    def claim_soon(self, wish: SeatClaim, now_us: int) -> "asyncio.Future[Claimed | ClaimRefused]":
+        return asyncio.ensure_future(self.claim(wish, now_us))
+
     async def extend(self, wish: SeatClaim, now_us: int) -> Claimed | ClaimRefused:
         return self._claim(wish, now_us, must_own=True)
 

@@ -7,22 +7,18 @@ part is refused the earlier parts are released.
 
 import asyncio
 import contextlib
-import zlib
-from collections.abc import AsyncIterator, Callable, Sequence
-from typing import TypeGuard
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
 from redis.exceptions import RedisError
 
 from frontrow.boxoffice.claims.best import BestAsk, BestAsks
 from frontrow.boxoffice.claims.rebuild import Rebuild, is_lost
-from frontrow.boxoffice.claims.shard import Answer, Shard, unreachable
+from frontrow.boxoffice.claims.shard import Shard, unreachable
 from frontrow.boxoffice.claims.wire import (
-    STALE,
     Ask,
     EventKeys,
     Op,
     SectionKeys,
-    adopt,
     decode,
     encode,
     epoch_number,
@@ -45,6 +41,7 @@ from frontrow.core.errors import FrontrowError, NotFound
 
 TENTATIVE_US = 5_000_000  # how long a half-claimed group may block its seats when its claimer dies
 READ_CHUNK = 1_000
+Part = tuple[SectionKeys, list[int]]  # some seats of one section
 
 
 class RedisClaims:
@@ -72,14 +69,24 @@ class RedisClaims:
             raise NotFound(f"there is no event {event_id} here", event=event_id) from None
 
     def _number(self, section: SectionKeys) -> int:
-        return zlib.crc32(section.tag.encode()) % len(self._shards)
+        return section.spread % len(self._shards)
 
     async def claim(self, wish: SeatClaim, now_us: int) -> Claimed | ClaimRefused:
         event, parts = self._parts(wish.event_id, wish.seats)
         if len(parts) == 1:
-            taken = await self._ask(event, Op.CLAIM, wish, wish.seats, now_us)
-            return Claimed(wish.seats) if taken is None else ClaimRefused(taken)
+            return await self._ask(event, Op.CLAIM, wish, wish.seats, now_us)
         return await self._claim_group(event, parts, wish, now_us)
+
+    def claim_soon(self, wish: SeatClaim, now_us: int) -> "asyncio.Future[Claimed | ClaimRefused]":
+        seats = wish.seats
+        if len(seats) == 1:
+            event = self._event(wish.event_id)
+            event.plan.check_index(seats[0])
+            return self._ask(event, Op.CLAIM, wish, seats, now_us)
+        event, parts = self._parts(wish.event_id, seats)
+        if len(parts) == 1:
+            return self._ask(event, Op.CLAIM, wish, seats, now_us)
+        return asyncio.ensure_future(self._claim_group(event, parts, wish, now_us))
 
     async def _claim_group(
         self, event: EventKeys, parts: list[tuple[int, ...]], wish: SeatClaim, now_us: int
@@ -91,10 +98,10 @@ class RedisClaims:
                 kind = ClaimKind.TENTATIVE if op is Op.CLAIM else ClaimKind.HELD
                 for part in parts:
                     asked.append(part)
-                    taken = await self._ask(event, op, wish, part, now_us, kind=kind, expires_at_us=until_us)
-                    if taken is not None:
+                    told = await self._ask(event, op, wish, part, now_us, kind=kind, expires_at_us=until_us)
+                    if isinstance(told, ClaimRefused):
                         await self._undo(wish, asked)
-                        return ClaimRefused(taken)
+                        return told
         except BaseException:
             await self._undo(wish, asked)
             raise
@@ -108,9 +115,9 @@ class RedisClaims:
     async def extend(self, wish: SeatClaim, now_us: int) -> Claimed | ClaimRefused:
         event, parts = self._parts(wish.event_id, wish.seats)
         for part in parts:
-            taken = await self._ask(event, Op.EXTEND, wish, part, now_us)
-            if taken is not None:
-                return ClaimRefused(taken)
+            told = await self._ask(event, Op.EXTEND, wish, part, now_us)
+            if isinstance(told, ClaimRefused):
+                return told
         return Claimed(wish.seats)
 
     def _parts(self, event_id: str, seats: Sequence[int]) -> tuple[EventKeys, list[tuple[int, ...]]]:
@@ -126,7 +133,7 @@ class RedisClaims:
             parts.setdefault(section_of[seat], []).append(seat)
         return event, [tuple(part) for part in parts.values()]
 
-    async def _ask(
+    def _ask(
         self,
         event: EventKeys,
         op: Op,
@@ -136,29 +143,17 @@ class RedisClaims:
         *,
         kind: ClaimKind = ClaimKind.HELD,
         expires_at_us: int = 0,
-    ) -> tuple[TakenSeat, ...] | None:
-        """None: done. Otherwise the seats in the way."""
-        check_name(wish.fan, "fan")
-        check_name(wish.booking_id, "booking")
+    ) -> "asyncio.Future[Claimed | ClaimRefused]":
+        """Put one section's part in line."""
+        fan, booking_id = check_name(wish.fan, "fan"), check_name(wish.booking_id, "booking")
         ends_us = expires_at_us or wish.expires_at_us
         section = event.sections[event.section_of[seats[0]]]
-        value = encode(wish.fan, now_us, wish.booking_id, ends_us, kind)
+        value = encode(fan, now_us, booking_id, ends_us, kind)
         keys = [event.keys[seat] for seat in seats]
-        mark = owner_mark(wish.fan, wish.booking_id)
-        ask = Ask(op, section, keys, value, *mark, now_us=now_us, lifetime_ms=lifetime_ms(ends_us, now_us))
-        answer = await self._answer(ask)
-        return None if answer == 1 else _taken(seats, answer)
-
-    async def _answer(self, ask: Ask) -> Answer:
-        """The store's answer; asks once more when somebody else has filled the section under a newer epoch."""
-        shard = self._shards[self._number(ask.section)]
-        answer = await shard.asks.ask(ask)
-        if _stale(answer):
-            adopt(ask.section, answer)
-            answer = await shard.asks.ask(ask)
-            if _stale(answer):
-                raise ClaimsLost(ask.section.event_id)
-        return answer
+        mark_from, mark_length = owner_mark(fan, booking_id)
+        life_ms = lifetime_ms(ends_us, now_us)
+        ask = Ask(op, section, keys, value, mark_from, mark_length, now_us, life_ms, seats)
+        return self._shards[section.spread % len(self._shards)].asks.submit(ask)
 
     async def claim_best(self, wish: BestClaim, now_us: int) -> Claimed | ClaimRefused:
         event = self._event(wish.event_id)
@@ -196,7 +191,7 @@ class RedisClaims:
             value = encode(seat.fan, seat.placed_at_us, seat.booking_id, seat.expires_at_us, seat.kind)
             life_ms = lifetime_ms(seat.expires_at_us, now_us)
             asks.append(Ask(Op.PUT, section, [event.keys[seat.seat]], value, 1, 0, now_us=now_us, lifetime_ms=life_ms))
-        await asyncio.gather(*map(self._answer, asks))
+        await asyncio.gather(*[self._shards[self._number(ask.section)].asks.submit(ask) for ask in asks])
 
     async def states(self, event_id: str, now_us: int, seats: Sequence[int] | None = None) -> dict[int, TakenSeat]:
         event = self._event(event_id)
@@ -204,19 +199,35 @@ class RedisClaims:
         for seat in range(event.plan.size) if seats is None else seats:
             asked.setdefault(event.section_of[seat], []).append(seat)
         found: dict[int, TakenSeat] = {}
-        for number, own in asked.items():
-            for first in range(0, len(own), READ_CHUNK):
-                for taken in await self._look(event, event.sections[number], own[first : first + READ_CHUNK]):
-                    if taken.kind is not ClaimKind.TENTATIVE and taken.live(now_us):
-                        found[taken.seat] = taken
-        return found
+        for shard, parts in self._reads(event, asked):
+            for taken in await self._look(event, shard, parts):
+                if taken.kind is not ClaimKind.TENTATIVE and taken.live(now_us):
+                    found[taken.seat] = taken
+        return dict(sorted(found.items()))
 
-    async def _look(self, event: EventKeys, section: SectionKeys, seats: list[int]) -> list[TakenSeat]:
-        shard = self._shards[self._number(section)]
-        epoch, *values = await _read(shard, [section.epoch_key, *(event.keys[seat] for seat in seats)])
-        if epoch is None or epoch.decode() != f"{epoch_number(epoch)}:{await shard.recognised()}":
-            raise ClaimsLost(section.event_id)
-        return [decode(seat, value) for seat, value in zip(seats, values, strict=True) if value is not None]
+    def _reads(self, event: EventKeys, asked: dict[int, list[int]]) -> Iterator[tuple[Shard, list[Part]]]:
+        """The seats cut into calls of at most READ_CHUNK: sections together where they share a server."""
+        waiting: dict[Shard, list[Part]] = {}
+        for number, own in asked.items():
+            section = event.sections[number]
+            shard = self._shards[self._number(section)]
+            for first in range(0, len(own), READ_CHUNK):
+                part = (section, own[first : first + READ_CHUNK])
+                parts = waiting.setdefault(shard, [])
+                if parts and (shard.cluster or sum(len(each) for _, each in parts) + len(part[1]) > READ_CHUNK):
+                    yield shard, waiting.pop(shard)
+                waiting.setdefault(shard, []).append(part)
+        yield from waiting.items()
+
+    async def _look(self, event: EventKeys, shard: Shard, parts: list[Part]) -> list[TakenSeat]:
+        seats = [seat for _, own in parts for seat in own]
+        values = await _read(shard, [s.epoch_key for s, _ in parts] + [event.keys[seat] for seat in seats])
+        identity = await shard.recognised()
+        for (section, _), epoch in zip(parts, values[: len(parts)], strict=True):
+            if epoch is None or epoch.decode() != f"{epoch_number(epoch)}:{identity}":
+                raise ClaimsLost(section.event_id)
+        told = zip(seats, values[len(parts) :], strict=True)
+        return [decode(seat, value) for seat, value in told if value is not None]
 
     async def lost(self, event_id: str) -> bool:
         event = self._event(event_id)
@@ -236,17 +247,6 @@ class RedisClaims:
             await asks.aclose()
         for shard in self._shards:
             await shard.aclose()
-
-
-def _stale(answer: Answer) -> TypeGuard[bytes]:
-    return isinstance(answer, bytes) and answer.startswith(STALE)
-
-
-def _taken(seats: tuple[int, ...], answer: Answer) -> tuple[TakenSeat, ...]:
-    """The seats named by a refusal; a line without a value is a seat that is free but not the asker's own."""
-    lines = answer.split(b"\n") if isinstance(answer, bytes) else []
-    pairs = (line.partition(b":") for line in lines)
-    return tuple(decode(seats[int(position)], value) for position, _, value in pairs if value)
 
 
 async def _read(shard: Shard, keys: list[bytes]) -> list[bytes | None]:

@@ -13,12 +13,12 @@ from typing import Any
 
 from redis.exceptions import NoScriptError, RedisError
 
-from frontrow.boxoffice.claims.wire import HEAD, Ask, SectionKeys
+from frontrow.boxoffice.claims.wire import HEAD, STALE, Answer, Ask, SectionKeys, adopt
+from frontrow.boxoffice.model.claims import ClaimsLost
 from frontrow.core.coalescer import Coalescer
 from frontrow.core.errors import Unavailable
-from frontrow.core.redis_url import connect, disconnect, is_cluster
+from frontrow.core.redis_url import call, connect, disconnect, is_cluster
 
-Answer = int | bytes
 IDENTITY_CHARS = 12
 
 
@@ -37,7 +37,7 @@ class Shard:
         self.identity = ""
         options: dict[str, Any] = {} if self.cluster else {"redis_connect_func": self._connected}
         self.client: Any = connect(url, timeout_s=timeout_s, **options)
-        self.asks: Coalescer[Ask, Answer] = Coalescer(
+        self.asks: Coalescer[Ask, Any] = Coalescer(
             self._send, max_batch=max_batch, max_waiting=max_waiting, name="seat claims"
         )
 
@@ -69,16 +69,30 @@ class Shard:
         source, sha = script(name)
         try:
             try:
-                return await self.client.evalsha(sha, len(keys), *keys, *args)
+                return await call(self.client, "EVALSHA", sha, len(keys), *keys, *args)
             except NoScriptError:
-                return await self.client.eval(source, len(keys), *keys, *args)
+                return await call(self.client, "EVAL", source, len(keys), *keys, *args)
         except (RedisError, OSError) as error:
             raise unreachable(error) from error
 
     def epoch_text(self, section: SectionKeys) -> str:
         return f"{section.epoch}:{self.identity}"
 
-    async def _send(self, asks: Sequence[Ask]) -> Sequence[Answer | BaseException]:
+    async def _send(self, asks: Sequence[Ask]) -> Sequence[Any]:
+        """What each asker hears; asked once more where somebody else has filled a section under a newer epoch."""
+        answers = await self._once(asks)
+        old = [place for place, answer in enumerate(answers) if type(answer) is bytes and answer.startswith(STALE)]
+        if old:
+            answers = list(answers)
+            for place in old:
+                adopt(asks[place].section, answers[place])
+            again = await self._once([asks[place] for place in old])
+            for place, answer in zip(old, again, strict=True):
+                stale = type(answer) is bytes and answer.startswith(STALE)
+                answers[place] = ClaimsLost(asks[place].section.event_id) if stale else answer
+        return [ask.told(answer) for ask, answer in zip(asks, answers, strict=True)]
+
+    async def _once(self, asks: Sequence[Ask]) -> Sequence[Any]:
         if not self.cluster:
             return await self._call(asks)
         places: dict[SectionKeys, list[int]] = {}  # a Cluster call stays in one slot: one call a section
@@ -92,15 +106,17 @@ class Shard:
         return answers
 
     async def _call(self, asks: Sequence[Ask]) -> Sequence[Answer]:
-        await self.recognised()
+        if not self.identity:
+            await self.recognise()
         numbers: dict[SectionKeys, int] = {}
         keys: list[bytes] = []
         heads: list[bytes] = []
         values: list[bytes] = []
         now_us = 0
+        pack = HEAD.pack
         for ask in asks:
-            number = numbers.setdefault(ask.section, len(numbers) + 1)
-            heads.append(HEAD.pack(ask.op, number, len(ask.keys), ask.lifetime_ms, ask.mark_from, ask.mark_length))
+            number = numbers.get(ask.section) or numbers.setdefault(ask.section, len(numbers) + 1)
+            heads.append(pack(ask.op, number, len(ask.keys), ask.lifetime_ms, ask.mark_from, ask.mark_length))
             keys += ask.keys
             values.append(ask.value)
             if ask.now_us > now_us:

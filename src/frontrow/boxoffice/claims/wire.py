@@ -7,14 +7,23 @@ The hash tag keeps a section in one Cluster slot. Times have 16 digits, so the s
 """
 
 import struct
+import zlib
 from array import array
 from enum import IntEnum
-from typing import Final
+from typing import Any, Final
 
-from frontrow.boxoffice.model.claims import SOLD_UNTIL_US, ClaimKind, TakenSeat, check_name
+from frontrow.boxoffice.model.claims import (
+    SOLD_UNTIL_US,
+    Claimed,
+    ClaimKind,
+    ClaimRefused,
+    TakenSeat,
+    check_name,
+)
 from frontrow.boxoffice.model.venues import Plan
 
 HEAD: Final = struct.Struct(">BHHIBB")  # op, section, seats, lifetime_ms, where the owner mark starts, its length
+Answer = int | bytes
 STALE: Final = b"!"
 _KINDS: Final = {kind.value: kind for kind in ClaimKind}
 
@@ -33,12 +42,13 @@ class Op(IntEnum):
 class SectionKeys:
     """One section's share of the key space, and the epoch it is believed to be in."""
 
-    __slots__ = ("epoch", "epoch_key", "event_id", "first", "number", "size", "tag")
+    __slots__ = ("epoch", "epoch_key", "event_id", "first", "number", "size", "spread", "tag")
 
     def __init__(self, event_id: str, section_id: str, number: int, first: int, size: int) -> None:
         self.event_id, self.number, self.first, self.size = event_id, number, first, size
         self.tag = f"{{{event_id}:{section_id}}}"
         self.epoch_key = f"epoch:{self.tag}".encode()
+        self.spread = zlib.crc32(self.tag.encode())  # which of several servers has it: modulo their number
         self.epoch = 0
 
 
@@ -65,7 +75,7 @@ class EventKeys:
 
 def encode(fan: str, placed_at_us: int, booking_id: str, expires_at_us: int, kind: ClaimKind) -> bytes:
     """The stored value of one taken seat."""
-    return f"{fan}|{placed_at_us:016d}|{booking_id}|{expires_at_us:016d}|{kind.value}".encode()
+    return f"{fan}|{placed_at_us:016d}|{booking_id}|{expires_at_us:016d}|{kind}".encode()
 
 
 def decode(seat: int, value: bytes) -> TakenSeat:
@@ -82,9 +92,12 @@ def lifetime_ms(expires_at_us: int, now_us: int) -> int:
 
 
 class Ask:
-    """One caller's question to lua/seats.lua: an operation on some seats of one section."""
+    """One caller's question to lua/seats.lua: an operation on some seats of one section.
 
-    __slots__ = ("keys", "lifetime_ms", "mark_from", "mark_length", "now_us", "op", "section", "value")
+    With `seats` the caller hears `Claimed` or `ClaimRefused`, without them the script's answer.
+    """
+
+    __slots__ = ("keys", "lifetime_ms", "mark_from", "mark_length", "now_us", "op", "seats", "section", "value")
 
     def __init__(
         self,
@@ -94,17 +107,32 @@ class Ask:
         value: bytes,
         mark_from: int,
         mark_length: int,
-        *,
         now_us: int = 0,
         lifetime_ms: int = 0,
+        seats: tuple[int, ...] = (),
     ) -> None:
         self.op, self.section, self.keys, self.value = op, section, keys, value
         self.mark_from, self.mark_length = mark_from, mark_length
-        self.now_us, self.lifetime_ms = now_us, lifetime_ms
+        self.now_us, self.lifetime_ms, self.seats = now_us, lifetime_ms, seats
+
+    def told(self, answer: Any) -> Any:
+        """What the caller hears."""
+        if not self.seats or isinstance(answer, BaseException):
+            return answer
+        return Claimed(self.seats) if answer == 1 else ClaimRefused(taken_seats(self.seats, answer))
+
+
+def taken_seats(seats: tuple[int, ...], answer: Answer) -> tuple[TakenSeat, ...]:
+    """The seats named by a refusal; a line without a value is a seat that is free but not the asker's own."""
+    lines = answer.split(b"\n") if isinstance(answer, bytes) else []
+    pairs = (line.partition(b":") for line in lines)
+    return tuple([decode(seats[int(position)], value) for position, _, value in pairs if value])
 
 
 def owner_mark(fan: str, booking_id: str) -> tuple[int, int]:
     """Where `|booking|` stands in an encoded value (counted from 1, in bytes) and how long it is."""
+    if fan.isascii() and booking_id.isascii():
+        return len(fan) + 18, len(booking_id) + 2
     return len(fan.encode()) + 18, len(booking_id.encode()) + 2
 
 

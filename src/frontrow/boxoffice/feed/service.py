@@ -9,7 +9,7 @@ telling. Viewers keep only a position: slow ones are reset, none can make the se
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -33,7 +33,7 @@ class FeedSettings:
 
     tick_s: float = 0.25
     heartbeat_ticks: int = 40
-    poll_ticks: int = 4  # the log is asked for news at least so often, even if nobody says there are any
+    poll_ticks: int = 2  # the log is asked for news at least so often, even if nobody says there are any
     audit_ticks: int = 80  # the whole plan is compared with the truth once in so many ticks
     max_viewers: int = 15_000
     max_frames: int = 600
@@ -132,7 +132,7 @@ class MapFeed:
         if self._ticks % self.settings.heartbeat_ticks == 0:
             self._wake()
 
-    async def follow(self, epoch: int, seq: int) -> AsyncIterator[bytes]:
+    async def follow(self, epoch: int, seq: int) -> AsyncGenerator[bytes, None]:
         """The stream for one viewer who has (epoch, seq): server-sent events until the viewer goes away."""
         if self.viewers >= self.settings.max_viewers:
             raise Overloaded(f"{self.viewers} viewers are connected; poll instead", retry_after_s=5.0)
@@ -150,6 +150,10 @@ class MapFeed:
                         yield HEARTBEAT
         finally:
             self.viewers -= 1
+
+    async def woken(self) -> None:
+        """Until the map changes or a heartbeat is due; for whoever passes frames on to many viewers."""
+        await self._woken.wait()
 
     def _audit(self) -> set[int]:
         """The next slice of the plan to compare with the truth."""

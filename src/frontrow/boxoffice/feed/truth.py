@@ -18,6 +18,10 @@ class ClaimsTruth:
         self._seats = seats
         self._clock = clock
 
+    def changed(self, event: Event) -> None:
+        """The organiser changed the event: other seats may be kept back."""
+        self._event = event
+
     async def __call__(self, indexes: Sequence[int]) -> bytes:
         """The state of each of `indexes`, which must rise."""
         asked = None if len(indexes) == self._seats else indexes

@@ -10,8 +10,17 @@ from typing import Any, Protocol, TypeAlias
 import msgspec
 
 from frontrow.boxoffice.ledger.audit import AuditEntry, Chain
-from frontrow.boxoffice.ledger.holding import fan_locks, place_holds
-from frontrow.boxoffice.ledger.paying import LookAsked, PaymentAsked, RefundAsked, ask_refunds, look, save_payments
+from frontrow.boxoffice.ledger.holding import Hopes, fan_locks, place_holds
+from frontrow.boxoffice.ledger.paying import (
+    LookAsked,
+    PaymentAsked,
+    RefundAsked,
+    RefundSaved,
+    ask_refunds,
+    look,
+    save_payments,
+    save_refunds,
+)
 from frontrow.boxoffice.ledger.programs import ExpiryAsked, MoveAsked, Program, expire_due, make_moves
 from frontrow.boxoffice.ledger.statements import Query, Row
 from frontrow.boxoffice.model.facts import Fact, OutboxFact, decode_fact, encode_fact
@@ -36,32 +45,38 @@ class Written(msgspec.Struct, frozen=True):
     facts: tuple[Fact, ...] = ()
 
 
-class Programmed(msgspec.Struct, frozen=True):
-    """A program of its own, made anew for every run of the transaction."""
-
-    run: Callable[[], Program[Any]]
-    now_us: int
-
-
 class Ran(msgspec.Struct, frozen=True):
-    """A program of another topic (waitlist, returns), run by itself after the batch's moves and holds.
+    """A program of another topic (messages, waitlist, returns), run by itself after the batch's moves and holds.
 
     It gets the list that its facts go to and returns its answer, or the exception that refuses it. `holds` are those it
-    may place: their fans are locked with the others.
+    may place: their fans are locked with the others. The `note` goes to the audit log unless it was refused (an
+    exception or something empty as its answer).
     """
 
     program: Callable[[list[Fact]], Program[Any]]
     now_us: int
     holds: tuple[NewHold, ...] = ()
+    note: str = ""
 
 
 Operation: TypeAlias = (
-    NewHold | MoveAsked | ExpiryAsked | LeaseAsked | Written | PaymentAsked | RefundAsked | LookAsked | Ran | Programmed
+    NewHold
+    | MoveAsked
+    | ExpiryAsked
+    | LeaseAsked
+    | Written
+    | PaymentAsked
+    | RefundAsked
+    | RefundSaved
+    | LookAsked
+    | Ran
 )
 Committed: TypeAlias = tuple[list[Any], AuditEntry | None]
 
 
-def transaction(operations: Sequence[Operation], chain: Chain, *, many_writers: bool) -> Program[Committed]:
+def transaction(
+    operations: Sequence[Operation], chain: Chain, *, many_writers: bool, hopes: Hopes | None = None
+) -> Program[Committed]:
     """An answer (or exception) per operation, and the audit entry that is committed with them.
 
     With `many_writers` the fans whose caps count are locked first, before any row.
@@ -76,17 +91,20 @@ def transaction(operations: Sequence[Operation], chain: Chain, *, many_writers: 
     if moves:
         _put(answers, moves, (yield from make_moves([operations[at] for at in moves], facts)))  # type: ignore[misc]
     if holds:
-        _put(answers, holds, (yield from place_holds([operations[at] for at in holds], facts)))  # type: ignore[misc]
+        _put(answers, holds, (yield from place_holds([operations[at] for at in holds], facts, hopes)))  # type: ignore[misc]
+    if len(moves) + len(holds) == len(operations):
+        return answers, (yield from _record(facts, notes, chain, _latest_us(operations)))
     payments = [at for at, operation in enumerate(operations) if type(operation) is PaymentAsked]
     refunds = [at for at, operation in enumerate(operations) if type(operation) is RefundAsked]
     if payments:
         _put(answers, payments, (yield from save_payments([operations[at] for at in payments], facts)))  # type: ignore[misc]
     if refunds:
         _put(answers, refunds, (yield from ask_refunds([operations[at] for at in refunds], facts)))  # type: ignore[misc]
+    saved = [at for at, operation in enumerate(operations) if type(operation) is RefundSaved]
+    if saved:
+        _put(answers, saved, (yield from save_refunds([operations[at] for at in saved], facts)))  # type: ignore[misc]
     for at, operation in enumerate(operations):
         match operation:
-            case Programmed():
-                answers[at] = yield from operation.run()
             case LookAsked():
                 answers[at] = yield from look(operation)
             case ExpiryAsked():
@@ -95,6 +113,8 @@ def transaction(operations: Sequence[Operation], chain: Chain, *, many_writers: 
                 answers[at] = yield from lease(operation)
             case Ran():
                 answers[at] = yield from operation.program(facts)
+                done = bool(operation.note) and answers[at] and not isinstance(answers[at], BaseException)
+                notes += [operation.note] if done else []
             case Written():
                 for query in operation.queries:
                     answers[at] = yield query

@@ -5,6 +5,9 @@ not want the same seat, take their seats under the unique index; give those that
 fence. What another writer took from under us, and what stood behind a rival of this batch, goes into the next round,
 which sees how it ended. Undisturbed, every round decides at least one wish; a thousand wishes for one seat take two
 rounds. The number of rounds is bounded by the number of wishes.
+
+The claim store has let one caller a seat through, so nearly always all seats are free. While that has been so lately
+(`Hopes`), the first round does not look: the unique index says if it was wrong.
 """
 
 import hashlib
@@ -30,13 +33,28 @@ from frontrow.core.errors import Overloaded
 Placed = PlacedHold | BaseException
 Key = tuple[str, str]
 KEY_TRIES = 3
+CAREFUL_BATCHES = 32  # after a seat was in the way, so many batches look first
 
 
-def place_holds(wishes: Sequence[NewHold], facts: list[Fact]) -> Program[list[Placed]]:
+class Hopes:
+    """A store's memory of whether seats were in the way lately; `careful` counts the batches that still look first."""
+
+    __slots__ = ("careful",)
+
+    def __init__(self) -> None:
+        self.careful = 0
+
+
+def place_holds(wishes: Sequence[NewHold], facts: list[Fact], hopes: Hopes | None = None) -> Program[list[Placed]]:
     """A placed hold or the reason why not, for every wish."""
-    batch = _Batch(wishes, facts)
+    batch = _Batch(wishes, facts, hopes)
     yield from batch.take_keys()
     yield from batch.count_active()
+    if hopes is not None and batch.pending:
+        if hopes.careful:
+            hopes.careful -= 1
+        else:
+            yield from batch.hopeful_round()
     for _ in range(len(wishes) + 1):
         if not batch.pending:
             break
@@ -61,8 +79,9 @@ def _fan_lock(wish: NewHold) -> int:
 class _Batch:
     """The wishes of one transaction on their way to an answer."""
 
-    def __init__(self, wishes: Sequence[NewHold], facts: list[Fact]) -> None:
+    def __init__(self, wishes: Sequence[NewHold], facts: list[Fact], hopes: Hopes | None) -> None:
         self.wishes = wishes
+        self.hopes = hopes
         self.facts = facts
         self.answers: dict[int, Placed] = {}
         self.pending = list(range(len(wishes)))
@@ -75,13 +94,17 @@ class _Batch:
         self.answers[at] = answer
 
     def _drop_answered(self) -> None:
-        self.pending = [at for at in self.pending if at not in self.answers]
+        if self.answers:
+            self.pending = [at for at in self.pending if at not in self.answers]
 
     # idempotency keys
 
     def take_keys(self) -> Program[None]:
         """Remember the keys; a wish whose key is known is answered with the booking it made then."""
-        for at, wish in enumerate(self.wishes):
+        keyed = [(at, wish) for at, wish in enumerate(self.wishes) if wish.idempotency_key is not None]
+        if not keyed:
+            return
+        for at, wish in keyed:
             if wish.idempotency_key is not None:
                 owner = self.owners.setdefault((wish.fan, wish.idempotency_key), at)
                 if owner != at:
@@ -147,7 +170,13 @@ class _Batch:
         if dead:
             yield from self._end(dead)
         self._drop_answered()
-        chosen = self._choose()
+        yield from self._decide(self._choose())
+
+    def hopeful_round(self) -> Program[None]:
+        """The same without a look. Who seems over the cap may be asking again for what he has: decided later."""
+        yield from self._decide(self._choose(refuse=False))
+
+    def _decide(self, chosen: list[int]) -> Program[None]:
         if chosen:
             won = yield from self._take(chosen)
             if won:
@@ -160,6 +189,8 @@ class _Batch:
         if not wanted:
             return {}
         in_the_way = {(row[0], row[1]): row[2:] for row in (yield Query("seats_in_the_way", wanted))}
+        if in_the_way and self.hopes is not None:
+            self.hopes.careful = CAREFUL_BATCHES
         dead: dict[str, tuple[int, BookingState, list[int]]] = {}
         own: list[int] = []
         if not in_the_way:
@@ -188,25 +219,26 @@ class _Batch:
         for hold in (yield from end_holds(now_us_of, was, self.facts)):
             self.ended[dead[hold.booking_id][2][0]].append(hold)
 
-    def _choose(self) -> list[int]:
+    def _choose(self, *, refuse: bool = True) -> list[int]:
         """Wishes that can all win together, in order of arrival; refuses those over the cap."""
         chosen: list[int] = []
         seats: set[tuple[str, int]] = set()
         bookings: set[str] = set()
-        maybe: Counter[Key] = Counter()
+        maybe: dict[Key, int] = {}
         for at in self.pending:
             wish = self.wishes[at]
-            fan = (wish.event_id, wish.fan)
-            wanted = {(wish.event_id, seat) for seat in wish.seats}
-            if wish.cap is not None and self.active[fan] + len(wanted) > wish.cap:
-                self.answer(at, CapExceeded(wish.event_id, wish.fan, wish.cap, self.active[fan], len(wanted)))
-            elif wish.cap is not None and self.active[fan] + maybe[fan] + len(wanted) > wish.cap:
-                continue  # over the cap only if a rival of this round wins
-            elif wish.booking_id not in bookings and seats.isdisjoint(wanted):
+            fan, count = (wish.event_id, wish.fan), len(wish.seats)
+            ahead = maybe.get(fan, 0)
+            if wish.cap is not None and (active := self.active.get(fan, 0)) + ahead + count > wish.cap:
+                if refuse and active + count > wish.cap:  # otherwise only if a rival of this round wins
+                    self.answer(at, CapExceeded(wish.event_id, wish.fan, wish.cap, active, count))
+                continue
+            wanted = [(wish.event_id, seat) for seat in wish.seats]
+            if wish.booking_id not in bookings and seats.isdisjoint(wanted):
                 chosen.append(at)
-                seats |= wanted
+                seats.update(wanted)
                 bookings.add(wish.booking_id)
-                maybe[fan] += len(wanted)
+                maybe[fan] = ahead + count
         return chosen
 
     def _take(self, chosen: Sequence[int]) -> Program[list[int]]:
@@ -220,6 +252,8 @@ class _Batch:
         got = yield Query("take_free_seats", sorted(rows), otherwise="take_seats")
         if got is ALL_WENT_WELL:
             return list(chosen)
+        if self.hopes is not None:
+            self.hopes.careful = CAREFUL_BATCHES
         counts = Counter(row[0] for row in got)
         won = [at for at in chosen if counts[self.wishes[at].booking_id] == len(self.wishes[at].seats)]
         winners = {self.wishes[at].booking_id for at in won}
@@ -245,13 +279,14 @@ class _Batch:
             yield Query("drop_seats", drop)
             yield from self._answer_existing(clashing)
         for at in won:
-            if self.wishes[at].booking_id in fences:
-                self._won(at, fences[self.wishes[at].booking_id])
+            fence = fences.get(self.wishes[at].booking_id)
+            if fence is not None:
+                self._won(at, fence)
 
     def _won(self, at: int, fence: int) -> None:
         w = self.wishes[at]
-        seats = tuple(sorted(w.seats))
-        ended = tuple(self.ended.pop(at, ()))
+        seats = tuple(sorted(w.seats)) if len(w.seats) > 1 else w.seats
+        ended = tuple(self.ended.pop(at, ())) if self.ended else ()
         self.active[w.event_id, w.fan] += len(seats)
         self.answer(at, PlacedHold(w.booking_id, w.event_id, w.fan, seats, fence, w.expires_at_us, ended=ended))
         self.facts.append(

@@ -6,7 +6,7 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from frontrow.boxoffice.ledger.batch import Operation, Programmed, Store, Written
+from frontrow.boxoffice.ledger.batch import Operation, Ran, Store, Written
 from frontrow.boxoffice.ledger.programs import Program
 from frontrow.boxoffice.ledger.statements import Query, Row
 from frontrow.boxoffice.model.messages import Contact, Delivery, Endpoint, InAppMessage, NewDelivery, Settled
@@ -26,7 +26,7 @@ class MessageBook:
     line: Coalescer[Operation, Any]
 
     async def once(self, source: str, message_id: str, queries: Sequence[Query], now_us: int) -> bool:
-        done = await self.line.submit(Programmed(lambda: _once(source, message_id, queries, now_us), now_us))
+        done = await self.line.submit(Ran(lambda _: _once(source, message_id, queries, now_us), now_us))
         return cast(bool, done)
 
     def delivering(self, deliveries: Sequence[NewDelivery], now_us: int) -> list[Query]:
@@ -43,7 +43,7 @@ class MessageBook:
         if not (1 <= limit <= MAX_LEASED and per_lane >= 1):
             raise InvalidInput(f"limit must be 1 to {MAX_LEASED}, not {limit}", param="limit")
         params = (kind, now_us, per_lane, limit)
-        leased = await self.line.submit(Programmed(lambda: _lease(params, now_us + lease_us), now_us))
+        leased = await self.line.submit(Ran(lambda _: _lease(params, now_us + lease_us), now_us))
         return [Delivery(*row) for row in sorted(leased, key=lambda row: int(row[0]))]
 
     async def settle(self, settled: Sequence[Settled], now_us: int) -> None:

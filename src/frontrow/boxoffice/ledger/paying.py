@@ -1,9 +1,11 @@
 """What the ledger does with money in a transaction: payments and refunds with the booking's move, both or neither.
 
-Rows are locked first (payments, then bookings, each in the order of their ids), compared, and written together. An ask
-that was committed before (a lost connection, a repeated call) finds its own version and is answered as the first time.
+Rows are locked first (payments, then bookings, each in the order of their ids), compared, and written together; a save
+without a move is the conditional update alone. An ask that was committed before (a lost connection, a repeated call)
+finds its own version and is answered as the first time.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
@@ -46,6 +48,14 @@ class RefundAsked(msgspec.Struct, frozen=True):
     late: bool = False  # the booking, or its part in these seats, is over already
 
 
+class RefundSaved(msgspec.Struct, frozen=True):
+    """Write this version of a refund over the one before, with its facts; answers whether it did."""
+
+    refund: Refund
+    facts: tuple[Fact, ...]
+    now_us: int
+
+
 class LookAsked(msgspec.Struct, frozen=True):
     """Lease due payments (`payments`) or refunds (`refunds`)."""
 
@@ -74,11 +84,43 @@ def same(kept: Payment, asked: Payment) -> bool:
 
 def save_payments(asks: Sequence[PaymentAsked], facts: list[Fact]) -> Program[list[Saved]]:
     """The booking after each ask (None without a move), in a one-tuple; or the reason why not."""
+    times = Counter(ask.payment.id for ask in asks)
+    plain = [
+        at for at, ask in enumerate(asks) if ask.move is None and ask.payment.version > 1 and times[ask.payment.id] == 1
+    ]
+    answers = (yield from _save_plain(plain, asks, facts)) if plain else {}
+    rest = [at for at in range(len(asks)) if at not in answers]
+    if rest:
+        yield from _save_locked(rest, asks, answers, facts)
+    return [answers[at] for at in range(len(asks))]
+
+
+def _save_plain(ats: Sequence[int], asks: Sequence[PaymentAsked], facts: list[Fact]) -> Program[dict[int, Saved]]:
+    """Next versions that move no booking: the conditional update alone decides; a look only at those it left out."""
+    written = {row[0] for row in (yield _set_query([asks[at].payment for at in ats]))}
+    left = sorted(asks[at].payment.id for at in ats if asks[at].payment.id not in written)
+    rows = (yield Query("lock_payments", [(id_,) for id_ in left])) if left else []
+    kept = {row[0]: payment_of(row) for row in rows}
     answers: dict[int, Saved] = {}
-    rows = yield Query("lock_payments", [(id_,) for id_ in sorted({ask.payment.id for ask in asks})])
+    for at in ats:
+        payment = asks[at].payment
+        if payment.id in written:
+            facts.extend(asks[at].facts)
+        old = kept.get(payment.id)
+        fine = payment.id in written or (old is not None and same(old, payment))
+        answers[at] = (None,) if fine else PaymentChanged(payment.id)
+    return answers
+
+
+def _save_locked(
+    ats: Sequence[int], asks: Sequence[PaymentAsked], answers: dict[int, Saved], facts: list[Fact]
+) -> Program[None]:
+    """Payments with the moves of their bookings: lock, compare, move, write."""
+    rows = yield Query("lock_payments", [(id_,) for id_ in sorted({asks[at].payment.id for at in ats})])
     kept = {row[0]: payment_of(row) for row in rows}
     ready: dict[str, int] = {}
-    for at, ask in enumerate(asks):
+    for at in ats:
+        ask = asks[at]
         new, old = ask.payment, kept.get(ask.payment.id)
         repeated = old is not None and old.version == new.version and same(old, new)
         if repeated and ask.move is None:
@@ -94,7 +136,14 @@ def save_payments(asks: Sequence[PaymentAsked], facts: list[Fact]) -> Program[li
             answers[at] = booking if isinstance(booking, BaseException) else (booking,)
     fine = [at for at in sorted(ready.values()) if not isinstance(answers.get(at), BaseException)]
     yield from _write_payments([asks[at] for at in fine], kept, fine, answers, facts)
-    return [answers[at] for at in range(len(asks))]
+
+
+def _set_query(payments: Sequence[Payment]) -> Query:
+    return Query("set_payments", [(p.id, *_tail(p), p.changed_at_us) for p in sorted(payments, key=_by_id)])
+
+
+def _by_id(payment: Payment) -> str:
+    return payment.id
 
 
 def _write_payments(
@@ -105,7 +154,6 @@ def _write_payments(
         ask.payment for ask in asks if ask.payment.version > 1 and kept[ask.payment.id].version < ask.payment.version
     ]
     written: set[str] = set()
-    rows: list[tuple[object, ...]]
     if new:
         rows = [
             (*_head(p), p.amount_minor, p.currency, *_tail(p), p.created_at_us, p.changed_at_us, p.key("create"))
@@ -113,8 +161,7 @@ def _write_payments(
         ]
         written |= {row[0] for row in (yield Query("add_payments", rows))}
     if old:
-        rows = [(p.id, *_tail(p), p.changed_at_us) for p in sorted(old, key=lambda p: p.id)]
-        written |= {row[0] for row in (yield Query("set_payments", rows))}
+        written |= {row[0] for row in (yield _set_query(old))}
     for at, ask in zip(ats, asks, strict=True):
         payment = ask.payment
         if payment.id in written:
@@ -132,30 +179,53 @@ def _tail(p: Payment) -> tuple[str, str, str, str, int, int, int, int]:
     return p.state.value, p.ref, p.method, p.reason, p.call, p.tries, p.retry_at_us, p.version
 
 
+def save_refunds(asks: Sequence[RefundSaved], facts: list[Fact]) -> Program[list[bool]]:
+    """Whether each was written; of several for one refund the first is tried."""
+    firsts = {ask.refund.id: at for at, ask in reversed(list(enumerate(asks)))}
+    rows = yield Query("set_refunds", [_set_refund(asks[at].refund) for _, at in sorted(firsts.items())])
+    written = {firsts[row[0]] for row in rows}
+    for at in sorted(written):
+        facts.extend(asks[at].facts)
+    return [at in written for at in range(len(asks))]
+
+
 def ask_refunds(asks: Sequence[RefundAsked], facts: list[Fact]) -> Program[list[Refund | BaseException]]:
     """Each refund as it now stands, or the reason why there is none."""
     answers: dict[int, Refund | BaseException] = {}
     locked = yield Query("lock_bookings", [(id_,) for id_ in sorted({ask.refund.booking_id for ask in asks})])
     bookings = {row[0]: booking_of(row) for row in locked}
     known = {row[0]: refund_of(row) for row in (yield Query("refunds_by_id", [(ask.refund.id,) for ask in asks]))}
-    for at, ask in enumerate(asks):
-        refund = ask.refund
-        if refund.id in known:
-            answers[at] = known[refund.id]
-            continue
-        refused = why_no_refund(ask, bookings.get(refund.booking_id))
-        if refused is not None:
-            answers[at] = refused
-            continue
-        booking = bookings[refund.booking_id]
-        added = yield Query("add_refunds", [_new_refund(refund)])
-        if not added:  # another refund of this booking has that number: count again
-            answers[at] = PaymentChanged(refund.id)
-            continue
-        if not ask.late:
-            bookings[booking.id] = yield from _give_back(ask, booking, facts)
-        known[refund.id] = answers[at] = refund
+    pending = list(range(len(asks)))
+    while pending:  # a round answers one ask of every booking, all of them together
+        firsts = {asks[at].refund.booking_id: at for at in reversed(pending)}
+        for at in firsts.values():
+            ask = asks[at]
+            refused = why_no_refund(ask, bookings.get(ask.refund.booking_id))
+            if ask.refund.id in known:
+                answers[at] = known[ask.refund.id]
+            elif refused is not None:
+                answers[at] = refused
+        new = sorted(at for at in firsts.values() if at not in answers)
+        if new:
+            yield from _add_refunds({at: asks[at] for at in new}, bookings, answers, facts)
+            known.update((asks[at].refund.id, asks[at].refund) for at in new if answers[at] is asks[at].refund)
+        pending = [at for at in pending if at not in answers]
     return [answers[at] for at in range(len(asks))]
+
+
+def _add_refunds(
+    asks: dict[int, RefundAsked],
+    bookings: dict[str, Booking],
+    answers: dict[int, Refund | BaseException],
+    facts: list[Fact],
+) -> Program[None]:
+    rows = yield Query("add_refunds", [_new_refund(ask.refund) for ask in asks.values()])
+    added = {row[0] for row in rows}
+    for at, ask in asks.items():  # a number that the booking has already: count again
+        answers[at] = ask.refund if ask.refund.id in added else PaymentChanged(ask.refund.id)
+    given = [ask for ask in asks.values() if ask.refund.id in added and not ask.late]
+    if given:
+        yield from _give_back(given, bookings, facts)
 
 
 def why_no_refund(ask: RefundAsked, booking: Booking | None) -> BaseException | None:
@@ -173,23 +243,40 @@ def why_no_refund(ask: RefundAsked, booking: Booking | None) -> BaseException | 
     return SeatsNotInBooking(booking.id, sorted(missing)) if missing or not refund.seats else None
 
 
-def _give_back(ask: RefundAsked, booking: Booking, facts: list[Fact]) -> Program[Booking]:
-    """The seats of this refund leave the booking and are free; the last ones end it."""
-    refund = ask.refund
-    left = tuple(seat for seat in booking.seats if seat not in refund.seats)
-    if not left:
-        moved = yield from make_moves([MoveAsked(booking.id, Move.REFUND, booking.fence, ask.now_us)], facts)
-        assert isinstance(moved[0], Booking), moved[0]
-        return moved[0]
-    worth = booking.amount_minor - refund.amount_minor - refund.fee_minor
-    row = (booking.id, len(left), encode_seats(left), worth, ask.now_us)
-    rows = yield Query("shrink_bookings", [row])
-    yield Query("free_some_seats", [(booking.id, seat) for seat in sorted(refund.seats)])
-    yield Query("revoke_tickets", [(booking.id, seat, ask.now_us) for seat in sorted(refund.seats)])
-    facts.append(
-        BookingPartlyRefunded(booking.id, booking.event_id, booking.fan, booking.fence, refund.seats, ask.now_us)
-    )
-    return booking_of(rows[0])
+def _give_back(asks: Sequence[RefundAsked], bookings: dict[str, Booking], facts: list[Fact]) -> Program[None]:
+    """The seats of these refunds, a booking each, leave it and are free; the last ones end it."""
+    left = {ask.refund.booking_id: _left(bookings[ask.refund.booking_id], ask.refund) for ask in asks}
+    whole = [ask for ask in asks if not left[ask.refund.booking_id]]
+    if whole:
+        ends = [MoveAsked(ask.refund.booking_id, Move.REFUND, ask.fence, ask.now_us) for ask in whole]
+        for moved in (yield from make_moves(ends, facts)):
+            assert isinstance(moved, Booking), moved
+            bookings[moved.id] = moved
+    some = sorted((ask for ask in asks if left[ask.refund.booking_id]), key=lambda ask: ask.refund.booking_id)
+    if not some:
+        return
+    shrunk = [_shrunk(ask, bookings[ask.refund.booking_id], left[ask.refund.booking_id]) for ask in some]
+    rows = yield Query("shrink_bookings", shrunk)
+    seats = [(ask.refund.booking_id, seat, ask.now_us) for ask in some for seat in sorted(ask.refund.seats)]
+    yield Query("free_some_seats", [(booking_id, seat) for booking_id, seat, _ in seats])
+    yield Query("revoke_tickets", seats)
+    bookings.update((row[0], booking_of(row)) for row in rows)
+    for ask in some:
+        b = bookings[ask.refund.booking_id]
+        facts.append(BookingPartlyRefunded(b.id, b.event_id, b.fan, b.fence, ask.refund.seats, ask.now_us))
+
+
+def _left(booking: Booking, refund: Refund) -> tuple[int, ...]:
+    return tuple(seat for seat in booking.seats if seat not in refund.seats)
+
+
+def _shrunk(ask: RefundAsked, booking: Booking, left: tuple[int, ...]) -> tuple[object, ...]:
+    worth = booking.amount_minor - ask.refund.amount_minor - ask.refund.fee_minor
+    return booking.id, len(left), encode_seats(left), worth, ask.now_us
+
+
+def _set_refund(f: Refund) -> tuple[object, ...]:
+    return f.id, f.state.value, f.ref, f.reason, f.call, f.tries, f.retry_at_us, f.version, f.changed_at_us
 
 
 def _new_refund(f: Refund) -> tuple[object, ...]:

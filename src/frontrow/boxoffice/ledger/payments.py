@@ -1,10 +1,18 @@
 """The ledger's payments and refunds: the PaymentBook port over a store (see ports.py for the contract)."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, cast
 
-from frontrow.boxoffice.ledger.batch import Operation, Store, Written
-from frontrow.boxoffice.ledger.paying import LookAsked, PaymentAsked, RefundAsked, payment_of, refund_of
+from frontrow.boxoffice.ledger.batch import Operation, Store
+from frontrow.boxoffice.ledger.looks import Looks
+from frontrow.boxoffice.ledger.paying import (
+    LookAsked,
+    PaymentAsked,
+    RefundAsked,
+    RefundSaved,
+    payment_of,
+    refund_of,
+)
 from frontrow.boxoffice.ledger.programs import MoveAsked, booking_of
 from frontrow.boxoffice.ledger.statements import Query
 from frontrow.boxoffice.model.bookings import Booking, Move
@@ -21,6 +29,7 @@ class PaymentBook:
 
     store: Store
     line: Coalescer[Operation, Any]
+    looks: Mapping[str, Looks]
 
     async def save_payment(
         self,
@@ -41,11 +50,11 @@ class PaymentBook:
         return cast("tuple[Booking | None]", answer)[0]
 
     async def payment(self, payment_id: str) -> Payment | None:
-        rows = await self.store.read(Query("payment_by_id", params=(payment_id,)))
+        rows = await self.looks["payments_by_id"].of(payment_id)
         return payment_of(rows[0]) if rows else None
 
     async def payments_of(self, booking_id: str) -> list[Payment]:
-        return [payment_of(row) for row in await self.store.read(Query("payments_of_booking", params=(booking_id,)))]
+        return [payment_of(row) for row in await self.looks["payments_of_bookings"].of(booking_id)]
 
     async def payment_by_ref(self, provider: str, ref: str) -> Payment | None:
         rows = await self.store.read(Query("payment_by_ref", params=(provider, ref)))
@@ -55,26 +64,19 @@ class PaymentBook:
         return cast(list[Payment], await self.line.submit(LookAsked("payments", now_us, until_us, limit)))
 
     async def seat_prices(self, booking_id: str) -> dict[int, int]:
-        rows = await self.store.read(Query("seat_prices", params=(booking_id,)))
-        return {row[0]: row[1] for row in rows}
+        return {row[1]: row[2] for row in await self.looks["seat_prices_of"].of(booking_id)}
 
     async def ask_refund(self, refund: Refund, *, fence: int, now_us: int, late: bool = False) -> Refund:
         return cast(Refund, await self.line.submit(RefundAsked(refund, fence, now_us, late)))
 
     async def save_refund(self, refund: Refund, *, now_us: int, facts: Sequence[Fact] = ()) -> None:
-        row = (
-            refund.id, refund.state.value, refund.ref, refund.reason, refund.call, refund.tries, refund.retry_at_us,
-            refund.version, refund.changed_at_us,
-        )  # fmt: skip
-        queries = [Query("set_refunds", [row])]
-        done = await self.line.submit(Written(tuple(queries), now_us=now_us, facts=tuple(facts)))
-        if not done:
+        if not await self.line.submit(RefundSaved(refund, tuple(facts), now_us)):
             kept = await self.store.read(Query("refunds_by_id", [(refund.id,)]))
             if not kept or refund_of(kept[0]) != refund:
                 raise PaymentChanged(refund.id)
 
     async def refunds_of(self, booking_id: str) -> list[Refund]:
-        return [refund_of(row) for row in await self.store.read(Query("refunds_of_booking", params=(booking_id,)))]
+        return [refund_of(row) for row in await self.looks["refunds_of_bookings"].of(booking_id)]
 
     async def lease_refunds(self, now_us: int, until_us: int, limit: int) -> list[Refund]:
         return cast(list[Refund], await self.line.submit(LookAsked("refunds", now_us, until_us, limit)))

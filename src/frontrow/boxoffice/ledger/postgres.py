@@ -16,6 +16,7 @@ import asyncpg
 
 from frontrow.boxoffice.ledger.audit import Chain
 from frontrow.boxoffice.ledger.batch import Operation, transaction
+from frontrow.boxoffice.ledger.holding import Hopes
 from frontrow.boxoffice.ledger.programs import Program
 from frontrow.boxoffice.ledger.statements import ALL_WENT_WELL, Dialect, Query, Row, postgres_arguments, render
 from frontrow.core.errors import InvalidInput, Unavailable
@@ -23,7 +24,7 @@ from frontrow.core.ids import Ids
 
 CONNECT_TIMEOUT_S: Final = 5.0
 CALL_TIMEOUT_S: Final = 20.0
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.5
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.2
 MAX_CLASHES: Final = 8  # deadlocks or lock timeouts of one batch in a row
 # Rows of a batch first, then tables by index: a plan made while the tables were empty would scan them forever after.
 SETTINGS: Final = {
@@ -86,6 +87,7 @@ class PostgresStore:
         self._idle = [_Writer() for _ in range(writers)]
         self._pool: asyncpg.Pool[asyncpg.Record] | None = None
         self._pool_lock = asyncio.Lock()
+        self._hopes = Hopes()
         self.batches_split = 0
         self.reconnects = 0
         self.hopes_lost = 0  # batches in which another writer was quicker
@@ -137,7 +139,9 @@ class PostgresStore:
         connection, chain = await self._connected(writer)
         try:
             await connection.execute("BEGIN")
-            answers, entry = await self._run(connection, transaction(operations, chain, many_writers=True))
+            answers, entry = await self._run(
+                connection, transaction(operations, chain, many_writers=True, hopes=self._hopes)
+            )
             await connection.execute("COMMIT")
         except BaseException:
             with contextlib.suppress(Exception):

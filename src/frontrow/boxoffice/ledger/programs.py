@@ -71,7 +71,7 @@ def decode_seats(text: str) -> tuple[int, ...]:
 
 
 def encode_seats(seats: Sequence[int]) -> str:
-    return "[" + ",".join(map(str, sorted(seats))) + "]"
+    return f"[{seats[0]}]" if len(seats) == 1 else "[" + ",".join(map(str, sorted(seats))) + "]"
 
 
 def booking_of(row: Row) -> Booking:

@@ -5,21 +5,25 @@ own answer or its own error. When nothing else is going on, a call is committed 
 """
 
 import asyncio
+import functools
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from frontrow.boxoffice import message_ports, ports
-from frontrow.boxoffice.ledger.batch import LeaseAsked, Operation, Store, Written
+from frontrow.boxoffice import message_ports, ports, ports_people
+from frontrow.boxoffice.ledger.asides import Asides
+from frontrow.boxoffice.ledger.batch import LeaseAsked, Operation, Ran, Store, Written
 from frontrow.boxoffice.ledger.catalogue import Catalogue
+from frontrow.boxoffice.ledger.looks import Looks
 from frontrow.boxoffice.ledger.messages import MessageBook
 from frontrow.boxoffice.ledger.payments import PaymentBook
-from frontrow.boxoffice.ledger.programs import ExpiryAsked, MoveAsked, booking_of
+from frontrow.boxoffice.ledger.people import PeopleBook
+from frontrow.boxoffice.ledger.programs import ExpiryAsked, MoveAsked, Program, booking_of
 from frontrow.boxoffice.ledger.returns import Returns
 from frontrow.boxoffice.ledger.statements import Query, Row
 from frontrow.boxoffice.ledger.tickets import TicketBook
 from frontrow.boxoffice.ledger.waitlist import Waitlist
 from frontrow.boxoffice.model.bookings import Booking, BookingState, Move, StaleFence
-from frontrow.boxoffice.model.facts import OutboxFact
+from frontrow.boxoffice.model.facts import Fact, OutboxFact
 from frontrow.boxoffice.model.holds import ActiveSeat, ExpiredHold, NewHold, PlacedHold
 from frontrow.boxoffice.model.tickets import NewTicket
 from frontrow.boxoffice.ports_waitlist import WaitlistBook
@@ -28,12 +32,16 @@ from frontrow.core.errors import InvalidInput
 
 MAX_BATCH: Final = 512
 MAX_WAITING: Final = 50_000
+# statements read by one key -> the column that is the key
+LOOKS: Final = {
+    "bookings_by_id": 0, "payments_by_id": 0, "payments_of_bookings": 1, "refunds_of_bookings": 1, "seat_prices_of": 0,
+}  # fmt: skip
 FENCES_END: Final = 2**63
 MAX_PAGE: Final = 10_000
 BREATH_EVERY: Final = 5_000  # seats between two turns of the event loop
 
 
-class SqlLedger(Catalogue, PaymentBook, TicketBook, MessageBook, Waitlist, Returns):
+class SqlLedger(Catalogue, PaymentBook, TicketBook, MessageBook, Asides, Waitlist, Returns, PeopleBook):
     """A Ledger (see ports.py for the contract) over one store."""
 
     def __init__(self, store: Store, *, max_batch: int = MAX_BATCH, max_waiting: int = MAX_WAITING) -> None:
@@ -41,10 +49,17 @@ class SqlLedger(Catalogue, PaymentBook, TicketBook, MessageBook, Waitlist, Retur
         self.line: Coalescer[Operation, Any] = Coalescer(
             store.write, max_batch=max_batch, max_in_flight=store.writers, max_waiting=max_waiting, name="ledger"
         )
+        self.looks = {
+            name: Looks(store, name, at, max_batch=max_batch, max_waiting=max_waiting) for name, at in LOOKS.items()
+        }
 
     async def place_hold(self, hold: NewHold) -> PlacedHold:
         hold.check()
         return cast(PlacedHold, await self.line.submit(hold))
+
+    def place_hold_soon(self, hold: NewHold) -> "asyncio.Future[PlacedHold]":
+        hold.check()
+        return self.line.submit(hold)
 
     async def extend_hold(self, booking_id: str, fence: int, now_us: int, expires_at_us: int) -> Booking:
         return await self._move(Move.EXTEND, booking_id, fence, now_us, expires_at_us)
@@ -82,7 +97,7 @@ class SqlLedger(Catalogue, PaymentBook, TicketBook, MessageBook, Waitlist, Retur
         return cast(list[ExpiredHold], await self.line.submit(ExpiryAsked(now_us, _page(limit))))
 
     async def booking(self, booking_id: str) -> Booking | None:
-        rows = await self.store.read(Query("bookings_by_id", [(booking_id,)]))
+        rows = await self.looks["bookings_by_id"].of(booking_id)
         return booking_of(rows[0]) if rows else None
 
     async def bookings_of(self, event_id: str, fan: str, limit: int = 100) -> list[Booking]:
@@ -113,6 +128,14 @@ class SqlLedger(Catalogue, PaymentBook, TicketBook, MessageBook, Waitlist, Retur
         """Delete at most `limit` facts published before `before_us`; the audit log keeps them."""
         await self.line.submit(Written((Query("purge_facts", params=(before_us, _page(limit))),), now_us=before_us))
 
+    async def purge_keys(self, before_us: int, limit: int, after: tuple[str, str] = ("", "")) -> tuple[str, str]:
+        """Look at `limit` idempotency keys of requests from `after` on and forget those made before `before_us`.
+
+        Answers where to go on, ("", "") at the end. Payments keep their own keys, as long as the ledger.
+        """
+        run = functools.partial(_purge_keys, before_us, _page(limit), after)
+        return cast(tuple[str, str], await self.line.submit(Ran(run, before_us)))
+
     async def seen_before(self, source: str, message_id: str, now_us: int) -> bool:
         """Whether this message came before; remembers it. Exactly one of many racing callers hears False."""
         query = Query("add_inbox", [(source, message_id, now_us)])
@@ -130,6 +153,8 @@ class SqlLedger(Catalogue, PaymentBook, TicketBook, MessageBook, Waitlist, Retur
 
     async def aclose(self) -> None:
         await self.line.aclose()
+        for look in self.looks.values():
+            await look.aclose()
         await self.store.aclose()
 
 
@@ -138,9 +163,23 @@ if TYPE_CHECKING:  # the port's shape, proven by mypy
     def _is_a_ledger(
         ledger: SqlLedger,
     ) -> tuple[
-        ports.Ledger, ports.Catalogue, ports.PaymentBook, ports.TicketBook, message_ports.MessageBook, WaitlistBook
+        ports.Ledger,
+        ports.Catalogue,
+        ports.PaymentBook,
+        ports.TicketBook,
+        message_ports.MessageBook,
+        WaitlistBook,
+        ports_people.PeopleBook,
     ]:
-        return ledger, ledger, ledger, ledger, ledger, ledger
+        return ledger, ledger, ledger, ledger, ledger, ledger, ledger
+
+
+def _purge_keys(before_us: int, limit: int, after: tuple[str, str], facts: list[Fact]) -> Program[tuple[str, str]]:
+    page = yield Query("keys_page", params=(*after, limit))
+    old = [(row[0], row[1]) for row in page if row[2] < before_us]
+    if old:
+        yield Query("forget_keys", old)
+    return (page[-1][0], page[-1][1]) if len(page) == limit else ("", "")
 
 
 def _page(limit: int) -> int:

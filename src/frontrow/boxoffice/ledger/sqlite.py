@@ -15,6 +15,7 @@ from typing import Any, Final, TypeVar
 
 from frontrow.boxoffice.ledger.audit import Chain
 from frontrow.boxoffice.ledger.batch import Operation, transaction
+from frontrow.boxoffice.ledger.holding import Hopes
 from frontrow.boxoffice.ledger.programs import Program
 from frontrow.boxoffice.ledger.statements import ALL_WENT_WELL, Dialect, Query, Row, render, sqlite_arguments
 from frontrow.core.errors import InvalidInput, Unavailable
@@ -47,6 +48,7 @@ class SqliteStore:
         self._local = threading.local()
         self._connections: list[sqlite3.Connection] = []
         self._chain = Chain(self._ids.new("aud"))
+        self._hopes = Hopes()
         self.batches_split = 0
 
     async def write(self, operations: Sequence[Operation]) -> list[Any]:
@@ -111,7 +113,9 @@ class SqliteStore:
         connection = self._connection()
         connection.execute("BEGIN IMMEDIATE")
         try:
-            answers, entry = self._run(connection, transaction(operations, self._chain, many_writers=False))
+            answers, entry = self._run(
+                connection, transaction(operations, self._chain, many_writers=False, hopes=self._hopes)
+            )
             connection.execute("COMMIT")
         except BaseException:
             if connection.in_transaction:

@@ -39,14 +39,15 @@ class NewHold(msgspec.Struct, frozen=True, gc=False):
             raise InvalidInput("a hold needs a booking id, an event and a fan", param="booking_id")
         if not 1 <= len(self.seats) <= MAX_SEATS_PER_HOLD:
             raise InvalidInput(f"a hold takes 1 to {MAX_SEATS_PER_HOLD} seats, not {len(self.seats)}", param="seats")
-        if len(set(self.seats)) != len(self.seats) or min(self.seats) < 0:
+        if min(self.seats) < 0 or (len(self.seats) > 1 and len(set(self.seats)) != len(self.seats)):
             raise InvalidInput("each seat can be asked for once, by an index from 0", param="seats")
         if self.expires_at_us <= self.now_us:
             raise InvalidInput("a hold must end after it begins", param="expires_at_us")
         texts = self.booking_id + self.event_id + self.fan + self.session + (self.idempotency_key or "") + self.currency
         if "\0" in texts or (not texts.isascii() and _has_surrogates(texts)):
             raise InvalidInput("ids and names cannot hold NUL or broken characters", param="booking_id")
-        if not 0 <= self.amount_minor <= MAX_MINOR or not all(0 <= price <= MAX_MINOR for price in self.prices_minor):
+        prices = self.prices_minor or (0,)
+        if not 0 <= self.amount_minor <= MAX_MINOR or min(prices) < 0 or max(prices) > MAX_MINOR:
             raise InvalidInput(f"amounts are 0 to {MAX_MINOR} minor units", param="amount_minor")
         if self.prices_minor and len(self.prices_minor) != len(self.seats):
             raise InvalidInput("prices_minor has one price for each seat, or is empty", param="prices_minor")
@@ -120,6 +121,7 @@ class IdempotencyMismatch(InvalidInput):
     """This Idempotency-Key came before with another request."""
 
     code = "idempotency_mismatch"
+    http_status = 409
 
     def __init__(self, key: str) -> None:
         super().__init__(

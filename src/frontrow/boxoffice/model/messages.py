@@ -17,6 +17,7 @@ DEFAULT_CHANNELS: Final = ("email", "in_app")
 FIRST_PAUSE_S: Final = 5
 LONGEST_PAUSE_S: Final = 4 * 3600
 MAX_ERROR_CHARS: Final = 300
+POISON: Final = "poison"  # the kind of deliveries that keep facts no consumer could handle
 
 
 class BusFact(msgspec.Struct, frozen=True):
@@ -111,6 +112,37 @@ class Delivery(msgspec.Struct, frozen=True):
     body: str
     attempts: int
     created_at_us: int
+
+
+class PoisonedFact(msgspec.Struct, frozen=True):
+    """A fact that a consumer could not handle, as its delivery of kind `poison` keeps it."""
+
+    number: int
+    fact: str
+    error: str
+
+
+class Aside(msgspec.Struct, frozen=True):
+    """Something nobody works on any more; `lane` of a poisoned fact is the consumer that could not handle it."""
+
+    number: int
+    kind: str
+    lane: str
+    dedupe: str
+    body: str
+    attempts: int
+    last_error: str
+    changed_at_us: int
+
+    @property
+    def reason(self) -> str:
+        """Why it was put aside."""
+        if self.kind != POISON:
+            return self.last_error
+        try:
+            return msgspec.json.decode(self.body, type=PoisonedFact).error
+        except msgspec.DecodeError:
+            return self.body[:MAX_ERROR_CHARS]
 
 
 class Settled(msgspec.Struct, frozen=True):

@@ -2,9 +2,13 @@
 
 So the embedded server can be restarted, and a test can kill a process between a call and its answer, without the
 "provider" forgetting whose money it holds. One JSON line a call; a line cut off by a crash is a call that never was.
+Several processes (servers and `frontrow work`) may use one file: each call reads what the others wrote, under a lock.
 """
 
-from collections.abc import Callable
+import contextlib
+import fcntl
+import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +19,7 @@ from frontrow.boxoffice.payments.simulated import Answer, SimulatedProvider
 from frontrow.core.clock import Clock
 
 
-class _Line(msgspec.Struct):
+class Line(msgspec.Struct):
     """What one call left behind."""
 
     next_number: int
@@ -33,19 +37,33 @@ class JournaledProvider(SimulatedProvider):
 
     def __init__(self, clock: Clock, path: Path, **options: Any) -> None:
         super().__init__(clock, **options)
-        self._load(path)
-        self._file = path.open("ab", buffering=0)
+        self._file = path.open("a+b", buffering=0)
+        self._read_bytes = 0  # how much of the file this process knows
+        with self._lock():
+            pass
 
-    def _load(self, path: Path) -> None:
-        if not path.exists():
+    @contextlib.contextmanager
+    def _lock(self) -> Iterator[None]:
+        """Nobody else writes meanwhile, and all that others wrote is known."""
+        fcntl.flock(self._file, fcntl.LOCK_EX)
+        try:
+            self._catch_up()
+            yield
+        finally:
+            fcntl.flock(self._file, fcntl.LOCK_UN)
+
+    def _catch_up(self) -> None:
+        size = os.fstat(self._file.fileno()).st_size
+        if size == self._read_bytes:
             return
-        *lines, rest = path.read_bytes().split(b"\n")
-        if rest:  # cut off in the middle: forget it, also on disk
-            path.write_bytes(b"".join(line + b"\n" for line in lines))
+        *lines, rest = os.pread(self._file.fileno(), size - self._read_bytes, self._read_bytes).split(b"\n")
+        self._read_bytes = size - len(rest)
+        if rest:  # cut off by a crash in the middle: forget it, also on disk
+            self._file.truncate(self._read_bytes)
         for text in lines:
-            self._take(msgspec.json.decode(text, type=_Line))
+            self._take(msgspec.json.decode(text, type=Line))
 
-    def _take(self, line: _Line) -> None:
+    def _take(self, line: Line) -> None:
         if line.found is not None:
             ref = line.found["id"]
             self.objects[ref] = line.found
@@ -57,27 +75,29 @@ class JournaledProvider(SimulatedProvider):
             self._answers[line.key] = (line.asked, _decoded(line.kind, line.answer))
         self.next_number = line.next_number
 
-    async def _do(self, operation: str, key: str, asked: str, act: Callable[[], Answer]) -> Answer:
-        known = key in self._answers
-        try:
-            return await super()._do(operation, key, asked, act)
-        finally:
-            if key and not known and key in self._answers:
-                self._append(key, asked)
+    def _arrived(self, operation: str, key: str, asked: str, act: Callable[[], Answer], number: int) -> Answer:
+        with self._lock():
+            known = key in self._answers
+            try:
+                return super()._arrived(operation, key, asked, act, number)
+            finally:
+                if key and not known and key in self._answers:
+                    self._append(key, asked)
 
     def finish_action(self, ref: str) -> None:
-        super().finish_action(ref)
-        self._append("", ref)
+        with self._lock():
+            super().finish_action(ref)
+            self._append("", ref)
 
     def _append(self, key: str, asked: str) -> None:
         answer = self._answers[key][1] if key else None
         ref = answer.ref if isinstance(answer, Intent) else asked.split()[0]
         kind, encoded = _encoded(answer)
-        line = _Line(
+        line = Line(
             self.next_number, key, asked, kind, msgspec.Raw(encoded), self._authorised_at_us.get(ref, 0),
             self.objects.get(ref), self._refunds_of(ref),
         )  # fmt: skip
-        self._file.write(msgspec.json.encode(line) + b"\n")
+        self._read_bytes += self._file.write(msgspec.json.encode(line) + b"\n")
 
     async def aclose(self) -> None:
         self._file.close()

@@ -2,14 +2,14 @@
 
 What can go wrong is a `Fault` on a call: the request is lost before it arrives, the answer is lost after it happened, a
 500 comes before or after it happened (and is stored under the key and replayed, as Stripe does), the call takes long,
-or is answered 429. Cards decide by their name (`CARDS`). Webhooks pile up in `notices` as signed bodies; a test
-delivers them once, twice or in another order. Time is the caller's clock; waiting goes through the given `sleep`.
+or is answered 429. Cards decide by their name (`CARDS`). Webhooks pile up in `notices` (bounded) as signed bodies; a
+test delivers them once, twice or in another order. Time is the caller's clock; waiting goes through the given `sleep`.
 """
 
 import asyncio
 import hashlib
 import itertools
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable
 from enum import StrEnum
 from typing import Any, Final, TypeVar, cast
@@ -37,6 +37,7 @@ CARDS: Final = {
 }
 NEEDS_ACTION: Final = frozenset({"pm_card_3ds", "pm_card_3ds_declined"})
 LAPSES: Final = "pm_card_lapses"  # authorised, but the capture is refused for good
+MAX_NOTICES: Final = 10_000  # webhooks that nobody fetched; the oldest are lost, as they may be
 AUTHORISATION_LIVES_US: Final = 7 * 86_400 * US_PER_S
 
 
@@ -72,13 +73,14 @@ class SimulatedProvider:
         latency: Callable[[str, int], float] | None = None,
         sleep: Sleep = asyncio.sleep,
         secret: str = "whsec_simulated",  # noqa: S107 - a name, and nobody's money
+        webhooks: bool = True,
     ) -> None:
         self._clock, self.script, self._latency, self._sleep, self._secret = clock, script, latency, sleep, secret
         self.objects: dict[str, dict[str, Any]] = {}
         self.refunds: dict[str, dict[str, Any]] = {}
         self._refunded: dict[str, list[str]] = {}  # intent -> its refunds
         self._authorised_at_us: dict[str, int] = {}
-        self.notices: list[tuple[bytes, str]] = []
+        self.notices: deque[tuple[bytes, str]] = deque(maxlen=MAX_NOTICES if webhooks else 0)
         self.calls: Counter[str] = Counter()
         self.down = False
         self._answers: dict[str, tuple[str, Any]] = {}  # key -> (what was asked, the stored answer)
@@ -221,6 +223,10 @@ class SimulatedProvider:
         self.calls[operation] += 1
         if self._latency is not None:
             await self._sleep(self._latency(operation, number))
+        return self._arrived(operation, key, asked, act, number)
+
+    def _arrived(self, operation: str, key: str, asked: str, act: Callable[[], Answer], number: int) -> Answer:
+        """The call as the provider sees it, in one go."""
         fault = Fault.LOST_REQUEST if self.down else self.script(operation, key or asked, number)
         if fault is Fault.LOST_REQUEST:
             raise ProviderUnknown(f"{operation}: no answer")
@@ -231,13 +237,14 @@ class SimulatedProvider:
             if was != asked:
                 raise ProviderRefused(f"key {key} was used for another request", "idempotency_error")
             return cast(Answer, _reply(operation, stored, fault))
-        answer: Any = ProviderUnknown(f"{operation}: 500", answered=True)
+        answer: Any = None
         if fault is not Fault.ERROR_BEFORE:
             try:
-                done: Any = act()
+                answer = act()
             except ProviderRefused as refused:
-                done = refused
-            answer = answer if fault is Fault.ERROR_AFTER else done
+                answer = refused
+        if fault in (Fault.ERROR_BEFORE, Fault.ERROR_AFTER):
+            answer = ProviderUnknown(f"{operation}: 500", answered=True)
         if key:
             self._answers[key] = (asked, answer)
         return cast(Answer, _reply(operation, answer, fault))
@@ -258,6 +265,8 @@ class SimulatedProvider:
         return intent_of(self._found(ref), self._refunds_of(ref))
 
     def _tell(self, kind: str, ref: str) -> None:
+        if not self.notices.maxlen:
+            return
         body = msgspec.json.encode(
             {
                 "id": f"evt_{self._id(ref)}", "object": "event", "type": kind, "data": {"object": self.objects[ref]},

@@ -31,18 +31,29 @@ class Availability:
         self._ending: list[tuple[int, int]] = []
         self._trust_us = trust_us
         self._map: bytes | bytearray = b""
+        self._nothing = bytes(size)
         self._map_good_until_us = 0
         self.withhold(withheld)
 
+    def is_anothers(self, seat: int, fan: str, now_us: int) -> bool:
+        """Whether the seat is surely somebody else's: known to be, and known recently."""
+        if self._refuse_until_us[seat] <= now_us and not (
+            now_us < self._map_good_until_us and self._map[seat] and self._ends_at_us[seat] > now_us
+        ):
+            return False
+        owner = self._fans.get(seat)
+        return owner is not None and owner != fan
+
     def hopeless(self, seats: Sequence[int], fan: str, now_us: int) -> bool:
-        """Whether one of the seats is surely somebody else's: known to be, and known recently."""
-        until_us = self._refuse_until_us
-        in_step = now_us < self._map_good_until_us
-        for seat in seats:
-            told = until_us[seat] > now_us or (in_step and self._map[seat] and self._ends_at_us[seat] > now_us)
-            if told and self._fans.get(seat) not in (fan, None):
-                return True
-        return False
+        """Whether one of the seats is surely somebody else's."""
+        if len(seats) == 1:
+            return self.is_anothers(seats[0], fan, now_us)
+        return any(self.is_anothers(seat, fan, now_us) for seat in seats)
+
+    def beliefs(self, now_us: int) -> "tuple[array[int], array[int], bytes | bytearray, Mapping[int, str]]":
+        """What `is_anothers` looks at: refused until, ends at, the map (blank when it is not in step), the fans."""
+        shown = self._map if now_us < self._map_good_until_us else self._nothing
+        return self._refuse_until_us, self._ends_at_us, shown, self._fans
 
     def follow(self, states: bytes | bytearray, now_us: int) -> None:
         """The map's states (kept up to date by its feed) were in step with the log just now."""
@@ -50,7 +61,7 @@ class Availability:
 
     def known_taken(self, seats: Sequence[int], fan: str, now_us: int) -> list[int]:
         """Those of the seats that `hopeless` is about."""
-        return [seat for seat in seats if self.hopeless((seat,), fan, now_us)]
+        return [seat for seat in seats if self.is_anothers(seat, fan, now_us)]
 
     def took(self, seats: Iterable[int], fan: str, ends_at_us: int, now_us: int) -> None:
         """A fan has these seats until then (0: for good, sold)."""
@@ -60,10 +71,10 @@ class Availability:
         for seat in seats:
             self._set(seat, state)
             self._refuse_until_us[seat] = until_us
+            if ends_at_us and self._ends_at_us[seat] != end_us:
+                heappush(self._ending, (ends_at_us, seat))
             self._ends_at_us[seat] = end_us
             self._fans[seat] = fan
-            if ends_at_us:
-                heappush(self._ending, (ends_at_us, seat))
 
     def learn(self, taken: Iterable[TakenSeat], now_us: int) -> None:
         """What the claim store or the ledger said about taken seats."""

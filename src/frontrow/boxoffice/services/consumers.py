@@ -10,16 +10,19 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
+import msgspec
+
 from frontrow.boxoffice.ledger.statements import Query
 from frontrow.boxoffice.message_ports import Bus, BusReader, MessageBook
 from frontrow.boxoffice.model.facts import Fact
-from frontrow.boxoffice.model.messages import BusFact, NewDelivery
+from frontrow.boxoffice.model.messages import MAX_ERROR_CHARS, POISON, BusFact, NewDelivery, PoisonedFact
 from frontrow.core.clock import Clock
 from frontrow.core.errors import Overloaded, Unavailable
 
 BATCH: Final = 200
 WAIT_S: Final = 1.0
 TRIES: Final = 3
+MAX_FACT_CHARS: Final = 30_000  # kept of a fact that cannot be handled
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
 
 Plan = Callable[[int, Fact], Awaitable[Sequence[Query]]]
@@ -66,8 +69,10 @@ class Consumer:
         return await self._book.once(self.name, str(carried.number), queries, self._clock())
 
     def _aside(self, carried: BusFact, error: Exception) -> list[Query]:
-        body = f"{type(error).__name__}: {error} | {carried.body.decode(errors='replace')}"[:2_000]
-        aside = NewDelivery("poison", self.name, f"poison:{self.name}:{carried.number}", body)
+        reason = f"{type(error).__name__}: {error}"[:MAX_ERROR_CHARS]
+        kept = PoisonedFact(carried.number, carried.body.decode(errors="replace")[:MAX_FACT_CHARS], reason)
+        body = msgspec.json.encode(kept).decode()
+        aside = NewDelivery(POISON, self.name, f"{POISON}:{self.name}:{carried.number}", body)
         return self._book.delivering([aside], self._clock())
 
     def stop(self) -> None:

@@ -36,7 +36,7 @@ class Sale:
         self.seats = Availability(plan.size, trust_us=trust_us, withheld=event.withheld)
         self.hold_us = event.hold_ttl_s * 1_000_000
         self.refusals: dict[int, SeatsTaken] = {}  # ready answers, at most one a seat
-        self._index_of = {seat_id: index for index, seat_id in enumerate(plan.seat_ids)}
+        self.index_of = {seat_id: index for index, seat_id in enumerate(plan.seat_ids)}
         self._run_of = self._runs_by_seat()
         self._masks: dict[Wish, list[tuple[int, bytes]]] = {}
         self._price: list[int] = []
@@ -57,12 +57,16 @@ class Sale:
     def indexes(self, seat_ids: Sequence[str]) -> list[int] | None:
         """The seats' indexes; None when one is unknown, so that the careful check can say which."""
         try:
-            return [self._index_of[seat_id] for seat_id in seat_ids]
+            return [self.index_of[seat_id] for seat_id in seat_ids]
         except KeyError:
             return None
 
     def plain(self, seat_ids: Sequence[str]) -> list[int]:
         """The seats' indexes, rising, by the quick road if nothing can be wrong; else by the one that explains."""
+        if len(seat_ids) == 1:
+            seat = self.index_of.get(seat_ids[0])
+            if seat is not None and seat not in self.event.withheld and self.event.max_per_person > 0:
+                return [seat]
         seats = self.indexes(seat_ids)
         if (
             not seats

@@ -18,6 +18,7 @@ from frontrow.boxoffice.payment_ports import PaymentProvider
 from frontrow.boxoffice.ports import TicketIssuer
 from frontrow.boxoffice.services.checkout import Checkout
 from frontrow.boxoffice.services.consumers import Consumer
+from frontrow.boxoffice.services.driving import Seats
 from frontrow.boxoffice.services.expiry import Sweeper, Told
 from frontrow.boxoffice.services.notify import Notifier
 from frontrow.boxoffice.services.reconcile import Reconciler
@@ -31,6 +32,9 @@ GRACE_S: Final = 20.0
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 30.0
 REFUNDS_EVERY_S: Final = 1.0
 KEEP_FACTS_S: Final = 7 * 24 * 3600
+KEEP_KEYS_S: Final = (
+    7 * 24 * 3600
+)  # of requests; those of payment operations stay with the payment, as long as the ledger
 PURGED_AT_ONCE: Final = 5_000
 GROUPS: Final = ("notify", "webhooks")  # the consumers of the bus
 
@@ -123,8 +127,12 @@ def box_office_jobs(
     ]
     deliverers = [notifier.worker(), webhooks.worker()]
 
+    place = ("", "")
+
     async def purge() -> None:
+        nonlocal place
         await ledger.purge_facts(clock() - KEEP_FACTS_S * US_PER_S, PURGED_AT_ONCE)
+        place = await ledger.purge_keys(clock() - KEEP_KEYS_S * US_PER_S, PURGED_AT_ONCE, place)
 
     return [
         Job("sweeper", sweeper.run),
@@ -136,11 +144,13 @@ def box_office_jobs(
     ]
 
 
-def money_jobs(ledger: Any, provider: PaymentProvider, clock: Clock, issuer: TicketIssuer) -> list[Job]:
+def money_jobs(
+    ledger: Any, provider: PaymentProvider, clock: Clock, issuer: TicketIssuer, *, seats: Seats | None = None
+) -> list[Job]:
     """The jobs of payments: finish what was begun, pay refunds out, make ledger and provider agree."""
-    checkout = Checkout(ledger, provider, clock, issuer=issuer)
+    checkout = Checkout(ledger, provider, clock, issuer=issuer, seats=seats)
     return [
         Job("checkout", checkout.run),
-        every("refunds", Refunds(ledger, provider, clock).work, REFUNDS_EVERY_S),
+        every("refunds", Refunds(ledger, provider, clock, seats=seats).work, REFUNDS_EVERY_S),
         Job("reconciler", Reconciler(ledger, provider, clock, checkout.driver).keep),
     ]

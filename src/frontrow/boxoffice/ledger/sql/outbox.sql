@@ -13,6 +13,9 @@ WHERE k.scope = r.scope AND k.key = r.key
 -- A refused request may be sent again under its key.
 DELETE FROM idempotency_keys WHERE (scope, key) IN (SELECT r.scope, r.key FROM :rows)
 
+-- name: keys_page() :scope text :key text :limit int
+SELECT scope, key, created_at_us FROM idempotency_keys WHERE (scope, key) > (:scope, :key) ORDER BY scope, key LIMIT :limit
+
 -- name: add_facts(fact text, body text, event_id text, booking_id text, at_us int)
 INSERT INTO outbox (fact, body, event_id, booking_id, at_us)
 SELECT r.fact, r.body, r.event_id, r.booking_id, r.at_us FROM :rows

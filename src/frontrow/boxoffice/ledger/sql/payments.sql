@@ -18,11 +18,11 @@ UPDATE payments AS p SET payment_state = r.payment_state, provider_ref = r.provi
 FROM :rows WHERE p.id = r.id AND p.version = r.version - 1
 RETURNING p.id
 
--- name: payment_by_id() :id text
-SELECT :payment FROM payments AS p WHERE p.id = :id
+-- name: payments_by_id(id text)
+SELECT :payment FROM :rows CROSS JOIN payments AS p WHERE p.id = r.id
 
--- name: payments_of_booking() :booking_id text
-SELECT :payment FROM payments AS p WHERE p.booking_id = :booking_id ORDER BY p.attempt
+-- name: payments_of_bookings(id text)
+SELECT :payment FROM :rows CROSS JOIN payments AS p WHERE p.booking_id = r.id ORDER BY p.booking_id, p.attempt
 
 -- name: payment_by_ref() :provider text :ref text
 SELECT :payment FROM payments AS p WHERE p.provider_ref = :ref AND p.provider = :provider
@@ -57,8 +57,8 @@ RETURNING f.id
 -- name: refunds_by_id(id text)
 SELECT :refund FROM :rows CROSS JOIN refunds AS f WHERE f.id = r.id
 
--- name: refunds_of_booking() :booking_id text
-SELECT :refund FROM refunds AS f WHERE f.booking_id = :booking_id ORDER BY f.number
+-- name: refunds_of_bookings(id text)
+SELECT :refund FROM :rows CROSS JOIN refunds AS f WHERE f.booking_id = r.id ORDER BY f.booking_id, f.number
 
 -- name: due_refunds() :now_us int :limit int
 SELECT id FROM refunds WHERE retry_at_us > 0 AND retry_at_us <= :now_us ORDER BY retry_at_us LIMIT :limit :skip_locked
@@ -78,8 +78,9 @@ UPDATE booking_seats SET active = 0
 WHERE (booking_id, seat_index) IN (SELECT r.booking_id, r.seat_index FROM :rows)
 RETURNING booking_id, seat_index
 
--- name: seat_prices() :booking_id text
-SELECT seat_index, price_minor FROM booking_seats WHERE booking_id = :booking_id AND active = 1 ORDER BY seat_index
+-- name: seat_prices_of(id text)
+SELECT s.booking_id, s.seat_index, s.price_minor FROM :rows CROSS JOIN booking_seats AS s
+WHERE s.booking_id = r.id AND s.active = 1 ORDER BY s.booking_id, s.seat_index
 
 -- name: live_bookings() :event_id text :after text :limit int
 SELECT :booking FROM bookings AS b

@@ -1,0 +1,239 @@
+"""The only place where adapters are chosen: `async with open_platform(settings) as platform`.
+
+Embedded (no Redis): claims, places and limits in memory, a SQLite file, an in-process bus, the journaled simulated
+provider, a folder of mails, all jobs inside. Grown up: Redis, PostgreSQL, Redis Streams or Kafka, Stripe, SMTP; the
+same services either way. Whatever is opened here is closed here, in the opposite order.
+"""
+
+import contextlib
+import functools
+import os
+import secrets
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from frontrow.boxoffice.bus.opening import open_bus
+from frontrow.boxoffice.channels.opening import open_channels, open_mail
+from frontrow.boxoffice.claims.memory import MemoryClaims
+from frontrow.boxoffice.feed.log import FrameLog, MemoryFrameLog
+from frontrow.boxoffice.feed.service import MapFeed
+from frontrow.boxoffice.ledger.opening import open_ledger
+from frontrow.boxoffice.ledger.requests import RequestBook
+from frontrow.boxoffice.ledger.sql_ledger import SqlLedger
+from frontrow.boxoffice.outgoing import Outgoing
+from frontrow.boxoffice.payment_ports import PaymentProvider
+from frontrow.boxoffice.payments.guarded import GuardedProvider
+from frontrow.boxoffice.ports import SeatClaims
+from frontrow.boxoffice.services.browse import Browse
+from frontrow.boxoffice.services.checkout import Checkout
+from frontrow.boxoffice.services.expiry import LedgerClock
+from frontrow.boxoffice.services.hold import HoldService
+from frontrow.boxoffice.services.notify import Notifier
+from frontrow.boxoffice.services.offering import Offering
+from frontrow.boxoffice.services.people import People
+from frontrow.boxoffice.services.recovery import Recovery
+from frontrow.boxoffice.services.refunds import Refunds
+from frontrow.boxoffice.services.resale import Resale
+from frontrow.boxoffice.services.return_refunds import ReturnRefunds
+from frontrow.boxoffice.services.sales import Sales
+from frontrow.boxoffice.services.tickets import TicketDesk
+from frontrow.boxoffice.services.waitlist import WaitlistService
+from frontrow.boxoffice.services.waitlist_jobs import WAITLIST_GROUP, waitlist_jobs
+from frontrow.boxoffice.services.webhooks import Webhooks
+from frontrow.boxoffice.services.workers import GROUPS, Job, box_office_jobs, every, money_jobs
+from frontrow.boxoffice.tickets.codes import Issuer
+from frontrow.boxoffice.tickets.keys import TicketKeys
+from frontrow.core.clock import US_PER_S, Clock, SystemClock
+from frontrow.core.ids import Ids
+from frontrow.waitingroom.entry import Entry, EntryRules
+from frontrow.waitingroom.keys import RoomKeys
+from frontrow.waitingroom.room import WaitingRoom
+from frontrow.web.api.access import booking_token
+from frontrow.web.fan_of import fan_of
+from frontrow.web.live import Streams
+from frontrow.web.live_seats import LiveSeats
+from frontrow.web.openings import Openings
+from frontrow.web.platform import Platform, Secrets
+from frontrow.web.platform_room import PlatformRoom
+from frontrow.web.proofs import Passes
+from frontrow.web.room_pages import PageSettings, RoomPages
+from frontrow.web.room_serve import human_check, make_room
+from frontrow.web.rooms import Rooms
+from frontrow.web.settings import PlatformSettings, read_settings
+
+__all__ = ["Platform", "PlatformSettings", "Secrets", "open_platform", "read_settings"]
+
+KEEP_ANSWERS_US = 86_400 * US_PER_S
+
+
+@contextlib.asynccontextmanager
+async def open_platform(settings: PlatformSettings, *, clock: Clock | None = None) -> AsyncIterator[Platform]:
+    """Everything one process needs, opened; jobs and loops are started by `frontrow.web.app` or `frontrow work`."""
+    settings.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    async with contextlib.AsyncExitStack() as stack:
+        ledger = await open_ledger(settings.ledger_url)
+        stack.push_async_callback(ledger.aclose)
+        now = clock or await LedgerClock.measured(ledger, SystemClock())
+        claims, make_log = _claims(settings, now)
+        stack.push_async_callback(claims.aclose)
+        provider = GuardedProvider(_provider(settings, now), now)
+        stack.push_async_callback(provider.aclose)
+        outgoing = Outgoing()
+        stack.push_async_callback(outgoing.aclose)
+        bus = open_bus(settings.bus_url, (*GROUPS, WAITLIST_GROUP))
+        stack.push_async_callback(bus.aclose)
+        box = _BoxOffice(settings, ledger, claims, provider, outgoing, now)
+        stack.push_async_callback(box.holds.aclose)
+        openings = Openings(ledger, box.sales, claims, box.recovery, now, box.feeds, make_log)
+        stack.push_async_callback(openings.aclose)
+        room, endpoints, rooms = _room(settings, now)
+        stack.push_async_callback(room.aclose)
+        stack.push_async_callback(rooms.aclose)
+        openings.watch(rooms.open)
+        secret_keys = _secrets(settings)
+        people = _people(settings, ledger, now, box.ids, secret_keys)
+        stack.push_async_callback(people.aclose)
+        endpoints.person_of = fan_of(people)
+        token_of = functools.partial(booking_token, secret_keys)
+        live = LiveSeats(endpoints, box.holds, box.feeds, Passes(room), settings.server.max_streams, token_of)
+        openings.on_open(live.opened)
+        stack.push_async_callback(live.aclose)
+        requests = RequestBook(ledger)
+        jobs = [Job("openings", openings.run), Job("rooms", rooms.run), *_jobs(settings, box, bus, requests)]
+        jobs += people.jobs() if settings.server.jobs_inside else []
+        yield Platform(
+            settings, now, box.ids, ledger, requests, claims, box.sales, box.holds, box.recovery, box.feeds, openings,
+            box.browse, provider, box.checkout, box.refunds, box.waitlist, box.offering, box.resale, box.desk,
+            box.notifier, box.webhooks, room, endpoints, live.shop, live.passes, live.table, endpoints.entry,
+            secret_keys, tuple(jobs), people,
+        )  # fmt: skip
+
+
+class _BoxOffice:
+    """The box office's services, each with its wires to the others."""
+
+    def __init__(
+        self,
+        settings: PlatformSettings,
+        ledger: SqlLedger,
+        claims: SeatClaims,
+        provider: PaymentProvider,
+        outgoing: Outgoing,
+        clock: Clock,
+    ) -> None:
+        self.ledger, self.provider, self.clock = ledger, provider, clock
+        self.feeds: dict[str, MapFeed] = {}
+        self.ids, self.sales = Ids(clock), Sales()
+        self.recovery = Recovery(self.sales, claims, ledger, clock)
+        wires = {"ids": self.ids, "on_change": self._changed}
+        self.holds = HoldService(self.sales, claims, ledger, clock, on_doubt=self.recovery.doubt, **wires)  # type: ignore[arg-type]
+        self.browse = Browse(ledger, self.sales, self._states)
+        keys = TicketKeys.opened(settings.folder / "ticket-keys.json")
+        self.issuer = Issuer(keys)
+        self.checkout = Checkout(ledger, provider, clock, seats=self.holds, issuer=self.issuer)
+        self.refunds = Refunds(ledger, provider, clock, seats=self.holds)
+        self.waitlist = WaitlistService(self.sales, ledger, claims, self.holds, clock, ids=self.ids)
+        self.offering = Offering(self.sales, ledger, claims, self.holds, clock, on_change=self._changed)
+        self.resale = Resale(self.sales, ledger, self.holds, ReturnRefunds(ledger), clock)
+        self.desk = TicketDesk(ledger, keys)
+        channels = open_channels(settings.mail_url, settings.messages, ledger, outgoing, clock)
+        self.notifier = Notifier(ledger, self.desk, channels, clock)
+        self.webhooks = Webhooks(ledger, outgoing, clock)
+
+    def _changed(self, event_id: str, seats: Sequence[int]) -> None:
+        feed = self.feeds.get(event_id)
+        if feed is not None:
+            feed.notify(seats)
+
+    def _states(self, event_id: str) -> bytes | bytearray:
+        feed = self.feeds.get(event_id)
+        return feed.ring.states if feed is not None else self.sales.get(event_id).seats.states
+
+
+def _claims(settings: PlatformSettings, clock: Clock) -> tuple[SeatClaims, Any]:
+    """The claim store, and how to make the log of an event's map."""
+    if not settings.shared:
+
+        def in_memory(event_id: str) -> FrameLog:
+            return MemoryFrameLog(clock())
+
+        return MemoryClaims(), in_memory
+    from frontrow.boxoffice.claims.redis import RedisClaims
+    from frontrow.boxoffice.feed.redis_log import RedisFrameLog
+
+    return RedisClaims(settings.redis.url), lambda event_id: RedisFrameLog(settings.redis.url, event_id)
+
+
+def _provider(settings: PlatformSettings, clock: Clock) -> PaymentProvider:
+    if settings.stripe.key:
+        from frontrow.boxoffice.payments.stripe import StripeProvider
+
+        stripe = settings.stripe
+        return StripeProvider(stripe.key, stripe.webhook_secret, api_base=stripe.api)
+    from frontrow.boxoffice.payments.journal import JournaledProvider
+
+    return JournaledProvider(clock, settings.folder / "payments.jsonl", webhooks=False)
+
+
+def _room(settings: PlatformSettings, clock: Clock) -> tuple[WaitingRoom, PlatformRoom, Rooms]:
+    """The waiting room over the same Redis and database as the rest."""
+    folder = settings.folder / "room"
+    audit = settings.ledger_url if settings.shared else str(settings.folder / "room-audit.sqlite")
+    server, page = settings.server, settings.room
+    own = replace(page, store=settings.redis.url or "memory://", folder=str(folder), audit=audit)
+    keys = RoomKeys.load(folder)
+    room = make_room(own, keys)
+    rules = EntryRules(server.per_person, server.per_ip, page.per_device)
+    entry = Entry(rules=rules, trusted_proxies=server.trusted_proxies)
+    pages = RoomPages(room, entry, PageSettings(page.brand, (), page.shop_url, page.secure_cookies))
+    endpoints = PlatformRoom(room, entry, pages, {}, organiser_key=page.organiser_key)
+    rooms = Rooms(
+        endpoints,
+        own.config(),
+        clock,
+        lambda: Streams(max_open=server.max_streams, heartbeat_s=page.heartbeat_s),
+        lambda event: human_check(own, keys, event),
+    )
+    return room, endpoints, rooms
+
+
+def _people(settings: PlatformSettings, ledger: SqlLedger, clock: Clock, ids: Ids, known: Secrets) -> People:
+    return People(
+        ledger,
+        open_mail(settings.mail_url),
+        clock,
+        ids,
+        known.key("people"),
+        settings=settings.people,
+        public_url=settings.public_url,
+        limits_url=settings.redis.url or "memory://",
+    )
+
+
+def _jobs(settings: PlatformSettings, box: _BoxOffice, bus: Any, requests: RequestBook) -> list[Job]:
+    """What goes on by itself; `frontrow work` runs the same."""
+    if not settings.server.jobs_inside:
+        return []
+
+    async def purge() -> None:
+        await requests.purge(box.clock() - KEEP_ANSWERS_US)
+
+    more = [
+        every("purge answers", purge, 60.0),
+        *money_jobs(box.ledger, box.provider, box.clock, box.issuer, seats=box.holds),
+        *waitlist_jobs(box.ledger, bus, box.clock, box.offering, box.resale),
+    ]
+    return box_office_jobs(box.ledger, bus, box.clock, box.notifier, box.webhooks, told=box.holds.expired, more=more)
+
+
+def _secrets(settings: PlatformSettings) -> Secrets:
+    """The secret key; the demo makes its own and keeps it, so that a restart loses no session."""
+    if settings.secret.key:
+        return Secrets(settings.secret.key.encode())
+    path = settings.folder / "secret.key"
+    if not path.exists():
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(handle, "wb") as file:
+            file.write(secrets.token_bytes(48))
+    return Secrets(path.read_bytes())

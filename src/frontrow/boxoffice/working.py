@@ -1,0 +1,96 @@
+"""Opens what `frontrow work` needs and gives its jobs: expiry, relay, consumers, deliveries, payments, the waitlist.
+
+The same jobs run inside an embedded server; any number of processes may run them over one ledger.
+"""
+
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from frontrow.boxoffice.bus.opening import open_bus
+from frontrow.boxoffice.channels.opening import MessageSettings, open_channels
+from frontrow.boxoffice.claims.memory import MemoryClaims
+from frontrow.boxoffice.ledger.opening import open_ledger
+from frontrow.boxoffice.ledger.sql_ledger import SqlLedger
+from frontrow.boxoffice.message_ports import Bus
+from frontrow.boxoffice.outgoing import Outgoing
+from frontrow.boxoffice.payments.opening import open_provider
+from frontrow.boxoffice.ports import SeatClaims
+from frontrow.boxoffice.services.expiry import LedgerClock
+from frontrow.boxoffice.services.following import FollowedSeats, Following
+from frontrow.boxoffice.services.notify import Notifier
+from frontrow.boxoffice.services.offering import Offering
+from frontrow.boxoffice.services.recovery import Recovery
+from frontrow.boxoffice.services.resale import Resale
+from frontrow.boxoffice.services.return_refunds import ReturnRefunds
+from frontrow.boxoffice.services.sales import Sales
+from frontrow.boxoffice.services.tickets import TicketDesk
+from frontrow.boxoffice.services.waitlist_jobs import WAITLIST_GROUP, waitlist_jobs
+from frontrow.boxoffice.services.webhooks import Webhooks
+from frontrow.boxoffice.services.workers import GROUPS, Job, box_office_jobs, money_jobs
+from frontrow.boxoffice.tickets.codes import Issuer
+from frontrow.boxoffice.tickets.keys import TicketKeys
+from frontrow.core.clock import Clock, SystemClock
+from frontrow.core.settings import load
+
+ALL_GROUPS: Final = (*GROUPS, WAITLIST_GROUP)
+
+
+class WorkUrls(msgspec.Struct, frozen=True):
+    """Where everything is, as `frontrow work` is told."""
+
+    ledger: str
+    bus: str
+    mail: str
+    keys: Path
+    claims: str = "memory:"
+    payments: str = ""
+    stripe_key: str = ""
+    stripe_api: str = ""
+
+
+@contextlib.asynccontextmanager
+async def open_jobs(urls: WorkUrls) -> AsyncIterator[list[Job]]:
+    """The jobs over what the URLs name; everything is closed afterwards."""
+    async with contextlib.AsyncExitStack() as stack:
+        ledger = await open_ledger(urls.ledger)
+        stack.push_async_callback(ledger.aclose)
+        clock = await LedgerClock.measured(ledger, SystemClock())
+        bus = open_bus(urls.bus, ALL_GROUPS)
+        stack.push_async_callback(bus.aclose)
+        claims = open_claims(urls.claims)
+        stack.push_async_callback(claims.aclose)
+        provider = open_provider(urls.payments, clock, stripe_key=urls.stripe_key, stripe_api=urls.stripe_api)
+        if provider is not None:
+            stack.push_async_callback(provider.aclose)
+        outgoing = Outgoing()
+        stack.push_async_callback(outgoing.aclose)
+        keys = TicketKeys.opened(urls.keys)
+        seats, more = _waitlist(ledger, bus, claims, clock)
+        if provider is not None:
+            more = [*money_jobs(ledger, provider, clock, Issuer(keys), seats=seats), *more]
+        channels = open_channels(urls.mail, load(MessageSettings, "messages"), ledger, outgoing, clock)
+        notifier = Notifier(ledger, TicketDesk(ledger, keys), channels, clock)
+        webhooks = Webhooks(ledger, outgoing, clock)
+        yield box_office_jobs(ledger, bus, clock, notifier, webhooks, told=seats.expired, more=more)
+
+
+def _waitlist(ledger: SqlLedger, bus: Bus, claims: SeatClaims, clock: Clock) -> tuple[FollowedSeats, list[Job]]:
+    sales = Sales()
+    seats = FollowedSeats(sales, claims, ledger, clock)
+    following = Following(ledger, sales, claims, Recovery(sales, claims, ledger, clock))
+    offering = Offering(sales, ledger, claims, seats, clock)
+    resale = Resale(sales, ledger, seats, ReturnRefunds(ledger), clock)
+    return seats, [Job("catalogue", following.run), *waitlist_jobs(ledger, bus, clock, offering, resale)]
+
+
+def open_claims(url: str) -> SeatClaims:
+    """The claim store: the servers' Redis, or one in this process that is filled from the ledger."""
+    if url == "memory:":
+        return MemoryClaims()
+    from frontrow.boxoffice.claims.redis import RedisClaims
+
+    return RedisClaims(url)

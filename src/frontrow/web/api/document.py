@@ -1,0 +1,187 @@
+"""The API's document (OpenAPI 3.1): what the framework knows of the routes, completed by what the routes declare.
+
+`opt["body"]` and `opt["answers"]` of endpoints that both doors share, `opt["problems"]`, who may ask, and the headers
+that every POST takes. Served as /openapi.json, and as a page that needs no script and no other server at /docs.
+"""
+
+import html
+from collections.abc import Iterable
+from typing import Any, Final
+
+import msgspec
+from litestar import Litestar, Request, Response, get
+from litestar.handlers import HTTPRouteHandler
+
+from frontrow.web.api.access import Access
+from frontrow.web.api.problems import Problem
+
+REF: Final = "#/components/schemas/{name}"
+COMMON: Final = (400, 422, 429, 500, 503)
+SCHEMES: Final = {
+    "pass": {"type": "http", "scheme": "bearer", "description": "the pass of the event's waiting room"},
+    "place": {"type": "http", "scheme": "bearer", "description": "the place that a join answered"},
+    "booking": {"type": "apiKey", "in": "header", "name": "Frontrow-Booking", "description": "a booking token"},
+    "shop_pass": {"type": "apiKey", "in": "header", "name": "Frontrow-Pass", "description": "the pass, beside others"},
+    "session": {"type": "http", "scheme": "bearer", "description": "a session (frs_…) or an API key (frk_…)"},
+}
+IDEMPOTENCY_KEY: Final = {
+    "name": "Idempotency-Key", "in": "header", "required": False,
+    "description": "the same key and body get the same answer, another body 409",
+    "schema": {"type": "string", "minLength": 1, "maxLength": 128, "pattern": "^[ -~]+$"},
+}  # fmt: skip
+TITLES: Final = {
+    400: "Not what the API takes", 401: "Who are you?", 402: "The card was declined", 403: "You may not",
+    404: "There is no such thing", 409: "No, and the code says why", 410: "It is over", 413: "Too large",
+    415: "Another media type is needed", 422: "A value cannot be right", 425: "Not yet", 429: "Too many requests",
+    500: "Our fault", 502: "The payment provider failed", 503: "Not now; see Retry-After",
+}  # fmt: skip
+
+
+def complete(app: Litestar, handlers: Iterable[HTTPRouteHandler]) -> dict[str, Any]:
+    """The document of the app."""
+    schema: dict[str, Any] = app.openapi_schema.to_schema()
+    by_id = {handler.operation_id: handler for handler in handlers}
+    kinds: set[Any] = {Problem}
+    for handler in by_id.values():
+        kinds |= {kind for kind in handler.opt.get("answers", {}).values() if isinstance(kind, type)}
+        if handler.opt.get("body") is not None:
+            kinds.add(handler.opt["body"])
+    ordered = sorted(kinds, key=lambda kind: kind.__name__)
+    _, components = msgspec.json.schema_components(ordered, ref_template=REF)
+    known = schema.setdefault("components", {}).setdefault("schemas", {})
+    known.update(components)
+    schema["components"]["securitySchemes"] = SCHEMES
+    for operations in schema["paths"].values():
+        for method, operation in operations.items():
+            if operation.get("operationId") in by_id:
+                _complete(operation, method, by_id[operation["operationId"]])
+    return schema
+
+
+def _complete(operation: dict[str, Any], method: str, handler: HTTPRouteHandler) -> None:
+    opt = handler.opt
+    responses = operation.setdefault("responses", {})
+    if opt.get("own_checks"):
+        responses.clear()
+    for status, kind in opt.get("answers", {}).items():
+        responses[str(status)] = _answer(kind)
+    access: Access = opt["access"]
+    statuses = {*opt.get("problems", ()), *(() if opt.get("own_checks") else COMMON)}
+    if not opt.get("own_checks"):
+        statuses |= {401, 403, 404} if access.kind != "public" else set()
+        statuses |= {404} if "{" in next(iter(handler.paths)) else set()
+        statuses |= {409, 413} if method == "post" else set()
+    for status in sorted(statuses | {429, 503}):
+        responses[str(status)] = _problem(status)
+    if opt.get("body") is not None:
+        operation["requestBody"] = _body(opt["body"], required=not opt.get("body_optional"))
+    elif opt.get("raw_body"):
+        operation["requestBody"] = {"required": True, "content": {opt["raw_body"]: {"schema": {"type": "object"}}}}
+    if method == "post":
+        operation.setdefault("parameters", []).append(IDEMPOTENCY_KEY)
+    security = _security(handler, access)
+    if security:
+        operation["security"] = security
+
+
+def _security(handler: HTTPRouteHandler, access: Access) -> list[dict[str, list[str]]]:
+    if handler.operation_id in ("room_status", "room_claim", "room_leave"):
+        return [{"place": []}]
+    if handler.operation_id in ("room_renew", "room_give_back", "room_check_pass"):
+        return [{"pass": []}]
+    if handler.opt.get("shop"):
+        return [{"booking": [], "shop_pass": []}, {"pass": []}]
+    if access.kind == "owner":
+        return [{"booking": []}, {"pass": []}, {"session": []}]
+    found: dict[str, list[dict[str, list[str]]]] = {"pass": [{"pass": []}], "fan": [{"session": []}]}
+    return found.get(access.kind, [{"session": []}] if access.kind == "staff" else [])
+
+
+def _answer(kind: Any) -> dict[str, Any]:
+    if kind is None:
+        return {"description": "Done", "headers": {}}
+    if isinstance(kind, str):
+        text = {"type": "string"} if kind.startswith("text/") else {}
+        return {"description": "Done", "content": {kind: {"schema": text}}}
+    reference = {"$ref": REF.format(name=kind.__name__)}
+    return {"description": (kind.__doc__ or "Done").strip().splitlines()[0], "content": _json(reference)}
+
+
+def _problem(status: int) -> dict[str, Any]:
+    reference = {"$ref": REF.format(name=Problem.__name__)}
+    found: dict[str, Any] = {
+        "description": TITLES.get(status, "Refused"),
+        "content": {"application/problem+json": {"schema": reference}},
+    }
+    if status in (429, 503):
+        found["headers"] = {"Retry-After": {"schema": {"type": "integer"}, "description": "seconds"}}
+    return found
+
+
+def _body(kind: Any, *, required: bool) -> dict[str, Any]:
+    return {"required": required, "content": _json({"$ref": REF.format(name=kind.__name__)})}
+
+
+def _json(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"application/json": {"schema": schema}}
+
+
+def page(schema: dict[str, Any]) -> str:
+    """The document as a page: every operation with its parameters, bodies and answers."""
+    parts = []
+    for path, operations in sorted(schema["paths"].items()):
+        for method, operation in operations.items():
+            parts.append(_section(path, method, operation))
+    title = html.escape(f"{schema['info']['title']} {schema['info']['version']}")
+    return (
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>'
+        '<meta name="viewport" content="width=device-width,initial-scale=1">'
+        f'<h1>{title}</h1><p>The document itself: <a href="/openapi.json">openapi.json</a>.</p>{"".join(parts)}</html>'
+    )
+
+
+def _section(path: str, method: str, operation: dict[str, Any]) -> str:
+    name = html.escape(operation.get("operationId", ""))
+    rows = [
+        f"<li><code>{html.escape(one['name'])}</code> in {one['in']}: {html.escape(one.get('description') or '')}</li>"
+        for one in operation.get("parameters", [])
+    ]
+    answers = [
+        f"<li>{status}: {html.escape(one.get('description') or '')}</li>"
+        for status, one in sorted(operation.get("responses", {}).items())
+    ]
+    body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
+    shape = html.escape(body.get("$ref", "").rpartition("/")[2])
+    return (
+        f'<section id="{name}"><h2><code>{method.upper()} {html.escape(path)}</code></h2>'
+        f"<p>{html.escape(operation.get('summary') or '')} (<code>{name}</code>)</p><ul>{''.join(rows)}</ul>"
+        f"{f'<p>Body: <code>{shape}</code></p>' if shape else ''}<ul>{''.join(answers)}</ul></section>"
+    )
+
+
+@get(
+    "/openapi.json",
+    operation_id="openapi",
+    summary="This document",
+    opt={"access": Access.PUBLIC, "answers": {200: "application/json"}},
+    media_type="application/json",
+)
+async def openapi(request: Request[Any, Any, Any]) -> Response[bytes]:
+    headers = {"cache-control": "public, max-age=60"}
+    return Response(request.app.state.document, headers=headers, media_type="application/json")
+
+
+@get(
+    "/docs",
+    operation_id="docs",
+    summary="This document as a page",
+    opt={"access": Access.PUBLIC, "answers": {200: "text/html"}},
+    media_type="text/html",
+)
+async def docs(request: Request[Any, Any, Any]) -> Response[str]:
+    text = page(msgspec.json.decode(request.app.state.document))
+    headers = {"content-security-policy": "default-src 'none'", "x-content-type-options": "nosniff"}
+    return Response(text, headers=headers, media_type="text/html")
+
+
+ROUTES: list[HTTPRouteHandler] = [openapi, docs]

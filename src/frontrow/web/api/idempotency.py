@@ -1,0 +1,147 @@
+"""`Idempotency-Key` on every POST: the same key and body get the same answer, another body 409.
+
+Keys belong to a caller and a route; answers are kept in the ledger for a day. The key is taken before the handler runs
+and the answer is kept before it is sent, so a client that heard nothing may ask again. What was refused is not kept:
+asking again decides again. Hold, join and pay have handling of their own (`opt={"idempotency": "own"}`).
+"""
+
+import base64
+import contextlib
+import hashlib
+from typing import Any, Final
+
+import msgspec
+from litestar import Request, Response
+from litestar.enums import ScopeType
+from litestar.types import ASGIApp, Message, Receive, Scope, Send
+
+from frontrow.boxoffice.ledger.requests import KeptAnswer, RequestBook
+from frontrow.core.clock import US_PER_S
+from frontrow.core.errors import FrontrowError, InvalidInput, Refused
+from frontrow.web.api.access import client_ip
+from frontrow.web.platform import Platform
+
+MAX_KEY_CHARS: Final = 128
+MAX_KEPT_BYTES: Final = 256 * 1024
+LEASE_US: Final = 30 * US_PER_S  # a request that took longer died with its server
+HOP: Final = (b"content-length", b"x-request-id", b"date", b"server", b"set-cookie")
+
+
+class KeyReused(Refused):
+    """This key came before with another request."""
+
+    code = "idempotency_mismatch"
+
+
+class StillRunning(Refused):
+    """The first request with this key has not been answered yet."""
+
+    code = "idempotency_running"
+
+
+class _Begun(msgspec.Struct):
+    """A key this request took, and what came of it."""
+
+    name: str
+    book: RequestBook
+    now_us: int
+
+
+def check_key(key: str) -> str:
+    """`key` if it can be an Idempotency-Key."""
+    if not 1 <= len(key) <= MAX_KEY_CHARS or not key.isascii() or not key.isprintable():
+        raise InvalidInput(f"Idempotency-Key has 1 to {MAX_KEY_CHARS} printable characters", param="Idempotency-Key")
+    return key
+
+
+async def before_request(request: Request[Any, Any, Any]) -> Response[bytes] | None:
+    """Runs after the guards: take the key, or answer as the first time."""
+    key = request.headers.get("idempotency-key")
+    handler = request.scope["route_handler"]
+    if key is None or request.method != "POST" or handler.opt.get("idempotency") == "own":
+        return None
+    platform: Platform = request.app.state.platform
+    caller = request.state.caller
+    who = caller.person or caller.session_id or f"ip:{client_ip(platform, request)}"
+    name = _digest(f"{who}\n{handler.handler_name}\n{request.url.path}\n{check_key(key)}".encode())
+    asked = _digest(await request.body())
+    now_us = platform.clock()
+    book = platform.requests
+    kept = await book.begin(name, asked, now_us, now_us + LEASE_US)
+    if kept is None:
+        request.scope["state"]["idempotency"] = _Begun(name, book, now_us)
+        return None
+    if kept.asked != asked:
+        raise KeyReused("this Idempotency-Key was used for another request; use a new one", param="Idempotency-Key")
+    if not kept.status:
+        raise StillRunning("the first request with this key is still being answered", retry_after_s=1.0)
+    headers = {"idempotent-replayed": "true", **msgspec.json.decode(kept.headers, type=dict[str, str])}
+    return Response(base64.b64decode(kept.body), status_code=kept.status, headers=headers, media_type=kept.kind)
+
+
+class IdempotencyMiddleware:
+    """Keeps the answer of a request that took a key, then sends it."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != ScopeType.HTTP or scope["method"] != "POST":
+            await self.app(scope, receive, send)
+            return
+        kept = _Kept(scope, send)
+        try:
+            await self.app(scope, receive, kept.send)
+        finally:
+            await kept.give_up()
+
+
+class _Kept:
+    def __init__(self, scope: Scope, send: Send) -> None:
+        self._scope, self._send = scope, send
+        self._start: Any = None
+        self._body: list[bytes] = []
+
+    def _begun(self) -> _Begun | None:
+        found: _Begun | None = self._scope.get("state", {}).get("idempotency")
+        return found
+
+    async def send(self, message: Message) -> None:
+        begun = self._begun()
+        if begun is None:
+            await self._send(message)
+            return
+        if message["type"] == "http.response.start":
+            self._start = message
+            return
+        self._body.append(message.get("body", b""))  # type: ignore[arg-type]
+        if message.get("more_body"):
+            return
+        body = b"".join(self._body)
+        if 200 <= self._start["status"] < 300 and len(body) <= MAX_KEPT_BYTES:
+            await begun.book.finish(begun.name, _answer(self._start, body), begun.now_us)
+            self._scope["state"].pop("idempotency")
+        await self._send(self._start)
+        await self._send({"type": "http.response.body", "body": body, "more_body": False})
+
+    async def give_up(self) -> None:
+        """Refused or failed: the key is free again."""
+        begun = self._begun()
+        if begun is not None:
+            self._scope["state"].pop("idempotency")
+            with contextlib.suppress(FrontrowError):  # its lease ends by itself
+                await begun.book.forget(begun.name)
+
+
+def _answer(start: Any, body: bytes) -> KeptAnswer:
+    pairs = [(name.lower(), value) for name, value in start["headers"]]
+    kind = next((value.decode("latin-1") for name, value in pairs if name == b"content-type"), "application/json")
+    headers = {
+        name.decode("latin-1"): value.decode("latin-1") for name, value in pairs if name not in (*HOP, b"content-type")
+    }
+    text = msgspec.json.encode(headers).decode()
+    return KeptAnswer("", start["status"], kind, text, base64.b64encode(body).decode())
+
+
+def _digest(told: bytes) -> str:
+    return hashlib.blake2b(told, digest_size=20).hexdigest()

@@ -1,0 +1,65 @@
+"""The service about itself: is it alive, is it ready, and the keys that passes are checked with."""
+
+import asyncio
+from typing import Annotated, Any
+
+import msgspec
+from litestar import Response, get
+from litestar.handlers import HTTPRouteHandler
+
+from frontrow.core.errors import FrontrowError, Unavailable
+from frontrow.web.api import FromPlatform
+from frontrow.web.api.access import Access
+
+READY_WITHIN_S = 2.0
+
+
+class HealthView(msgspec.Struct):
+    ok: bool
+    events: Annotated[int, msgspec.Meta(description="events sold by this process")]
+
+
+class JwksView(msgspec.Struct):
+    keys: list[dict[str, str]]
+
+
+class NotReady(Unavailable):
+    code = "not_ready"
+
+
+@get("/healthz", operation_id="healthz", summary="Is this process alive?", opt={"access": Access.PUBLIC})
+async def healthz(platform: FromPlatform) -> HealthView:
+    return HealthView(True, len(platform.openings.events))
+
+
+@get(
+    "/readyz",
+    operation_id="readyz",
+    summary="Can this process sell: do its stores answer?",
+    opt={"access": Access.PUBLIC, "problems": (503,)},
+)
+async def readyz(platform: FromPlatform) -> HealthView:
+    try:
+        async with asyncio.timeout(READY_WITHIN_S):
+            await platform.ledger.time_us()
+            for event_id in list(platform.openings.events)[:1]:
+                await platform.claims.lost(event_id)
+    except (FrontrowError, TimeoutError):
+        raise NotReady("a store does not answer", retry_after_s=1.0) from None
+    if platform.draining.is_set():
+        raise NotReady("this server is stopping", retry_after_s=1.0)
+    return HealthView(True, len(platform.openings.events))
+
+
+@get(
+    "/.well-known/jwks.json",
+    operation_id="jwks",
+    summary="The keys that passes are checked with",
+    opt={"access": Access.PUBLIC},
+)
+async def jwks(platform: FromPlatform) -> Response[JwksView]:
+    keys: list[dict[str, Any]] = platform.room.jwks()["keys"]
+    return Response(JwksView(keys), headers={"cache-control": "public, max-age=60"})
+
+
+ROUTES: list[HTTPRouteHandler] = [healthz, readyz, jwks]

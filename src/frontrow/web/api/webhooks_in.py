@@ -1,0 +1,36 @@
+"""Webhooks of the payment provider: checked, done once, never trusted for their content."""
+
+from typing import Any
+
+import msgspec
+from litestar import Request, post
+from litestar.handlers import HTTPRouteHandler
+
+from frontrow.core.errors import NotFound, Unauthorised
+from frontrow.web.api import FromPlatform
+from frontrow.web.api.access import Access
+
+
+class NoticeView(msgspec.Struct):
+    """`done`: it was news to us."""
+
+    done: bool
+
+
+@post(
+    "/v1/webhooks/stripe",
+    operation_id="stripe_webhook",
+    summary="Stripe's notices; signed with the webhook secret",
+    status_code=200,
+    opt={"access": Access.PUBLIC, "idempotency": "own", "problems": (401,), "raw_body": "application/json"},
+)
+async def stripe_webhook(platform: FromPlatform, request: Request[Any, Any, Any]) -> NoticeView:
+    if platform.provider.name != "stripe":
+        raise NotFound("no payments come by Stripe here")
+    signature = request.headers.get("stripe-signature", "")
+    if not signature:
+        raise Unauthorised("a notice is signed in Stripe-Signature")
+    return NoticeView(await platform.checkout.noticed(await request.body(), signature))
+
+
+ROUTES: list[HTTPRouteHandler] = [stripe_webhook]

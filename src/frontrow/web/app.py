@@ -1,0 +1,129 @@
+"""The platform as one Litestar app: collects the routes of `web/api`, guards them, runs what must go on beside them.
+
+`platform_app(platform)` refuses to start when a route has no `opt["access"]` or no `operation_id`.
+"""
+
+import asyncio
+import contextlib
+import importlib
+import pkgutil
+import re
+from collections.abc import AsyncIterator
+from types import ModuleType
+from typing import Any
+
+import msgspec
+from litestar import Litestar, Request
+from litestar.datastructures import State
+from litestar.di import Provide
+from litestar.exceptions import HTTPException
+from litestar.handlers import BaseRouteHandler, HTTPRouteHandler
+from litestar.openapi import OpenAPIConfig
+
+from frontrow import __version__
+from frontrow.boxoffice.services.workers import Workers
+from frontrow.core.errors import ConfigError, FrontrowError
+from frontrow.web import api, site
+from frontrow.web.api.access import Access, Caller, Connection, check_access
+from frontrow.web.api.document import complete
+from frontrow.web.api.idempotency import IdempotencyMiddleware, before_request
+from frontrow.web.api.problems import on_bug, on_problem
+from frontrow.web.front import Front, RequestIds
+from frontrow.web.platform import Platform
+from frontrow.web.site.problems import on_any_http_error
+
+MAX_BODY_BYTES = 1024 * 1024
+
+
+def routes() -> list[HTTPRouteHandler]:
+    """The API: the `ROUTES` of every module in `web/api`, in the order of their names."""
+    return _collected(api)
+
+
+def pages() -> list[HTTPRouteHandler]:
+    """The pages: the same of `web/site`."""
+    return _collected(site)
+
+
+def _collected(package: ModuleType) -> list[HTTPRouteHandler]:
+    found: list[HTTPRouteHandler] = []
+    for module in sorted(pkgutil.iter_modules(package.__path__), key=lambda one: one.name):
+        found += getattr(importlib.import_module(f"{package.__name__}.{module.name}"), "ROUTES", [])
+    for handler in found:
+        paths = ", ".join(sorted(handler.paths))
+        if not isinstance(handler.opt.get("access"), Access):
+            raise ConfigError(f"route {paths} declares no access")
+        if not handler.operation_id:
+            raise ConfigError(f"route {paths} has no operation_id")
+    return found
+
+
+def platform_app(platform: Platform, *, own_loops: bool = True) -> Litestar:
+    """The app. `own_loops`: start and stop the platform's loops and jobs with it."""
+
+    async def caller(request: Request[Any, Any, Any]) -> Caller:
+        known: Caller = request.state.caller
+        return known
+
+    handlers = routes()
+    app = Litestar(
+        [*handlers, *pages()],
+        guards=[guard],
+        middleware=[IdempotencyMiddleware],
+        before_request=before_request,
+        dependencies={
+            "platform": Provide(lambda: platform, sync_to_thread=False),
+            "caller": Provide(caller),
+        },
+        lifespan=[_lifespan(platform)] if own_loops else [],
+        exception_handlers={HTTPException: on_any_http_error, FrontrowError: on_problem, Exception: on_bug},
+        openapi_config=OpenAPIConfig("Frontrow", __version__, render_plugins=[], path="/schema"),
+        state=State({"platform": platform}),
+        request_max_body_size=MAX_BODY_BYTES,
+        logging_config=None,
+    )
+    app.state.document = msgspec.json.encode(complete(app, handlers))
+    return app
+
+
+def front_of(app: Litestar, platform: Platform) -> Front:
+    """The app behind the request ids, the limit per address and the entity tags: what a server runs."""
+    return Front(app, platform.limiter, RequestIds(platform.limiter), counting_themselves())
+
+
+def counting_themselves() -> "re.Pattern[str]":
+    """The paths of the routes that count addresses themselves, because the hot lane answers them too."""
+    paths = {path for handler in routes() if handler.opt.get("own_checks") for path in handler.paths}
+    return re.compile("|".join(sorted(re.sub(r"\\{[^}]*\\}", "[^/]+", re.escape(path)) for path in paths)))
+
+
+async def guard(connection: Connection, handler: BaseRouteHandler) -> None:
+    """`check_access`, except where both doors share an endpoint that checks by itself, and on pages (`site.routes`)."""
+    if not handler.opt.get("own_checks") and not handler.opt.get("page"):
+        await check_access(connection, handler)
+
+
+def _lifespan(platform: Platform) -> Any:
+    @contextlib.asynccontextmanager
+    async def running(app: Litestar) -> AsyncIterator[None]:
+        async with run_platform(platform):
+            yield
+
+    return running
+
+
+@contextlib.asynccontextmanager
+async def run_platform(platform: Platform, *, rooms: bool = True) -> AsyncIterator[None]:
+    """Open what is on sale, then keep everything going until the end; without `rooms`, only the jobs' part of it."""
+    if rooms:
+        await platform.room.start()
+    await platform.openings.look()
+    await platform.recovery.start()
+    workers = Workers(platform.jobs)
+    working = asyncio.create_task(workers.run(), name="jobs")
+    try:
+        yield
+    finally:
+        workers.stop()
+        await working
+        await platform.recovery.stop()

@@ -1,0 +1,156 @@
+"""Overload (F3): who is still served when more is asked than can be done, and how that is found out.
+
+The measure is the shortest delay of an interval (as CoDel does): of the event loop, and of answers that wait for a
+store. A burst passes; a queue that stands makes `pressure` grow, and it sheds whole classes from the bottom (browse,
+join, map, hold), the class at the edge in part. Paying is only bounded by the number of requests in flight. Pure: time
+and delays are passed in. See docs/overload.md.
+"""
+
+import dataclasses
+from enum import IntEnum
+from typing import Final
+
+from frontrow.core.settings import setting
+
+
+class Rank(IntEnum):
+    """What is shed first has the lowest rank; EXEMPT is never shed."""
+
+    BROWSE = 0
+    JOIN = 1
+    MAP = 2
+    HOLD = 3
+    PAY = 4
+    EXEMPT = 5
+
+
+SHARES: Final = (0.5, 0.6, 0.7, 0.85, 1.0, float("inf"))  # of the requests in flight, by rank
+HIGHEST: Final = float(Rank.PAY)  # at full pressure everything below PAY is shed
+_ROOM: Final = {
+    b"/room/claim": Rank.HOLD, b"/room/renew": Rank.HOLD, b"/room/give-back": Rank.HOLD, b"/room/pass": Rank.HOLD,
+}  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class OverloadSettings:
+    """`[overload]`: the bounds of one process."""
+
+    max_connections: int = setting(18_000, low=1, high=1_000_000, doc="connections, live streams among them")
+    max_in_flight: int = setting(8_000, low=1, high=1_000_000, doc="requests being answered at once")
+    max_lag_ms: int = setting(50, low=1, high=10_000, doc="a standing delay of the event loop above it is overload")
+    max_wait_ms: int = setting(1_000, low=10, high=60_000, doc="the same for answers that wait for a store")
+    retry_after_s: int = setting(2, low=1, high=60, doc="told to the shed; their connection rests as long")
+    deadline_s: float = setting(10.0, low=0.1, high=600, doc="for an answer")
+    pay_deadline_s: float = setting(30.0, low=0.1, high=600, doc="for an answer about money")
+    receive_s: float = setting(15.0, low=0.1, high=600, doc="for a whole request to arrive")
+
+
+def rank_of(method: bytes, path: bytes) -> Rank:
+    """The class of a request, from its method and path (a query may follow)."""
+    if b"?" in path:
+        path = path.partition(b"?")[0]
+    if path.startswith(b"/v1/events/"):
+        return _rank_of_event(method, path)
+    if path.startswith((b"/v1/bookings/", b"/v1/webhooks/", b"/v1/door/")):
+        return Rank.PAY
+    if path.startswith((b"/v1/organiser", b"/v1/offers/")):
+        return Rank.HOLD
+    if path in (b"/healthz", b"/readyz", b"/metrics"):
+        return Rank.EXEMPT
+    return Rank.BROWSE
+
+
+def _rank_of_event(method: bytes, path: bytes) -> Rank:
+    rest = path[path.find(b"/", 11) :] if path.find(b"/", 11) > 0 else b""
+    if rest == b"/holds":
+        return Rank.HOLD if method == b"POST" else Rank.MAP
+    if rest.startswith(b"/room/"):
+        return _ROOM.get(rest, Rank.JOIN)
+    if rest.startswith((b"/seats", b"/map/")):
+        return Rank.MAP
+    return Rank.BROWSE
+
+
+class Standing:
+    """The shortest delay of each interval: a queue that never empties shows in it, a burst does not."""
+
+    __slots__ = ("_shortest_s", "last_s")
+
+    def __init__(self) -> None:
+        self._shortest_s: float | None = None
+        self.last_s = 0.0
+
+    def saw(self, delay_s: float) -> None:
+        if self._shortest_s is None or delay_s < self._shortest_s:
+            self._shortest_s = delay_s
+
+    def close(self) -> float:
+        """End the interval; its shortest delay (0 when nothing was seen)."""
+        self.last_s = self._shortest_s or 0.0
+        self._shortest_s = None
+        return self.last_s
+
+
+class Gate:
+    """Decides for each request of this process whether it is served; keeps count."""
+
+    __slots__ = (
+        "_carry", "_limits", "active", "admitted", "connections", "in_flight", "lag", "late", "pressure", "settings",
+        "shed", "turned_away", "wait",
+    )  # fmt: skip
+
+    GROW: Final = 0.5
+    SHRINK: Final = 0.1
+
+    def __init__(self, settings: OverloadSettings | None = None) -> None:
+        self.settings = settings or OverloadSettings()
+        self._limits = [share * self.settings.max_in_flight for share in SHARES]
+        self._carry = [0.0] * len(Rank)
+        self.pressure = 0.0
+        self.active = False  # one look tells the hot path that nothing needs deciding
+        self.in_flight = self.connections = 0
+        self.turned_away = self.late = 0
+        self.admitted = [0] * len(Rank)
+        self.shed = [0] * len(Rank)
+        self.lag, self.wait = Standing(), Standing()
+
+    def close_interval(self) -> None:
+        """Every 100 ms: more pressure while a queue stands, less when none does."""
+        lag = self.lag.close() * 1000 / self.settings.max_lag_ms
+        wait = self.wait.close() * 1000 / self.settings.max_wait_ms
+        excess = max(lag, wait)
+        if excess > 1:
+            self.pressure = min(HIGHEST, self.pressure + self.GROW * min(1.0, excess - 0.5))
+        else:
+            self.pressure = max(0.0, self.pressure - self.SHRINK)
+        self._look()
+
+    def admits(self, rank: Rank) -> bool:
+        """Whether a request of this class is served now."""
+        if self.in_flight >= self._limits[rank]:
+            self.shed[rank] += 1
+            return False
+        share = self.pressure - rank
+        if share > 0 and rank is not Rank.EXEMPT:
+            carry = self._carry[rank] + min(share, 1.0)
+            if carry >= 1.0:
+                self._carry[rank] = carry - 1.0
+                self.shed[rank] += 1
+                return False
+            self._carry[rank] = carry
+        self.admitted[rank] += 1
+        return True
+
+    def began(self) -> None:
+        """A request is being answered and takes longer than a moment."""
+        self.in_flight += 1
+        if self.in_flight >= self._limits[0]:
+            self.active = True
+
+    def ended(self) -> None:
+        self.in_flight -= 1
+        if self.active:
+            self._look()
+
+    def _look(self) -> None:
+        self.active = self.pressure > 0 or self.in_flight >= self._limits[0]

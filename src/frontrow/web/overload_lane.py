@@ -1,0 +1,250 @@
+"""The gate at the socket: the hot lane's protocol with admission, deadlines and a clock on slow senders.
+
+Every request of the server, whichever door answers it, passes `on_headers_complete` here. A shed one is answered by
+ready-made bytes before any work, and its connection is not read again before its `Retry-After` (unless it is a proxy's,
+which carries other people too): that is what keeps refusing cheap when ten times too much is asked.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, ClassVar, Final
+
+from frontrow.core.errors import Overloaded
+from frontrow.web.hot import Finish, Handler, HotProtocol, Reply, RequestId, Routes, Takeover, _Pending
+from frontrow.web.overload import Gate, Rank, rank_of
+from frontrow.web.traffic import RouteTraffic, Traffic
+from frontrow.web.wire import Answer, Ask, Later, problem_answer
+
+HOT: Final = "hot"
+TICK_S: Final = 0.01
+INTERVAL_S: Final = 0.1
+LEAST_LOOKS: Final = 2  # in an interval: one long pause is no queue
+SWEEP_S: Final = 0.5
+HARD: Final = 1.1  # beyond so many times the cap a connection is not even told why
+
+
+class LateAnswer(Overloaded):
+    """An answer did not come within its deadline."""
+
+    code = "deadline"
+
+
+def shed_answer(gate: Gate, message: str = "too much is asked of this server at once; try again") -> Answer:
+    return problem_answer(Overloaded(message, retry_after_s=gate.settings.retry_after_s))
+
+
+def late_answer() -> Answer:
+    return problem_answer(LateAnswer("no answer in time; ask again with the same Idempotency-Key", retry_after_s=1))
+
+
+class _Known:
+    """What is known of a hot route: its class and its counts."""
+
+    __slots__ = ("counts", "rank")
+
+    def __init__(self, rank: Rank, counts: RouteTraffic) -> None:
+        self.rank, self.counts = rank, counts
+
+
+class GuardedProtocol(HotProtocol):
+    """See the module; make one for a server by `guarded_lane`."""
+
+    watch: ClassVar["Watch"]
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        watch = self.watch
+        self._began_s = self.loop.time()
+        self._began_ns = 0
+        self._known: _Known | None = None
+        self._extra = False
+        watch.connections = self.connections
+        gate = watch.gate
+        gate.connections = len(self.connections)
+        if gate.connections > gate.settings.max_connections:
+            gate.turned_away += 1
+            self._extra = True
+            if gate.connections > gate.settings.max_connections * HARD:
+                transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self.watch.gate.connections = len(self.connections)
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._began_s = self.loop.time()
+
+    def on_headers_complete(self) -> None:
+        watch = self.watch
+        key = (self.parser.get_method(), self.url)
+        known = watch.known.get(key)
+        self._began_ns = time.perf_counter_ns()
+        if watch.gate.active or self._extra:
+            rank = known.rank if known is not None else rank_of(*key)
+            if (self._extra and rank is not Rank.EXEMPT) or not watch.gate.admits(rank):
+                self._shed()
+                return
+        super().on_headers_complete()
+        if self._handler is not None:
+            self._known = known or watch.learn(key, self._handler)
+
+    def _shed(self) -> None:
+        self._in_head = False
+        self._known = self.watch.refused
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._pass_on()  # pipelined behind another answer: the other door keeps the order
+            return
+        self._handler = self._refuse
+        self._body = []
+        self._body_bytes = 0
+
+    def _refuse(self, ask: Ask) -> Answer:
+        if not self._extra and not self.watch.is_proxy(ask.peer):
+            self.flow.pause_reading()
+            self.loop.call_later(self.watch.gate.settings.retry_after_s, self._read_again)
+        return self.watch.shed_answer
+
+    def _read_again(self) -> None:
+        if self.parser is not None and not self._gone and not self.transport.is_closing():
+            self.flow.resume_reading()
+
+    def on_message_complete(self) -> None:
+        self._began_s = 0.0
+        super().on_message_complete()
+
+    def _write(self, answer: Answer, keep_alive: bool) -> None:
+        super()._write(answer, keep_alive and not self._extra)
+        known = self._known
+        if known is not None:
+            self._known = None
+            known.counts.took(time.perf_counter_ns() - self._began_ns, answer.status)
+
+    def _hand_over(self, takeover: Takeover) -> None:
+        known = self._known
+        if known is not None:
+            known.counts.took(time.perf_counter_ns() - self._began_ns, 200)
+        super()._hand_over(takeover)
+
+    def _wait_for(self, reply: "Later | Awaitable[Reply]", keep_alive: bool) -> None:
+        """As the lane's, counted as in flight and with a deadline."""
+        finish: Finish = _result
+        if isinstance(reply, Later):
+            finish, future = reply.finish, reply.future
+        else:
+            future = asyncio.ensure_future(reply)
+        pending = _Watched(self, keep_alive, finish, self.watch, future)
+        self.cycle = pending  # type: ignore[assignment]
+        future.add_done_callback(pending.done)
+
+    def is_stale(self, before_s: float) -> bool:
+        """Whether a request has been arriving since before then (or the connection never sent one)."""
+        return 0.0 < self._began_s < before_s and not self.flow.read_paused
+
+
+class _Watched(_Pending):
+    """An answer on its way: whichever comes first, the answer or its deadline."""
+
+    __slots__ = ("_began_s", "_future", "_watch")
+
+    def __init__(
+        self,
+        protocol: HotProtocol,
+        keep_alive: bool,
+        finish: Finish,
+        watch: "Watch",
+        future: "asyncio.Future[Any]",
+    ) -> None:
+        super().__init__(protocol, keep_alive, finish)
+        self._watch, self._future, self._began_s = watch, future, time.monotonic()
+        watch.waiting[self] = self._began_s
+        watch.gate.began()
+
+    def done(self, future: "asyncio.Future[Any]") -> None:
+        if self._over():
+            super().done(future)
+        elif not future.cancelled():
+            future.exception()  # too late for anybody: looked at, so that nothing is reported as forgotten
+
+    def expire(self) -> None:
+        """Give up waiting; the work is cancelled where it belongs to nobody else."""
+        if not self._over():
+            return
+        self._watch.gate.late += 1
+        if isinstance(self._future, asyncio.Task):
+            self._future.cancel()
+        self.response_complete = True
+        if not self.disconnected:
+            self._protocol.answer_late(late_answer(), self.keep_alive)
+
+    def _over(self) -> bool:
+        """Whether nobody ended it before."""
+        if self._watch.waiting.pop(self, None) is None:
+            return False
+        self._watch.gate.ended()
+        self._watch.gate.wait.saw(time.monotonic() - self._began_s)
+        return True
+
+
+def _result(done: "asyncio.Future[Reply]") -> Reply:
+    return done.result()
+
+
+class Watch:
+    """Looks at the loop and the connections of one server, and keeps what its protocols share."""
+
+    def __init__(self, gate: Gate, traffic: Traffic, is_proxy: Callable[[str], bool]) -> None:
+        self.gate, self.traffic, self.is_proxy = gate, traffic, is_proxy
+        self.known: dict[tuple[bytes, bytes], _Known] = {}
+        self.waiting: dict[_Watched, float] = {}
+        self.refused = _Known(Rank.BROWSE, traffic.of("shed", HOT))
+        self.shed_answer = shed_answer(gate)
+        self.connections: set[Any] = set()
+
+    def learn(self, key: tuple[bytes, bytes], handler: Handler) -> _Known:
+        """Remember a hot route; as many are remembered as the lane's table has."""
+        if len(self.known) > 20_000:
+            self.known.clear()
+        inner = getattr(handler, "func", handler)
+        name = getattr(inner, "__name__", "hot")
+        found = _Known(rank_of(*key), self.traffic.of(name if name != "handle" else "room_stream", HOT))
+        if b"?" not in key[1]:
+            self.known[key] = found
+        return found
+
+    async def run(self) -> None:
+        """Until cancelled: measure the loop's delay, close intervals, end what is late or slow."""
+        closed_s = swept_s = time.monotonic()
+        looks = 0
+        while True:
+            before_s = time.monotonic()
+            await asyncio.sleep(TICK_S)
+            now_s = time.monotonic()
+            self.gate.lag.saw(max(0.0, now_s - before_s - TICK_S))
+            looks += 1
+            if now_s - closed_s >= INTERVAL_S and looks >= LEAST_LOOKS:
+                self.gate.close_interval()
+                closed_s, looks = now_s, 0
+            if now_s - swept_s >= SWEEP_S:
+                self.sweep(now_s, asyncio.get_running_loop().time())
+                swept_s = now_s
+
+    def sweep(self, now_s: float, loop_s: float) -> None:
+        """End waiting answers past their deadline and connections whose request does not arrive."""
+        deadline_s = now_s - self.gate.settings.deadline_s
+        for waiting, began_s in list(self.waiting.items()):
+            if began_s > deadline_s:
+                break  # in the order of their beginning
+            waiting.expire()
+        before_s = loop_s - self.gate.settings.receive_s
+        for connection in list(self.connections):
+            if isinstance(connection, GuardedProtocol) and connection.is_stale(before_s):
+                self.gate.turned_away += 1
+                connection.transport.close()
+
+
+def guarded_lane(routes: Routes, request_id: RequestId | None, watch: Watch) -> type[GuardedProtocol]:
+    """The protocol class of a server with this watch; without routes it only guards the app behind it."""
+    made = staticmethod(request_id) if request_id is not None else None
+    return type("GuardedLane", (GuardedProtocol,), {"routes": routes, "request_id": made, "watch": watch})

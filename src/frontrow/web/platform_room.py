@@ -1,0 +1,50 @@
+"""The room's endpoints inside the platform: who a place belongs to is decided by the session, never by the body.
+
+A pass names its person, and bookings belong to that person. So a join that names somebody is refused; a join with a
+session takes the session's fan; all others are anonymous.
+"""
+
+from collections.abc import Awaitable, Callable
+
+from msgspec.structs import replace
+
+from frontrow.core.errors import FrontrowError, InvalidInput
+from frontrow.web.room_endpoints import RoomEndpoints
+from frontrow.web.room_people import JoinBody, Result
+from frontrow.web.shop import idempotency_key
+from frontrow.web.wire import Answer, Ask
+
+SESSION_MARKS = (b"__Host-frontrow-session=", b"Bearer frs_")
+PersonOf = Callable[[Ask], Awaitable[str]]
+
+
+class PlatformRoom(RoomEndpoints):
+    """See the module. `person_of` answers the fan of a request's session, or nothing."""
+
+    person_of: PersonOf | None = None
+
+    def join(self, event: str, ask: Ask) -> Result:
+        """POST join, for the fan of the session if there is one."""
+        told = (ask.header(b"cookie") or b"") + (ask.header(b"authorization") or b"")
+        if self.person_of is not None and any(mark in told for mark in SESSION_MARKS):
+            return self._join_as_fan(event, ask, self.person_of)
+        return super().join(event, ask)
+
+    async def _join_as_fan(self, event: str, ask: Ask, person_of: PersonOf) -> Answer:
+        try:
+            body = self._join_body(ask)
+            ip = self._ip(ask)
+            self.entry.knock_ip(ip)
+            person = await person_of(ask)
+            if person:
+                self.entry.knock_person(f"{event}/{person}")
+            human = self.entry.verify(event, body.proof, ip)
+        except FrontrowError as error:
+            return self.problem("join", error, ask, event)
+        return await self._join(event, ask, replace(body, person=person), ip, idempotency_key(ask), human)
+
+    def _join_body(self, ask: Ask) -> JoinBody:
+        body = super()._join_body(ask)
+        if body.person:
+            raise InvalidInput("sign in to join as yourself; a body cannot say who you are", param="person")
+        return body

@@ -1,0 +1,103 @@
+"""The pass of a request as both doors read it: header or cookie, checked once and then remembered until it ends.
+
+Checking an RSA signature costs 60 µs; a pass is shown with every click, so the last ones checked are kept (bounded). A
+pass that was given back is refused all the same. A pass in a cookie counts only for requests of our own pages.
+"""
+
+import zlib
+from collections import OrderedDict
+from http.cookies import CookieError, SimpleCookie
+
+from frontrow.boxoffice.model.attempts import ShopPass
+from frontrow.core.clock import US_PER_S
+from frontrow.core.errors import Forbidden, Unauthorised
+from frontrow.waitingroom.errors import PassExpired, PassForeign
+from frontrow.waitingroom.passes import MAX_PASS_CHARS, Pass
+from frontrow.waitingroom.ports import PlaceKey
+from frontrow.waitingroom.room import WaitingRoom
+from frontrow.web.wire import Ask
+
+COOKIES = ("__Host-frontrow-pass", "frontrow_pass")
+MAX_REMEMBERED = 65_536
+OTHER_TOKENS = (b"frb_", b"frs_", b"frk_")  # booking tokens, sessions, API keys
+
+
+class ForeignPage(Forbidden):
+    """A cookie came with a request that another site made."""
+
+    code = "cross_site"
+
+
+class Passes:
+    """Reads and remembers passes."""
+
+    def __init__(self, room: WaitingRoom) -> None:
+        self._room = room
+        self._known: OrderedDict[str, tuple[Pass, ShopPass]] = OrderedDict()
+
+    def of(self, event_id: str, ask: Ask) -> ShopPass:
+        """The pass for this event that came with the request, or 401 saying why not."""
+        text = self._text(ask)
+        if not text:
+            raise Unauthorised("a pass for this event is needed; join its waiting room", event=event_id)
+        known = self._known.get(text)
+        if known is None:
+            known = self._check(text)
+        visit, shop_pass = known
+        if visit.event != event_id:
+            raise PassForeign(f"this pass is for another event ({visit.event})", event=visit.event)
+        if self._room.clock() >= shop_pass.expires_at_us:
+            raise PassExpired("this pass has run out; join again", expires_s=visit.expires_s)
+        self._room.check_ended(visit)
+        return shop_pass
+
+    def beside_the_line(self, event_id: str, person: str, why: str) -> tuple[str, int]:
+        """A pass for somebody who needs no place (an offer, priority) and when it ends; the same again is the same.
+
+        Its place is of epoch 0, which no room has: renewing it is refused, giving it back ends it here.
+        """
+        now_s = self._room.clock() // US_PER_S
+        issued_s = now_s - now_s % 60
+        ttl_s = self._room.view(event_id).state.config.pass_ttl_s + 60
+        place = PlaceKey(0, 0, zlib.crc32(f"{person} {why}".encode()) & 0x3FFFFFFF)
+        visit = Pass(event_id, person, place, issued_s, issued_s + ttl_s, issued_s)
+        return self._room.passes.mint(visit), visit.expires_s
+
+    def _check(self, text: str) -> tuple[Pass, ShopPass]:
+        visit = self._room.check_pass(text)
+        known = (visit, ShopPass(visit.event, visit.person, visit.expires_s * US_PER_S, visit.id))
+        if len(self._known) >= MAX_REMEMBERED:
+            self._known.popitem(last=False)
+        self._known[text] = known
+        return known
+
+    def _text(self, ask: Ask) -> str:
+        given = ask.header(b"authorization")
+        if given is not None and given[:7].lower() == b"bearer " and not given[7:].startswith(OTHER_TOKENS):
+            return given[7 : 8 + MAX_PASS_CHARS].decode("latin-1").strip()
+        header = ask.header(b"frontrow-pass")
+        if header is not None:
+            return header[: 1 + MAX_PASS_CHARS].decode("latin-1").strip()
+        cookie = ask.header(b"cookie")
+        if cookie is None or b"frontrow" not in cookie:
+            return ""
+        try:
+            jar: SimpleCookie = SimpleCookie(cookie[:16_384].decode("latin-1"))
+        except CookieError:
+            return ""
+        text = next((jar[name].value for name in COOKIES if name in jar), "")
+        if text:
+            check_same_site(ask)
+        return text
+
+
+def check_same_site(ask: Ask) -> None:
+    """Refuse a request that a browser makes for another site's page."""
+    site = ask.header(b"sec-fetch-site")
+    if site is not None:
+        if site not in (b"same-origin", b"none"):
+            raise ForeignPage("this request was made by another site's page")
+        return
+    origin = ask.header(b"origin")
+    if origin is not None and origin.partition(b"://")[2] != ask.header(b"host"):
+        raise ForeignPage("this request was made by another site's page")

@@ -1,0 +1,79 @@
+"""Runs the platform's app under uvicorn, with the hot lane in front and an orderly end.
+
+A server that is told to stop says so at /readyz first, takes no new connections, finishes what it has in hand for a
+bounded time (live streams end properly, so that browsers reconnect elsewhere), then stops its jobs.
+"""
+
+import gc
+import logging
+import socket
+from types import FrameType
+from typing import Any
+
+import uvicorn
+
+from frontrow.core.errors import ConfigError
+from frontrow.web.app import front_of, platform_app
+from frontrow.web.front import RequestIds
+from frontrow.web.hot import lane
+from frontrow.web.platform import Platform
+from frontrow.web.settings import ServerSettings
+
+log = logging.getLogger("frontrow.serve")
+
+
+class DrainingServer(uvicorn.Server):
+    """uvicorn's server, which tells the platform first."""
+
+    def __init__(self, config: uvicorn.Config, platform: Platform) -> None:
+        super().__init__(config)
+        self._platform = platform
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self._platform.draining.set()
+        super().handle_exit(sig, frame)
+        self._captured_signals.clear()  # raised again they would kill the process before its stores are closed
+
+
+def listen(settings: ServerSettings) -> socket.socket:
+    """The listening socket, shared by all worker processes."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    try:
+        sock = socket.create_server((settings.host, settings.port), family=family, backlog=16_384)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise ConfigError(
+            f"server.port: cannot listen on {settings.host}:{settings.port}: {reason}", param="server.port"
+        ) from error
+    sock.set_inheritable(True)
+    return sock
+
+
+def make_server(platform: Platform) -> DrainingServer:
+    """The server of this process, ready to `serve`."""
+    settings = platform.settings.server
+    app = front_of(platform_app(platform), platform)
+    ids = RequestIds(platform.limiter)
+    table = platform.hot.routes if settings.hot_lane else {}
+    http: Any = lane(table, ids.of, request_within_s=settings.request_within_s)
+    config = uvicorn.Config(
+        app,
+        http=http,
+        loop="none",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        timeout_graceful_shutdown=max(1, round(settings.drain_s)),
+    )
+    return DrainingServer(config, platform)
+
+
+async def serve_platform(platform: Platform, sockets: list[socket.socket]) -> None:
+    """Serve in this process until told to stop."""
+    settings = platform.settings
+    server = make_server(platform)
+    gc.collect()
+    gc.freeze()  # what the start made lives as long as the process: the collector need not walk it again and again
+    log.info("serving", extra={"hot_lane": settings.server.hot_lane, "shared": settings.shared})
+    await server.serve(sockets=sockets)

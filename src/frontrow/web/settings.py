@@ -1,0 +1,168 @@
+"""The settings of the platform: frozen sections of `frontrow.toml`, each also as `FRONTROW_<SECTION>_<FIELD>`.
+
+Nothing here opens anything. Whatever is missing or cannot go together stops the start with one sentence that names the
+setting. Secrets never show in `repr`.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from frontrow.boxoffice.channels.opening import MessageSettings
+from frontrow.boxoffice.ledger.urls import is_postgres
+from frontrow.boxoffice.services.people_settings import PeopleSettings
+from frontrow.core.errors import ConfigError
+from frontrow.core.settings import load, read_toml, setting
+from frontrow.web.room_settings import RoomSettings
+
+MIN_SECRET_CHARS = 32
+DEFAULT_FILE = "frontrow.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSettings:
+    """`[server]`: where it listens, what it stands behind, how much it takes on."""
+
+    host: str = setting("127.0.0.1")
+    port: int = setting(8000, low=0, high=65_535)
+    workers: int = setting(1, low=1, high=64, doc="processes; more than one needs Redis and PostgreSQL")
+    public_url: str = setting("", example="https://tickets.example.org", doc="how people reach this server")
+    demo: bool = setting(False, doc="made-up money, a secret key made on the spot: never for a real sale")
+    folder: str = setting("frontrow-data", doc="keys, and in the embedded mode everything else")
+    hot_lane: bool = setting(True)
+    trusted_proxies: tuple[str, ...] = setting((), example='["10.0.0.0/8"]')
+    per_person: str = setting("10/second", doc="requests of one person (B17)")
+    per_ip: str = setting("50/second", doc="requests of one address (B17)")
+    max_streams: int = setting(10_000, low=0, high=1_000_000, doc="live connections of this process")
+    request_within_s: float = setting(30.0, low=0.1, high=600, doc="a request must have arrived by then")
+    drain_s: float = setting(10.0, low=0.1, high=600, doc="how long a stopping server finishes what it has in hand")
+    jobs_inside: bool = setting(True, doc="run the background jobs in the server; else `frontrow work` does")
+    docs: bool = setting(True, doc="serve the API's document and its page")
+
+
+@dataclass(frozen=True, slots=True)
+class SecretSettings:
+    """`[secret]`: what capabilities and sessions are signed with."""
+
+    key: str = setting("", secret=True, example="32 or more random characters")
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerSettings:
+    url: str = setting("", example="postgresql://frontrow@db/frontrow", doc="empty: a SQLite file in the folder")
+
+
+@dataclass(frozen=True, slots=True)
+class RedisSettings:
+    url: str = setting("", example="redis://127.0.0.1:6379/0", doc="empty: claims, places and limits in memory")
+
+
+@dataclass(frozen=True, slots=True)
+class BusSettings:
+    url: str = setting(
+        "", example="kafka://broker:9092/facts", doc="empty: memory, or Redis Streams where there is one"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class MailSettings:
+    url: str = setting("", example="smtp://mail:587?from=tickets@example.org", doc="empty: .eml files in the folder")
+
+
+@dataclass(frozen=True, slots=True)
+class StripeSettings:
+    """`[stripe]`: without a key the provider is simulated, which only the demo may do."""
+
+    key: str = setting("", secret=True, example="sk_live_…")
+    webhook_secret: str = setting("", secret=True, example="whsec_…")
+    api: str = setting("", doc="another address than Stripe's, for tests")
+
+
+@dataclass(frozen=True, slots=True)
+class PlatformSettings:
+    """Everything `open_platform` needs to know."""
+
+    server: ServerSettings = field(default_factory=ServerSettings)
+    secret: SecretSettings = field(default_factory=SecretSettings)
+    ledger: LedgerSettings = field(default_factory=LedgerSettings)
+    redis: RedisSettings = field(default_factory=RedisSettings)
+    bus: BusSettings = field(default_factory=BusSettings)
+    mail: MailSettings = field(default_factory=MailSettings)
+    stripe: StripeSettings = field(default_factory=StripeSettings)
+    messages: MessageSettings = field(default_factory=MessageSettings)
+    room: RoomSettings = field(default_factory=RoomSettings)
+    people: PeopleSettings = field(default_factory=PeopleSettings)
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be right together."""
+        demo = self.server.demo
+        if not self.secret.key and not demo:
+            raise ConfigError(
+                "secret.key is not set; make one with `openssl rand -base64 48` and set FRONTROW_SECRET_KEY",
+                param="secret.key",
+            )
+        if self.secret.key and len(self.secret.key) < MIN_SECRET_CHARS:
+            raise ConfigError(f"secret.key must have at least {MIN_SECRET_CHARS} characters", param="secret.key")
+        if not self.stripe.key and not demo:
+            raise ConfigError("stripe.key is not set; only server.demo takes made-up money", param="stripe.key")
+        if self.stripe.key and not self.stripe.webhook_secret:
+            raise ConfigError(
+                "stripe.webhook_secret is not set; notices could be forged", param="stripe.webhook_secret"
+            )
+        if self.server.workers > 1 and not self.shared:
+            raise ConfigError(
+                "server.workers above 1 needs redis.url and a PostgreSQL ledger.url", param="server.workers"
+            )
+        if bool(self.redis.url) != is_postgres(self.ledger_url):
+            raise ConfigError(
+                "redis.url and a PostgreSQL ledger.url go together: set both, or neither (embedded)", param="redis.url"
+            )
+
+    @property
+    def shared(self) -> bool:
+        """Whether several servers may stand on the same stores."""
+        return bool(self.redis.url)
+
+    @property
+    def folder(self) -> Path:
+        return Path(self.server.folder)
+
+    @property
+    def ledger_url(self) -> str:
+        return self.ledger.url or f"sqlite:///{self.folder / 'frontrow.db'}"
+
+    @property
+    def bus_url(self) -> str:
+        return self.bus.url or self.redis.url or "memory:"
+
+    @property
+    def mail_url(self) -> str:
+        return self.mail.url or str(self.folder / "outbox")
+
+    @property
+    def public_url(self) -> str:
+        return (self.server.public_url or f"http://{self.server.host}:{self.server.port}").rstrip("/")
+
+
+_SECTIONS: dict[str, type[Any]] = {
+    "server": ServerSettings, "secret": SecretSettings, "ledger": LedgerSettings, "redis": RedisSettings,
+    "bus": BusSettings, "mail": MailSettings, "stripe": StripeSettings, "messages": MessageSettings,
+    "room": RoomSettings, "people": PeopleSettings,
+}  # fmt: skip
+
+
+def read_settings(
+    path: str | Path | None = None, env: Mapping[str, str] | None = None, **server: Any
+) -> PlatformSettings:
+    """The file (if any), the environment, then what the command line says about the server."""
+    environment = dict(os.environ if env is None else env)
+    tables = read_toml(path) if path else read_toml(DEFAULT_FILE) if Path(DEFAULT_FILE).exists() else {}
+    unknown = sorted(set(tables) - set(_SECTIONS) - {"limits"})
+    if unknown:
+        raise ConfigError(f"[{unknown[0]}] is no section; there are {', '.join(_SECTIONS)}", param=unknown[0])
+    sections = {name: load(kind, name, tables=tables, env=environment) for name, kind in _SECTIONS.items()}
+    given = {name: value for name, value in server.items() if value is not None}
+    sections["server"] = replace(sections["server"], **given)
+    return PlatformSettings(**sections)

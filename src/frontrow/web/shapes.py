@@ -1,0 +1,23 @@
+"""What the API's bodies are made of: money, times and ids as HTTP shows them."""
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+import msgspec
+
+from frontrow.core.clock import US_PER_S
+
+Time = Annotated[str, msgspec.Meta(examples=["2026-11-15T19:30:00Z"], extra_json_schema={"format": "date-time"})]
+
+
+class MoneyView(msgspec.Struct, frozen=True):
+    """An amount in the currency's smallest unit."""
+
+    amount_minor: Annotated[int, msgspec.Meta(examples=[12300])]
+    currency: Annotated[str, msgspec.Meta(examples=["EUR"])]
+
+
+def time_text(at_us: int) -> str:
+    """RFC 3339 in UTC, to the microsecond only where there are any."""
+    moment = datetime.fromtimestamp(at_us // US_PER_S, UTC).replace(microsecond=at_us % US_PER_S)
+    return moment.isoformat().replace("+00:00", "Z")

@@ -1,0 +1,127 @@
+"""The site's own files: read, made lean and compressed once at the start, then served from memory for ever.
+
+All of them live under one hash (`/static/<hash>/…`), so relative imports between modules keep working without a build
+step and every answer may be cached for a year. A module's texts for translation (`t("…")`) are found here too.
+"""
+
+import gzip
+import hashlib
+import posixpath
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from typing import Final
+
+KINDS: Final = {
+    "css": "text/css",
+    "js": "text/javascript",
+    "svg": "image/svg+xml",
+    "png": "image/png",
+    "woff2": "font/woff2",
+    "wasm": "application/wasm",
+    "json": "application/json",
+    "webmanifest": "application/manifest+json",
+    "txt": "text/plain",
+}
+PACKED: Final = frozenset({"png", "woff2"})
+# a sheet is several files in one answer
+SHEETS: Final = {"css/site.css": ("css/tokens.css", "css/base.css", "css/parts.css", "css/fans.css", "css/seats.css")}
+MIN_GZIP_BYTES: Final = 400
+_COMMENT: Final = re.compile(r"/\*.*?\*/", re.DOTALL)
+_LINE_COMMENT: Final = re.compile(r"^\s*//.*$", re.MULTILINE)
+_IMPORT: Final = re.compile(r"""(?:from|import)\s*\(?\s*"(\.{1,2}/[^"]+\.js)\"""")
+_TEXT: Final = re.compile(r"""\bt\(\s*"((?:[^"\\]|\\.)+)\"""")
+
+
+@dataclass(frozen=True, slots=True)
+class Asset:
+    """One file as it is sent."""
+
+    body: bytes
+    gzipped: bytes | None
+    kind: str
+
+
+class Assets:
+    """Every file under `static/`, by its path."""
+
+    def __init__(self, folder: Traversable) -> None:
+        raw = dict(_walk(folder, ""))
+        for sheet, parts in SHEETS.items():
+            raw[sheet] = b"\n".join(raw[part] for part in parts)
+        self._texts = {path: _texts(body.decode()) for path, body in raw.items() if path.endswith(".js")}
+        self._imports = {path: _imports(path, body.decode()) for path, body in raw.items() if path.endswith(".js")}
+        lean = {path: _lean(path, body) for path, body in sorted(raw.items())}
+        told = hashlib.sha256()
+        for path, body in lean.items():
+            told.update(f"{path} {len(body)}\n".encode() + body)
+        self.hash = told.hexdigest()[:16]
+        self.files = {path: _packed(path, body) for path, body in lean.items()}
+
+    def url(self, path: str) -> str:
+        """Where a file is; asking for one that is not there is a mistake in a template."""
+        if path not in self.files:
+            raise KeyError(f"there is no static file {path}")
+        return f"/static/{self.hash}/{path}"
+
+    def with_imports(self, path: str) -> list[str]:
+        """A module and everything it imports, each once, the module first."""
+        found: list[str] = []
+        todo = [path]
+        while todo:
+            one = todo.pop(0)
+            if one not in found:
+                found.append(one)
+                todo += self._imports.get(one, ())
+        return found
+
+    def texts(self, path: str) -> frozenset[str]:
+        """What a module and its imports say to people."""
+        return frozenset(text for one in self.with_imports(path) for text in self._texts.get(one, ()))
+
+
+@lru_cache(1)
+def site_assets() -> Assets:
+    """The files of this package."""
+    return Assets(files("frontrow.web") / "static")
+
+
+def _walk(folder: Traversable, prefix: str) -> list[tuple[str, bytes]]:
+    found: list[tuple[str, bytes]] = []
+    for one in folder.iterdir():
+        path = f"{prefix}{one.name}"
+        if one.is_dir():
+            found += _walk(one, f"{path}/")
+        elif one.name.rpartition(".")[2] in KINDS:
+            found.append((path, one.read_bytes()))
+    return found
+
+
+def _lean(path: str, body: bytes) -> bytes:
+    """Style and own scripts without comments and indentation; vendored files as they came."""
+    ending = path.rpartition(".")[2]
+    if ending not in ("css", "js") or path.startswith("vendor/"):
+        return body
+    text = _COMMENT.sub("", body.decode())
+    if ending == "js":
+        text = _LINE_COMMENT.sub("", text)
+    return "\n".join(line for line in (line.strip() for line in text.splitlines()) if line).encode()
+
+
+def _packed(path: str, body: bytes) -> Asset:
+    ending = path.rpartition(".")[2]
+    small = None
+    if ending not in PACKED and len(body) >= MIN_GZIP_BYTES:
+        small = gzip.compress(body, 9, mtime=0)
+    return Asset(body, small, KINDS[ending])
+
+
+def _texts(source: str) -> list[str]:
+    return [text.replace('\\"', '"') for text in _TEXT.findall(source)]
+
+
+def _imports(path: str, source: str) -> list[str]:
+    base = posixpath.dirname(path)
+    return [posixpath.normpath(posixpath.join(base, name)) for name in _IMPORT.findall(source)]

@@ -1,0 +1,68 @@
+"""Serves the site's files, cached for ever under their hash, and chooses the visitor's language."""
+
+from typing import Any
+
+from litestar import Request, Response, get
+from litestar.handlers import HTTPRouteHandler
+from litestar.params import FromPath
+
+from frontrow.core.errors import NotFound
+from frontrow.waitingroom.protect.guard import is_plain
+from frontrow.web.api.access import Access
+from frontrow.web.site.assets import site_assets
+from frontrow.web.site.render import LANGUAGE_COOKIE, render
+from frontrow.web.site.routes import go_to, page
+from frontrow.web.site.words import LANGUAGES
+
+FOREVER = "public, max-age=31536000, immutable"
+YEAR_S = 365 * 86_400
+
+
+@get(
+    "/static/{version:str}/{path:path}",
+    operation_id="static_file",
+    include_in_schema=False,
+    opt={"access": Access.PUBLIC, "page": True},
+)
+async def static_file(request: Request[Any, Any, Any], version: FromPath[str], path: FromPath[str]) -> Response[bytes]:
+    """A file. Under an older hash (a page from before an update) the present file, not to be kept."""
+    assets = site_assets()
+    found = assets.files.get(str(path).lstrip("/"))
+    if found is None:
+        raise NotFound("there is no such file")
+    headers = {
+        "cache-control": FOREVER if version == assets.hash else "no-cache",
+        "x-content-type-options": "nosniff",
+        "cross-origin-resource-policy": "same-origin",
+        "vary": "accept-encoding",
+    }
+    body = found.body
+    if found.gzipped is not None and "gzip" in request.headers.get("accept-encoding", ""):
+        body = found.gzipped
+        headers["content-encoding"] = "gzip"
+    return Response(body, headers=headers, media_type=found.kind)
+
+
+@page("/language/{language:str}", "language")
+async def choose_language(request: Request[Any, Any, Any], language: FromPath[str]) -> Response[bytes]:
+    """Remember a language and go back."""
+    if language not in LANGUAGES:
+        raise NotFound("there is no such language")
+    back = request.query_params.get("back", "/")
+    cookie = f"{LANGUAGE_COOKIE}={language}; Path=/; Max-Age={YEAR_S}; SameSite=Lax"
+    return go_to(back if is_plain(back) else "/", {"set-cookie": cookie})
+
+
+@page("/maintenance", "maintenance")
+async def maintenance(request: Request[Any, Any, Any]) -> Response[bytes]:
+    """The page to put before the whole site while it is being looked after."""
+    return render(request, "maintenance.html", cache="public, max-age=60")
+
+
+@page("/style-guide", "style_guide")
+async def style_guide(request: Request[Any, Any, Any]) -> Response[bytes]:
+    """Every part of the pages on one page."""
+    return render(request, "style-guide.html", script="js/style-guide.js", cache="public, max-age=60")
+
+
+ROUTES: list[HTTPRouteHandler] = [static_file, choose_language, maintenance, style_guide]

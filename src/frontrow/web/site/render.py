@@ -1,0 +1,96 @@
+"""Turns a template into an answer: the visitor's language, the page's policy, compressed if the browser wants it.
+
+Templates see `_` (the words), `asset` (where a file is), `caller`, `csrf` and what the handler gives. Everything is
+escaped. `script` names the page's module; its imports are announced, and its texts travel along in the page.
+"""
+
+import gzip
+from functools import lru_cache
+from typing import Any, Final
+
+import jinja2
+import msgspec
+from litestar import Request, Response
+from markupsafe import Markup
+
+from frontrow.boxoffice.model.people import csrf_of
+from frontrow.web.api.access import Caller, presented
+from frontrow.web.platform import Platform
+from frontrow.web.site.assets import site_assets
+from frontrow.web.site.security import PLAIN, Policy
+from frontrow.web.site.words import LANGUAGES, Words, best_language, load_all, words_of
+
+LANGUAGE_COOKIE: Final = "frontrow_lang"
+MIN_GZIP_BYTES: Final = 1_000
+PRIVATE: Final = "private, no-store"
+PUBLIC: Final = "public, max-age=0, must-revalidate"
+Asked = Request[Any, Any, Any]
+
+
+@lru_cache(1)
+def environment() -> jinja2.Environment:
+    """The templates of this package; all languages are read with them."""
+    load_all()
+    made = jinja2.Environment(
+        loader=jinja2.PackageLoader("frontrow.web", "pages"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.globals |= {"asset": site_assets().url, "languages": LANGUAGES, "json": as_json}
+    return made
+
+
+def as_json(value: Any) -> Markup:
+    """A value inside `<script type="application/json">`: nothing in it can end the element."""
+    text = msgspec.json.encode(value).decode()
+    return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))  # noqa: S704 - escaped
+
+
+def words_for(request: Asked) -> Words:
+    """The words of the visitor's language."""
+    chosen = request.cookies.get(LANGUAGE_COOKIE, "")
+    return words_of(best_language(chosen, request.headers.get("accept-language", "")))
+
+
+def render(
+    request: Asked,
+    template: str,
+    *,
+    status: int = 200,
+    policy: Policy = PLAIN,
+    script: str = "",
+    cache: str = PRIVATE,
+    headers: dict[str, str] | None = None,
+    **context: Any,
+) -> Response[bytes]:
+    """The page."""
+    platform: Platform = request.app.state.platform
+    words, assets = words_for(request), site_assets()
+    caller: Caller = getattr(request.state, "caller", Caller())
+    session = presented(request.headers).session_cookie if caller.session is not None else ""
+    text = environment().get_template(template).render(
+        context,
+        _=words,
+        words=words,
+        caller=caller,
+        csrf=csrf_of(session) if session else "",
+        path=request.url.path,
+        here=request.url.path + (f"?{request.url.query}" if request.url.query else ""),
+        brand=platform.settings.room.brand,
+        modules=assets.with_imports(script) if script else [],
+        script_texts=words.chosen(assets.texts(script)) if script else {},
+        error=context.get("error"),
+    )  # fmt: skip
+    body = text.encode()
+    found = policy.headers(platform.settings) | {
+        "cache-control": cache,
+        "content-language": words.language,
+        "vary": "accept-encoding, accept-language, cookie",
+        **(headers or {}),
+    }
+    if len(body) >= MIN_GZIP_BYTES and "gzip" in request.headers.get("accept-encoding", ""):
+        body = gzip.compress(body, 5, mtime=0)
+        found["content-encoding"] = "gzip"
+    return Response(body, status_code=status, headers=found, media_type="text/html")

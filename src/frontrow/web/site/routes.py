@@ -1,0 +1,149 @@
+"""How a page becomes a route: who may come, what a form must prove, and errors as pages instead of problem+json.
+
+`page` is for looking (GET), `action` for forms (POST). A form is believed only from our own site and, with a session,
+with that session's CSRF word in its field `csrf`; an action takes its fields as `form`, which is where that is checked.
+"""
+
+import functools
+import hmac
+from collections.abc import Callable
+from typing import Any, Final
+from urllib.parse import parse_qsl
+
+import msgspec
+from litestar import Request, Response, get, post
+from litestar.di import NamedDependency, Provide
+from litestar.exceptions import HTTPException
+from litestar.handlers import BaseRouteHandler, HTTPRouteHandler
+from litestar.params import SkipValidation
+
+from frontrow.boxoffice.model.people import SignInNeeded, csrf_of
+from frontrow.core.errors import Forbidden, FrontrowError, InvalidInput
+from frontrow.web.api.access import (
+    BOOKING_PREFIX,
+    MAX_BOOKING_TOKENS,
+    Access,
+    Caller,
+    Connection,
+    booking_of_token,
+    caller_in,
+    check_access,
+    presented,
+    read_pass,
+)
+from frontrow.web.csrf import check_media_type, check_same_site
+from frontrow.web.platform import Platform
+from frontrow.web.site.problems import on_page_bug, on_page_http_error, on_page_problem
+
+FORM_TYPE: Final = "application/x-www-form-urlencoded"
+BOOKINGS_COOKIE: Final = "frontrow_bookings"
+MAX_FIELDS: Final = 400
+MAX_FORM_BYTES: Final = 64 * 1024
+
+
+class Form:
+    """The fields of a form that was believed."""
+
+    def __init__(self, fields: list[tuple[str, str]]) -> None:
+        self._fields = fields
+
+    def one(self, name: str, most_chars: int = 300) -> str:
+        """The first value of a field, without spaces around it; empty when there is none."""
+        return next((value.strip()[:most_chars] for key, value in self._fields if key == name), "")
+
+    def all(self, name: str) -> list[str]:
+        """Every value of a field."""
+        return [value.strip() for key, value in self._fields if key == name]
+
+    def number(self, name: str, low: int, high: int, default: int) -> int:
+        """A whole number inside bounds, else the default."""
+        text = self.one(name, 12)
+        return max(low, min(high, int(text))) if text.isascii() and text.isdigit() else default
+
+
+FromForm = NamedDependency[SkipValidation[Form]]
+ERRORS: Final = {HTTPException: on_page_http_error, FrontrowError: on_page_problem, Exception: on_page_bug}
+
+
+async def page_caller(platform: Platform, connection: Connection) -> Caller:
+    """Who looks at a page, by cookies alone: session, pass, and the bookings this browser made."""
+    given = presented(connection.headers)
+    session = await platform.people.sessions.find(given.session_cookie) if given.session_cookie else None
+    visits = (read_pass(platform, text) for text in given.passes)
+    visit = next((one for one in visits if one is not None), None)
+    tokens = connection.cookies.get(BOOKINGS_COOKIE, "").split("~")[:MAX_BOOKING_TOKENS]
+    mine = {
+        found
+        for token in tokens
+        if token.startswith(BOOKING_PREFIX) and (found := booking_of_token(platform.secrets, token)) is not None
+    }
+    known = caller_in(session) if session is not None else Caller()
+    return msgspec.structs.replace(known, shop_pass=visit, bookings=frozenset(mine))
+
+
+async def page_guard(connection: Connection, handler: BaseRouteHandler) -> None:
+    """Finds out who looks; forms must come from our own pages; staff pages need the permission."""
+    platform: Platform = connection.app.state.platform
+    method = str(connection.scope.get("method", "GET"))
+    check_same_site(method, connection.headers, platform.settings.public_url)
+    check_media_type(method, connection.headers, (FORM_TYPE,))
+    access: Access = handler.opt["access"]
+    if access.kind == "staff" and method == "GET":
+        await check_access(connection, handler)
+        return
+    caller = await page_caller(platform, connection)
+    connection.state.caller = caller
+    if caller.person:
+        platform.limiter.knock_person(caller.person)
+    if access.kind == "fan" and caller.kind != "fan":
+        raise SignInNeeded("sign in first")
+    if access.kind == "staff" and access.permission not in caller.permissions:
+        raise SignInNeeded("sign in as a member of the team")
+
+
+async def read_form(request: Request[Any, Any, Any]) -> Form:
+    """The fields of a form, after its CSRF word was checked."""
+    body = await request.body()
+    if len(body) > MAX_FORM_BYTES:
+        raise InvalidInput("this form is too large", param="body")
+    try:
+        form = Form(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=MAX_FIELDS))
+    except ValueError:
+        raise InvalidInput("this form cannot be read", param="body") from None
+    secret = presented(request.headers).session_cookie
+    caller: Caller = request.state.caller
+    if caller.session is not None:
+        given = form.one("csrf").encode("utf-8", "surrogatepass")
+        if not hmac.compare_digest(given, csrf_of(secret).encode()):
+            raise Forbidden("this form has grown old; go back, reload and try again")
+    return form
+
+
+def page(path: str, name: str, access: Access = Access.PUBLIC) -> Callable[[Callable[..., Any]], HTTPRouteHandler]:
+    """A page people look at."""
+    return functools.partial(_route, get, path, name, access)
+
+
+def action(path: str, name: str, access: Access = Access.PUBLIC) -> Callable[[Callable[..., Any]], HTTPRouteHandler]:
+    """What a page's form leads to; the handler takes `form`."""
+    return functools.partial(_route, post, path, name, access)
+
+
+def _route(verb: Any, path: str, name: str, access: Access, handler: Callable[..., Any]) -> HTTPRouteHandler:
+    made: HTTPRouteHandler = verb(
+        path,
+        operation_id=f"page_{name}",
+        include_in_schema=False,
+        guards=[page_guard],
+        dependencies={"form": Provide(read_form)} if verb is post else {},
+        exception_handlers=ERRORS,
+        opt={"access": access, "page": True, "idempotency": "own"},
+        status_code=200,
+    )(handler)
+    return made
+
+
+def go_to(path: str, headers: dict[str, str] | None = None) -> Response[bytes]:
+    """Leads a browser on after a form, so that a reload repeats nothing."""
+    found = {"location": path, "cache-control": "no-store", **(headers or {})}
+    return Response(b"", status_code=303, headers=found, media_type="text/plain")

@@ -1,0 +1,69 @@
+"""How many requests each route answered and how long they took, by door and kind of status: plain integers.
+
+Routes are the API's operation ids and the doors are "hot" and "app", so the number of series is bounded by the table of
+routes. Nothing about who asked is kept.
+"""
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+BUCKETS: Final = 20  # bucket i holds what took less than 2^(i + 15) ns: from 33 µs to 17 s
+SHIFT: Final = 15
+MAX_ROUTES: Final = 500
+OTHER: Final = "other"
+
+
+class RouteTraffic:
+    """One route through one door."""
+
+    __slots__ = ("buckets", "statuses", "total_ns")
+
+    def __init__(self) -> None:
+        self.buckets = [0] * 64  # as many as a nanosecond count has bits: no bound to check
+        self.total_ns = 0
+        self.statuses = [0] * 6  # by the status' first digit
+
+    def took(self, ns: int, status: int) -> None:
+        self.buckets[(ns >> SHIFT).bit_length()] += 1
+        self.total_ns += ns
+        self.statuses[status // 100] += 1
+
+
+class Row(NamedTuple):
+    """What a route did so far; `buckets` are cumulative, the last one is everything."""
+
+    route: str
+    door: str
+    statuses: dict[str, int]
+    buckets: list[int]
+    total_ns: int
+
+
+class Traffic:
+    """Every route's counts of this process."""
+
+    def __init__(self) -> None:
+        self._routes: dict[tuple[str, str], RouteTraffic] = {}
+
+    def of(self, route: str, door: str) -> RouteTraffic:
+        """The counts of a route; keep the object. Beyond a bound everything else counts as one route."""
+        found = self._routes.get((route, door))
+        if found is None:
+            if len(self._routes) >= MAX_ROUTES:
+                route = OTHER
+            found = self._routes.setdefault((route, door), RouteTraffic())
+        return found
+
+    def rows(self) -> Iterator[Row]:
+        for (route, door), counts in sorted(self._routes.items()):
+            statuses = {f"{digit}xx": count for digit, count in enumerate(counts.statuses) if count}
+            running, buckets = 0, []
+            for count in counts.buckets[:BUCKETS]:
+                running += count
+                buckets.append(running)
+            yield Row(route, door, statuses, [*buckets, sum(counts.buckets)], counts.total_ns)
+
+
+def bounds_s() -> list[float]:
+    """The upper bounds of the buckets, in seconds."""
+    return [(1 << power + SHIFT) / 1e9 for power in range(BUCKETS)]
