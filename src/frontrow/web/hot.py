@@ -240,13 +240,16 @@ class HotProtocol(HttpToolsProtocol):
         if type(reply) is Answer:
             self._write(reply, keep_alive)
         elif isinstance(reply, Arriving):
-            pending = _Pending(self, keep_alive)
-            self.cycle = pending  # type: ignore[assignment]
-            reply.then(pending.arrived)
+            self._let_arrive(reply, keep_alive)
         elif isinstance(reply, Takeover):
             self._hand_over(reply)
         else:
             self._wait_for(reply, keep_alive)
+
+    def _let_arrive(self, reply: Arriving, keep_alive: bool) -> None:
+        pending = _Pending(self, keep_alive)
+        self.cycle = pending  # type: ignore[assignment]
+        reply.then(pending.arrived)
 
     def _wait_for(self, reply: Any, keep_alive: bool) -> None:
         finish: Finish = _result
