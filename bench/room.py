@@ -174,7 +174,7 @@ def show(rows: list[dict[str, Any]], found: dict[str, Any]) -> None:
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    options.add_argument("--rounds", type=int, default=5)
+    options.add_argument("--rounds", type=int, default=4)
     options.add_argument("--requests", type=int, default=20_000)
     options.add_argument("--streams", type=int, default=10_000)
     options.add_argument("--only-http", action="store_true")
@@ -185,16 +185,52 @@ def main() -> None:
     told: dict[str, Any] = {"http": rows, "redis_calls_per_join": found["redis_calls_per_join"]}
     if not chosen.only_http:
         told["streams"] = streams(chosen.streams)
-        state()
+        told["state"] = state()
     OUT.mkdir(parents=True, exist_ok=True)
     (OUT / "room.json").write_text(json.dumps(told, indent=1))
-    print(f"\nwritten to {OUT / 'room.json'}")
+    plot(rows, OUT / "room.png")
+    print(f"\nwritten to {OUT / 'room.json'} and {OUT / 'room.png'}")
 
 
-def state() -> None:
+def state() -> Any:
     """The state of 14 million places, measured and printed by its own benchmark."""
     print(flush=True)
     subprocess.run([sys.executable, "-m", "bench.room_state"], check=True)
+    return json.loads((OUT / "room_state.json").read_text())
+
+
+def plot(rows: list[dict[str, Any]], path: Path) -> None:
+    """Each route's server CPU as a multiple of a bare hello's, with its target."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(8, 3.2))
+    names = [row["route"] for row in rows]
+    for offset, key, label in (
+        (-0.25, "cpu_us", "hot lane"),
+        (0.0, "litestar_us", "litestar"),
+        (0.25, "fastapi_us", "fastapi"),
+    ):
+        axes.bar(
+            [at + offset for at in range(len(rows))], [row[key] / row["floor_us"] for row in rows], 0.24, label=label
+        )
+    axes.scatter(
+        [at - 0.25 for at in range(len(rows))],
+        [row["target"] for row in rows],
+        marker="_",
+        s=400,
+        color="black",
+        label="target",
+    )
+    axes.set_yscale("log")
+    axes.set_xticks(range(len(rows)), names)
+    axes.set_ylabel("server CPU, bare ASGI hello = 1")
+    axes.legend(frameon=False, ncols=4)
+    figure.tight_layout()
+    figure.savefig(path, dpi=110)
+    plt.close(figure)
 
 
 if __name__ == "__main__":

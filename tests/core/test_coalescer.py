@@ -122,3 +122,53 @@ async def test_calls_in_flight_never_exceed_their_bound() -> None:
     assert most == 4
     await coalescer.aclose()
     assert len(coalescer) == 0
+
+
+class Box:
+    """A slot that is no future: it takes its answer at once."""
+
+    def __init__(self) -> None:
+        self.got: list[object] = []
+
+    def done(self) -> bool:
+        return bool(self.got)
+
+    def set_result(self, result: object) -> None:
+        self.got.append(result)
+
+    def set_exception(self, exception: BaseException) -> None:
+        self.got.append(exception)
+
+    def cancel(self) -> bool:
+        self.got.append("cancelled")
+        return True
+
+
+async def test_slots_of_the_callers_own_are_filled_in_order_beside_futures() -> None:
+    echo = Echo()
+    coalescer: Coalescer[int, int] = Coalescer(echo)
+    boxes = [Box() for _ in range(60)]
+    future = coalescer.submit(1)
+    for number, box in enumerate(boxes):
+        coalescer.submit_into(-1 if number == 7 else number, box)
+    await coalescer.aclose()
+    assert await future == 2
+    assert [box.got for n, box in enumerate(boxes) if n != 7] == [[n * 2] for n in range(60) if n != 7]
+    assert isinstance(boxes[7].got[0], ValueError), "an error in one's place is one's own"
+    assert len(echo.batches) <= 2
+
+
+async def test_a_lost_batch_and_a_cancelled_flight_reach_every_slot() -> None:
+    echo = Echo()
+    coalescer: Coalescer[int, int] = Coalescer(echo)
+    lost, left = Box(), Box()
+    coalescer.submit_into(1313, lost)
+    await coalescer.aclose()
+    assert isinstance(lost.got[0], ConnectionError)
+    echo.gate.clear()
+    coalescer.submit_into(1, left)
+    await asyncio.sleep(0)
+    for flight in tuple(coalescer._flights):
+        flight.cancel()
+    await coalescer.aclose()
+    assert left.got == ["cancelled"]

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 import redis
 
+from frontrow.core.clock import ManualClock
 from frontrow.core.errors import FrontrowError
-from frontrow.rehearsal.servers import Valkey
+from frontrow.rehearsal.servers import Sentinel, Valkey
 from frontrow.waitingroom.audit import SqliteAudit
 from frontrow.waitingroom.audit_postgres import PostgresAudit
 from frontrow.waitingroom.config import Phase, RoomConfig
@@ -27,8 +28,8 @@ CONFIG = RoomConfig(capacity=30, window_size=10, interval_us=50_000)
 RANK = {PlaceState.WAITING: 0, PlaceState.ACTIVE: 1, PlaceState.EXPIRED: 2}
 
 
-async def until(condition: Callable[[], bool], seconds: float = 10.0) -> None:
-    """Wait for a condition, no longer than the ten seconds the design allows."""
+async def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
+    """Wait for a condition, however busy the machine is; the ten seconds of the design are counted in turns below."""
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "did not happen in time"
@@ -127,6 +128,82 @@ async def test_w13_f1_redis_lost_mid_sale(
     for room in rooms:
         await room.aclose()
     admin.close()
+
+
+REFRESH_US = 250_000  # `WaitingRoom`'s own: a turn of its loop
+MOST_TURNS = 10_000_000 // REFRESH_US
+
+
+async def turns_until_admitted(room: WaitingRoom, clock: ManualClock) -> int:
+    """How many turns of the loop it takes until somebody is admitted, the store's clock going on as in real life."""
+    hi = room.view(EVENT).state.lanes[0].hi
+    for turn in range(1, 10 * MOST_TURNS):
+        clock.advance(us=REFRESH_US)
+        await room.tick(EVENT)
+        if room.view(EVENT).state.lanes[0].hi > hi:
+            return turn
+    raise AssertionError("nobody was ever admitted again")
+
+
+@pytest.mark.parametrize("loss", ["wiped", "set_back", "restarted", "embedded"])
+async def test_w13_f1_f5_admissions_resume_within_ten_seconds(
+    loss: str, own_valkey: Valkey, room_keys: RoomKeys, tmp_path: Path
+) -> None:
+    """With the defaults (a turn every 250 ms, a lease of 5 s, a slide each second), counted in turns: the store comes
+    back empty or behind; or the leader dies without a word and another process starts."""
+    clock = ManualClock()
+    audit_file = tmp_path / "room.sqlite"
+
+    def start() -> WaitingRoom:
+        store = MemoryStore(clock) if loss == "embedded" else RedisStore(own_valkey.url, timeout_s=20, clock=clock)
+        return WaitingRoom(store, SqliteAudit(audit_file), room_keys, clock=clock, durable_joins=True)
+
+    first = start()
+    await first.create(EVENT, RoomConfig(capacity=1_000, window_size=10))
+    with redis.Redis.from_url(own_valkey.url) as admin:
+        older = admin.dump("{room:concert}")
+        places = list(await asyncio.gather(*(first.join(EVENT) for _ in range(200))))
+        assert await turns_until_admitted(first, clock) <= MOST_TURNS
+        if loss in ("wiped", "set_back"):
+            admin.flushall()
+        if loss == "set_back":
+            admin.restore("{room:concert}", 0, older)  # type: ignore[arg-type]
+    room = first
+    if loss in ("restarted", "embedded"):  # the first is never closed, so its lease stands
+        room = start()
+        await room.create(EVENT, CONFIG)
+    turns = await turns_until_admitted(room, clock)
+    assert turns <= MOST_TURNS, f"{turns} turns of {REFRESH_US} us"
+    assert room.view(EVENT).state.epoch == (1 if loss == "restarted" else 2)
+    assert all(room.status(place.place_jwt).position == place.position for place in places)
+    for one in {first, room}:
+        await one.aclose()
+
+
+async def test_f1_a_sentinel_fails_over_and_nobodys_place_is_lost(
+    own_valkey: Valkey, redis_sentinel: Sentinel, room_keys: RoomKeys
+) -> None:
+    """W13: the primary dies mid-sale, the replica takes over; what it missed is rebuilt from what was seen."""
+    with Valkey() as replica:
+        replica.command("REPLICAOF", "127.0.0.1", own_valkey.port)
+        await until(lambda: b"master_link_status:up" in replica.command("INFO", "replication"))
+        await until(lambda: b"num-slaves\r\n$1\r\n1" in redis_sentinel.command("SENTINEL", "MASTER", "frontrow"))
+        room = process(redis_sentinel.url, SqliteAudit(":memory:"), room_keys)
+        await room.create(EVENT, CONFIG.changed(capacity=1_000))
+        places = list(await asyncio.gather(*(room.join(EVENT) for _ in range(100))))
+        await room.start()
+        await until(lambda: room.view(EVENT).state.lanes[0].hi > 0)
+        witness = Witness([room])
+        witness.look(places)
+        own_valkey.kill()
+        await until(lambda: b"role:master" in replica.command("INFO", "replication"))
+        places += await asyncio.gather(*(join_patiently(room) for _ in range(20)))
+        await until(lambda: all(room.status(p.place_jwt).state is PlaceState.ACTIVE for p in places))
+        witness.look(places)
+        keys = {(room.places.verify(p.place_jwt).epoch, p.position) for p in places}
+        assert len(keys) == len(places), "every place is one of its kind"
+        assert len(await claimed_all(room, places)) == len(places)
+        await room.aclose()
 
 
 @pytest.mark.parametrize("embedded", [True, False])

@@ -29,6 +29,7 @@ def serve(
     config: Annotated[Path | None, typer.Option("--config", "-c", help="a frontrow.toml with a table [room]")] = None,
     event: Annotated[list[str] | None, typer.Option("--event", "-e", help="name of a room; may be repeated")] = None,
     store: Annotated[str | None, typer.Option(help="memory:// or a Redis URL")] = None,
+    shard: Annotated[list[str] | None, typer.Option(help="a Redis URL; repeated: spread the line over them")] = None,
     host: Annotated[str | None, typer.Option()] = None,
     port: Annotated[int | None, typer.Option(help="0: the system chooses")] = None,
     workers: Annotated[int | None, typer.Option(help="processes; more than one needs Redis")] = None,
@@ -41,6 +42,7 @@ def serve(
     server: Any = importlib.import_module("frontrow.web.room_serve")
     changes: dict[str, Any] = {"events": event or None, "store": store, "host": host, "port": port, "human": human}
     changes |= {"workers": workers, "capacity": capacity, "folder": str(folder) if folder else None}
+    changes["shards"] = tuple(shard) if shard else None
     try:
         server.serve(server.read_settings(str(config) if config else None, changes))
     except FrontrowError as error:

@@ -42,6 +42,7 @@ class RoomConfig:
     """
 
     capacity: int = 1_000
+    shared_capacity: int = 0  # of a shard: what all shards of its line may hold together
     window_size: int = 100
     interval_us: int = 1_000_000
     rate_per_s: int = 100_000
@@ -93,6 +94,7 @@ class RoomConfig:
 
 _BOUNDS = (
     ("capacity", 0, MAX_NUMBER),
+    ("shared_capacity", 0, MAX_NUMBER),
     ("window_size", 1, MAX_NUMBER),
     ("interval_us", 1_000, 3_600_000_000),
     ("rate_per_s", 0, MAX_NUMBER),

@@ -44,18 +44,20 @@ class ShardedRoom:
         self.event = event
         self.rooms = tuple(rooms)
         self.names = tuple(f"{event}.{number}" for number in range(len(rooms)))
-        self.capacity = 0
 
     async def create(self, config: RoomConfig, phase: Phase = Phase.OPEN) -> tuple[RoomView, ...]:
         """Make every shard with an even slice of capacity, rate and depth."""
-        self.capacity = config.capacity
         even = [1] * len(self.rooms)
         parts = zip(self.rooms, self.names, slices(config.capacity, even), slices(config.rate_per_s, even), strict=True)
         depth_cap = -(-config.depth_cap // len(self.rooms))
         return tuple(
             [
                 await room.create(
-                    name, config.changed(capacity=capacity, rate_per_s=rate_per_s, depth_cap=depth_cap), phase
+                    name,
+                    config.changed(
+                        capacity=capacity, shared_capacity=config.capacity, rate_per_s=rate_per_s, depth_cap=depth_cap
+                    ),
+                    phase,
                 )
                 for room, name, capacity, rate_per_s in parts
             ]
@@ -85,18 +87,30 @@ class ShardedRoom:
     def views(self) -> tuple[RoomView, ...]:
         return tuple(room.view(name) for room, name in zip(self.rooms, self.names, strict=True))
 
+    def whole(self) -> int:
+        """The capacity that all shards share; each of them keeps the number, so every process knows it."""
+        return max(view.state.config.shared_capacity for view in self.views())
+
+    async def set_capacity(self, capacity: int) -> tuple[int, ...]:
+        """Share another capacity: every slice is cut to it first, then raised where people wait."""
+        parts = zip(self.rooms, self.names, slices(capacity, [1] * len(self.rooms)), self.views(), strict=True)
+        for room, name, part, view in parts:
+            least = min(part, view.state.config.capacity)
+            await room.configure(name, shared_capacity=capacity, capacity=least)
+        return await self.rebalance()
+
     async def rebalance(self) -> tuple[int, ...]:
         """Give each shard the capacity its people need now; returns the slices in force."""
-        views = self.views()
+        views, whole = self.views(), self.whole()
         used = [view.state.active + view.state.knocking for view in views]
-        wanted = slices(self.capacity, [u + view.waiting for u, view in zip(used, views, strict=True)])
+        wanted = slices(whole, [u + view.waiting for u, view in zip(used, views, strict=True)])
         now = [view.state.config.capacity for view in views]
         for index, (have, want) in enumerate(zip(now, wanted, strict=True)):
             if want < have:
                 await self.rooms[index].set_capacity(self.names[index], want)
                 now[index] = max(want, self.views()[index].state.active)  # who is inside still counts
         for index, want in enumerate(wanted):
-            spare = self.capacity - sum(now)
+            spare = whole - sum(now)
             if want > now[index] and spare > 0:
                 now[index] += min(spare, want - now[index])
                 await self.rooms[index].set_capacity(self.names[index], now[index])

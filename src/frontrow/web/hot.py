@@ -14,9 +14,10 @@ from typing import Any, ClassVar
 
 import httptools
 from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
+from frontrow.web.hot_lines import begin, default_lines
 from frontrow.web.wire import MAX_BODY_BYTES, Answer, Arriving, Ask, Later
 
 OVERLONG = bytes(MAX_BODY_BYTES + 1)
@@ -243,13 +244,16 @@ class HotProtocol(HttpToolsProtocol):
         if type(reply) is Answer:
             self._write(reply, keep_alive)
         elif isinstance(reply, Arriving):
-            pending = _Pending(self, keep_alive)
-            self.cycle = pending  # type: ignore[assignment]
-            reply.then(pending.arrived)
+            self._let_arrive(reply, keep_alive)
         elif isinstance(reply, Takeover):
             self._hand_over(reply)
         else:
             self._wait_for(reply, keep_alive)
+
+    def _let_arrive(self, reply: Arriving, keep_alive: bool) -> None:
+        pending = _Pending(self, keep_alive)
+        self.cycle = pending  # type: ignore[assignment]
+        reply.then(pending.arrived)
 
     def _wait_for(self, reply: Any, keep_alive: bool) -> None:
         finish: Finish = _result
@@ -321,32 +325,6 @@ class HotProtocol(HttpToolsProtocol):
 
 def _result(done: "asyncio.Future[Reply]") -> Reply:
     return done.result()
-
-
-_rendered: tuple[Any, bytes] = (None, b"")
-_begun: dict[tuple[int, bytes], bytes] = {}
-MAX_BEGUN = 256
-
-
-def default_lines(state: ServerState) -> bytes:
-    """uvicorn's `date` and `server` lines, rendered once for as long as it keeps the same list (a second)."""
-    global _rendered
-    pairs = state.default_headers
-    if _rendered[0] is not pairs:
-        _rendered = (pairs, b"".join(b"%b: %b\r\n" % pair for pair in pairs))
-        _begun.clear()
-    return _rendered[1]
-
-
-def begin(status: int, head: bytes, state: ServerState) -> bytes:
-    """Status line, uvicorn's lines and an answer's own, put together once a second for each kind of answer."""
-    lines = default_lines(state)
-    begun = _begun.get((status, head))
-    if begun is None:
-        if len(_begun) >= MAX_BEGUN:  # heads that differ each time (cookies) must not pile up
-            _begun.clear()
-        begun = _begun[status, head] = STATUS_LINE[status] + lines + head
-    return begun
 
 
 def lane(

@@ -14,7 +14,7 @@ from frontrow.core.errors import Overloaded
 from frontrow.web.hot import Finish, Handler, HotProtocol, Reply, RequestId, Routes, Takeover, _Pending
 from frontrow.web.overload import Gate, Rank, rank_of
 from frontrow.web.traffic import RouteTraffic, Traffic
-from frontrow.web.wire import Answer, Ask, Later, problem_answer
+from frontrow.web.wire import Answer, Arriving, Ask, Later, problem_answer
 
 HOT: Final = "hot"
 TICK_S: Final = 0.01
@@ -127,6 +127,9 @@ class GuardedProtocol(HotProtocol):
             known.counts.took(time.perf_counter_ns() - self._began_ns, 200)
         super()._hand_over(takeover)
 
+    def _let_arrive(self, reply: Arriving, keep_alive: bool) -> None:
+        self._wait_for(reply, keep_alive)  # with a deadline, like everything that takes a round trip
+
     def _wait_for(self, reply: "Later | Awaitable[Reply]", keep_alive: bool) -> None:
         """As the lane's, counted as in flight and with a deadline."""
         finish: Finish = _result
@@ -140,7 +143,7 @@ class GuardedProtocol(HotProtocol):
 
     def is_stale(self, before_s: float) -> bool:
         """Whether a request has been arriving since before then (or the connection never sent one)."""
-        return 0.0 < self._began_s < before_s and not self.flow.read_paused
+        return self._began_s is not None and 0.0 < self._began_s < before_s and not self.flow.read_paused
 
 
 class _Watched(_Pending):

@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import re
+import string
 from typing import Any
 
 from markupsafe import Markup
@@ -13,11 +14,18 @@ from frontrow.web.wire import header_line
 WHY = {
     "paused": "The line is paused. Nobody is losing their place.",
     "queue_all": "Everybody waits for a moment. Nobody is losing their place.",
-    "capacity_cut": "Fewer people are let in at the moment, so the wait has grown.",
-    "rate_cut": "People are let in more slowly at the moment, so the wait has grown.",
+    "capacity": "Fewer people are let in at the moment, so the wait has grown.",
+    "rate": "People are let in more slowly at the moment, so the wait has grown.",
     "slower": "It is going more slowly than before, so the wait has grown.",
     "closed": "The sale is closed at the moment.",
 }
+# Names of the page's script that mean nothing outside of it: not of properties, not used in template strings.
+OWN_NAMES = (
+    "seconds", "refresh", "become", "listen", "messageNo", "source", "saidAt", "stopped", "turned", "busy", "fails",
+    "timer", "enter", "draw", "state", "vault", "bytes", "mode", "show", "poll", "tick", "turn", "uuid", "post",
+    "prove", "proof", "bind", "skew", "from", "doc", "said", "WHY", "SLOW", "number", "lane", "ahead", "base",
+    "wait", "put", "ask", "why", "key", "pair", "AGAIN", "KEPT",
+)  # fmt: skip
 HEADINGS = {
     "none": "Waiting room",
     "waiting": "You’re in the line",
@@ -68,7 +76,10 @@ def lean_script(text: str) -> str:
     """The same, and without the spaces around signs outside of quotes."""
     parts = re.split(r"""("(?:[^"\\]|\\.)*"|`(?:[^`\\]|\\.)*`)""", lean(text))
     parts[::2] = [re.sub(r" *([{}()=,;:<>+*/&|?!]) *", r"\1", part) for part in parts[::2]]
-    return "".join(parts)
+    for short, name in zip(string.ascii_letters, OWN_NAMES, strict=False):
+        own = re.compile(rf"(?<![.\w$]){name}(?![\w:])")
+        parts[::2] = [own.sub(f"_{short}", part) for part in parts[::2]]
+    return re.sub(r"([;{},])\n", r"\1", "".join(parts))
 
 
 def policy_hash(text: str) -> str:

@@ -18,6 +18,7 @@ from litestar.exceptions import HTTPException
 from litestar.handlers import HTTPRouteHandler
 from litestar.openapi import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
+from litestar.openapi.spec import Components
 from litestar.params import FromPath
 from litestar.types import ASGIApp, Receive, Scope, Send
 
@@ -28,6 +29,7 @@ from frontrow.web.hot_status import hot_status
 from frontrow.web.live import STREAM_HEAD, Streams
 from frontrow.web.room_endpoints import RoomEndpoints, settle
 from frontrow.web.room_people import Endpoint
+from frontrow.web.room_schema import operation_of, security_schemes
 from frontrow.web.wire import JSON, NO_STORE, Answer, Ask, encode_json, json_answer, problem_answer
 
 log = logging.getLogger("frontrow.web.room")
@@ -130,7 +132,8 @@ def _handler(route: Route, endpoint: Endpoint, event: str) -> HTTPRouteHandler:
 
     path = route.path if event else PREFIX + route.path
     name = route.endpoint + ("_root" if event else "")
-    verb = _VERBS[route.method](path, operation_id=name, summary=route.summary, include_in_schema=not event)
+    about = {"summary": route.summary, "operation_class": operation_of(route.endpoint)}
+    verb = _VERBS[route.method](path, operation_id=name, include_in_schema=not event, **about)
     handler: HTTPRouteHandler = verb(at_root if event else of_path)
     return handler
 
@@ -148,7 +151,8 @@ def _stream_handler(endpoints: RoomEndpoints, event: str) -> HTTPRouteHandler:
 
     path = "/stream" if event else PREFIX + "/stream"
     name = "stream_root" if event else "stream"
-    made = get(path, operation_id=name, summary="Now-serving, live (SSE)", include_in_schema=not event)
+    about: dict[str, Any] = {"summary": "Now-serving, live (SSE)", "operation_class": operation_of("stream")}
+    made = get(path, operation_id=name, include_in_schema=not event, **about)
     return made(at_root if event else of_path)
 
 
@@ -183,7 +187,11 @@ def room_app(endpoints: RoomEndpoints, *, root_event: str = "", own_loops: bool 
         lifespan=[_lifespan(endpoints)] if own_loops else [],
         exception_handlers={HTTPException: _http_problem, FrontrowError: _problem, Exception: _bug},
         openapi_config=OpenAPIConfig(
-            "Frontrow waiting room", "1", path="/schema", render_plugins=[JsonRenderPlugin(path="/openapi.json")]
+            "Frontrow waiting room",
+            "1",
+            path="/schema",
+            render_plugins=[JsonRenderPlugin(path="/openapi.json")],
+            components=Components(security_schemes=security_schemes()),
         ),
         request_max_body_size=1024 * 1024,
         logging_config=None,
@@ -250,6 +258,12 @@ def _response(answer: Answer, extra: Mapping[str, str] | None = None) -> Respons
 def hot_routes(endpoints: RoomEndpoints, *, root_event: str = "") -> Routes:
     """The hot lane's table: exact method and path to handler."""
     table: dict[tuple[bytes, bytes], Handler] = {}
+    for line in getattr(endpoints, "lines", ()):  # of sharded rooms, see room_shards
+        for base in [f"/v1/events/{line}/room"] + ([""] if line == root_event else []):
+            for route in ROUTES:
+                if route.hot:
+                    of_line: Handler = functools.partial(getattr(endpoints, route.endpoint), line)
+                    table[route.method.encode(), (base + route.path).encode()] = of_line
     for event, streams in endpoints.streams.items():
         table |= hot_routes_of(endpoints, event, streams)
         if event == root_event:

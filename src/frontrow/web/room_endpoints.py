@@ -6,8 +6,9 @@ Here: what is the same for everybody, and what organisers do. What single people
 import hmac
 
 from frontrow.core.errors import Forbidden, FrontrowError, InvalidInput, NotFound, Unauthorised
+from frontrow.web.room_bodies import check_size
 from frontrow.web.room_organiser import patch_room, room_body
-from frontrow.web.room_people import JSON_HEAD, PeopleEndpoints, Result, check_size
+from frontrow.web.room_people import JSON_HEAD, PeopleEndpoints, Result
 from frontrow.web.wire import JSON, Answer, Ask, encode_json, json_answer, problem_answer
 
 SERVING_CACHE = b"cache-control: public, max-age=1, stale-if-error=3600\r\n"

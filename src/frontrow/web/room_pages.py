@@ -16,6 +16,7 @@ import jinja2
 import msgspec
 
 from frontrow.core.errors import Forbidden, FrontrowError, InvalidInput, Unauthorised
+from frontrow.waitingroom.binding import place_hash
 from frontrow.waitingroom.entry import Entry
 from frontrow.waitingroom.protect.guard import PASS_COOKIE, is_plain
 from frontrow.waitingroom.room import Claimed, Joined, PlaceStatus, WaitingRoom
@@ -76,14 +77,14 @@ class RoomPages:
 
     # -- the page ----------------------------------------------------------------------------------------------------
 
-    def page(self, event: str, ask: Ask) -> Answer:
-        """The page as this browser should see it now."""
+    def page(self, event: str, ask: Ask, front: str = "") -> Answer:
+        """The page as this browser should see it now; `front` is the name to join under, if it is another."""
         view = self._room.view(event)
         told, error = self._told(event, ask)
         cap = view.state.config.depth_cap
         if told is None and cap and view.waiting >= cap:
             return self.overflow(503)
-        return self._render(event, told, error, 200, ask)
+        return self._render(event, told, error, 200, ask, front)
 
     def overflow(self, status: int) -> Answer:
         """The static page for those the room has no place for; costs nothing to make."""
@@ -107,7 +108,9 @@ class RoomPages:
         except (Unauthorised, Forbidden):
             return None, ""
 
-    def _render(self, event: str, told: PlaceStatus | None, error: str, status: int, ask: Ask) -> Answer:
+    def _render(
+        self, event: str, told: PlaceStatus | None, error: str, status: int, ask: Ask, front: str = ""
+    ) -> Answer:
         state = self._room.view(event).state
         facts: dict[str, Any] = {"state": "none", "number": 0, "lane": 0, "from_hi": 0, "ahead": 0, "progress": 0}
         facts |= {"eta": "not known yet", "rate": "–", "why": "", "refresh_s": 0}
@@ -115,12 +118,15 @@ class RoomPages:
             facts |= self._facts(told, event, self._from_hi(event, ask))
         human = self._entry.kind_of(event)
         wish = parse_qs(ask.query.decode("latin-1")).get("return", [""])[0]
-        base = self.base(event)
+        base = self.base(front or event)
+        bound = self._bound(event, ask) if told is not None else ""
         body = self._page.render(
             facts,
             css=safe(self._css),
             js=safe(self._js),
             base=base,
+            event=event,
+            ath=bound,
             brand=self._settings.brand,
             event_title=dict(self._settings.titles).get(event, event),
             title=HEADINGS[facts["state"]],
@@ -135,6 +141,11 @@ class RoomPages:
             site_key=self._entry.site_key_of(event),
         )
         return Answer(status, HTML + NO_STORE + page_head(self._policy(human)), body.encode())
+
+    def _bound(self, event: str, ask: Ask) -> str:
+        """What the browser's proof must name, if its place is bound to its key: the place's hash."""
+        text = self.place_of(event, ask)
+        return place_hash(text) if self._room.places.verify(text, event).jkt else ""
 
     def _facts(self, told: PlaceStatus, event: str, from_hi: int) -> dict[str, Any]:
         view = self._room.view(event)

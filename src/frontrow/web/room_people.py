@@ -7,20 +7,29 @@ first without a task. The place comes as a bearer token or, from the page, in a 
 import logging
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
-import msgspec
-
-from frontrow.core.errors import Forbidden, FrontrowError, InvalidInput, Unauthorised, Unavailable
+from frontrow.core.errors import Forbidden, FrontrowError, Unavailable
 from frontrow.waitingroom.entry import Entry
 from frontrow.waitingroom.metrics import OtherCounts
-from frontrow.waitingroom.protect.guard import PASS_COOKIE, pass_from
 from frontrow.waitingroom.room import Claimed, Joined, WaitingRoom
 from frontrow.web.live import Streams
+from frontrow.web.room_bodies import (
+    NO_CLAIM,
+    NO_JOIN,
+    ClaimBody,
+    JoinBody,
+    check_size,
+    decode_claim,
+    decode_join,
+    decoded,
+    idempotency_key,
+    is_form,
+    pass_of,
+)
 from frontrow.web.room_pages import RoomPages
 from frontrow.web.wire import (
     JSON,
-    MAX_BODY_BYTES,
     NO_STORE,
     Answer,
     Arriving,
@@ -32,42 +41,15 @@ from frontrow.web.wire import (
     problem_answer,
 )
 
+__all__ = ["ClaimBody", "Endpoint", "JoinBody", "PeopleEndpoints", "Result", "check_size", "decoded"]
+
 log = logging.getLogger("frontrow.web.room")
 
-MAX_KEY_CHARS = 128
 TAG_CHARS = 22  # the end of a signature that was checked names its place as well as the whole text does
 JSON_HEAD = JSON + NO_STORE
 
-Body = TypeVar("Body")
 Result = Answer | Later | Arriving | Awaitable[Answer]
 Endpoint = Callable[[str, Ask], Result]
-
-
-class BodyTooLarge(InvalidInput):
-    code = "body_too_large"
-    http_status = 413
-
-
-class JoinBody(msgspec.Struct, forbid_unknown_fields=True):
-    """What may be sent with a join; all of it optional."""
-
-    proof: str | None = None
-    code: str | None = None
-    person: str = ""
-    cnf: str | None = None
-    page: bool = False  # sent by our page: the place goes into a cookie
-    wish: str = ""  # the page of the shop somebody came for
-
-
-class ClaimBody(msgspec.Struct, forbid_unknown_fields=True):
-    proof: str | None = None
-    page: bool = False
-    wish: str = ""
-
-
-_decode_join = msgspec.json.Decoder(JoinBody).decode
-_decode_claim = msgspec.json.Decoder(ClaimBody).decode
-_NO_JOIN, _NO_CLAIM = JoinBody(), ClaimBody()
 
 
 class PeopleEndpoints:
@@ -90,15 +72,15 @@ class PeopleEndpoints:
     def join(self, event: str, ask: Ask) -> Result:
         """POST join: a place at the end of the line."""
         try:
-            body = self._join_body(ask) if ask.body else _NO_JOIN
+            body = self._join_body(ask) if ask.body else NO_JOIN
             ip = self._ip(ask)
             entry = self.entry
             entry.knock_ip(ip)
             if body.person:
                 entry.knock_person(f"{event}/{body.person}")
-            key = _idempotency_key(ask)
+            key = idempotency_key(ask)
             human = entry.verify(event, body.proof, ip)
-            if human is None and (body is _NO_JOIN or not (body.code or body.cnf or body.page)):
+            if human is None and (body is NO_JOIN or not (body.code or body.cnf or body.page)):
                 joining = _Joining(self, event, ask, body.person)
                 self.room.join_into(event, joining, body.person, key)
                 return joining
@@ -117,7 +99,7 @@ class PeopleEndpoints:
             return self.problem("join", error, ask, event)
         self.count("join")
         if body.page:
-            return self.pages.joined(event, joined, is_form=_is_form(ask), wish=body.wish)
+            return self.pages.joined(event, joined, is_form=is_form(ask), wish=body.wish)
         return Answer(201, JSON_HEAD, _joined_body(joined))
 
     def status(self, event: str, ask: Ask) -> Result:
@@ -140,7 +122,7 @@ class PeopleEndpoints:
             place = self.pages.place_of(event, ask)
             self.room.status(place, event)
             self.entry.knock_person(place[-TAG_CHARS:])
-            key = _idempotency_key(ask)
+            key = idempotency_key(ask)
         except FrontrowError as error:
             return self.problem("claim", error, ask, event)
         return self._claim(event, ask, body, place, key)
@@ -152,7 +134,7 @@ class PeopleEndpoints:
             return self.problem("claim", error, ask, event)
         self.count("claim")
         if body.page:
-            return self.pages.claimed(claimed, is_form=_is_form(ask), wish=body.wish)
+            return self.pages.claimed(claimed, is_form=is_form(ask), wish=body.wish)
         return json_answer(201, _claimed_body(claimed))
 
     def renew(self, event: str, ask: Ask) -> Result:
@@ -166,7 +148,7 @@ class PeopleEndpoints:
     def _with_pass(self, event: str, ask: Ask, what: str) -> Result:
         try:
             self.entry.knock_ip(self._ip(ask))
-            text = _pass_of(ask)
+            text = pass_of(ask)
         except FrontrowError as error:
             return self.problem(what, error, ask, event)
         return self._finish_pass(event, ask, text, what)
@@ -202,7 +184,7 @@ class PeopleEndpoints:
     def check_pass(self, event: str, ask: Ask) -> Result:
         """GET pass: 204 when the request carries a good pass; for nginx's auth_request."""
         try:
-            visit = self.room.check_pass(_pass_of(ask), event)
+            visit = self.room.check_pass(pass_of(ask), event)
         except FrontrowError as error:
             if error.http_status == 409:  # auth_request knows only 401 and 403
                 error = Forbidden(error.message, code=error.code)
@@ -219,19 +201,19 @@ class PeopleEndpoints:
 
     def _join_body(self, ask: Ask) -> JoinBody:
         if not ask.body:
-            return _NO_JOIN
+            return NO_JOIN
         check_size(ask)
-        if _is_form(ask):
+        if is_form(ask):
             return self.pages.form(ask, JoinBody)
-        return decoded(_decode_join, ask.body)
+        return decoded(decode_join, ask.body)
 
     def _claim_body(self, ask: Ask) -> ClaimBody:
         if not ask.body:
-            return _NO_CLAIM
+            return NO_CLAIM
         check_size(ask)
-        if _is_form(ask):
+        if is_form(ask):
             return self.pages.form(ask, ClaimBody)
-        return decoded(_decode_claim, ask.body)
+        return decoded(decode_claim, ask.body)
 
     def count(self, what: str) -> None:
         self.counts[what] += 1
@@ -285,38 +267,3 @@ def _joined_body(joined: Joined) -> bytes:
 
 def _claimed_body(claimed: Claimed) -> dict[str, Any]:
     return {"pass": claimed.pass_jwt, "expires_at_s": claimed.expires_s, "repeated": claimed.repeated}
-
-
-def check_size(ask: Ask) -> None:
-    if len(ask.body) > MAX_BODY_BYTES:
-        raise BodyTooLarge(f"the body is over {MAX_BODY_BYTES} bytes")
-
-
-def decoded(decode: Callable[[bytes], Body], body: bytes) -> Body:
-    try:
-        return decode(body)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"the body is not what is expected here: {error}", param="body") from None
-
-
-def _is_form(ask: Ask) -> bool:
-    kind = ask.header(b"content-type")
-    return kind is not None and kind.lower().startswith(b"application/x-www-form-urlencoded")
-
-
-def _idempotency_key(ask: Ask) -> str | None:
-    raw = ask.header(b"idempotency-key")
-    if raw is None:
-        return None
-    key = raw.decode("latin-1")
-    if not 1 <= len(key) <= MAX_KEY_CHARS or not key.isascii() or not key.isprintable():
-        raise InvalidInput(f"Idempotency-Key has 1 to {MAX_KEY_CHARS} printable characters", param="idempotency-key")
-    return key
-
-
-def _pass_of(ask: Ask) -> str:
-    told = [ask.header(name) for name in (b"authorization", b"frontrow-pass", b"cookie")]
-    text = pass_from(*(value.decode("latin-1") if value is not None else None for value in told))
-    if not text:
-        raise Unauthorised(f"send the pass as a bearer token or in the cookie {PASS_COOKIE}")
-    return text

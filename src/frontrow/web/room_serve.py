@@ -13,7 +13,7 @@ import socket
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import uvicorn
 
@@ -26,6 +26,7 @@ from frontrow.waitingroom.humans import HCaptcha, HumanCheck, ProofOfWork, Spent
 from frontrow.waitingroom.keys import RoomKeys
 from frontrow.waitingroom.ports import Audit, RoomStore
 from frontrow.waitingroom.room import WaitingRoom
+from frontrow.waitingroom.sharding import ShardedRoom
 from frontrow.waitingroom.spent import MemorySpent, RedisSpent
 from frontrow.waitingroom.stores.memory import MemoryStore
 from frontrow.web.hot import lane
@@ -34,6 +35,7 @@ from frontrow.web.room_app import hot_routes, room_app
 from frontrow.web.room_endpoints import RoomEndpoints
 from frontrow.web.room_pages import PageSettings, RoomPages
 from frontrow.web.room_settings import RoomSettings
+from frontrow.web.room_shards import ShardedEndpoints, keep_balanced
 from frontrow.web.shared_counts import SharedCounts
 from frontrow.web.workers import Workers
 
@@ -57,29 +59,29 @@ def _without(changes: dict[str, Any]) -> dict[str, str]:
 
 def make_room(settings: RoomSettings, keys: RoomKeys) -> WaitingRoom:
     """The service over the store and the audit that the settings name."""
-    embedded = settings.store == "memory://"
-    room = WaitingRoom(_store(settings), _audit(settings), keys, durable_joins=embedded)
-    return room
+    return WaitingRoom(_store(settings), _audit(settings), keys, durable_joins=settings.embedded)
 
 
 async def _import_codes(room: WaitingRoom, settings: RoomSettings) -> None:
     """The codes of the settings' file; to import them again is harmless."""
     if settings.codes_csv:
         lines = Path(settings.codes_csv).read_text("utf-8").splitlines()  # noqa: ASYNC240  # before anybody is served
-        count = await room.import_codes(settings.events[0], lines)
+        names = [name for name in settings.rooms if settings.events[0] in (name, _line(name))]
+        count = max([await room.import_codes(name, lines) for name in names])
         log.info("codes imported", extra={"event": settings.events[0], "codes": count})
 
 
 def _store(settings: RoomSettings) -> RoomStore:
-    if settings.store == "memory://":
+    if settings.embedded:
         return MemoryStore()
-    if settings.by_identity:
-        from frontrow.waitingroom.stores.roster import RosterRedisStore
-
-        return RosterRedisStore(settings.store)
     from frontrow.waitingroom.stores.redis import RedisStore
+    from frontrow.waitingroom.stores.roster import RosterRedisStore
+    from frontrow.waitingroom.stores.routed import RoutedStore
 
-    return RedisStore(settings.store)
+    kind = RosterRedisStore if settings.by_identity else RedisStore
+    if settings.shards:
+        return cast(RoomStore, RoutedStore([kind(url) for url in settings.shards]))
+    return kind(settings.store)
 
 
 def _audit(settings: RoomSettings) -> Audit:
@@ -97,8 +99,8 @@ def human_check(settings: RoomSettings, keys: RoomKeys, event: str) -> HumanChec
     if settings.human == "none":
         return None
     if settings.human == "altcha":
-        embedded = settings.store == "memory://"
-        spent: SpentProofs = MemorySpent() if embedded else RedisSpent(connect(settings.store), event)
+        url = settings.shards[0] if settings.shards else settings.store
+        spent: SpentProofs = MemorySpent() if settings.embedded else RedisSpent(connect(url), event)
         return ProofOfWork(keys.master_secret, event, spent, max_number=settings.human_max_number)
     kind = Turnstile if settings.human == "turnstile" else HCaptcha
     return kind(
@@ -111,15 +113,25 @@ def human_check(settings: RoomSettings, keys: RoomKeys, event: str) -> HumanChec
 
 def make_endpoints(settings: RoomSettings, room: WaitingRoom, keys: RoomKeys) -> RoomEndpoints:
     """The endpoints with their entry, pages and streams."""
-    checks = {event: check for event in settings.events if (check := human_check(settings, keys, event)) is not None}
+    of_events = {event: check for event in settings.events if (check := human_check(settings, keys, event)) is not None}
+    checks = of_events | {name: of_events[line] for name in settings.rooms if (line := _line(name)) in of_events}
     rules = EntryRules(settings.per_person, settings.per_ip, settings.per_device)
     entry = Entry(checks, rules=rules, trusted_proxies=settings.trusted_proxies, processes=settings.workers)
     titles = ((settings.events[0], settings.title),) if settings.title else ()
     page = PageSettings(settings.brand, titles, settings.shop_url, settings.secure_cookies, settings.root_event)
     most = -(-settings.max_streams // settings.workers)
-    streams = {event: Streams(max_open=most, heartbeat_s=settings.heartbeat_s) for event in settings.events}
+    streams = {event: Streams(max_open=most, heartbeat_s=settings.heartbeat_s) for event in settings.rooms}
     pages = RoomPages(room, entry, page)
-    return RoomEndpoints(room, entry, pages, streams, organiser_key=settings.organiser_key)
+    if not settings.shards:
+        return RoomEndpoints(room, entry, pages, streams, organiser_key=settings.organiser_key)
+    sharded = ShardedEndpoints(room, entry, pages, streams, organiser_key=settings.organiser_key)
+    sharded.lines = {event: ShardedRoom(event, [room] * len(settings.shards)) for event in settings.events}
+    return sharded
+
+
+def _line(name: str) -> str:
+    """The line a shard belongs to."""
+    return name.rpartition(".")[0]
 
 
 async def _create_rooms(room: WaitingRoom, settings: RoomSettings) -> None:
@@ -127,7 +139,11 @@ async def _create_rooms(room: WaitingRoom, settings: RoomSettings) -> None:
     for event in settings.events:
         for attempt in range(START_TRIES):
             try:
-                await room.create(event, settings.config(), settings.phase)
+                if settings.shards:
+                    line = ShardedRoom(event, [room] * len(settings.shards))
+                    await line.create(settings.config(), settings.phase)
+                else:
+                    await room.create(event, settings.config(), settings.phase)
                 break
             except Unavailable as error:
                 if attempt == START_TRIES - 1:
@@ -157,8 +173,22 @@ async def serve_async(settings: RoomSettings, sockets: list[socket.socket]) -> N
     )
     gc.collect()
     gc.freeze()  # what the start made lives as long as the process: the collector need not walk it again and again
-    async with _counting(settings, endpoints):
+    async with _counting(settings, endpoints), _balancing(endpoints):
         await uvicorn.Server(config).serve(sockets=sockets)
+
+
+@contextlib.asynccontextmanager
+async def _balancing(endpoints: RoomEndpoints) -> AsyncIterator[None]:
+    """With a line over several stores, keep its capacity where people wait."""
+    if not isinstance(endpoints, ShardedEndpoints):
+        yield
+        return
+    task = asyncio.create_task(keep_balanced(endpoints.lines), name="shards")
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
 
 
 @contextlib.asynccontextmanager

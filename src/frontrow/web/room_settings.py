@@ -17,6 +17,7 @@ class RoomSettings:
     workers: int = setting(1, low=1, high=64, doc="processes; more than one needs a Redis store")
     hot_lane: bool = setting(True)
     store: str = setting("memory://", example="redis://127.0.0.1:6379/0")
+    shards: tuple[str, ...] = setting((), doc="spread each line over these Redis URLs, instead of one store")
     by_identity: bool = setting(False, doc="one place a person (sorted set) instead of counters; Redis only")
     folder: str = setting("frontrow-room", doc="keys, and the audit unless it has a place of its own")
     audit: str = setting("", doc="postgresql://… ; empty: a SQLite file in the folder")
@@ -57,8 +58,20 @@ class RoomSettings:
     def __post_init__(self) -> None:
         if not self.events:
             raise ConfigError('room.events must name at least one room, for example ["aurora"]', param="room.events")
-        if self.store == "memory://" and (self.workers > 1 or self.by_identity):
+        if self.embedded and (self.workers > 1 or self.by_identity):
             raise ConfigError("several workers and rooms by identity need a Redis store", param="room.store")
+
+    @property
+    def embedded(self) -> bool:
+        """Everything in this process and its audit file."""
+        return self.store == "memory://" and not self.shards
+
+    @property
+    def rooms(self) -> tuple[str, ...]:
+        """The rooms there are: the events, or the shards of each."""
+        if not self.shards:
+            return self.events
+        return tuple(f"{event}.{number}" for event in self.events for number in range(len(self.shards)))
 
     @property
     def root_event(self) -> str:

@@ -1,0 +1,34 @@
+"""One store out of several: room `<event>.<n>` lives in store n (W11). Knows nothing about rooms but their names."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from frontrow.core.errors import ConfigError
+from frontrow.waitingroom.ports import RoomStore
+
+
+class RoutedStore:
+    """Implements `RoomStore` (and `Roster`, if its stores do): every method goes to the store of its room."""
+
+    def __init__(self, stores: Sequence[RoomStore]) -> None:
+        if not stores:
+            raise ConfigError("a line is spread over at least one store")
+        self._stores = tuple(stores)
+        self.one_place_per_person = bool(getattr(stores[0], "one_place_per_person", False))
+
+    def store_of(self, event: str) -> RoomStore:
+        """The store a room lives in, by the number at the end of its name."""
+        number = event.rpartition(".")[2]
+        return self._stores[int(number) % len(self._stores) if number.isdecimal() else 0]
+
+    def __getattr__(self, method: str) -> Callable[..., Any]:
+        def call(event: str, *given: Any, **named: Any) -> Any:
+            return getattr(self.store_of(event), method)(event, *given, **named)
+
+        if method.startswith("_"):
+            raise AttributeError(method)
+        return call
+
+    async def aclose(self) -> None:
+        for store in self._stores:
+            await store.aclose()

@@ -1,0 +1,31 @@
+"""How a hot answer begins: status line, uvicorn's `date` and `server`, its own header lines; put together rarely."""
+
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE
+from uvicorn.server import ServerState
+
+_rendered: tuple[Any, bytes] = (None, b"")
+_begun: dict[tuple[int, bytes], bytes] = {}
+MAX_BEGUN = 256
+
+
+def default_lines(state: ServerState) -> bytes:
+    """uvicorn's `date` and `server` lines, rendered once for as long as it keeps the same list (a second)."""
+    global _rendered
+    pairs = state.default_headers
+    if _rendered[0] is not pairs:
+        _rendered = (pairs, b"".join(b"%b: %b\r\n" % pair for pair in pairs))
+        _begun.clear()
+    return _rendered[1]
+
+
+def begin(status: int, head: bytes, state: ServerState) -> bytes:
+    """Status line, uvicorn's lines and an answer's own, put together once a second for each kind of answer."""
+    lines = default_lines(state)
+    begun = _begun.get((status, head))
+    if begun is None:
+        if len(_begun) >= MAX_BEGUN:  # heads that differ each time (cookies) must not pile up
+            _begun.clear()
+        begun = _begun[status, head] = STATUS_LINE[status] + lines + head
+    return begun

@@ -1,0 +1,80 @@
+"""The page in a real browser: a place bound to the browser's own key is worthless anywhere else (W1, W7, W9)."""
+
+import shutil
+from collections.abc import Iterator
+
+import httpx
+import jwt
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+from tests.web.room.test_serve import Served, wait_for
+
+pytestmark = pytest.mark.xdist_group("room-serve")
+PLACE = "frontrow_place_aurora"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    room = Served(tmp_path_factory.mktemp("browser") / "room", capacity=100, shop_url="/healthz")
+    yield room
+    room.close()
+
+
+def joined(page: Page, served: Served) -> str:
+    """Join by the page while nobody is let in; the place it got."""
+    page.goto(f"http://127.0.0.1:{served.port}/")
+    page.click("#join button")
+    page.wait_for_selector("#wait:visible", timeout=20_000)
+    return next(str(cookie["value"]) for cookie in page.context.cookies() if cookie["name"] == PLACE)
+
+
+def steer(served: Served, action: str) -> None:
+    key = {"Authorization": "Bearer organiser-key-of-the-tests"}
+    assert served.client.patch("/room", headers=key, json={"action": action}).status_code == 200
+
+
+def code_of(answer: httpx.Response) -> tuple[int, str]:
+    return answer.status_code, answer.json()["code"]
+
+
+def test_w1_a_place_copied_out_of_the_browser_is_worthless(browser: Browser, served: Served) -> None:
+    steer(served, "pause")
+    mine: BrowserContext = browser.new_context()
+    page = mine.new_page()
+    place = joined(page, served)
+    assert len(jwt.decode(place, options={"verify_signature": False})["cnf"]["jkt"]) == 43
+    told = page.evaluate("() => document.body.dataset.ath")
+    assert len(told) == 43, "the page knows what its proof must name, not the place itself"
+    steer(served, "queue_all")
+    steer(served, "resume")
+    wait_for(lambda: served.status(place)["state"] == "active" or bool(mine.pages[0].url.endswith("/healthz")))
+    assert code_of(served.claim(place)) in ((401, "proof_invalid"), (409, "already_claimed"))
+    thief = browser.new_context()  # another browser with the same cookie, another key
+    thief.add_cookies([{"name": PLACE, "value": place, "url": f"http://127.0.0.1:{served.port}"}])
+    stolen = thief.new_page()
+    stolen.goto(f"http://127.0.0.1:{served.port}/")
+    stolen.wait_for_selector("#bad:visible", timeout=20_000)
+    assert "frontrow_pass" not in {cookie["name"] for cookie in thief.cookies()}
+    page.wait_for_url("**/healthz", timeout=20_000)
+    assert any("pass" in str(cookie["name"]) for cookie in mine.cookies()), "the browser that joined goes in by itself"
+
+
+def test_a_browser_without_webcrypto_joins_and_goes_in_all_the_same(browser: Browser, served: Served) -> None:
+    context = browser.new_context()
+    context.add_init_script("Object.defineProperty(window.crypto, 'subtle', {value: undefined})")
+    page = context.new_page()
+    page.goto(f"http://127.0.0.1:{served.port}/")
+    page.click("#join button")
+    page.wait_for_url("**/healthz", timeout=20_000)
+    places = [str(cookie["value"]) for cookie in context.cookies() if cookie["name"] == PLACE]
+    assert "cnf" not in jwt.decode(places[0], options={"verify_signature": False})
