@@ -99,6 +99,14 @@ def work(
     keys: Annotated[
         Path | None, typer.Option(envvar="FRONTROW_TICKET_KEYS", help="The ring of ticket keys (without a platform).")
     ] = None,
+    claims: Annotated[
+        str | None,
+        typer.Option(envvar="FRONTROW_CLAIMS_URL", help="memory: or the servers' redis://… (without a platform)."),
+    ] = None,
+    payments: Annotated[
+        str | None,
+        typer.Option(envvar="FRONTROW_PAYMENTS_URL", help="simulated:FILE or stripe: (without a platform)."),
+    ] = None,
     stripe_key: Annotated[str | None, typer.Option(envvar="FRONTROW_STRIPE_KEY", help="Stripe's secret key.")] = None,
     stripe_api: Annotated[str | None, typer.Option(envvar="FRONTROW_STRIPE_API", help="Instead of Stripe's.")] = None,
 ) -> None:
@@ -109,7 +117,7 @@ def work(
     if config is None and not os.environ.get("FRONTROW_REDIS_URL") and not Path("frontrow.toml").exists():
         from frontrow.boxoffice import work_cli
 
-        given = {"ledger": ledger, "bus": bus, "mail": mail, "keys": keys}
+        given = {"ledger": ledger, "bus": bus, "mail": mail, "keys": keys, "claims": claims, "payments": payments}
         stripe = {"stripe_key": stripe_key, "stripe_api": stripe_api}
         chosen = {name: value for name, value in (given | stripe).items() if value is not None}
         work_cli.work(**chosen)  # type: ignore[arg-type]

@@ -31,7 +31,8 @@ class Looks:
     async def _read(self, keys: Sequence[str]) -> list[list[Row]]:
         found: dict[str, list[Row]] = {key: [] for key in sorted(set(keys))}
         for row in await self._store.read(Query(self._statement, [(key,) for key in found])):
-            found[row[self._at]].append(row)
+            if row[self._at] in found:  # SQLite reads a key only up to a NUL and may answer another one's row
+                found[row[self._at]].append(row)
         return [found[key] for key in keys]
 
     async def aclose(self) -> None:
