@@ -6,10 +6,12 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
+from frontrow.boxoffice.model.bookings import BookingState
 from frontrow.boxoffice.model.people import Role
+from frontrow.boxoffice.model.waitlist import Offer, OfferState
 from tests.people.support import fan, mailed, member
 from tests.security.route_table import table
-from tests.security.world import World, bearer
+from tests.security.world import EVENT_ID, World, bearer, pass_for
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -106,6 +108,29 @@ async def test_idor_members_keys_invitations_sessions_and_devices_of_others(worl
     for name in ("owner of other", "key of other"):
         other = (await world.door.ask("GET", "/v1/organiser/team", world.callers()[name])).json()
         assert {one["email"].partition("@")[2] for one in other["members"]} == {"org-other.example.org"}
+
+
+async def test_idor_an_offer_is_its_own_fans(world: World, monkeypatch):
+    """Claimed and declined by its fan only, whoever learns its id."""
+    offer = Offer(
+        "ofr_1", "wle_1", EVENT_ID, world.people["fan"].id, world.booking, OfferState.OPEN, 2**60, 1, (1,),
+        BookingState.HELD, 2**60,
+    )  # fmt: skip
+    asked = []
+
+    async def found(offer_id: str) -> Offer:
+        asked.append(offer_id)
+        return offer
+
+    monkeypatch.setattr(world.platform.ledger, "offer", found, raising=False)
+    for act in ("claim", "decline"):
+        for who, headers in world.callers().items():
+            if who != "fan":
+                reply = await world.door.ask("POST", f"/v1/offers/{offer.id}/{act}", headers)
+                assert reply.status in (401, 404), (act, who, reply.status)
+        stranger = bearer(pass_for(world.platform, EVENT_ID, world.people["stranger"].id, position=78))
+        assert (await world.door.ask("POST", f"/v1/offers/{offer.id}/{act}", stranger)).status == 404
+    assert len(asked) > 20, "the offer was there each time"
 
 
 async def test_idor_a_fan_sees_only_what_is_theirs(world: World):

@@ -74,6 +74,7 @@ def _complete(operation: dict[str, Any], method: str, handler: HTTPRouteHandler)
         statuses |= {401, 403, 404} if access.kind != "public" else set()
         statuses |= {404} if "{" in next(iter(handler.paths)) else set()
         statuses |= {409, 413} if method == "post" else set()
+        statuses |= {403, 415} if method in ("post", "put", "patch") else {403} if method == "delete" else set()
     for status in sorted(statuses | {429, 503}):
         responses[str(status)] = _problem(status)
     if opt.get("body") is not None:
@@ -96,8 +97,9 @@ def _security(handler: HTTPRouteHandler, access: Access) -> list[dict[str, list[
         return [{"booking": [], "shop_pass": []}, {"pass": []}]
     if access.kind == "owner":
         return [{"booking": []}, {"pass": []}, {"session": []}]
-    found: dict[str, list[dict[str, list[str]]]] = {"pass": [{"pass": []}, {"shop_pass": []}], "fan": [{"session": []}]}
-    return found.get(access.kind, [{"session": []}] if access.kind == "staff" else [])
+    if access.kind in ("fan", "session", "staff"):
+        return [{"session": []}]
+    return [{"pass": []}, {"shop_pass": []}] if access.kind == "pass" else []
 
 
 def _answer(kind: Any) -> dict[str, Any]:

@@ -49,8 +49,8 @@ PROBLEMS: Final[dict[str, Advice]] = {
     "other_browser": Advice(409, "Other browser", "Open the link where it was asked for, or ask for a new one."),
     "already_member": Advice(409, "Already member", "Sign in with the account this address has."),
     "last_owner": Advice(409, "Last owner", "Make another member an owner first."),
-    "link_spent": Advice(410, "Link spent", "Ask for a new link."),
-    "seal_broken": Advice(422, "Seal broken", "Begin the set-up again."),
+    "link_spent": Advice(404, "Link spent", "Ask for a new link."),
+    "seal_broken": Advice(409, "Seal broken", "Begin the set-up again."),
     "too_many_tries": Advice(429, "Too many tries", "Wait for `Retry-After`, then try again."),
 }
 PROBLEMS.update({code: Advice(*row) for code, row in ROWS.items()})
