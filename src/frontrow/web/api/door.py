@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 import msgspec
 from litestar import Request, Response, get, post
 from litestar.handlers import HTTPRouteHandler
-from litestar.params import FromPath, QueryParameter
+from litestar.params import FromPath, JSONBody, QueryParameter
 
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.organising import tag_of
@@ -128,7 +128,9 @@ async def get_bundle(
 
 
 @post(f"{PATH}/scan", operation_id="scan_ticket", summary="May this ticket in?", status_code=200, opt=SCANS)
-async def scan_ticket(platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], data: ScanAsked) -> ScanView:
+async def scan_ticket(
+    platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], data: JSONBody[ScanAsked]
+) -> ScanView:
     event = await own_event(platform, caller, event_id)
     now_us = platform.clock()
     verdict, ticket = platform.desk.verify(event.id, data.code, now_us)
@@ -149,7 +151,9 @@ async def scan_ticket(platform: FromPlatform, caller: FromCaller, event_id: From
 
 
 @post(f"{PATH}/sync", operation_id="sync_scans", summary="Hand in offline admissions", status_code=200, opt=SCANS)
-async def sync_scans(platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], data: SyncAsked) -> SyncView:
+async def sync_scans(
+    platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], data: JSONBody[SyncAsked]
+) -> SyncView:
     event = await own_event(platform, caller, event_id)
     known = await platform.ledger.known_tickets([one.ticket for one in data.scans])
     latest_us = platform.clock() + AHEAD_US

@@ -5,7 +5,7 @@ from typing import Annotated
 import msgspec
 from litestar import get, post
 from litestar.handlers import HTTPRouteHandler
-from litestar.params import FromPath, QueryParameter
+from litestar.params import FromPath, JSONBody, QueryParameter
 
 from frontrow.boxoffice.model.bookings import Booking, BookingNotFound, BookingState
 from frontrow.boxoffice.model.events import Event
@@ -123,7 +123,11 @@ async def get_own_booking(
     opt={"access": Access.staff("refunds:write")},
 )
 async def refund_booking(
-    platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], booking_id: FromPath[str], data: RefundAsked
+    platform: FromPlatform,
+    caller: FromCaller,
+    event_id: FromPath[str],
+    booking_id: FromPath[str],
+    data: JSONBody[RefundAsked],
 ) -> RefundView:
     event, booking = await _own(platform, caller, event_id, booking_id)
     seats = _indexes(await _plan(platform, event), data.seats, "seats") if data.seats else None
@@ -146,7 +150,11 @@ async def refund_booking(
     opt={"access": Access.staff("refunds:write")},
 )
 async def reseat_booking(
-    platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], booking_id: FromPath[str], data: ReseatAsked
+    platform: FromPlatform,
+    caller: FromCaller,
+    event_id: FromPath[str],
+    booking_id: FromPath[str],
+    data: JSONBody[ReseatAsked],
 ) -> OwnBookingView:
     event, booking = await _own(platform, caller, event_id, booking_id)
     plan = await _plan(platform, event)

@@ -5,7 +5,7 @@ from typing import Annotated
 import msgspec
 from litestar import Response, get, patch, post
 from litestar.handlers import HTTPRouteHandler
-from litestar.params import FromPath
+from litestar.params import FromPath, JSONBody
 
 from frontrow.boxoffice.model.organising import Cancellation
 from frontrow.boxoffice.services.organise import Versioned
@@ -68,7 +68,7 @@ async def list_own_events(
 
 
 @post(PATH, operation_id="create_event", summary="Make a draft", status_code=201, opt=WRITES)
-async def create_event(platform: FromPlatform, caller: FromCaller, data: NewEvent) -> Response[OwnEventView]:
+async def create_event(platform: FromPlatform, caller: FromCaller, data: JSONBody[NewEvent]) -> Response[OwnEventView]:
     made = await platform.office.organise.create(editor_of(caller), edit_of(data, data.currency))
     return await _answer(platform, made, 201)
 
@@ -87,7 +87,11 @@ async def get_own_event(platform: FromPlatform, caller: FromCaller, event_id: Fr
     ONE, operation_id="change_event", summary="Change tiers, fees, schedule, caps, withheld seats, rules", opt=WRITES
 )
 async def change_event(
-    platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], data: EventChange, if_match: IfMatch = None
+    platform: FromPlatform,
+    caller: FromCaller,
+    event_id: FromPath[str],
+    data: JSONBody[EventChange],
+    if_match: IfMatch = None,
 ) -> Response[OwnEventView]:
     editor, organise = editor_of(caller), platform.office.organise
     known = await organise.get(editor, event_id)

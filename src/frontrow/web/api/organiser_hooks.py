@@ -6,7 +6,7 @@ from typing import Annotated, Final
 import msgspec
 from litestar import Response, delete, get, post
 from litestar.handlers import HTTPRouteHandler
-from litestar.params import FromPath
+from litestar.params import FromPath, JSONBody
 from msgspec.structs import replace
 
 from frontrow.boxoffice.model.facts import Fact
@@ -96,7 +96,7 @@ async def list_webhooks(platform: FromPlatform, caller: FromCaller, cursor: Curs
 
 
 @post(HOOKS, operation_id="create_webhook", summary="Register a webhook", status_code=201, opt=WRITES)
-async def create_webhook(platform: FromPlatform, caller: FromCaller, data: HookAsked) -> Response[HookMade]:
+async def create_webhook(platform: FromPlatform, caller: FromCaller, data: JSONBody[HookAsked]) -> Response[HookMade]:
     event = await own_event(platform, caller, data.event)
     unknown = sorted(set(data.facts) - FACTS)
     if unknown:
@@ -178,7 +178,7 @@ async def count_codes(platform: FromPlatform, caller: FromCaller, event_id: From
     opt={"access": Access.staff("codes:write")},
 )
 async def import_codes(
-    platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], data: CodesAsked
+    platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], data: JSONBody[CodesAsked]
 ) -> CodesView:
     await own_event(platform, caller, event_id)
     taken = await platform.office.codes.take(editor_of(caller), event_id, data.csv)

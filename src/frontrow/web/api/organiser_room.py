@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from litestar import get, patch, put
 from litestar.handlers import HTTPRouteHandler
-from litestar.params import FromPath, QueryParameter
+from litestar.params import FromPath, JSONBody, QueryParameter
 
 from frontrow.boxoffice.model.organising import Change
 from frontrow.boxoffice.model.waitlist import EntryState, WaitOrder, rules_for
@@ -118,7 +118,7 @@ async def get_own_room(platform: FromPlatform, caller: FromCaller, event_id: Fro
     opt={"access": Access.staff("sales:control"), "problems": (409,)},
 )
 async def steer_room(
-    platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], data: RoomAsked
+    platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], data: JSONBody[RoomAsked]
 ) -> OwnRoomView:
     await own_event(platform, caller, event_id)
     asked = msgspec.json.encode(data)
@@ -163,7 +163,7 @@ async def get_own_waitlist(
     opt={"access": Access.staff("events:write"), "problems": (409,)},
 )
 async def set_waitlist_rules(
-    platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], data: RulesAsked
+    platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], data: JSONBody[RulesAsked]
 ) -> RulesView:
     await own_event(platform, caller, event_id)
     seed = secrets.token_urlsafe(24) if data.order is WaitOrder.LOTTERY else ""

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import msgspec
 from litestar import Response, get, patch, post
 from litestar.handlers import HTTPRouteHandler
-from litestar.params import FromPath
+from litestar.params import FromPath, JSONBody
 
 from frontrow.boxoffice.model.organising import OwnVenue
 from frontrow.boxoffice.services.organise_venues import PlanSource, VenueEdit
@@ -102,7 +102,7 @@ async def list_venues(
     status_code=201,
     opt={"access": Access.staff("events:write")},
 )
-async def create_venue(platform: FromPlatform, caller: FromCaller, data: NewVenue) -> Response[OwnVenueView]:
+async def create_venue(platform: FromPlatform, caller: FromCaller, data: JSONBody[NewVenue]) -> Response[OwnVenueView]:
     made = await platform.office.organise.venues.create(editor_of(caller), _edit(data))
     return tagged(_view(made), made.tag, 201)
 
@@ -125,7 +125,11 @@ async def get_venue(platform: FromPlatform, caller: FromCaller, venue_id: FromPa
     opt={"access": Access.staff("events:write"), "problems": (412,)},
 )
 async def change_venue(
-    platform: FromPlatform, caller: FromCaller, venue_id: FromPath[str], data: VenueChange, if_match: IfMatch = None
+    platform: FromPlatform,
+    caller: FromCaller,
+    venue_id: FromPath[str],
+    data: JSONBody[VenueChange],
+    if_match: IfMatch = None,
 ) -> Response[OwnVenueView]:
     changed = await platform.office.organise.venues.change(editor_of(caller), venue_id, _edit(data), if_match)
     return tagged(_view(changed), changed.tag)
