@@ -11,11 +11,12 @@ GROUPS = {
     "event": "frontrow.boxoffice.event_cli",
     "ledger": "frontrow.boxoffice.ledger_cli",
     "door": "frontrow.boxoffice.door_cli",
+    "organiser": "frontrow.boxoffice.organiser_cli",
 }
 
 
 # single commands -> module; the function has the command's name
-COMMANDS = {"serve": "frontrow.serve_cli", "work": "frontrow.serve_cli"}
+COMMANDS = {"serve": "frontrow.serve_cli", "work": "frontrow.serve_cli", "demo": "frontrow.demo"}
 
 
 def main() -> None:
@@ -37,9 +38,6 @@ def main() -> None:
     for name, module in COMMANDS.items():
         if _present(module):
             app.command(name)(getattr(importlib.import_module(module), name))
-    from frontrow.demo import demo
-
-    app.command()(demo)
     app()
 
 

@@ -119,7 +119,7 @@ async def mails(platform: Platform, address: str) -> list[Any]:
 
 def _in_folder(folder: Path, address: str) -> list[Any]:
     found = []
-    for path in sorted(folder.glob("*.eml")):
+    for path in sorted(folder.glob("*.eml"), key=lambda one: one.stat().st_mtime_ns):
         one = email.message_from_bytes(path.read_bytes(), policy=email.policy.default)
         if one["To"] == address:
             found.append(one)

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import msgspec
 from litestar import Request, Response, delete, get, post
 from litestar.handlers import HTTPRouteHandler
-from litestar.params import FromPath
+from litestar.params import FromPath, JSONBody
 
 from frontrow.boxoffice.model.people import NotAllowed, Session, Stage
 from frontrow.boxoffice.services.people_sessions import SignedIn
@@ -83,7 +83,9 @@ class SessionList(msgspec.Struct):
     status_code=202,
     opt={"access": Access.PUBLIC, "idempotency": "own"},
 )
-async def ask_link(request: Request[Any, Any, Any], platform: FromPlatform, data: LinkAsked) -> Response[LinkSent]:
+async def ask_link(
+    request: Request[Any, Any, Any], platform: FromPlatform, data: JSONBody[LinkAsked]
+) -> Response[LinkSent]:
     locale = checked_locale(data.locale)
     ask = await platform.people.fans.ask_link(data.email, client_ip(platform, request), locale)
     life_s = platform.settings.people.link_life_s
@@ -99,7 +101,7 @@ async def ask_link(request: Request[Any, Any, Any], platform: FromPlatform, data
     opt={"access": Access.PUBLIC, "idempotency": "own"},
 )
 async def redeem_link(
-    request: Request[Any, Any, Any], platform: FromPlatform, caller: FromCaller, data: LinkRedeemed
+    request: Request[Any, Any, Any], platform: FromPlatform, caller: FromCaller, data: JSONBody[LinkRedeemed]
 ) -> Response[SessionView]:
     """What a guest bought before, and the bookings whose tokens are shown, become the fan's own if they were bought
     with the address that the link proves."""
@@ -120,7 +122,7 @@ async def redeem_link(
     opt={"access": Access.PUBLIC, "idempotency": "own"},
 )
 async def start_guest(
-    request: Request[Any, Any, Any], platform: FromPlatform, caller: FromCaller, data: GuestAsked
+    request: Request[Any, Any, Any], platform: FromPlatform, caller: FromCaller, data: JSONBody[GuestAsked]
 ) -> Response[SessionView]:
     if caller.kind == "staff":
         raise NotAllowed("sign out first")

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 import msgspec
 from litestar import Request, Response, post
 from litestar.handlers import HTTPRouteHandler
+from litestar.params import JSONBody
 
 from frontrow.boxoffice.model.people import NotAllowed
 from frontrow.web.api import FromCaller, FromPlatform
@@ -95,7 +96,7 @@ class AcceptedView(msgspec.Struct):
     opt={"access": Access.PUBLIC, **OWN},
 )
 async def staff_sign_in(
-    request: Request[Any, Any, Any], platform: FromPlatform, caller: FromCaller, data: StaffSignIn
+    request: Request[Any, Any, Any], platform: FromPlatform, caller: FromCaller, data: JSONBody[StaffSignIn]
 ) -> Response[SessionView]:
     """Without a code the session's stage is `totp` (send it to `…/code`) or `enrol` (set one up first)."""
     made = await platform.people.staff.sign_in(
@@ -112,7 +113,9 @@ async def staff_sign_in(
     status_code=200,
     opt={"access": Access.SESSION, **OWN},
 )
-async def staff_second_step(platform: FromPlatform, caller: FromCaller, data: CodeGiven) -> Response[SessionView]:
+async def staff_second_step(
+    platform: FromPlatform, caller: FromCaller, data: JSONBody[CodeGiven]
+) -> Response[SessionView]:
     assert caller.session is not None
     made = await platform.people.staff.second_step(caller.session, data.code)
     return signed_in(made, await looked_up(platform, made), data.deliver)
@@ -125,7 +128,9 @@ async def staff_second_step(platform: FromPlatform, caller: FromCaller, data: Co
     status_code=200,
     opt={"access": Access.SESSION, **OWN},
 )
-async def begin_enrolment(platform: FromPlatform, caller: FromCaller, data: EnrolmentAsked) -> Response[EnrolmentView]:
+async def begin_enrolment(
+    platform: FromPlatform, caller: FromCaller, data: JSONBody[EnrolmentAsked]
+) -> Response[EnrolmentView]:
     assert caller.session is not None
     begun = await platform.people.staff.begin_enrolment(caller.session, data.password)
     return private(Response(EnrolmentView(begun.secret, begun.uri, begun.pending)))
@@ -139,7 +144,7 @@ async def begin_enrolment(platform: FromPlatform, caller: FromCaller, data: Enro
     opt={"access": Access.SESSION, **OWN},
 )
 async def confirm_enrolment(
-    platform: FromPlatform, caller: FromCaller, data: EnrolmentConfirmed
+    platform: FromPlatform, caller: FromCaller, data: JSONBody[EnrolmentConfirmed]
 ) -> Response[EnrolledView]:
     assert caller.session is not None
     made, codes = await platform.people.staff.finish_enrolment(caller.session, data.pending, data.code)
@@ -155,7 +160,9 @@ async def confirm_enrolment(
     status_code=200,
     opt={"access": Access.SESSION, **OWN},
 )
-async def change_password(platform: FromPlatform, caller: FromCaller, data: PasswordChanged) -> Response[SessionView]:
+async def change_password(
+    platform: FromPlatform, caller: FromCaller, data: JSONBody[PasswordChanged]
+) -> Response[SessionView]:
     """Every other session of the caller ends, and this one goes on under a new secret."""
     session = full_session(caller.session)
     if caller.kind != "staff":
@@ -172,7 +179,7 @@ async def change_password(platform: FromPlatform, caller: FromCaller, data: Pass
     opt={"access": Access.PUBLIC, **OWN},
 )
 async def accept_invitation(
-    request: Request[Any, Any, Any], platform: FromPlatform, data: InvitationAccepted
+    request: Request[Any, Any, Any], platform: FromPlatform, data: JSONBody[InvitationAccepted]
 ) -> Response[AcceptedView]:
     """Sign in afterwards; the second factor is set up then."""
     await platform.people.tries.ip.take(client_ip(platform, request))

@@ -7,12 +7,12 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from litestar import Response, delete, get, patch, post
 from litestar.handlers import HTTPRouteHandler
-from litestar.params import FromPath, QueryParameter
+from litestar.params import FromPath, JSONBody, QueryParameter
 
 from frontrow.boxoffice.ledger.messages import MAX_PUSH
 from frontrow.boxoffice.model.messages import Contact
 from frontrow.boxoffice.model.people import NotAllowed, PersonNotFound, checked_email
-from frontrow.boxoffice.outgoing import parse_url
+from frontrow.boxoffice.outgoing import check_url
 from frontrow.core.errors import InvalidInput
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, Caller
@@ -112,7 +112,9 @@ async def get_me(platform: FromPlatform, caller: FromCaller) -> Response[MeView]
     summary="Change language, channels and phone",
     opt={"access": Access.FAN},
 )
-async def change_preferences(platform: FromPlatform, caller: FromCaller, data: PreferencesChanged) -> Response[MeView]:
+async def change_preferences(
+    platform: FromPlatform, caller: FromCaller, data: JSONBody[PreferencesChanged]
+) -> Response[MeView]:
     fans = platform.people.fans
     changes: dict[str, Any] = {}
     if data.email is not None:
@@ -138,8 +140,8 @@ async def change_preferences(platform: FromPlatform, caller: FromCaller, data: P
     status_code=201,
     opt={"access": Access.FAN},
 )
-async def add_push(platform: FromPlatform, caller: FromCaller, data: PushAdded) -> PushView:
-    parse_url(data.endpoint)  # only https to a plain public name; resolved addresses are checked when sending
+async def add_push(platform: FromPlatform, caller: FromCaller, data: JSONBody[PushAdded]) -> PushView:
+    check_url(data.endpoint)  # what its name leads to is checked whenever something is sent
     document = msgspec.json.encode({"endpoint": data.endpoint, "keys": data.keys}).decode()
     contact = await platform.people.fans.contact(caller.id)
     others = [one for one in contact.push if _push_id(one) != _push_id(document)]
@@ -215,7 +217,7 @@ async def export(platform: FromPlatform, caller: FromCaller) -> Response[dict[st
     status_code=204,
     opt={"access": Access.FAN, "idempotency": "own"},
 )
-async def erase(platform: FromPlatform, caller: FromCaller, data: EraseAsked) -> Response[None]:
+async def erase(platform: FromPlatform, caller: FromCaller, data: JSONBody[EraseAsked]) -> Response[None]:
     if data.confirm != ERASE_WORDS:
         raise InvalidInput(f"confirm by the words: {ERASE_WORDS}", param="confirm")
     await platform.people.fans.erase(caller.id)

@@ -12,6 +12,7 @@ from litestar import Request, Response
 from litestar.exceptions import HTTPException
 
 from frontrow.core.errors import FrontrowError
+from frontrow.web.api.problem_rows import ROWS
 from frontrow.web.wire import Answer, problem_answer
 
 log = logging.getLogger("frontrow.web")
@@ -61,6 +62,19 @@ PROBLEMS: Final[dict[str, Advice]] = {
     "too_many_viewers": Advice(503, "Too many viewers", "Poll the same figures, or try again after `Retry-After`."),
     "too_many_tries": Advice(429, "Too many tries", "Wait for `Retry-After`, then try again."),
 }
+PROBLEMS.update({code: Advice(*row) for code, row in ROWS.items()})
+
+
+def table() -> str:
+    """The table as Markdown: docs/errors.md."""
+    rows = sorted(PROBLEMS.items(), key=lambda one: (one[1].status, one[0]))
+    lines = [f"| {row.status} | `{code}` | {row.title} | {row.what_to_do} |" for code, row in rows]
+    head = (
+        "# Errors\n\nEvery error is `application/problem+json` (RFC 9457) with a stable `code`. This page is made from"
+        " the one table\nin `frontrow.web.api.problems`; `frontrow.web.api.problems.table()` writes it.\n\n"
+        "| status | code | title | what to do |\n|---|---|---|---|\n"
+    )
+    return head + "\n".join(lines) + "\n"
 
 
 class Problem(msgspec.Struct, omit_defaults=True):

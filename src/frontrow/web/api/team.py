@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import msgspec
 from litestar import Response, delete, get, patch, post
 from litestar.handlers import HTTPRouteHandler
-from litestar.params import FromPath
+from litestar.params import FromPath, JSONBody
 
 from frontrow.boxoffice.model.people import ApiKey, Invitation, NotAllowed, Role, Staff
 from frontrow.boxoffice.services.people_team import MAX_KEY_LIFE_S, Actor
@@ -99,7 +99,7 @@ async def list_team(platform: FromPlatform, caller: FromCaller) -> TeamView:
     status_code=201,
     opt={"access": Access.staff("team:write")},
 )
-async def invite_member(platform: FromPlatform, caller: FromCaller, data: Invited) -> InvitationView:
+async def invite_member(platform: FromPlatform, caller: FromCaller, data: JSONBody[Invited]) -> InvitationView:
     locale = checked_locale(data.locale)
     return _invitation(await platform.people.team.invite(actor(caller), data.email, data.role, locale))
 
@@ -122,7 +122,7 @@ async def withdraw_invitation(platform: FromPlatform, caller: FromCaller, invita
     opt={"access": Access.staff("team:write")},
 )
 async def change_member(
-    platform: FromPlatform, caller: FromCaller, staff_id: FromPath[str], data: RoleChanged
+    platform: FromPlatform, caller: FromCaller, staff_id: FromPath[str], data: JSONBody[RoleChanged]
 ) -> MemberView:
     """The member is signed out everywhere."""
     return _member(await platform.people.team.change_role(actor(caller), staff_id, data.role))
@@ -147,7 +147,7 @@ async def remove_member(platform: FromPlatform, caller: FromCaller, staff_id: Fr
     opt={"access": Access.staff("team:write")},
 )
 async def reset_member(
-    platform: FromPlatform, caller: FromCaller, staff_id: FromPath[str], data: ResetAsked
+    platform: FromPlatform, caller: FromCaller, staff_id: FromPath[str], data: JSONBody[ResetAsked]
 ) -> InvitationView:
     locale = checked_locale(data.locale)
     return _invitation(await platform.people.team.reset(actor(caller), staff_id, locale))
@@ -170,7 +170,7 @@ async def list_keys(platform: FromPlatform, caller: FromCaller) -> KeyList:
     status_code=201,
     opt={"access": Access.staff("keys:write"), "idempotency": "own"},
 )
-async def make_key(platform: FromPlatform, caller: FromCaller, data: KeyAsked) -> Response[KeyMade]:
+async def make_key(platform: FromPlatform, caller: FromCaller, data: JSONBody[KeyAsked]) -> Response[KeyMade]:
     key, secret = await platform.people.team.make_key(actor(caller), data.name, data.scopes, data.life_s)
     return private(Response(KeyMade(**_key(key), key=secret), status_code=201))
 

@@ -1,9 +1,9 @@
-"""Version 7: what organisers change and see: their venues and changes, cancellations, fan codes, lists of bookings."""
+"""Version 10: what organisers change and see: their venues and changes, cancellations, fan codes, lists of bookings."""
 
 from frontrow.boxoffice.ledger.migrations import ddl
 
-revision = "0007"
-down_revision = "0006"
+revision = "0010"
+down_revision = "0009"
 
 # bookings_of_event only ever grows at its end, and none of its columns changes: 0090 has what it costs a hold.
 CATALOGUE = """
