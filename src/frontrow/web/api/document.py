@@ -31,7 +31,8 @@ IDEMPOTENCY_KEY: Final = {
 }  # fmt: skip
 TITLES: Final = {
     400: "Not what the API takes", 401: "Who are you?", 402: "The card was declined", 403: "You may not",
-    404: "There is no such thing", 405: "Not by this method", 409: "No, and the code says why", 410: "It is over", 413: "Too large",
+    404: "There is no such thing", 405: "Not by this method", 409: "No, and the code says why", 410: "It is over",
+    413: "Too large",
     415: "Another media type is needed", 422: "A value cannot be right", 425: "Not yet", 429: "Too many requests",
     500: "Our fault", 502: "The payment provider failed", 503: "Not now; see Retry-After",
 }  # fmt: skip
