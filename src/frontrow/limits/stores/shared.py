@@ -44,9 +44,10 @@ class SharedStore:
         return self._learnt(ask, answer, sent_at_us)
 
     async def adecide(self, ask: Ask) -> Answer:
-        known = self._known(ask)
-        if known is not None:
-            return known
+        if self.denials.known:
+            known = self._known(ask)
+            if known is not None:
+                return known
         if not self.breaker.permits():
             return self._while_down(ask)
         sent_at_us = self._clock()
@@ -54,6 +55,9 @@ class SharedStore:
             answer = await self._remote.adecide(ask)
         except StoreDown:
             return self._failed(ask)
+        if ask.op == CHECK and answer.decision.allowed:  # nearly always: nothing to learn
+            self.breaker.succeeded()
+            return answer
         return self._learnt(ask, answer, sent_at_us)
 
     def _known(self, ask: Ask) -> Answer | None:

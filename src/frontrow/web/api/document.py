@@ -33,7 +33,8 @@ IDEMPOTENCY_KEY: Final = {
 TITLES: Final = {
     400: "Not what the API takes", 401: "Who are you?", 402: "The card was declined", 403: "You may not",
     404: "There is no such thing", 405: "Not by this method", 409: "No, and the code says why", 410: "It is over",
-    413: "Too large", 415: "Another media type is needed", 422: "A value cannot be right", 425: "Not yet", 429: "Too many requests",
+    413: "Too large",
+    415: "Another media type is needed", 422: "A value cannot be right", 425: "Not yet", 429: "Too many requests",
     500: "Our fault", 502: "The payment provider failed", 503: "Not now; see Retry-After",
 }  # fmt: skip
 
@@ -75,7 +76,8 @@ def _complete(operation: dict[str, Any], method: str, handler: HTTPRouteHandler)
         statuses |= {401, 403, 404} if access.kind != "public" else set()
         statuses |= {404} if "{" in next(iter(handler.paths)) else set()
         statuses |= {409, 413} if method == "post" else set()
-        statuses |= {401, 403, 410} if "/auth/" in next(iter(handler.paths)) else set()
+        statuses |= {403, 415} if method in ("post", "put", "patch") else {403} if method == "delete" else set()
+        statuses |= {401} if "/auth/" in next(iter(handler.paths)) else set()
     for status in sorted(statuses | {429, 503}):
         responses[str(status)] = _problem(status)
     if opt.get("body") is not None:
@@ -106,8 +108,9 @@ def _security(handler: HTTPRouteHandler, access: Access) -> list[dict[str, list[
         return [{"pass": []}, {"session": []}]
     if access.kind == "owner":
         return [{"booking": []}, {"pass": []}, {"session": []}]
-    found: dict[str, list[dict[str, list[str]]]] = {"pass": [{"pass": []}, {"shop_pass": []}], "fan": [{"session": []}]}
-    return found.get(access.kind, [{"session": []}] if access.kind == "staff" else [])
+    if access.kind in ("fan", "session", "staff"):
+        return [{"session": []}]
+    return [{"pass": []}, {"shop_pass": []}] if access.kind == "pass" else []
 
 
 def _answer(kind: Any) -> dict[str, Any]:
