@@ -32,6 +32,9 @@ class NoAudit:
     async def recover(self, event: str, now_s: int) -> None:
         return None
 
+    async def imported_counts(self, event: str) -> dict[int, int]:
+        return {}
+
     async def imported_lane(self, event: str, digest: str) -> None:
         return None
 

@@ -98,6 +98,8 @@ class TestAudits:
         await audit.append(EVENT, [ImportRow({"aa": 2})])
         assert [await audit.imported_lane(EVENT, digest) for digest in ("aa", "bb", "cc")] == [2, 0, None]
         assert await audit.imported_lane("other", "aa") is None
+        assert await audit.imported_counts(EVENT) == {0: 1, 2: 1}
+        assert await audit.imported_counts("other") == {}
 
     async def test_w8_w13_people_come_back_where_they_stood(self, audit: Audit) -> None:
         state = replace(new_room(), lanes=(LaneState(4, 2, 1),))

@@ -61,6 +61,7 @@ PUT_IMPORTED = (
     "INSERT INTO room_imported_codes VALUES (?, ?, ?) ON CONFLICT (event, digest) DO UPDATE SET lane = excluded.lane"
 )
 GET_IMPORTED = "SELECT lane FROM room_imported_codes WHERE event = ? AND digest = ?"
+COUNT_IMPORTED = "SELECT lane, COUNT(*) FROM room_imported_codes WHERE event = ? GROUP BY lane ORDER BY lane"
 GET_STATE = "SELECT fields, took, at_us FROM room_state WHERE event = ?"
 GET_SLIDES = "SELECT his, los FROM room_slides WHERE event = ? ORDER BY epoch DESC, slide_no DESC LIMIT 8"
 GET_ISSUED = "SELECT lane, MAX(last) FROM room_joins WHERE event = ? GROUP BY lane"
@@ -131,6 +132,9 @@ class SqlAudit:
     async def imported_lane(self, event: str, digest: str) -> int | None:
         found = await self._query(GET_IMPORTED, event, digest)
         return int(found[0][0]) if found else None
+
+    async def imported_counts(self, event: str) -> dict[int, int]:
+        return {int(lane): int(count) for lane, count in await self._query(COUNT_IMPORTED, event)}
 
     async def _write_batch(self, batch: Sequence[Sequence[Statement]]) -> Sequence[None]:
         by_sql: dict[str, list[tuple[Any, ...]]] = {}

@@ -288,5 +288,8 @@ class Audit(Protocol):
     async def imported_lane(self, event: str, digest: str) -> int | None:
         """The lane an imported code leads to, by the hash of its text; None if nobody imported it."""
 
+    async def imported_counts(self, event: str) -> dict[int, int]:
+        """How many imported codes lead to each lane."""
+
     async def aclose(self) -> None:
         """Flush and close."""
