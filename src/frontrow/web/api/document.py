@@ -16,7 +16,7 @@ from frontrow.web.api.access import Access
 from frontrow.web.api.problems import Problem
 
 REF: Final = "#/components/schemas/{name}"
-COMMON: Final = (400, 422, 429, 500, 503)
+COMMON: Final = (400, 405, 422, 429, 500, 503)
 SCHEMES: Final = {
     "pass": {"type": "http", "scheme": "bearer", "description": "the pass of the event's waiting room"},
     "place": {"type": "http", "scheme": "bearer", "description": "the place that a join answered"},
@@ -31,7 +31,7 @@ IDEMPOTENCY_KEY: Final = {
 }  # fmt: skip
 TITLES: Final = {
     400: "Not what the API takes", 401: "Who are you?", 402: "The card was declined", 403: "You may not",
-    404: "There is no such thing", 409: "No, and the code says why", 410: "It is over", 413: "Too large",
+    404: "There is no such thing", 405: "Not by this method", 409: "No, and the code says why", 410: "It is over", 413: "Too large",
     415: "Another media type is needed", 422: "A value cannot be right", 425: "Not yet", 429: "Too many requests",
     500: "Our fault", 502: "The payment provider failed", 503: "Not now; see Retry-After",
 }  # fmt: skip
@@ -74,14 +74,21 @@ def _complete(operation: dict[str, Any], method: str, handler: HTTPRouteHandler)
         statuses |= {401, 403, 404} if access.kind != "public" else set()
         statuses |= {404} if "{" in next(iter(handler.paths)) else set()
         statuses |= {409, 413} if method == "post" else set()
+        statuses |= {401, 403, 410} if "/auth/" in next(iter(handler.paths)) else set()
     for status in sorted(statuses | {429, 503}):
         responses[str(status)] = _problem(status)
     if opt.get("body") is not None:
         operation["requestBody"] = _body(opt["body"], required=not opt.get("body_optional"))
     elif opt.get("raw_body"):
         operation["requestBody"] = {"required": True, "content": {opt["raw_body"]: {"schema": {"type": "object"}}}}
-    if method == "post":
+    own = opt.get("idempotency") == "own" and opt.get("body") is None
+    if method == "post" and not own:
         operation.setdefault("parameters", []).append(IDEMPOTENCY_KEY)
+    for parameter in operation.get("parameters", []):
+        if parameter["in"] == "path":  # an empty segment is another path
+            parameter["schema"] = {**parameter["schema"], "minLength": 1}
+    if "204" in responses:
+        responses["204"].pop("content", None)
     security = _security(handler, access)
     if security:
         operation["security"] = security
@@ -94,6 +101,8 @@ def _security(handler: HTTPRouteHandler, access: Access) -> list[dict[str, list[
         return [{"pass": []}, {"shop_pass": []}]
     if handler.opt.get("shop"):
         return [{"booking": [], "shop_pass": []}, {"pass": []}]
+    if access.kind == "owner" and handler.opt.get("by_person"):
+        return [{"pass": []}, {"session": []}]
     if access.kind == "owner":
         return [{"booking": []}, {"pass": []}, {"session": []}]
     found: dict[str, list[dict[str, list[str]]]] = {"pass": [{"pass": []}, {"shop_pass": []}], "fan": [{"session": []}]}
