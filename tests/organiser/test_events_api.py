@@ -38,6 +38,8 @@ async def test_b13_from_a_venue_to_a_published_event_that_this_server_sells(tmp_
         assert (stale.status_code, stale.json()["code"]) == (412, "changed_meanwhile")
         published = await desk.post(f"{EVENTS}/{event}/publish")
         assert published["status"] == "on_sale"
+        twice = await desk.ask("POST", f"{EVENTS}/{event}/publish")
+        assert (twice.status_code, twice.json()["status"], twice.json()["code"]) == (409, 409, "event_move_refused")
         shown = (await desk.client.get(f"/v1/events/{event}")).json()
         assert (shown["free"], shown["max_per_person"], shown["hold_s"]) == (55, 4, 120)
         assert {one["event"] for one in (await desk.get(EVENTS))["events"]} == {event, desk.event}

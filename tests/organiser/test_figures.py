@@ -135,8 +135,14 @@ async def test_b13_figures_over_http_with_real_money_as_json_and_csv(tmp_path):
         assert sum(step["sales"] for step in series["steps"]) == 2
         table = list(csv.DictReader(io.StringIO((await desk.ask("GET", f"{path}/series.csv")).text)))
         assert sum(int(row["sales"]) for row in table) == 2
-        bad = await desk.ask("GET", f"{path}/series", params={"since": "2001-01-01T00:00:00Z", "step_s": 1})
-        assert (bad.status_code, bad.json()["param"]) == (422, "step_s")
+        for query, param in (
+            ({"since": "2001-01-01T00:00:00Z", "step_s": 1}, "step_s"),
+            ({"until": "0.5"}, "until"),
+            ({"since": "2026-01-01T00:00:00"}, "since"),
+            ({"since": "2026-01-01T00:00:00Z", "until": "2025-01-01T00:00:00Z"}, "until"),
+        ):
+            bad = await desk.ask("GET", f"{path}/series", params=query)
+            assert (bad.status_code, bad.json()["param"]) == (422, param), bad.text
 
 
 class Viewer:
