@@ -1,7 +1,6 @@
 """Ledgers for tests of organisers: the same fixtures the ledger's own tests use."""
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
@@ -15,7 +14,6 @@ from tests.boxoffice.ledger.conftest import (  # noqa: F401
     sqlite_ledger_url,
     sqlite_template,
 )
-from tests.organiser.http import Desk, a_desk, a_venue_body
 
 
 @pytest.fixture
@@ -23,11 +21,3 @@ async def sqlite_ledger(sqlite_ledger_url: str) -> AsyncIterator[SqlLedger]:  # 
     """One ledger is enough where no statement is in question."""
     async with opened(sqlite_ledger_url) as one:
         yield one
-
-
-@pytest.fixture
-async def a_shared_desk(tmp_path: Path) -> AsyncIterator[tuple[Desk, str]]:
-    """An owner's desk and a venue of theirs."""
-    async with a_desk(tmp_path) as desk:
-        venue = await desk.post("/v1/organiser/venues", 201, json=a_venue_body())
-        yield desk, venue["venue"]

@@ -129,7 +129,7 @@ def next_status(status: EventStatus, move: EventMove) -> EventStatus:
     except KeyError:
         possible = [m.value for s, m in STATUS_MOVES if s == status]
         hint = f"it can {', '.join(possible)}" if possible else "that is final"
-        raise EventMoveRefused(f"an event that is {status} cannot {move}; {hint}", status=status.value) from None
+        raise EventMoveRefused(f"an event that is {status} cannot {move}; {hint}", event_status=status.value) from None
 
 
 def check_on_sale(event: Event, now_us: int) -> None:

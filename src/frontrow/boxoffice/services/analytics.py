@@ -123,6 +123,8 @@ class Figures:
         """Holds, sales and refunds over time. Without a span: the whole sale; without a step: about 120 of them."""
         first_us, last_us = await self._ledger.sold_span(event.id)
         from_us = from_us or first_us
+        if not from_us:
+            return []  # nothing has happened yet
         to_us = to_us or max(last_us, from_us) + 1
         if to_us <= from_us:
             raise InvalidInput("the span must end after it begins", param="until")

@@ -1,6 +1,5 @@
 """An organiser's figures (B13, B19): whole, over time, live; as JSON, CSV and server-sent events. And the audit."""
 
-from datetime import datetime
 from typing import Annotated, Any
 
 import msgspec
@@ -21,6 +20,7 @@ from frontrow.boxoffice.model.figures import (
     figures_csv,
     series_csv,
 )
+from frontrow.core.errors import InvalidInput
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, own_event
 from frontrow.web.api.organiser_shapes import Cursor, Limit, Moment, moment_us, next_of, read_number
@@ -28,8 +28,10 @@ from frontrow.web.shapes import Time, time_text
 
 FIGURES = "/v1/organiser/events/{event_id:str}/figures"
 READS: dict[str, Any] = {"access": Access.staff("figures:read")}
-Since = Annotated[Moment | None, QueryParameter(description="from this moment on; without it, the whole sale")]
-Until = Annotated[Moment | None, QueryParameter(description="up to this moment")]
+Since = Annotated[
+    str, QueryParameter(format="date-time", max_length=40, description="from then on; without it, the whole sale")
+]
+Until = Annotated[str, QueryParameter(format="date-time", max_length=40, description="up to this moment")]
 StepS = Annotated[int, QueryParameter(ge=0, le=31_536_000, description="seconds a step; 0: about 120 steps")]
 
 
@@ -112,8 +114,8 @@ async def get_series(
     platform: FromPlatform,
     caller: FromCaller,
     event_id: FromPath[str],
-    since: Since = None,
-    until: Until = None,
+    since: Since = "",
+    until: Until = "",
     step_s: StepS = 0,
 ) -> SeriesView:
     event = await own_event(platform, caller, event_id)
@@ -131,8 +133,8 @@ async def get_series_csv(
     platform: FromPlatform,
     caller: FromCaller,
     event_id: FromPath[str],
-    since: Since = None,
-    until: Until = None,
+    since: Since = "",
+    until: Until = "",
     step_s: StepS = 0,
 ) -> Response[str]:
     event = await own_event(platform, caller, event_id)
@@ -185,8 +187,19 @@ def _amount(one: Amount) -> AmountView:
     )
 
 
-def _span(since: datetime | None, until: datetime | None) -> tuple[int, int]:
-    return moment_us(since, "since") or 0, moment_us(until, "until") or 0
+def _span(since: str, until: str) -> tuple[int, int]:
+    return _read_moment(since, "since"), _read_moment(until, "until")
+
+
+def _read_moment(text: str, param: str) -> int:
+    """Microseconds of a moment in a query; 0 without one."""
+    if not text:
+        return 0
+    try:
+        moment = msgspec.convert(text, Moment)
+    except msgspec.ValidationError:
+        raise InvalidInput(f"{param} is a moment such as 2026-11-15T19:30:00Z", param=param) from None
+    return moment_us(moment, param) or 0
 
 
 def _table(text: str, name: str) -> Response[str]:

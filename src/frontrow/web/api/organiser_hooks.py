@@ -147,21 +147,21 @@ async def list_deliveries(
 
 
 @post(
-    f"{HOOK}/deliveries/{{delivery_id:int}}/redeliver",
+    f"{HOOK}/deliveries/{{delivery_id:str}}/redeliver",
     operation_id="redeliver",
     summary="Send a delivery once more, from the beginning",
     status_code=202,
     opt=WRITES,
 )
 async def redeliver(
-    platform: FromPlatform, caller: FromCaller, webhook_id: FromPath[str], delivery_id: FromPath[int]
+    platform: FromPlatform, caller: FromCaller, webhook_id: FromPath[str], delivery_id: FromPath[str]
 ) -> None:
     endpoint = await _own(platform, caller, webhook_id)
-    detail = {"webhook": endpoint.id, "delivery": delivery_id}
+    number = int(delivery_id) if delivery_id.isascii() and delivery_id.isdigit() and len(delivery_id) < 19 else 0
+    detail = {"webhook": endpoint.id, "delivery": number}
     change = Change(editor_of(caller), "redeliver", endpoint.event_id, platform.clock(), detail)
-    known = 0 < delivery_id < 2**62 and await platform.ledger.redeliver(endpoint, delivery_id, change)
-    if not known:
-        raise DeliveryNotFound(f"this webhook has no delivery {delivery_id}", webhook=endpoint.id)
+    if not number or not await platform.ledger.redeliver(endpoint, number, change):
+        raise DeliveryNotFound(f"this webhook has no delivery {delivery_id[:30]}", webhook=endpoint.id)
 
 
 @get(CODES, operation_id="count_codes", summary="Imported codes by lane", opt={"access": Access.staff("codes:write")})

@@ -53,7 +53,7 @@ def cursor_of(value: int | str | None) -> str | None:
 
 def read_cursor(cursor: str) -> str:
     try:
-        return base64.urlsafe_b64decode(cursor.encode()).decode()
+        return base64.b64decode(cursor.encode(), altchars=b"-_", validate=True).decode()
     except ValueError:
         raise InvalidInput("this cursor is not one of ours; begin without one", param="cursor") from None
 

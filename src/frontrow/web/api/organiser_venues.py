@@ -1,6 +1,6 @@
 """An organiser's venues: lists, one, new ones, changes; the plan by generator, CSV, pretix JSON or our document."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import msgspec
 from litestar import Response, get, patch, post
@@ -13,6 +13,7 @@ from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access
 from frontrow.web.api.organiser_shapes import Cursor, IfMatch, Limit, editor_of, next_of, read_cursor, tagged
 
+MAX_PLAN_BYTES: Final = 16 * 1024 * 1024  # a pretix plan of 50,000 seats has some 12 MB
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200, examples=["Small Hall"])]
 City = Annotated[str, msgspec.Meta(max_length=200, examples=["Vienna"])]
 Country = Annotated[str, msgspec.Meta(max_length=2, examples=["AT"])]
@@ -24,7 +25,7 @@ class PlanGiven(msgspec.Struct, forbid_unknown_fields=True):
 
     generate: Annotated[str, msgspec.Meta(max_length=20, examples=["arena"])] = ""
     seats: Annotated[int, msgspec.Meta(ge=0, le=200_000, examples=[5000])] = 0
-    csv: Annotated[str, msgspec.Meta(max_length=1_000_000)] = ""
+    csv: Annotated[str, msgspec.Meta(max_length=8_000_000)] = ""
     pretix: dict[str, Any] | None = None
     document: dict[str, Any] | None = None
 
@@ -100,6 +101,7 @@ async def list_venues(
     operation_id="create_venue",
     summary="Make a venue",
     status_code=201,
+    request_max_body_size=MAX_PLAN_BYTES,
     opt={"access": Access.staff("events:write")},
 )
 async def create_venue(platform: FromPlatform, caller: FromCaller, data: JSONBody[NewVenue]) -> Response[OwnVenueView]:
@@ -122,6 +124,7 @@ async def get_venue(platform: FromPlatform, caller: FromCaller, venue_id: FromPa
     "/v1/organiser/venues/{venue_id:str}",
     operation_id="change_venue",
     summary="Change a venue",
+    request_max_body_size=MAX_PLAN_BYTES,
     opt={"access": Access.staff("events:write"), "problems": (412,)},
 )
 async def change_venue(
