@@ -51,6 +51,7 @@ from frontrow.waitingroom.room import WaitingRoom
 from frontrow.web.api.access import booking_token
 from frontrow.web.live import Streams
 from frontrow.web.live_seats import LiveSeats
+from frontrow.web.metrics_board import Board
 from frontrow.web.openings import Openings
 from frontrow.web.platform import Platform, Secrets
 from frontrow.web.platform_room import PlatformRoom
@@ -60,6 +61,7 @@ from frontrow.web.room_pages import PageSettings, RoomPages
 from frontrow.web.room_serve import human_check, make_room
 from frontrow.web.rooms import Rooms
 from frontrow.web.settings import PlatformSettings, read_settings
+from frontrow.web.telemetry import Telemetry
 
 __all__ = ["Platform", "PlatformSettings", "Secrets", "open_platform", "read_settings"]
 
@@ -97,11 +99,12 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         stack.push_async_callback(live.aclose)
         requests = RequestBook(ledger)
         jobs = [Job("openings", openings.run), Job("rooms", rooms.run), *_jobs(settings, box, bus, requests)]
+        telemetry = Telemetry(settings.overload, Board.of_workers(settings.folder, settings.server.workers))
         yield Platform(
             settings, now, box.ids, ledger, requests, claims, box.sales, box.holds, box.recovery, box.feeds, openings,
             box.browse, provider, box.checkout, box.refunds, box.waitlist, box.offering, box.resale, box.desk,
             box.notifier, box.webhooks, room, endpoints, live.shop, live.passes, live.table, endpoints.entry,
-            secret_keys, tuple(jobs),
+            secret_keys, tuple(jobs), telemetry=telemetry,
         )  # fmt: skip
 
 

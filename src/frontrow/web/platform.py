@@ -34,6 +34,7 @@ from frontrow.web.proofs import Passes
 from frontrow.web.room_endpoints import RoomEndpoints
 from frontrow.web.settings import PlatformSettings
 from frontrow.web.shop import ShopEndpoints
+from frontrow.web.telemetry import Telemetry
 
 
 class Secrets:
@@ -84,5 +85,6 @@ class Platform:
     secrets: Secrets = field(repr=False)
     jobs: tuple[Job, ...] = field(repr=False)
     draining: asyncio.Event = field(default_factory=asyncio.Event, repr=False)  # set once this server is to stop
+    telemetry: Telemetry = field(default_factory=Telemetry, repr=False)
     people: Any = None
     figures: Any = None

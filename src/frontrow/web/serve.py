@@ -15,7 +15,8 @@ import uvicorn
 from frontrow.core.errors import ConfigError
 from frontrow.web.app import front_of, platform_app
 from frontrow.web.front import RequestIds
-from frontrow.web.hot import lane
+from frontrow.web.overload_app import GuardedApp
+from frontrow.web.overload_lane import guarded_lane
 from frontrow.web.platform import Platform
 from frontrow.web.settings import ServerSettings
 
@@ -52,9 +53,10 @@ def listen(settings: ServerSettings) -> socket.socket:
 def make_server(platform: Platform) -> DrainingServer:
     """The server of this process, ready to `serve`."""
     settings = platform.settings.server
-    app = front_of(platform_app(platform), platform)
+    watch = platform.telemetry.watch(platform.limiter.is_proxy)
+    app: Any = GuardedApp(front_of(platform_app(platform), platform), watch)
     ids = RequestIds(platform.limiter)
-    http: Any = lane(platform.hot.routes, ids.of) if settings.hot_lane else "httptools"
+    http: Any = guarded_lane(platform.hot.routes if settings.hot_lane else {}, ids.of, watch)
     config = uvicorn.Config(
         app,
         http=http,

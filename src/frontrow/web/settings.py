@@ -14,6 +14,7 @@ from frontrow.boxoffice.channels.opening import MessageSettings
 from frontrow.boxoffice.ledger.urls import is_postgres
 from frontrow.core.errors import ConfigError
 from frontrow.core.settings import load, read_toml, setting
+from frontrow.web.overload import OverloadSettings
 from frontrow.web.room_settings import RoomSettings
 
 MIN_SECRET_CHARS = 32
@@ -91,6 +92,7 @@ class PlatformSettings:
     stripe: StripeSettings = field(default_factory=StripeSettings)
     messages: MessageSettings = field(default_factory=MessageSettings)
     room: RoomSettings = field(default_factory=RoomSettings)
+    overload: OverloadSettings = field(default_factory=OverloadSettings)
 
     def __post_init__(self) -> None:
         """Refuse what cannot be right together."""
@@ -146,7 +148,7 @@ class PlatformSettings:
 _SECTIONS: dict[str, type[Any]] = {
     "server": ServerSettings, "secret": SecretSettings, "ledger": LedgerSettings, "redis": RedisSettings,
     "bus": BusSettings, "mail": MailSettings, "stripe": StripeSettings, "messages": MessageSettings,
-    "room": RoomSettings,
+    "room": RoomSettings, "overload": OverloadSettings,
 }  # fmt: skip
 
 

@@ -193,6 +193,7 @@ class HoldService(HeldSeats):
 
     def _won(self, sale: Sale, placed: PlacedHold, amount_minor: int, now_us: int) -> Hold:
         self.stats.won += 1
+        self.stats.seats_won += len(placed.seats)
         sale.seats.took(placed.seats, placed.fan, placed.expires_at_us, now_us)
         for ended in placed.ended:
             sale.seats.freed(seat for seat in ended.seats if seat not in placed.seats)
