@@ -1,4 +1,4 @@
-"""/metrics (B19): every figure is there, moves with what happens, is summed over workers and tells nothing of people."""
+"""/metrics (B19): every figure is there, moves with what happens, is summed over workers and names nobody."""
 
 import os
 import re
