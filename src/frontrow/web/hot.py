@@ -69,7 +69,7 @@ class _Pending:
         try:
             reply = self._finish(future)
         except (Exception, asyncio.CancelledError):
-            log.exception("a hot handler failed")
+            log.exception("a hot handler failed", extra={"request_id": self._protocol.known_id()})
             reply = PLAIN_ERROR
         self.response_complete = True
         if not self.disconnected:
@@ -202,7 +202,7 @@ class HotProtocol(HttpToolsProtocol):
         try:
             reply = handler(ask)
         except Exception:
-            log.exception("a hot handler failed")
+            log.exception("a hot handler failed", extra={"request_id": self.known_id()})
             reply = PLAIN_ERROR
         if isinstance(reply, Answer):
             self._write(reply, keep_alive)
@@ -210,6 +210,10 @@ class HotProtocol(HttpToolsProtocol):
             self._hand_over(reply)
         else:
             self._wait_for(reply, keep_alive)
+
+    def known_id(self) -> str:
+        """The id of the request in hand, for log lines."""
+        return self._id_line.decode().partition(": ")[2].strip()
 
     def _wait_for(self, reply: "Later | Awaitable[Reply]", keep_alive: bool) -> None:
         finish: Finish = _result

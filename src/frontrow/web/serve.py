@@ -19,6 +19,7 @@ from frontrow.web.overload_app import GuardedApp
 from frontrow.web.overload_lane import guarded_lane
 from frontrow.web.platform import Platform
 from frontrow.web.settings import ServerSettings
+from frontrow.web.traces import traced
 
 log = logging.getLogger("frontrow.serve")
 
@@ -54,7 +55,8 @@ def make_server(platform: Platform) -> DrainingServer:
     """The server of this process, ready to `serve`."""
     settings = platform.settings.server
     watch = platform.telemetry.watch(platform.limiter.is_proxy)
-    app: Any = GuardedApp(front_of(platform_app(platform), platform), watch)
+    front = front_of(platform_app(platform), platform)
+    app: Any = GuardedApp(traced(front, platform.settings.traces, platform.limiter.is_proxy), watch)
     ids = RequestIds(platform.limiter)
     http: Any = guarded_lane(platform.hot.routes if settings.hot_lane else {}, ids.of, watch)
     config = uvicorn.Config(

@@ -16,6 +16,7 @@ from frontrow.core.errors import ConfigError
 from frontrow.core.settings import load, read_toml, setting
 from frontrow.web.overload import OverloadSettings
 from frontrow.web.room_settings import RoomSettings
+from frontrow.web.traces import TraceSettings
 
 MIN_SECRET_CHARS = 32
 DEFAULT_FILE = "frontrow.toml"
@@ -93,6 +94,7 @@ class PlatformSettings:
     messages: MessageSettings = field(default_factory=MessageSettings)
     room: RoomSettings = field(default_factory=RoomSettings)
     overload: OverloadSettings = field(default_factory=OverloadSettings)
+    traces: TraceSettings = field(default_factory=TraceSettings)
 
     def __post_init__(self) -> None:
         """Refuse what cannot be right together."""
@@ -148,7 +150,7 @@ class PlatformSettings:
 _SECTIONS: dict[str, type[Any]] = {
     "server": ServerSettings, "secret": SecretSettings, "ledger": LedgerSettings, "redis": RedisSettings,
     "bus": BusSettings, "mail": MailSettings, "stripe": StripeSettings, "messages": MessageSettings,
-    "room": RoomSettings, "overload": OverloadSettings,
+    "room": RoomSettings, "overload": OverloadSettings, "traces": TraceSettings,
 }  # fmt: skip
 
 
