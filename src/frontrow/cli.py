@@ -15,7 +15,7 @@ GROUPS = {
 
 
 # single commands -> module; the function has the command's name
-COMMANDS = {"serve": "frontrow.serve_cli", "work": "frontrow.serve_cli"}
+COMMANDS = {"serve": "frontrow.serve_cli", "work": "frontrow.serve_cli", "doctor": "frontrow.doctor_cli"}
 
 
 def main() -> None:

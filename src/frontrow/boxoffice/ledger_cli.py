@@ -1,4 +1,4 @@
-"""`frontrow ledger migrate | verify | status | reconcile`: the schema, its proof, its figures, its money."""
+"""`frontrow ledger migrate | verify | status | reconcile | backup | restore`: schema, proof, figures, money, copies."""
 
 import asyncio
 import json
@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from frontrow.boxoffice.backup_cli import backup, restore
 from frontrow.boxoffice.ledger.migrate import migrate as run_migrations
 from frontrow.boxoffice.ledger.migrate import newest_version, schema_version
 from frontrow.boxoffice.ledger.opening import open_ledger
@@ -18,6 +19,8 @@ from frontrow.core.errors import FrontrowError, InvalidInput
 DEFAULT_URL = "sqlite:///frontrow.db"
 app = typer.Typer(help="The ledger: schema, proof, figures, money.", no_args_is_help=True)
 app.command()(reconcile)
+app.command()(backup)
+app.command()(restore)
 Url = Annotated[
     str,
     typer.Option("--ledger", envvar="FRONTROW_LEDGER_URL", help="sqlite:///file.db or postgresql://user@host/name"),
