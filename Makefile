@@ -19,8 +19,8 @@ setup: .venv/.ready  ## create .venv with everything
 	cd tests/node && PATH="$(CURDIR)/$(BIN):$$PATH" npm ci --silent --no-audit --no-fund
 	@touch $@
 
-demo: setup      ## set everything up and show the limiter at work
-	$(BIN)/frontrow demo
+demo: setup      ## set everything up and sell out a stadium: server, crowd, figures (FOR=60s for a bounded run)
+	$(BIN)/frontrow demo $(if $(FOR),--for $(FOR))
 
 test: setup      ## set everything up and run all tests
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup

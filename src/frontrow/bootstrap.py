@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from frontrow.boxoffice.bus.opening import open_bus
-from frontrow.boxoffice.channels.opening import open_channels
+from frontrow.boxoffice.channels.opening import open_channels, open_mail
 from frontrow.boxoffice.claims.memory import MemoryClaims
 from frontrow.boxoffice.feed.log import FrameLog, MemoryFrameLog
 from frontrow.boxoffice.feed.service import MapFeed
@@ -31,6 +31,7 @@ from frontrow.boxoffice.services.expiry import LedgerClock
 from frontrow.boxoffice.services.hold import HoldService
 from frontrow.boxoffice.services.notify import Notifier
 from frontrow.boxoffice.services.offering import Offering
+from frontrow.boxoffice.services.people import People
 from frontrow.boxoffice.services.recovery import Recovery
 from frontrow.boxoffice.services.refunds import Refunds
 from frontrow.boxoffice.services.resale import Resale
@@ -49,6 +50,7 @@ from frontrow.waitingroom.entry import Entry, EntryRules
 from frontrow.waitingroom.keys import RoomKeys
 from frontrow.waitingroom.room import WaitingRoom
 from frontrow.web.api.access import booking_token
+from frontrow.web.fan_of import fan_of
 from frontrow.web.live import Streams
 from frontrow.web.live_seats import LiveSeats
 from frontrow.web.metrics_board import Board
@@ -56,7 +58,6 @@ from frontrow.web.openings import Openings
 from frontrow.web.platform import Platform, Secrets
 from frontrow.web.platform_room import PlatformRoom
 from frontrow.web.proofs import Passes
-from frontrow.web.room_endpoints import RoomEndpoints
 from frontrow.web.room_pages import PageSettings, RoomPages
 from frontrow.web.room_serve import human_check, make_room
 from frontrow.web.rooms import Rooms
@@ -93,6 +94,9 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         stack.push_async_callback(rooms.aclose)
         openings.watch(rooms.open)
         secret_keys = _secrets(settings)
+        people = _people(settings, ledger, now, box.ids, secret_keys)
+        stack.push_async_callback(people.aclose)
+        endpoints.person_of = fan_of(people)
         token_of = functools.partial(booking_token, secret_keys)
         live = LiveSeats(endpoints, box.holds, box.feeds, Passes(room), settings.server.max_streams, token_of)
         openings.on_open(live.opened)
@@ -100,11 +104,12 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         requests = RequestBook(ledger)
         jobs = [Job("openings", openings.run), Job("rooms", rooms.run), *_jobs(settings, box, bus, requests)]
         telemetry = Telemetry(settings.overload, Board.of_workers(settings.folder, settings.server.workers))
+        jobs += people.jobs() if settings.server.jobs_inside else []
         yield Platform(
             settings, now, box.ids, ledger, requests, claims, box.sales, box.holds, box.recovery, box.feeds, openings,
             box.browse, provider, box.checkout, box.refunds, box.waitlist, box.offering, box.resale, box.desk,
             box.notifier, box.webhooks, room, endpoints, live.shop, live.passes, live.table, endpoints.entry,
-            secret_keys, tuple(jobs), telemetry=telemetry,
+            secret_keys, tuple(jobs), people, telemetry=telemetry,
         )  # fmt: skip
 
 
@@ -174,7 +179,7 @@ def _provider(settings: PlatformSettings, clock: Clock) -> PaymentProvider:
     return SharedProvider(clock, settings.folder / "payments.jsonl")
 
 
-def _room(settings: PlatformSettings, clock: Clock) -> tuple[WaitingRoom, RoomEndpoints, Rooms]:
+def _room(settings: PlatformSettings, clock: Clock) -> tuple[WaitingRoom, PlatformRoom, Rooms]:
     """The waiting room over the same Redis and database as the rest."""
     folder = settings.folder / "room"
     audit = settings.ledger_url if settings.shared else str(settings.folder / "room-audit.sqlite")
@@ -194,6 +199,19 @@ def _room(settings: PlatformSettings, clock: Clock) -> tuple[WaitingRoom, RoomEn
         lambda event: human_check(own, keys, event),
     )
     return room, endpoints, rooms
+
+
+def _people(settings: PlatformSettings, ledger: SqlLedger, clock: Clock, ids: Ids, known: Secrets) -> People:
+    return People(
+        ledger,
+        open_mail(settings.mail_url),
+        clock,
+        ids,
+        known.key("people"),
+        settings=settings.people,
+        public_url=settings.public_url,
+        limits_url=settings.redis.url or "memory://",
+    )
 
 
 def _jobs(settings: PlatformSettings, box: _BoxOffice, bus: Any, requests: RequestBook) -> list[Job]:

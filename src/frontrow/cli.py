@@ -11,11 +11,17 @@ GROUPS = {
     "event": "frontrow.boxoffice.event_cli",
     "ledger": "frontrow.boxoffice.ledger_cli",
     "door": "frontrow.boxoffice.door_cli",
+    "organiser": "frontrow.boxoffice.organiser_cli",
 }
 
 
 # single commands -> module; the function has the command's name
-COMMANDS = {"serve": "frontrow.serve_cli", "work": "frontrow.serve_cli", "doctor": "frontrow.doctor_cli"}
+COMMANDS = {
+    "serve": "frontrow.serve_cli",
+    "work": "frontrow.serve_cli",
+    "demo": "frontrow.demo",
+    "doctor": "frontrow.doctor_cli",
+}
 
 
 def main() -> None:
@@ -37,9 +43,6 @@ def main() -> None:
     for name, module in COMMANDS.items():
         if _present(module):
             app.command(name)(getattr(importlib.import_module(module), name))
-    from frontrow.demo import demo
-
-    app.command()(demo)
     app()
 
 

@@ -23,6 +23,7 @@ from frontrow.waitingroom.ports import PlaceKey
 MAX_PASS_CHARS = 4_096
 RSA_BITS = 2048
 ISSUER = "frontrow-room"
+_HEADER = {"alg", "kid", "typ"}
 _NEEDED = ["sub", "aud", "exp", "iat", "jti", "plc"]
 
 
@@ -109,7 +110,10 @@ class PassVerifier:
         try:
             if len(text) > MAX_PASS_CHARS:
                 raise jwt.InvalidTokenError
-            key = self._keys[jwt.get_unverified_header(text)["kid"]]
+            header = jwt.get_unverified_header(text)
+            if header.keys() != _HEADER or header["typ"] != "JWT":  # no jku, jwk, x5u or crit: nothing to negotiate
+                raise jwt.InvalidTokenError
+            key = self._keys[header["kid"]]
             options = {"require": _NEEDED, "verify_exp": False, "verify_aud": False, "verify_iat": False}
             claims = jwt.decode(text, key, algorithms=["RS256"], issuer=ISSUER, options=options)  # type: ignore[arg-type]
             visit = _pass(claims)

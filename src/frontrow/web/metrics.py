@@ -76,7 +76,7 @@ def _gate(platform: Platform) -> Iterator[Family]:
     }
     for name, (about, value, add) in gauges.items():
         yield _family(name, "gauge", about, {(): value}, add=add)
-    about = "Connections refused or ended for slowness"
+    about = "Connections over the cap"
     yield _family("frontrow_turned_away_total", "counter", about, {(): gate.turned_away})
     yield _family("frontrow_deadlines_total", "counter", "Answers that missed their deadline", {(): gate.late})
 

@@ -42,7 +42,6 @@ class OverloadSettings:
     retry_after_s: int = setting(2, low=1, high=60, doc="told to the shed; their connection rests as long")
     deadline_s: float = setting(10.0, low=0.1, high=600, doc="for an answer")
     pay_deadline_s: float = setting(30.0, low=0.1, high=600, doc="for an answer about money")
-    receive_s: float = setting(15.0, low=0.1, high=600, doc="for a whole request to arrive")
 
 
 def rank_of(method: bytes, path: bytes) -> Rank:

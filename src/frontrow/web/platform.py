@@ -16,6 +16,7 @@ from frontrow.boxoffice.services.checkout import Checkout
 from frontrow.boxoffice.services.hold import HoldService
 from frontrow.boxoffice.services.notify import Notifier
 from frontrow.boxoffice.services.offering import Offering
+from frontrow.boxoffice.services.people import People
 from frontrow.boxoffice.services.recovery import Recovery
 from frontrow.boxoffice.services.refunds import Refunds
 from frontrow.boxoffice.services.resale import Resale
@@ -84,7 +85,7 @@ class Platform:
     limiter: Entry
     secrets: Secrets = field(repr=False)
     jobs: tuple[Job, ...] = field(repr=False)
+    people: People
     draining: asyncio.Event = field(default_factory=asyncio.Event, repr=False)  # set once this server is to stop
     telemetry: Telemetry = field(default_factory=Telemetry, repr=False)
-    people: Any = None
     figures: Any = None

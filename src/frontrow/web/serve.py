@@ -58,7 +58,8 @@ def make_server(platform: Platform) -> DrainingServer:
     front = front_of(platform_app(platform), platform)
     app: Any = GuardedApp(traced(front, platform.settings.traces, platform.limiter.is_proxy), watch)
     ids = RequestIds(platform.limiter)
-    http: Any = guarded_lane(platform.hot.routes if settings.hot_lane else {}, ids.of, watch)
+    table = platform.hot.routes if settings.hot_lane else {}
+    http: Any = guarded_lane(table, ids.of, watch, request_within_s=settings.request_within_s)
     config = uvicorn.Config(
         app,
         http=http,

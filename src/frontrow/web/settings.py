@@ -12,6 +12,7 @@ from typing import Any
 
 from frontrow.boxoffice.channels.opening import MessageSettings
 from frontrow.boxoffice.ledger.urls import is_postgres
+from frontrow.boxoffice.services.people_settings import PeopleSettings
 from frontrow.core.errors import ConfigError
 from frontrow.core.settings import load, read_toml, setting
 from frontrow.web.overload import OverloadSettings
@@ -37,6 +38,7 @@ class ServerSettings:
     per_person: str = setting("10/second", doc="requests of one person (B17)")
     per_ip: str = setting("50/second", doc="requests of one address (B17)")
     max_streams: int = setting(10_000, low=0, high=1_000_000, doc="live connections of this process")
+    request_within_s: float = setting(30.0, low=0.1, high=600, doc="a request must have arrived by then")
     drain_s: float = setting(10.0, low=0.1, high=600, doc="how long a stopping server finishes what it has in hand")
     jobs_inside: bool = setting(True, doc="run the background jobs in the server; else `frontrow work` does")
     docs: bool = setting(True, doc="serve the API's document and its page")
@@ -95,6 +97,7 @@ class PlatformSettings:
     room: RoomSettings = field(default_factory=RoomSettings)
     overload: OverloadSettings = field(default_factory=OverloadSettings)
     traces: TraceSettings = field(default_factory=TraceSettings)
+    people: PeopleSettings = field(default_factory=PeopleSettings)
 
     def __post_init__(self) -> None:
         """Refuse what cannot be right together."""
@@ -150,7 +153,7 @@ class PlatformSettings:
 _SECTIONS: dict[str, type[Any]] = {
     "server": ServerSettings, "secret": SecretSettings, "ledger": LedgerSettings, "redis": RedisSettings,
     "bus": BusSettings, "mail": MailSettings, "stripe": StripeSettings, "messages": MessageSettings,
-    "room": RoomSettings, "overload": OverloadSettings, "traces": TraceSettings,
+    "room": RoomSettings, "people": PeopleSettings, "overload": OverloadSettings, "traces": TraceSettings,
 }  # fmt: skip
 
 

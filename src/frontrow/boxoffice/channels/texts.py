@@ -23,6 +23,7 @@ class Words(msgspec.Struct, frozen=True):
     subject: str
     lines: tuple[str, ...]
     short: str
+    closing: str | None = None  # instead of the language's own
 
 
 class Rendered(msgspec.Struct, frozen=True):
@@ -84,10 +85,11 @@ def render(kind: str, locale: str, about: Mapping[str, Any]) -> Rendered:
         return _template(text, html).render(about)
 
     subject = " ".join(said(words.subject).split())  # a line break in a name must not become a header
+    closing = said(language.closing if words.closing is None else words.closing)
     frame = {"language": name, "subject": subject, "about": about}
     lines = [line for line in map(said, words.lines) if line.strip()]
     text = _layout("message.txt").render(
-        frame | {"greeting": said(language.greeting), "lines": lines, "closing": said(language.closing)}
+        frame | {"greeting": said(language.greeting), "lines": lines, "closing": closing}
     )
     marked = [Markup(said(line, html=True)) for line in words.lines]  # noqa: S704 - escaped by its template
     html = _layout("message.html").render(
@@ -95,7 +97,7 @@ def render(kind: str, locale: str, about: Mapping[str, Any]) -> Rendered:
         | {
             "greeting": said(language.greeting),
             "lines": [line for line in marked if line.strip()],
-            "closing": said(language.closing),
+            "closing": closing,
         }
     )
     return Rendered(subject, text, html, " ".join(said(words.short).split()))

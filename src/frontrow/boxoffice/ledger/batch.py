@@ -37,10 +37,12 @@ class Written(msgspec.Struct, frozen=True):
 
 
 class Programmed(msgspec.Struct, frozen=True):
-    """A program of its own, made anew for every run of the transaction."""
+    """A program of its own, made anew for every run of the transaction. Its `note` goes to the audit log unless it was
+    refused (an exception or something empty as its answer)."""
 
     run: Callable[[], Program[Any]]
     now_us: int
+    note: str = ""
 
 
 class Ran(msgspec.Struct, frozen=True):
@@ -87,6 +89,8 @@ def transaction(operations: Sequence[Operation], chain: Chain, *, many_writers: 
         match operation:
             case Programmed():
                 answers[at] = yield from operation.run()
+                done = bool(operation.note) and answers[at] and not isinstance(answers[at], BaseException)
+                notes += [operation.note] if done else []
             case LookAsked():
                 answers[at] = yield from look(operation)
             case ExpiryAsked():

@@ -59,6 +59,7 @@ class Catalogue:
         row = (
             event.id, event.venue_id, event.plan_hash, event.name, event.status, event.currency, event.starts_at_us,
             event.sale_starts_at_us, event.sale_ends_at_us, event.max_per_person, document, now_us,
+            event.organiser_id,
         )  # fmt: skip
         tiers = [(event.id, t.key, t.name, t.price.minor, t.price.currency) for t in event.tiers]
         queries = [Query("put_events", [row]), Query("drop_tiers", [(event.id,)])]
@@ -80,6 +81,14 @@ class Catalogue:
         """Events in order of (starts_at_us, id), from after that pair on."""
         params = (status or "", after[0], after[1], max(1, min(limit, 1_000)))
         rows: list[Row] = await self.store.read(Query("events_page", params=params))
+        return [msgspec.json.decode(row[0], type=Event) for row in rows]
+
+    async def events_of_organiser(
+        self, organiser_id: str, after: tuple[int, str] = (-1, ""), limit: int = 100
+    ) -> list[Event]:
+        """An organiser's events, whatever their status, in the same order."""
+        params = (organiser_id, after[0], after[1], max(1, min(limit, 1_000)))
+        rows: list[Row] = await self.store.read(Query("events_of_organiser", params=params))
         return [msgspec.json.decode(row[0], type=Event) for row in rows]
 
     async def _write(self, queries: Sequence[Query], note: dict[str, Any], now_us: int) -> None:

@@ -8,11 +8,12 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from frontrow.boxoffice import message_ports, ports
+from frontrow.boxoffice import message_ports, ports, ports_people
 from frontrow.boxoffice.ledger.batch import LeaseAsked, Operation, Store, Written
 from frontrow.boxoffice.ledger.catalogue import Catalogue
 from frontrow.boxoffice.ledger.messages import MessageBook
 from frontrow.boxoffice.ledger.payments import PaymentBook
+from frontrow.boxoffice.ledger.people import PeopleBook
 from frontrow.boxoffice.ledger.programs import ExpiryAsked, MoveAsked, booking_of
 from frontrow.boxoffice.ledger.returns import Returns
 from frontrow.boxoffice.ledger.statements import Query, Row
@@ -33,7 +34,7 @@ MAX_PAGE: Final = 10_000
 BREATH_EVERY: Final = 5_000  # seats between two turns of the event loop
 
 
-class SqlLedger(Catalogue, PaymentBook, TicketBook, MessageBook, Waitlist, Returns):
+class SqlLedger(Catalogue, PaymentBook, TicketBook, MessageBook, Waitlist, Returns, PeopleBook):
     """A Ledger (see ports.py for the contract) over one store."""
 
     def __init__(self, store: Store, *, max_batch: int = MAX_BATCH, max_waiting: int = MAX_WAITING) -> None:
@@ -138,9 +139,15 @@ if TYPE_CHECKING:  # the port's shape, proven by mypy
     def _is_a_ledger(
         ledger: SqlLedger,
     ) -> tuple[
-        ports.Ledger, ports.Catalogue, ports.PaymentBook, ports.TicketBook, message_ports.MessageBook, WaitlistBook
+        ports.Ledger,
+        ports.Catalogue,
+        ports.PaymentBook,
+        ports.TicketBook,
+        message_ports.MessageBook,
+        WaitlistBook,
+        ports_people.PeopleBook,
     ]:
-        return ledger, ledger, ledger, ledger, ledger, ledger
+        return ledger, ledger, ledger, ledger, ledger, ledger, ledger
 
 
 def _page(limit: int) -> int:

@@ -108,6 +108,7 @@ class Event:
     paused: bool = False
     description: str = ""
     refunds: RefundPolicy = RefundPolicy()
+    organiser_id: str = "org_default"  # whose event it is (model.people.DEFAULT_ORGANISER)
 
     def moved(self, move: EventMove) -> "Event":
         """This event after `move`, or EventMoveRefused."""

@@ -1,8 +1,8 @@
 """Who is asking, and whether they may: what a request proves (`Caller`) and what a route asks for (`Access`).
 
-A request may carry several proofs at once: a pass (shop calls), a session, an API key, booking tokens. `caller_of`
-reads them all; `check_access` compares them with the route's `opt["access"]`. Every route has one, or the app does not
-start.
+A request may carry several proofs at once: a pass (shop calls), a session (cookie or bearer), an API key, booking
+tokens. `caller_of` reads them all; `check_access` compares them with the route's `opt["access"]`. Every route has one,
+or the app does not start. What is not somebody's own answers as if it did not exist.
 """
 
 import base64
@@ -16,24 +16,39 @@ import msgspec
 from litestar.connection import ASGIConnection
 from litestar.handlers import BaseRouteHandler
 
+from frontrow.boxoffice.ledger.catalogue import EventNotFound
 from frontrow.boxoffice.model.attempts import ShopPass
 from frontrow.boxoffice.model.bookings import Booking, BookingNotFound
+from frontrow.boxoffice.model.events import Event
+from frontrow.boxoffice.model.people import (
+    PERMISSIONS,
+    NotAllowed,
+    SecondFactorNeeded,
+    Session,
+    SignInNeeded,
+    Stage,
+    SubjectKind,
+)
+from frontrow.boxoffice.services.people_sessions import KEY_PREFIX, SESSION_PREFIX
 from frontrow.core.clock import US_PER_S
-from frontrow.core.errors import Forbidden, Unauthorised
+from frontrow.core.errors import ConfigError, FrontrowError, Unauthorised
 from frontrow.waitingroom.passes import MAX_PASS_CHARS
+from frontrow.web.csrf import JSON_ONLY, check_media_type, check_same_site, check_token
 from frontrow.web.platform import Platform, Secrets
 
 PASS_COOKIES: Final = ("__Host-frontrow-pass", "frontrow_pass")
 SESSION_COOKIE: Final = "__Host-frontrow-session"
 BOOKING_PREFIX: Final = "frb_"
 MAX_BOOKING_TOKENS: Final = 20
+MAX_COOKIE_CHARS: Final = 16_384
 MAC_BYTES: Final = 16
 Connection = ASGIConnection[Any, Any, Any, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What a route asks for. PASS: a pass for the event in the path. OWNER: of what the path names. FAN: a session."""
+    """What a route asks for. PASS: a pass for the event in the path. OWNER: of what the path names. FAN: a fan's or a
+    guest's session. SESSION: any session, also one that waits for its second factor."""
 
     kind: str
     permission: str = ""
@@ -42,14 +57,17 @@ class Access:
     PASS: ClassVar["Access"]
     OWNER: ClassVar["Access"]
     FAN: ClassVar["Access"]
+    SESSION: ClassVar["Access"]
 
     @staticmethod
     def staff(permission: str) -> "Access":
         """A member of the organiser's team, or an API key, with this permission."""
+        if permission not in PERMISSIONS:
+            raise ConfigError(f"{permission!r} is no permission; they stand in boxoffice/model/people.py")
         return Access("staff", permission)
 
 
-Access.PUBLIC, Access.PASS = Access("public"), Access("pass")
+Access.PUBLIC, Access.PASS, Access.SESSION = Access("public"), Access("pass"), Access("session")
 Access.OWNER, Access.FAN = Access("owner"), Access("fan")
 
 
@@ -59,11 +77,12 @@ class Caller(msgspec.Struct, frozen=True):
     kind: str = "nobody"  # nobody, fan, staff or key
     id: str = ""
     organiser_id: str = ""
-    role: str = ""
+    role: str = ""  # of staff; "fan" or "guest" of fans
     permissions: frozenset[str] = frozenset()
     session_id: str = ""
     shop_pass: ShopPass | None = None
     bookings: frozenset[str] = frozenset()  # ids of bookings whose token was presented
+    session: Session | None = None
 
     def owns(self, booking: Booking) -> bool:
         """Whether the booking is this caller's: by its token, by the session, or by the pass it was made with."""
@@ -84,6 +103,14 @@ class Caller(msgspec.Struct, frozen=True):
         return min(self.bookings, default="")
 
 
+class Presented(msgspec.Struct, frozen=True):
+    """Everything in a request that could prove something, unchecked."""
+
+    tokens: tuple[str, ...] = ()  # bearer and header values
+    passes: tuple[str, ...] = ()  # in cookies
+    session_cookie: str = ""
+
+
 def booking_token(secrets: Secrets, booking_id: str) -> str:
     """The capability of one booking: whoever shows it may see and change that booking."""
     mac = hmac.new(secrets.key("booking"), booking_id.encode(), hashlib.sha256).digest()[:MAC_BYTES]
@@ -98,33 +125,79 @@ def booking_of_token(secrets: Secrets, token: str) -> str | None:
     return booking_id if hmac.compare_digest(genuine.encode(), token.encode("utf-8", "surrogatepass")) else None
 
 
-def presented(headers: Any) -> tuple[list[str], list[str]]:
-    """(bearer and header tokens, passes in cookies) that came with a request."""
+def presented(headers: Any) -> Presented:
+    """What came with a request."""
     tokens = [value[7:].strip() for value in headers.getall("authorization", []) if value[:7].lower() == "bearer "]
     tokens += [value.strip() for value in headers.getall("frontrow-pass", [])]
     for value in headers.getall("frontrow-booking", []):
         tokens += [part.strip() for part in value.split(",")[:MAX_BOOKING_TOKENS]]
-    cookies: list[str] = []
+    passes: list[str] = []
+    session = ""
     for value in headers.getall("cookie", []):
         try:
-            jar: SimpleCookie = SimpleCookie(value[:16_384])
+            jar: SimpleCookie = SimpleCookie(value[:MAX_COOKIE_CHARS])
         except CookieError:
             continue
-        cookies += [jar[name].value for name in PASS_COOKIES if name in jar]
-    return tokens, cookies
+        passes += [jar[name].value for name in PASS_COOKIES if name in jar]
+        session = jar[SESSION_COOKIE].value if SESSION_COOKIE in jar else session
+    return Presented(tuple(tokens), tuple(passes), session)
 
 
 async def caller_of(platform: Platform, connection: Connection) -> Caller:
-    """What the request proves. A bad pass is an error only where a pass is asked for."""
-    tokens, cookies = presented(connection.headers)
+    """What the request proves. A bad proof is no error here: it proves nothing."""
+    given = presented(connection.headers)
     bookings = {
         found
-        for token in tokens
+        for token in given.tokens
         if token.startswith(BOOKING_PREFIX) and (found := booking_of_token(platform.secrets, token)) is not None
     }
-    given = next((t for t in tokens if not t.startswith(("frb_", "frs_", "frk_"))), None) or next(iter(cookies), None)
-    visit = read_pass(platform, given) if given else None
-    return Caller(shop_pass=visit, bookings=frozenset(bookings))
+    ours = (BOOKING_PREFIX, SESSION_PREFIX, KEY_PREFIX)
+    text = next((token for token in given.tokens if not token.startswith(ours)), None) or next(iter(given.passes), None)
+    visit = read_pass(platform, text) if text else None
+    known = await _known(platform, connection, given)
+    return msgspec.structs.replace(known, shop_pass=visit, bookings=frozenset(bookings))
+
+
+async def _known(platform: Platform, connection: Connection, given: Presented) -> Caller:
+    """The session or API key: a bearer's, else the cookie's (which then needs its CSRF token)."""
+    bearers = [token for token in given.tokens if token.startswith((SESSION_PREFIX, KEY_PREFIX))]
+    if len(bearers) > 1:
+        raise Unauthorised("send one session or one API key, not several")
+    if bearers and bearers[0].startswith(KEY_PREFIX):
+        key = await platform.people.sessions.find_key(bearers[0])
+        if key is None:
+            return Caller()
+        return Caller("key", key.id, key.organiser_id, permissions=key.permissions(platform.clock()))
+    secret = bearers[0] if bearers else given.session_cookie
+    session = await platform.people.sessions.find(secret) if secret else None
+    if session is None:
+        return Caller()
+    if not bearers:
+        check_token(method_of(connection), connection.headers, secret)
+    return caller_in(session)
+
+
+def caller_in(session: Session) -> Caller:
+    """Who a session speaks for. A half signed-in member is nobody yet, apart from having that session."""
+    if session.kind is not SubjectKind.STAFF:
+        return Caller("fan", session.subject, role=session.kind.value, session_id=session.id, session=session)
+    if session.stage is not Stage.FULL:
+        return Caller(session_id=session.id, session=session)
+    role = session.role.value if session.role is not None else ""
+    return Caller(
+        "staff", session.subject, session.organiser_id, role, session.permissions(), session.id, session=session
+    )
+
+
+def method_of(connection: Connection) -> str:
+    return str(connection.scope.get("method", "GET"))
+
+
+def client_ip(platform: Platform, connection: Connection) -> str:
+    """The caller's address as limits count it; `X-Forwarded-For` is believed from our own proxies only."""
+    peer = connection.scope.get("client")
+    forwarded = connection.headers.getall("x-forwarded-for", [])
+    return platform.limiter.ip_of(peer[0] if peer else "", forwarded)
 
 
 def read_pass(platform: Platform, text: str) -> ShopPass | None:
@@ -133,7 +206,7 @@ def read_pass(platform: Platform, text: str) -> ShopPass | None:
         return None
     try:
         visit = platform.room.check_pass(text)
-    except Unauthorised:
+    except FrontrowError:  # not ours, run out, or given back
         return None
     return ShopPass(visit.event, visit.person, visit.expires_s * US_PER_S, visit.id)
 
@@ -149,15 +222,28 @@ def need_pass(caller: Caller, event_id: str) -> ShopPass:
 async def own_booking(platform: Platform, caller: Caller, booking_id: str) -> Booking:
     """The booking, if it is the caller's; somebody else's does not exist for them."""
     booking = await platform.ledger.booking(booking_id)
-    if booking is None or not caller.owns(booking):
-        raise BookingNotFound(booking_id)
-    return booking
+    if booking is not None and caller.owns(booking):
+        return booking
+    if booking is not None and caller.kind == "fan" and booking.fan in await platform.people.fans.names(caller.id):
+        return booking
+    raise BookingNotFound(booking_id)
+
+
+async def own_event(platform: Platform, caller: Caller, event_id: str) -> Event:
+    """The event, if it is the caller's organiser's; any other does not exist for them."""
+    event = await platform.ledger.event(event_id)
+    if not caller.organiser_id or event.organiser_id != caller.organiser_id:
+        raise EventNotFound(f"there is no event {event_id[:60]}", event=event_id[:60])
+    return event
 
 
 async def check_access(connection: Connection, handler: BaseRouteHandler) -> None:
     """The guard of every route: reads the caller, compares with the route, keeps the caller for the handler."""
     platform: Platform = connection.app.state.platform
     access: Access = handler.opt["access"]
+    method = method_of(connection)
+    check_same_site(method, connection.headers, platform.settings.public_url)
+    check_media_type(method, connection.headers, handler.opt.get("accepts", JSON_ONLY))
     caller = await caller_of(platform, connection)
     connection.state.caller = caller
     if caller.person:
@@ -167,11 +253,22 @@ async def check_access(connection: Connection, handler: BaseRouteHandler) -> Non
             return
         case "pass":
             need_pass(caller, connection.path_params["event_id"])
+        case "session":
+            if caller.session is None:
+                raise SignInNeeded("sign in first")
         case "fan":
             if caller.kind != "fan":
-                raise Unauthorised("sign in first")
-        case _:
-            if caller.kind not in ("staff", "key"):
-                raise Unauthorised("sign in as a member of the team, or send an API key")
-            if access.permission not in caller.permissions:
-                raise Forbidden(f"{access.permission} is needed here")
+                raise SignInNeeded("sign in first")
+        case "staff":
+            _need_permission(caller, access.permission)
+        case _:  # a kind nobody decided about opens nothing
+            raise NotAllowed("this route is closed")
+
+
+def _need_permission(caller: Caller, permission: str) -> None:
+    if caller.kind not in ("staff", "key"):
+        if caller.session is not None and caller.session.kind is SubjectKind.STAFF:
+            raise SecondFactorNeeded("finish signing in: the second factor is missing", stage=caller.session.stage)
+        raise SignInNeeded("sign in as a member of the team, or send an API key")
+    if permission not in caller.permissions:
+        raise NotAllowed(f"{permission} is needed here", permission=permission)

@@ -46,6 +46,9 @@ def complete(app: Litestar, handlers: Iterable[HTTPRouteHandler]) -> dict[str, A
         kinds |= {kind for kind in handler.opt.get("answers", {}).values() if isinstance(kind, type)}
         if handler.opt.get("body") is not None:
             kinds.add(handler.opt["body"])
+        taken = handler.parsed_data_field  # the framework's own schema of it forgets that unknown fields are refused
+        if taken is not None and isinstance(taken.annotation, type) and issubclass(taken.annotation, msgspec.Struct):
+            kinds.add(taken.annotation)
     ordered = sorted(kinds, key=lambda kind: kind.__name__)
     _, components = msgspec.json.schema_components(ordered, ref_template=REF)
     known = schema.setdefault("components", {}).setdefault("schemas", {})
@@ -88,12 +91,12 @@ def _security(handler: HTTPRouteHandler, access: Access) -> list[dict[str, list[
     if handler.operation_id in ("room_status", "room_claim", "room_leave"):
         return [{"place": []}]
     if handler.operation_id in ("room_renew", "room_give_back", "room_check_pass"):
-        return [{"pass": []}]
+        return [{"pass": []}, {"shop_pass": []}]
     if handler.opt.get("shop"):
         return [{"booking": [], "shop_pass": []}, {"pass": []}]
     if access.kind == "owner":
         return [{"booking": []}, {"pass": []}, {"session": []}]
-    found: dict[str, list[dict[str, list[str]]]] = {"pass": [{"pass": []}], "fan": [{"session": []}]}
+    found: dict[str, list[dict[str, list[str]]]] = {"pass": [{"pass": []}, {"shop_pass": []}], "fan": [{"session": []}]}
     return found.get(access.kind, [{"session": []}] if access.kind == "staff" else [])
 
 
@@ -101,7 +104,9 @@ def _answer(kind: Any) -> dict[str, Any]:
     if kind is None:
         return {"description": "Done", "headers": {}}
     if isinstance(kind, str):
-        text = {"type": "string"} if kind.startswith("text/") else {}
+        text: dict[str, Any] = {"type": "string"} if kind.startswith("text/") else {}
+        if kind == "text/event-stream":  # the shape of one event
+            text = {"type": "object", "properties": {name: {"type": "string"} for name in ("event", "id", "data")}}
         return {"description": "Done", "content": {kind: {"schema": text}}}
     reference = {"$ref": REF.format(name=kind.__name__)}
     return {"description": (kind.__doc__ or "Done").strip().splitlines()[0], "content": _json(reference)}

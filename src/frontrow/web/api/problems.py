@@ -12,6 +12,7 @@ from litestar import Request, Response
 from litestar.exceptions import HTTPException
 
 from frontrow.core.errors import FrontrowError
+from frontrow.web.api.problem_rows import ROWS
 from frontrow.web.wire import Answer, problem_answer
 
 log = logging.getLogger("frontrow.web")
@@ -38,7 +39,33 @@ PROBLEMS: Final[dict[str, Advice]] = {
     "error": Advice(500, "Our fault", "Try again later; it has been logged."),
     "overloaded": Advice(503, "Overloaded", "Try again after `Retry-After`."),
     "unavailable": Advice(503, "Unavailable", "Try again after `Retry-After`."),
+    "unsupported_media_type": Advice(415, "Unsupported media type", "Send the body as application/json."),
+    "sign_in_needed": Advice(401, "Sign in needed", "Sign in, or send an API key."),
+    "wrong_credentials": Advice(401, "Wrong credentials", "Check the address, the password and the code."),
+    "second_factor_needed": Advice(403, "Second factor needed", "Send the code, or set up the second factor first."),
+    "cross_site": Advice(403, "Cross site", "Send requests from our own pages, with the session's CSRF token."),
+    "not_allowed": Advice(403, "Not allowed", "Ask somebody whose role allows it."),
+    "person_not_found": Advice(404, "Person not found", "Check the id; it may be gone."),
+    "other_browser": Advice(409, "Other browser", "Open the link where it was asked for, or ask for a new one."),
+    "already_member": Advice(409, "Already member", "Sign in with the account this address has."),
+    "last_owner": Advice(409, "Last owner", "Make another member an owner first."),
+    "link_spent": Advice(410, "Link spent", "Ask for a new link."),
+    "seal_broken": Advice(422, "Seal broken", "Begin the set-up again."),
+    "too_many_tries": Advice(429, "Too many tries", "Wait for `Retry-After`, then try again."),
 }
+PROBLEMS.update({code: Advice(*row) for code, row in ROWS.items()})
+
+
+def table() -> str:
+    """The table as Markdown: docs/errors.md."""
+    rows = sorted(PROBLEMS.items(), key=lambda one: (one[1].status, one[0]))
+    lines = [f"| {row.status} | `{code}` | {row.title} | {row.what_to_do} |" for code, row in rows]
+    head = (
+        "# Errors\n\nEvery error is `application/problem+json` (RFC 9457) with a stable `code`. This page is made from"
+        " the one table\nin `frontrow.web.api.problems`; `frontrow.web.api.problems.table()` writes it.\n\n"
+        "| status | code | title | what to do |\n|---|---|---|---|\n"
+    )
+    return head + "\n".join(lines) + "\n"
 
 
 class Problem(msgspec.Struct, omit_defaults=True):

@@ -22,15 +22,16 @@ ON CONFLICT (id) DO UPDATE SET name = excluded.name, plan_hash = excluded.plan_h
 -- name: venue_by_id() :id text
 SELECT id, name, plan_hash, city, country, time_zone FROM venues WHERE id = :id
 
--- name: put_events(id text, venue_id text, plan_hash text, name text, event_state text, currency text, starts_at_us int, sale_starts_at_us int, sale_ends_at_us int, max_per_person int, document text, now_us int)
+-- name: put_events(id text, venue_id text, plan_hash text, name text, event_state text, currency text, starts_at_us int, sale_starts_at_us int, sale_ends_at_us int, max_per_person int, document text, now_us int, organiser_id text)
 -- The document is the whole event; the columns are what lists and reports ask for.
-INSERT INTO events (id, venue_id, plan_hash, name, event_state, currency, starts_at_us, sale_starts_at_us, sale_ends_at_us, max_per_person, document, created_at_us, changed_at_us)
-SELECT r.id, r.venue_id, r.plan_hash, r.name, r.event_state, r.currency, r.starts_at_us, r.sale_starts_at_us, r.sale_ends_at_us, r.max_per_person, r.document, r.now_us, r.now_us
+INSERT INTO events (id, venue_id, plan_hash, name, event_state, currency, starts_at_us, sale_starts_at_us, sale_ends_at_us, max_per_person, document, created_at_us, changed_at_us, organiser_id)
+SELECT r.id, r.venue_id, r.plan_hash, r.name, r.event_state, r.currency, r.starts_at_us, r.sale_starts_at_us, r.sale_ends_at_us, r.max_per_person, r.document, r.now_us, r.now_us, r.organiser_id
 FROM :rows WHERE true
 ON CONFLICT (id) DO UPDATE SET venue_id = excluded.venue_id, plan_hash = excluded.plan_hash, name = excluded.name,
   event_state = excluded.event_state, currency = excluded.currency, starts_at_us = excluded.starts_at_us,
   sale_starts_at_us = excluded.sale_starts_at_us, sale_ends_at_us = excluded.sale_ends_at_us,
-  max_per_person = excluded.max_per_person, document = excluded.document, changed_at_us = excluded.changed_at_us
+  max_per_person = excluded.max_per_person, document = excluded.document, changed_at_us = excluded.changed_at_us,
+  organiser_id = excluded.organiser_id
 
 -- name: drop_tiers(event_id text)
 DELETE FROM price_tiers WHERE event_id IN (SELECT r.event_id FROM :rows)
@@ -46,6 +47,12 @@ SELECT document FROM events WHERE id = :id
 -- Events in order of their start; an empty state means any.
 SELECT document FROM events
 WHERE (:event_state = '' OR event_state = :event_state)
+  AND (starts_at_us > :starts_after_us OR (starts_at_us = :starts_after_us AND id > :after_id))
+ORDER BY starts_at_us, id LIMIT :limit
+
+-- name: events_of_organiser() :organiser_id text :starts_after_us int :after_id text :limit int
+SELECT document FROM events
+WHERE organiser_id = :organiser_id
   AND (starts_at_us > :starts_after_us OR (starts_at_us = :starts_after_us AND id > :after_id))
 ORDER BY starts_at_us, id LIMIT :limit
 

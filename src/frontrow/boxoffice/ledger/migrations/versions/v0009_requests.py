@@ -3,7 +3,7 @@
 from frontrow.boxoffice.ledger.migrations import ddl
 
 revision = "0009"
-down_revision = "0005"
+down_revision = "0006"
 
 REQUESTS = """
 CREATE TABLE requests (

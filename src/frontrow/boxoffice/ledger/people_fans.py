@@ -1,0 +1,92 @@
+"""The ledger's fans: proven addresses, magic links, what belongs to whom, and being forgotten.
+
+Erasing removes what tells who somebody is; bookings, payments and tickets keep the fan's random id and nothing else.
+"""
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+from frontrow.boxoffice.ledger.batch import Operation, Programmed, Store, Written
+from frontrow.boxoffice.ledger.programs import Program, booking_of
+from frontrow.boxoffice.ledger.statements import Query
+from frontrow.boxoffice.model.bookings import Booking
+from frontrow.boxoffice.model.people import Fan
+from frontrow.core.coalescer import Coalescer
+
+
+class FanBook:
+    """The part of the ledger that knows who buys."""
+
+    store: Store
+    line: Coalescer[Operation, Any]
+
+    async def add_fan(self, fan: Fan) -> bool:
+        query = Query("add_fan", [(fan.id, fan.email, fan.created_at_us)])
+        return bool(await self.line.submit(Written((query,), now_us=fan.created_at_us)))
+
+    async def fan(self, fan_id: str) -> Fan | None:
+        rows = await self.store.read(Query("fan_by_id", params=(fan_id,)))
+        return Fan(*rows[0]) if rows else None
+
+    async def fan_of_address(self, fan: Fan) -> Fan:
+        found = await self.line.submit(Programmed(lambda: _fan_of_address(fan), fan.created_at_us))
+        return cast(Fan, found)
+
+    async def add_magic_link(
+        self, secret_hash: str, browser_hash: str, email: str, now_us: int, ends_at_us: int
+    ) -> None:
+        row = (secret_hash, browser_hash, email, now_us, ends_at_us)
+        await self.line.submit(Written((Query("add_magic_link", [row]),), now_us=now_us))
+
+    async def use_magic_link(self, secret_hash: str, browser_hash: str, now_us: int) -> str:
+        query = Query("use_magic_link", [(secret_hash, browser_hash, now_us)])
+        rows = await self.line.submit(Written((query,), now_us=now_us))
+        return str(rows[0][0]) if rows else ""
+
+    async def open_magic_link(self, secret_hash: str, now_us: int) -> bool:
+        return bool(await self.store.read(Query("open_magic_link", params=(secret_hash, now_us))))
+
+    async def add_aliases(self, fan: str, aliases: Sequence[str]) -> None:
+        if aliases:
+            await self.line.submit(Written((Query("add_alias", sorted((alias, fan) for alias in aliases)),)))
+
+    async def aliases_of(self, fan: str) -> list[str]:
+        return [str(row[0]) for row in await self.store.read(Query("aliases_of", params=(fan,)))]
+
+    async def purchases_of(self, fans: Sequence[str]) -> list[Booking]:
+        if not fans:
+            return []
+        rows = await self.store.read(Query("purchases_of", [(fan,) for fan in dict.fromkeys(fans)]))
+        return [booking_of(row) for row in rows]
+
+    async def erase_fan(self, fan_id: str, now_us: int) -> bool:
+        return cast(bool, await self.line.submit(Programmed(lambda: _erase(fan_id, now_us), now_us)))
+
+    async def purge_people(self, now_us: int, limit: int = 1_000) -> None:
+        queries = (
+            Query("drop_old_sessions", params=(now_us, limit)),
+            Query("drop_old_links", params=(now_us, limit)),
+            Query("drop_sent_account_mail", params=(limit,)),
+        )
+        await self.line.submit(Written(queries, now_us=now_us))
+
+
+def _fan_of_address(fan: Fan) -> Program[Fan]:
+    yield Query("add_fan", [(fan.id, fan.email, fan.created_at_us)])
+    rows = yield Query("fan_by_email", params=(fan.email,))
+    return Fan(*rows[0])
+
+
+def _erase(fan_id: str, now_us: int) -> Program[bool]:
+    rows = yield Query("fan_by_id", params=(fan_id,))
+    if not rows:
+        return False
+    aliases = yield Query("aliases_of", params=(fan_id,))
+    known_as = sorted({(fan_id,), *((str(row[0]),) for row in aliases)})
+    if rows[0][1]:
+        yield Query("drop_links_to", [(rows[0][1],)])
+    for name in ("drop_contacts", "drop_push", "drop_in_app"):
+        yield Query(name, known_as)
+    yield Query("drop_aliases_of", [(fan_id,)])
+    yield Query("drop_sessions_of", [(fan_id,)])
+    return bool((yield Query("erase_fan", [(fan_id, now_us)])))

@@ -1,0 +1,283 @@
+"""The contract of the PeopleBook port as plain checks over a Bench (two ledgers on one store)."""
+
+import asyncio
+import itertools
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from frontrow.boxoffice.model.people import (
+    AlreadyMember,
+    ApiKey,
+    Fan,
+    Invitation,
+    LastOwner,
+    Organiser,
+    PersonNotFound,
+    Role,
+    Session,
+    Staff,
+    Stage,
+    SubjectKind,
+)
+from tests.contracts.ledger_contract import CALLERS, Bench, outcomes, refusal
+
+Check = Callable[[Bench], Coroutine[Any, Any, None]]
+HOUR_US = 3600 * 1_000_000
+_numbers = itertools.count(1)
+
+
+async def team(bench: Bench, *roles: Role) -> list[Staff]:
+    """A new organiser with members of these roles."""
+    number = next(_numbers)
+    organiser = f"org_{number}"
+    assert await bench.one.put_organiser(Organiser(organiser, "Hall", bench.now_us))
+    made = [
+        Staff(
+            f"stf_{number}_{n}", organiser, f"s{number}.{n}@example.org", "S", role, "hash", created_at_us=bench.now_us
+        )
+        for n, role in enumerate(roles)
+    ]
+    for one in made:
+        assert await bench.one.add_staff(one)
+    return made
+
+
+def session(bench: Bench, subject: str, kind: SubjectKind = SubjectKind.STAFF) -> Session:
+    number = next(_numbers)
+    return Session(
+        f"ses_{number}",
+        kind,
+        subject,
+        Stage.FULL,
+        bench.now_us,
+        bench.now_us,
+        bench.now_us + 4 * HOUR_US,
+        HOUR_US,
+        "ua",
+    )
+
+
+def invitation(bench: Bench, organiser: str, email: str, staff_id: str = "") -> Invitation:
+    made_at = bench.now_us
+    return Invitation(
+        f"inv_{next(_numbers)}", organiser, email, Role.DOOR, "stf_x", made_at, made_at + HOUR_US, staff_id
+    )
+
+
+async def an_address_has_one_account(bench: Bench) -> None:
+    (owner,) = await team(bench, Role.OWNER)
+    again = Staff("stf_again", owner.organiser_id, owner.email, "S", Role.DOOR, "hash", created_at_us=bench.now_us)
+    assert not await bench.two.add_staff(again)
+    assert await bench.two.staff_by_email(owner.email) == owner == await bench.two.staff(owner.id)
+    assert await bench.two.staff_of(owner.organiser_id) == [owner]
+    assert not await bench.one.put_organiser(Organiser(owner.organiser_id, "Other", bench.now_us))
+    assert Organiser(owner.organiser_id, "Hall", bench.now_us) in await bench.two.organisers(limit=1_000)
+
+
+async def an_organiser_never_loses_its_last_owner(bench: Bench) -> None:
+    """Two owners demote and remove each other, from two servers, all at once: one owner stays."""
+    owners = await team(bench, *[Role.OWNER] * CALLERS)
+    organiser = owners[0].organiser_id
+    calls: list[Any] = [
+        bench.either(n).set_role(organiser, one.id, Role.DOOR, "x", bench.now_us)
+        if n % 3
+        else bench.either(n).remove_staff(organiser, one.id, "x", bench.now_us)
+        for n, one in enumerate(owners)
+    ]
+    done, refused = await outcomes(calls)
+    assert (len(done), len(refused)) == (CALLERS - 1, 1)
+    assert isinstance(refused[0], LastOwner)
+    left = [one for one in await bench.one.staff_of(organiser) if one.role is Role.OWNER]
+    assert len(left) == 1
+
+
+async def a_member_is_changed_by_its_own_organiser_only(bench: Bench) -> None:
+    (mine, door), (other,) = await team(bench, Role.OWNER, Role.DOOR), await team(bench, Role.OWNER)
+    for call in (
+        bench.one.set_role(other.organiser_id, door.id, Role.OWNER, other.id, bench.now_us),
+        bench.one.remove_staff(other.organiser_id, door.id, other.id, bench.now_us),
+    ):
+        await refusal(call, PersonNotFound)
+    changed = await bench.two.set_role(mine.organiser_id, door.id, Role.MANAGER, mine.id, bench.now_us)
+    assert changed.role is Role.MANAGER
+
+
+async def a_session_shows_the_role_of_now_and_ends_with_its_member(bench: Bench) -> None:
+    owner, door = await team(bench, Role.OWNER, Role.DOOR)
+    await bench.one.start_session(session(bench, owner.id), f"h {owner.id}")
+    await bench.one.start_session(session(bench, door.id), f"h {door.id}")
+    found = await bench.two.session(f"h {owner.id}")
+    assert found is not None
+    assert (found.role, found.organiser_id, found.subject) == (Role.OWNER, owner.organiser_id, owner.id)
+    await bench.one.set_role(owner.organiser_id, door.id, Role.MANAGER, owner.id, bench.now_us)
+    assert await bench.two.session(f"h {door.id}") is None, "a changed role ends the member's sessions"
+    await bench.one.start_session(session(bench, door.id), f"h2 {door.id}")
+    await bench.one.remove_staff(owner.organiser_id, door.id, owner.id, bench.now_us)
+    assert await bench.two.session(f"h2 {door.id}") is None
+    await bench.one.start_session(session(bench, door.id), f"h3 {door.id}")
+    assert await bench.two.session(f"h3 {door.id}") is None, "not even one that was being made meanwhile"
+
+
+async def a_session_is_replaced_in_one_moment(bench: Bench) -> None:
+    (owner,) = await team(bench, Role.OWNER)
+    old, new = session(bench, owner.id), session(bench, owner.id)
+    await bench.one.start_session(old, f"old {owner.id}")
+    await bench.one.start_session(new, f"new {owner.id}", replaces=old)
+    assert await bench.two.session(f"old {owner.id}") is None
+    assert [one.id for one in await bench.two.sessions_of(owner.id, bench.now_us)] == [new.id]
+    await bench.one.touch_session(new.id, bench.now_us + HOUR_US - 1)
+    assert await bench.two.sessions_of(owner.id, bench.now_us + 2 * HOUR_US - 2) != []
+    assert await bench.two.sessions_of(owner.id, bench.now_us + 2 * HOUR_US - 1) == [], "idle for an hour"
+    assert not await bench.one.end_session("somebody else", new.id)
+    assert await bench.one.end_session(owner.id, new.id)
+    assert await bench.two.session(f"new {owner.id}") is None
+    await bench.one.purge_people(bench.now_us + 5 * HOUR_US)
+
+
+async def a_code_is_good_once(bench: Bench) -> None:
+    """Of many callers with one TOTP step, or one recovery code, exactly one wins; older steps are spent too."""
+    (owner,) = await team(bench, Role.OWNER)
+    codes = [f"c{n}" for n in range(10)]
+    assert await bench.one.enrol_totp(owner.id, "sealed", "", 5, codes, bench.now_us)
+    assert not await bench.two.enrol_totp(owner.id, "other", "", 5, codes, bench.now_us), "another was set meanwhile"
+    assert sum(await asyncio.gather(*(bench.either(n).use_totp_step(owner.id, 7) for n in range(CALLERS)))) == 1
+    assert not await bench.one.use_totp_step(owner.id, 6)
+    assert await bench.one.use_totp_step(owner.id, 8)
+    tries = (bench.either(n).use_recovery_code(owner.id, "c3") for n in range(CALLERS))
+    assert sum(await asyncio.gather(*tries)) == 1
+    assert await bench.two.recovery_codes_left(owner.id) == 9
+    assert not await bench.one.use_recovery_code("stf_other", "c4")
+
+
+async def of_two_password_changes_one_wins(bench: Bench) -> None:
+    (owner,) = await team(bench, Role.OWNER)
+    calls = (bench.either(n).change_password(owner.id, f"new {n}", "hash", bench.now_us) for n in range(CALLERS))
+    assert sum(await asyncio.gather(*calls)) == 1
+
+
+async def an_invitation_is_accepted_once(bench: Bench) -> None:
+    (owner,) = await team(bench, Role.OWNER)
+    one = invitation(bench, owner.organiser_id, f"new.{owner.id}@example.org")
+    await bench.one.add_invitation(one, f"i {one.id}")
+    assert await bench.two.open_invitation(f"i {one.id}", bench.now_us) == one
+    assert await bench.two.open_invitation(f"i {one.id}", one.ends_at_us) is None, "it ends at that instant"
+    made = [Staff(f"stf_{one.id}_{n}", "", "", "New", Role.OWNER, f"h{n}") for n in range(CALLERS)]
+    assert await bench.one.accept(f"i {one.id}", made[0], one.ends_at_us) is None
+    done = await asyncio.gather(*(bench.either(n).accept(f"i {one.id}", made[n], bench.now_us) for n in range(CALLERS)))
+    (won,) = [staff for staff in done if staff is not None]
+    assert (won.role, won.email, won.organiser_id) == (Role.DOOR, one.email, owner.organiser_id), "as invited"
+    again = invitation(bench, owner.organiser_id, one.email)
+    await bench.one.add_invitation(again, f"i {again.id}")
+    await refusal(bench.one.accept(f"i {again.id}", made[1], bench.now_us), AlreadyMember)
+    assert await bench.two.open_invitation(f"i {again.id}", bench.now_us) == again, "a refusal uses nothing up"
+    assert not await bench.one.drop_invitation("org_other", again.id)
+    assert await bench.one.invitations_of(owner.organiser_id, bench.now_us) == [again]
+    assert await bench.one.drop_invitation(owner.organiser_id, again.id)
+    assert await bench.one.accept(f"i {again.id}", made[2], bench.now_us) is None
+
+
+async def a_reset_gives_a_new_password_and_ends_everything_old(bench: Bench) -> None:
+    (owner,) = await team(bench, Role.OWNER)
+    await bench.one.enrol_totp(owner.id, "sealed", "", 5, ["c"], bench.now_us)
+    await bench.one.start_session(session(bench, owner.id), f"r {owner.id}")
+    reset = invitation(bench, owner.organiser_id, owner.email, owner.id)
+    await bench.one.add_invitation(reset, f"i {reset.id}")
+    done = await bench.two.accept(f"i {reset.id}", Staff("stf_no", "", "", "", Role.DOOR, "new hash"), bench.now_us)
+    assert done is not None
+    assert (done.id, done.role, done.password_hash, done.totp_sealed) == (owner.id, Role.OWNER, "new hash", "")
+    assert await bench.two.session(f"r {owner.id}") is None
+    assert await bench.two.recovery_codes_left(owner.id) == 0
+
+
+async def an_api_key_can_do_what_its_maker_still_can(bench: Bench) -> None:
+    owner, maker = await team(bench, Role.OWNER, Role.OWNER)
+    organiser = owner.organiser_id
+    key = ApiKey(f"key_{maker.id}", organiser, "till", ("events:write", "door:scan"), maker.id, bench.now_us)
+    await bench.one.add_api_key(key, f"k {key.id}")
+    found = await bench.two.api_key(f"k {key.id}")
+    assert found is not None
+    assert found.permissions(bench.now_us) == {"events:write", "door:scan"}
+    await bench.one.set_role(organiser, maker.id, Role.DOOR, owner.id, bench.now_us)
+    (found,) = await bench.two.api_keys_of(organiser)
+    assert found.permissions(bench.now_us) == {"door:scan"}
+    await bench.one.touch_api_key(key.id, bench.now_us + 1)
+    await bench.one.remove_staff(organiser, maker.id, owner.id, bench.now_us)
+    found = await bench.two.api_key(f"k {key.id}")
+    assert found is not None
+    assert (found.permissions(bench.now_us), found.used_at_us) == (frozenset(), bench.now_us + 1)
+    assert not await bench.one.drop_api_key("org_other", key.id, owner.id, bench.now_us)
+    assert await bench.one.drop_api_key(organiser, key.id, owner.id, bench.now_us)
+    assert await bench.two.api_key(f"k {key.id}") is None
+
+
+async def a_magic_link_is_used_once_in_time_and_in_its_browser(bench: Bench) -> None:
+    email = f"link{next(_numbers)}@example.org"
+    await bench.one.add_magic_link(f"l {email}", "mine", email, bench.now_us, bench.now_us + HOUR_US)
+    assert await bench.two.use_magic_link(f"l {email}", "another", bench.now_us) == ""
+    assert await bench.two.use_magic_link(f"l {email}", "mine", bench.now_us + HOUR_US) == ""
+    assert await bench.two.open_magic_link(f"l {email}", bench.now_us + HOUR_US - 1)
+    won = await asyncio.gather(
+        *(bench.either(n).use_magic_link(f"l {email}", "mine", bench.now_us) for n in range(CALLERS))
+    )
+    assert sorted(filter(None, won)) == [email]
+    assert not await bench.two.open_magic_link(f"l {email}", bench.now_us)
+
+
+async def an_address_is_one_fan_however_many_prove_it_at_once(bench: Bench) -> None:
+    number = next(_numbers)
+    email = f"fan{number}@example.org"
+    wishes = [Fan(f"fan_{number}_{n}", email, bench.now_us) for n in range(CALLERS)]
+    found = await asyncio.gather(*(bench.either(n).fan_of_address(wishes[n]) for n in range(CALLERS)))
+    assert len({fan.id for fan in found}) == 1
+    assert await bench.one.fan(found[0].id) == found[0]
+    assert await bench.one.add_fan(Fan(f"fan_g{number}", "", bench.now_us)), "guests have no proven address"
+    assert await bench.one.add_fan(Fan(f"fan_h{number}", "", bench.now_us))
+
+
+async def somebody_erased_is_forgotten_and_the_money_is_not(bench: Bench) -> None:
+    from frontrow.boxoffice.model.messages import Contact, InAppMessage
+
+    number = next(_numbers)
+    fan = Fan(f"fan_{number}", f"e{number}@example.org", bench.now_us)
+    alias = f"place:{number}"
+    await bench.one.fan_of_address(fan)
+    hold = await bench.paid(1, 2, fan=alias, amount_minor=500, currency="EUR")
+    await bench.one.confirm(hold.booking_id, hold.fence, bench.now_us)
+    await bench.one.add_aliases(fan.id, [alias])
+    await bench.one.add_aliases("fan_thief", [alias])
+    assert await bench.two.aliases_of("fan_thief") == [], "an alias has one owner"
+    for name in (fan.id, alias):
+        await bench.one.put_contact(Contact(name, fan.email), bench.now_us)
+        await bench.one.put_in_app([InAppMessage(f"m {name}", name, "S", "B", bench.now_us)], bench.now_us)
+    await bench.one.start_session(session(bench, fan.id, SubjectKind.FAN), f"f {fan.id}")
+    (bought,) = await bench.two.purchases_of([fan.id, alias])
+    assert (bought.id, bought.amount_minor) == (hold.booking_id, 500)
+    assert await bench.one.erase_fan(fan.id, bench.now_us)
+    assert not await bench.two.erase_fan(fan.id, bench.now_us), "once"
+    assert await bench.two.session(f"f {fan.id}") is None
+    for name in (fan.id, alias):
+        assert await bench.two.contact(name) is None
+        assert await bench.two.in_app(name) == []
+    assert await bench.two.aliases_of(fan.id) == []
+    left = await bench.two.fan(fan.id)
+    assert left is not None
+    assert (left.email, left.erased_at_us) == ("", bench.now_us)
+    assert [one.amount_minor for one in await bench.two.purchases_of([alias])] == [500]
+    assert (await bench.two.fan_of_address(Fan(f"fan_n{number}", fan.email, bench.now_us))).id == f"fan_n{number}"
+
+
+CHECKS: list[Check] = [
+    an_address_has_one_account,
+    an_organiser_never_loses_its_last_owner,
+    a_member_is_changed_by_its_own_organiser_only,
+    a_session_shows_the_role_of_now_and_ends_with_its_member,
+    a_session_is_replaced_in_one_moment,
+    a_code_is_good_once,
+    of_two_password_changes_one_wins,
+    an_invitation_is_accepted_once,
+    a_reset_gives_a_new_password_and_ends_everything_old,
+    an_api_key_can_do_what_its_maker_still_can,
+    a_magic_link_is_used_once_in_time_and_in_its_browser,
+    an_address_is_one_fan_however_many_prove_it_at_once,
+    somebody_erased_is_forgotten_and_the_money_is_not,
+]
