@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 JOBS ?= 2
 
-.PHONY: help setup demo test check format bench bench-limits bench-room bench-seats bench-checkout soak lock clean
+.PHONY: help setup demo test check format bench bench-limits bench-room bench-seats bench-checkout soak audit lock clean
 
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -53,6 +53,9 @@ bench-checkout: setup  ## checkouts, payments in flight, refunds of a cancelled 
 soak: setup      ## a million recorded operations, checked for exclusivity; 200 rounds of the same-seat storm
 	$(BIN)/python -m bench.seats_history
 	FRONTROW_STORM_ROUNDS=200 $(BIN)/python -m pytest -o timeout=600 tests/faults/test_same_seat_storm.py
+
+audit: setup     ## known vulnerabilities of the locked dependencies (asks a vulnerability service on the internet)
+	$(BIN)/pip-audit -r requirements/dev.txt --require-hashes --disable-pip --strict
 
 lock:            ## renew requirements/dev.txt from pyproject.toml
 	$(BIN)/uv pip compile pyproject.toml --all-extras --group dev --group bench --universal --python-version 3.11 \

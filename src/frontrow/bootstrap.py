@@ -54,6 +54,7 @@ from frontrow.web.fan_of import fan_of
 from frontrow.web.live import Streams
 from frontrow.web.live_seats import LiveSeats
 from frontrow.web.metrics_board import Board
+from frontrow.web.office import open_office
 from frontrow.web.openings import Openings
 from frontrow.web.platform import Platform, Secrets
 from frontrow.web.platform_room import PlatformRoom
@@ -105,11 +106,17 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         jobs = [Job("openings", openings.run), Job("rooms", rooms.run), *_jobs(settings, box, bus, requests)]
         telemetry = Telemetry(settings.overload, Board.of_workers(settings.folder, settings.server.workers))
         jobs += people.jobs() if settings.server.jobs_inside else []
+        office = open_office(
+            ledger, claims, box.issuer, box.holds, box.refunds, room, openings, box.feeds, now, box.ids,
+            settings.room.config(),
+        )  # fmt: skip
+        stack.push_async_callback(office.live.aclose)
+        jobs += office.jobs(inside=settings.server.jobs_inside)
         yield Platform(
             settings, now, box.ids, ledger, requests, claims, box.sales, box.holds, box.recovery, box.feeds, openings,
             box.browse, provider, box.checkout, box.refunds, box.waitlist, box.offering, box.resale, box.desk,
             box.notifier, box.webhooks, room, endpoints, live.shop, live.passes, live.table, endpoints.entry,
-            secret_keys, tuple(jobs), people, telemetry=telemetry,
+            secret_keys, tuple(jobs), people, office, telemetry=telemetry, figures=office.figures,
         )  # fmt: skip
 
 

@@ -89,7 +89,7 @@ def list_team() -> Call[Json]:
 
 
 def make_api_key(key: Body) -> Call[Json]:
-    return Call("POST", "/v1/organiser/api-keys", Json, body=key)
+    return Call("POST", "/v1/organiser/keys", Json, body=key)
 
 
 def door_bundle(event: str) -> Call[Json]:

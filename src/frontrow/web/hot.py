@@ -186,6 +186,10 @@ class HotProtocol(HttpToolsProtocol):
         """Give uvicorn the request as if it had parsed it itself."""
         if self._gone:
             return
+        if self.parser.get_http_version() not in ("1.0", "1.1"):  # 0.9 has no head: whatever follows is not one
+            self._gone = True
+            self.send_400_response("Invalid HTTP request received.")
+            return
         lines, url = self._lines, self.url
         super().on_message_begin()
         self.url = url

@@ -12,7 +12,7 @@ from litestar.params import FromPath, JSONBody, QueryParameter
 from frontrow.boxoffice.ledger.messages import MAX_PUSH
 from frontrow.boxoffice.model.messages import Contact
 from frontrow.boxoffice.model.people import NotAllowed, PersonNotFound, checked_email
-from frontrow.boxoffice.outgoing import parse_url
+from frontrow.boxoffice.outgoing import check_url
 from frontrow.core.errors import InvalidInput
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, Caller
@@ -141,7 +141,7 @@ async def change_preferences(
     opt={"access": Access.FAN},
 )
 async def add_push(platform: FromPlatform, caller: FromCaller, data: JSONBody[PushAdded]) -> PushView:
-    parse_url(data.endpoint)  # only https to a plain public name; resolved addresses are checked when sending
+    check_url(data.endpoint)  # what its name leads to is checked whenever something is sent
     document = msgspec.json.encode({"endpoint": data.endpoint, "keys": data.keys}).decode()
     contact = await platform.people.fans.contact(caller.id)
     others = [one for one in contact.push if _push_id(one) != _push_id(document)]

@@ -51,6 +51,15 @@ PROBLEMS: Final[dict[str, Advice]] = {
     "last_owner": Advice(409, "Last owner", "Make another member an owner first."),
     "link_spent": Advice(410, "Link spent", "Ask for a new link."),
     "seal_broken": Advice(422, "Seal broken", "Begin the set-up again."),
+    "event_move_refused": Advice(409, "Event move refused", "Read the event's status; it says what is possible."),
+    "fixed_once_published": Advice(409, "Fixed once published", "Make a new event, or leave this field alone."),
+    "reseat_refused": Advice(409, "Reseat refused", "Choose free seats of the same price."),
+    "rules_are_set": Advice(409, "Rules are set", "The waitlist's rules are set once; go by those it has."),
+    "changed_meanwhile": Advice(412, "Changed meanwhile", "Read it again, then make your change with the new ETag."),
+    "venue_not_found": Advice(404, "Venue not found", "Check the id."),
+    "webhook_not_found": Advice(404, "Webhook not found", "Check the id; it may be removed."),
+    "delivery_not_found": Advice(404, "Delivery not found", "Check the number in the list of deliveries."),
+    "too_many_viewers": Advice(503, "Too many viewers", "Poll the same figures, or try again after `Retry-After`."),
     "too_many_tries": Advice(429, "Too many tries", "Wait for `Retry-After`, then try again."),
 }
 PROBLEMS.update({code: Advice(*row) for code, row in ROWS.items()})
