@@ -70,7 +70,7 @@ class ReseatAsked(msgspec.Struct, forbid_unknown_fields=True):
 @get(
     ALL,
     operation_id="search_bookings",
-    summary="Bookings, newest first, by one of e-mail, seat and state",
+    summary="Bookings, newest first, by one of id, e-mail, seat and status",
     opt={"access": Access.staff("bookings:read")},
 )
 async def search_bookings(
@@ -81,14 +81,14 @@ async def search_bookings(
         str, QueryParameter(max_length=254, description="purchases and live bookings of this address")
     ] = "",
     seat: Annotated[str, QueryParameter(max_length=100, description="whoever has or had this seat")] = "",
-    state: Annotated[BookingState | None, QueryParameter()] = None,
+    status: Annotated[BookingState | None, QueryParameter(description="only bookings that are so")] = None,
     booking: Annotated[str, QueryParameter(max_length=60)] = "",
     cursor: Cursor = "",
     limit: Limit = 20,
 ) -> OwnBookingPage:
     event = await own_event(platform, caller, event_id)
-    if sum(map(bool, (email, seat, state, booking))) > 1:
-        raise InvalidInput("search by one of booking, email, seat and state", param="email")
+    if sum(map(bool, (email, seat, status, booking))) > 1:
+        raise InvalidInput("search by one of booking, email, seat and status", param="email")
     before = read_number(cursor)
     if booking:
         found = await platform.ledger.booking(booking)
@@ -99,7 +99,7 @@ async def search_bookings(
         (index,) = _indexes(await _plan(platform, event), [seat], "seat")
         page = await platform.ledger.bookings_on_seat(event.id, index, before, limit)
     else:
-        page = await platform.ledger.event_bookings(event.id, state.value if state else "", before, limit)
+        page = await platform.ledger.event_bookings(event.id, status.value if status else "", before, limit)
     views = await _views(platform, event, page)
     return OwnBookingPage(views, next_of(page, limit, page[-1].fence if page else None))
 

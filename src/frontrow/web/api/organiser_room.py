@@ -133,7 +133,7 @@ async def get_own_waitlist(
     platform: FromPlatform,
     caller: FromCaller,
     event_id: FromPath[str],
-    state: Annotated[EntryState | None, QueryParameter(description="only entries that are so")] = None,
+    status: Annotated[EntryState | None, QueryParameter(description="only entries that are so")] = None,
     cursor: Cursor = "",
     limit: Limit = 50,
 ) -> WaitlistView:
@@ -141,7 +141,7 @@ async def get_own_waitlist(
     ledger = platform.ledger
     rules = await ledger.waitlist_rules(event_id)
     counts = await ledger.waitlist_counts(event_id)
-    page = await ledger.waitlist_page(event_id, state.value if state else "", read_number(cursor), limit)
+    page = await ledger.waitlist_page(event_id, status.value if status else "", read_number(cursor), limit)
     return WaitlistView(
         RulesView(rules.order.value, rules.seed_hash),
         [EntryCount(name, entries, seats) for name, (entries, seats) in sorted(counts.items())],
