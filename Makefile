@@ -55,6 +55,7 @@ bench-api: setup  ## the platform over HTTP: routes, a sold-out stadium, a textb
 
 soak: setup      ## a million recorded operations, checked for exclusivity; 200 rounds of the same-seat storm
 	$(BIN)/python -m bench.seats_history
+	FRONTROW_SCHEMATHESIS_EXAMPLES=50 $(BIN)/python -m pytest -o timeout=3600 tests/api/test_document.py
 	FRONTROW_STORM_ROUNDS=200 $(BIN)/python -m pytest -o timeout=600 tests/faults/test_same_seat_storm.py
 
 audit: setup     ## known vulnerabilities of the locked dependencies (asks a vulnerability service on the internet)

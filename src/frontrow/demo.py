@@ -44,7 +44,7 @@ def demo(
     """Sell out a stadium on this machine: server, waiting room, crowd, payments; live in the terminal."""
     seconds = _seconds(run_for)
     with tempfile.TemporaryDirectory(prefix="frontrow-demo-") as temporary:
-        home = Path(folder or temporary)
+        home = Path(folder or temporary).resolve()
         home.mkdir(parents=True, exist_ok=True)
         raise typer.Exit(_demo(home, seats, people, port, seconds))
 

@@ -29,7 +29,20 @@ class Wire:
         self._writer: asyncio.StreamWriter | None = None
 
     async def ask(self, method: str, path: str, body: Any = None, **headers: str) -> Reply:
-        """Ask and read the whole answer; `Frontrow_Pass="…"` becomes the header Frontrow-Pass."""
+        """Ask and read the whole answer; `Frontrow_Pass="…"` becomes the header Frontrow-Pass.
+
+        A GET on a connection that the server closed meanwhile is asked again on a new one, as browsers do.
+        """
+        reused = self._writer is not None
+        try:
+            return await self._ask(method, path, body, headers)
+        except (ConnectionError, asyncio.IncompleteReadError):
+            await self.aclose()
+            if not reused or method != "GET":
+                raise
+        return await self._ask(method, path, body, headers)
+
+    async def _ask(self, method: str, path: str, body: Any, headers: dict[str, str]) -> Reply:
         async with asyncio.timeout(TIMEOUT_S):
             if self._writer is None:
                 self._reader, self._writer = await asyncio.open_connection(self._host, self._port)

@@ -261,6 +261,7 @@ class HotProtocol(HttpToolsProtocol):
             self._hand_over(reply)
             return
         assert isinstance(reply, Answer)
+        self._busy_s = self.loop.time()  # the next request has the whole time to come
         self._write(reply, keep_alive)
         if self.pipeline and not self.transport.is_closing():
             self.flow.resume_reading()

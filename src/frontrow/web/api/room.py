@@ -26,7 +26,7 @@ class JoinRequest(msgspec.Struct, forbid_unknown_fields=True):
 
     proof: str | None = None
     code: str | None = None
-    cnf: str | None = None
+    cnf: Annotated[str, msgspec.Meta(pattern="^[A-Za-z0-9_-]{43}$")] | None = None
     page: bool = False
     wish: str = ""
 
