@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from frontrow.web.front import request_id
 
-_TOKENS: Final = re.compile(r"\b(?:fr[bsk]_|eyJ|pm_|pi_|sk_|rk_|whsec_|cs_)[A-Za-z0-9_.=-]{6,}")
+_TOKENS: Final = re.compile(r"\b(?:fr[a-z]_|eyJ|pm_|pi_|sk_|rk_|whsec_|cs_)[A-Za-z0-9_.=-]{6,}")
 _EMAIL: Final = re.compile(r"[^\s\"'<>@\\,;:()]+@[^\s\"'<>@\\,;:()]+\.[A-Za-z]{2,}")
 _DIGITS: Final = re.compile(r"(?<![\d.])\d(?:[ -]?\d){12,18}(?![\d.])")
 _IPV4: Final = re.compile(r"(?<![\d.])(?:\d{1,3}\.){3}\d{1,3}(?![\d.])")
