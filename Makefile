@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 JOBS ?= 2
 
-.PHONY: help setup demo test check format bench bench-limits bench-room bench-seats bench-checkout soak stripe-schema audit lock clean
+.PHONY: help setup demo test check format bench bench-limits bench-room bench-seats bench-checkout bench-api soak stripe-schema audit lock clean
 
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -36,7 +36,7 @@ format: setup    ## let ruff lay the code out
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: bench-limits bench-room bench-seats bench-checkout  ## every benchmark
+bench: bench-limits bench-room bench-seats bench-checkout bench-api  ## every benchmark
 
 bench-limits: setup  ## the limiter beside its peers: JSON, table and plot in bench/out
 	$(BIN)/python -m bench.limits
@@ -50,6 +50,9 @@ bench-seats: setup   ## seat attempts, holds and bookings per second (PRETIX=1: 
 bench-checkout: setup  ## checkouts, payments in flight, refunds of a cancelled event: JSON and table in bench/out
 	$(BIN)/python -m bench.checkout
 	$(BIN)/python -m bench.messages
+
+bench-api: setup  ## the platform over HTTP: routes, a sold-out stadium, a textbook beside it: JSON, table, plot
+	$(BIN)/python -m bench.api
 
 soak: setup      ## a million recorded operations, checked for exclusivity; 1,500 histories of money
 	$(BIN)/python -m bench.seats_history

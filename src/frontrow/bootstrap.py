@@ -53,6 +53,7 @@ from frontrow.web.api.access import booking_token
 from frontrow.web.fan_of import fan_of
 from frontrow.web.live import Streams
 from frontrow.web.live_seats import LiveSeats
+from frontrow.web.metrics_board import Board
 from frontrow.web.office import open_office
 from frontrow.web.openings import Openings
 from frontrow.web.platform import Platform, Secrets
@@ -62,6 +63,7 @@ from frontrow.web.room_pages import PageSettings, RoomPages
 from frontrow.web.room_serve import human_check, make_room
 from frontrow.web.rooms import Rooms
 from frontrow.web.settings import PlatformSettings, read_settings
+from frontrow.web.telemetry import Telemetry
 
 __all__ = ["Platform", "PlatformSettings", "Secrets", "open_platform", "read_settings"]
 
@@ -102,6 +104,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         stack.push_async_callback(live.aclose)
         requests = RequestBook(ledger)
         jobs = [Job("openings", openings.run), Job("rooms", rooms.run), *_jobs(settings, box, bus, requests)]
+        telemetry = Telemetry(settings.overload, Board.of_workers(settings.folder, settings.server.workers))
         jobs += people.jobs() if settings.server.jobs_inside else []
         office = open_office(
             ledger, claims, box.issuer, box.holds, box.refunds, room, openings, box.feeds, now, box.ids,
@@ -113,7 +116,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
             settings, now, box.ids, ledger, requests, claims, box.sales, box.holds, box.recovery, box.feeds, openings,
             box.browse, provider, box.checkout, box.refunds, box.waitlist, box.offering, box.resale, box.desk,
             box.notifier, box.webhooks, room, endpoints, live.shop, live.passes, live.table, endpoints.entry,
-            secret_keys, tuple(jobs), people, office, figures=office.figures,
+            secret_keys, tuple(jobs), people, office, telemetry=telemetry, figures=office.figures,
         )  # fmt: skip
 
 

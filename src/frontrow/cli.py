@@ -16,7 +16,12 @@ GROUPS = {
 
 
 # single commands -> module; the function has the command's name
-COMMANDS = {"serve": "frontrow.serve_cli", "work": "frontrow.serve_cli", "demo": "frontrow.demo"}
+COMMANDS = {
+    "serve": "frontrow.serve_cli",
+    "work": "frontrow.serve_cli",
+    "demo": "frontrow.demo",
+    "doctor": "frontrow.doctor_cli",
+}
 
 
 def main() -> None:

@@ -28,7 +28,7 @@ def serve(
     demo: Annotated[bool | None, typer.Option("--demo", help="Made-up money, a key made on the spot.")] = None,
 ) -> None:
     """Serve the whole platform: waiting room, box office, API."""
-    from frontrow.web.room_serve import set_up_logs
+    from frontrow.web.logs import set_up_logs
     from frontrow.web.serve import listen
     from frontrow.web.workers import Workers
 
@@ -58,7 +58,7 @@ def _make_keys(settings: PlatformSettings) -> None:
 
 def run_worker(settings: PlatformSettings, sock: socket.socket) -> None:
     """One of several processes."""
-    from frontrow.web.room_serve import set_up_logs
+    from frontrow.web.logs import set_up_logs
 
     set_up_logs()
     code = run_server(settings, sock)

@@ -4,7 +4,7 @@ import pytest
 
 from frontrow.core.errors import ConfigError
 from frontrow.core.settings import load
-from frontrow.web.overload import HIGHEST, Gate, OverloadSettings, Rank, Standing, rank_of
+from frontrow.web.overload import HIGHEST, LEAST_ANSWERS, Gate, OverloadSettings, Rank, Standing, rank_of
 
 E = b"/v1/events/evt_01"
 RANKS = [
@@ -84,7 +84,12 @@ def test_f3_pressure_is_bounded_and_goes_when_the_queue_goes():
 
 def test_f3_answers_that_wait_too_long_for_a_store_are_overload_as_well():
     gate = Gate()
-    gate.wait.saw(3.0)
+    for _ in range(LEAST_ANSWERS - 1):
+        gate.wait.saw(3.0)
+    gate.close_interval()
+    assert gate.pressure == 0, "a few slow answers on a quiet server are no queue"
+    for _ in range(LEAST_ANSWERS):
+        gate.wait.saw(3.0)
     gate.close_interval()
     assert gate.pressure > 0
 

@@ -140,19 +140,3 @@ async def test_f3_an_answer_that_does_not_come_is_a_503_at_its_deadline_through_
     assert not watch.waiting
     server.should_exit = True
     await task
-
-
-async def test_f3_a_request_that_never_arrives_whole_is_ended():
-    """Slow headers, a slow body and a silent connection."""
-    gate = Gate(OverloadSettings(receive_s=0.1))
-    server, task, port, _ = await running(gate, {}, app_of(gate))
-    slow = b"POST /v1/events HTTP/1.1\r\nhost: a\r\n"
-    for sent in (b"", slow, slow + b"content-length: 100\r\n\r\nhalf"):
-        reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        writer.write(sent)
-        async with asyncio.timeout(10):
-            await reader.read()  # until the server ends it
-        writer.close()
-    assert gate.turned_away == 3
-    server.should_exit = True
-    await task

@@ -33,6 +33,7 @@ ROWS = {
     "healthz": "public",
     "readyz": "public",
     "jwks": "public",
+    "metrics": "public",
     "stripe_webhook": "public",  # signed by the provider
     # -- the waiting room: places and passes are checked by its own endpoints
     "room_join": "own:public",

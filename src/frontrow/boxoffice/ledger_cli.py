@@ -1,4 +1,4 @@
-"""`frontrow ledger migrate | verify | status | reconcile | aside`: the schema, its proof, its figures, its money."""
+"""`frontrow ledger migrate | verify | status | reconcile | aside | backup | restore`: schema, proof, money, copies."""
 
 import asyncio
 import json
@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from frontrow.boxoffice.aside_cli import app as aside_app
+from frontrow.boxoffice.backup_cli import backup, restore
 from frontrow.boxoffice.ledger.migrate import migrate as run_migrations
 from frontrow.boxoffice.ledger.migrate import newest_version, schema_version
 from frontrow.boxoffice.ledger.opening import open_ledger
@@ -20,6 +21,8 @@ DEFAULT_URL = "sqlite:///frontrow.db"
 app = typer.Typer(help="The ledger: schema, proof, figures, money.", no_args_is_help=True)
 app.command()(reconcile)
 app.add_typer(aside_app, name="aside")
+app.command()(backup)
+app.command()(restore)
 Url = Annotated[
     str,
     typer.Option("--ledger", envvar="FRONTROW_LEDGER_URL", help="sqlite:///file.db or postgresql://user@host/name"),

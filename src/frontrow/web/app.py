@@ -141,9 +141,11 @@ async def run_platform(platform: Platform, *, rooms: bool = True) -> AsyncIterat
     await platform.recovery.start()
     workers = Workers(platform.jobs)
     working = asyncio.create_task(workers.run(), name="jobs")
+    measuring = asyncio.create_task(platform.telemetry.run(platform), name="telemetry")
     try:
         yield
     finally:
+        measuring.cancel()
         workers.stop()
         await working
         await platform.recovery.stop()

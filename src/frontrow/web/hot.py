@@ -72,7 +72,7 @@ class _Pending:
             assert self._finish is not None
             reply = self._finish(future)
         except (Exception, asyncio.CancelledError):
-            log.exception("a hot handler failed")
+            log.exception("a hot handler failed", extra={"request_id": self._protocol.known_id()})
             reply = PLAIN_ERROR
         self.response_complete = True
         if not self.disconnected:
@@ -239,7 +239,7 @@ class HotProtocol(HttpToolsProtocol):
         try:
             reply = handler(Ask(self._lines, body, self._peer, self._query))
         except Exception:
-            log.exception("a hot handler failed")
+            log.exception("a hot handler failed", extra={"request_id": self.known_id()})
             reply = PLAIN_ERROR
         if type(reply) is Answer:
             self._write(reply, keep_alive)
@@ -249,6 +249,10 @@ class HotProtocol(HttpToolsProtocol):
             self._hand_over(reply)
         else:
             self._wait_for(reply, keep_alive)
+
+    def known_id(self) -> str:
+        """The id of the request in hand, for log lines."""
+        return self._id_line.decode().partition(": ")[2].strip()
 
     def _let_arrive(self, reply: Arriving, keep_alive: bool) -> None:
         pending = _Pending(self, keep_alive)

@@ -25,6 +25,7 @@ class Rank(IntEnum):
 
 
 SHARES: Final = (0.5, 0.6, 0.7, 0.85, 1.0, float("inf"))  # of the requests in flight, by rank
+LEAST_ANSWERS: Final = 8
 HIGHEST: Final = float(Rank.PAY)  # at full pressure everything below PAY is shed
 _ROOM: Final = {
     b"/room/claim": Rank.HOLD, b"/room/renew": Rank.HOLD, b"/room/give-back": Rank.HOLD, b"/room/pass": Rank.HOLD,
@@ -42,7 +43,6 @@ class OverloadSettings:
     retry_after_s: int = setting(2, low=1, high=60, doc="told to the shed; their connection rests as long")
     deadline_s: float = setting(10.0, low=0.1, high=600, doc="for an answer")
     pay_deadline_s: float = setting(30.0, low=0.1, high=600, doc="for an answer about money")
-    receive_s: float = setting(15.0, low=0.1, high=600, doc="for a whole request to arrive")
 
 
 def rank_of(method: bytes, path: bytes) -> Rank:
@@ -74,20 +74,22 @@ def _rank_of_event(method: bytes, path: bytes) -> Rank:
 class Standing:
     """The shortest delay of each interval: a queue that never empties shows in it, a burst does not."""
 
-    __slots__ = ("_shortest_s", "last_s")
+    __slots__ = ("_least", "_seen", "_shortest_s", "last_s")
 
-    def __init__(self) -> None:
+    def __init__(self, least: int = 1) -> None:
         self._shortest_s: float | None = None
+        self._least, self._seen = least, 0  # fewer delays than this say nothing: one slow answer is no queue
         self.last_s = 0.0
 
     def saw(self, delay_s: float) -> None:
+        self._seen += 1
         if self._shortest_s is None or delay_s < self._shortest_s:
             self._shortest_s = delay_s
 
     def close(self) -> float:
-        """End the interval; its shortest delay (0 when nothing was seen)."""
-        self.last_s = self._shortest_s or 0.0
-        self._shortest_s = None
+        """End the interval; its shortest delay (0 when too little was seen)."""
+        self.last_s = (self._shortest_s or 0.0) if self._seen >= self._least else 0.0
+        self._shortest_s, self._seen = None, 0
         return self.last_s
 
 
@@ -112,7 +114,7 @@ class Gate:
         self.turned_away = self.late = 0
         self.admitted = [0] * len(Rank)
         self.shed = [0] * len(Rank)
-        self.lag, self.wait = Standing(), Standing()
+        self.lag, self.wait = Standing(), Standing(LEAST_ANSWERS)
 
     def close_interval(self) -> None:
         """Every 100 ms: more pressure while a queue stands, less when none does."""

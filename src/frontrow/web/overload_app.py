@@ -5,6 +5,7 @@ it has begun it may go on (a live stream, a long download), and a stream is no l
 """
 
 import asyncio
+import logging
 import time
 from typing import Any, Final
 
@@ -17,6 +18,9 @@ from frontrow.web.overload_lane import Watch, late_answer
 from frontrow.web.traffic import OTHER
 
 APP: Final = "app"
+SLOW_NS: Final = 2_000_000_000
+
+log = logging.getLogger("frontrow.web")
 
 
 class GuardedApp:
@@ -60,6 +64,9 @@ class GuardedApp:
         self._watch.traffic.of(route if isinstance(route, str) else OTHER, APP).took(ns, answer.status or 500)
         if rank < Rank.PAY:
             self._gate.wait.saw(ns / 1e9)
+        if answer.status >= 500 or ns > SLOW_NS:
+            about = {"route": route, "status": answer.status, "took_ms": ns // 1_000_000}
+            log.warning("slow or failed request", extra=about)
 
 
 class _Answer:

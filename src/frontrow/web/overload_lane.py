@@ -1,4 +1,4 @@
-"""The gate at the socket: the hot lane's protocol with admission, deadlines and a clock on slow senders.
+"""The gate at the socket: the hot lane's protocol with admission and deadlines.
 
 Every request of the server, whichever door answers it, passes `on_headers_complete` here. A shed one is answered by
 ready-made bytes before any work, and its connection is not read again before its `Retry-After` (unless it is a proxy's,
@@ -11,7 +11,17 @@ from collections.abc import Awaitable, Callable
 from typing import Any, ClassVar, Final
 
 from frontrow.core.errors import Overloaded
-from frontrow.web.hot import Finish, Handler, HotProtocol, Reply, RequestId, Routes, Takeover, _Pending
+from frontrow.web.hot import (
+    REQUEST_WITHIN_S,
+    Finish,
+    Handler,
+    HotProtocol,
+    Reply,
+    RequestId,
+    Routes,
+    Takeover,
+    _Pending,
+)
 from frontrow.web.overload import Gate, Rank, rank_of
 from frontrow.web.traffic import RouteTraffic, Traffic
 from frontrow.web.wire import Answer, Arriving, Ask, Later, problem_answer
@@ -55,11 +65,9 @@ class GuardedProtocol(HotProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         watch = self.watch
-        self._began_s = self.loop.time()
         self._began_ns = 0
         self._known: _Known | None = None
         self._extra = False
-        watch.connections = self.connections
         gate = watch.gate
         gate.connections = len(self.connections)
         if gate.connections > gate.settings.max_connections:
@@ -71,10 +79,6 @@ class GuardedProtocol(HotProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
         self.watch.gate.connections = len(self.connections)
-
-    def on_message_begin(self) -> None:
-        super().on_message_begin()
-        self._began_s = self.loop.time()
 
     def on_headers_complete(self) -> None:
         watch = self.watch
@@ -110,10 +114,6 @@ class GuardedProtocol(HotProtocol):
         if self.parser is not None and not self._gone and not self.transport.is_closing():
             self.flow.resume_reading()
 
-    def on_message_complete(self) -> None:
-        self._began_s = 0.0
-        super().on_message_complete()
-
     def _write(self, answer: Answer, keep_alive: bool) -> None:
         super()._write(answer, keep_alive and not self._extra)
         known = self._known
@@ -140,10 +140,6 @@ class GuardedProtocol(HotProtocol):
         pending = _Watched(self, keep_alive, finish, self.watch, future)
         self.cycle = pending  # type: ignore[assignment]
         future.add_done_callback(pending.done)
-
-    def is_stale(self, before_s: float) -> bool:
-        """Whether a request has been arriving since before then (or the connection never sent one)."""
-        return self._began_s is not None and 0.0 < self._began_s < before_s and not self.flow.read_paused
 
 
 class _Watched(_Pending):
@@ -203,7 +199,6 @@ class Watch:
         self.waiting: dict[_Watched, float] = {}
         self.refused = _Known(Rank.BROWSE, traffic.of("shed", HOT))
         self.shed_answer = shed_answer(gate)
-        self.connections: set[Any] = set()
 
     def learn(self, key: tuple[bytes, bytes], handler: Handler) -> _Known:
         """Remember a hot route; as many are remembered as the lane's table has."""
@@ -230,24 +225,22 @@ class Watch:
                 self.gate.close_interval()
                 closed_s, looks = now_s, 0
             if now_s - swept_s >= SWEEP_S:
-                self.sweep(now_s, asyncio.get_running_loop().time())
+                self.sweep(now_s)
                 swept_s = now_s
 
-    def sweep(self, now_s: float, loop_s: float) -> None:
-        """End waiting answers past their deadline and connections whose request does not arrive."""
+    def sweep(self, now_s: float) -> None:
+        """End waiting answers past their deadline."""
         deadline_s = now_s - self.gate.settings.deadline_s
         for waiting, began_s in list(self.waiting.items()):
             if began_s > deadline_s:
                 break  # in the order of their beginning
             waiting.expire()
-        before_s = loop_s - self.gate.settings.receive_s
-        for connection in list(self.connections):
-            if isinstance(connection, GuardedProtocol) and connection.is_stale(before_s):
-                self.gate.turned_away += 1
-                connection.transport.close()
 
 
-def guarded_lane(routes: Routes, request_id: RequestId | None, watch: Watch) -> type[GuardedProtocol]:
+def guarded_lane(
+    routes: Routes, request_id: RequestId | None, watch: Watch, *, request_within_s: float = REQUEST_WITHIN_S
+) -> type[GuardedProtocol]:
     """The protocol class of a server with this watch; without routes it only guards the app behind it."""
     made = staticmethod(request_id) if request_id is not None else None
-    return type("GuardedLane", (GuardedProtocol,), {"routes": routes, "request_id": made, "watch": watch})
+    about = {"routes": routes, "request_id": made, "watch": watch, "request_within_s": request_within_s}
+    return type("GuardedLane", (GuardedProtocol,), about)

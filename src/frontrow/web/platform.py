@@ -36,6 +36,7 @@ from frontrow.web.proofs import Passes
 from frontrow.web.room_endpoints import RoomEndpoints
 from frontrow.web.settings import PlatformSettings
 from frontrow.web.shop import ShopEndpoints
+from frontrow.web.telemetry import Telemetry
 
 
 class Secrets:
@@ -88,4 +89,5 @@ class Platform:
     people: People
     office: Office
     draining: asyncio.Event = field(default_factory=asyncio.Event, repr=False)  # set once this server is to stop
+    telemetry: Telemetry = field(default_factory=Telemetry, repr=False)
     figures: Figures = field(kw_only=True)

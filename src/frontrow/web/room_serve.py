@@ -31,6 +31,7 @@ from frontrow.waitingroom.spent import MemorySpent, RedisSpent
 from frontrow.waitingroom.stores.memory import MemoryStore
 from frontrow.web.hot import lane
 from frontrow.web.live import Streams
+from frontrow.web.logs import set_up_logs
 from frontrow.web.room_app import hot_routes, room_app
 from frontrow.web.room_endpoints import RoomEndpoints
 from frontrow.web.room_pages import PageSettings, RoomPages
@@ -240,37 +241,3 @@ def run_worker(settings: RoomSettings, sock: socket.socket) -> None:
     """One of several processes."""
     set_up_logs()
     run(settings, [sock])
-
-
-def _without_colours(logger: Any, name: str, line: Any) -> Any:
-    line.pop("color_message", None)  # uvicorn's own, for terminals
-    return line
-
-
-def set_up_logs() -> None:
-    """Every log line of the room, uvicorn and the library as one JSON object on standard error."""
-    import structlog
-
-    processors: list[Any] = [
-        structlog.processors.EventRenamer("message"),  # `event` is the room's name in our lines
-        structlog.stdlib.add_log_level,
-        structlog.stdlib.add_logger_name,
-        structlog.stdlib.ExtraAdder(),
-        structlog.processors.TimeStamper(fmt="iso", utc=True),
-        structlog.processors.format_exc_info,
-    ]
-    handler = logging.StreamHandler()
-    handler.setFormatter(
-        structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=processors,
-            processors=[
-                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-                _without_colours,
-                structlog.processors.JSONRenderer(),
-            ],
-        )
-    )
-    root = logging.getLogger()
-    root.handlers = [handler]
-    root.setLevel(logging.INFO)
-    logging.getLogger("httpx").setLevel(logging.WARNING)

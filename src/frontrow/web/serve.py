@@ -15,9 +15,11 @@ import uvicorn
 from frontrow.core.errors import ConfigError
 from frontrow.web.app import front_of, platform_app
 from frontrow.web.front import RequestIds
-from frontrow.web.hot import lane
+from frontrow.web.overload_app import GuardedApp
+from frontrow.web.overload_lane import guarded_lane
 from frontrow.web.platform import Platform
 from frontrow.web.settings import ServerSettings
+from frontrow.web.traces import traced
 
 log = logging.getLogger("frontrow.serve")
 
@@ -52,10 +54,12 @@ def listen(settings: ServerSettings) -> socket.socket:
 def make_server(platform: Platform) -> DrainingServer:
     """The server of this process, ready to `serve`."""
     settings = platform.settings.server
-    app = front_of(platform_app(platform), platform)
+    watch = platform.telemetry.watch(platform.limiter.is_proxy)
+    front = front_of(platform_app(platform), platform)
+    app: Any = GuardedApp(traced(front, platform.settings.traces, platform.limiter.is_proxy), watch)
     ids = RequestIds(platform.limiter)
     table = platform.hot.routes if settings.hot_lane else {}
-    http: Any = lane(table, ids.of, request_within_s=settings.request_within_s)
+    http: Any = guarded_lane(table, ids.of, watch, request_within_s=settings.request_within_s)
     config = uvicorn.Config(
         app,
         http=http,

@@ -15,7 +15,9 @@ from frontrow.boxoffice.ledger.urls import is_postgres
 from frontrow.boxoffice.services.people_settings import PeopleSettings
 from frontrow.core.errors import ConfigError
 from frontrow.core.settings import load, read_toml, setting
+from frontrow.web.overload import OverloadSettings
 from frontrow.web.room_settings import RoomSettings
+from frontrow.web.traces import TraceSettings
 
 MIN_SECRET_CHARS = 32
 DEFAULT_FILE = "frontrow.toml"
@@ -93,6 +95,8 @@ class PlatformSettings:
     stripe: StripeSettings = field(default_factory=StripeSettings)
     messages: MessageSettings = field(default_factory=MessageSettings)
     room: RoomSettings = field(default_factory=RoomSettings)
+    overload: OverloadSettings = field(default_factory=OverloadSettings)
+    traces: TraceSettings = field(default_factory=TraceSettings)
     people: PeopleSettings = field(default_factory=PeopleSettings)
 
     def __post_init__(self) -> None:
@@ -149,7 +153,7 @@ class PlatformSettings:
 _SECTIONS: dict[str, type[Any]] = {
     "server": ServerSettings, "secret": SecretSettings, "ledger": LedgerSettings, "redis": RedisSettings,
     "bus": BusSettings, "mail": MailSettings, "stripe": StripeSettings, "messages": MessageSettings,
-    "room": RoomSettings, "people": PeopleSettings,
+    "room": RoomSettings, "people": PeopleSettings, "overload": OverloadSettings, "traces": TraceSettings,
 }  # fmt: skip
 
 

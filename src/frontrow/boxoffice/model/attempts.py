@@ -33,6 +33,7 @@ class HoldStats(msgspec.Struct):
     """Where attempts ended, since the start. `audited_free` of `audited` local refusals were of seats in fact free."""
 
     won: int = 0
+    seats_won: int = 0
     refused_locally: int = 0
     refused_by_claims: int = 0
     refused_by_ledger: int = 0

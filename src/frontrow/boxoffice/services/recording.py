@@ -62,6 +62,7 @@ class Recording(Refusing):
     def won(self, sale: Sale, placed: PlacedHold, amount_minor: int, now_us: int) -> Hold:
         """The ledger's word as the fan sees it; this server and the map take note."""
         self.stats.won += 1
+        self.stats.seats_won += len(placed.seats)
         sale.seats.took(placed.seats, placed.fan, placed.expires_at_us, now_us)
         for ended in placed.ended:
             sale.seats.freed(seat for seat in ended.seats if seat not in placed.seats)

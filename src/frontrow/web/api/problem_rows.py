@@ -64,6 +64,7 @@ ROWS: Final[dict[str, tuple[int, str, str]]] = {
     "provider_refused": (502, "Provider refused", "Pay another way; the provider's reason is in the detail."),
     "provider_unknown": (502, "Provider unknown", "Look at the booking; it goes on by itself."),
     "claims_rebuilding": (503, "Claims rebuilding", "Try again after `Retry-After`; nothing is sold meanwhile."),
+    "deadline": (503, "Deadline", "Ask again with the same Idempotency-Key; the first may have been carried out."),
     "limit_store_down": (503, "Limit store down", "Try again after `Retry-After`."),
     "not_ready": (503, "Not ready", "Ask another server."),
     "provider_spared": (503, "Provider spared", "Try again shortly; your seats are kept."),

@@ -1,0 +1,161 @@
+"""The two clients: the same calls and journeys, driven over httpx, blocking or awaiting."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from typing import Any, Self, TypeVar
+
+import httpx
+
+from frontrow.client import calls, journeys, shapes
+from frontrow.client.engine import Ask, Call, Keyring, Pause, Policy, Steps, made
+
+T = TypeVar("T")
+MOST_WAIT_S = 3 * 3600.0
+
+
+def _options(address: str, policy: Policy) -> dict[str, Any]:
+    limits = httpx.Limits(max_connections=1_000, max_keepalive_connections=100)
+    return {"base_url": address, "timeout": httpx.Timeout(policy.timeout_s, connect=5.0), "limits": limits}
+
+
+class _Base:
+    def __init__(self, token: str, policy: Policy | None) -> None:
+        self.policy = policy or Policy()
+        self.keyring = Keyring(token)
+
+    def _entering(self, event: str, proof: str | None, code: str | None, most_wait_s: float) -> Steps[shapes.Pass]:
+        return journeys.entering(event, self.keyring, self.policy, proof, code, most_wait_s)
+
+    def _holding(self, call: Call[shapes.Hold]) -> Steps[shapes.Hold]:
+        return journeys.holding(call, self.keyring, self.policy)
+
+
+class Client(_Base):
+    """`with Client("https://tickets.example.org") as shop:`; `token`: a session or an API key."""
+
+    def __init__(
+        self, address: str, token: str = "", *, policy: Policy | None = None, http: httpx.Client | None = None
+    ) -> None:
+        super().__init__(token, policy)
+        self._http = http or httpx.Client(**_options(address, self.policy))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *what: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._http.close()
+
+    def send(self, call: Call[T]) -> T:
+        """Make any call of `frontrow.client.calls` or `staff_calls`."""
+        return self._drive(made(call, self.keyring, self.policy))
+
+    def enter(
+        self, event: str, *, proof: str | None = None, code: str | None = None, most_wait_s: float = MOST_WAIT_S
+    ) -> shapes.Pass:
+        """Through the waiting room; the pass is kept and sent with every call about this event."""
+        return self._drive(self._entering(event, proof, code, most_wait_s))
+
+    def hold(self, event: str, seats: Sequence[str], *, key: str = "") -> shapes.Hold:
+        return self._drive(self._holding(calls.hold_seats(event, seats, key=key)))
+
+    def hold_best(self, event: str, count: int, *, key: str = "", **wish: Any) -> shapes.Hold:
+        return self._drive(self._holding(calls.hold_best(event, count, key=key, **wish)))
+
+    def pay(self, booking: str, method: str = "", *, email: str | None = None) -> shapes.Booking:
+        return self.send(calls.pay(booking, method, email=email))
+
+    def tickets(self, booking: str) -> list[shapes.Ticket]:
+        return self.send(calls.list_tickets(booking)).tickets
+
+    def claim_offer(self, offer: str, event: str = "") -> shapes.ClaimedOffer:
+        return self._drive(journeys.claiming(offer, event, self.keyring, self.policy))
+
+    def _drive(self, steps: Steps[T]) -> T:
+        answer: Any = None
+        while True:  # bounded by the steps
+            try:
+                step = steps.send(answer)
+            except StopIteration as end:
+                value: T = end.value
+                return value
+            answer = self._do(step)
+
+    def _do(self, step: Ask | Pause) -> Any:
+        if isinstance(step, Pause):
+            time.sleep(step.seconds)
+            return None
+        try:
+            return self._http.request(
+                step.method, step.path, headers=step.headers, content=step.content, params=dict(step.query) or None
+            )
+        except httpx.TransportError as error:
+            return error
+
+
+class AsyncClient(_Base):
+    """`async with AsyncClient("https://tickets.example.org") as shop:`; the same calls, awaited."""
+
+    def __init__(
+        self, address: str, token: str = "", *, policy: Policy | None = None, http: httpx.AsyncClient | None = None
+    ) -> None:
+        super().__init__(token, policy)
+        self._http = http or httpx.AsyncClient(**_options(address, self.policy))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *what: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        await self._http.aclose()
+
+    async def send(self, call: Call[T]) -> T:
+        """Make any call of `frontrow.client.calls` or `staff_calls`."""
+        return await self._drive(made(call, self.keyring, self.policy))
+
+    async def enter(
+        self, event: str, *, proof: str | None = None, code: str | None = None, most_wait_s: float = MOST_WAIT_S
+    ) -> shapes.Pass:
+        """Through the waiting room; the pass is kept and sent with every call about this event."""
+        return await self._drive(self._entering(event, proof, code, most_wait_s))
+
+    async def hold(self, event: str, seats: Sequence[str], *, key: str = "") -> shapes.Hold:
+        return await self._drive(self._holding(calls.hold_seats(event, seats, key=key)))
+
+    async def hold_best(self, event: str, count: int, *, key: str = "", **wish: Any) -> shapes.Hold:
+        return await self._drive(self._holding(calls.hold_best(event, count, key=key, **wish)))
+
+    async def pay(self, booking: str, method: str = "", *, email: str | None = None) -> shapes.Booking:
+        return await self.send(calls.pay(booking, method, email=email))
+
+    async def tickets(self, booking: str) -> list[shapes.Ticket]:
+        return (await self.send(calls.list_tickets(booking))).tickets
+
+    async def claim_offer(self, offer: str, event: str = "") -> shapes.ClaimedOffer:
+        return await self._drive(journeys.claiming(offer, event, self.keyring, self.policy))
+
+    async def _drive(self, steps: Steps[T]) -> T:
+        answer: Any = None
+        while True:  # bounded by the steps
+            try:
+                step = steps.send(answer)
+            except StopIteration as end:
+                value: T = end.value
+                return value
+            answer = await self._do(step)
+
+    async def _do(self, step: Ask | Pause) -> Any:
+        if isinstance(step, Pause):
+            await asyncio.sleep(step.seconds)
+            return None
+        try:
+            return await self._http.request(
+                step.method, step.path, headers=step.headers, content=step.content, params=dict(step.query) or None
+            )
+        except httpx.TransportError as error:
+            return error

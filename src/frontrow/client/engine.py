@@ -1,0 +1,152 @@
+"""How a call is made, without making it: keys, proofs, retries and their pauses as a generator both clients drive.
+
+Asked again is only what is safe: reads, and POSTs, which all carry an Idempotency-Key that stays the same. What was
+refused for load (429, 503) is asked again after its `Retry-After`. Tries and pauses are bounded.
+"""
+
+import random
+import uuid
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+from urllib.parse import quote
+
+import httpx
+import msgspec
+
+from frontrow.client.errors import Overloaded, Problem, RateLimited, Unreachable, problem_of
+
+T = TypeVar("T")
+MAX_REMEMBERED = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """How often and how long a call is tried."""
+
+    tries: int = 4
+    most_pause_s: float = 10.0
+    first_pause_s: float = 0.1
+    timeout_s: float = 35.0
+
+
+class Call(msgspec.Struct, Generic[T], frozen=True):
+    """One operation of the API. `answer` is what its body becomes; `bytes` for documents."""
+
+    method: str
+    path: str
+    answer: Any
+    body: Any = None
+    query: Mapping[str, Any] = {}
+    headers: Mapping[str, str] = {}
+    event: str = ""  # a pass for it is sent along
+    booking: str = ""  # its token is sent along
+    key: str = ""  # an Idempotency-Key of the caller's own
+
+
+@dataclass(slots=True)
+class Keyring:
+    """What this client can prove: a session or API key, passes by event, tokens by booking."""
+
+    token: str = field(default="", repr=False)
+    passes: dict[str, str] = field(default_factory=dict, repr=False)
+    bookings: dict[str, str] = field(default_factory=dict, repr=False)
+    events: dict[str, str] = field(default_factory=dict, repr=False)  # booking -> event
+
+    def remember(self, booking: str, event: str, token: str) -> None:
+        if len(self.bookings) >= MAX_REMEMBERED:
+            self.bookings.pop(next(iter(self.bookings)))
+        self.bookings[booking], self.events[booking] = token, event
+
+    def proofs(self, call: Call[Any]) -> dict[str, str]:
+        headers = {"authorization": f"Bearer {self.token}"} if self.token else {}
+        event = call.event or self.events.get(call.booking, "")
+        if event in self.passes:
+            headers["frontrow-pass"] = self.passes[event]
+        if call.booking in self.bookings:
+            headers["frontrow-booking"] = self.bookings[call.booking]
+        return headers
+
+
+class Ask(msgspec.Struct):
+    """Send this, and hand back the response or the transport's error."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    content: bytes | None
+    query: Mapping[str, Any]
+
+
+class Pause(msgspec.Struct):
+    """Wait."""
+
+    seconds: float
+
+
+Steps = Generator[Ask | Pause, Any, T]
+
+
+def path(template: str, *parts: str) -> str:
+    """`template` with its `{}` filled by escaped parts."""
+    return template.format(*(quote(part, safe="") for part in parts))
+
+
+def made(call: Call[T], keyring: Keyring, policy: Policy, jitter: Callable[[], float] = random.random) -> Steps[T]:
+    """Make a call; the value is its answer, or a `Problem` is raised."""
+    headers = keyring.proofs(call) | dict(call.headers)
+    if call.method == "POST":
+        headers["idempotency-key"] = call.key or uuid.uuid4().hex
+    content = None
+    if call.body is not None:
+        content = msgspec.json.encode(call.body)
+        headers["content-type"] = "application/json"
+    ask = Ask(call.method, call.path, headers, content, call.query)
+    pause_s = policy.first_pause_s
+    for number in range(policy.tries):
+        answer: Any = yield ask
+        problem: Problem
+        if isinstance(answer, Exception):
+            problem = Unreachable(str(answer) or type(answer).__name__)
+            problem.__cause__ = answer
+        elif answer.is_success:
+            return _decoded(call, answer)
+        else:
+            problem = _problem(answer)
+        if number == policy.tries - 1 or not _again(call, problem):
+            raise problem
+        wait_s = problem.retry_after_s if problem.retry_after_s is not None else pause_s * (0.5 + jitter())
+        if wait_s > policy.most_pause_s:
+            raise problem
+        yield Pause(wait_s)
+        pause_s = min(2 * pause_s, policy.most_pause_s)
+    raise AssertionError("a policy has at least one try")
+
+
+def _again(call: Call[Any], problem: Problem) -> bool:
+    """Whether the same call may be sent once more."""
+    if isinstance(problem, RateLimited):
+        return True
+    safe = call.method in ("GET", "HEAD", "POST")
+    if isinstance(problem, Unreachable | Overloaded):
+        return safe
+    return safe and problem.code == "idempotency_running"
+
+
+def _decoded(call: Call[T], response: httpx.Response) -> T:
+    if call.answer is None:
+        return None  # type: ignore[return-value]
+    if call.answer is bytes:
+        return response.content  # type: ignore[return-value]
+    return msgspec.json.decode(response.content, type=call.answer)  # type: ignore[no-any-return]
+
+
+def _problem(response: httpx.Response) -> Problem:
+    try:
+        body: Any = msgspec.json.decode(response.content)
+    except msgspec.DecodeError:
+        body = {}
+    given = response.headers.get("retry-after", "")
+    retry_after_s = float(given) if given.isdigit() else None
+    known = body if isinstance(body, dict) else {}
+    return problem_of(response.status_code, known, retry_after_s, response.headers.get("x-request-id", ""))

@@ -1,0 +1,99 @@
+"""What the client raises: the server's problem+json as exceptions, told apart by its stable code, then by status."""
+
+from typing import Any
+
+
+class Problem(Exception):
+    """An answer that is no success. `code` is the server's (docs/errors.md), `about` everything else it said."""
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        detail: str,
+        *,
+        retry_after_s: float | None = None,
+        request_id: str = "",
+        **about: Any,
+    ) -> None:
+        super().__init__(f"{code}: {detail}" if detail else code)
+        self.status, self.code, self.detail = status, code, detail
+        self.retry_after_s, self.request_id, self.about = retry_after_s, request_id, about
+
+
+class InvalidRequest(Problem):
+    """400, 413, 415, 422: what was sent cannot be right; `about["param"]` often names it."""
+
+
+class NotSignedIn(Problem):
+    """401: no pass, session, key or booking token that counts."""
+
+
+class NotAllowed(Problem):
+    """403."""
+
+
+class NotFound(Problem):
+    """404; also what belongs to somebody else."""
+
+
+class Refused(Problem):
+    """409: understood, and the answer is no; repeating it changes nothing."""
+
+
+class SeatsTaken(Refused):
+    """Somebody else has these seats; `about["seats"]` says which."""
+
+
+class PaymentDeclined(Refused):
+    """402: the bank said no; the seats are free again."""
+
+
+class Gone(Refused):
+    """410: the hold, offer, link or place is over."""
+
+
+class NotYourTurn(Refused):
+    """425: the place is not active yet."""
+
+
+class RateLimited(Problem):
+    """429."""
+
+
+class ServerError(Problem):
+    """5xx: the server's fault."""
+
+
+class Overloaded(ServerError):
+    """502, 503, 504: try again after `retry_after_s`."""
+
+
+class Unreachable(Problem):
+    """No answer at all: whether the request was carried out is not known (asking again with the same key is safe)."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(0, "unreachable", why)
+
+
+BY_CODE: dict[str, type[Problem]] = {
+    "seats_taken": SeatsTaken, "payment_declined": PaymentDeclined, "not_your_turn": NotYourTurn,
+    "rate_limited": RateLimited, "overloaded": Overloaded,
+}  # fmt: skip
+BY_STATUS: dict[int, type[Problem]] = {
+    400: InvalidRequest, 401: NotSignedIn, 402: PaymentDeclined, 403: NotAllowed, 404: NotFound, 405: InvalidRequest,
+    409: Refused, 410: Gone, 413: InvalidRequest, 415: InvalidRequest, 422: InvalidRequest, 425: NotYourTurn,
+    429: RateLimited, 502: Overloaded, 503: Overloaded, 504: Overloaded,
+}  # fmt: skip
+
+
+def problem_of(status: int, body: dict[str, Any], retry_after_s: float | None, request_id: str) -> Problem:
+    """The exception of an answer."""
+    about = dict(body)
+    code, detail = str(about.pop("code", f"http_{status}")), str(about.pop("detail", ""))
+    for name in ("type", "title", "status", "retry_after_s", "request_id"):
+        about.pop(name, None)
+    kind = BY_CODE.get(code) or BY_STATUS.get(status) or (ServerError if status >= 500 else Problem)
+    made = kind.__new__(kind)
+    Problem.__init__(made, status, code, detail, retry_after_s=retry_after_s, request_id=request_id, **about)
+    return made

@@ -1,0 +1,21 @@
+"""`/metrics`: the numbers of this server (B19), for Prometheus."""
+
+from litestar import Response, get
+from litestar.handlers import HTTPRouteHandler
+
+from frontrow.web.api import FromPlatform
+from frontrow.web.api.access import Access
+from frontrow.web.metrics import CONTENT_TYPE, metrics_page
+
+
+@get(
+    "/metrics",
+    operation_id="metrics",
+    summary="Prometheus metrics of this server",
+    opt={"access": Access.PUBLIC, "answers": {200: "text/plain"}},
+)
+async def metrics(platform: FromPlatform) -> Response[bytes]:
+    return Response(metrics_page(platform), media_type=CONTENT_TYPE, headers={"cache-control": "no-store"})
+
+
+ROUTES: list[HTTPRouteHandler] = [metrics]

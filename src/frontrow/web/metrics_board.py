@@ -1,0 +1,127 @@
+"""Several workers, one page: each writes its numbers to a file now and then, whoever is scraped adds them up.
+
+Counters and histograms are summed, also those of workers that died (a sum that falls would look like a restart to
+Prometheus). Gauges of one process are summed; gauges of the shared stores are the same everywhere, so the largest
+counts.
+"""
+
+import contextlib
+import os
+import shutil
+import uuid
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+MAX_FILES: Final = 256
+MAX_BYTES: Final = 8 * 1024 * 1024
+
+
+class Sample(msgspec.Struct, frozen=True, array_like=True):
+    """One line of the page."""
+
+    name: str
+    labels: tuple[tuple[str, str], ...]
+    value: float
+
+
+class Family(msgspec.Struct, array_like=True):
+    """One metric: `add` is "sum" or "max" (over workers)."""
+
+    name: str
+    kind: str
+    about: str
+    add: str
+    samples: list[Sample] = []
+
+
+_decode = msgspec.msgpack.Decoder(list[Family]).decode
+
+
+class Board:
+    """The files of one server's workers, in `folder`; without a folder there is one worker only."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
+        self._name = f"{uuid.uuid4().hex}.bin"
+
+    @staticmethod
+    def of_workers(data: Path, workers: int) -> "Board":
+        """The board shared by the workers of this process' parent; those of servers that are gone are removed."""
+        if workers <= 1:
+            return Board(None)
+        root = data / "metrics"
+        for old in root.glob("*"):
+            if old.name.isdigit() and not Path(f"/proc/{old.name}").exists():
+                shutil.rmtree(old, ignore_errors=True)
+        own = root / str(os.getppid())
+        own.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return Board(own)
+
+    def write(self, families: Sequence[Family]) -> None:
+        """Show this worker's numbers to the others: whole or not at all."""
+        if self._folder is None:
+            return
+        part = self._folder / f"{self._name}.part"
+        with contextlib.suppress(OSError):
+            part.write_bytes(msgspec.msgpack.encode(list(families)))
+            part.replace(self._folder / self._name)
+
+    def joined(self, own: Sequence[Family]) -> list[Family]:
+        """Our own numbers with those of the other workers."""
+        return merged([own, *self._others()])
+
+    def _others(self) -> Iterable[list[Family]]:
+        if self._folder is None:
+            return
+        for file in sorted(self._folder.glob("*.bin"))[:MAX_FILES]:
+            if file.name == self._name:
+                continue
+            with contextlib.suppress(OSError, msgspec.MsgspecError):
+                if file.stat().st_size <= MAX_BYTES:
+                    yield _decode(file.read_bytes())
+
+
+def merged(pages: Iterable[Sequence[Family]]) -> list[Family]:
+    """One page of several."""
+    families: dict[str, Family] = {}
+    values: dict[str, dict[tuple[str, tuple[tuple[str, str], ...]], float]] = {}
+    for page in pages:
+        for family in page:
+            families.setdefault(family.name, family)
+            known = values.setdefault(family.name, {})
+            for sample in family.samples:
+                key = (sample.name, sample.labels)
+                if key not in known:
+                    known[key] = sample.value
+                elif family.add == "max":
+                    known[key] = max(known[key], sample.value)
+                else:
+                    known[key] += sample.value
+    made = []
+    for name, family in families.items():
+        samples = [Sample(sample, labels, value) for (sample, labels), value in values[name].items()]
+        made.append(Family(family.name, family.kind, family.about, family.add, samples))
+    return made
+
+
+def text(families: Iterable[Family]) -> bytes:
+    """The page in Prometheus' text format."""
+    lines: list[str] = []
+    for family in families:
+        lines.append(f"# HELP {family.name} {family.about}")
+        lines.append(f"# TYPE {family.name} {family.kind}")
+        for sample in family.samples:
+            labels = ",".join(f'{name}="{_escaped(value)}"' for name, value in sample.labels)
+            lines.append(f"{sample.name}{{{labels}}} {sample.value:.17g}" if labels else _plain(sample))
+    return ("\n".join(lines) + "\n").encode()
+
+
+def _plain(sample: Sample) -> str:
+    return f"{sample.name} {sample.value:.17g}"
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -1,0 +1,70 @@
+"""What one process knows about itself: the gate, its traffic, and figures of the ledger read now and then.
+
+Reading the ledger's figures takes a few milliseconds for 50,000 bookings; a reading that takes longer is done less
+often, so that it never takes more than a fiftieth of the time.
+"""
+
+import asyncio
+import time
+from collections import Counter
+from typing import Any, Final
+
+from frontrow.boxoffice.ledger.statements import Query
+from frontrow.core.errors import FrontrowError
+from frontrow.web.metrics_board import Board
+from frontrow.web.overload import Gate, OverloadSettings
+from frontrow.web.overload_lane import Watch
+from frontrow.web.traffic import Traffic
+
+EVERY_S: Final = 2.0
+SHARE: Final = 50
+READ_WITHIN_S: Final = 10.0
+Figures = dict[str, dict[str, int]]
+
+
+class Telemetry:
+    """`watch` guards and measures; `figures` are the ledger's, as last read; `board` joins the workers' numbers."""
+
+    def __init__(self, settings: OverloadSettings | None = None, board: Board | None = None) -> None:
+        self.gate = Gate(settings)
+        self.traffic = Traffic()
+        self.board = board or Board(None)
+        self.figures: Figures = {}
+        self.read_at_s = 0.0
+        self.store_errors: Counter[str] = Counter()
+
+    def watch(self, is_proxy: Any) -> Watch:
+        return Watch(self.gate, self.traffic, is_proxy)
+
+    async def read(self, ledger: Any) -> None:
+        """Read the ledger's figures once; a store that is away is counted, the last figures stay."""
+        try:
+            async with asyncio.timeout(READ_WITHIN_S):
+                rows = await ledger.store.read(Query("operating_figures"))
+        except (FrontrowError, TimeoutError, OSError):
+            self.store_errors["ledger"] += 1
+            return
+        figures: Figures = {}
+        for what, which, number in rows:
+            figures.setdefault(what, {})[which] = int(number)
+        self.figures, self.read_at_s = figures, time.time()
+
+    async def run(self, platform: Any) -> None:
+        """Until cancelled: read figures, look whether the claim store answers, tell the other workers."""
+        from frontrow.web.metrics import families
+
+        while True:
+            began_s = time.monotonic()
+            await self.read(platform.ledger)
+            await self._look_at_claims(platform)
+            took_s = time.monotonic() - began_s
+            self.board.write(families(platform))
+            await asyncio.sleep(max(EVERY_S, SHARE * took_s))
+
+    async def _look_at_claims(self, platform: Any) -> None:
+        try:
+            async with asyncio.timeout(READ_WITHIN_S):
+                for event_id in list(platform.openings.events)[:1]:
+                    await platform.claims.lost(event_id)
+        except (FrontrowError, TimeoutError, OSError):
+            self.store_errors["claims"] += 1
