@@ -10,7 +10,8 @@ import uvicorn
 from frontrow.bootstrap import Platform
 from frontrow.web.app import front_of, platform_app
 from frontrow.web.front import RequestIds
-from frontrow.web.hot import lane
+from frontrow.web.overload_app import GuardedApp
+from frontrow.web.overload_lane import guarded_lane
 
 WITHIN_S = 15.0
 
@@ -18,9 +19,11 @@ WITHIN_S = 15.0
 @contextlib.asynccontextmanager
 async def serving(platform: Platform, *, hot: bool = True) -> AsyncIterator[int]:
     """The port of a server that answers, as `serve_platform` sets it up."""
-    app = front_of(platform_app(platform, own_loops=False), platform)
+    watch = platform.telemetry.watch(platform.limiter.is_proxy)
+    app = GuardedApp(front_of(platform_app(platform, own_loops=False), platform), watch)
     table = platform.hot.routes if hot else {}
-    protocol = lane(table, RequestIds(platform.limiter).of, request_within_s=platform.settings.server.request_within_s)
+    within_s = platform.settings.server.request_within_s
+    protocol = guarded_lane(table, RequestIds(platform.limiter).of, watch, request_within_s=within_s)
     config = uvicorn.Config(
         app, http=protocol, loop="none", log_config=None, access_log=False, lifespan="off", proxy_headers=False
     )  # type: ignore[arg-type]
