@@ -2,15 +2,15 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from frontrow.boxoffice.ledger.opening import open_ledger
-from frontrow.boxoffice.outgoing import Outgoing
-from frontrow.boxoffice.services.endpoints import Endpoints
 from frontrow.core.clock import WallClock
 from frontrow.core.errors import FrontrowError
+
+if TYPE_CHECKING:  # the command's own group must load without the box office's libraries
+    from frontrow.boxoffice.services.endpoints import Endpoints
 
 Answer = TypeVar("Answer")
 app = typer.Typer(help="Webhooks to organisers.", no_args_is_help=True)
@@ -43,7 +43,11 @@ def remove(webhook: str, ledger: Url = "sqlite:///frontrow.db") -> None:
     typer.echo(f"{_with(ledger, lambda endpoints: endpoints.remove(webhook)).id} removed")
 
 
-def _with(url: str, act: Callable[[Endpoints], Awaitable[Answer]]) -> Answer:
+def _with(url: str, act: "Callable[[Endpoints], Awaitable[Answer]]") -> Answer:
+    from frontrow.boxoffice.ledger.opening import open_ledger
+    from frontrow.boxoffice.outgoing import Outgoing
+    from frontrow.boxoffice.services.endpoints import Endpoints
+
     async def run() -> Answer:
         ledger, outgoing = await open_ledger(url, auto_migrate=False), Outgoing()
         try:

@@ -10,8 +10,9 @@ from typer.testing import CliRunner
 from frontrow.boxoffice.event_cli import app
 from frontrow.boxoffice.ledger.opening import open_ledger
 from frontrow.boxoffice.ledger.sql_ledger import SqlLedger
+from frontrow.boxoffice.model.organising import EndpointNotFound
 from frontrow.boxoffice.outgoing import Outgoing, UnsafeAddress
-from frontrow.boxoffice.services.endpoints import MAX_ENDPOINTS, EndpointNotFound, Endpoints, TooManyEndpoints
+from frontrow.boxoffice.services.endpoints import MAX_ENDPOINTS, Endpoints, TooManyEndpoints
 from frontrow.core.clock import ManualClock
 from frontrow.core.errors import InvalidInput, Unavailable
 from tests.boxoffice.messages.outbox import NOW

@@ -6,18 +6,15 @@ from typing import Final, get_args
 from frontrow.boxoffice.message_ports import MessageBook
 from frontrow.boxoffice.model import facts
 from frontrow.boxoffice.model.messages import Endpoint
+from frontrow.boxoffice.model.organising import EndpointNotFound
 from frontrow.boxoffice.outgoing import Outgoing
 from frontrow.core.clock import Clock
-from frontrow.core.errors import InvalidInput, NotFound, Refused
+from frontrow.core.errors import InvalidInput, Refused
 from frontrow.core.ids import Ids
 
 MAX_ENDPOINTS: Final = 20  # of an event
 SECRET_BYTES: Final = 32
 FACTS: Final = frozenset(kind.__name__ for kind in get_args(facts.Fact))
-
-
-class EndpointNotFound(NotFound):
-    code = "endpoint_not_found"
 
 
 class TooManyEndpoints(Refused):

@@ -57,6 +57,8 @@ PROBLEMS: Final[dict[str, Advice]] = {
     "rules_are_set": Advice(409, "Rules are set", "The waitlist's rules are set once; go by those it has."),
     "changed_meanwhile": Advice(412, "Changed meanwhile", "Read it again, then make your change with the new ETag."),
     "venue_not_found": Advice(404, "Venue not found", "Check the id."),
+    "aside_not_found": Advice(404, "Aside not found", "Check the number in the list of what was put aside."),
+    "too_many_endpoints": Advice(409, "Too many endpoints", "Remove a webhook of this event first."),
     "webhook_not_found": Advice(404, "Webhook not found", "Check the id; it may be removed."),
     "delivery_not_found": Advice(404, "Delivery not found", "Check the number in the list of deliveries."),
     "too_many_viewers": Advice(503, "Too many viewers", "Poll the same figures, or try again after `Retry-After`."),

@@ -193,5 +193,6 @@ DELETE FROM in_app_messages WHERE fan IN (SELECT r.fan FROM :rows)
 -- name: purchases_of(fan text)
 -- What somebody bought, whatever became of it since.
 SELECT :booking FROM :rows
-JOIN bookings AS b ON b.fan = r.fan AND b.state IN ('confirmed', 'cancelled', 'refunded')
+LEFT JOIN bookings AS b ON b.fan = r.fan AND b.state IN ('confirmed', 'cancelled', 'refunded')
+WHERE coalesce(b.id, '') <> ''
 ORDER BY b.created_at_us DESC, b.id DESC LIMIT 1000
