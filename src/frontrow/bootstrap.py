@@ -195,7 +195,7 @@ def _room(settings: PlatformSettings, clock: Clock) -> tuple[WaitingRoom, Platfo
     keys = RoomKeys.load(folder)
     room = make_room(own, keys)
     rules = EntryRules(server.per_person, server.per_ip, page.per_device)
-    entry = Entry(rules=rules, trusted_proxies=server.trusted_proxies)
+    entry = Entry(rules=rules, trusted_proxies=server.trusted_proxies, processes=server.workers)
     pages = RoomPages(room, entry, PageSettings(page.brand, (), page.shop_url, page.secure_cookies))
     endpoints = PlatformRoom(room, entry, pages, {}, organiser_key=page.organiser_key)
     rooms = Rooms(

@@ -117,6 +117,21 @@ async def test_w7_a_hundred_parallel_claims_give_one_pass(rig: Rig) -> None:
     assert sum(isinstance(a, AlreadyClaimed) for a in answers) == 99
 
 
+async def test_w7_a_place_is_claimed_on_a_server_that_has_not_heard_of_the_slide_yet(
+    rig: Rig, room_keys: RoomKeys
+) -> None:
+    """Status came from one server, the claim goes to another: it looks again before it says no, once for many."""
+    await rig.room.create(EVENT, SMALL)
+    joined = await rig.joins(12)
+    other = WaitingRoom(rig.room.store, SqliteAudit(":memory:"), room_keys, clock=rig.clock)
+    await other.create(EVENT, SMALL)
+    await rig.tick(1)
+    assert rig.room.status(joined[0].place_jwt).state is PlaceState.ACTIVE
+    assert other.status(joined[0].place_jwt).state is PlaceState.WAITING
+    claims = await asyncio.gather(*(other.claim(one.place_jwt) for one in joined), return_exceptions=True)
+    assert [type(one) for one in claims] == [Claimed] * 10 + [NotYourTurn] * 2
+
+
 async def test_w7_the_same_idempotency_key_gets_the_same_pass_again(rig: Rig) -> None:
     await rig.room.create(EVENT, SMALL)
     (mine,) = await rig.joins(1)

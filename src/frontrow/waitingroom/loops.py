@@ -1,6 +1,7 @@
 """The room's loop: refresh what is known, recover a lost store, lead and slide. One task a room and process."""
 
 import asyncio
+import contextlib
 import logging
 from collections import Counter
 from collections.abc import Sequence
@@ -44,6 +45,7 @@ class RoomLoops:
         self._refresh_us = refresh_us
         self._known: dict[str, KnownRoom] = {}
         self._loops: dict[str, asyncio.Task[None]] = {}
+        self._looking: dict[str, asyncio.Task[None]] = {}
         self._recovering: dict[str, asyncio.Lock] = {}
         self._later: set[asyncio.Task[None]] = set()
         self._gathered: dict[str, list[AuditRow]] = {}
@@ -96,6 +98,22 @@ class RoomLoops:
             after = await self.store.snapshot(event)
             if after is not None:
                 known.take(after)
+
+    async def look_again(self, event: str) -> None:
+        """Read the window anew, once for all who ask in this moment: another server may just have moved it."""
+        looking = self._looking.get(event)
+        if looking is None:
+            looking = self._looking[event] = asyncio.create_task(self._look(event))
+            looking.add_done_callback(lambda _: self._looking.pop(event, None))
+        await asyncio.shield(looking)
+
+    async def _look(self, event: str) -> None:
+        known = self.known(event)
+        seen, issued = known.state, list(known.issued)
+        with contextlib.suppress(FrontrowError):  # the loop sees to a store that is away or lost
+            state = await self.store.snapshot(event)
+            if state is not None and not went_back(state, seen, issued):
+                known.take(state)
 
     async def _lift_to_shown(self, known: KnownRoom) -> None:
         """A genuine place beyond the last one issued proves a loss nobody recorded: people come before bookkeeping."""

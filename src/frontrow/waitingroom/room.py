@@ -95,6 +95,9 @@ class WaitingRoom(Joining):
         check_proof(place_jwt, place, proof, self.clock() // 1_000_000)
         told = known.status(place)
         if told.state is PlaceState.WAITING:
+            await self.look_again(place.event)
+            told = known.status(place)
+        if told.state is PlaceState.WAITING:
             raise NotYourTurn("your place is not active yet", retry_after_s=told.poll_after_s, ahead=told.ahead)
         position = known.effective(place)
         ttl_s = known.state.config.pass_ttl_s
