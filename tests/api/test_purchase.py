@@ -6,9 +6,11 @@ import pytest
 
 from frontrow.boxoffice.ledger.migrate import migrate
 from frontrow.boxoffice.model.fsmap import read_snapshot
+from frontrow.boxoffice.model.people import Role
 from frontrow.boxoffice.tickets.door import Gate, Verdict
 from tests.api.script import a_buyer
 from tests.api.support import EVENT_ID, a_client, a_platform, one_row
+from tests.people.support import member
 
 
 @pytest.fixture(params=["embedded", "grown_up"])
@@ -40,6 +42,11 @@ async def test_b18_from_the_line_to_the_door_and_back_knowing_only_the_document(
         gate = Gate(await platform.desk.bundle(EVENT_ID, platform.clock()), "north")
         assert gate.check(tickets[0]["code"], platform.clock()).verdict is Verdict.WELCOME
         assert gate.check(tickets[0]["code"], platform.clock()).verdict is Verdict.ALREADY_IN
+        doorkeeper = await a_buyer(client)
+        doorkeeper.headers |= (await member(platform, Role.DOOR, "org_default")).bearer
+        asked = {"code": tickets[0]["code"], "gate": "north"}
+        scans = [(await doorkeeper.call("scan_ticket", event_id=EVENT_ID, json=asked)).json() for _ in range(2)]
+        assert [scan["verdict"] for scan in scans] == ["ok", "duplicate"]
         pdf = await buyer.call("tickets_pdf", booking_id=held["booking"])
         assert pdf.content.startswith(b"%PDF")
         ics = await buyer.call("tickets_ics", booking_id=held["booking"])

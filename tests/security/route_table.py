@@ -45,8 +45,8 @@ class Route(msgspec.Struct):
 
     def path(self, **values: str) -> str:
         def filled(match: "re.Match[str]") -> str:
-            name = match[1].partition(":")[0]
-            return values.get(name, PLACEHOLDER)
+            name, _, kind = match[1].partition(":")
+            return values.get(name, "1" if kind == "int" else PLACEHOLDER)
 
         return re.sub(r"\{([^}]*)\}", filled, self.template)
 

@@ -99,7 +99,7 @@ ROWS = {
     "list_api_keys": "staff:keys:write",
     "make_api_key": "staff:keys:write",
     "revoke_api_key": "staff:keys:write",
-    # -- organisers and doors
+    # -- organisers: their events, venues, sales, figures, webhooks, codes; and the door
     "get_bundle": "staff:door:scan",
     "scan_ticket": "staff:door:scan",
     "sync_scans": "staff:door:scan",

@@ -6,10 +6,13 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
+from frontrow.boxoffice.model.bookings import BookingState
 from frontrow.boxoffice.model.people import Role
+from frontrow.boxoffice.model.waitlist import Offer, OfferState
+from tests.organiser.http import a_venue_body
 from tests.people.support import fan, mailed, member
 from tests.security.route_table import table
-from tests.security.world import World, bearer
+from tests.security.world import EVENT_ID, World, bearer, pass_for
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -106,6 +109,53 @@ async def test_idor_members_keys_invitations_sessions_and_devices_of_others(worl
     for name in ("owner of other", "key of other"):
         other = (await world.door.ask("GET", "/v1/organiser/team", world.callers()[name])).json()
         assert {one["email"].partition("@")[2] for one in other["members"]} == {"org-other.example.org"}
+
+
+async def test_idor_venues_and_webhooks_of_another_organiser(world: World):
+    """Every route with a venue or webhook in its path, with real ids of org_hall, asked by org_other."""
+    owner = world.callers()["owner of hall"]
+    venue = await world.door.ask("POST", "/v1/organiser/venues", owner, a_venue_body())
+    wish = {"event": EVENT_ID, "url": "https://hooks.example.org/x"}
+    hook = await world.door.ask("POST", "/v1/organiser/webhooks", owner, wish)
+    assert (venue.status, hook.status) == (201, 201), (venue.body, hook.body)
+    ids = {"venue_id": venue.json()["venue"], "webhook_id": hook.json()["webhook"]}
+    routes = [route for route in table() if route.parameters() & ids.keys()]
+    assert len(routes) >= 6
+    for route in routes:
+        for who in ("owner of other", "key of other"):
+            reply = await world.door.ask(route.method, route.path(**ids), world.callers()[who], route.sample())
+            assert reply.status == 404, (route.name, who, reply.status, reply.body)
+    for path in ("/v1/organiser/venues", "/v1/organiser/webhooks", "/v1/organiser/events", "/v1/organiser/audit"):
+        reply = await world.door.ask("GET", path, world.callers()["owner of other"])
+        assert reply.status == 200, (path, reply.body)
+        for known in (*ids.values(), EVENT_ID):
+            assert known.encode() not in reply.body, path
+    taken = {"event": EVENT_ID, "url": "https://hooks.example.org/y"}
+    reply = await world.door.ask("POST", "/v1/organiser/webhooks", world.callers()["owner of other"], taken)
+    assert reply.status == 404, reply.body
+
+
+async def test_idor_an_offer_is_its_own_fans(world: World, monkeypatch):
+    """Claimed and declined by its fan only, whoever learns its id."""
+    offer = Offer(
+        "ofr_1", "wle_1", EVENT_ID, world.people["fan"].id, world.booking, OfferState.OPEN, 2**60, 1, (1,),
+        BookingState.HELD, 2**60,
+    )  # fmt: skip
+    asked = []
+
+    async def found(offer_id: str) -> Offer:
+        asked.append(offer_id)
+        return offer
+
+    monkeypatch.setattr(world.platform.ledger, "offer", found, raising=False)
+    for act in ("claim", "decline"):
+        for who, headers in world.callers().items():
+            if who != "fan":
+                reply = await world.door.ask("POST", f"/v1/offers/{offer.id}/{act}", headers)
+                assert reply.status in (401, 404), (act, who, reply.status)
+        stranger = bearer(pass_for(world.platform, EVENT_ID, world.people["stranger"].id, position=78))
+        assert (await world.door.ask("POST", f"/v1/offers/{offer.id}/{act}", stranger)).status == 404
+    assert len(asked) > 20, "the offer was there each time"
 
 
 async def test_idor_a_fan_sees_only_what_is_theirs(world: World):

@@ -12,6 +12,7 @@ import msgspec
 from litestar import Litestar, Request, Response, get
 from litestar.handlers import HTTPRouteHandler
 
+from frontrow.core.errors import NotFound
 from frontrow.web.api.access import Access
 from frontrow.web.api.problems import Problem
 
@@ -31,7 +32,8 @@ IDEMPOTENCY_KEY: Final = {
 }  # fmt: skip
 TITLES: Final = {
     400: "Not what the API takes", 401: "Who are you?", 402: "The card was declined", 403: "You may not",
-    404: "There is no such thing", 405: "Not by this method", 409: "No, and the code says why", 410: "It is over", 413: "Too large",
+    404: "There is no such thing", 405: "Not by this method", 409: "No, and the code says why", 410: "It is over",
+    413: "Too large",
     415: "Another media type is needed", 422: "A value cannot be right", 425: "Not yet", 429: "Too many requests",
     500: "Our fault", 502: "The payment provider failed", 503: "Not now; see Retry-After",
 }  # fmt: skip
@@ -74,7 +76,8 @@ def _complete(operation: dict[str, Any], method: str, handler: HTTPRouteHandler)
         statuses |= {401, 403, 404} if access.kind != "public" else set()
         statuses |= {404} if "{" in next(iter(handler.paths)) else set()
         statuses |= {409, 413} if method == "post" else set()
-        statuses |= {401, 403, 410} if "/auth/" in next(iter(handler.paths)) else set()
+        statuses |= {403, 415} if method in ("post", "put", "patch") else {403} if method == "delete" else set()
+        statuses |= {401} if "/auth/" in next(iter(handler.paths)) else set()
     for status in sorted(statuses | {429, 503}):
         responses[str(status)] = _problem(status)
     if opt.get("body") is not None:
@@ -105,8 +108,9 @@ def _security(handler: HTTPRouteHandler, access: Access) -> list[dict[str, list[
         return [{"pass": []}, {"session": []}]
     if access.kind == "owner":
         return [{"booking": []}, {"pass": []}, {"session": []}]
-    found: dict[str, list[dict[str, list[str]]]] = {"pass": [{"pass": []}, {"shop_pass": []}], "fan": [{"session": []}]}
-    return found.get(access.kind, [{"session": []}] if access.kind == "staff" else [])
+    if access.kind in ("fan", "session", "staff"):
+        return [{"session": []}]
+    return [{"pass": []}, {"shop_pass": []}] if access.kind == "pass" else []
 
 
 def _answer(kind: Any) -> dict[str, Any]:
@@ -177,10 +181,11 @@ def _section(path: str, method: str, operation: dict[str, Any]) -> str:
     "/openapi.json",
     operation_id="openapi",
     summary="This document",
-    opt={"access": Access.PUBLIC, "answers": {200: "application/json"}},
+    opt={"access": Access.PUBLIC, "answers": {200: "application/json"}, "problems": (404,)},
     media_type="application/json",
 )
 async def openapi(request: Request[Any, Any, Any]) -> Response[bytes]:
+    _check_shown(request)
     headers = {"cache-control": "public, max-age=60"}
     return Response(request.app.state.document, headers=headers, media_type="application/json")
 
@@ -189,13 +194,19 @@ async def openapi(request: Request[Any, Any, Any]) -> Response[bytes]:
     "/docs",
     operation_id="docs",
     summary="This document as a page",
-    opt={"access": Access.PUBLIC, "answers": {200: "text/html"}},
+    opt={"access": Access.PUBLIC, "answers": {200: "text/html"}, "problems": (404,)},
     media_type="text/html",
 )
 async def docs(request: Request[Any, Any, Any]) -> Response[str]:
+    _check_shown(request)
     text = page(msgspec.json.decode(request.app.state.document))
     headers = {"content-security-policy": "default-src 'none'", "x-content-type-options": "nosniff"}
     return Response(text, headers=headers, media_type="text/html")
+
+
+def _check_shown(request: Request[Any, Any, Any]) -> None:
+    if not request.app.state.platform.settings.server.docs:
+        raise NotFound("this server does not show its document (server.docs)")
 
 
 ROUTES: list[HTTPRouteHandler] = [openapi, docs]
