@@ -29,6 +29,7 @@ from frontrow.boxoffice.model.messages import Contact, Message, Outcome
 from frontrow.boxoffice.model.venues import Venue
 from frontrow.boxoffice.outgoing import Outgoing
 from frontrow.boxoffice.services.notify import KIND, TELLS, Notifier
+from frontrow.boxoffice.services.people_mail import ACCOUNT_KINDS
 from frontrow.boxoffice.services.tickets import TicketDesk
 from frontrow.boxoffice.tickets.codes import Issuer
 from frontrow.core.clock import ManualClock
@@ -215,11 +216,12 @@ def test_every_language_has_every_text_and_no_name_can_break_a_message() -> None
     """Localised texts: English and German are complete; a hostile event name stays a name."""
     about = {
         "event_name": "<script>\r\nBcc: x@y", "booking_id": "bkg_1", "when": "w", "place": "p", "amount": "1.00 EUR",
-        "seats": "A-1-1", "seat_count": 1, "until": "u", "tickets": [],
+        "seats": "A-1-1", "seat_count": 1, "until": "u", "tickets": [], "url": "https://x.example/#y", "minutes": 15,
+        "hours": 72,
     }  # fmt: skip
     assert {"en", "de"} <= set(languages())
     for name, language in languages().items():
-        assert set(language.kinds) == set(TELLS.values()), name
+        assert set(language.kinds) == {*TELLS.values(), *ACCOUNT_KINDS}, name
         for kind in language.kinds:
             made = render(kind, name, about)
             assert "\n" not in made.subject + made.short

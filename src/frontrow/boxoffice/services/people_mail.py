@@ -21,6 +21,7 @@ from frontrow.core.clock import Clock
 from frontrow.core.ids import Ids
 
 KIND: Final = "account"
+ACCOUNT_KINDS: Final = ("sign_in", "invitation", "password_reset")  # of channels/texts
 GIVE_UP_AFTER_S: Final = 15 * 60
 LANES: Final = 4
 EVERY_S: Final = 0.25  # somebody is waiting for it
