@@ -12,7 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontrow.boxoffice.ledger.figures import MAX_BUCKETS
-from frontrow.boxoffice.model.figures import FORMULA_STARTS, RoomFigures, safe_cell, to_csv
+from frontrow.boxoffice.model.figures import (
+    FORMULA_STARTS,
+    Percentiles,
+    RoomFigures,
+    percentiles_of_buckets,
+    safe_cell,
+    to_csv,
+)
 from frontrow.boxoffice.services.analytics import Figures
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import InvalidInput
@@ -92,6 +99,13 @@ async def test_b19_a_hundred_viewers_at_once_cost_the_ledger_one_look(sqlite_led
     clock.now_us += 3 * US_PER_S
     await figures.of(event)
     assert len(looks) == 2
+
+
+def test_b19_percentiles_of_a_histogram_are_the_bounds_they_fall_under():
+    bounds_s = [0.001, 0.01, 0.1]
+    assert percentiles_of_buckets(bounds_s, [50, 95, 99, 100]) == Percentiles(100, 1.0, 10.0, 100.0)
+    assert percentiles_of_buckets(bounds_s, [0, 0, 0, 4]) == Percentiles(4, 100.0, 100.0, 100.0)
+    assert percentiles_of_buckets(bounds_s, [0, 0, 0, 0]) is None
 
 
 @given(st.text(max_size=20))

@@ -230,6 +230,23 @@ def percentiles(rows: Sequence[Sequence[Any]]) -> Percentiles | None:
     return Percentiles(total, *(at[(total * percent + 99) // 100] for percent in (50, 95, 99)))
 
 
+def percentiles_of_buckets(bounds_s: Sequence[float], cumulative: Sequence[int]) -> Percentiles | None:
+    """From a histogram as Prometheus has it: the bound of the bucket that each percentile falls into (the last bound
+    where it falls above all of them)."""
+    total = cumulative[-1] if cumulative else 0
+    if not total or not bounds_s:
+        return None
+
+    def at(percent: int) -> float:
+        place = (total * percent + 99) // 100
+        for bound_s, count in zip(bounds_s, cumulative, strict=False):
+            if count >= place:
+                return round(bound_s * 1000, 3)
+        return round(bounds_s[-1] * 1000, 3)
+
+    return Percentiles(total, at(50), at(95), at(99))
+
+
 # --- CSV
 
 
