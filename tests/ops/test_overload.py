@@ -4,7 +4,7 @@ import pytest
 
 from frontrow.core.errors import ConfigError
 from frontrow.core.settings import load
-from frontrow.web.overload import HIGHEST, LEAST_ANSWERS, Gate, OverloadSettings, Rank, Standing, rank_of
+from frontrow.web.overload import CROWD, HIGHEST, LEAST_ANSWERS, Gate, OverloadSettings, Rank, Standing, rank_of
 
 E = b"/v1/events/evt_01"
 RANKS = [
@@ -49,6 +49,18 @@ def test_f3_a_quiet_server_sheds_nobody_and_decides_nothing():
     under(gate, 100, 0.001)
     assert not gate.active
     assert [shed_share(gate, rank) for rank in Rank] == [0] * 6
+
+
+def test_f3_a_late_loop_without_a_crowd_sheds_nobody():
+    """Something else on the machine took the CPU: refusing the few who ask would help nobody."""
+    gate = Gate()
+    for _ in range(50):
+        gate.lag.saw(0.5)
+        gate.close_interval(CROWD - 1)
+    assert gate.pressure == 0
+    gate.lag.saw(0.5)
+    gate.close_interval(CROWD)
+    assert gate.pressure > 0
 
 
 def test_f3_a_burst_passes_because_one_moment_of_the_interval_was_free():

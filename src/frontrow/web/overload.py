@@ -26,6 +26,7 @@ class Rank(IntEnum):
 
 SHARES: Final = (0.5, 0.6, 0.7, 0.85, 1.0, float("inf"))  # of the requests in flight, by rank
 LEAST_ANSWERS: Final = 8
+CROWD: Final = 16.0
 HIGHEST: Final = float(Rank.PAY)  # at full pressure everything below PAY is shed
 _ROOM: Final = {
     b"/room/claim": Rank.HOLD, b"/room/renew": Rank.HOLD, b"/room/give-back": Rank.HOLD, b"/room/pass": Rank.HOLD,
@@ -97,8 +98,8 @@ class Gate:
     """Decides for each request of this process whether it is served; keeps count."""
 
     __slots__ = (
-        "_carry", "_limits", "active", "admitted", "connections", "in_flight", "lag", "late", "pressure", "settings",
-        "shed", "turned_away", "wait",
+        "_carry", "_limits", "active", "admitted", "arrived", "connections", "in_flight", "lag", "late", "pressure",
+        "settings", "shed", "turned_away", "wait",
     )  # fmt: skip
 
     GROW: Final = 0.5
@@ -110,15 +111,19 @@ class Gate:
         self._carry = [0.0] * len(Rank)
         self.pressure = 0.0
         self.active = False  # one look tells the hot path that nothing needs deciding
-        self.in_flight = self.connections = 0
+        self.in_flight = self.connections = self.arrived = 0
         self.turned_away = self.late = 0
         self.admitted = [0] * len(Rank)
         self.shed = [0] * len(Rank)
         self.lag, self.wait = Standing(), Standing(LEAST_ANSWERS)
 
-    def close_interval(self) -> None:
-        """Every 100 ms: more pressure while a queue stands, less when none does."""
-        lag = self.lag.close() * 1000 / self.settings.max_lag_ms
+    def close_interval(self, crowd: float = CROWD) -> None:
+        """Every 100 ms: more pressure while a queue stands, less when none does.
+
+        `crowd` is how many requests came between two looks at the loop: a loop that is late without many of them was
+        kept from running by something else on the machine, and shedding would help nobody.
+        """
+        lag = self.lag.close() * 1000 / self.settings.max_lag_ms if crowd >= CROWD else 0.0
         wait = self.wait.close() * 1000 / self.settings.max_wait_ms
         excess = max(lag, wait)
         if excess > 1:

@@ -85,6 +85,7 @@ class GuardedProtocol(HotProtocol):
         key = (self.parser.get_method(), self.url)
         known = watch.known.get(key)
         self._began_ns = time.perf_counter_ns()
+        watch.gate.arrived += 1
         if watch.gate.active or self._extra:
             rank = known.rank if known is not None else rank_of(*key)
             if (self._extra and rank is not Rank.EXEMPT) or not watch.gate.admits(rank):
@@ -214,7 +215,7 @@ class Watch:
     async def run(self) -> None:
         """Until cancelled: measure the loop's delay, close intervals, end what is late or slow."""
         closed_s = swept_s = time.monotonic()
-        looks = 0
+        looks, arrived = 0, self.gate.arrived
         while True:
             before_s = time.monotonic()
             await asyncio.sleep(TICK_S)
@@ -222,8 +223,8 @@ class Watch:
             self.gate.lag.saw(max(0.0, now_s - before_s - TICK_S))
             looks += 1
             if now_s - closed_s >= INTERVAL_S and looks >= LEAST_LOOKS:
-                self.gate.close_interval()
-                closed_s, looks = now_s, 0
+                self.gate.close_interval((self.gate.arrived - arrived) / looks)
+                closed_s, looks, arrived = now_s, 0, self.gate.arrived
             if now_s - swept_s >= SWEEP_S:
                 self.sweep(now_s)
                 swept_s = now_s

@@ -4,6 +4,7 @@ Everything comes from the ledger: the code was signed and stored by the confirmi
 and however often, it is the same ticket.
 """
 
+import asyncio
 from typing import Final, Protocol
 
 from frontrow.boxoffice.model.bookings import BookingNotFound
@@ -37,6 +38,7 @@ class TicketDesk:
     def __init__(self, ledger: DeskLedger, keys: TicketKeys) -> None:
         self._ledger, self._keys = ledger, keys
         self._seats: dict[str, tuple[str, ...]] = {}
+        self._reading = asyncio.Lock()
 
     async def sheets(self, booking_id: str) -> list[Sheet]:
         """The valid tickets of a booking, ready to print."""
@@ -109,13 +111,20 @@ class TicketDesk:
         """The names of the seats of the event's plan, by index."""
         names = self._seats.get(event.plan_hash)
         if names is None:
-            document = await self._ledger.plan_document(event.plan_hash)
-            plan: Plan | None = from_bytes(document.encode()) if document else None
-            names = plan.seat_ids if plan else ()
-            if len(self._seats) >= MAX_PLANS:
-                self._seats.pop(next(iter(self._seats)))
-            self._seats[event.plan_hash] = names
+            async with self._reading:  # a stadium takes a third of a second to read: once, and beside the loop
+                names = self._seats.get(event.plan_hash)
+                if names is None:
+                    names = self._seats[event.plan_hash] = await self._read_names(event.plan_hash)
         return names
+
+    async def _read_names(self, plan_hash: str) -> tuple[str, ...]:
+        document = await self._ledger.plan_document(plan_hash)
+        if len(self._seats) >= MAX_PLANS:
+            self._seats.pop(next(iter(self._seats)))
+        if not document:
+            return ()
+        plan: Plan = await asyncio.to_thread(from_bytes, document.encode())
+        return plan.seat_ids
 
 
 def _sheet(ticket: Ticket, event: Event, venue: Venue | None, seat: str) -> Sheet:
