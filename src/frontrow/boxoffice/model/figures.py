@@ -258,9 +258,6 @@ def percentiles_of_buckets(bounds_s: Sequence[float], cumulative: Sequence[int])
     return Percentiles(total, at(50), at(95), at(99))
 
 
-# --- CSV
-
-
 def safe_cell(value: Any) -> Any:
     """What a spreadsheet shows as text and never runs: a cell that begins like a formula gets a quote before it."""
     if isinstance(value, str) and value.startswith(FORMULA_STARTS):
