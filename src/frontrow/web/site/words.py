@@ -92,6 +92,8 @@ def words_of(language: str) -> Words:
 def catalogues(language: str) -> list[Traversable]:
     """The files of a language, in order of their names."""
     folder = files("frontrow.web") / "translations" / language
+    if not folder.is_dir():
+        return []
     return sorted((one for one in folder.iterdir() if one.name.endswith(".po")), key=lambda one: one.name)
 
 
