@@ -57,10 +57,11 @@ from frontrow.web.platform import Platform, Secrets
 from frontrow.web.platform_room import PlatformRoom
 from frontrow.web.proofs import Passes
 from frontrow.web.room_endpoints import RoomEndpoints
-from frontrow.web.room_pages import PageSettings, RoomPages
+from frontrow.web.room_pages import PageSettings
 from frontrow.web.room_serve import human_check, make_room
 from frontrow.web.rooms import Rooms
 from frontrow.web.settings import PlatformSettings, read_settings
+from frontrow.web.site.room import SiteRoomPages
 
 __all__ = ["Platform", "PlatformSettings", "Secrets", "open_platform", "read_settings"]
 
@@ -91,6 +92,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         stack.push_async_callback(room.aclose)
         stack.push_async_callback(rooms.aclose)
         openings.watch(rooms.open)
+        endpoints.pages.events = openings.events  # type: ignore[attr-defined]
         secret_keys = _secrets(settings)
         people = _people(settings, ledger, now, box.ids, secret_keys)
         stack.push_async_callback(people.aclose)
@@ -185,7 +187,7 @@ def _room(settings: PlatformSettings, clock: Clock) -> tuple[WaitingRoom, RoomEn
     room = make_room(own, keys)
     rules = EntryRules(server.per_person, server.per_ip, page.per_device)
     entry = Entry(rules=rules, trusted_proxies=server.trusted_proxies)
-    pages = RoomPages(room, entry, PageSettings(page.brand, (), page.shop_url, page.secure_cookies))
+    pages = SiteRoomPages(room, entry, PageSettings(page.brand, (), page.shop_url, page.secure_cookies))
     endpoints = PlatformRoom(room, entry, pages, {}, organiser_key=page.organiser_key)
     rooms = Rooms(
         endpoints,

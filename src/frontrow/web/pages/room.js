@@ -1,31 +1,32 @@
-const $ = (id) => document.getElementById(id), d = document.body.dataset, base = d.base, nf = new Intl.NumberFormat();
-const SLOW = "It is going more slowly than before, so the wait has grown.", WHY = { paused: "The line is paused. Nobody is losing their place.", queue_all: "Everybody waits for a moment. Nobody is losing their place.", capacity_cut: SLOW, rate_cut: SLOW, slower: SLOW, closed: "The sale is closed at the moment." };
+const D = document, $ = (id) => D.getElementById(id), put = (id, text) => { $(id).textContent = text; }, d = D.body.dataset, base = d.base, nf = new Intl.NumberFormat(D.documentElement.lang, { numberingSystem: "latn" }), W = JSON.parse($("tr")?.textContent || "{}"), t = (s, v) => (W[s] || s).replace(/{(\w+)}/g, (a, n) => v?.[n] ?? a);
+const LOST = t("Reconnecting – your place is kept"), SLOW = t("It is going more slowly than before, so the wait has grown."), WHY = { paused: t("The line is paused. Nobody is losing their place."), queue_all: t("Everybody waits for a moment. Nobody is losing their place."), capacity_cut: SLOW, rate_cut: SLOW, slower: SLOW, closed: t("The sale is closed at the moment.") };
 let state = d.state, number = Number(d.number), lane = Number(d.lane), from = Number(d.from), doc = null, said = "", saidAt = 0, messageNo = -1, source = null, fails = 0, timer = 0, busy = false, turned = false;
+const seen = (f) => D.addEventListener("visibilitychange", f, { once: true });
 const show = (id, on) => { $(id).hidden = !on; };
-const say = (text, now) => { const t = Date.now(); if (text !== said && (now || t - saidAt > 60000)) { said = text; saidAt = t; $("say").textContent = text; } };
-const mode = (kind, text) => { $("mode").className = "chip " + kind; $("mode").textContent = text; };
-const bad = (text) => { $("bad").textContent = text; show("bad", !!text); };
+const say = (text, now) => { const t = Date.now(); if (text !== said && (now || t - saidAt > 60000)) { said = text; saidAt = t; put("say", text); } };
+const mode = (kind, text) => { $("mode").className = "chip " + kind; put("mode", text); };
+const bad = (text) => { put("bad", text); show("bad", !!text); };
 const ask = async (path, init = {}) => { const r = await fetch(base + path, { cache: "no-store", ...init }); const body = await r.json().catch(() => ({})); return { ok: r.ok, status: r.status, body, after: Number(r.headers.get("retry-after")) || 0 }; };
 const uuid = () => crypto.randomUUID?.() || String(Math.random()).slice(2);
 const post = (path, key, body) => ask(path, { method: "POST", headers: { "content-type": "application/json", "idempotency-key": key }, body: JSON.stringify({ page: true, ...body }) });
 const ahead = () => Math.max(0, number - doc.l[lane][1] - 1);
 const seconds = () => (doc.r[lane] > 0 ? ((ahead() + 1) * 1000) / doc.r[lane] : Infinity);
-const wait = (s) => { if (!isFinite(s)) return "not known yet"; const lo = Math.floor((s * .75) / 60), hi = Math.ceil((s * 1.25) / 60); return hi <= 1 ? "about a minute" : lo < 1 ? `up to ${hi} min` : lo === hi ? `about ${hi} min` : `${nf.format(lo)}–${nf.format(hi)} min`; };
+const wait = (s) => { if (!isFinite(s)) return t("not known yet"); const lo = Math.floor((s * .75) / 60), hi = Math.ceil((s * 1.25) / 60); return hi <= 1 ? t("about a minute") : lo < 1 ? t("up to {n} min", { n: hi }) : lo === hi ? t("about {n} min", { n: hi }) : t("{low}–{high} min", { low: nf.format(lo), high: nf.format(hi) }); };
 
 function draw() {
   if (!doc || state !== "waiting") return;
-  if (doc.m !== messageNo) { messageNo = doc.m; if (doc.m) ask("/message").then(({ body }) => { $("words").textContent = body.message || ""; show("msg", !!body.message); }); else show("msg", false); }
-  const why = WHY[doc.y] || WHY[doc.s] || ""; $("why").textContent = why; show("why", !!why);
+  if (doc.m !== messageNo) { messageNo = doc.m; if (doc.m) ask("/message").then(({ body }) => { put("words", body.message || ""); show("msg", !!body.message); }); else show("msg", false); }
+  const why = WHY[doc.y] || WHY[doc.s] || ""; put("why", why); show("why", !!why);
   if (!number) { if (doc.s !== "prequeue") refresh(); return; }
   const [lo, hi] = doc.l[lane];
   if (number <= lo) return refresh();
   if (number <= hi && doc.s !== "queue_all") return turn();
-  const stopped = doc.s === "paused" || doc.s === "queue_all" || doc.s === "closed", eta = stopped ? "Paused" : wait(seconds()), n = nf.format(ahead());
-  $("ahead").textContent = n; $("eta").textContent = eta; $("no").textContent = nf.format(number);
-  $("rate").textContent = stopped ? "0" : nf.format(Math.round(doc.r[lane] * .06));
+  const stopped = doc.s === "paused" || doc.s === "queue_all" || doc.s === "closed", eta = stopped ? t("Paused") : wait(seconds()), n = nf.format(ahead());
+  put("ahead", n); put("eta", eta); put("no", nf.format(number));
+  put("rate", stopped ? "0" : nf.format(Math.round(doc.r[lane] * .06)));
   $("bar").value = Math.max(10, Math.round((1000 * (hi - from)) / Math.max(1, number - from)));
-  document.title = stopped ? "Paused – your place is kept" : `${n} ahead – ${eta}`;
-  say(stopped ? "The line is paused. Your place is kept." : `${n} people ahead of you. Expected wait ${eta}.`, !said || stopped);
+  D.title = stopped ? t("Paused") : t("{n} ahead – {wait}", { n, wait: eta });
+  say(stopped ? WHY.paused : t("{n} people ahead of you. Expected wait {wait}.", { n, wait: eta }), !said || stopped);
 }
 async function refresh() {
   if (busy) return; busy = true;
@@ -33,22 +34,23 @@ async function refresh() {
     const { ok, status, body } = await ask("/status");
     if (ok) { state = body.state; number = body.position || 0; become(); }
     else if (status === 401 || status === 403) { state = "none"; become(); }
-  } catch { mode("bad", "Reconnecting – your place is kept"); } finally { busy = false; }
+  } catch { mode("bad", LOST); } finally { busy = false; }
 }
 function become() {
-  show("join", state === "none" || state === "expired"); show("wait", state === "waiting"); show("keep", state === "waiting" || state === "active");
-  $("h").textContent = { none: "Waiting room", waiting: "You’re in the line", active: "You’re in", expired: "Your turn has passed" }[state];
-  $("label").textContent = number ? "People ahead of you" : "You are in the draw";
-  if (state === "expired") bad("Your place was called and not used in time. You can join again at the end of the line.");
+  show("join", state === "none" || state === "expired"); show("wait", state === "waiting"); show("ready", state === "waiting"); show("keep", state === "waiting" || state === "active");
+  put("h", { none: t("Waiting room"), waiting: t("You’re in the line"), active: t("You’re in"), expired: t("Your turn has passed") }[state]);
+  put("label", number ? t("People ahead of you") : t("You are in the draw"));
+  if (state === "expired") bad(t("Your place was called and not used in time. You can join again at the end of the line."));
   if (state === "active") turn(); else if (state === "waiting") { listen(); draw(); } else { if (source) source.close(); source = null; clearTimeout(timer); }
 }
 function turn() {
   if (turned) return; turned = true; state = "active";
-  show("wait", false); show("turn", true); $("h").textContent = "You’re in"; document.title = "It’s your turn";
-  say("It is your turn. You are taken in now.", true); $("turn").querySelector("button").focus();
+  show("wait", false); show("ready", false); show("turn", true); put("h", t("You’re in")); D.title = t("It’s your turn");
+  say(t("It is your turn. You are taken in now."), true); $("turn").querySelector("button").focus();
+  if (window.Notification?.permission === "granted") new Notification(t("It’s your turn"), { tag: "frontrow" });
   if (source) source.close();
   // somebody who is looking is taken in by itself; a tab in the background is called, and goes in when looked at
-  if (document.visibilityState === "visible") enter(); else document.addEventListener("visibilitychange", enter, { once: true });
+  if (D.hidden) seen(enter); else enter();
 }
 async function enter() {
   // the same key for every try, also after a reload: an answer that got lost is given again
@@ -56,15 +58,15 @@ async function enter() {
   for (let i = 0; i < 20; i++) {
     let r; try { r = await post("/claim", key, { wish: $("turn").wish.value }); } catch { r = { status: 503, after: 2, body: {} }; }
     if (r.ok) { location.assign(r.body.next || d.next); return; }
-    if (r.status !== 503 && r.status !== 429 && r.body.code !== "not_your_turn") { show("turn", false); state = "expired"; become(); bad(r.body.detail || "That did not work. Please try again."); return; }
+    if (r.status !== 503 && r.status !== 429 && r.body.code !== "not_your_turn") { show("turn", false); state = "expired"; become(); bad(r.body.detail || t("That did not work. Please try again.")); return; }
     await new Promise((go) => setTimeout(go, 1000 * (r.after || 2)));
   }
 }
 function listen() {
   if (source || !window.EventSource) { if (!source) poll(); return; }
   source = new EventSource(base + "/stream");
-  source.addEventListener("now-serving", (e) => { fails = 0; clearTimeout(timer); timer = 0; doc = JSON.parse(e.data); mode("ok", "Live"); draw(); });
-  source.onerror = () => { if (++fails >= 3 || source.readyState === 2) { source.close(); source = null; poll(); } else mode("warn", "Reconnecting – your place is kept"); };
+  source.addEventListener("now-serving", (e) => { fails = 0; clearTimeout(timer); timer = 0; doc = JSON.parse(e.data); mode("ok", t("Live")); draw(); });
+  source.onerror = () => { if (++fails >= 3 || source.readyState === 2) { source.close(); source = null; poll(); } else mode("warn", LOST); };
 }
 function poll() {
   clearTimeout(timer);
@@ -74,8 +76,8 @@ function poll() {
 }
 async function tick() {
   if (state !== "waiting") return;
-  if (document.visibilityState === "hidden") { document.addEventListener("visibilitychange", tick, { once: true }); return; }
-  try { const { ok, body } = await ask("/now-serving", { cache: "default" }); if (ok) { doc = body; mode("warn", "Live (slow connection)"); draw(); } } catch { mode("bad", "Reconnecting – your place is kept"); }
+  if (D.hidden) return seen(tick);
+  try { const { ok, body } = await ask("/now-serving", { cache: "default" }); if (ok) { doc = body; mode("warn", t("Live (slow connection)")); draw(); } } catch { mode("bad", LOST); }
   if (state === "waiting" && !source) poll();
 }
 const hex = (b) => [...new Uint8Array(b)].map((x) => x.toString(16).padStart(2, "0")).join("");
@@ -87,12 +89,14 @@ async function prove() {
   return null;
 }
 $("join").addEventListener("submit", async (e) => {
-  e.preventDefault(); bad(""); const b = $("join").querySelector("button"), code = $("join").code.value.trim(); b.disabled = true; b.textContent = "Joining…";
+  e.preventDefault(); bad(""); const b = $("join").querySelector("button"), code = $("join").code.value.trim(); b.disabled = true; b.textContent = t("Joining…");
   try {
     const r = await post("/join", uuid(), { proof: await prove(), ...(code && { code }) });
-    if (r.ok) { sessionStorage.removeItem("claim"); location.reload(); } else bad((r.body.detail || "That did not work.") + (r.after ? ` Try again in ${r.after} s.` : ""));
-  } catch { bad("No connection. Please try again."); } finally { b.disabled = false; b.textContent = "Join the line"; }
+    if (r.ok) { sessionStorage.removeItem("claim"); location.reload(); } else bad((r.body.detail || t("That did not work.")) + (r.after ? " " + t("Try again in {n} s.", { n: r.after }) : ""));
+  } catch { bad(t("No connection. Please try again.")); } finally { b.disabled = false; b.textContent = t("Join the line"); }
 });
 $("turn").addEventListener("submit", (e) => { e.preventDefault(); enter(); });
 addEventListener("pageshow", (e) => { if (e.persisted && state === "waiting") refresh(); });
+const ping = () => show("ping", window.Notification?.permission === "default"); ping();
+$("ping").addEventListener("click", () => Notification.requestPermission().then(ping));
 become();

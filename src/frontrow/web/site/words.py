@@ -21,6 +21,7 @@ from babel.messages.pofile import read_po
 from babel.numbers import format_currency, format_decimal, get_currency_precision
 
 from frontrow.core.clock import US_PER_S
+from frontrow.web.page_parts import N_ as N_
 
 LANGUAGES: Final = {
     "en": "English",
@@ -35,11 +36,6 @@ DEFAULT: Final = "en"
 RIGHT_TO_LEFT: Final = frozenset({"ar"})
 MAX_ACCEPTED: Final = 20
 _NAME: Final = re.compile(r"\{(\w+)\}")
-
-
-def N_(text: str) -> str:  # noqa: N802 - gettext's own name
-    """Marks a text that is translated where it is shown."""
-    return text
 
 
 class Words:
