@@ -47,7 +47,7 @@ function turn() {
   if (turned) return; turned = true; state = "active";
   show("wait", false); show("ready", false); show("turn", true); put("h", t("You’re in")); D.title = t("It’s your turn");
   say(t("It is your turn. You are taken in now."), true); $("turn").querySelector("button").focus();
-  if (window.Notification?.permission === "granted") new Notification(t("It’s your turn"), { tag: "frontrow" });
+  if (window.Notification?.permission === "granted") new Notification(t("It’s your turn"));
   if (source) source.close();
   // somebody who is looking is taken in by itself; a tab in the background is called, and goes in when looked at
   if (D.hidden) seen(enter); else enter();

@@ -30,6 +30,7 @@ from frontrow.web.site.words import N_
 Asked = Request[Any, Any, Any]
 EMAIL: Final = re.compile(r"[^@\s]{1,64}@[^@\s]{1,180}\.[^@\s.]{2,}")
 BAD_EMAIL: Final = N_("This does not look like an e-mail address.")
+NO_ERRORS: Final = {"email": "", "card": ""}
 BAD_CARD: Final = N_("This is not a card number.")
 
 
@@ -135,7 +136,7 @@ async def _form_page(
     context = await booking_context(platform, booking)
     return render(
         request, "checkout.html", script="js/checkout.js", status=422 if errors else 200,
-        policy=STRIPE if stripe else PLAIN, headers=headers, errors=errors or {}, ready=ready, contact=contact,
+        policy=STRIPE if stripe else PLAIN, headers=headers, errors=NO_ERRORS | (errors or {}), ready=ready, contact=contact,
         cards=SHOWN, stripe=stripe, publishable=publishable, client_secret=secret, inside=caller.shop_pass is not None,
         **context,
     )  # fmt: skip

@@ -16,7 +16,7 @@ from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from babel import Locale
-from babel.dates import format_datetime
+from babel.dates import format_skeleton, format_time
 from babel.messages.pofile import read_po
 from babel.numbers import format_currency, format_decimal, get_currency_precision
 
@@ -67,10 +67,11 @@ class Words:
         pattern = self._whole_pattern if amount == int(amount) else self._pattern
         return str(format_currency(amount, currency, pattern, self._locale, currency_digits=False))
 
-    def when(self, at_us: int, zone: str = "UTC", *, form: str = "EEE d MMM y, HH:mm") -> str:
-        """A moment as the clock at `zone` shows it."""
-        moment = datetime.fromtimestamp(at_us / US_PER_S, UTC)
-        return format_datetime(moment, form, tzinfo=ZoneInfo(zone), locale=self._locale)
+    def when(self, at_us: int, zone: str = "UTC", *, short: bool = False) -> str:
+        """A moment as the clock at `zone` shows it, in this language's order."""
+        moment, where = datetime.fromtimestamp(at_us / US_PER_S, UTC), ZoneInfo(zone)
+        day = format_skeleton("MMMd" if short else "yMMMEd", moment, tzinfo=where, locale=self._locale)
+        return f"{day}, {format_time(moment, 'HH:mm', tzinfo=where, locale=self._locale)}"
 
 
 @lru_cache

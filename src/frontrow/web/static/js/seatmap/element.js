@@ -161,7 +161,7 @@ export class FrSeatmap extends HTMLElement {
     else if (e.key === "-") this.zoom(1 / 1.5);
     else if (e.key === "0" || e.key === "Escape") { this.fit(); view.options.focus = -1; }
     else if (arrow && e.shiftKey) this.pan(-arrow[0] * 80, -arrow[1] * 80);
-    else if (arrow && view.showsSeats) this.#stepSeat(arrow);
+    else if (arrow && view.options.focus >= 0) this.#stepSeat(arrow);
     else if (arrow) this.#stepSection(arrow);
     else if (e.key === "Enter" || e.key === " ") this.#enter();
     else return false;
@@ -184,11 +184,7 @@ export class FrSeatmap extends HTMLElement {
 
   /** @param {[number, number]} arrow */
   #stepSeat([dx, dy]) {
-    const { view, model } = this, { camera } = view;
-    let i = view.options.focus;
-    if (i < 0) i = model.hit((view.w / 2 - camera.x) / camera.k, (view.h / 2 - camera.y) / camera.k, 200);
-    else { const next = model.step(i, dx, dy); if (next >= 0) i = next; }
-    if (i < 0) return;
+    const { view, model } = this, next = model.step(view.options.focus, dx, dy), i = next >= 0 ? next : view.options.focus;
     view.options.focus = i;
     this.#reveal(i);
     say(describe(model.seat(i)));
@@ -196,7 +192,7 @@ export class FrSeatmap extends HTMLElement {
 
   #enter() {
     const { view, model } = this, s = view.options.focusSection;
-    if (view.showsSeats && view.options.focus >= 0) { this.#pick(view.options.focus); return; }
+    if (view.options.focus >= 0) { this.#pick(view.options.focus); return; }
     if (s < 0) return;
     const one = model.sections[s];
     this.flyTo(s);

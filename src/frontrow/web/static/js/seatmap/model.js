@@ -71,7 +71,7 @@ export class SeatModel {
     this.sections.push({
       id: row[0], name: detail.name || row[0], tier: row[1], base, n: i - base, rows, area, box, free: 0,
       rowNames: names ?? (area ? ["GA"] : counts.map((_, r) => rowLabel(r))), low: Math.min(...prices), high: Math.max(...prices),
-      ...(kind === "a" ? this.#bow(row, counts.length) : this.#rectangle(box, area ? 0 : EDGE)),
+      ...(kind === "a" ? this.#bow(row, counts.length) : kind === "x" ? this.#around(rows, i, box) : this.#rectangle(box, area ? 0 : EDGE)),
     });
     return i;
   }
@@ -97,6 +97,20 @@ export class SeatModel {
       }
     const middle = (from + to) / 2;
     return { outline: Float32Array.from(outline), cx: ox + (rx + depth / 2) * Math.cos(middle), cy: oy + (ry + depth / 2) * Math.sin(middle) };
+  }
+
+  /** The outline of rows that lie anywhere: along the first row, the rows' ends, the last row and back.
+   * @param {Uint32Array} rows @param {number} end @param {Box} b */
+  #around(rows, end, b) {
+    const last = (/** @type {number} */ r) => (r + 1 < rows.length ? rows[r + 1] : end) - 1, along = [];
+    for (let i = last(0); i >= rows[0]; i--) along.push(i);
+    for (let r = 1; r < rows.length; r++) along.push(rows[r]);
+    for (let i = rows[rows.length - 1]; i <= last(rows.length - 1); i++) along.push(i);
+    for (let r = rows.length - 2; r > 0; r--) along.push(last(r));
+    const cx = (b[0] + b[2]) / 2, cy = (b[1] + b[3]) / 2, outline = [];
+    for (const i of along) { const dx = this.x[i] - cx, dy = this.y[i] - cy, far = Math.hypot(dx, dy) || 1; outline.push(this.x[i] + (dx / far) * 9, this.y[i] + (dy / far) * 9); }
+    const r = rows.length >> 1, middle = (rows[r] + last(r)) >> 1;
+    return outline.length >= 6 ? { outline: Float32Array.from(outline), cx: this.x[middle], cy: this.y[middle] } : this.#rectangle(b, EDGE);
   }
 
   /** @param {Box} b @param {number} edge */

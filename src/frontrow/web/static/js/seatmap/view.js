@@ -242,7 +242,7 @@ export class SeatView {
     if (!seats) this.#sectionNames(g, shown);
     else if (this.seatPx < 14) this.#sectionNames(g, shown, 16 / k);
     else if (this.seatPx >= 20) this.#numbers(g, shown, x0, y0, x1, y1);
-    if (options.focusSection >= 0 && (!seats || model.sections[options.focusSection].area)) this.#ring(g, this.outlines[options.focusSection]);
+    if (options.focusSection >= 0 && (!seats || options.focus < 0 || model.sections[options.focusSection].area)) this.#ring(g, this.outlines[options.focusSection]);
     if (seats) for (const i of [options.hover, options.focus]) if (i >= 0) { const ring = new Path2D(); ring.arc(model.x[i], model.y[i], 5.6, 0, 7); this.#ring(g, ring); }
     g.fillStyle = theme.ink;
   }
