@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
+from frontrow.bootstrap import Platform
 from tests.browser.served import Site, put_hall
+from tests.browser.steps import SHORT_ID
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 ARGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking"]
@@ -40,7 +42,11 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    with Site(tmp_path_factory.mktemp("site"), put_hall) as running:
+    async def put(platform: Platform) -> None:
+        await put_hall(platform)
+        await put_hall(platform, id=SHORT_ID, name="A short hold", hold_ttl_s=2)
+
+    with Site(tmp_path_factory.mktemp("site"), put) as running:
         yield running
 
 

@@ -1,4 +1,4 @@
-"""The live map heals (B2): lost, reordered and damaged changes, sleep, a restarted server, no stream: 0 seats differ."""
+"""The live map heals (B2): lost, reordered, damaged changes, sleep, a restarted server, no stream: 0 seats differ."""
 
 import itertools
 from collections.abc import Iterator
@@ -65,11 +65,11 @@ def test_a_map_follows_the_changes(viewer: Page, own_site: Site) -> None:
     ("what", "code"),
     [
         ("dropped", "let left = 2; feed.take = (line) => { if (left-- > 0) return; take(line); };"),
-        ("reordered", "let kept = null; feed.take = (line) => { if (kept === null) { kept = line; return; } take(line); if (kept) { take(kept); kept = ''; } };"),
+        ("reordered", "let kept = null; feed.take = (line) => { if (kept === null) { kept = line; return; } take(line); if (kept) { take(kept); kept = ''; } };"),  # noqa: E501
         ("doubled", "feed.take = (line) => { take(line); take(line); };"),
         ("no base64", "let left = 1; feed.take = (line) => take(left-- > 0 ? line.slice(0, -3) + '*!' : line);"),
-        ("cut off", "let left = 1; feed.take = (line) => { const [e, p, s] = line.split(' '); take(left-- > 0 ? `${e} ${p} ${s} ${btoa(String.fromCharCode(129))}` : line); };"),
-        ("outside the map", "let left = 1; feed.take = (line) => { const [e, p, s] = line.split(' '); take(left-- > 0 ? `${e} ${p} ${s} ${btoa(String.fromCharCode(255, 255, 255, 1))}` : line); };"),
+        ("cut off", "let left = 1; feed.take = (line) => { const [e, p, s] = line.split(' '); take(left-- > 0 ? `${e} ${p} ${s} ${btoa(String.fromCharCode(129))}` : line); };"),  # noqa: E501
+        ("outside the map", "let left = 1; feed.take = (line) => { const [e, p, s] = line.split(' '); take(left-- > 0 ? `${e} ${p} ${s} ${btoa(String.fromCharCode(255, 255, 255, 1))}` : line); };"),  # noqa: E501
         ("of another epoch", "let left = 1; feed.take = (line) => take(left-- > 0 ? '7' + line : line);"),
         ("nonsense", "let left = 1; feed.take = (line) => take(left-- > 0 ? 'x y z' : line);"),
     ],

@@ -15,7 +15,7 @@ def test_b18_a_purchase_by_mouse_from_the_list_of_events_to_the_ticket(fan: Page
     fan.goto(site.url)
     fan.get_by_label("Artist, team, venue or city").fill("aurora")
     fan.get_by_role("button", name="Search").click()
-    fan.get_by_role("heading", name="Aurora World Tour").click()
+    fan.get_by_role("heading", name="Aurora World Tour").first.click()
     expect(fan.get_by_role("heading", name="Prices")).to_be_visible()
     fan.get_by_role("link", name="Get tickets").click()
     fan.get_by_role("button", name="Join the line").click()

@@ -136,8 +136,8 @@ async def _form_page(
     context = await booking_context(platform, booking)
     return render(
         request, "checkout.html", script="js/checkout.js", status=422 if errors else 200,
-        policy=STRIPE if stripe else PLAIN, headers=headers, errors=NO_ERRORS | (errors or {}), ready=ready, contact=contact,
-        cards=SHOWN, stripe=stripe, publishable=publishable, client_secret=secret, inside=caller.shop_pass is not None,
+        policy=STRIPE if stripe else PLAIN, headers=headers, errors=NO_ERRORS | (errors or {}), ready=ready,
+        contact=contact, cards=SHOWN, stripe=stripe, publishable=publishable, client_secret=secret,
         **context,
     )  # fmt: skip
 
@@ -195,7 +195,7 @@ async def extend(
         if end_us > booking.hold_expires_at_us:
             await platform.holds.extend(booking.id, booking.fence, end_us)
     except Refused:
-        return await _ended(request, platform, await own_booking(platform, caller, booking_id), {})
+        pass  # too late, or being paid: the page says how it stands
     return go_to(f"/checkout/{booking.id}")
 
 
@@ -209,8 +209,8 @@ async def release(
         await platform.holds.release(booking.id, booking.fence)
     except Unavailable:
         raise
-    except FrontrowError:
-        return await _ended(request, platform, await own_booking(platform, caller, booking_id), {})
+    except FrontrowError:  # being paid, or over: the page says how it stands
+        return go_to(f"/checkout/{booking.id}")
     return go_to(f"/events/{booking.event_id}/seats")
 
 

@@ -6,7 +6,7 @@ from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
-from frontrow.boxoffice.model.waitlist import Offer, OfferNotFound
+from frontrow.boxoffice.model.waitlist import NotWaiting, Offer, OfferNotFound
 from frontrow.core.errors import FrontrowError, NotFound, Unavailable
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Caller
@@ -57,7 +57,7 @@ async def _waitlist(
     if fan:
         try:
             position = await platform.waitlist.position(event_id, fan)
-        except NotFound:
+        except (NotFound, NotWaiting):
             position = None
         offers = [await _offer(platform, one) for one in await platform.waitlist.offers(event_id, fan)]
     one = shown(platform, event, await platform.ledger.venue(event.venue_id))

@@ -1,7 +1,7 @@
 // @ts-check
 /** The seats page: map and list show the same model; picking is local, going on holds all seats at once or none. */
 import { $, ask, data, h, say } from "./dom.js";
-import { describe, describeSection } from "./seatmap/element.js";
+import { describe } from "./seatmap/element.js";
 import { SeatFeed } from "./seatmap/feed.js";
 import { SeatGrid } from "./seatmap/grid.js";
 import { FREE, SeatModel } from "./seatmap/model.js";
@@ -42,8 +42,8 @@ function listSections() {
   if (options.maxPrice !== most || options.stepFree !== stepFree.checked) { options.maxPrice = most; options.stepFree = stepFree.checked; map.view.invalidate(); }
   const found = model.sections.map((one, s) => ({ one, s })).filter(({ one }) => one.free && one.low <= most && (!stepFree.checked || hasStepFree(one))).sort((a, b) => a.one.low - b.one.low || b.one.free - a.one.free);
   $("#count-free").textContent = t("{n} seats in {sections} sections", { n: number(found.reduce((sum, { one }) => sum + one.free, 0)), sections: number(found.length) });
-  $("#list").replaceChildren(...found.slice(0, LIST_MOST).map(({ one, s }) => h("li", {}, h("button", { type: "button", "data-section": s, "aria-label": describeSection(one, model), onclick: () => open(s, true) },
-    h("span", { class: `sw t${one.tier % 6}`, "aria-hidden": "true" }), h("span", {}, h("strong", {}, one.name), h("span", { class: "tiny num muted", "data-free": s }, ` · ${t("{n} free", { n: number(one.free) })}`)), h("span", { class: "num" }, money(one.low, page.currency))))));
+  $("#list").replaceChildren(...found.slice(0, LIST_MOST).map(({ one, s }) => h("li", {}, h("button", { type: "button", "data-section": s, onclick: () => open(s, true) },
+    h("span", { class: `sw t${one.tier % 6}`, "aria-hidden": "true" }), h("span", {}, h("strong", {}, t("Section {section}", { section: one.name })), h("span", { class: "tiny num muted", "data-free": s }, ` · ${t("{n} free", { n: number(one.free) })}`)), h("span", { class: "num" }, money(one.low, page.currency))))));
 }
 /** @param {import("./seatmap/model.js").Section} one */
 function hasStepFree(one) { for (let i = one.base; i < one.base + one.n; i++) if (model.state[i] === FREE && model.fits(i, Infinity, true)) return true; return false; }

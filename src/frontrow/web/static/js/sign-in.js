@@ -3,10 +3,13 @@
 import { $, say } from "./dom.js";
 import { t } from "./words.js";
 
-const secret = location.hash.slice(1);
-if (secret) {
+function redeem() {
+  const secret = location.hash.slice(1);
+  if (!secret) return;
   history.replaceState(null, "", location.pathname + location.search);
   /** @type {HTMLInputElement} */ ($("#link")).value = secret;
   say(t("Signing you in …"));
   /** @type {HTMLFormElement} */ ($("#redeem")).submit();
 }
+addEventListener("hashchange", redeem); // the link was opened in the tab that asked for it
+redeem();
