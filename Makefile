@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 JOBS ?= 2
 
-.PHONY: help setup demo test check format bench bench-limits bench-room bench-seats bench-checkout soak lock clean
+.PHONY: help setup demo test check format bench bench-limits bench-room bench-seats bench-checkout bench-pages screens soak lock clean
 
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -50,6 +50,12 @@ bench-seats: setup   ## seat attempts, holds and bookings per second: JSON, tabl
 bench-checkout: setup  ## checkouts, payments in flight, refunds of a cancelled event: JSON and table in bench/out
 	$(BIN)/python -m bench.checkout
 	$(BIN)/python -m bench.messages
+
+bench-pages: setup  ## bytes, CPU and frames of the pages on a slow phone and a desktop (needs Chromium)
+	$(BIN)/python -m bench.pages
+
+screens: setup   ## pictures of every page into docs/img (needs Chromium)
+	$(BIN)/python -m bench.screens
 
 soak: setup      ## a million recorded operations, checked for exclusivity; 200 rounds of the same-seat storm
 	$(BIN)/python -m bench.seats_history

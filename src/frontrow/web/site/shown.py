@@ -11,7 +11,7 @@ from frontrow.web.platform import Platform
 from frontrow.web.site.words import N_
 
 FEW_PERCENT: Final = 5
-HUES: Final = 6
+HUES: Final = 5  # of the tiers' colours, for an event's picture
 
 # state of a sale -> (chip's kind, words)
 CHIPS: Final = {

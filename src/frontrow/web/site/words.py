@@ -44,7 +44,7 @@ class Words:
     def __init__(self, language: str, texts: Mapping[str, str]) -> None:
         self.language, self._texts = language, texts
         self.direction = "rtl" if language in RIGHT_TO_LEFT else "ltr"
-        self._locale = Locale.parse(language)
+        self._locale = Locale.parse("en_GB" if language == "en" else language)
         pattern = self._locale.currency_formats["standard"].pattern
         self._pattern, self._whole_pattern = pattern, re.sub(r"\.0+", "", pattern)
 

@@ -17,7 +17,7 @@ const REFUSALS = {
   not_on_sale: () => t("The sale is paused or over at the moment."),
 };
 const map = /** @type {import("./seatmap/element.js").FrSeatmap} */ (document.querySelector("fr-seatmap"));
-const [doc, states] = await Promise.all([fetch(page.map).then((r) => r.json()), fetch(`${page.base}/seats.bin`, { cache: "no-store" }).then((r) => r.arrayBuffer())]);
+const [doc, states] = await Promise.all([fetch(page.map).then((r) => r.json()), fetch(`${page.base}/seats.bin`).then((r) => r.arrayBuffer())]);
 const model = new SeatModel(doc);
 model.applySnapshot(states);
 map.start(model);

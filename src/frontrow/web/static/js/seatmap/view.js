@@ -56,10 +56,10 @@ export class SeatView {
     this.#scaled = null;
   }
 
-  /** The camera that shows everything. @returns {Camera} */
-  fit(pad = 16, bottom = this.w > 700 && !this.options.heat ? 72 : pad) {
-    const [x0, y0, x1, y1] = this.#extent(), k = Math.min((this.w - 2 * pad) / (x1 - x0), (this.h - pad - bottom) / (y1 - y0));
-    return { k, x: (this.w - (x0 + x1) * k) / 2, y: pad + (this.h - pad - bottom - (y1 - y0) * k) / 2 - y0 * k };
+  /** The camera that shows everything beside the legend and the buttons. @returns {Camera} */
+  fit(pad = 16, bottom = this.w > 700 && !this.options.heat ? 72 : pad, right = this.w <= 700 && !this.options.heat ? 68 : pad) {
+    const [x0, y0, x1, y1] = this.#extent(), k = Math.min((this.w - pad - right) / (x1 - x0), (this.h - pad - bottom) / (y1 - y0));
+    return { k, x: pad + (this.w - pad - right - (x1 - x0) * k) / 2 - x0 * k, y: pad + (this.h - pad - bottom - (y1 - y0) * k) / 2 - y0 * k };
   }
 
   #extent() {
