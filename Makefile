@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 JOBS ?= 2
 
-.PHONY: help setup demo test check format bench bench-limits bench-room bench-seats bench-checkout bench-pages screens soak lock clean
+.PHONY: help setup demo test check format bench bench-limits bench-room bench-seats bench-checkout bench-pages screens soak audit lock clean
 
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -19,8 +19,8 @@ setup: .venv/.ready  ## create .venv with everything
 	cd tests/node && PATH="$(CURDIR)/$(BIN):$$PATH" npm ci --silent --no-audit --no-fund
 	@touch $@
 
-demo: setup      ## set everything up and show the limiter at work
-	$(BIN)/frontrow demo
+demo: setup      ## set everything up and sell out a stadium: server, crowd, figures (FOR=60s for a bounded run)
+	$(BIN)/frontrow demo $(if $(FOR),--for $(FOR))
 
 test: setup      ## set everything up and run all tests
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup
@@ -59,7 +59,11 @@ screens: setup   ## pictures of every page into docs/img (needs Chromium)
 
 soak: setup      ## a million recorded operations, checked for exclusivity; 200 rounds of the same-seat storm
 	$(BIN)/python -m bench.seats_history
+	FRONTROW_SCHEMATHESIS_EXAMPLES=50 $(BIN)/python -m pytest -o timeout=3600 tests/api/test_document.py
 	FRONTROW_STORM_ROUNDS=200 $(BIN)/python -m pytest -o timeout=600 tests/faults/test_same_seat_storm.py
+
+audit: setup     ## known vulnerabilities of the locked dependencies (asks a vulnerability service on the internet)
+	$(BIN)/pip-audit -r requirements/dev.txt --require-hashes --disable-pip --strict
 
 lock:            ## renew requirements/dev.txt from pyproject.toml
 	$(BIN)/uv pip compile pyproject.toml --all-extras --group dev --group bench --universal --python-version 3.11 \

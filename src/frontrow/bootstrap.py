@@ -50,13 +50,14 @@ from frontrow.waitingroom.entry import Entry, EntryRules
 from frontrow.waitingroom.keys import RoomKeys
 from frontrow.waitingroom.room import WaitingRoom
 from frontrow.web.api.access import booking_token
+from frontrow.web.fan_of import fan_of
 from frontrow.web.live import Streams
 from frontrow.web.live_seats import LiveSeats
+from frontrow.web.office import open_office
 from frontrow.web.openings import Openings
 from frontrow.web.platform import Platform, Secrets
 from frontrow.web.platform_room import PlatformRoom
 from frontrow.web.proofs import Passes
-from frontrow.web.room_endpoints import RoomEndpoints
 from frontrow.web.room_pages import PageSettings
 from frontrow.web.room_serve import human_check, make_room
 from frontrow.web.rooms import Rooms
@@ -92,10 +93,11 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         stack.push_async_callback(room.aclose)
         stack.push_async_callback(rooms.aclose)
         openings.watch(rooms.open)
-        endpoints.pages.events = openings.events  # type: ignore[attr-defined]
         secret_keys = _secrets(settings)
         people = _people(settings, ledger, now, box.ids, secret_keys)
         stack.push_async_callback(people.aclose)
+        endpoints.person_of = fan_of(people)
+        endpoints.pages.events = openings.events  # type: ignore[attr-defined]
         token_of = functools.partial(booking_token, secret_keys)
         live = LiveSeats(endpoints, box.holds, box.feeds, Passes(room), settings.server.max_streams, token_of)
         openings.on_open(live.opened)
@@ -103,11 +105,17 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         requests = RequestBook(ledger)
         jobs = [Job("openings", openings.run), Job("rooms", rooms.run), *_jobs(settings, box, bus, requests)]
         jobs += people.jobs() if settings.server.jobs_inside else []
+        office = open_office(
+            ledger, claims, box.issuer, box.holds, box.refunds, room, openings, box.feeds, now, box.ids,
+            settings.room.config(),
+        )  # fmt: skip
+        stack.push_async_callback(office.live.aclose)
+        jobs += office.jobs(inside=settings.server.jobs_inside)
         yield Platform(
             settings, now, box.ids, ledger, requests, claims, box.sales, box.holds, box.recovery, box.feeds, openings,
             box.browse, provider, box.checkout, box.refunds, box.waitlist, box.offering, box.resale, box.desk,
             box.notifier, box.webhooks, room, endpoints, live.shop, live.passes, live.table, endpoints.entry,
-            secret_keys, tuple(jobs), people,
+            secret_keys, tuple(jobs), people, office, figures=office.figures,
         )  # fmt: skip
 
 
@@ -177,7 +185,7 @@ def _provider(settings: PlatformSettings, clock: Clock) -> PaymentProvider:
     return SharedProvider(clock, settings.folder / "payments.jsonl")
 
 
-def _room(settings: PlatformSettings, clock: Clock) -> tuple[WaitingRoom, RoomEndpoints, Rooms]:
+def _room(settings: PlatformSettings, clock: Clock) -> tuple[WaitingRoom, PlatformRoom, Rooms]:
     """The waiting room over the same Redis and database as the rest."""
     folder = settings.folder / "room"
     audit = settings.ledger_url if settings.shared else str(settings.folder / "room-audit.sqlite")

@@ -16,7 +16,7 @@ GROUPS = {
 
 
 # single commands -> module; the function has the command's name
-COMMANDS = {"serve": "frontrow.serve_cli", "work": "frontrow.serve_cli"}
+COMMANDS = {"serve": "frontrow.serve_cli", "work": "frontrow.serve_cli", "demo": "frontrow.demo"}
 
 
 def main() -> None:
@@ -38,9 +38,6 @@ def main() -> None:
     for name, module in COMMANDS.items():
         if _present(module):
             app.command(name)(getattr(importlib.import_module(module), name))
-    from frontrow.demo import demo
-
-    app.command()(demo)
     app()
 
 

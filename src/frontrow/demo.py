@@ -1,121 +1,236 @@
-"""`frontrow demo`: a crowd against the limiter, live in the terminal, in simulated time.
+"""`frontrow demo`: a whole sale on this machine. A server (embedded, nothing to install), a 50,000-seat event on sale,
+and a crowd of simulated fans who queue, hold, pay and sometimes change their mind, while the API and pages are live.
 
-Ordinary fans, impatient ones who hammer reload, and a few bots behind two addresses want the same thing. Four rules
-stand in front of it, checked all-or-nothing. The demo shows who gets through and which rule stopped the others.
+`--for 60s` ends by itself with a summary and exit code 0, or 1 when a fan got an answer nobody should get or the ledger
+disagrees with itself.
 """
 
-import random
+import asyncio
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
 import time
-from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
-from frontrow.core.clock import US_PER_S
-from frontrow.limits import Limiter, Quota, Rule
+import typer
+
+from frontrow.core.clock import US_PER_S, SystemClock
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-START_US = 1_800_000_000 * US_PER_S
-FRAMES_PER_S = 10
-SPEED = 2  # simulated seconds a real one
-RULES = [
-    Rule("per-fan", Quota.parse("10/second", algorithm="token_bucket", burst=15), per=("fan",)),
-    Rule("per-address", Quota.parse("50/second"), per=("ip",)),
-    Rule("holds", Quota.parse("600/second", algorithm="leaky_bucket"), per=("endpoint",)),
-    Rule("everything", Quota.parse("60000/minute", algorithm="fixed_window"), per=()),
-]
+    from frontrow.rehearsal.crowd import Tally
+
+DAY_US = 86_400 * US_PER_S
+EVENT_ID = "evt_demo"
+START_WITHIN_S = 90.0
+LOOK_EVERY_S = 0.5
+STEPS = ("join", "status", "claim", "hold", "pay")
 
 
-@dataclass(slots=True)
-class Kind:
-    """A kind of visitor: how many there are, how many requests each sends a second, behind how many addresses."""
-
-    name: str
-    people: int
-    requests_per_s: float
-    addresses: int
-    offered: int = 0
-    served: int = 0
-    stopped_by: Counter[str] = field(default_factory=Counter)
-
-    def keys(self, rng: random.Random, seconds: float) -> Iterator[dict[str, str]]:
-        """The requests of a stretch of time, as keys for the limiter."""
-        mean = self.people * self.requests_per_s * seconds
-        for _ in range(int(mean) + (rng.random() < mean % 1)):
-            person = rng.randrange(self.people)
-            address = person % self.addresses
-            yield {"fan": f"{self.name}-{person}", "ip": f"{self.name}-{address}", "endpoint": "POST /holds"}
+def demo(
+    run_for: Annotated[str, typer.Option("--for", help="For example 60s or 2m; without it until Ctrl-C.")] = "",
+    seats: Annotated[int, typer.Option(help="Seats on sale.")] = 50_000,
+    people: Annotated[int, typer.Option(help="Fans at a time.")] = 150,
+    port: Annotated[int, typer.Option(help="0: any free port.")] = 0,
+    folder: Annotated[str, typer.Option(help="Keep everything here; without it a folder that is removed.")] = "",
+) -> None:
+    """Sell out a stadium on this machine: server, waiting room, crowd, payments; live in the terminal."""
+    seconds = _seconds(run_for)
+    with tempfile.TemporaryDirectory(prefix="frontrow-demo-") as temporary:
+        home = Path(folder or temporary).resolve()
+        home.mkdir(parents=True, exist_ok=True)
+        raise typer.Exit(_demo(home, seats, people, port, seconds))
 
 
-def crowd() -> list[Kind]:
-    return [
-        Kind("fans", 300, 0.5, 300),
-        Kind("impatient", 20, 14.0, 20),
-        Kind("bots", 40, 30.0, 2),
-    ]
+def _seconds(text: str) -> float | None:
+    if not text:
+        return None
+    found = re.fullmatch(r"(\d{1,6})(s|m|)", text)
+    if not found:
+        raise typer.BadParameter("--for is like 60s or 2m")
+    return float(int(found[1]) * (60 if found[2] == "m" else 1))
 
 
-def step(limiter: Limiter, kinds: list[Kind], rng: random.Random, now_us: int, seconds: float) -> None:
-    """Let everybody send the requests of `seconds`, in random order, spread over that time."""
-    asks = [(kind, key) for kind in kinds for key in kind.keys(rng, seconds)]
-    rng.shuffle(asks)
-    for index, (kind, key) in enumerate(asks):
-        at_us = now_us + round(index / len(asks) * seconds * US_PER_S)
-        decision = limiter.check(key, now_us=at_us)
-        kind.offered += 1
-        if decision.allowed:
-            kind.served += 1
-        else:
-            kind.stopped_by[decision.rule] += 1
+def _demo(home: Path, seats: int, people: int, port: int, seconds: float | None) -> int:
+    from rich.console import Console
+
+    console = Console()
+    console.print(f"A stadium of {seats:,} seats goes on sale …", highlight=False)
+    asyncio.run(put_on_sale(home, seats))
+    server = _start(home, port)
+    try:
+        url = _address(server)
+        _wait_until_open(url, server)
+        console.print(f"live at {url}  (the API's document: {url}/docs)", highlight=False)
+        tally, took_s, free = asyncio.run(_crowd(console, url, people, seconds))
+        if seconds is None:
+            console.print("The server goes on; Ctrl-C ends it.", highlight=False)
+            with_patience(server)
+    finally:
+        code = _stop(server)
+    wrong = asyncio.run(_verified(home))
+    _summary(console, tally, took_s, seats, free, wrong)
+    fine = not tally.odd and not wrong and code == 0
+    if tally.odd:
+        console.print("odd answers: " + "; ".join(tally.odd[-3:]), highlight=False, markup=False)
+    return 0 if fine else 1
 
 
-def picture(kinds: list[Kind], simulated_s: float) -> "Table":
-    """Who asked, who was served, who stopped them."""
+async def put_on_sale(home: Path, seats: int) -> None:
+    """Write venue, plan and event into the demo's ledger."""
+    from frontrow.boxoffice.ledger.opening import open_ledger
+    from frontrow.boxoffice.model.events import Event, EventStatus, PriceTier
+    from frontrow.boxoffice.model.venues import Venue
+    from frontrow.boxoffice.plans.document import digest, plan_bytes
+    from frontrow.boxoffice.plans.generate import generate
+    from frontrow.core.money import Money
+
+    plan = generate("stadium", seats)
+    body, now_us = plan_bytes(plan), SystemClock()()
+    ledger = await open_ledger(f"sqlite:///{home / 'frontrow.db'}")
+    try:
+        await ledger.put_plan(digest(body), plan, body.decode(), now_us)
+        await ledger.put_venue(
+            Venue("ven_demo", "Frontrow Stadium", digest(body), "Vienna", "AT", "Europe/Vienna"), now_us
+        )
+        prices = {key: 4_900 + 4_000 * number for number, key in enumerate(reversed(plan.tiers))}
+        event = Event(
+            EVENT_ID, "Aurora: the one night", "ven_demo", digest(body), "EUR", now_us + 60 * DAY_US,
+            now_us - US_PER_S, now_us + 59 * DAY_US,
+            tuple(PriceTier(key, Money(price, "EUR")) for key, price in prices.items()), EventStatus.ON_SALE,
+            lonely_rule_until_percent=0, hold_ttl_s=120,
+        )  # fmt: skip
+        await ledger.put_event(event, now_us)
+    finally:
+        await ledger.aclose()
+
+
+def _start(home: Path, port: int) -> "subprocess.Popen[str]":
+    """The server in a process of its own; the crowd pretends to come through a proxy, each fan with an address."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith("FRONTROW_")}
+    env |= {
+        "FRONTROW_SERVER_TRUSTED_PROXIES": "127.0.0.1", "FRONTROW_ROOM_CAPACITY": "5000",
+        "FRONTROW_ROOM_WINDOW_SIZE": "200", "FRONTROW_ROOM_INTERVAL_S": "0.25",
+    }  # fmt: skip
+    command = [sys.executable, "-m", "frontrow.cli", "serve", "--demo", "--folder", str(home), "--port", str(port)]
+    with (home / "server.log").open("ab") as errors:
+        return subprocess.Popen(command, env=env, cwd=home, stdout=subprocess.PIPE, stderr=errors, text=True)  # noqa: S603
+
+
+def _address(server: "subprocess.Popen[str]") -> str:
+    assert server.stdout is not None
+    line = server.stdout.readline()
+    if "http://" not in line:
+        raise typer.BadParameter("the server did not start; try again with --folder to see its log")
+    return line.split()[-1]
+
+
+def _wait_until_open(url: str, server: "subprocess.Popen[str]") -> None:
+    deadline_s = time.monotonic() + START_WITHIN_S
+    while time.monotonic() < deadline_s and server.poll() is None:
+        try:
+            with urllib.request.urlopen(f"{url}/v1/events/{EVENT_ID}/seats.bin", timeout=5):  # noqa: S310
+                return
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.1)
+    raise typer.BadParameter("the server did not open the sale in time")
+
+
+async def _crowd(console: Any, url: str, people: int, seconds: float | None) -> "tuple[Tally, float, int]":
+    """Let the crowd in and show how it goes; what it saw, how long it took, how many seats are left."""
+    from rich.live import Live
+
+    from frontrow.rehearsal.crowd import Crowd
+    from frontrow.rehearsal.wire import Wire
+
+    crowd = Crowd(url, EVENT_ID, people)
+    host, _, port = url.removeprefix("http://").rpartition(":")
+    look = Wire(host, int(port), "192.0.2.1")
+    began_s = time.monotonic()
+    running = asyncio.create_task(crowd.run())
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGINT, crowd.stop)
+    free = 0
+    try:
+        with Live(console=console, refresh_per_second=4, transient=True) as live:
+            while not running.done():
+                await asyncio.wait((running,), timeout=LOOK_EVERY_S)
+                took_s = time.monotonic() - began_s
+                shown = (await look.ask("GET", f"/v1/events/{EVENT_ID}")).json()
+                free = int(shown.get("free", 0))
+                live.update(picture(crowd.tally, took_s, int(shown.get("seats", 0)), free))
+                if seconds is not None and took_s >= seconds:
+                    crowd.stop()
+        await running
+    finally:
+        await look.aclose()
+        loop.remove_signal_handler(signal.SIGINT)
+    return crowd.tally, time.monotonic() - began_s, free
+
+
+def picture(tally: "Tally", took_s: float, seats: int, free: int) -> "Table":
+    """The sale so far."""
     from rich.box import SIMPLE_HEAD
     from rich.progress_bar import ProgressBar
     from rich.table import Table
 
-    table = Table(title=f"A crowd at the door, {simulated_s:4.1f} simulated seconds", box=SIMPLE_HEAD, pad_edge=False)
-    for heading in ("who", "asked", "served", "share", "stopped by"):
-        table.add_column(heading, justify="right" if heading in ("asked", "served") else "left", no_wrap=True)
-    for kind in kinds:
-        bar = ProgressBar(total=max(kind.offered, 1), completed=kind.served, width=12)
-        why = ", ".join(f"{rule} {count:,}" for rule, count in kind.stopped_by.most_common(2)) or "nobody"
-        table.add_row(kind.name, f"{kind.offered:,}", f"{kind.served:,}", bar, why)
+    counts = tally.counts
+    table = Table(title=f"{took_s:5.1f} s of the sale", box=SIMPLE_HEAD, pad_edge=False, show_header=False)
+    table.add_row("sold or held", ProgressBar(total=max(seats, 1), completed=seats - free, width=30))
+    table.add_row("seats", f"{seats - free:,} of {seats:,}")
+    fans = f"{counts['joined']:,} joined, {counts['admitted']:,} admitted, {counts['bookings']:,} bought"
+    table.add_row("fans", fans)
+    table.add_row("money", f"{counts['declined']:,} cards declined, {counts['given back']:,} seats given back")
+    passed_s = max(took_s, 0.1)
+    table.add_row("pace", f"{counts['sold'] / passed_s:,.0f} seats/s, {counts['requests'] / passed_s:,.0f} requests/s")
     return table
 
 
-def demo(seconds: float = 12.0) -> None:
-    """Show the limiter at work: a simulated crowd against four rules, live; ends by itself."""
-    from rich.console import Console
-    from rich.live import Live
-
-    console = Console()
-    for rule in RULES:
-        per = " + ".join(rule.per or ()) or "everybody together"
-        console.print(f"rule {rule.name}: {rule.quota}, counted by {per}", highlight=False)
-    kinds, rng, limiter = crowd(), random.Random(2026), Limiter(RULES)
-    cpu_ns, frame_s = 0, 1 / FRAMES_PER_S
-    with Live(picture(kinds, 0), console=console, refresh_per_second=FRAMES_PER_S, transient=True) as live:
-        began_s = time.monotonic()
-        for frame in range(max(1, round(seconds * FRAMES_PER_S))):
-            before_ns = time.process_time_ns()
-            now_us = START_US + round(frame * frame_s * SPEED * US_PER_S)
-            step(limiter, kinds, rng, now_us, frame_s * SPEED)
-            cpu_ns += time.process_time_ns() - before_ns
-            live.update(picture(kinds, (frame + 1) * frame_s * SPEED))
-            time.sleep(max(0.0, began_s + (frame + 1) * frame_s - time.monotonic()))
-    console.print(picture(kinds, max(1, round(seconds * FRAMES_PER_S)) * frame_s * SPEED))
-    _summary(kinds, cpu_ns)
+def with_patience(server: "subprocess.Popen[str]") -> None:
+    """Until Ctrl-C or until the server ends."""
+    try:
+        server.wait()
+    except KeyboardInterrupt:
+        return
 
 
-def _summary(kinds: list[Kind], cpu_ns: int) -> None:
-    offered = sum(kind.offered for kind in kinds)
-    served = sum(kind.served for kind in kinds)
-    fans, bots = kinds[0], kinds[-1]
-    print(f"{offered:,} requests, {served:,} served, {offered - served:,} refused; four rules in one step each.")
-    print(f"Fans got {fans.served / max(fans.offered, 1):.0%} of what they asked for, ", end="")
-    print(f"bots {bots.served / max(bots.offered, 1):.0%}.")
-    print(f"One check of all four rules cost {cpu_ns / max(offered, 1) / 1000:.1f} µs of CPU, crowd included.")
+def _stop(server: "subprocess.Popen[str]") -> int:
+    if server.poll() is None:
+        server.send_signal(signal.SIGTERM)
+    try:
+        return server.wait(30)
+    except subprocess.TimeoutExpired:
+        server.kill()
+        return server.wait(10)
+
+
+async def _verified(home: Path) -> list[str]:
+    """What the ledger says against itself: nothing."""
+    from frontrow.boxoffice.ledger.opening import open_ledger
+    from frontrow.boxoffice.ledger.statements import Query
+
+    ledger = await open_ledger(f"sqlite:///{home / 'frontrow.db'}")
+    try:
+        names = ("seats_sold_twice", "seats_out_of_step", "bookings_out_of_step")
+        return [name for name in names if await ledger.store.read(Query(name, params=(5,)))]
+    finally:
+        await ledger.aclose()
+
+
+def _summary(console: Any, tally: "Tally", took_s: float, seats: int, free: int, wrong: list[str]) -> None:
+    counts = tally.counts
+    console.print(picture(tally, took_s, seats, free))
+    steps = ", ".join(f"{s} {tally.percentile(s, 0.5):.0f}/{tally.percentile(s, 0.99):.0f}" for s in STEPS)
+    console.print(f"milliseconds a step, p50/p99: {steps}", highlight=False)
+    console.print(
+        f"{counts['bookings']:,} bookings, {counts['sold']:,} seats sold, {counts['odd']:,} odd answers; "
+        f"ledger: {'nothing sold twice' if not wrong else ', '.join(wrong)}",
+        highlight=False,
+    )

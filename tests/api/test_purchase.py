@@ -1,13 +1,30 @@
 """A whole purchase by a script that only knows the API's document (B18), and what can happen on its way (B5-B12)."""
 
+import asyncio
+
+import pytest
+
+from frontrow.boxoffice.ledger.migrate import migrate
 from frontrow.boxoffice.model.fsmap import read_snapshot
+from frontrow.boxoffice.model.people import Role
 from frontrow.boxoffice.tickets.door import Gate, Verdict
 from tests.api.script import a_buyer
-from tests.api.support import EVENT_ID, a_client, a_platform
+from tests.api.support import EVENT_ID, a_client, a_platform, one_row
+from tests.people.support import member
 
 
-async def test_b18_from_the_line_to_the_door_and_back_knowing_only_the_document(tmp_path):
-    async with a_platform(tmp_path) as platform, a_client(platform) as client:
+@pytest.fixture(params=["embedded", "grown_up"])
+def stores(request) -> dict[str, str]:
+    """Nothing (embedded), or a Redis and a migrated PostgreSQL of this test's own."""
+    if request.param == "embedded":
+        return {}
+    url = request.getfixturevalue("postgres_url")
+    migrate(url)
+    return {"redis_url": request.getfixturevalue("redis_url"), "postgres_url": url}
+
+
+async def test_b18_from_the_line_to_the_door_and_back_knowing_only_the_document(tmp_path, stores):
+    async with a_platform(tmp_path, **stores) as platform, a_client(platform) as client:
         buyer = await a_buyer(client)
         await buyer.enter(EVENT_ID)
         event = (await buyer.call("get_event", event_id=EVENT_ID)).json()
@@ -25,6 +42,11 @@ async def test_b18_from_the_line_to_the_door_and_back_knowing_only_the_document(
         gate = Gate(await platform.desk.bundle(EVENT_ID, platform.clock()), "north")
         assert gate.check(tickets[0]["code"], platform.clock()).verdict is Verdict.WELCOME
         assert gate.check(tickets[0]["code"], platform.clock()).verdict is Verdict.ALREADY_IN
+        doorkeeper = await a_buyer(client)
+        doorkeeper.headers |= (await member(platform, Role.DOOR, "org_default")).bearer
+        asked = {"code": tickets[0]["code"], "gate": "north"}
+        scans = [(await doorkeeper.call("scan_ticket", event_id=EVENT_ID, json=asked)).json() for _ in range(2)]
+        assert [scan["verdict"] for scan in scans] == ["ok", "duplicate"]
         pdf = await buyer.call("tickets_pdf", booking_id=held["booking"])
         assert pdf.content.startswith(b"%PDF")
         ics = await buyer.call("tickets_ics", booking_id=held["booking"])
@@ -40,3 +62,122 @@ async def test_b18_from_the_line_to_the_door_and_back_knowing_only_the_document(
         assert (await buyer.call("get_booking", booking_id=held["booking"])).json()["state"] == "refunded"
         refunds = (await buyer.call("list_refunds", booking_id=held["booking"])).json()["refunds"]
         assert sum(one["amount"]["amount_minor"] for one in refunds) == 10000
+
+
+async def test_b9_a_declined_card_frees_the_seats_at_once(tmp_path):
+    async with a_platform(tmp_path) as platform, a_client(platform) as client:
+        buyer = await a_buyer(client)
+        await buyer.enter(EVENT_ID)
+        held = await buyer.hold(EVENT_ID, seats=["S-A-1"])
+        declined = await buyer.call("pay", booking_id=held["booking"], json={"method": "pm_card_declined"})
+        assert (declined.status_code, declined.json()["code"]) == (402, "payment_declined")
+        assert (await buyer.hold(EVENT_ID, seats=["S-A-1"]))["booking"] != held["booking"]
+
+
+async def test_b6_three_d_secure_is_an_action_and_then_a_sale(tmp_path):
+    async with a_platform(tmp_path) as platform, a_client(platform) as client:
+        buyer = await a_buyer(client)
+        await buyer.enter(EVENT_ID)
+        held = await buyer.hold(EVENT_ID, seats=["S-A-1"])
+        asked = await buyer.pay(held["booking"], "pm_card_3ds")
+        assert asked["checkout"]["state"] == "action"
+        assert asked["checkout"]["action_url"]
+        answered = await buyer.call("answer_bank", booking_id=held["booking"])
+        assert answered.json()["state"] == "confirmed"
+
+
+async def test_b8_f2_while_the_provider_is_away_the_seats_are_kept(tmp_path):
+    async with a_platform(tmp_path) as platform, a_client(platform) as client:
+        buyer = await a_buyer(client)
+        await buyer.enter(EVENT_ID)
+        held = await buyer.hold(EVENT_ID, seats=["S-A-1"])
+        platform.provider.inner.down = True
+        waiting = await buyer.call("pay", booking_id=held["booking"], json={"method": "pm_card_visa"})
+        assert (waiting.status_code, waiting.json()["checkout"]["state"]) == (202, "retrying")
+        assert int(waiting.headers["retry-after"]) >= 1
+        assert (await buyer.call("get_booking", booking_id=held["booking"])).json()["state"] == "paying"
+
+
+async def test_b9_paying_after_the_end_of_the_hold_is_gone(tmp_path):
+    async with a_platform(tmp_path, hold_ttl_s=1) as platform, a_client(platform) as client:
+        buyer = await a_buyer(client)
+        await buyer.enter(EVENT_ID)
+        held = await buyer.hold(EVENT_ID, seats=["S-A-1"])
+        for _ in range(400):
+            if (await buyer.call("get_booking", booking_id=held["booking"])).json()["state"] == "expired":
+                break
+            await asyncio.sleep(0.02)
+        late = await buyer.call("pay", booking_id=held["booking"], json={"method": "pm_card_visa"})
+        assert late.status_code == 410, late.text
+        assert late.json()["code"] == "hold_ended"
+
+
+async def test_b3_a_hold_is_extended_within_its_bound_and_given_back(tmp_path):
+    async with a_platform(tmp_path) as platform, a_client(platform) as client:
+        buyer = await a_buyer(client)
+        await buyer.enter(EVENT_ID)
+        held = await buyer.hold(EVENT_ID, seats=["S-A-1"])
+        longer = await buyer.call("extend_hold", booking_id=held["booking"], json={"extend": True})
+        assert longer.json()["hold_expires_at"] > held["expires_at"]
+        stale = await buyer.call("extend_hold", booking_id=held["booking"], json={"extend": True, "fence": 999999})
+        assert (stale.status_code, stale.json()["code"]) == (409, "stale_fence")
+        released = await buyer.call("release_hold", booking_id=held["booking"])
+        assert (released.status_code, released.json()["state"]) == (200, "cancelled")
+
+
+async def test_nobody_sees_or_changes_somebody_elses_booking(tmp_path):
+    async with a_platform(tmp_path) as platform, a_client(platform) as client:
+        owner, other = await a_buyer(client), await a_buyer(client)
+        await owner.enter(EVENT_ID)
+        await other.enter(EVENT_ID)
+        held = await owner.hold(EVENT_ID, seats=["S-A-1"])
+        other.headers["Frontrow-Booking"] = held["booking_token"][:-2] + "xx"
+        for name, body in (
+            ("get_booking", None), ("pay", {"method": "pm_card_visa"}), ("release_hold", None),
+            ("cancel_booking", None), ("ask_refund", {}), ("list_refunds", None), ("list_tickets", None),
+            ("tickets_pdf", None), ("return_tickets", {}), ("priority_pass", None), ("answer_bank", None),
+        ):  # fmt: skip
+            more = {} if body is None else {"json": body}
+            answer = await other.call(name, booking_id=held["booking"], **more)
+            assert (answer.status_code, answer.json()["code"]) == (404, "booking_not_found"), name
+        without_pass = await a_buyer(client)
+        without_pass.headers["Frontrow-Booking"] = held["booking_token"]
+        assert (await without_pass.call("get_booking", booking_id=held["booking"])).status_code == 200
+        refused = await without_pass.call("pay", booking_id=held["booking"], json={"method": "pm_card_visa"})
+        assert refused.status_code == 401, "B17: paying is a shop call"
+
+
+async def test_a_join_cannot_say_whose_place_it_is(tmp_path):
+    async with a_platform(tmp_path) as platform, a_client(platform) as client:
+        taken = await client.post(f"/v1/events/{EVENT_ID}/room/join", json={"person": "fan_victim"})
+        assert (taken.status_code, taken.json()["param"]) == (422, "person")
+
+
+async def test_b11_a_seat_given_back_is_offered_claimed_and_paid(tmp_path):
+    async with a_platform(tmp_path, one_row(2)) as platform, a_client(platform) as client:
+        first, second = await a_buyer(client), await a_buyer(client)
+        await first.enter(EVENT_ID)
+        await second.enter(EVENT_ID)
+        early = await second.call("join_waitlist", event_id=EVENT_ID, json={"count": 1})
+        assert (early.status_code, early.json()["code"]) == (409, "seats_still_free")
+        held = await first.hold(EVENT_ID, seats=["S-A-1", "S-A-2"])
+        await first.pay(held["booking"])
+        platform.waitlist._looks.clear()
+        line = await second.call("join_waitlist", event_id=EVENT_ID, json={"count": 1})
+        assert (line.status_code, line.json()["position"]) == (201, 1), line.text
+        returned = await first.call("return_tickets", booking_id=held["booking"], json={"seats": ["S-A-2"]})
+        assert returned.json()["returns"] == [{"seat": "S-A-2", "state": "listed"}]
+        offers = []
+        for _ in range(400):
+            offers = (await second.call("list_offers", event_id=EVENT_ID)).json()["offers"]
+            if offers:
+                break
+            await asyncio.sleep(0.05)
+        claimed = await second.call("claim_offer", offer_id=offers[0]["offer"])
+        assert claimed.status_code == 201, claimed.text
+        second.headers["Frontrow-Booking"] = claimed.json()["booking_token"]
+        second.headers["Frontrow-Pass"] = claimed.json()["pass"]["pass"]
+        paid = await second.pay(claimed.json()["booking"]["booking"])
+        assert (paid["state"], paid["seats"]) == ("confirmed", ["S-A-2"])
+        foreign = await first.call("decline_offer", offer_id=offers[0]["offer"])
+        assert (foreign.status_code, foreign.json()["code"]) == (404, "offer_not_found")

@@ -1,4 +1,4 @@
-"""L18, L16: `frontrow limits show | try | check-config` and `frontrow demo`."""
+"""L18, L16: `frontrow limits show | try | check-config` and `frontrow limits demo`."""
 
 import json
 import subprocess
@@ -78,7 +78,7 @@ def test_l16_check_config_shows_the_rules_or_says_what_is_wrong(tmp_path):
 
 
 def test_the_demo_ends_by_itself_and_says_who_got_through():
-    program = "from frontrow.demo import demo; demo(seconds=0.5)"
+    program = "from frontrow.limits.demo import demo; demo(seconds=0.5)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     assert "rule per-address: 50/1s" in done.stdout

@@ -19,6 +19,7 @@ from frontrow.boxoffice.model.people import (
 from frontrow.boxoffice.services.passwords import Passwords
 from frontrow.boxoffice.services.people_settings import PeopleSettings
 from frontrow.boxoffice.services.people_team import Actor
+from frontrow.boxoffice.vault import SealBroken, Vault
 from frontrow.core.clock import ManualClock
 from frontrow.core.errors import InvalidInput
 from tests.people.support import CHEAP, ORGANISER, PASSWORD, Person, code_now, fan, mailed, mails, member, opened
@@ -65,7 +66,7 @@ async def test_the_second_factor_is_set_up_before_anything_else_and_recovery_cod
         with pytest.raises(WrongCredentials):
             await people.staff.finish_enrolment(session, enrolment.pending, "000000x")
         stranger = await people.sessions.find(other.secret)
-        with pytest.raises(InvalidInput):
+        with pytest.raises(SealBroken):
             await people.staff.finish_enrolment(stranger, enrolment.pending, code_now(platform, person))
         full, codes = await people.staff.finish_enrolment(session, enrolment.pending, code_now(platform, person))
         assert len(set(codes)) == 10
@@ -270,8 +271,6 @@ async def test_codes_are_limited_per_member_over_all_sessions(tmp_path):
 
 
 def test_a_sealed_text_opens_only_for_its_purpose(tmp_path):
-    from frontrow.boxoffice.vault import SealBroken, Vault
-
     old, new = Vault([b"o" * 32]), Vault([b"n" * 32, b"o" * 32])
     sealed = old.seal("secret", "totp:1")
     assert new.open(sealed, "totp:1") == "secret"

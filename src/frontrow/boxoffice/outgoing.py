@@ -100,6 +100,18 @@ def check_address(text: str) -> Address:
     return address
 
 
+def check_url(url: str) -> Target:
+    """What can be said about a URL before anybody calls it: its form, and its address if it is written as one. What a
+    name leads to is decided at every call."""
+    target = parse_url(url)
+    try:
+        ipaddress.ip_address(target.host)
+    except ValueError:
+        return target
+    check_address(target.host)
+    return target
+
+
 _UNICAST: Final = ipaddress.IPv6Network("2000::/3")  # NAT64 (64:ff9b::), ::/96 and all else lie outside
 
 

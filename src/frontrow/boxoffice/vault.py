@@ -13,14 +13,14 @@ from typing import Final
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from frontrow.core.errors import ConfigError, InvalidInput
+from frontrow.core.errors import ConfigError, Refused
 
 MIN_KEY_BYTES: Final = 32
 NONCE_BYTES: Final = 12
 MAX_SEALED_CHARS: Final = 20_000
 
 
-class SealBroken(InvalidInput):
+class SealBroken(Refused):
     """This text was not sealed here, or for something else."""
 
     code = "seal_broken"

@@ -12,10 +12,12 @@ from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import FrontrowError
 from frontrow.limits import picture
 from frontrow.limits.config import load_config
+from frontrow.limits.demo import demo
 from frontrow.limits.limiter import Limiter
 from frontrow.limits.quota import Quota
 
 app = typer.Typer(help="The rate limiter: see, try, check.", no_args_is_help=True)
+app.command("demo")(demo)
 console = Console()
 MAX_CALLS = 10_000
 

@@ -66,19 +66,18 @@ class Codes:
 
     def import_csv(self, event: str, lines: Iterable[str], lanes: dict[str, int]) -> int:
         """Take over an organiser's own codes; returns how many. All or nothing."""
-        fresh: dict[bytes, Code] = {}
-        for number, row in enumerate(csv.DictReader(lines), 2):
-            code, lane = (row.get("code") or "").strip(), (row.get("lane") or "").strip()
-            if not 4 <= len(code) <= MAX_CODE_CHARS or lane not in lanes:
-                raise InvalidInput(f"line {number}: needs a code of 4 to {MAX_CODE_CHARS} characters and a known lane")
-            digest = _digest(code)
-            if digest in fresh:
-                raise InvalidInput(f"line {number}: this code is in the file twice")
-            fresh[digest] = Code(IMPORTED_FROM + int.from_bytes(digest[:6]), lanes[lane])
-        if len({code.id for code in fresh.values()}) != len(fresh):
-            raise InvalidInput("two codes of this file cannot be told apart; make them longer")
+        read = read_csv(lines, lanes)
+        self.learn(event, ((digest, lanes[lane]) for digest, lane in read))
+        return len(read)
+
+    def learn(self, event: str, codes: Iterable[tuple[bytes, int]]) -> None:
+        """Know these imported codes, each by its digest, with its lane."""
+        fresh = {digest: Code(imported_id(digest), lane) for digest, lane in codes}
         self._imported.setdefault(event, {}).update(fresh)
-        return len(fresh)
+
+    def imported(self, event: str) -> int:
+        """How many imported codes this process knows for an event."""
+        return len(self._imported.get(event, ()))
 
     def _sign(self, event: str, serial: str) -> str:
         digest = hmac.digest(self._secret, f"{event}\n{serial}".encode(), "sha256")
@@ -87,3 +86,24 @@ class Codes:
 
 def _digest(text: str) -> bytes:
     return hashlib.sha256(text.strip().upper().encode()).digest()
+
+
+def imported_id(digest: bytes) -> int:
+    """The number under which an imported code is remembered once it is used."""
+    return IMPORTED_FROM + int.from_bytes(digest[:6])
+
+
+def read_csv(lines: Iterable[str], lanes: Iterable[str]) -> list[tuple[bytes, str]]:
+    """(digest, lane) of every code in a CSV with the columns code and lane; InvalidInput names the line."""
+    known, fresh = set(lanes), dict[bytes, str]()
+    for number, row in enumerate(csv.DictReader(lines), 2):
+        code, lane = (row.get("code") or "").strip(), (row.get("lane") or "").strip()
+        if not 4 <= len(code) <= MAX_CODE_CHARS or lane not in known:
+            raise InvalidInput(f"line {number}: needs a code of 4 to {MAX_CODE_CHARS} characters and a known lane")
+        digest = _digest(code)
+        if digest in fresh:
+            raise InvalidInput(f"line {number}: this code is in the file twice")
+        fresh[digest] = lane
+    if len({imported_id(digest) for digest in fresh}) != len(fresh):
+        raise InvalidInput("two codes of this file cannot be told apart; make them longer")
+    return list(fresh.items())

@@ -7,6 +7,7 @@ pass again gives the same bytes, which makes a repeated claim harmless. Keys rot
 
 import hashlib
 import json
+from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,8 +22,10 @@ from frontrow.waitingroom.places import b64
 from frontrow.waitingroom.ports import PlaceKey
 
 MAX_PASS_CHARS = 4_096
+MAX_REMEMBERED = 65_536
 RSA_BITS = 2048
 ISSUER = "frontrow-room"
+_HEADER = {"alg", "kid", "typ"}
 _NEEDED = ["sub", "aud", "exp", "iat", "jti", "plc"]
 
 
@@ -88,7 +91,9 @@ class PassSigner:
         if visit.jkt:
             claims["cnf"] = {"jkt": visit.jkt}
         kid, key = self._keys[0]
-        return jwt.encode(claims, key, algorithm="RS256", headers={"kid": kid})
+        text = jwt.encode(claims, key, algorithm="RS256", headers={"kid": kid})
+        self._verifier.remember(text, visit)
+        return text
 
     def verify(self, text: str, event: str | None, now_s: int) -> Pass:
         return self._verifier.verify(text, event, now_s)
@@ -103,23 +108,39 @@ class PassVerifier:
 
     def __init__(self, jwks: dict[str, Any]) -> None:
         self._keys = {key["kid"]: jwt.PyJWK(key, algorithm="RS256").key for key in jwks["keys"]}
+        self._genuine: OrderedDict[str, Pass] = OrderedDict()  # texts whose signature was found right, the last ones
+
+    def remember(self, text: str, visit: Pass) -> None:
+        """This text is genuine: checking it again costs no signature (a pass is shown with every click)."""
+        if len(self._genuine) >= MAX_REMEMBERED:
+            self._genuine.popitem(last=False)
+        self._genuine[text] = visit
 
     def verify(self, text: str, event: str | None, now_s: int) -> Pass:
         """The pass, if one of the keys signed it, it is for `event` (if given) and has not run out at `now_s`."""
-        try:
-            if len(text) > MAX_PASS_CHARS:
-                raise jwt.InvalidTokenError
-            key = self._keys[jwt.get_unverified_header(text)["kid"]]
-            options = {"require": _NEEDED, "verify_exp": False, "verify_aud": False, "verify_iat": False}
-            claims = jwt.decode(text, key, algorithms=["RS256"], issuer=ISSUER, options=options)  # type: ignore[arg-type]
-            visit = _pass(claims)
-        except (jwt.InvalidTokenError, KeyError, TypeError, ValueError):
-            raise PassInvalid("this pass was not issued here; wait for your turn and claim one") from None
+        visit = self._genuine.get(text)
+        if visit is None:
+            visit = self._checked(text)
+            self.remember(text, visit)
         if event is not None and visit.event != event:
             raise PassForeign(f"this pass is for another event ({visit.event})", event=visit.event)
         if now_s >= visit.expires_s:
             raise PassExpired("this pass has run out; join again", expires_s=visit.expires_s)
         return visit
+
+    def _checked(self, text: str) -> Pass:
+        try:
+            if len(text) > MAX_PASS_CHARS:
+                raise jwt.InvalidTokenError
+            header = jwt.get_unverified_header(text)
+            if header.keys() != _HEADER or header["typ"] != "JWT":  # no jku, jwk, x5u or crit: nothing to negotiate
+                raise jwt.InvalidTokenError
+            key = self._keys[header["kid"]]
+            options = {"require": _NEEDED, "verify_exp": False, "verify_aud": False, "verify_iat": False}
+            claims = jwt.decode(text, key, algorithms=["RS256"], issuer=ISSUER, options=options)  # type: ignore[arg-type]
+            return _pass(claims)
+        except (jwt.InvalidTokenError, KeyError, TypeError, ValueError):
+            raise PassInvalid("this pass was not issued here; wait for your turn and claim one") from None
 
 
 def _pass(claims: dict[str, Any]) -> Pass:

@@ -197,13 +197,9 @@ class WaitingRoom(Organiser):
         """The pass, verified offline (signature, event, expiry, given back here). Raises PassInvalid, PassForeign,
         PassExpired, PassEnded. For middleware and nginx."""
         visit = self.passes.verify(pass_jwt, event, self.clock() // 1_000_000)
-        self.check_ended(visit)
-        return visit
-
-    def check_ended(self, visit: Pass) -> None:
-        """Nothing, or PassEnded when this visit was given back here."""
         if visit.id in self._ended:
             raise PassEnded("this visit has ended; join again")
+        return visit
 
     async def check_pass_live(self, pass_jwt: str, event: str | None = None) -> Pass:
         """Like `check_pass`, and asks the store whether it was given back anywhere."""

@@ -8,7 +8,7 @@ import contextlib
 import importlib
 import pkgutil
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from types import ModuleType
 from typing import Any
 
@@ -88,18 +88,38 @@ def platform_app(platform: Platform, *, own_loops: bool = True) -> Litestar:
 
 def front_of(app: Litestar, platform: Platform) -> Front:
     """The app behind the request ids, the limit per address and the entity tags: what a server runs."""
-    return Front(app, platform.limiter, RequestIds(platform.limiter), counting_themselves())
+    return Front(app, platform.limiter, RequestIds(platform.limiter), counting_themselves(), methods())
 
 
 def counting_themselves() -> "re.Pattern[str]":
     """The paths of the routes that count addresses themselves, because the hot lane answers them too."""
     paths = {path for handler in routes() if handler.opt.get("own_checks") for path in handler.paths}
-    return re.compile("|".join(sorted(re.sub(r"\\{[^}]*\\}", "[^/]+", re.escape(path)) for path in paths)))
+    return re.compile("|".join(sorted(map(_pattern, paths))))
+
+
+def methods() -> Callable[[str], str]:
+    """The methods of a path as `Allow` lists them; empty when there is no such path."""
+    found: dict[str, set[str]] = {}
+    for handler in routes():
+        for path in handler.paths:
+            found.setdefault(path, {"OPTIONS"}).update(str(method) for method in handler.http_methods)
+    table = [(re.compile(_pattern(path)), ", ".join(sorted(known))) for path, known in sorted(found.items())]
+
+    def allowed(path: str) -> str:
+        return next((listed for pattern, listed in table if pattern.fullmatch(path.rstrip("/") or "/")), "")
+
+    return allowed
+
+
+def _pattern(path: str) -> str:
+    """A route's path as a regular expression."""
+    return re.sub(r"\\{[^}]*\\}", "[^/]+", re.escape(path))
 
 
 async def guard(connection: Connection, handler: BaseRouteHandler) -> None:
     """`check_access`, except where both doors share an endpoint that checks by itself, and on pages (`site.routes`)."""
-    if not handler.opt.get("own_checks") and not handler.opt.get("page"):
+    opt = handler.opt  # only the framework's own OPTIONS has no access
+    if "access" in opt and not opt.get("own_checks") and not opt.get("page"):
         await check_access(connection, handler)
 
 

@@ -8,7 +8,7 @@ import hashlib
 import itertools
 import re
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import Any
 
@@ -17,7 +17,7 @@ from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
 from frontrow.core.errors import FrontrowError
 from frontrow.waitingroom.entry import Entry
-from frontrow.web.wire import Answer, problem_answer
+from frontrow.web.wire import Answer, header_line, problem_answer
 
 REQUEST_ID = re.compile(rb"[A-Za-z0-9_.:-]{1,64}\Z")
 MAX_TAGGED_BYTES = 2 * 1024 * 1024
@@ -44,8 +44,16 @@ class RequestIds:
 class Front:
     """See the module."""
 
-    def __init__(self, app: ASGIApp, entry: Entry, ids: RequestIds, counts_itself: "re.Pattern[str]") -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        entry: Entry,
+        ids: RequestIds,
+        counts_itself: "re.Pattern[str]",
+        allowed: Callable[[str], str],
+    ) -> None:
         self._app, self._entry, self._ids, self._counts_itself = app, entry, ids, counts_itself
+        self._allowed = allowed  # the methods of a path, for OPTIONS
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != ScopeType.HTTP:
@@ -64,7 +72,11 @@ class Front:
         except FrontrowError as error:
             await send_answer(problem_answer(error), scope, tagged.send)
             return
-        await self._app(scope, receive, tagged.send)
+        allowed = self._allowed(scope["path"]) if scope["method"] == "OPTIONS" else ""
+        if allowed:
+            await send_answer(Answer(204, header_line("allow", allowed)), scope, tagged.send)
+        else:
+            await self._app(scope, receive, tagged.send)
 
 
 class _Tagged:

@@ -21,6 +21,7 @@ from frontrow.web.wire import MAX_BODY_BYTES, Answer, Ask, Later
 
 OVERLONG = bytes(MAX_BODY_BYTES + 1)
 MAX_HEAD_BYTES = 2 * 1024 * 1024
+REQUEST_WITHIN_S = 30.0
 PLAIN_ERROR = Answer(500, b"content-type: text/plain\r\ncache-control: no-store\r\n", b"Internal Server Error")
 
 log = logging.getLogger("frontrow.web.hot")
@@ -81,6 +82,7 @@ class HotProtocol(HttpToolsProtocol):
 
     routes: ClassVar[Routes] = {}
     request_id: ClassVar[RequestId | None] = None
+    request_within_s: ClassVar[float] = REQUEST_WITHIN_S  # a request that takes longer to arrive is cut off
 
     def __init__(
         self,
@@ -100,6 +102,24 @@ class HotProtocol(HttpToolsProtocol):
         self._busy_s = 0.0
         self._gone = False
         self._id_line = b""
+        self._began_s: float | None = None  # when the request that is still arriving began
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._began_s = self.loop.time()
+        self.loop.call_later(self.request_within_s, self._cut_off_slow)
+
+    def _cut_off_slow(self) -> None:
+        """Nobody holds a connection by sending a request slowly (or not at all); looked at once per such time."""
+        if self._gone or self.transport.is_closing():
+            return
+        now_s = self.loop.time()
+        began_s = now_s if self._began_s is None else self._began_s
+        left_s = began_s + self.request_within_s - now_s
+        if left_s <= 0:
+            self.transport.abort()
+        else:
+            self.loop.call_later(left_s, self._cut_off_slow)
 
     # -- bytes in --------------------------------------------------------------------------------------------------
 
@@ -131,6 +151,7 @@ class HotProtocol(HttpToolsProtocol):
         self._handler = None
         self._in_head = True
         self._head_bytes = 0
+        self._began_s = self.loop.time()
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._lines.append((name, value))
@@ -165,6 +186,10 @@ class HotProtocol(HttpToolsProtocol):
         """Give uvicorn the request as if it had parsed it itself."""
         if self._gone:
             return
+        if self.parser.get_http_version() not in ("1.0", "1.1"):  # 0.9 has no head: whatever follows is not one
+            self._gone = True
+            self.send_400_response("Invalid HTTP request received.")
+            return
         lines, url = self._lines, self.url
         super().on_message_begin()
         self.url = url
@@ -185,6 +210,7 @@ class HotProtocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         handler = self._handler
+        self._began_s = None
         if handler is None:
             if not self._gone:
                 super().on_message_complete()
@@ -231,6 +257,7 @@ class HotProtocol(HttpToolsProtocol):
             self._hand_over(reply)
             return
         assert isinstance(reply, Answer)
+        self._busy_s = self.loop.time()  # the next request has the whole time to come
         self._write(reply, keep_alive)
         if self.pipeline and not self.transport.is_closing():
             self.flow.resume_reading()
@@ -296,7 +323,10 @@ def default_lines(state: ServerState) -> bytes:
     return _rendered[1]
 
 
-def lane(routes: Routes, request_id: RequestId | None = None) -> type[HotProtocol]:
+def lane(
+    routes: Routes, request_id: RequestId | None = None, *, request_within_s: float = REQUEST_WITHIN_S
+) -> type[HotProtocol]:
     """The protocol class that answers `routes` itself; give it to uvicorn as `http=`. The table may change later."""
     made = staticmethod(request_id) if request_id is not None else None
-    return type("LaneProtocol", (HotProtocol,), {"routes": routes, "request_id": made})
+    own = {"routes": routes, "request_id": made, "request_within_s": request_within_s}
+    return type("LaneProtocol", (HotProtocol,), own)

@@ -4,13 +4,13 @@ import asyncio
 import hashlib
 import hmac
 from dataclasses import dataclass, field
-from typing import Any
 
 from frontrow.boxoffice.feed.service import MapFeed
 from frontrow.boxoffice.ledger.requests import RequestBook
 from frontrow.boxoffice.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.payment_ports import PaymentProvider
 from frontrow.boxoffice.ports import SeatClaims
+from frontrow.boxoffice.services.analytics import Figures
 from frontrow.boxoffice.services.browse import Browse
 from frontrow.boxoffice.services.checkout import Checkout
 from frontrow.boxoffice.services.hold import HoldService
@@ -30,6 +30,7 @@ from frontrow.core.ids import Ids
 from frontrow.waitingroom.entry import Entry
 from frontrow.waitingroom.room import WaitingRoom
 from frontrow.web.hot_table import HotTable
+from frontrow.web.office import Office
 from frontrow.web.openings import Openings
 from frontrow.web.proofs import Passes
 from frontrow.web.room_endpoints import RoomEndpoints
@@ -85,5 +86,6 @@ class Platform:
     secrets: Secrets = field(repr=False)
     jobs: tuple[Job, ...] = field(repr=False)
     people: People
+    office: Office
     draining: asyncio.Event = field(default_factory=asyncio.Event, repr=False)  # set once this server is to stop
-    figures: Any = None
+    figures: Figures = field(kw_only=True)

@@ -1,24 +1,17 @@
-"""The pass of a request as both doors read it: header or cookie, checked once and then remembered until it ends.
-
-Checking an RSA signature costs 60 µs; a pass is shown with every click, so the last ones checked are kept (bounded). A
-pass that was given back is refused all the same. A pass in a cookie counts only for requests of our own pages.
-"""
+"""The pass of a request as both doors read it: header or cookie. In a cookie it counts only for our own pages."""
 
 import zlib
-from collections import OrderedDict
 from http.cookies import CookieError, SimpleCookie
 
 from frontrow.boxoffice.model.attempts import ShopPass
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import Forbidden, Unauthorised
-from frontrow.waitingroom.errors import PassExpired, PassForeign
 from frontrow.waitingroom.passes import MAX_PASS_CHARS, Pass
 from frontrow.waitingroom.ports import PlaceKey
 from frontrow.waitingroom.room import WaitingRoom
 from frontrow.web.wire import Ask
 
 COOKIES = ("__Host-frontrow-pass", "frontrow_pass")
-MAX_REMEMBERED = 65_536
 OTHER_TOKENS = (b"frb_", b"frs_", b"frk_")  # booking tokens, sessions, API keys
 
 
@@ -29,27 +22,18 @@ class ForeignPage(Forbidden):
 
 
 class Passes:
-    """Reads and remembers passes."""
+    """Reads the passes of requests, and gives passes to who needs no place."""
 
     def __init__(self, room: WaitingRoom) -> None:
         self._room = room
-        self._known: OrderedDict[str, tuple[Pass, ShopPass]] = OrderedDict()
 
     def of(self, event_id: str, ask: Ask) -> ShopPass:
         """The pass for this event that came with the request, or 401 saying why not."""
         text = self._text(ask)
         if not text:
             raise Unauthorised("a pass for this event is needed; join its waiting room", event=event_id)
-        known = self._known.get(text)
-        if known is None:
-            known = self._check(text)
-        visit, shop_pass = known
-        if visit.event != event_id:
-            raise PassForeign(f"this pass is for another event ({visit.event})", event=visit.event)
-        if self._room.clock() >= shop_pass.expires_at_us:
-            raise PassExpired("this pass has run out; join again", expires_s=visit.expires_s)
-        self._room.check_ended(visit)
-        return shop_pass
+        visit = self._room.check_pass(text, event_id)
+        return ShopPass(visit.event, visit.person, visit.expires_s * US_PER_S, visit.id)
 
     def beside_the_line(self, event_id: str, person: str, why: str) -> tuple[str, int]:
         """A pass for somebody who needs no place (an offer, priority) and when it ends; the same again is the same.
@@ -62,14 +46,6 @@ class Passes:
         place = PlaceKey(0, 0, zlib.crc32(f"{person} {why}".encode()) & 0x3FFFFFFF)
         visit = Pass(event_id, person, place, issued_s, issued_s + ttl_s, issued_s)
         return self._room.passes.mint(visit), visit.expires_s
-
-    def _check(self, text: str) -> tuple[Pass, ShopPass]:
-        visit = self._room.check_pass(text)
-        known = (visit, ShopPass(visit.event, visit.person, visit.expires_s * US_PER_S, visit.id))
-        if len(self._known) >= MAX_REMEMBERED:
-            self._known.popitem(last=False)
-        self._known[text] = known
-        return known
 
     def _text(self, ask: Ask) -> str:
         given = ask.header(b"authorization")

@@ -49,12 +49,13 @@ def listen(settings: ServerSettings) -> socket.socket:
     return sock
 
 
-async def serve_platform(platform: Platform, sockets: list[socket.socket]) -> None:
-    """Serve in this process until told to stop."""
+def make_server(platform: Platform) -> DrainingServer:
+    """The server of this process, ready to `serve`."""
     settings = platform.settings.server
     app = front_of(platform_app(platform), platform)
     ids = RequestIds(platform.limiter)
-    http: Any = lane(platform.hot.routes, ids.of) if settings.hot_lane else "httptools"
+    table = platform.hot.routes if settings.hot_lane else {}
+    http: Any = lane(table, ids.of, request_within_s=settings.request_within_s)
     config = uvicorn.Config(
         app,
         http=http,
@@ -65,7 +66,14 @@ async def serve_platform(platform: Platform, sockets: list[socket.socket]) -> No
         server_header=False,
         timeout_graceful_shutdown=max(1, round(settings.drain_s)),
     )
+    return DrainingServer(config, platform)
+
+
+async def serve_platform(platform: Platform, sockets: list[socket.socket]) -> None:
+    """Serve in this process until told to stop."""
+    settings = platform.settings
+    server = make_server(platform)
     gc.collect()
     gc.freeze()  # what the start made lives as long as the process: the collector need not walk it again and again
-    log.info("serving", extra={"hot_lane": settings.hot_lane, "shared": platform.settings.shared})
-    await DrainingServer(config, platform).serve(sockets=sockets)
+    log.info("serving", extra={"hot_lane": settings.server.hot_lane, "shared": settings.shared})
+    await server.serve(sockets=sockets)

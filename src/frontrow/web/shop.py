@@ -4,6 +4,7 @@ Like `room_endpoints`: an `Ask` in, an `Answer` out, no framework. Each shop cal
 and needs a pass (B17). A hopeless attempt is refused from this server's memory, without a task (N2).
 """
 
+import re
 from collections.abc import Callable
 from typing import Annotated
 
@@ -25,6 +26,7 @@ from frontrow.web.wire import NO_STORE, Answer, Ask, header_line, json_answer, p
 
 MAX_KEY_CHARS = 128
 MAX_READY = 200_000
+POSITION = r"^([0-9]{1,19}-[0-9]{1,19})?$"
 OCTETS = b"content-type: application/octet-stream\r\ncache-control: no-cache\r\n"
 EVENTS = b"content-type: text/event-stream\r\n" + NO_STORE
 SeatName = Annotated[str, msgspec.Meta(min_length=1, max_length=60, examples=["S-A-14"])]
@@ -221,7 +223,7 @@ def position(ask: Ask) -> tuple[int, int]:
     if not text:
         return 0, 0
     epoch, _, seq = text.partition(b"-")
-    if not (epoch.isdigit() and seq.isdigit() and len(text) <= 40):
+    if not re.match(POSITION, text.decode("latin-1")):
         raise InvalidInput("a position is <epoch>-<seq>, as the last event's id says", param="after")
     return int(epoch), int(seq)
 

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from frontrow.boxoffice import message_ports, ports, ports_people
 from frontrow.boxoffice.ledger.batch import LeaseAsked, Operation, Store, Written
 from frontrow.boxoffice.ledger.catalogue import Catalogue
+from frontrow.boxoffice.ledger.figures import FiguresBook
 from frontrow.boxoffice.ledger.messages import MessageBook
+from frontrow.boxoffice.ledger.organise import OrganiserBook
 from frontrow.boxoffice.ledger.payments import PaymentBook
 from frontrow.boxoffice.ledger.people import PeopleBook
 from frontrow.boxoffice.ledger.programs import ExpiryAsked, MoveAsked, booking_of
@@ -34,7 +36,9 @@ MAX_PAGE: Final = 10_000
 BREATH_EVERY: Final = 5_000  # seats between two turns of the event loop
 
 
-class SqlLedger(Catalogue, PaymentBook, TicketBook, MessageBook, Waitlist, Returns, PeopleBook):
+class SqlLedger(
+    Catalogue, PaymentBook, TicketBook, MessageBook, Waitlist, Returns, PeopleBook, OrganiserBook, FiguresBook
+):
     """A Ledger (see ports.py for the contract) over one store."""
 
     def __init__(self, store: Store, *, max_batch: int = MAX_BATCH, max_waiting: int = MAX_WAITING) -> None:

@@ -67,6 +67,12 @@ class BookingPartlyRefunded(_Fact, frozen=True, tag_field="fact", tag=True, gc=F
     """`seats` are those given back."""
 
 
+class BookingReseated(_Fact, frozen=True, tag_field="fact", tag=True, gc=False):
+    """The organiser moved the booking: `seats` are its new ones, `left` those it had."""
+
+    left: tuple[int, ...] = ()
+
+
 class LatePaymentReturned(_Fact, frozen=True, tag_field="fact", tag=True, gc=False):
     """The money came after the hold had ended; the fan gets it back and hears so once (B9, F4)."""
 
@@ -157,6 +163,7 @@ Fact: TypeAlias = (
     | BookingCancelled
     | BookingRefunded
     | BookingPartlyRefunded
+    | BookingReseated
     | LatePaymentReturned
     | PriorityGranted
     | RefundPaid

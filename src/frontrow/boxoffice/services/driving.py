@@ -155,9 +155,10 @@ class Driver(Asking):
         told = (booking.id, booking.event_id, booking.fan, booking.fence, booking.seats, now_us)
         if payment.state is PaymentState.AUTHORISED:
             facts.append(LatePaymentReturned(*told, amount_minor=payment.amount_minor, currency=payment.currency))
-        elif payment.tries and payment.state in (PaymentState.CREATING, PaymentState.AUTHORISING):
+        outage = payment.tries > 0 and payment.state in (PaymentState.CREATING, PaymentState.AUTHORISING)
+        if outage:
             facts.append(PriorityGranted(*told, until_us=now_us + PRIORITY_S * US_PER_S))
-        reason = "provider_unavailable" if step is Step.GIVE_UP else payment.reason or "hold_ended"
+        reason = "provider_unavailable" if outage or step is Step.GIVE_UP else payment.reason or "hold_ended"
         if payment.ref:
             moved = self.moved(payment, PaymentState.VOIDING, reason=reason)
         else:

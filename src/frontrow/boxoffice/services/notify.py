@@ -37,6 +37,7 @@ TELLS: Final = {
     "BookingCancelled": "cancelled",
     "BookingRefunded": "refunded",
     "BookingPartlyRefunded": "partly_refunded",
+    "BookingReseated": "confirmed",  # the new tickets, in the words of the first ones
     "PaymentDeclined": "declined",
     "HoldExpired": "expired",
     "LatePaymentReturned": "late_returned",

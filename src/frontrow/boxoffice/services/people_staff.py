@@ -27,7 +27,7 @@ from frontrow.boxoffice.ports_people import PeopleBook
 from frontrow.boxoffice.services.passwords import Passwords
 from frontrow.boxoffice.services.people_sessions import Sessions, SignedIn
 from frontrow.boxoffice.services.people_tries import AllTries
-from frontrow.boxoffice.vault import Vault
+from frontrow.boxoffice.vault import SealBroken, Vault
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import InvalidInput
 from frontrow.core.ids import ALPHABET
@@ -112,7 +112,7 @@ class StaffDesk:
             raise NotAllowed("prove the second factor you have before setting up another")
         ends_at_us, _, secret = self._vault.open(pending, f"enrol:{session.id}").partition(":")
         if self._clock() >= int(ends_at_us):
-            raise InvalidInput("this set-up has run out; begin again", param="pending")
+            raise SealBroken("this set-up has run out; begin again")
         await self._tries.code.take(staff.id)
         step = matching_step(secret, code, self._clock())
         if step is None:
@@ -128,8 +128,8 @@ class StaffDesk:
     async def change_password(self, session: Session, old: str, new: str) -> SignedIn:
         """The new password is in force; every other session has ended and this one goes on under a new secret."""
         staff = await self._member(session)
-        password = checked_password(new, staff.email)
         await self._check_password(staff, old)
+        password = checked_password(new, staff.email)
         made = await self._passwords.hash(password)
         if not await self._book.change_password(staff.id, made, staff.password_hash, self._clock()):
             raise WrongCredentials

@@ -15,7 +15,8 @@ from frontrow.boxoffice.ports import Catalogue, TicketBook
 from frontrow.boxoffice.tickets import qr
 from frontrow.boxoffice.tickets.bundle import Bundle, make_bundle, seat_name
 from frontrow.boxoffice.tickets.calendar import calendar_entry
-from frontrow.boxoffice.tickets.codes import read, shown_code
+from frontrow.boxoffice.tickets.codes import Misread, ReadTicket, event_hash, read, shown_code, signed_text
+from frontrow.boxoffice.tickets.door import Verdict, live_verdict
 from frontrow.boxoffice.tickets.keys import TicketKeys
 from frontrow.boxoffice.tickets.pdf import tickets_pdf
 from frontrow.boxoffice.tickets.sheets import Sheet
@@ -66,6 +67,24 @@ class TicketDesk:
         if ticket is None or ticket.state is not TicketState.VALID:
             raise TicketNotFound(f"there is no valid ticket {ticket_id}", ticket=ticket_id)
         return shown_code(ticket.code, self._keys.rotating_secret(ticket.event_id), now_us)
+
+    def verify(self, event_id: str, code: str, now_us: int) -> tuple[Verdict, ReadTicket | None]:
+        """Whether the code is a real ticket of this event; whether it still counts only the ledger knows."""
+        try:
+            ticket = read(code.strip())
+        except Misread:
+            return Verdict.MISREAD, None
+        if ticket.kid not in self._keys.verifying:
+            return Verdict.UNKNOWN_KEY, None
+        if not self._keys.verifying.signed(ticket.kid, signed_text(ticket.body), ticket.signature):
+            return Verdict.FORGED, None
+        if ticket.event != event_hash(event_id):
+            return Verdict.OTHER_EVENT, ticket
+        return live_verdict(ticket, self._keys.rotating_secret(event_id), now_us), ticket
+
+    def mark(self) -> str:
+        """Changes when a key is added to the ring."""
+        return "".join(kid.hex() for kid in sorted(self._keys.verifying.public))
 
     async def bundle(self, event_id: str, now_us: int) -> Bundle:
         """What the event's gates take along: keys, seats and the whole revocation list."""

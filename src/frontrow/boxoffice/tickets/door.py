@@ -60,6 +60,14 @@ class Checked(msgspec.Struct, frozen=True):
         return self.verdict is Verdict.WELCOME
 
 
+def live_verdict(ticket: ReadTicket, event_secret: bytes, now_us: int) -> Verdict:
+    """Whether a signed ticket shows the code of this moment, if it has one that rotates."""
+    if not ticket.rotating:
+        return Verdict.MISREAD if ticket.rotating_code else Verdict.WELCOME
+    fits = rotating_code_fits(ticket_secret(event_secret, ticket.short_id), ticket.rotating_code, now_us)
+    return Verdict.WELCOME if fits else Verdict.OLD_CODE
+
+
 class Gate:
     """One gate of one event. `log` is its scan log: with it a restart forgets nobody."""
 
@@ -96,14 +104,7 @@ class Gate:
             return Verdict.REVOKED, ticket
         if not self._keys.signed(ticket.kid, signed_text(ticket.body), ticket.signature):
             return Verdict.FORGED, None
-        return self._live(ticket, now_us), ticket
-
-    def _live(self, ticket: ReadTicket, now_us: int) -> Verdict:
-        if not ticket.rotating:
-            return Verdict.MISREAD if ticket.rotating_code else Verdict.WELCOME
-        secret = ticket_secret(self._secret, ticket.short_id)
-        fits = rotating_code_fits(secret, ticket.rotating_code, now_us)
-        return Verdict.WELCOME if fits else Verdict.OLD_CODE
+        return live_verdict(ticket, self._secret, now_us), ticket
 
     def check(self, code: str, now_us: int) -> Checked:
         """Verify, and let the ticket in once; an admission is on the disk before the answer is given."""

@@ -31,7 +31,7 @@ from frontrow.boxoffice.model.people import (
 )
 from frontrow.boxoffice.services.people_sessions import KEY_PREFIX, SESSION_PREFIX
 from frontrow.core.clock import US_PER_S
-from frontrow.core.errors import ConfigError, Unauthorised
+from frontrow.core.errors import ConfigError, FrontrowError, Unauthorised
 from frontrow.waitingroom.passes import MAX_PASS_CHARS
 from frontrow.web.csrf import JSON_ONLY, check_media_type, check_same_site, check_token
 from frontrow.web.platform import Platform, Secrets
@@ -206,7 +206,7 @@ def read_pass(platform: Platform, text: str) -> ShopPass | None:
         return None
     try:
         visit = platform.room.check_pass(text)
-    except Unauthorised:
+    except FrontrowError:  # not ours, run out, or given back
         return None
     return ShopPass(visit.event, visit.person, visit.expires_s * US_PER_S, visit.id)
 
@@ -240,8 +240,10 @@ async def own_event(platform: Platform, caller: Caller, event_id: str) -> Event:
 async def check_access(connection: Connection, handler: BaseRouteHandler) -> None:
     """The guard of every route: reads the caller, compares with the route, keeps the caller for the handler."""
     platform: Platform = connection.app.state.platform
-    access: Access = handler.opt["access"]
     method = method_of(connection)
+    if method == "OPTIONS":  # the framework's own: tells the methods of a path, and nothing else
+        return
+    access: Access = handler.opt["access"]
     check_same_site(method, connection.headers, platform.settings.public_url)
     check_media_type(method, connection.headers, handler.opt.get("accepts", JSON_ONLY))
     caller = await caller_of(platform, connection)

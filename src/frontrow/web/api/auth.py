@@ -98,7 +98,7 @@ async def ask_link(
     operation_id="redeem_sign_in_link",
     summary="Sign in with the link from the e-mail",
     status_code=200,
-    opt={"access": Access.PUBLIC, "idempotency": "own"},
+    opt={"access": Access.PUBLIC, "problems": (404,), "idempotency": "own"},
 )
 async def redeem_link(
     request: Request[Any, Any, Any], platform: FromPlatform, caller: FromCaller, data: JSONBody[LinkRedeemed]

@@ -7,7 +7,7 @@ import msgspec
 from litestar import Request, Response
 from litestar.datastructures import Cookie
 
-from frontrow.boxoffice.model.people import Session, csrf_of
+from frontrow.boxoffice.model.people import EMAIL_PATTERN, Session, csrf_of
 from frontrow.boxoffice.services.people_sessions import SignedIn
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import InvalidInput
@@ -15,11 +15,12 @@ from frontrow.web.api.access import SESSION_COOKIE, caller_in, presented
 from frontrow.web.api.shapes import Time, time_text
 
 ASK_COOKIE: Final = "__Host-frontrow-ask"
-MAX_TEXT: Final = 400
-_LOCALE: Final = re.compile(r"[A-Za-z]{2,3}([-_][A-Za-z0-9]{2,8}){0,3}", re.ASCII)
+LOCALE_PATTERN: Final = r"^[A-Za-z]{2,3}([-_][A-Za-z0-9]{2,8}){0,3}$"
+_LOCALE: Final = re.compile(LOCALE_PATTERN, re.ASCII)
 
-Email = Annotated[str, msgspec.Meta(min_length=3, max_length=254, examples=["ada@example.org"])]
-Locale = Annotated[str, msgspec.Meta(min_length=2, max_length=35, examples=["de-AT"])]
+Email = Annotated[str, msgspec.Meta(max_length=254, pattern=EMAIL_PATTERN, examples=["ada@example.org"])]
+Locale = Annotated[str, msgspec.Meta(max_length=35, pattern=LOCALE_PATTERN, examples=["de-AT"])]
+Name = Annotated[str, msgspec.Meta(max_length=200, pattern=r"\w", examples=["Ada"])]
 Code = Annotated[str, msgspec.Meta(max_length=40, examples=["123456"])]
 Password = Annotated[str, msgspec.Meta(max_length=1_024)]
 Secret = Annotated[str, msgspec.Meta(max_length=100)]

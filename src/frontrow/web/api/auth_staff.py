@@ -15,6 +15,7 @@ from frontrow.web.api.auth_shapes import (
     Code,
     Deliver,
     Email,
+    Name,
     Password,
     Secret,
     SessionView,
@@ -78,7 +79,7 @@ class InvitationAccepted(msgspec.Struct, forbid_unknown_fields=True):
     """What stood behind `#` in the link, a name and a password."""
 
     invitation: Secret
-    name: Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
+    name: Name
     password: Password
 
 
@@ -93,7 +94,7 @@ class AcceptedView(msgspec.Struct):
     operation_id="staff_sign_in",
     summary="Sign in with password (and code)",
     status_code=200,
-    opt={"access": Access.PUBLIC, **OWN},
+    opt={"access": Access.PUBLIC, "problems": (401,), **OWN},
 )
 async def staff_sign_in(
     request: Request[Any, Any, Any], platform: FromPlatform, caller: FromCaller, data: JSONBody[StaffSignIn]
@@ -176,7 +177,7 @@ async def change_password(
     operation_id="accept_invitation",
     summary="Accept an invitation, or choose a new password",
     status_code=201,
-    opt={"access": Access.PUBLIC, **OWN},
+    opt={"access": Access.PUBLIC, "problems": (404,), **OWN},
 )
 async def accept_invitation(
     request: Request[Any, Any, Any], platform: FromPlatform, data: JSONBody[InvitationAccepted]

@@ -12,11 +12,12 @@ import msgspec
 from litestar import Litestar, Request, Response, get
 from litestar.handlers import HTTPRouteHandler
 
+from frontrow.core.errors import NotFound
 from frontrow.web.api.access import Access
 from frontrow.web.api.problems import Problem
 
 REF: Final = "#/components/schemas/{name}"
-COMMON: Final = (400, 422, 429, 500, 503)
+COMMON: Final = (400, 405, 422, 429, 500, 503)
 SCHEMES: Final = {
     "pass": {"type": "http", "scheme": "bearer", "description": "the pass of the event's waiting room"},
     "place": {"type": "http", "scheme": "bearer", "description": "the place that a join answered"},
@@ -31,7 +32,8 @@ IDEMPOTENCY_KEY: Final = {
 }  # fmt: skip
 TITLES: Final = {
     400: "Not what the API takes", 401: "Who are you?", 402: "The card was declined", 403: "You may not",
-    404: "There is no such thing", 409: "No, and the code says why", 410: "It is over", 413: "Too large",
+    404: "There is no such thing", 405: "Not by this method", 409: "No, and the code says why", 410: "It is over",
+    413: "Too large",
     415: "Another media type is needed", 422: "A value cannot be right", 425: "Not yet", 429: "Too many requests",
     500: "Our fault", 502: "The payment provider failed", 503: "Not now; see Retry-After",
 }  # fmt: skip
@@ -46,6 +48,9 @@ def complete(app: Litestar, handlers: Iterable[HTTPRouteHandler]) -> dict[str, A
         kinds |= {kind for kind in handler.opt.get("answers", {}).values() if isinstance(kind, type)}
         if handler.opt.get("body") is not None:
             kinds.add(handler.opt["body"])
+        taken = handler.parsed_data_field  # the framework's own schema of it forgets that unknown fields are refused
+        if taken is not None and isinstance(taken.annotation, type) and issubclass(taken.annotation, msgspec.Struct):
+            kinds.add(taken.annotation)
     ordered = sorted(kinds, key=lambda kind: kind.__name__)
     _, components = msgspec.json.schema_components(ordered, ref_template=REF)
     known = schema.setdefault("components", {}).setdefault("schemas", {})
@@ -71,14 +76,22 @@ def _complete(operation: dict[str, Any], method: str, handler: HTTPRouteHandler)
         statuses |= {401, 403, 404} if access.kind != "public" else set()
         statuses |= {404} if "{" in next(iter(handler.paths)) else set()
         statuses |= {409, 413} if method == "post" else set()
+        statuses |= {403, 415} if method in ("post", "put", "patch") else {403} if method == "delete" else set()
+        statuses |= {401} if "/auth/" in next(iter(handler.paths)) else set()
     for status in sorted(statuses | {429, 503}):
         responses[str(status)] = _problem(status)
     if opt.get("body") is not None:
         operation["requestBody"] = _body(opt["body"], required=not opt.get("body_optional"))
     elif opt.get("raw_body"):
         operation["requestBody"] = {"required": True, "content": {opt["raw_body"]: {"schema": {"type": "object"}}}}
-    if method == "post":
+    own = opt.get("idempotency") == "own" and opt.get("body") is None
+    if method == "post" and not own:
         operation.setdefault("parameters", []).append(IDEMPOTENCY_KEY)
+    for parameter in operation.get("parameters", []):
+        if parameter["in"] == "path":  # an empty segment is another path
+            parameter["schema"] = {**parameter["schema"], "minLength": 1}
+    if "204" in responses:
+        responses["204"].pop("content", None)
     security = _security(handler, access)
     if security:
         operation["security"] = security
@@ -88,20 +101,25 @@ def _security(handler: HTTPRouteHandler, access: Access) -> list[dict[str, list[
     if handler.operation_id in ("room_status", "room_claim", "room_leave"):
         return [{"place": []}]
     if handler.operation_id in ("room_renew", "room_give_back", "room_check_pass"):
-        return [{"pass": []}]
+        return [{"pass": []}, {"shop_pass": []}]
     if handler.opt.get("shop"):
         return [{"booking": [], "shop_pass": []}, {"pass": []}]
+    if access.kind == "owner" and handler.opt.get("by_person"):
+        return [{"pass": []}, {"session": []}]
     if access.kind == "owner":
         return [{"booking": []}, {"pass": []}, {"session": []}]
-    found: dict[str, list[dict[str, list[str]]]] = {"pass": [{"pass": []}], "fan": [{"session": []}]}
-    return found.get(access.kind, [{"session": []}] if access.kind == "staff" else [])
+    if access.kind in ("fan", "session", "staff"):
+        return [{"session": []}]
+    return [{"pass": []}, {"shop_pass": []}] if access.kind == "pass" else []
 
 
 def _answer(kind: Any) -> dict[str, Any]:
     if kind is None:
         return {"description": "Done", "headers": {}}
     if isinstance(kind, str):
-        text = {"type": "string"} if kind.startswith("text/") else {}
+        text: dict[str, Any] = {"type": "string"} if kind.startswith("text/") else {}
+        if kind == "text/event-stream":  # the shape of one event
+            text = {"type": "object", "properties": {name: {"type": "string"} for name in ("event", "id", "data")}}
         return {"description": "Done", "content": {kind: {"schema": text}}}
     reference = {"$ref": REF.format(name=kind.__name__)}
     return {"description": (kind.__doc__ or "Done").strip().splitlines()[0], "content": _json(reference)}
@@ -163,10 +181,11 @@ def _section(path: str, method: str, operation: dict[str, Any]) -> str:
     "/openapi.json",
     operation_id="openapi",
     summary="This document",
-    opt={"access": Access.PUBLIC, "answers": {200: "application/json"}},
+    opt={"access": Access.PUBLIC, "answers": {200: "application/json"}, "problems": (404,)},
     media_type="application/json",
 )
 async def openapi(request: Request[Any, Any, Any]) -> Response[bytes]:
+    _check_shown(request)
     headers = {"cache-control": "public, max-age=60"}
     return Response(request.app.state.document, headers=headers, media_type="application/json")
 
@@ -175,13 +194,19 @@ async def openapi(request: Request[Any, Any, Any]) -> Response[bytes]:
     "/docs",
     operation_id="docs",
     summary="This document as a page",
-    opt={"access": Access.PUBLIC, "answers": {200: "text/html"}},
+    opt={"access": Access.PUBLIC, "answers": {200: "text/html"}, "problems": (404,)},
     media_type="text/html",
 )
 async def docs(request: Request[Any, Any, Any]) -> Response[str]:
+    _check_shown(request)
     text = page(msgspec.json.decode(request.app.state.document))
     headers = {"content-security-policy": "default-src 'none'", "x-content-type-options": "nosniff"}
     return Response(text, headers=headers, media_type="text/html")
+
+
+def _check_shown(request: Request[Any, Any, Any]) -> None:
+    if not request.app.state.platform.settings.server.docs:
+        raise NotFound("this server does not show its document (server.docs)")
 
 
 ROUTES: list[HTTPRouteHandler] = [openapi, docs]

@@ -1,6 +1,7 @@
 """Browsing (B1): the events, found by words, in cursor pages; one event with what is free, and where its map is."""
 
-import base64
+import re
+from enum import StrEnum
 from typing import Annotated, Any
 
 import msgspec
@@ -19,7 +20,16 @@ from frontrow.web.platform import Platform
 from frontrow.web.shapes import MoneyView, Time, time_text
 
 MAX_WORDS_CHARS = 200
-SHOWN = (EventStatus.ON_SALE, EventStatus.SOLD_OUT, EventStatus.COMPLETED, EventStatus.CANCELLED)
+CURSOR = r"^([0-9]{1,16}\.[A-Za-z0-9_.-]{1,40})?$"
+
+
+class ShownStatus(StrEnum):
+    """What the public sees of `EventStatus`: everything but drafts."""
+
+    ON_SALE = "on_sale"
+    SOLD_OUT = "sold_out"
+    COMPLETED = "completed"
+    CANCELLED = "cancelled"
 
 
 class VenueView(msgspec.Struct):
@@ -82,13 +92,11 @@ class EventView(EventSummary):
 async def list_events(
     platform: FromPlatform,
     q: Annotated[str, QueryParameter(max_length=MAX_WORDS_CHARS, description="all of these words")] = "",
-    status: Annotated[EventStatus | None, QueryParameter(description="only events that are so")] = None,
-    cursor: Annotated[str, QueryParameter(max_length=200, description="`next` of the page before")] = "",
+    status: Annotated[ShownStatus | None, QueryParameter(description="only events that are so")] = None,
+    cursor: Annotated[str, QueryParameter(max_length=60, pattern=CURSOR, description="`next` of the page before")] = "",
     limit: Annotated[int, QueryParameter(ge=1, le=MAX_PAGE)] = 20,
 ) -> EventPage:
-    if status is EventStatus.DRAFT:
-        raise InvalidInput("drafts are not shown", param="status")
-    wanted = status or EventStatus.ON_SALE
+    wanted = EventStatus(status or EventStatus.ON_SALE)
     page = await platform.browse.search(q, status=wanted, after=_after(cursor), limit=limit)
     return EventPage([_summary(one) for one in page.listings], _cursor(page.after))
 
@@ -110,7 +118,7 @@ async def get_event(platform: FromPlatform, event_id: FromPath[str]) -> EventVie
 async def shown_event(platform: Platform, event_id: str) -> Event:
     """The event, unless it is a draft or does not exist."""
     event = platform.openings.events.get(event_id) or await platform.ledger.event(event_id)
-    if event.status not in SHOWN:
+    if event.status is EventStatus.DRAFT:
         raise EventNotFound(f"there is no event {event_id[:60]}", event=event_id[:60])
     return event
 
@@ -153,19 +161,16 @@ def _venue(venue: Venue | None) -> VenueView | None:
 
 
 def _cursor(after: tuple[int, str] | None) -> str | None:
-    if after is None:
-        return None
-    return base64.urlsafe_b64encode(f"{after[0]}:{after[1]}".encode()).decode()
+    return None if after is None else f"{after[0]}.{after[1]}"
 
 
 def _after(cursor: str) -> tuple[int, str]:
     if not cursor:
         return (-1, "")
-    try:
-        at_us, _, event_id = base64.urlsafe_b64decode(cursor.encode()).decode().partition(":")
-        return (int(at_us), event_id)
-    except ValueError:
-        raise InvalidInput("this cursor is not one of ours; begin without one", param="cursor") from None
+    if not re.match(CURSOR, cursor):
+        raise InvalidInput("this cursor is not one of ours; begin without one", param="cursor")
+    at_us, _, event_id = cursor.partition(".")
+    return (int(at_us), event_id)
 
 
 ROUTES: list[HTTPRouteHandler] = [list_events, get_event]

@@ -18,6 +18,7 @@ from litestar.types import ASGIApp, Message, Receive, Scope, Send
 from frontrow.boxoffice.ledger.requests import KeptAnswer, RequestBook
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import FrontrowError, InvalidInput, Refused
+from frontrow.web.api.access import client_ip
 from frontrow.web.platform import Platform
 
 MAX_KEY_CHARS: Final = 128
@@ -57,13 +58,15 @@ async def before_request(request: Request[Any, Any, Any]) -> Response[bytes] | N
     """Runs after the guards: take the key, or answer as the first time."""
     key = request.headers.get("idempotency-key")
     handler = request.scope["route_handler"]
-    if key is None or request.method != "POST" or handler.opt.get("idempotency") == "own":
+    if key is None or request.method != "POST":
+        return None
+    check_key(key)
+    if handler.opt.get("idempotency") == "own":  # or the answer holds a secret, which is kept nowhere
         return None
     platform: Platform = request.app.state.platform
     caller = request.state.caller
-    client = request.client.host if request.client else ""
-    who = caller.person or caller.session_id or f"ip:{client}"
-    name = _digest(f"{who}\n{handler.handler_name}\n{request.url.path}\n{check_key(key)}".encode())
+    who = caller.person or caller.session_id or f"ip:{client_ip(platform, request)}"
+    name = _digest(f"{who}\n{handler.handler_name}\n{request.url.path}\n{key}".encode())
     asked = _digest(await request.body())
     now_us = platform.clock()
     book = platform.requests

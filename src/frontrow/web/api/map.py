@@ -16,11 +16,13 @@ from frontrow.web.api import FromPlatform
 from frontrow.web.api.access import Access
 from frontrow.web.api.routes import own_checks
 from frontrow.web.room_app import AnswerApp, StreamApp, ask_of
-from frontrow.web.shop import position
+from frontrow.web.shop import POSITION, position
 
 FILE = re.compile(r"([0-9a-f]{64})\.json\Z")
 FOREVER = "public, max-age=31536000, immutable"
-After = Annotated[str, QueryParameter(max_length=40, description="the last event's id, `<epoch>-<seq>`")]
+After = Annotated[
+    str, QueryParameter(max_length=40, pattern=POSITION, description="the last event's id, `<epoch>-<seq>`")
+]
 
 
 class MapDocument(msgspec.Struct):

@@ -1,7 +1,6 @@
 """`/v1/me`: what a fan or guest wants, has and is told; taking it along, and being forgotten."""
 
 import hashlib
-import re
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
@@ -12,7 +11,7 @@ from litestar.params import FromPath, JSONBody, QueryParameter
 from frontrow.boxoffice.ledger.messages import MAX_PUSH
 from frontrow.boxoffice.model.messages import Contact
 from frontrow.boxoffice.model.people import NotAllowed, PersonNotFound, checked_email
-from frontrow.boxoffice.outgoing import parse_url
+from frontrow.boxoffice.outgoing import check_url
 from frontrow.core.errors import InvalidInput
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, Caller
@@ -21,8 +20,9 @@ from frontrow.web.api.shapes import MoneyView, Time, time_text
 from frontrow.web.platform import Platform
 
 Channel = Literal["email", "push", "sms", "in_app"]
-_PHONE: Final = re.compile(r"\+[1-9][0-9]{6,14}", re.ASCII)
-ERASE_WORDS: Final = "erase my data"
+PHONE_PATTERN: Final = r"^(\+[1-9][0-9]{6,14})?$"
+_LABEL: Final = "[a-z0-9]([a-z0-9-]*[a-z0-9])?"
+PUSH_PATTERN: Final = rf"^https://({_LABEL}\.)+[a-z]{{2,20}}(:443)?/[!-\[\]-~]*$"
 
 
 class Preferences(msgspec.Struct):
@@ -52,7 +52,7 @@ class PreferencesChanged(msgspec.Struct, forbid_unknown_fields=True):
     """What is left out stays. Only a guest changes the address here; a fan proves another by a link."""
 
     locale: Locale | None = None
-    phone: Annotated[str, msgspec.Meta(max_length=16, examples=["+436641234567"])] | None = None
+    phone: Annotated[str, msgspec.Meta(pattern=PHONE_PATTERN, examples=["+436641234567"])] | None = None
     channels: Annotated[list[Channel], msgspec.Meta(max_length=4)] | None = None
     email: Email | None = None
 
@@ -65,7 +65,9 @@ class PushKeys(msgspec.Struct, forbid_unknown_fields=True):
 class PushAdded(msgspec.Struct, forbid_unknown_fields=True):
     """A subscription as the browser's PushManager gives it."""
 
-    endpoint: Annotated[str, msgspec.Meta(min_length=9, max_length=2_000, examples=["https://push.example.org/x"])]
+    endpoint: Annotated[
+        str, msgspec.Meta(max_length=2_000, pattern=PUSH_PATTERN, examples=["https://push.example.org/x"])
+    ]
     keys: PushKeys
     expirationTime: float | None = None  # noqa: N815 - the browser's name
 
@@ -98,7 +100,7 @@ class MyBookings(msgspec.Struct):
 class EraseAsked(msgspec.Struct, forbid_unknown_fields=True):
     """`confirm` holds the words `erase my data`: nobody does this by mistake."""
 
-    confirm: Annotated[str, msgspec.Meta(max_length=40, examples=[ERASE_WORDS])]
+    confirm: Literal["erase my data"]
 
 
 @get("/v1/me", operation_id="get_me", summary="The caller's own account", opt={"access": Access.FAN})
@@ -122,8 +124,6 @@ async def change_preferences(
             raise NotAllowed("sign in with a link to the other address instead")
         changes["email"] = checked_email(data.email)
     if data.phone is not None:
-        if data.phone and not _PHONE.fullmatch(data.phone):
-            raise InvalidInput("a phone number is like +436641234567", param="phone")
         changes["phone"] = data.phone
     if data.locale is not None:
         changes["locale"] = checked_locale(data.locale)
@@ -141,7 +141,7 @@ async def change_preferences(
     opt={"access": Access.FAN},
 )
 async def add_push(platform: FromPlatform, caller: FromCaller, data: JSONBody[PushAdded]) -> PushView:
-    parse_url(data.endpoint)  # only https to a plain public name; resolved addresses are checked when sending
+    check_url(data.endpoint)  # what its name leads to is checked whenever something is sent
     document = msgspec.json.encode({"endpoint": data.endpoint, "keys": data.keys}).decode()
     contact = await platform.people.fans.contact(caller.id)
     others = [one for one in contact.push if _push_id(one) != _push_id(document)]
@@ -218,8 +218,6 @@ async def export(platform: FromPlatform, caller: FromCaller) -> Response[dict[st
     opt={"access": Access.FAN, "idempotency": "own"},
 )
 async def erase(platform: FromPlatform, caller: FromCaller, data: JSONBody[EraseAsked]) -> Response[None]:
-    if data.confirm != ERASE_WORDS:
-        raise InvalidInput(f"confirm by the words: {ERASE_WORDS}", param="confirm")
     await platform.people.fans.erase(caller.id)
     return private(Response(None, status_code=204, cookies=[gone_cookie()]))
 

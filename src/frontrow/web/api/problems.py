@@ -12,6 +12,7 @@ from litestar import Request, Response
 from litestar.exceptions import HTTPException
 
 from frontrow.core.errors import FrontrowError
+from frontrow.web.api.problem_rows import ROWS
 from frontrow.web.wire import Answer, problem_answer
 
 log = logging.getLogger("frontrow.web")
@@ -48,10 +49,32 @@ PROBLEMS: Final[dict[str, Advice]] = {
     "other_browser": Advice(409, "Other browser", "Open the link where it was asked for, or ask for a new one."),
     "already_member": Advice(409, "Already member", "Sign in with the account this address has."),
     "last_owner": Advice(409, "Last owner", "Make another member an owner first."),
-    "link_spent": Advice(410, "Link spent", "Ask for a new link."),
-    "seal_broken": Advice(422, "Seal broken", "Begin the set-up again."),
+    "link_spent": Advice(404, "Link spent", "Ask for a new link."),
+    "seal_broken": Advice(409, "Seal broken", "Begin the set-up again."),
+    "event_move_refused": Advice(409, "Event move refused", "Read the event's status; it says what is possible."),
+    "fixed_once_published": Advice(409, "Fixed once published", "Make a new event, or leave this field alone."),
+    "reseat_refused": Advice(409, "Reseat refused", "Choose free seats of the same price."),
+    "rules_are_set": Advice(409, "Rules are set", "The waitlist's rules are set once; go by those it has."),
+    "changed_meanwhile": Advice(412, "Changed meanwhile", "Read it again, then make your change with the new ETag."),
+    "venue_not_found": Advice(404, "Venue not found", "Check the id."),
+    "webhook_not_found": Advice(404, "Webhook not found", "Check the id; it may be removed."),
+    "delivery_not_found": Advice(404, "Delivery not found", "Check the number in the list of deliveries."),
+    "too_many_viewers": Advice(503, "Too many viewers", "Poll the same figures, or try again after `Retry-After`."),
     "too_many_tries": Advice(429, "Too many tries", "Wait for `Retry-After`, then try again."),
 }
+PROBLEMS.update({code: Advice(*row) for code, row in ROWS.items()})
+
+
+def table() -> str:
+    """The table as Markdown: docs/errors.md."""
+    rows = sorted(PROBLEMS.items(), key=lambda one: (one[1].status, one[0]))
+    lines = [f"| {row.status} | `{code}` | {row.title} | {row.what_to_do} |" for code, row in rows]
+    head = (
+        "# Errors\n\nEvery error is `application/problem+json` (RFC 9457) with a stable `code`. This page is made from"
+        " the one table\nin `frontrow.web.api.problems`; `frontrow.web.api.problems.table()` writes it.\n\n"
+        "| status | code | title | what to do |\n|---|---|---|---|\n"
+    )
+    return head + "\n".join(lines) + "\n"
 
 
 class Problem(msgspec.Struct, omit_defaults=True):

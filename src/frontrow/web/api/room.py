@@ -26,15 +26,15 @@ class JoinRequest(msgspec.Struct, forbid_unknown_fields=True):
 
     proof: str | None = None
     code: str | None = None
-    cnf: str | None = None
+    cnf: Annotated[str, msgspec.Meta(pattern="^[A-Za-z0-9_-]{43}$")] | None = None
     page: bool = False
     wish: str = ""
 
 
 class JoinedView(PlaceStatus, frozen=True, kw_only=True):
-    """A place: keep `place` and show it as a bearer token."""
+    """A place: keep `place` and show it as a bearer token (a page gets it as a cookie)."""
 
-    place: str
+    place: str = ""
 
 
 class PassView(msgspec.Struct):
@@ -51,11 +51,11 @@ class NowServingView(msgspec.Struct):
     e: str
     n: int
     s: str
-    l: list[tuple[int, int, int]]  # noqa: E741 - the document's own short names
+    l: list[list[int]]  # noqa: E741 - the document's own short names
     r: list[int]
     y: str
     t: int
-    p: tuple[int, int, int]
+    p: list[int]
     m: int
     sig: str
 

@@ -1,5 +1,6 @@
 """The organiser's team and API keys. Only members do this, never a key: a key must not be able to make more keys."""
 
+import re
 from typing import Annotated, Any
 
 import msgspec
@@ -7,12 +8,15 @@ from litestar import Response, delete, get, patch, post
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, JSONBody
 
-from frontrow.boxoffice.model.people import ApiKey, Invitation, NotAllowed, Role, Staff
+from frontrow.boxoffice.model.people import PERMISSIONS, ApiKey, Invitation, NotAllowed, Role, Staff
 from frontrow.boxoffice.services.people_team import MAX_KEY_LIFE_S, Actor
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, Caller
-from frontrow.web.api.auth_shapes import Email, Locale, checked_locale, private
+from frontrow.web.api.auth_shapes import Email, Locale, Name, checked_locale, private
 from frontrow.web.api.shapes import Time, time_text
+
+_SCOPES = "|".join(map(re.escape, sorted(PERMISSIONS)))
+Scope = Annotated[str, msgspec.Meta(pattern=f"^({_SCOPES})$", examples=["door:scan"])]
 
 
 class MemberView(msgspec.Struct):
@@ -56,8 +60,8 @@ class ResetAsked(msgspec.Struct, forbid_unknown_fields=True):
 class KeyAsked(msgspec.Struct, forbid_unknown_fields=True):
     """`scopes` are permissions, none beyond the maker's own."""
 
-    name: Annotated[str, msgspec.Meta(min_length=1, max_length=200, examples=["Till at the door"])]
-    scopes: Annotated[list[str], msgspec.Meta(min_length=1, max_length=50, examples=[["door:scan"]])]
+    name: Name
+    scopes: Annotated[list[Scope], msgspec.Meta(min_length=1, max_length=50, examples=[["door:scan"]])]
     life_s: Annotated[int, msgspec.Meta(ge=60, le=MAX_KEY_LIFE_S)] | None = None
 
 

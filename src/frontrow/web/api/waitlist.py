@@ -72,7 +72,7 @@ def fan_of(caller: Caller, event_id: str) -> str:
     "/v1/events/{event_id:str}/waitlist",
     operation_id="join_waitlist",
     summary="Wait for seats of a sold-out event",
-    opt={"access": Access.OWNER, "problems": (409,)},
+    opt={"access": Access.OWNER, "problems": (409,), "by_person": True},
 )
 async def join_waitlist(
     platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], data: JSONBody[WaitBody]
@@ -86,7 +86,7 @@ async def join_waitlist(
     "/v1/events/{event_id:str}/waitlist",
     operation_id="waitlist_position",
     summary="Where one stands in the line",
-    opt={"access": Access.OWNER, "problems": (409,)},
+    opt={"access": Access.OWNER, "problems": (409,), "by_person": True},
 )
 async def waitlist_position(platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]) -> EntryView:
     return await _entry(platform, event_id, fan_of(caller, event_id))
@@ -96,7 +96,7 @@ async def waitlist_position(platform: FromPlatform, caller: FromCaller, event_id
     "/v1/events/{event_id:str}/waitlist",
     operation_id="leave_waitlist",
     summary="Leave the line; an open offer goes to the next",
-    opt={"access": Access.OWNER, "problems": (409,)},
+    opt={"access": Access.OWNER, "problems": (409,), "by_person": True},
 )
 async def leave_waitlist(platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]) -> None:
     fan = fan_of(caller, event_id)
@@ -108,7 +108,7 @@ async def leave_waitlist(platform: FromPlatform, caller: FromCaller, event_id: F
     "/v1/events/{event_id:str}/offers",
     operation_id="list_offers",
     summary="The offers one can claim now",
-    opt={"access": Access.OWNER},
+    opt={"access": Access.OWNER, "by_person": True},
 )
 async def list_offers(platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]) -> OfferList:
     offers = await platform.waitlist.offers(event_id, fan_of(caller, event_id))

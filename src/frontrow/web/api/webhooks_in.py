@@ -22,7 +22,7 @@ class NoticeView(msgspec.Struct):
     operation_id="stripe_webhook",
     summary="Stripe's notices; signed with the webhook secret",
     status_code=200,
-    opt={"access": Access.PUBLIC, "idempotency": "own", "problems": (401,), "raw_body": "application/json"},
+    opt={"access": Access.PUBLIC, "idempotency": "own", "problems": (401, 404), "raw_body": "application/json"},
 )
 async def stripe_webhook(platform: FromPlatform, request: Request[Any, Any, Any]) -> NoticeView:
     if platform.provider.name != "stripe":

@@ -14,7 +14,6 @@ from frontrow.waitingroom.protect.guard import is_plain
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, Caller, client_ip
 from frontrow.web.api.auth_shapes import ASK_COOKIE, agent_of, ask_cookie, gone_cookie, session_cookie
-from frontrow.web.api.me import ERASE_WORDS
 from frontrow.web.platform import Platform
 from frontrow.web.site.checkout import BAD_EMAIL, EMAIL
 from frontrow.web.site.cookies import Ready, ready_cookie, ready_of
@@ -23,6 +22,7 @@ from frontrow.web.site.routes import Form, FromForm, action, go_to, page
 from frontrow.web.site.words import LANGUAGES, N_
 
 Asked = Request[Any, Any, Any]
+ERASE_WORDS: Final = "erase my data"  # nobody does this by mistake
 PHONE: Final = re.compile(r"\+[1-9][0-9]{6,14}", re.ASCII)
 CHANNELS: Final = {"email": N_("E-mail"), "sms": N_("Text message (SMS)"), "push": N_("Notification on my devices")}
 REFUSALS: Final = {

@@ -7,9 +7,10 @@ from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
+from frontrow.boxoffice.model.events import EventStatus
 from frontrow.core.clock import US_PER_S
 from frontrow.web.api import FromCaller, FromPlatform
-from frontrow.web.api.events import MAX_WORDS_CHARS, SHOWN, shown_event
+from frontrow.web.api.events import MAX_WORDS_CHARS, shown_event
 from frontrow.web.platform import Platform
 from frontrow.web.shapes import time_text
 from frontrow.web.site.render import render
@@ -53,7 +54,9 @@ async def _found(
     now_us = platform.clock()
     _, first_day, last_day = WHENS[when]
     found = await platform.browse.search(words, status=None, after=after, limit=PAGE)
-    listed = [shown(platform, one.event, one.venue) for one in found.listings if one.event.status in SHOWN]
+    listed = [
+        shown(platform, one.event, one.venue) for one in found.listings if one.event.status is not EventStatus.DRAFT
+    ]
     begin_us = now_us + first_day * DAY_US
     end_us = now_us + last_day * DAY_US if last_day else 0
     states = SHOWS[show][1]

@@ -1,0 +1,265 @@
+"""The ledger as organisers write it: every change with a note of who made it, in one transaction, over the version it
+was made from; and the pages they read (bookings, changes, waitlist, webhooks, fan codes, the door's counts)."""
+
+from collections.abc import Sequence
+from typing import Any, Final, cast
+
+import msgspec
+
+from frontrow.boxoffice.ledger.batch import Operation, Programmed, Ran, Store, Written
+from frontrow.boxoffice.ledger.programs import Program, booking_of
+from frontrow.boxoffice.ledger.reseating import Reseat, reseat
+from frontrow.boxoffice.ledger.statements import Query, Row
+from frontrow.boxoffice.ledger.waitlist_programs import entry_of
+from frontrow.boxoffice.model.bookings import Booking
+from frontrow.boxoffice.model.events import Event
+from frontrow.boxoffice.model.messages import Endpoint
+from frontrow.boxoffice.model.organising import Cancellation, Change, NotedChange, OwnVenue
+from frontrow.boxoffice.model.tickets import Scan
+from frontrow.boxoffice.model.venues import Venue
+from frontrow.boxoffice.model.waitlist import Entry
+from frontrow.core.coalescer import Coalescer
+
+NEWEST: Final = 2**62  # before which everything is
+MAX_FANS: Final = 100  # names of one address
+CODES_A_ROW: Final = 5_000
+_names = msgspec.json.Decoder(tuple[str, ...])
+
+
+class OrganiserBook:
+    """The part of the ledger that organisers and doors use."""
+
+    store: Store
+    line: Coalescer[Operation, Any]
+
+    async def changed(self, change: Change, first: Query, rest: Sequence[Query] = ()) -> list[Row]:
+        """Run `first`; if it answers anything, `rest` and the note too. What `first` answered."""
+        note = _note(change)
+        run = Programmed(lambda: _changed(change, first, tuple(rest)), change.at_us, note)
+        return cast("list[Row]", await self.line.submit(run))
+
+    async def note(self, change: Change) -> None:
+        """Only the note: the change itself was made elsewhere (the waiting room)."""
+        await self.line.submit(Written((_noted(change),), _note(change), change.at_us))
+
+    async def changes(self, organiser_id: str, event_id: str, before: int, limit: int) -> list[NotedChange]:
+        params = (organiser_id, event_id, before or NEWEST, limit)
+        return [NotedChange(*row) for row in await self.store.read(Query("changes_page", params=params))]
+
+    # venues and events
+
+    async def own_venues(self, organiser_id: str, after: str, limit: int) -> list[OwnVenue]:
+        rows = await self.store.read(Query("venues_of_organiser", params=(organiser_id, after, limit)))
+        return [_venue_of(row) for row in rows]
+
+    async def own_venue(self, organiser_id: str, venue_id: str) -> OwnVenue | None:
+        rows = await self.store.read(Query("own_venue", params=(venue_id, organiser_id)))
+        return _venue_of(rows[0]) if rows else None
+
+    async def event_document(self, event_id: str) -> str | None:
+        """The event exactly as it is kept, for edits over it."""
+        rows = await self.store.read(Query("event_by_id", params=(event_id,)))
+        return str(rows[0][0]) if rows else None
+
+    async def add_event(self, event: Event, change: Change) -> bool:
+        rest = [Query("drop_tiers", [(event.id,)]), *_tiers(event)]
+        row = (*_columns(event), change.at_us, event.organiser_id)
+        return bool(await self.changed(change, Query("add_events", [row]), rest))
+
+    async def swap_event(self, was: str, event: Event, change: Change, more: Sequence[Query] = ()) -> bool:
+        """The event changed from the document `was`, unless somebody was quicker."""
+        first, *others = _columns(event)
+        row = (first, was, *others, change.at_us)
+        rest = [Query("drop_tiers", [(event.id,)]), *_tiers(event), *more]
+        return bool(await self.changed(change, Query("swap_events", [row]), rest))
+
+    async def taken_seats(self, event_id: str, seats: Sequence[int], now_us: int) -> list[int]:
+        """Those of the seats that are sold or held."""
+        if not seats:
+            return []
+        rows = await self.store.read(Query("seats_in_the_way", [(event_id, seat) for seat in sorted(seats)]))
+        return sorted(int(row[1]) for row in rows if row[3] == "confirmed" or row[4] > now_us)
+
+    # cancellations
+
+    async def cancellation(self, event_id: str) -> Cancellation | None:
+        rows = await self.store.read(Query("cancellation_of", params=(event_id,)))
+        return Cancellation(*rows[0]) if rows else None
+
+    async def lease_cancellations(self, now_us: int, until_us: int, limit: int) -> list[str]:
+        """Events whose cancellation nobody is working on; workers get distinct ones."""
+        run = Programmed(lambda: _lease(now_us, until_us, limit), now_us)
+        return [str(row[0]) for row in await self.line.submit(run)]
+
+    async def note_cancellation(
+        self, event_id: str, state: str, done: tuple[int, int, int, int], next_at_us: int, now_us: int
+    ) -> None:
+        row = (event_id, state, *done, next_at_us, now_us)
+        await self.line.submit(Written((Query("note_cancellations", [row]),), now_us=now_us))
+
+    # bookings
+
+    async def event_bookings(self, event_id: str, state: str, before: int, limit: int) -> list[Booking]:
+        params = (event_id, state, before or NEWEST, limit)
+        return [booking_of(row) for row in await self.store.read(Query("bookings_page", params=params))]
+
+    async def bookings_on_seat(self, event_id: str, seat: int, before: int, limit: int) -> list[Booking]:
+        params = (event_id, seat, before or NEWEST, limit)
+        return [booking_of(row) for row in await self.store.read(Query("bookings_on_seat", params=params))]
+
+    async def bookings_by_email(self, event_id: str, email: str, before: int, limit: int) -> list[Booking]:
+        fans = await self.store.read(Query("fans_by_email", params=(email, MAX_FANS)))
+        if not fans:
+            return []
+        query = Query("bookings_of_fans", [(row[0],) for row in fans], (event_id, before or NEWEST, limit))
+        return [booking_of(row) for row in await self.store.read(query)]
+
+    async def emails_of(self, fans: Sequence[str]) -> dict[str, str]:
+        if not fans:
+            return {}
+        rows = await self.store.read(Query("contacts_of", [(fan,) for fan in sorted(set(fans))]))
+        return {row[0]: row[1] for row in rows}
+
+    async def reseat(self, ask: Reseat, change: Change) -> Booking:
+        """Move a confirmed booking to other seats: all of it or nothing."""
+        ran = Ran(lambda facts: reseat(ask, _noted(change), facts), ask.now_us)
+        return cast(Booking, await self.line.submit(ran))
+
+    # waitlist and codes
+
+    async def waitlist_page(self, event_id: str, state: str, after: int, limit: int) -> list[Entry]:
+        params = (event_id, state, after, limit)
+        return [entry_of(row) for row in await self.store.read(Query("waitlist_page", params=params))]
+
+    async def waitlist_counts(self, event_id: str) -> dict[str, tuple[int, int]]:
+        rows = await self.store.read(Query("waitlist_counts", params=(event_id,)))
+        return {row[0]: (int(row[1]), int(row[2])) for row in rows}
+
+    async def import_codes(self, import_id: str, codes: Sequence[tuple[str, str]], change: Change) -> None:
+        """Keep (digest, lane) pairs of one import."""
+        first = Query("add_code_imports", [(import_id, change.event_id, len(codes), change.at_us)])
+        rows = [(change.event_id, digest, lane, import_id) for digest, lane in codes]
+        rest = [Query("add_fan_codes", rows[at : at + CODES_A_ROW]) for at in range(0, len(rows), CODES_A_ROW)]
+        await self.changed(change, first, rest)
+
+    async def code_imports(self, event_ids: Sequence[str]) -> list[tuple[str, str]]:
+        """(import, event) of everything that was imported for these events."""
+        if not event_ids:
+            return []
+        rows = await self.store.read(Query("code_imports", [(one,) for one in event_ids]))
+        return [(row[0], row[1]) for row in rows]
+
+    async def codes_of_import(self, import_id: str, after: str, limit: int) -> list[tuple[str, str]]:
+        rows = await self.store.read(Query("fan_codes_page", params=(import_id, after, limit)))
+        return [(row[0], row[1]) for row in rows]
+
+    async def code_counts(self, event_id: str) -> dict[str, int]:
+        return {row[0]: row[1] for row in await self.store.read(Query("code_counts", params=(event_id,)))}
+
+    # webhooks
+
+    async def own_endpoints(self, organiser_id: str, after: str, limit: int) -> list[Endpoint]:
+        rows = await self.store.read(Query("endpoints_of_organiser", params=(organiser_id, after, limit)))
+        return [Endpoint(row[0], row[1], row[2], row[3], row[4], _names.decode(row[5]), bool(row[6])) for row in rows]
+
+    async def write_endpoint(self, endpoint: Endpoint, change: Change) -> None:
+        facts = msgspec.json.encode(endpoint.facts).decode()
+        row = (
+            endpoint.id, endpoint.organiser, endpoint.event_id, endpoint.url, endpoint.secret, facts,
+            int(endpoint.active), change.at_us,
+        )  # fmt: skip
+        await self.changed(change, Query("write_endpoints", [row]))
+
+    async def endpoint_deliveries(self, endpoint: Endpoint, before: int, limit: int) -> list[Row]:
+        """(number, dedupe, state, attempts, created, next, last error, body), newest first."""
+        params = (endpoint.organiser, f"webhook:{endpoint.id}:%", before or NEWEST, limit)
+        return await self.store.read(Query("deliveries_of_endpoint", params=params))
+
+    async def redeliver(self, endpoint: Endpoint, number: int, change: Change) -> bool:
+        row = (number, endpoint.organiser, f"webhook:{endpoint.id}:", change.at_us)
+        return bool(await self.changed(change, Query("redeliver", [row])))
+
+    # the door
+
+    async def admit(self, scan: Scan) -> list[Scan]:
+        """Let a ticket in once; the scans of it that came before, none if this one let it in. Safe to repeat."""
+        run = Programmed(lambda: _admit(scan), scan.at_us)
+        before = await self.line.submit(run)
+        return [Scan(*row) for row in before]
+
+    async def known_tickets(self, ticket_ids: Sequence[str]) -> dict[str, tuple[str, str]]:
+        """(event, state) of those of the tickets that exist."""
+        if not ticket_ids:
+            return {}
+        rows = await self.store.read(Query("tickets_by_id", [(one,) for one in sorted(set(ticket_ids))]))
+        return {row[0]: (row[1], row[2]) for row in rows}
+
+    async def revocation_mark(self, event_id: str) -> tuple[int, int]:
+        rows = await self.store.read(Query("revocation_mark", params=(event_id,)))
+        return int(rows[0][0]), int(rows[0][1])
+
+    async def gate_counts(self, event_id: str) -> list[Row]:
+        """(gate, scans, tickets, first, last) of each gate."""
+        return await self.store.read(Query("gate_counts", params=(event_id,)))
+
+    async def door_totals(self, event_id: str) -> tuple[int, int]:
+        """Valid tickets, and how many of them are in."""
+        rows = await self.store.read(Query("door_totals", params=(event_id,)))
+        return int(rows[0][0]), int(rows[0][1])
+
+
+def _changed(change: Change, first: Query, rest: Sequence[Query]) -> Program[list[Row]]:
+    rows = yield first
+    if not rows:
+        return []
+    for query in rest:  # noqa: UP028 - `yield from` a list cannot be sent the rows
+        yield query
+    yield _noted(change)
+    return rows
+
+
+def _noted(change: Change) -> Query:
+    detail = msgspec.json.encode(change.detail).decode()
+    editor = change.editor
+    row = (editor.organiser_id, change.event_id, editor.id, change.act, detail, change.at_us)
+    return Query("add_changes", [row])
+
+
+def _note(change: Change) -> str:
+    told = {"act": change.act, "organiser": change.editor.organiser_id, "actor": change.editor.id}
+    told |= {"event": change.event_id} if change.event_id else {}
+    return msgspec.json.encode(told | {"detail": change.detail, "at_us": change.at_us}).decode()
+
+
+def _lease(now_us: int, until_us: int, limit: int) -> Program[list[Row]]:
+    due = yield Query("due_cancellations", params=(now_us, limit))
+    if not due:
+        return []
+    return (yield Query("lease_cancellations", [(row[0], until_us) for row in due]))
+
+
+def _admit(scan: Scan) -> Program[list[Row]]:
+    let_in = yield Query("admit_tickets", [(scan.ticket_id, scan.event_id, scan.at_us)])
+    if let_in:
+        yield Query("add_scans", [(scan.id, scan.event_id, scan.ticket_id, scan.gate, scan.at_us)])
+        return []
+    before = yield Query("scans_of", [(scan.ticket_id,)])
+    first = before[0] if before else None
+    return [] if first is not None and first[0] == scan.id else before
+
+
+def _venue_of(row: Row) -> OwnVenue:
+    return OwnVenue(Venue(*row[:6]), row[6], row[7])
+
+
+def _columns(event: Event) -> tuple[Any, ...]:
+    document = msgspec.json.encode(event).decode()
+    return (
+        event.id, event.venue_id, event.plan_hash, event.name, event.status.value, event.currency, event.starts_at_us,
+        event.sale_starts_at_us, event.sale_ends_at_us, event.max_per_person, document,
+    )  # fmt: skip
+
+
+def _tiers(event: Event) -> list[Query]:
+    rows = [(event.id, tier.key, tier.name, tier.price.minor, tier.price.currency) for tier in event.tiers]
+    return [Query("put_tiers", rows)] if rows else []

@@ -1,0 +1,189 @@
+-- name: add_changes(organiser_id text, event_id text, actor text, act text, detail text, at_us int)
+-- Who changed what; the same words stand in the hash-chained audit log.
+INSERT INTO changes (organiser_id, event_id, actor, act, detail, at_us)
+SELECT r.organiser_id, r.event_id, r.actor, r.act, r.detail, r.at_us FROM :rows
+
+-- name: changes_page() :organiser_id text :event_id text :before int :limit int
+-- Newest first; an empty event means all of them.
+SELECT number, at_us, actor, act, event_id, detail FROM changes
+WHERE organiser_id = :organiser_id AND number < :before AND (:event_id = '' OR event_id = :event_id)
+ORDER BY number DESC LIMIT :limit
+
+-- name: add_venues(id text, name text, plan_hash text, city text, country text, time_zone text, now_us int, organiser_id text)
+INSERT INTO venues (id, name, plan_hash, city, country, time_zone, changed_at_us, organiser_id)
+SELECT r.id, r.name, r.plan_hash, r.city, r.country, r.time_zone, r.now_us, r.organiser_id FROM :rows WHERE true
+ON CONFLICT DO NOTHING
+RETURNING id
+
+-- name: swap_venues(id text, was_us int, name text, plan_hash text, city text, country text, time_zone text, now_us int)
+-- Changes a venue only if nobody else has changed it meanwhile.
+UPDATE venues AS v SET name = r.name, plan_hash = r.plan_hash, city = r.city, country = r.country,
+  time_zone = r.time_zone, changed_at_us = CASE WHEN r.now_us > r.was_us THEN r.now_us ELSE r.was_us + 1 END
+FROM :rows WHERE v.id = r.id AND v.changed_at_us = r.was_us
+RETURNING v.changed_at_us
+
+-- name: venues_of_organiser() :organiser_id text :after text :limit int
+SELECT v.id, v.name, v.plan_hash, v.city, v.country, v.time_zone, v.changed_at_us, p.seat_count
+FROM venues AS v JOIN plans AS p ON p.hash = v.plan_hash
+WHERE v.organiser_id = :organiser_id AND v.id > :after ORDER BY v.id LIMIT :limit
+
+-- name: own_venue() :id text :organiser_id text
+SELECT v.id, v.name, v.plan_hash, v.city, v.country, v.time_zone, v.changed_at_us, p.seat_count
+FROM venues AS v JOIN plans AS p ON p.hash = v.plan_hash
+WHERE v.id = :id AND v.organiser_id = :organiser_id
+
+-- name: add_events(id text, venue_id text, plan_hash text, name text, event_state text, currency text, starts_at_us int, sale_starts_at_us int, sale_ends_at_us int, max_per_person int, document text, now_us int, organiser_id text)
+-- A new event; an id that is known is left out of the answer.
+INSERT INTO events (id, venue_id, plan_hash, name, event_state, currency, starts_at_us, sale_starts_at_us, sale_ends_at_us, max_per_person, document, created_at_us, changed_at_us, organiser_id)
+SELECT r.id, r.venue_id, r.plan_hash, r.name, r.event_state, r.currency, r.starts_at_us, r.sale_starts_at_us, r.sale_ends_at_us, r.max_per_person, r.document, r.now_us, r.now_us, r.organiser_id
+FROM :rows WHERE true
+ON CONFLICT DO NOTHING
+RETURNING id
+
+-- name: swap_events(id text, was_document text, venue_id text, plan_hash text, name text, event_state text, currency text, starts_at_us int, sale_starts_at_us int, sale_ends_at_us int, max_per_person int, document text, now_us int)
+-- Changes an event, all of it, only if nobody else has changed it meanwhile.
+UPDATE events AS e SET venue_id = r.venue_id, plan_hash = r.plan_hash, name = r.name, event_state = r.event_state,
+  currency = r.currency, starts_at_us = r.starts_at_us, sale_starts_at_us = r.sale_starts_at_us,
+  sale_ends_at_us = r.sale_ends_at_us, max_per_person = r.max_per_person, document = r.document,
+  changed_at_us = r.now_us
+FROM :rows WHERE e.id = r.id AND e.document = r.was_document
+RETURNING e.id
+
+-- name: add_cancellations(event_id text, now_us int)
+-- The job that gives everybody their money back; asked for again, it is the same one.
+INSERT INTO cancellations (event_id, job_state, refunded, released, stopped, failed, next_at_us, started_at_us, changed_at_us)
+SELECT r.event_id, 'running', 0, 0, 0, 0, r.now_us, r.now_us, r.now_us FROM :rows WHERE true
+ON CONFLICT DO NOTHING
+RETURNING event_id
+
+-- name: cancellation_of() :event_id text
+SELECT event_id, job_state, refunded, released, stopped, failed, started_at_us, changed_at_us
+FROM cancellations WHERE event_id = :event_id
+
+-- name: due_cancellations() :now_us int :limit int
+SELECT event_id FROM cancellations WHERE job_state = 'running' AND next_at_us <= :now_us
+ORDER BY next_at_us LIMIT :limit :skip_locked
+
+-- name: lease_cancellations(event_id text, until_us int)
+UPDATE cancellations AS c SET next_at_us = r.until_us FROM :rows WHERE c.event_id = r.event_id
+RETURNING c.event_id
+
+-- name: note_cancellations(event_id text, job_state text, refunded int, released int, stopped int, failed int, next_at_us int, now_us int)
+-- Adds a page's work; `failed` is of the newest round only, for those are tried again.
+UPDATE cancellations AS c SET job_state = r.job_state, refunded = c.refunded + r.refunded,
+  released = c.released + r.released, stopped = c.stopped + r.stopped, failed = r.failed, next_at_us = r.next_at_us,
+  changed_at_us = r.now_us
+FROM :rows WHERE c.event_id = r.event_id
+RETURNING c.event_id
+
+-- name: add_code_imports(id text, event_id text, code_count int, now_us int)
+INSERT INTO code_imports (id, event_id, code_count, created_at_us)
+SELECT r.id, r.event_id, r.code_count, r.now_us FROM :rows WHERE true
+RETURNING id
+
+-- name: add_fan_codes(event_id text, digest text, lane text, import_id text)
+INSERT INTO fan_codes (event_id, digest, lane, import_id)
+SELECT r.event_id, r.digest, r.lane, r.import_id FROM :rows WHERE true ORDER BY r.digest
+ON CONFLICT (event_id, digest) DO UPDATE SET lane = excluded.lane, import_id = excluded.import_id
+
+-- name: code_imports(event_id text)
+SELECT i.id, i.event_id FROM :rows CROSS JOIN code_imports AS i WHERE i.event_id = r.event_id ORDER BY i.event_id, i.id
+
+-- name: fan_codes_page() :import_id text :after text :limit int
+SELECT digest, lane FROM fan_codes WHERE import_id = :import_id AND digest > :after ORDER BY digest LIMIT :limit
+
+-- name: code_counts() :event_id text
+SELECT lane, count(*) FROM fan_codes WHERE event_id = :event_id GROUP BY lane ORDER BY lane
+
+-- name: bookings_page() :event_id text :state text :before int :limit int
+-- An event's bookings, newest first; an empty state means any.
+SELECT :booking FROM bookings AS b
+WHERE b.event_id = :event_id AND b.fence < :before AND (:state = '' OR b.state = :state)
+ORDER BY b.fence DESC LIMIT :limit
+
+-- name: bookings_on_seat() :event_id text :seat_index int :before int :limit int
+-- Everybody who has or had this seat.
+SELECT :booking FROM booking_seats AS s CROSS JOIN bookings AS b
+WHERE s.event_id = :event_id AND s.seat_index = :seat_index AND s.active = 1 AND b.id = s.booking_id AND b.fence < :before
+UNION ALL
+SELECT :booking FROM booking_seats AS s CROSS JOIN bookings AS b
+WHERE s.event_id = :event_id AND s.seat_index = :seat_index AND s.active = 0 AND b.id = s.booking_id AND b.fence < :before
+ORDER BY 5 DESC LIMIT :limit
+
+-- name: bookings_of_fans(fan text) :event_id text :before int :limit int
+-- Live ones and purchases, each by its own index; holds that nothing came of are left out.
+SELECT :booking FROM :rows CROSS JOIN bookings AS b
+WHERE b.event_id = :event_id AND b.fan = r.fan AND b.state IN ('held', 'paying', 'confirmed') AND b.fence < :before
+UNION
+SELECT :booking FROM :rows CROSS JOIN bookings AS b
+WHERE b.event_id = :event_id AND b.fan = r.fan AND b.state IN ('confirmed', 'cancelled', 'refunded') AND b.fence < :before
+ORDER BY 5 DESC LIMIT :limit
+
+-- name: fans_by_email() :email text :limit int
+-- Every name under which somebody with this address may have bought.
+SELECT fan FROM contacts WHERE email = :email AND email <> ''
+UNION SELECT id FROM fans WHERE email = :email AND email <> ''
+UNION SELECT a.alias FROM fans AS f JOIN fan_aliases AS a ON a.fan = f.id WHERE f.email = :email AND f.email <> ''
+LIMIT :limit
+
+-- name: contacts_of(fan text)
+SELECT c.fan, c.email FROM :rows CROSS JOIN contacts AS c WHERE c.fan = r.fan AND c.email <> ''
+
+-- name: seats_had(booking_id text, seat_index int)
+SELECT s.seat_index FROM :rows CROSS JOIN booking_seats AS s
+WHERE s.booking_id = r.booking_id AND s.seat_index = r.seat_index
+
+-- name: endpoints_of_organiser() :organiser text :after text :limit int
+SELECT id, organiser, event_id, url, secret, facts, active FROM webhook_endpoints
+WHERE organiser = :organiser AND active = 1 AND id > :after ORDER BY id LIMIT :limit
+
+-- name: write_endpoints(id text, organiser text, event_id text, url text, secret text, facts text, active int, now_us int)
+-- As put_endpoints, and tells which were written.
+INSERT INTO webhook_endpoints (id, organiser, event_id, url, secret, facts, active, changed_at_us)
+SELECT r.id, r.organiser, r.event_id, r.url, r.secret, r.facts, r.active, r.now_us FROM :rows WHERE true
+ON CONFLICT (id) DO UPDATE SET url = excluded.url, secret = excluded.secret, facts = excluded.facts,
+  active = excluded.active, changed_at_us = excluded.changed_at_us
+RETURNING id
+
+-- name: deliveries_of_endpoint() :organiser text :pattern text :before int :limit int
+-- An endpoint's deliveries, newest first.
+SELECT number, dedupe, delivery_state, attempts, created_at_us, next_at_us, last_error, body FROM deliveries
+WHERE kind = 'webhook' AND lane = :organiser AND number < :before AND dedupe LIKE :pattern
+ORDER BY number DESC LIMIT :limit
+
+-- name: redeliver(number int, organiser text, endpoint_prefix text, now_us int)
+-- From the beginning: its three days start again.
+UPDATE deliveries AS d SET delivery_state = 'waiting', attempts = 0, created_at_us = r.now_us, next_at_us = r.now_us,
+  leased_until_us = 0, last_error = '', changed_at_us = r.now_us
+FROM :rows WHERE d.number = r.number AND coalesce(d.kind, '') = 'webhook' AND d.lane = r.organiser
+  AND substr(d.dedupe, 1, length(r.endpoint_prefix)) = r.endpoint_prefix
+RETURNING d.number
+
+-- name: waitlist_page() :event_id text :entry_state text :after int :limit int
+SELECT w.number, w.id, w.event_id, w.fan, w.seat_count, w.sections, w.split_ok, w.rank, w.entry_state, w.offers_made, w.lapses, w.created_at_us
+FROM waitlist AS w WHERE w.event_id = :event_id AND w.number > :after AND (:entry_state = '' OR w.entry_state = :entry_state)
+ORDER BY w.number LIMIT :limit
+
+-- name: waitlist_counts() :event_id text
+SELECT entry_state, count(*), sum(seat_count) FROM waitlist WHERE event_id = :event_id GROUP BY entry_state
+
+-- name: admit_tickets(ticket_id text, event_id text, at_us int)
+-- One conditional update lets a ticket in, so of any number of gates one hears yes.
+UPDATE tickets AS t SET scanned_at_us = r.at_us
+FROM :rows WHERE t.id = r.ticket_id AND t.event_id = r.event_id AND coalesce(t.ticket_state, '') = 'valid'
+  AND t.scanned_at_us IS NULL
+RETURNING t.id
+
+-- name: tickets_by_id(id text)
+SELECT t.id, t.event_id, t.ticket_state FROM :rows CROSS JOIN tickets AS t WHERE t.id = r.id
+
+-- name: revocation_mark() :event_id text
+-- Changes whenever the revocation list does.
+SELECT count(*), coalesce(max(changed_at_us), 0) FROM tickets WHERE event_id = :event_id AND ticket_state = 'revoked'
+
+-- name: gate_counts() :event_id text
+SELECT gate, count(*), count(DISTINCT ticket_id), min(at_us), max(at_us) FROM scans WHERE event_id = :event_id
+GROUP BY gate ORDER BY gate LIMIT 1000
+
+-- name: door_totals() :event_id text
+SELECT count(*), count(scanned_at_us) FROM tickets WHERE event_id = :event_id AND ticket_state = 'valid'

@@ -1,0 +1,202 @@
+"""An event's bookings for its organiser (B12, B13): found by id, e-mail, seat or state; refunded; reseated."""
+
+from typing import Annotated
+
+import msgspec
+from litestar import get, post
+from litestar.handlers import HTTPRouteHandler
+from litestar.params import FromPath, JSONBody, QueryParameter
+
+from frontrow.boxoffice.model.bookings import Booking, BookingNotFound, BookingState
+from frontrow.boxoffice.model.events import Event
+from frontrow.boxoffice.model.organising import Change
+from frontrow.boxoffice.model.people import checked_email
+from frontrow.boxoffice.model.venues import Plan, UnknownSeats
+from frontrow.core.errors import InvalidInput
+from frontrow.web.api import FromCaller, FromPlatform
+from frontrow.web.api.access import Access, Caller, own_event
+from frontrow.web.api.organiser_shapes import Cursor, Limit, editor_of, next_of, read_number
+from frontrow.web.api.views import RefundView, refund_view
+from frontrow.web.platform import Platform
+from frontrow.web.shapes import MoneyView, Time, time_text
+
+ALL = "/v1/organiser/events/{event_id:str}/bookings"
+ONE = f"{ALL}/{{booking_id:str}}"
+MAX_SEATS = 100
+SeatIds = Annotated[list[str], msgspec.Meta(min_length=1, max_length=MAX_SEATS, examples=[["S-A-1"]])]
+
+
+class OwnBookingView(msgspec.Struct):
+    """A booking as the box office sees it."""
+
+    booking: str
+    state: Annotated[str, msgspec.Meta(examples=["confirmed"])]
+    fan: str
+    email: str
+    seats: list[str]
+    amount: MoneyView
+    fence: int
+    created_at: Time
+    hold_expires_at: Time
+    confirmed_at: Time | None
+
+
+class OwnBookingPage(msgspec.Struct):
+    bookings: list[OwnBookingView]
+    next: str | None = None
+
+
+class OwnBookingDetail(OwnBookingView):
+    """With the refunds asked for so far."""
+
+    refunds: list[RefundView] = []
+
+
+class RefundAsked(msgspec.Struct, forbid_unknown_fields=True):
+    """Some seats, or (none) all of them. `keep_fee`: less the fee of the event's policy."""
+
+    seats: Annotated[list[str], msgspec.Meta(max_length=MAX_SEATS)] = []
+    keep_fee: bool = False
+    reason: Annotated[str, msgspec.Meta(max_length=200, examples=["ill"])] = ""
+
+
+class ReseatAsked(msgspec.Struct, forbid_unknown_fields=True):
+    """Leave `leave`, take `to`: as many seats, free ones, each of the price of one that is left."""
+
+    leave: SeatIds
+    to: SeatIds
+
+
+@get(
+    ALL,
+    operation_id="search_bookings",
+    summary="Bookings, newest first, by one of id, e-mail, seat and status",
+    opt={"access": Access.staff("bookings:read")},
+)
+async def search_bookings(
+    platform: FromPlatform,
+    caller: FromCaller,
+    event_id: FromPath[str],
+    email: Annotated[
+        str, QueryParameter(max_length=254, description="purchases and live bookings of this address")
+    ] = "",
+    seat: Annotated[str, QueryParameter(max_length=100, description="whoever has or had this seat")] = "",
+    status: Annotated[BookingState | None, QueryParameter(description="only bookings that are so")] = None,
+    booking: Annotated[str, QueryParameter(max_length=60)] = "",
+    cursor: Cursor = "",
+    limit: Limit = 20,
+) -> OwnBookingPage:
+    event = await own_event(platform, caller, event_id)
+    if sum(map(bool, (email, seat, status, booking))) > 1:
+        raise InvalidInput("search by one of booking, email, seat and status", param="email")
+    before = read_number(cursor)
+    if booking:
+        found = await platform.ledger.booking(booking)
+        page = [found] if found is not None and found.event_id == event.id else []
+    elif email:
+        page = await platform.ledger.bookings_by_email(event.id, checked_email(email), before, limit)
+    elif seat:
+        (index,) = _indexes(await _plan(platform, event), [seat], "seat")
+        page = await platform.ledger.bookings_on_seat(event.id, index, before, limit)
+    else:
+        page = await platform.ledger.event_bookings(event.id, status.value if status else "", before, limit)
+    views = await _views(platform, event, page)
+    return OwnBookingPage(views, next_of(page, limit, page[-1].fence if page else None))
+
+
+@get(ONE, operation_id="get_own_booking", summary="One booking", opt={"access": Access.staff("bookings:read")})
+async def get_own_booking(
+    platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], booking_id: FromPath[str]
+) -> OwnBookingDetail:
+    event, booking = await _own(platform, caller, event_id, booking_id)
+    (view,) = await _views(platform, event, [booking])
+    refunds = [await refund_view(platform, one, event.id) for one in await platform.ledger.refunds_of(booking.id)]
+    fields = {name: getattr(view, name) for name in view.__struct_fields__}
+    return OwnBookingDetail(**fields, refunds=refunds)
+
+
+@post(
+    f"{ONE}/refunds",
+    operation_id="refund_booking",
+    summary="Give money back, whatever the event's policy says",
+    status_code=201,
+    opt={"access": Access.staff("refunds:write")},
+)
+async def refund_booking(
+    platform: FromPlatform,
+    caller: FromCaller,
+    event_id: FromPath[str],
+    booking_id: FromPath[str],
+    data: JSONBody[RefundAsked],
+) -> RefundView:
+    event, booking = await _own(platform, caller, event_id, booking_id)
+    seats = _indexes(await _plan(platform, event), data.seats, "seats") if data.seats else None
+    given = await platform.refunds.override(
+        booking.id,
+        seats,
+        free_of_fee=not data.keep_fee,
+        reason=f"organiser:{data.reason}" if data.reason else "organiser",
+    )
+    detail = {"booking": booking.id, "refund": given.id, "amount_minor": given.amount_minor, "seats": len(given.seats)}
+    await platform.ledger.note(Change(editor_of(caller), "refund", event.id, platform.clock(), detail))
+    return await refund_view(platform, given, event.id)
+
+
+@post(
+    f"{ONE}/reseat",
+    operation_id="reseat_booking",
+    summary="Move a booking to other free seats of equal price",
+    status_code=200,
+    opt={"access": Access.staff("refunds:write")},
+)
+async def reseat_booking(
+    platform: FromPlatform,
+    caller: FromCaller,
+    event_id: FromPath[str],
+    booking_id: FromPath[str],
+    data: JSONBody[ReseatAsked],
+) -> OwnBookingView:
+    event, booking = await _own(platform, caller, event_id, booking_id)
+    plan = await _plan(platform, event)
+    leave, come = _indexes(plan, data.leave, "leave"), _indexes(plan, data.to, "to")
+    detail = {"booking": booking.id, "leave": data.leave, "to": data.to}
+    change = Change(editor_of(caller), "reseat", event.id, platform.clock(), detail)
+    moved = await platform.office.reseating.move(event, plan, booking, leave, come, change)
+    (view,) = await _views(platform, event, [moved])
+    return view
+
+
+async def _own(platform: Platform, caller: Caller, event_id: str, booking_id: str) -> tuple[Event, Booking]:
+    event = await own_event(platform, caller, event_id)
+    booking = await platform.ledger.booking(booking_id)
+    if booking is None or booking.event_id != event.id:
+        raise BookingNotFound(booking_id[:60])
+    return event, booking
+
+
+async def _plan(platform: Platform, event: Event) -> Plan:
+    return await platform.office.organise.venues.plan(event.plan_hash)
+
+
+def _indexes(plan: Plan, seats: list[str], param: str) -> list[int]:
+    try:
+        return plan.indexes(seats)
+    except UnknownSeats as error:
+        error.param = param
+        raise
+
+
+async def _views(platform: Platform, event: Event, bookings: list[Booking]) -> list[OwnBookingView]:
+    emails = await platform.ledger.emails_of([booking.fan for booking in bookings])
+    names = (await _plan(platform, event)).seat_ids
+    return [
+        OwnBookingView(
+            one.id, one.state.value, one.fan, emails.get(one.fan, ""), [names[seat] for seat in one.seats],
+            MoneyView(one.amount_minor, one.currency), one.fence, time_text(one.created_at_us),
+            time_text(one.hold_expires_at_us), time_text(one.confirmed_at_us) if one.confirmed_at_us else None,
+        )
+        for one in bookings
+    ]  # fmt: skip
+
+
+ROUTES: list[HTTPRouteHandler] = [search_bookings, get_own_booking, refund_booking, reseat_booking]

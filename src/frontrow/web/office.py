@@ -1,0 +1,92 @@
+"""The organiser's side of one process: services for venues, events, seats, codes and figures, and their jobs."""
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from frontrow.boxoffice.feed.service import MapFeed
+from frontrow.boxoffice.ledger.sql_ledger import SqlLedger
+from frontrow.boxoffice.model.events import Event
+from frontrow.boxoffice.model.figures import RoomFigures
+from frontrow.boxoffice.ports import SeatClaims, TicketIssuer
+from frontrow.boxoffice.services import cancelling
+from frontrow.boxoffice.services.analytics import Figures
+from frontrow.boxoffice.services.cancelling import Cancelling
+from frontrow.boxoffice.services.driving import Seats
+from frontrow.boxoffice.services.organise import Organise
+from frontrow.boxoffice.services.refunds import Refunds
+from frontrow.boxoffice.services.reseating import Reseating
+from frontrow.boxoffice.services.workers import Job, every
+from frontrow.core.clock import Clock
+from frontrow.core.errors import FrontrowError
+from frontrow.core.ids import Ids
+from frontrow.waitingroom.config import RoomConfig
+from frontrow.waitingroom.room import WaitingRoom
+from frontrow.web import fan_codes
+from frontrow.web.fan_codes import FanCodes
+from frontrow.web.live_figures import LiveFiguresStreams
+from frontrow.web.openings import Openings
+
+
+@dataclass(frozen=True)
+class Office:
+    """What organisers' handlers use besides the fans' services."""
+
+    organise: Organise
+    reseating: Reseating
+    cancelling: Cancelling
+    codes: FanCodes
+    figures: Figures
+    live: LiveFiguresStreams
+
+    def jobs(self, *, inside: bool) -> Sequence[Job]:
+        """What goes on by itself: following codes in every server, cancellations wherever the jobs run."""
+        follow = every("fan codes", self.codes.look, fan_codes.EVERY_S)
+        cancel = every("cancellations", self.cancelling.work, cancelling.EVERY_S)
+        return [follow, cancel] if inside else [follow]
+
+
+def open_office(
+    ledger: SqlLedger,
+    claims: SeatClaims,
+    issuer: TicketIssuer,
+    seats: Seats,
+    refunds: Refunds,
+    room: WaitingRoom,
+    openings: Openings,
+    feeds: dict[str, MapFeed],
+    clock: Clock,
+    ids: Ids,
+    config: RoomConfig,
+) -> Office:
+    """Everything put together."""
+    organise = Organise(ledger, clock, ids)
+
+    def states_of(event_id: str) -> bytes | bytearray | None:
+        feed = feeds.get(event_id)
+        return feed.ring.states if feed is not None else None
+
+    async def event_of(event_id: str) -> Event:
+        return openings.events.get(event_id) or await ledger.event(event_id)
+
+    figures = Figures(ledger, clock, organise.venues.plan, states_of, lambda event: room_figures(room, event))
+    return Office(
+        organise,
+        Reseating(ledger, claims, issuer, seats, clock),
+        Cancelling(ledger, refunds, clock),
+        FanCodes(ledger, room.codes, config, openings, clock, ids),
+        figures,
+        LiveFiguresStreams(figures, event_of),
+    )
+
+
+def room_figures(room: WaitingRoom, event_id: str) -> RoomFigures | None:
+    """What the waiting room knows of an event, if it has one here."""
+    with contextlib.suppress(FrontrowError):
+        view = room.view(event_id)
+        lanes = view.state.lanes
+        return RoomFigures(
+            view.state.phase.value, sum(lane.issued for lane in lanes), sum(lane.hi for lane in lanes), view.waiting,
+            view.state.active, sum(view.rates_milli) / 1000,
+        )  # fmt: skip
+    return None

@@ -1,0 +1,21 @@
+"""One world for all security tests of a test process, on one event loop."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import pytest
+import pytest_asyncio
+
+from tests.people.support import CHEAP, opened
+from tests.security.world import World, a_world
+
+MANY = ("100000/minute",)
+PATIENT = replace(CHEAP, ip_tries=MANY, account_tries=MANY, code_tries=MANY, link_asks=MANY, link_asks_per_ip=MANY)
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World]:
+    """Tests may add to it; what they take away they must have added."""
+    folder = tmp_path_factory.mktemp("world")
+    async with opened(folder, PATIENT, per_person="100000/second", per_ip="100000/second") as platform:
+        yield await a_world(platform)

@@ -1,0 +1,143 @@
+"""Notices that pretend to come from the payment provider, and addresses that lead into our own network."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from frontrow.bootstrap import open_platform
+from frontrow.boxoffice.outgoing import Outgoing, UnsafeAddress
+from frontrow.boxoffice.payments.signatures import sign
+from frontrow.boxoffice.services.webhooks import check_signature, signature
+from frontrow.core.errors import Unavailable
+from frontrow.web.app import front_of, platform_app
+from frontrow.web.settings import StripeSettings
+from tests.api.support import settings_for
+from tests.people.support import _room_keys
+from tests.security.world import EVENT_ID, Door, World
+
+SECRET = "whsec_test_of_the_platform"
+PATH = "/v1/webhooks/stripe"
+
+
+def notice(number: int) -> bytes:
+    about = {"id": "pi_of_nobody", "object": "payment_intent", "status": "requires_capture"}
+    kind = "payment_intent.amount_capturable_updated"
+    return json.dumps({"id": f"evt_{number}", "object": "event", "type": kind, "data": {"object": about}}).encode()
+
+
+async def test_webhook_forgery_and_replay(tmp_path):
+    """Unsigned, wrongly signed, changed, old and future notices are refused; the same one again does nothing."""
+    _room_keys(tmp_path / "room")
+    stripe = StripeSettings("sk_test_never_called", SECRET, "http://127.0.0.1:9")
+    async with open_platform(replace(settings_for(tmp_path), stripe=stripe)) as platform:
+        door = Door(front_of(platform_app(platform, own_loops=False), platform))
+        now_us, body = platform.clock(), notice(1)
+        good = sign(body, SECRET, now_us)
+        forged = [
+            "", "t=1", "v1=abc", good.replace("v1=", "v0="), sign(body, "another secret", now_us),
+            sign(notice(2), SECRET, now_us), sign(body, SECRET, now_us - 301 * 10**6),
+            sign(body, SECRET, now_us + 302 * 10**6),
+            good.replace("t=", "t=1"), f"t={now_us // 10**6},{good}", good + "0",
+        ]  # fmt: skip
+        for header in forged:
+            reply = await door.ask("POST", PATH, [("stripe-signature", header)] if header else [], body)
+            assert reply.status == 401, (header, reply.status, reply.body)
+        assert (await door.ask("POST", PATH, [("stripe-signature", good)], body + b" ")).status == 401
+        first = await door.ask("POST", PATH, [("stripe-signature", good)], body)
+        again = await door.ask("POST", PATH, [("stripe-signature", good)], body)
+        assert (first.status, first.json(), again.status, again.json()) == (200, {"done": True}, 200, {"done": False})
+
+
+async def test_a_notice_without_stripe_is_not_taken(tmp_path):
+    _room_keys(tmp_path / "room")
+    async with open_platform(settings_for(tmp_path)) as platform:
+        door = Door(front_of(platform_app(platform, own_loops=False), platform))
+        reply = await door.ask("POST", PATH, [("stripe-signature", sign(notice(1), "", platform.clock()))], notice(1))
+        assert reply.status == 404
+
+
+def test_our_own_webhooks_are_signed_and_an_old_one_is_refused():
+    body, now_us = b'{"id":"fct_1"}', 1_700_000_000_000_000
+    header = signature("secret", body, now_us // 10**6)
+    assert check_signature(header, "secret", body, now_us)
+    for bad, at_us, what in (
+        (header, now_us + 301 * 10**6, body), (header, now_us, body + b"x"),
+        (header.replace("v1=", "v1=0"), now_us, body),
+        ("", now_us, body), (signature("other", body, now_us // 10**6), now_us, body),
+    ):  # fmt: skip
+        assert not check_signature(bad, "secret", what, at_us)
+
+
+INSIDE = [
+    "http://example.org/", "https://127.0.0.1/", "https://localhost./", "https://[::1]/", "https://0.0.0.0/",
+    "https://10.1.2.3/", "https://192.168.1.1/", "https://172.16.0.1/", "https://169.254.169.254/latest/meta-data",
+    "https://100.64.0.1/", "https://[fd00::1]/", "https://[fe80::1%25eth0]/", "https://[::ffff:127.0.0.1]/",
+    "https://[64:ff9b::7f00:1]/", "https://[2002:7f00:1::]/", "https://2130706433/", "https://0x7f000001/",
+    "https://127.1/", "https://0177.0.0.1/", "https://user@127.0.0.1/", "https://example.org@127.0.0.1/",
+    "https://example.org\\@127.0.0.1/", "file:///etc/passwd", "gopher://127.0.0.1/", "https:///x", "https://",
+    "https://exa mple.org/", "https://example.org:99999/", "//127.0.0.1/", "https://255.255.255.255/", "https://224.0.0.1/",
+]  # fmt: skip
+
+
+NAMES = ["https://localhost./", "https://push.example.org/x"]  # what it leads to is known only when it is called
+
+
+@pytest.mark.parametrize("url", INSIDE)
+async def test_ssrf_by_address(url: str):
+    """Loopback, private, link-local, metadata, mapped and disguised addresses: refused before anything is sent."""
+
+    async def loopback(host: str, port: int) -> list[str]:
+        return ["127.0.0.1"]
+
+    outgoing = Outgoing(resolver=loopback)
+    with pytest.raises(UnsafeAddress):
+        await outgoing.post(url, b"{}", {})
+    await outgoing.aclose()
+
+
+async def test_ssrf_by_name_and_by_rebinding():
+    """A name with any inside address among its own is refused; it is resolved once, and that address is used."""
+    asked = []
+
+    async def resolver(host: str, port: int) -> list[str]:
+        asked.append(host)
+        return {"mixed.example": ["93.184.216.34", "10.0.0.7"], "none.example": []}.get(host, ["169.254.169.254"])
+
+    outgoing = Outgoing(resolver=resolver)
+    for host in ("mixed.example", "metadata.example"):
+        with pytest.raises(UnsafeAddress):
+            await outgoing.post(f"https://{host}/hook", b"{}", {})
+    with pytest.raises(Unavailable):
+        await outgoing.post("https://none.example/hook", b"{}", {})
+    assert asked == ["mixed.example", "metadata.example", "none.example"]
+    await outgoing.aclose()
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_ssrf_by_push_subscription(world: World):
+    """Where a browser's push messages go is an address from outside too."""
+    for url in INSIDE:
+        body = {"endpoint": url, "keys": {"p256dh": "x", "auth": "x"}}
+        reply = await world.door.ask("POST", "/v1/me/push", world.callers()["stranger"], body)
+        assert reply.status == 422, (url, reply.status)
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_ssrf_by_webhook_url(world: World):
+    """An organiser's webhook is refused when it is made, if its address says enough; a name when it is called."""
+    owner = world.callers()["owner of hall"]
+    for url in INSIDE:
+        reply = await world.door.ask("POST", "/v1/organiser/webhooks", owner, {"event": EVENT_ID, "url": url})
+        assert reply.status == 422 or url in NAMES, (url, reply.status, reply.body)
+
+
+@pytest.mark.parametrize("url", NAMES)
+async def test_ssrf_by_a_name_that_leads_inside_is_refused_when_something_is_sent(url: str):
+    async def inside(host: str, port: int) -> list[str]:
+        return ["127.0.0.1"]
+
+    outgoing = Outgoing(resolver=inside)
+    with pytest.raises(UnsafeAddress):
+        await outgoing.post(url, b"{}", {})
+    await outgoing.aclose()
