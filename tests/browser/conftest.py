@@ -1,4 +1,7 @@
-"""One Chromium and one small site for all browser tests of a worker; each test has a fresh browser profile."""
+"""One Chromium and one small site for the browser tests of a file; each test has a fresh browser profile.
+
+Not for longer: Playwright's loop runs in this thread while it is open, and other tests want to run theirs.
+"""
 
 import os
 import shutil
@@ -32,7 +35,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group("browser"))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
         opened = playwright.chromium.launch(executable_path=chromium(), args=ARGS)
@@ -40,7 +43,7 @@ def browser() -> Iterator[Browser]:
         opened.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     async def put(platform: Platform) -> None:
         await put_hall(platform)

@@ -2,7 +2,7 @@ const D = document, $ = (id) => D.getElementById(id), put = (id, text) => { $(id
 const LOST = t("Reconnecting – your place is kept"), SLOW = t("It is going more slowly than before, so the wait has grown."), WHY = { paused: t("The line is paused. Nobody is losing their place."), queue_all: t("Everybody waits for a moment. Nobody is losing their place."), capacity_cut: SLOW, rate_cut: SLOW, slower: SLOW, closed: t("The sale is closed at the moment.") };
 let state = d.state, number = Number(d.number), lane = Number(d.lane), from = Number(d.from), doc = null, said = "", saidAt = 0, messageNo = -1, source = null, fails = 0, timer = 0, busy = false, turned = false;
 const seen = (f) => D.addEventListener("visibilitychange", f, { once: true });
-const show = (id, on) => { $(id).hidden = !on; };
+const show = (id, on) => { if ($(id)) $(id).hidden = !on; };
 const say = (text, now) => { const t = Date.now(); if (text !== said && (now || t - saidAt > 60000)) { said = text; saidAt = t; put("say", text); } };
 const mode = (kind, text) => { $("mode").className = "chip " + kind; put("mode", text); };
 const bad = (text) => { put("bad", text); show("bad", !!text); };
@@ -98,5 +98,5 @@ $("join").addEventListener("submit", async (e) => {
 $("turn").addEventListener("submit", (e) => { e.preventDefault(); enter(); });
 addEventListener("pageshow", (e) => { if (e.persisted && state === "waiting") refresh(); });
 const ping = () => show("ping", window.Notification?.permission === "default"); ping();
-$("ping").addEventListener("click", () => Notification.requestPermission().then(ping));
+$("ping")?.addEventListener("click", () => Notification.requestPermission().then(ping));
 become();
