@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 JOBS ?= 2
 
-.PHONY: help setup demo test check format bench bench-limits bench-room bench-seats bench-checkout bench-api soak stripe-schema audit lock clean
+.PHONY: help setup demo test check format bench bench-limits bench-room bench-seats bench-checkout bench-api bench-pages screens soak stripe-schema audit lock clean
 
 help:            ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 18
@@ -50,6 +50,12 @@ bench-seats: setup   ## seat attempts, holds and bookings per second (PRETIX=1: 
 bench-checkout: setup  ## checkouts, payments in flight, refunds of a cancelled event: JSON and table in bench/out
 	$(BIN)/python -m bench.checkout
 	$(BIN)/python -m bench.messages
+
+bench-pages: setup  ## bytes, CPU and frames of the pages on a slow phone and a desktop (needs Chromium)
+	$(BIN)/python -m bench.pages
+
+screens: setup   ## pictures of every page into docs/img (needs Chromium)
+	$(BIN)/python -m bench.screens
 
 bench-api: setup  ## the platform over HTTP: routes, a sold-out stadium, a textbook beside it: JSON, table, plot
 	$(BIN)/python -m bench.api

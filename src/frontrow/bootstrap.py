@@ -59,10 +59,11 @@ from frontrow.web.openings import Openings
 from frontrow.web.platform import Platform, Secrets
 from frontrow.web.platform_room import PlatformRoom
 from frontrow.web.proofs import Passes
-from frontrow.web.room_pages import PageSettings, RoomPages
+from frontrow.web.room_pages import PageSettings
 from frontrow.web.room_serve import human_check, make_room
 from frontrow.web.rooms import Rooms
 from frontrow.web.settings import PlatformSettings, read_settings
+from frontrow.web.site.room import SiteRoomPages
 from frontrow.web.telemetry import Telemetry
 
 __all__ = ["Platform", "PlatformSettings", "Secrets", "open_platform", "read_settings"]
@@ -98,6 +99,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         people = _people(settings, ledger, now, box.ids, secret_keys)
         stack.push_async_callback(people.aclose)
         endpoints.person_of = fan_of(people)
+        endpoints.pages.events = openings.events  # type: ignore[attr-defined]
         token_of = functools.partial(booking_token, secret_keys)
         live = LiveSeats(endpoints, box.holds, box.feeds, Passes(room), settings.server.max_streams, token_of)
         openings.on_open(live.opened)
@@ -196,7 +198,7 @@ def _room(settings: PlatformSettings, clock: Clock) -> tuple[WaitingRoom, Platfo
     room = make_room(own, keys)
     rules = EntryRules(server.per_person, server.per_ip, page.per_device)
     entry = Entry(rules=rules, trusted_proxies=server.trusted_proxies, processes=server.workers)
-    pages = RoomPages(room, entry, PageSettings(page.brand, (), page.shop_url, page.secure_cookies))
+    pages = SiteRoomPages(room, entry, PageSettings(page.brand, (), page.shop_url, page.secure_cookies))
     endpoints = PlatformRoom(room, entry, pages, {}, organiser_key=page.organiser_key)
     rooms = Rooms(
         endpoints,

@@ -23,6 +23,7 @@ from frontrow.waitingroom.room import Claimed, Joined, PlaceStatus, WaitingRoom
 from frontrow.waitingroom.window import PlaceState
 from frontrow.web.page_parts import (
     HEADINGS,
+    PLAIN_WORDS,
     WHY,
     from_cookie,
     lean,
@@ -32,6 +33,7 @@ from frontrow.web.page_parts import (
     policy_hash,
     progress,
     safe,
+    short_names,
     wait_text,
 )
 from frontrow.web.wire import HTML, NO_STORE, Answer, Ask, encode_json, header_line, json_answer
@@ -68,12 +70,23 @@ class RoomPages:
             name: (folder / name).read_text("utf-8") for name in ("room.html", "room.css", "room.js", "overflow.html")
         }
         environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
-        self._css, self._js = lean(read["room.css"]), lean_script(read["room.js"])
+        self._css, self._js = short_names(lean(read["room.css"])), lean_script(read["room.js"])
         self._page = environment.from_string(lean(read["room.html"]))
         markup = jinja2.Template(read["overflow.html"], autoescape=True)
         self._overflow = markup.render(css=safe(self._css), brand=self._settings.brand).encode()
         policy = f"default-src 'none'; style-src {policy_hash(self._css)}; base-uri 'none'; frame-ancestors 'none'"
         self._overflow_head = HTML + b"cache-control: public, max-age=60\r\n" + page_head(policy)
+
+    # -- what the platform's pages do differently (`site.room`) -----------------------------------------------------
+
+    def words(self, ask: Ask) -> Any:
+        """The words of the visitor's language."""
+        return PLAIN_WORDS
+
+    def surroundings(self, event: str, words: Any) -> dict[str, Any]:
+        """What the page knows beyond the room: the event's title, where to get ready, its script's translations."""
+        title = dict(self._settings.titles).get(event, event)
+        return {"event_title": title, "ready_url": "", "home": "", "script_words": ""}
 
     # -- the page ----------------------------------------------------------------------------------------------------
 
@@ -113,11 +126,12 @@ class RoomPages:
     ) -> Answer:
         state = self._room.view(event).state
         facts: dict[str, Any] = {"state": "none", "number": 0, "lane": 0, "from_hi": 0, "ahead": 0, "progress": 0}
-        facts |= {"eta": "not known yet", "rate": "–", "why": "", "refresh_s": 0}
+        words = self.words(ask)
+        facts |= {"eta": words("not known yet"), "rate": "–", "why": "", "refresh_s": 0}
         if told is not None:
-            facts |= self._facts(told, event, self._from_hi(event, ask))
+            facts |= self._facts(told, event, self._from_hi(event, ask), words)
         human = self._entry.kind_of(event)
-        wish = parse_qs(ask.query.decode("latin-1")).get("return", [""])[0]
+        wish = parse_qs(ask.query.decode("latin-1")).get("return", [""])[0] or self.default_wish(event)
         base = self.base(front or event)
         bound = self._bound(event, ask) if told is not None else ""
         body = self._page.render(
@@ -128,9 +142,11 @@ class RoomPages:
             event=event,
             ath=bound,
             brand=self._settings.brand,
-            event_title=dict(self._settings.titles).get(event, event),
-            title=HEADINGS[facts["state"]],
-            heading=HEADINGS[facts["state"]],
+            _=words,
+            words=words,
+            title=words(HEADINGS[facts["state"]]),
+            heading=words(HEADINGS[facts["state"]]),
+            **self.surroundings(event, words),
             phase=state.phase.value,
             message=state.config.message,
             error=error,
@@ -147,7 +163,7 @@ class RoomPages:
         text = self.place_of(event, ask)
         return place_hash(text) if self._room.places.verify(text, event).jkt else ""
 
-    def _facts(self, told: PlaceStatus, event: str, from_hi: int) -> dict[str, Any]:
+    def _facts(self, told: PlaceStatus, event: str, from_hi: int, words: Any) -> dict[str, Any]:
         view = self._room.view(event)
         lane = view.state.config.lane_index(told.lane)
         window, number = view.state.lanes[lane], told.position or 0
@@ -160,9 +176,9 @@ class RoomPages:
             "from_hi": from_hi,
             "ahead": told.ahead or 0,
             "progress": progress(from_hi, window.hi, number),
-            "eta": wait_text(told.wait),
-            "rate": f"{per_minute:,}" if per_minute else "–",
-            "why": WHY.get(told.wait.reason, WHY.get(told.phase, "")),
+            "eta": wait_text(told.wait, words),
+            "rate": words.number(per_minute) if per_minute else "–",
+            "why": words(WHY.get(told.wait.reason, WHY.get(told.phase, ""))),
             "refresh_s": max(5, told.poll_after_s) if state == "waiting" else 0,
         }
 
@@ -182,6 +198,10 @@ class RoomPages:
             return msgspec.convert(plain, kind, strict=False)
         except msgspec.MsgspecError as error:
             raise InvalidInput(f"the form is not what is expected here: {error}", param="body") from None
+
+    def default_wish(self, event: str) -> str:
+        """The page of the shop for who names none."""
+        return ""
 
     def next_url(self, wish: str) -> str:
         """Where to go with the pass: the page of the shop somebody came from, if it is plainly one, else its front."""

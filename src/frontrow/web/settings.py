@@ -79,6 +79,7 @@ class StripeSettings:
 
     key: str = setting("", secret=True, example="sk_live_…")
     webhook_secret: str = setting("", secret=True, example="whsec_…")
+    publishable_key: str = setting("", example="pk_live_…", doc="for the provider's card form on our checkout page")
     api: str = setting("", doc="another address than Stripe's, for tests")
 
 

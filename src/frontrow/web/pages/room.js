@@ -1,33 +1,33 @@
-const E = new TextEncoder(), S = crypto.subtle, J = JSON.stringify, D = document, $ = (id) => D.getElementById(id), d = D.body.dataset, base = d.base, nf = new Intl.NumberFormat();
-const put = (id, text) => { $(id).textContent = text; };
-const W = "waiting", H = "SHA-256", AGAIN = "Reconnecting – your place is kept", KEPT = "Nobody is losing their place.", SLOW = "It is going more slowly than before, so the wait has grown.", WHY = { paused: "The line is paused. " + KEPT, queue_all: "Everybody waits for a moment. " + KEPT, capacity: SLOW, rate: SLOW, slower: SLOW, closed: "The sale is closed at the moment." };
-let state = d.state, number = Number(d.number), lane = Number(d.lane), from = Number(d.from), doc = null, said = "", saidAt = 0, messageNo = -1, source = null, fails = 0, timer = 0, busy = false, turned = false;
-const show = (id, on) => { $(id).hidden = !on; };
+const E = new TextEncoder(), S = crypto.subtle, J = JSON.stringify, M = Math, H = "SHA-256", Q = "waiting", D = document, $ = (id) => D.getElementById(id), put = (id, text) => { $(id).textContent = text; }, d = D.body.dataset, base = d.base, nf = new Intl.NumberFormat(D.documentElement.lang, { numberingSystem: "latn" }).format, W = JSON.parse($("tr")?.textContent || "{}"), t = (s, v) => (W[s] || s).replace(/{(\w+)}/g, (a, n) => v?.[n] ?? a);
+const LOST = t("Reconnecting – your place is kept"), SLOW = t("It is going more slowly than before, so the wait has grown."), WHY = { paused: t("The line is paused. Nobody is losing their place."), queue_all: t("Everybody waits for a moment. Nobody is losing their place."), capacity: SLOW, rate: SLOW, slower: SLOW, closed: t("The sale is closed at the moment.") };
+let state = d.state, number = +d.number, lane = +d.lane, from = +d.from, doc = null, said = "", saidAt = 0, messageNo = -1, source = null, fails = 0, timer = 0, busy = false, turned = false;
+const seen = (f) => D.addEventListener("visibilitychange", f, { once: true });
+const show = (id, on) => { if ($(id)) $(id).hidden = !on; };
 const say = (text, now) => { const t = Date.now(); if (text !== said && (now || t - saidAt > 60000)) { said = text; saidAt = t; put("say", text); } };
 const mode = (kind, text) => { $("mode").className = "chip " + kind; put("mode", text); };
 const bad = (text) => { put("bad", text); show("bad", !!text); };
 let skew = 0;
-const ask = async (path, init = {}) => { const r = await fetch(base + path, { cache: "no-store", ...init }); skew = Date.parse(r.headers.get("date")) - Date.now() || 0; const body = await r.json().catch(() => ({})); return { ok: r.ok, status: r.status, body, after: Number(r.headers.get("retry-after")) || 0 }; };
-const uuid = () => crypto.randomUUID?.() || String(Math.random()).slice(2);
+const ask = async (path, init = {}) => { const r = await fetch(base + path, { cache: "no-store", ...init }); skew = Date.parse(r.headers.get("date")) - Date.now() || 0; const body = await r.json().catch(() => ({})); return { ok: r.ok, status: r.status, body, after: +r.headers.get("retry-after") || 0 }; };
+const uuid = () => crypto.randomUUID?.() || "" + M.random();
 const post = (path, key, body) => ask(path, { method: "POST", headers: { "content-type": "application/json", "idempotency-key": key }, body: J({ page: true, ...body }) });
-const ahead = () => Math.max(0, number - doc.l[lane][1] - 1);
+const ahead = () => M.max(0, number - doc.l[lane][1] - 1);
 const seconds = () => (doc.r[lane] > 0 ? ((ahead() + 1) * 1000) / doc.r[lane] : Infinity);
-const wait = (s) => { if (!isFinite(s)) return "not known yet"; const lo = Math.floor((s * .75) / 60), hi = Math.ceil((s * 1.25) / 60); return hi <= 1 ? "about a minute" : lo < 1 ? `up to ${hi} min` : lo === hi ? `about ${hi} min` : `${nf.format(lo)}–${nf.format(hi)} min`; };
+const wait = (s) => { if (!isFinite(s)) return t("not known yet"); const lo = M.floor((s * .75) / 60), hi = M.ceil((s * 1.25) / 60); return hi <= 1 ? t("about a minute") : lo < 1 ? t("up to {n} min", { n: hi }) : lo === hi ? t("about {n} min", { n: hi }) : t("{low}–{high} min", { low: nf(lo), high: nf(hi) }); };
 
 function draw() {
-  if (!doc || state !== W) return;
+  if (!doc || state !== Q) return;
   if (doc.m !== messageNo) { messageNo = doc.m; if (doc.m) ask("/message").then(({ body }) => { put("words", body.message || ""); show("msg", !!body.message); }); else show("msg", false); }
   const why = WHY[doc.y] || WHY[doc.s] || ""; put("why", why); show("why", !!why);
   if (!number) { if (doc.s !== "prequeue") refresh(); return; }
   const [lo, hi] = doc.l[lane];
   if (number <= lo) return refresh();
   if (number <= hi && doc.s !== "queue_all") return turn();
-  const stopped = doc.s === "paused" || doc.s === "queue_all" || doc.s === "closed", eta = stopped ? "Paused" : wait(seconds()), n = nf.format(ahead());
-  put("ahead", n); put("eta", eta); put("no", nf.format(number));
-  put("rate", stopped ? "0" : nf.format(Math.round(doc.r[lane] * .06)));
-  $("bar").value = Math.max(10, Math.round((1000 * (hi - from)) / Math.max(1, number - from)));
-  D.title = stopped ? "Paused – your place is kept" : `${n} ahead – ${eta}`;
-  say(stopped ? "The line is paused. Your place is kept." : `${n} people ahead of you. Expected wait ${eta}.`, !said || stopped);
+  const stopped = /pau|_all|clo/.test(doc.s), eta = stopped ? t("Paused") : wait(seconds()), n = nf(ahead());
+  put("ahead", n); put("eta", eta); put("no", nf(number));
+  put("rate", stopped ? "0" : nf(M.round(doc.r[lane] * .06)));
+  $("bar").value = M.max(10, M.round((1000 * (hi - from)) / M.max(1, number - from)));
+  D.title = stopped ? t("Paused") : t("{n} ahead – {wait}", { n, wait: eta });
+  say(stopped ? WHY.paused : t("{n} people ahead of you. Expected wait {wait}.", { n, wait: eta }), !said || stopped);
 }
 async function refresh() {
   if (busy) return; busy = true;
@@ -35,22 +35,23 @@ async function refresh() {
     const { ok, status, body } = await ask("/status");
     if (ok) { state = body.state; number = body.position || 0; become(); }
     else if (status === 401 || status === 403) { state = "none"; become(); }
-  } catch { mode("bad", AGAIN); } finally { busy = false; }
+  } catch { mode("bad", LOST); } finally { busy = false; }
 }
 function become() {
-  show("join", state === "none" || state === "expired"); show("wait", state === W); show("keep", state === W || state === "active");
-  put("h", { none: "Waiting room", waiting: "You’re in the line", active: "You’re in", expired: "Your turn has passed" }[state]);
-  put("label", number ? "People ahead of you" : "You are in the draw");
-  if (state === "expired") bad("Your place was called and not used in time. You can join again at the end of the line.");
-  if (state === "active") turn(); else if (state === W) { listen(); draw(); } else { if (source) source.close(); source = null; clearTimeout(timer); }
+  show("join", state === "none" || state === "expired"); show("wait", state === Q); show("ready", state === Q); show("keep", state === Q || state === "active");
+  put("h", { none: t("Waiting room"), waiting: t("You’re in the line"), active: t("You’re in"), expired: t("Your turn has passed") }[state]);
+  put("label", number ? t("People ahead of you") : t("You are in the draw"));
+  if (state === "expired") bad(t("Your place was called and not used in time. You can join again at the end of the line."));
+  if (state === "active") turn(); else if (state === Q) { listen(); draw(); } else { if (source) source.close(); source = null; clearTimeout(timer); }
 }
 function turn() {
   if (turned) return; turned = true; state = "active";
-  show("wait", false); show("turn", true); put("h", "You’re in"); D.title = "It’s your turn";
-  say("It is your turn. You are taken in now.", true); $("turn").querySelector("button").focus();
+  show("wait", false); show("ready", false); show("turn", true); put("h", t("You’re in")); D.title = t("It’s your turn");
+  say(t("It is your turn. You are taken in now."), true); $("turn").querySelector("button").focus();
+  if (window.Notification?.permission === "granted") new Notification(t("It’s your turn"));
   if (source) source.close();
   // somebody who is looking is taken in by itself; a tab in the background is called, and goes in when looked at
-  if (D.visibilityState === "visible") enter(); else D.addEventListener("visibilitychange", enter, { once: true });
+  if (D.hidden) seen(enter); else enter();
 }
 async function enter() {
   // the same key for every try, also after a reload: an answer that got lost is given again
@@ -58,27 +59,27 @@ async function enter() {
   for (let i = 0; i < 20; i++) {
     let r; try { r = await post("/claim", key, { wish: $("turn").wish.value, proof: await proof() }); } catch { r = { status: 503, after: 2, body: {} }; }
     if (r.ok) { location.assign(r.body.next || d.next); return; }
-    if (r.status !== 503 && r.status !== 429 && r.body.code !== "not_your_turn" && (i || r.body.code !== "proof_invalid")) { show("turn", false); state = "expired"; become(); bad(r.body.detail || "That did not work. Please try again."); return; }
+    if (r.status !== 503 && r.status !== 429 && r.body.code !== "not_your_turn" && (i || r.body.code !== "proof_invalid")) { show("turn", false); state = "expired"; become(); bad(r.body.detail || t("That did not work. Please try again.")); return; }
     await new Promise((go) => setTimeout(go, 1000 * (r.after || 2)));
   }
 }
 function listen() {
   if (source || !window.EventSource) { if (!source) poll(); return; }
   source = new EventSource(base + "/stream");
-  source.addEventListener("now-serving", (e) => { fails = 0; clearTimeout(timer); doc = JSON.parse(e.data); mode("ok", "Live"); draw(); });
-  source.onerror = () => { if (++fails >= 3 || source.readyState === 2) { source.close(); source = null; poll(); } else mode("warn", AGAIN); };
+  source.addEventListener("now-serving", (e) => { fails = 0; clearTimeout(timer); timer = 0; doc = JSON.parse(e.data); mode("ok", t("Live")); draw(); });
+  source.onerror = () => { if (++fails >= 3 || source.readyState === 2) { source.close(); source = null; poll(); } else mode("warn", LOST); };
 }
 function poll() {
   clearTimeout(timer);
   const p = doc ? doc.p : [5, 300, 4], s = doc && number ? seconds() : 0;
-  const next = Math.min(p[1], Math.max(p[0], isFinite(s) ? s / p[2] : p[1] / 4)) * (.85 + Math.random() * .3);
+  const next = M.min(p[1], M.max(p[0], isFinite(s) ? s / p[2] : p[1] / 4)) * (.85 + M.random() * .3);
   timer = setTimeout(tick, 1000 * next);
 }
 async function tick() {
-  if (state !== W) return;
-  if (D.visibilityState === "hidden") { D.addEventListener("visibilitychange", tick, { once: true }); return; }
-  try { const { ok, body } = await ask("/now-serving", { cache: "default" }); if (ok) { doc = body; mode("warn", "Live (slow connection)"); draw(); } } catch { mode("bad", AGAIN); }
-  if (state === W && !source) poll();
+  if (state !== Q) return;
+  if (D.hidden) return seen(tick);
+  try { const { ok, body } = await ask("/now-serving", { cache: "default" }); if (ok) { doc = body; mode("warn", t("Live (slow connection)")); draw(); } } catch { mode("bad", LOST); }
+  if (state === Q && !source) poll();
 }
 const hex = (b) => [...new Uint8Array(b)].map((x) => x.toString(16).padStart(2, "0")).join("");
 async function prove() {
@@ -89,8 +90,8 @@ async function prove() {
   return null;
 }
 // a place is bound to a key that nobody can export, not even this page: a copied place is worthless
-const EC = { name: "ECDSA", namedCurve: "P-256", hash: H }, bytes = (t) => E.encode(t);
-const b64 = (b) => btoa(String.fromCharCode(...new Uint8Array(b))).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
+const EC = { name: "ECDSA", namedCurve: "P-256", hash: H }, bytes = (text) => E.encode(text);
+const b64 = (b) => btoa(String.fromCharCode(...new Uint8Array(b))).replace(/[+/=]/g, (c) => ({ "+": "-", "/": "_" })[c] || "");
 const vault = (run) => new Promise((go, no) => { const o = indexedDB.open("frontrow", 1); o.onupgradeneeded = () => o.result.createObjectStore("k"); o.onerror = no; o.onsuccess = () => { const r = run(o.result.transaction("k", "readwrite").objectStore("k")); r.onsuccess = () => go(r.result); r.onerror = no; }; });
 const jwk = async (pair) => { const { crv, kty, x, y } = await S.exportKey("jwk", pair.publicKey); return { crv, kty, x, y }; };
 async function bind() {
@@ -99,17 +100,19 @@ async function bind() {
 async function proof() {
   try {
     const pair = d.ath && (await vault((k) => k.get(d.event))); if (!pair) return null;
-    const part = (o) => b64(bytes(J(o))), t = part({ typ: "place-proof+jwt", alg: "ES256", jwk: await jwk(pair) }) + "." + part({ ath: d.ath, evt: d.event, iat: Math.floor((Date.now() + skew) / 1000) });
-    return t + "." + b64(await S.sign(EC, pair.privateKey, bytes(t)));
+    const part = (o) => b64(bytes(J(o))), head = part({ typ: "place-proof+jwt", alg: "ES256", jwk: await jwk(pair) }) + "." + part({ ath: d.ath, evt: d.event, iat: M.floor((Date.now() + skew) / 1000) });
+    return head + "." + b64(await S.sign(EC, pair.privateKey, bytes(head)));
   } catch { return null; }
 }
 $("join").addEventListener("submit", async (e) => {
-  e.preventDefault(); bad(""); const b = $("join").querySelector("button"), code = $("join").code.value.trim(); b.disabled = true; b.textContent = "Joining…";
+  e.preventDefault(); bad(""); const b = $("join").querySelector("button"), code = $("join").code.value.trim(); b.disabled = true; b.textContent = t("Joining…");
   try {
     const r = await post("/join", uuid(), { proof: await prove(), cnf: await bind(), ...(code && { code }) });
-    if (r.ok) { sessionStorage.removeItem("claim"); location.reload(); } else bad((r.body.detail || "That did not work.") + (r.after ? ` Try again in ${r.after} s.` : ""));
-  } catch { bad("No connection. Please try again."); } finally { b.disabled = false; b.textContent = "Join the line"; }
+    if (r.ok) { sessionStorage.removeItem("claim"); location.reload(); } else bad((r.body.detail || t("That did not work.")) + (r.after ? " " + t("Try again in {n} s.", { n: r.after }) : ""));
+  } catch { bad(t("No connection. Please try again.")); } finally { b.disabled = false; b.textContent = t("Join the line"); }
 });
 $("turn").addEventListener("submit", (e) => { e.preventDefault(); enter(); });
-addEventListener("pageshow", (e) => { if (e.persisted && state === W) refresh(); });
+addEventListener("pageshow", (e) => { if (e.persisted && state === Q) refresh(); });
+const ping = () => show("ping", window.Notification?.permission === "default"); ping();
+$("ping")?.addEventListener("click", () => Notification.requestPermission().then(ping));
 become();

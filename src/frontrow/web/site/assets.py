@@ -51,7 +51,7 @@ class Assets:
         raw = dict(_walk(folder, ""))
         for sheet, parts in SHEETS.items():
             raw[sheet] = b"\n".join(raw[part] for part in parts)
-        self._texts = {path: _texts(body.decode()) for path, body in raw.items() if path.endswith(".js")}
+        self._texts = {path: texts_in(body.decode()) for path, body in raw.items() if path.endswith(".js")}
         self._imports = {path: _imports(path, body.decode()) for path, body in raw.items() if path.endswith(".js")}
         lean = {path: _lean(path, body) for path, body in sorted(raw.items())}
         told = hashlib.sha256()
@@ -118,7 +118,8 @@ def _packed(path: str, body: bytes) -> Asset:
     return Asset(body, small, KINDS[ending])
 
 
-def _texts(source: str) -> list[str]:
+def texts_in(source: str) -> list[str]:
+    """What a script says to people: every `t("…")`."""
     return [text.replace('\\"', '"') for text in _TEXT.findall(source)]
 
 

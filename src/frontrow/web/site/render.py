@@ -81,7 +81,7 @@ def render(
         brand=platform.settings.room.brand,
         modules=assets.with_imports(script) if script else [],
         script_texts=words.chosen(assets.texts(script)) if script else {},
-        error=context.get("error"),
+        now_ms=platform.clock() // 1000,
     )  # fmt: skip
     body = text.encode()
     found = policy.headers(platform.settings) | {

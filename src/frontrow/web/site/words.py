@@ -16,11 +16,12 @@ from typing import Any, Final
 from zoneinfo import ZoneInfo
 
 from babel import Locale
-from babel.dates import format_datetime
+from babel.dates import format_skeleton, format_time
 from babel.messages.pofile import read_po
 from babel.numbers import format_currency, format_decimal, get_currency_precision
 
 from frontrow.core.clock import US_PER_S
+from frontrow.web.page_parts import N_ as N_
 
 LANGUAGES: Final = {
     "en": "English",
@@ -37,18 +38,13 @@ MAX_ACCEPTED: Final = 20
 _NAME: Final = re.compile(r"\{(\w+)\}")
 
 
-def N_(text: str) -> str:  # noqa: N802 - gettext's own name
-    """Marks a text that is translated where it is shown."""
-    return text
-
-
 class Words:
     """One language: looks texts up and writes numbers, money and times as its readers expect."""
 
     def __init__(self, language: str, texts: Mapping[str, str]) -> None:
         self.language, self._texts = language, texts
         self.direction = "rtl" if language in RIGHT_TO_LEFT else "ltr"
-        self._locale = Locale.parse(language)
+        self._locale = Locale.parse("en_GB" if language == "en" else language)
         pattern = self._locale.currency_formats["standard"].pattern
         self._pattern, self._whole_pattern = pattern, re.sub(r"\.0+", "", pattern)
 
@@ -71,10 +67,11 @@ class Words:
         pattern = self._whole_pattern if amount == int(amount) else self._pattern
         return str(format_currency(amount, currency, pattern, self._locale, currency_digits=False))
 
-    def when(self, at_us: int, zone: str = "UTC", *, form: str = "EEE d MMM y, HH:mm") -> str:
-        """A moment as the clock at `zone` shows it."""
-        moment = datetime.fromtimestamp(at_us / US_PER_S, UTC)
-        return format_datetime(moment, form, tzinfo=ZoneInfo(zone), locale=self._locale)
+    def when(self, at_us: int, zone: str = "UTC", *, short: bool = False) -> str:
+        """A moment as the clock at `zone` shows it, in this language's order."""
+        moment, where = datetime.fromtimestamp(at_us / US_PER_S, UTC), ZoneInfo(zone)
+        day = format_skeleton("MMMd" if short else "yMMMEd", moment, tzinfo=where, locale=self._locale)
+        return f"{day}, {format_time(moment, 'HH:mm', tzinfo=where, locale=self._locale)}"
 
 
 @lru_cache
@@ -92,6 +89,8 @@ def words_of(language: str) -> Words:
 def catalogues(language: str) -> list[Traversable]:
     """The files of a language, in order of their names."""
     folder = files("frontrow.web") / "translations" / language
+    if not folder.is_dir():
+        return []
     return sorted((one for one in folder.iterdir() if one.name.endswith(".po")), key=lambda one: one.name)
 
 

@@ -27,6 +27,11 @@ export function say(text) {
   requestAnimationFrame(() => { box.textContent = text; });
 }
 
+/** The server's time in milliseconds, whatever this device's clock says. */
+const asked = /** @type {PerformanceNavigationTiming | undefined} */ (performance.getEntriesByType("navigation")[0]);
+const skew_ms = Number(document.documentElement.dataset.now || NaN) - (performance.timeOrigin + (asked?.responseStart ?? 0));
+export const now_ms = () => Date.now() + (Number.isFinite(skew_ms) ? skew_ms : 0);
+
 /** The JSON a page brought along. @param {string} id @returns {any} */
 export const data = (id) => JSON.parse($(`#${id}`).textContent || "null");
 

@@ -1,6 +1,6 @@
 // @ts-check
 /** <fr-timer until="…" total-s="…">: counts a hold down, says so at 120, 60 and 20 seconds, fires "low" and "over". */
-import { say } from "./dom.js";
+import { now_ms, say } from "./dom.js";
 import { t } from "./words.js";
 
 const ROUND = 75.4;
@@ -15,7 +15,7 @@ export class FrTimer extends HTMLElement {
     this.tick();
   }
   disconnectedCallback() { clearInterval(this.#every); }
-  get left_s() { return Math.max(0, Math.ceil((Date.parse(this.getAttribute("until") ?? "") - Date.now()) / 1000)); }
+  get left_s() { return Math.max(0, Math.ceil((Date.parse(this.getAttribute("until") ?? "") - now_ms()) / 1000)); }
   /** Start anew until another moment. @param {string} until */
   restart(until) {
     this.setAttribute("until", until);

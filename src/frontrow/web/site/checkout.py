@@ -1,0 +1,234 @@
+"""Checkout: what is held and for how long, paying, the bank's question, and a clear page for each way it can end."""
+
+import re
+from typing import Any, Final
+
+from litestar import Request, Response
+from litestar.handlers import HTTPRouteHandler
+from litestar.params import FromPath
+
+from frontrow.boxoffice.model.bookings import Booking, BookingState, HoldEnded
+from frontrow.boxoffice.model.messages import Contact
+from frontrow.boxoffice.services.checkout import CheckoutState, Outcome
+from frontrow.core.clock import US_PER_S
+from frontrow.core.errors import FrontrowError, Refused, Unavailable
+from frontrow.web.api import FromCaller, FromPlatform
+from frontrow.web.api.access import Access, Caller, own_booking
+from frontrow.web.api.holds import MOST_TIMES
+from frontrow.web.api.views import seat_ids
+from frontrow.web.platform import Platform
+from frontrow.web.shapes import time_text
+from frontrow.web.site.cards import SHOWN, method_of
+from frontrow.web.site.cookies import Ready, ready_of, remember_booking
+from frontrow.web.site.render import render, words_for
+from frontrow.web.site.routes import Form, FromForm, action, go_to, page
+from frontrow.web.site.seats import pass_for
+from frontrow.web.site.security import PLAIN, STRIPE
+from frontrow.web.site.shown import seat_parts, shown
+from frontrow.web.site.words import N_
+
+Asked = Request[Any, Any, Any]
+EMAIL: Final = re.compile(r"[^@\s]{1,64}@[^@\s]{1,180}\.[^@\s.]{2,}")
+BAD_EMAIL: Final = N_("This does not look like an e-mail address.")
+NO_ERRORS: Final = {"email": "", "card": ""}
+BAD_CARD: Final = N_("This is not a card number.")
+
+
+@page("/checkout/{booking_id:str}", "checkout", Access.OWNER)
+async def checkout(
+    request: Asked, platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str]
+) -> Response[bytes]:
+    """The page for wherever the booking stands."""
+    booking = await own_booking(platform, caller, booking_id)
+    headers = remember_booking(platform, request, booking.id)
+    if booking.state is BookingState.PAYING:
+        try:
+            outcome = await platform.checkout.look(booking.id, booking.fence)
+        except HoldEnded:
+            return await outcome_page(request, platform, booking, "expired", 410)
+        return await _led_on(request, platform, outcome, headers)
+    if booking.state is BookingState.HELD and booking.live(platform.clock()):
+        return await _form_page(request, platform, caller, booking, headers=headers)
+    return await _ended(request, platform, booking, headers)
+
+
+async def _ended(request: Asked, platform: Platform, booking: Booking, headers: dict[str, str]) -> Response[bytes]:
+    """A booking that cannot be paid any more, or need not be."""
+    if booking.state in (BookingState.CONFIRMED, BookingState.REFUNDED):
+        return go_to(f"/bookings/{booking.id}", headers)
+    payments = await platform.ledger.payments_of(booking.id)
+    reason = payments[-1].reason if payments else ""
+    if booking.state is BookingState.CANCELLED and not reason:
+        return await outcome_page(request, platform, booking, "released", 200)
+    if reason == "provider_unavailable":
+        return await outcome_page(request, platform, booking, "given_up", 503)
+    if booking.state is BookingState.CANCELLED:
+        return await outcome_page(request, platform, booking, "declined", 402)
+    return await outcome_page(request, platform, booking, "expired", 410)
+
+
+async def _led_on(request: Asked, platform: Platform, outcome: Outcome, headers: dict[str, str]) -> Response[bytes]:
+    """Where a payment leads from how it stands."""
+    booking = outcome.booking
+    match outcome.state:
+        case CheckoutState.CONFIRMED:
+            return go_to(f"/bookings/{booking.id}", headers)
+        case CheckoutState.ACTION:
+            return await outcome_page(request, platform, booking, "bank", 200, outcome=outcome)
+        case CheckoutState.RETRYING:
+            return await outcome_page(request, platform, booking, "retrying", 200, outcome=outcome)
+        case CheckoutState.DECLINED:
+            return await outcome_page(request, platform, booking, "declined", 402)
+        case CheckoutState.ENDED:
+            return await outcome_page(request, platform, booking, "expired", 410)
+        case _:
+            return await _form_page(request, platform, request.state.caller, booking, headers=headers, outcome=outcome)
+
+
+async def outcome_page(
+    request: Asked, platform: Platform, booking: Booking, kind: str, status: int, *, outcome: Outcome | None = None
+) -> Response[bytes]:
+    """One of the ends and pauses of a checkout, in words."""
+    context = await booking_context(platform, booking)
+    return render(
+        request, "outcome.html", status=status, script="js/outcome.js" if kind in ("bank", "retrying") else "",
+        kind=kind, demo=_is_demo(platform), action_url=outcome.action_url if outcome else "",
+        headers=remember_booking(platform, request, booking.id), **context,
+    )  # fmt: skip
+
+
+async def booking_context(platform: Platform, booking: Booking) -> dict[str, Any]:
+    """What every page about a booking shows: the event, the seats by name, the price, the time left."""
+    event = platform.openings.events.get(booking.event_id) or await platform.ledger.event(booking.event_id)
+    hold_us = event.hold_ttl_s * US_PER_S
+    longest_us = booking.created_at_us + MOST_TIMES * hold_us
+    names = await seat_ids(platform, booking.event_id, booking.seats)
+    return {
+        "booking": booking,
+        "one": shown(platform, event, await platform.ledger.venue(event.venue_id)),
+        "seats": [seat_parts(name) for name in names],
+        "until": time_text(booking.hold_expires_at_us),
+        "left_s": max(0, (booking.hold_expires_at_us - platform.clock()) // US_PER_S),
+        "total_s": event.hold_ttl_s,
+        "can_extend": booking.hold_expires_at_us < longest_us - US_PER_S,
+    }
+
+
+async def _form_page(
+    request: Asked,
+    platform: Platform,
+    caller: Caller,
+    booking: Booking,
+    *,
+    headers: dict[str, str] | None = None,
+    filled: Ready | None = None,
+    errors: dict[str, str] | None = None,
+    outcome: Outcome | None = None,
+) -> Response[bytes]:
+    contact = await platform.ledger.contact(booking.fan)
+    ready = filled or ready_of(request)
+    publishable = platform.settings.stripe.publishable_key
+    stripe = platform.provider.name != "simulated" and bool(publishable)
+    secret = ""
+    if stripe:
+        begun = outcome or await platform.checkout.begin(booking.id, booking.fence)
+        secret, booking = begun.client_secret, begun.booking
+    context = await booking_context(platform, booking)
+    return render(
+        request, "checkout.html", script="js/checkout.js", status=422 if errors else 200,
+        policy=STRIPE if stripe else PLAIN, headers=headers, errors=NO_ERRORS | (errors or {}), ready=ready,
+        contact=contact, cards=SHOWN, stripe=stripe, publishable=publishable, client_secret=secret,
+        **context,
+    )  # fmt: skip
+
+
+@action("/checkout/{booking_id:str}/pay", "pay", Access.OWNER)
+async def pay(
+    request: Asked, platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str], form: FromForm
+) -> Response[bytes]:
+    """Pay with the card of the form."""
+    booking = await own_booking(platform, caller, booking_id)
+    if booking.state not in (BookingState.HELD, BookingState.PAYING) or not booking.live(platform.clock()):
+        return await _ended(request, platform, booking, {})
+    if pass_for(platform, caller, booking.event_id) is None:
+        return await outcome_page(request, platform, booking, "visit_over", 401)
+    filled = Ready(form.one("name", 120), form.one("email", 254))
+    contact = await platform.ledger.contact(booking.fan)
+    method, errors = _checked(form, filled, has_contact=contact is not None)
+    if errors:
+        return await _form_page(request, platform, caller, booking, filled=filled, errors=errors)
+    if contact is None and filled.email:
+        locale = words_for(request).language
+        await platform.ledger.put_contact(Contact(booking.fan, filled.email, locale=locale), platform.clock())
+    try:
+        outcome = await platform.checkout.pay(booking.id, booking.fence, method)
+    except HoldEnded:
+        return await outcome_page(request, platform, booking, "expired", 410)
+    if outcome.state is CheckoutState.DECLINED:
+        return await outcome_page(request, platform, outcome.booking, "declined", 402)
+    if outcome.state is CheckoutState.CONFIRMED:
+        return go_to(f"/bookings/{booking.id}", remember_booking(platform, request, booking.id))
+    return go_to(f"/checkout/{booking.id}")
+
+
+def _checked(form: Form, filled: Ready, *, has_contact: bool) -> tuple[str, dict[str, str]]:
+    """The payment method, and what is wrong with the form by field."""
+    errors = {}
+    if not has_contact and not EMAIL.fullmatch(filled.email):
+        errors["email"] = BAD_EMAIL
+    method = method_of(form.one("card", 40))
+    if method is None:
+        errors["card"] = BAD_CARD
+    return method or "", errors
+
+
+@action("/checkout/{booking_id:str}/extend", "extend", Access.OWNER)
+async def extend(
+    request: Asked, platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str], form: FromForm
+) -> Response[bytes]:
+    """More time, once."""
+    booking = await own_booking(platform, caller, booking_id)
+    event = await platform.ledger.event(booking.event_id)
+    hold_us = event.hold_ttl_s * US_PER_S
+    end_us = min(platform.clock() + hold_us, booking.created_at_us + MOST_TIMES * hold_us)
+    try:
+        if end_us > booking.hold_expires_at_us:
+            await platform.holds.extend(booking.id, booking.fence, end_us)
+    except Refused:
+        pass  # too late, or being paid: the page says how it stands
+    return go_to(f"/checkout/{booking.id}")
+
+
+@action("/checkout/{booking_id:str}/release", "release", Access.OWNER)
+async def release(
+    request: Asked, platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str], form: FromForm
+) -> Response[bytes]:
+    """Give the held seats back and choose others."""
+    booking = await own_booking(platform, caller, booking_id)
+    try:
+        await platform.holds.release(booking.id, booking.fence)
+    except Unavailable:
+        raise
+    except FrontrowError:  # being paid, or over: the page says how it stands
+        return go_to(f"/checkout/{booking.id}")
+    return go_to(f"/events/{booking.event_id}/seats")
+
+
+@action("/checkout/{booking_id:str}/bank", "bank", Access.OWNER)
+async def bank(
+    request: Asked, platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str], form: FromForm
+) -> Response[bytes]:
+    """Demo only: the made-up bank's question is answered."""
+    booking = await own_booking(platform, caller, booking_id)
+    finish = getattr(getattr(platform.provider, "inner", None), "finish_action", None)
+    payments = await platform.ledger.payments_of(booking.id)
+    if finish is not None and payments and payments[-1].ref:
+        finish(payments[-1].ref)
+    return go_to(f"/checkout/{booking.id}")
+
+
+def _is_demo(platform: Platform) -> bool:
+    return getattr(getattr(platform.provider, "inner", None), "finish_action", None) is not None
+
+
+ROUTES: list[HTTPRouteHandler] = [checkout, pay, extend, release, bank]

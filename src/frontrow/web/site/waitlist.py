@@ -1,0 +1,125 @@
+"""The waitlist of a sold-out event: get in line, see where one stands, take or decline what is offered."""
+
+from typing import Any, Final
+
+from litestar import Request, Response
+from litestar.handlers import HTTPRouteHandler
+from litestar.params import FromPath
+
+from frontrow.boxoffice.model.waitlist import NotWaiting, Offer, OfferNotFound
+from frontrow.core.errors import FrontrowError, NotFound, Unavailable
+from frontrow.web.api import FromCaller, FromPlatform
+from frontrow.web.api.access import Caller
+from frontrow.web.api.bookings import give_pass
+from frontrow.web.api.events import shown_event
+from frontrow.web.api.views import seat_ids
+from frontrow.web.platform import Platform
+from frontrow.web.shapes import time_text
+from frontrow.web.site.cookies import pass_cookie
+from frontrow.web.site.render import render
+from frontrow.web.site.routes import FromForm, action, go_to, page
+from frontrow.web.site.seats import pass_for
+from frontrow.web.site.shown import seat_parts, shown
+from frontrow.web.site.words import N_
+
+Asked = Request[Any, Any, Any]
+MOST: Final = 8
+REFUSALS: Final = {
+    "seats_still_free": N_("There are still seats like that: choose them directly."),
+    "already_waiting": N_("You are in this line already."),
+    "offer_over": N_("This offer has run out; the seats went to the next in line."),
+}
+REFUSED: Final = N_("That did not work. Please try again.")
+
+
+def fan_here(platform: Platform, caller: Caller, event_id: str) -> str:
+    """Who waits: the session's fan, or the person of a pass for this event; empty for nobody."""
+    if caller.kind == "fan":
+        return caller.id
+    visit = pass_for(platform, caller, event_id)
+    return visit.fan if visit is not None else ""
+
+
+@page("/events/{event_id:str}/waitlist", "waitlist")
+async def waitlist(
+    request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]
+) -> Response[bytes]:
+    """Where one stands, or the way into the line."""
+    return await _waitlist(request, platform, caller, event_id)
+
+
+async def _waitlist(
+    request: Asked, platform: Platform, caller: Caller, event_id: str, refusal: str = ""
+) -> Response[bytes]:
+    event = await shown_event(platform, event_id)
+    fan = fan_here(platform, caller, event_id)
+    position, offers = None, []
+    if fan:
+        try:
+            position = await platform.waitlist.position(event_id, fan)
+        except (NotFound, NotWaiting):
+            position = None
+        offers = [await _offer(platform, one) for one in await platform.waitlist.offers(event_id, fan)]
+    one = shown(platform, event, await platform.ledger.venue(event.venue_id))
+    sections = [row.name for row in one.free.sections] if one.free else []
+    return render(
+        request, "waitlist.html", script="js/waitlist.js" if offers or position else "", one=one, fan=fan,
+        position=position, offers=offers, refusal=refusal, status=409 if refusal else 200, sections=sections,
+        most=min(MOST, event.max_per_person),
+    )  # fmt: skip
+
+
+async def _offer(platform: Platform, offer: Offer) -> dict[str, Any]:
+    names = await seat_ids(platform, offer.event_id, offer.seats)
+    left_s = max(0, (offer.expires_at_us - platform.clock()) // 1_000_000)
+    return {
+        "id": offer.id, "seats": [seat_parts(name) for name in names], "until": time_text(offer.expires_at_us),
+        "left_s": left_s,
+    }  # fmt: skip
+
+
+@action("/events/{event_id:str}/waitlist", "join_waitlist")
+async def join(
+    request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], form: FromForm
+) -> Response[bytes]:
+    """Into the line, or out of it."""
+    fan = fan_here(platform, caller, event_id)
+    if not fan:
+        return go_to(f"/sign-in?back=/events/{event_id}/waitlist")
+    try:
+        if form.one("leave"):
+            found = await platform.waitlist.position(event_id, fan)
+            await platform.waitlist.leave(found.entry.id, fan)
+        else:
+            wanted = [one for one in form.all("section") if one][:20]
+            count = form.number("count", 1, MOST, 2)
+            await platform.waitlist.join(event_id, fan, count, sections=wanted, split_ok=bool(form.one("apart_ok")))
+    except Unavailable:
+        raise
+    except FrontrowError as error:
+        return await _waitlist(request, platform, caller, event_id, REFUSALS.get(error.code, REFUSED))
+    return go_to(f"/events/{event_id}/waitlist")
+
+
+@action("/offers/{offer_id:str}", "answer_offer")
+async def answer(
+    request: Asked, platform: FromPlatform, caller: FromCaller, offer_id: FromPath[str], form: FromForm
+) -> Response[bytes]:
+    """Take an offer (on to checkout, with a pass) or leave it to the next in line."""
+    offer = await platform.ledger.offer(offer_id)
+    if offer is None or fan_here(platform, caller, offer.event_id) != offer.fan:
+        raise OfferNotFound("there is no such offer", offer=offer_id[:60])
+    try:
+        if form.one("how") == "decline":
+            await platform.waitlist.decline(offer.id, offer.fan)
+            return go_to(f"/events/{offer.event_id}/waitlist")
+        taken = await platform.waitlist.claim(offer.id, offer.fan)
+    except Unavailable:
+        raise
+    except FrontrowError as error:
+        return await _waitlist(request, platform, caller, offer.event_id, REFUSALS.get(error.code, REFUSED))
+    given = give_pass(platform, offer.event_id, offer.fan, offer.id)
+    return go_to(f"/checkout/{taken.booking_id}", {"set-cookie": pass_cookie(platform, given.pass_)})
+
+
+ROUTES: list[HTTPRouteHandler] = [waitlist, join, answer]

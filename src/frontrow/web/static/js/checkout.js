@@ -1,0 +1,45 @@
+// @ts-check
+/** The checkout page: the hold's timer, one press of the button, and the provider's own card form where there is one. */
+import { $, say } from "./dom.js";
+import "./timer.js";
+import { t } from "./words.js";
+
+const form = /** @type {HTMLFormElement} */ ($("#pay")), button = /** @type {HTMLButtonElement} */ ($("#go"));
+const timer = /** @type {import("./timer.js").FrTimer} */ (document.querySelector("fr-timer"));
+const extend = document.querySelector("#extend");
+const price = button.textContent ?? "";
+
+/** @param {boolean} on */
+function busy(on) {
+  button.disabled = on;
+  button.textContent = on ? t("Paying …") : price;
+}
+// more time is offered when it is needed
+if (extend && timer.left_s > 120) { extend.setAttribute("hidden", ""); timer.addEventListener("low", () => extend.removeAttribute("hidden"), { once: true }); }
+timer.addEventListener("over", () => setTimeout(() => location.reload(), 1200));
+addEventListener("pageshow", () => busy(false));
+document.querySelector("[aria-invalid=true]")?.dispatchEvent(new Event("focus"));
+/** @type {HTMLElement | null} */ (document.querySelector("[aria-invalid=true]"))?.focus();
+
+if (form.dataset.stripe) {
+  /** @type {any} */
+  const maker = /** @type {any} */ (window).Stripe;
+  const failed = $("#stripe-err");
+  if (!maker) { failed.hidden = false; failed.textContent = t("The payment form could not be loaded. Please reload; your seats are kept."); }
+  else {
+    const stripe = maker(form.dataset.stripe, { locale: document.documentElement.lang });
+    const elements = stripe.elements({ clientSecret: form.dataset.secret, appearance: { theme: matchMedia("(prefers-color-scheme: dark)").matches ? "night" : "stripe" } });
+    elements.create("payment").mount("#stripe");
+    form.addEventListener("submit", async (e) => {
+      e.preventDefault();
+      busy(true);
+      say(t("Paying …"));
+      const back = new URL(form.dataset.back ?? "", location.href).href;
+      const { error } = await stripe.confirmPayment({ elements, confirmParams: { return_url: back }, redirect: "if_required" });
+      if (!error) { location.assign(back); return; }
+      failed.hidden = false;
+      failed.textContent = error.message ?? t("That did not work. Please try again.");
+      busy(false);
+    });
+  }
+} else form.addEventListener("submit", () => setTimeout(() => { busy(true); say(t("Paying …")); }));

@@ -1,0 +1,75 @@
+"""One Chromium and one small site for the browser tests of a file; each test has a fresh browser profile.
+
+Not for longer: Playwright's loop runs in this thread while it is open, and other tests want to run theirs.
+"""
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+from frontrow.bootstrap import Platform
+from tests.browser.served import Site, put_hall
+from tests.browser.steps import SHORT_ID
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+ARGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking"]
+WAIT_MS = 15_000
+
+
+def chromium() -> str:
+    """The system's browser; `FRONTROW_CHROMIUM` names another."""
+    found = os.environ.get("FRONTROW_CHROMIUM") or next((p for name in NAMES if (p := shutil.which(name))), None)
+    assert found, "install chromium, or set FRONTROW_CHROMIUM"
+    return found
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """All browser tests run in one worker: one browser, one site."""
+    for item in items:
+        if Path(str(item.fspath)).parent.name == "browser":
+            item.add_marker(pytest.mark.xdist_group("browser"))
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=chromium(), args=ARGS)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    async def put(platform: Platform) -> None:
+        await put_hall(platform)
+        await put_hall(platform, id=SHORT_ID, name="A short hold", hold_ttl_s=2)
+
+    with Site(tmp_path_factory.mktemp("site"), put) as running:
+        yield running
+
+
+@pytest.fixture
+def profile(browser: Browser) -> Iterator[Any]:
+    """Makes browser profiles: `profile(width=390, height=844, color_scheme="dark", …)`."""
+    made: list[BrowserContext] = []
+
+    def make(width: int = 1280, height: int = 800, **more: Any) -> BrowserContext:
+        context = browser.new_context(viewport={"width": width, "height": height}, **more)
+        context.set_default_timeout(WAIT_MS)
+        made.append(context)
+        return context
+
+    yield make
+    for context in made:
+        context.close()
+
+
+@pytest.fixture
+def fan(profile: Any) -> Page:
+    page: Page = profile().new_page()
+    return page

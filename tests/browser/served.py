@@ -1,0 +1,109 @@
+"""A whole platform on a real port for browser tests, in a thread of its own, so that a test can stop and start it."""
+
+import asyncio
+import contextlib
+import socket
+import threading
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+
+from frontrow.bootstrap import Platform, open_platform
+from frontrow.boxoffice.model.venues import Plan
+from frontrow.boxoffice.plans.generate import generate
+from frontrow.web.app import front_of, platform_app
+from frontrow.web.front import RequestIds
+from frontrow.web.hot import lane
+from tests.api.support import put_event, settings_for
+
+WAIT_S = 30
+Put = Callable[[Platform], Coroutine[Any, Any, None]]
+
+
+class Site:
+    """`with Site(folder) as site:` serves at `site.url`; `site.call(coroutine function)` runs in its loop."""
+
+    def __init__(self, folder: Path, put: Put, **settings: Any) -> None:
+        self._folder, self._put, self._settings = folder, put, settings
+        self._socket = socket.create_server(("127.0.0.1", 0), backlog=256)
+        self.port: int = self._socket.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.platform: Platform
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        self._ready = threading.Event()
+        self._failed: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="site", daemon=True)
+        self._thread.start()
+        assert self._ready.wait(WAIT_S), "the site did not start"
+        if self._failed:
+            raise self._failed
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(self._serve())
+        except BaseException as error:
+            self._failed = error
+            self._ready.set()
+
+    async def _serve(self) -> None:
+        settings = settings_for(self._folder, public_url=self.url, **self._settings)
+        async with open_platform(settings) as platform:
+            await self._put(platform)
+            app = front_of(platform_app(platform), platform)
+            config = uvicorn.Config(
+                app, http=lane(platform.hot.routes, RequestIds(platform.limiter).of), loop="none", log_config=None,
+                access_log=False, proxy_headers=False, timeout_graceful_shutdown=1,
+            )  # fmt: skip
+            self._server = uvicorn.Server(config)
+            self._server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
+            self.platform, self._loop = platform, asyncio.get_running_loop()
+            serving = asyncio.create_task(self._server.serve(sockets=[self._socket.dup()]))
+            while not self._server.started and not serving.done():  # noqa: ASYNC110 - uvicorn tells nobody
+                await asyncio.sleep(0.01)
+            self._ready.set()
+            await serving
+
+    def call(self, work: Callable[[Platform], Coroutine[Any, Any, Any]]) -> Any:
+        """Run a coroutine on the platform, in its own loop."""
+        return asyncio.run_coroutine_threadsafe(work(self.platform), self._loop).result(WAIT_S)
+
+    def stop(self) -> None:
+        if self._thread is not None and self._thread.is_alive():
+            self._server.should_exit = True
+            self._thread.join(WAIT_S)
+        self._thread = None
+
+    def __enter__(self) -> "Site":
+        self.start()
+        return self
+
+    def __exit__(self, *gone: object) -> None:
+        self.stop()
+        with contextlib.suppress(OSError):
+            self._socket.close()
+
+
+def hall() -> Plan:
+    """An arena of 1,500 places: sections first, step-free and companion seats, a standing pit."""
+    return generate("arena", 1_500)
+
+
+async def put_hall(platform: Platform, plan: Plan | None = None, **changes: Any) -> None:
+    """The hall's show, on sale since yesterday, unless it is there already (a restart)."""
+    from frontrow.boxoffice.model.events import PriceTier
+    from frontrow.core.money import Money
+
+    plan = plan or hall()
+    tiers = tuple(
+        PriceTier(key, Money(4500 + 2500 * number, "EUR"), key.capitalize())
+        for number, key in enumerate(reversed(plan.tiers))
+    )
+    known = await platform.ledger.events(None, (-1, ""), 10)
+    given = {"name": "Aurora World Tour", "tiers": tiers, "description": "The northern lights, on a stage."} | changes
+    wanted = given.get("id", "evt_01JCQ3W2N4X7Z8Y9A0B1C2D3E4")
+    if not any(event.id == wanted for event in known):
+        await put_event(platform, plan, **given)

@@ -1,0 +1,76 @@
+"""What fans do in a browser, step by step; and how a test looks at the map behind the page."""
+
+from typing import Any
+
+from playwright.sync_api import Page, expect
+
+from tests.api.support import EVENT_ID
+from tests.browser.served import Site
+
+__all__ = ["EVENT_ID", "SHORT_ID", "choose", "differing_seats", "enter", "pay", "until"]
+
+SHORT_ID = "evt_short"  # its holds last two seconds
+DIFFERING = """async () => {
+  const { model } = window.frontrow;
+  for (let tries = 0; tries < 200; tries++) {
+    const body = await (await fetch(`/v1/events/EVENT/seats.bin`, { cache: "no-store" }).catch(() => new Response())).arrayBuffer();
+    if (body.byteLength > 24) {
+      const view = new DataView(body), seq = Number(view.getBigUint64(8, true)), epoch = Number(view.getBigUint64(16, true));
+      if (seq === model.seq && epoch === model.epoch) {
+        const packed = new Uint8Array(body, 24);
+        let differing = 0, free = 0;
+        for (let i = 0; i < model.n; i++) { const state = (packed[i >> 2] >> ((i & 3) * 2)) & 3; differing += Number(state !== model.state[i]); free += Number(state === 0); }
+        const counted = model.sections.reduce((sum, one) => sum + one.free, 0);
+        if (differing === 0 && counted === free) return 0;
+        if (tries > 150) return Math.max(differing, 1);
+      }
+    }
+    await new Promise((go) => setTimeout(go, 100));
+  }
+  return -1;
+}""".replace("EVENT", EVENT_ID)  # noqa: E501
+
+
+def enter(page: Page, site: Site, event_id: str = EVENT_ID) -> None:
+    """From the event through the waiting room to the seats."""
+    page.goto(f"{site.url}/events/{event_id}")
+    page.get_by_role("link", name="Get tickets").click()
+    page.get_by_role("button", name="Join the line").click()
+    page.wait_for_url("**/seats")
+    until(page, "window.frontrow")
+
+
+def choose(page: Page, count: int = 1) -> list[int]:
+    """Pick seats that are free, in the list of the first section; their indexes."""
+    page.locator("#list button").first.click()
+    for _ in range(count):
+        page.locator("#grid button:not([aria-disabled=true]):not([aria-selected=true])").first.click()
+    chosen: list[int] = page.evaluate("[...window.frontrow.model.mine]")
+    assert len(chosen) == count
+    return chosen
+
+
+def pay(page: Page, card: str = "4242 4242 4242 4242") -> None:
+    """Fill the checkout form in and press the button."""
+    page.wait_for_url("**/checkout/**")
+    if page.locator("#email").count():  # not asked for again at a second purchase
+        page.get_by_label("Name").fill("Ada Lovelace")
+        page.get_by_label("E-mail for your tickets").fill("ada@example.org")
+    page.get_by_label("Card number").fill(card)
+    page.get_by_role("button", name="Pay").click()
+
+
+def until(page: Page, condition: str, argument: Any = None) -> None:
+    """Wait until a condition holds in the page."""
+    page.wait_for_function(condition if "=>" in condition else f"() => {condition}", arg=argument)
+
+
+def differing_seats(page: Page) -> int:
+    """Seats whose state in the page is not the server's at the same position; waits for the position."""
+    found: int = page.evaluate(DIFFERING)
+    return found
+
+
+def said(page: Page, text: str) -> None:
+    """Wait until the page has told people who listen."""
+    expect(page.locator("#say")).to_contain_text(text)

@@ -1,0 +1,184 @@
+"""How a checkout can end (B6-B9), what comes after it (B10-B12), and who one is: each with its page, for people."""
+
+import re
+from typing import Any
+
+from playwright.sync_api import Page, expect
+
+from frontrow.boxoffice.payments.simulated import Fault
+from frontrow.web.site.security import STRIPE
+from tests.browser.served import Site
+from tests.browser.steps import EVENT_ID, SHORT_ID, choose, enter, pay
+from tests.browser.test_everybody import newest_link
+
+
+def at_checkout(page: Page, site: Site, event_id: str = EVENT_ID) -> str:
+    """A fan with one held seat; the booking's id."""
+    enter(page, site, event_id)
+    choose(page, 1)
+    page.locator("#go").click()
+    page.wait_for_url("**/checkout/**")
+    return page.url.rpartition("/")[2]
+
+
+def test_b9_a_declined_card_says_so_and_frees_the_seats(fan: Page, site: Site) -> None:
+    at_checkout(fan, site)
+    pay(fan, "4000000000000002")
+    expect(fan.get_by_role("heading", name="The card was declined")).to_be_visible()
+    expect(fan.get_by_text("Nothing was charged")).to_be_visible()
+    fan.get_by_role("link", name="Choose seats again").click()
+    fan.wait_for_url("**/seats")
+
+
+def test_b6_a_bank_that_asks_first_is_answered_and_the_tickets_are_there(fan: Page, site: Site) -> None:
+    at_checkout(fan, site)
+    pay(fan, "4000002760003184")
+    expect(fan.get_by_role("heading", name="Your bank has a question")).to_be_visible()
+    fan.get_by_role("button", name="Demo bank: yes, it is me").click()
+    fan.wait_for_url("**/bookings/**")
+    expect(fan.locator(".ticket")).to_have_count(1)
+
+
+def test_b9_a_hold_that_ran_out_is_gone_410_and_the_page_says_so_by_itself(fan: Page, site: Site) -> None:
+    at_checkout(fan, site, SHORT_ID)
+    expect(fan.get_by_role("heading", name="Your time ran out")).to_be_visible()
+    expect(fan.get_by_text("Nothing was charged")).to_be_visible()
+    answer = fan.reload()
+    assert answer is not None
+    assert answer.status == 410
+
+
+def test_b8_a_provider_that_is_away_keeps_the_seats_and_the_page_goes_on_by_itself(fan: Page, site: Site) -> None:
+    at_checkout(fan, site)
+    inner: Any = site.platform.provider.inner  # type: ignore[attr-defined]
+    before, inner.script = inner.script, lambda operation, key, number: Fault.LOST_REQUEST
+    try:
+        pay(fan)
+        expect(fan.get_by_role("heading", name="The payment is taking longer")).to_be_visible(timeout=30_000)
+        expect(fan.get_by_role("timer")).to_be_visible()
+    finally:
+        inner.script = before
+    fan.wait_for_url("**/bookings/**", timeout=60_000)
+
+
+def test_what_is_wrong_in_the_form_is_said_beside_it_and_keeps_what_was_typed(fan: Page, site: Site) -> None:
+    at_checkout(fan, site)
+    fan.get_by_label("E-mail for your tickets").fill("ada@lovelace")
+    fan.get_by_label("Card number").fill("1234")
+    fan.get_by_role("button", name="Pay").click()
+    expect(fan.get_by_text("This does not look like an e-mail address.")).to_be_visible()
+    expect(fan.get_by_text("This is not a card number.")).to_be_visible()
+    expect(fan.get_by_label("E-mail for your tickets")).to_have_value("ada@lovelace")
+    expect(fan.get_by_label("E-mail for your tickets")).to_be_focused()
+
+
+def test_what_was_filled_in_while_waiting_is_there_at_checkout(fan: Page, site: Site) -> None:
+    fan.goto(f"{site.url}/ready?back=/tickets")
+    fan.get_by_label("Name").fill("Grace Hopper")
+    fan.get_by_label("E-mail for your tickets").fill("grace@example.org")
+    fan.get_by_role("button", name="Keep and go back to the line").click()
+    fan.wait_for_url("**/tickets")
+    at_checkout(fan, site)
+    expect(fan.get_by_label("Name")).to_have_value("Grace Hopper")
+    expect(fan.get_by_label("E-mail for your tickets")).to_have_value("grace@example.org")
+
+
+def test_b12_tickets_are_given_back_for_money(fan: Page, site: Site) -> None:
+    at_checkout(fan, site)
+    pay(fan)
+    fan.wait_for_url("**/bookings/**")
+    fan.get_by_text("Give tickets back").click()
+    fan.get_by_role("button", name="Give back for money").click()
+    expect(fan.get_by_role("alert")).to_contain_text("Tick the tickets")
+    fan.get_by_text("Give tickets back").first.click()
+    fan.locator("input[name=seat]").first.check()
+    fan.get_by_role("button", name="Give back for money").click()
+    expect(fan.get_by_text("goes back to your card")).to_be_visible()
+    expect(fan.locator(".qr img")).to_have_count(0)
+
+
+def test_a_fan_signs_in_by_link_finds_the_tickets_changes_preferences_and_signs_out(fan: Page, site: Site) -> None:
+    at_checkout(fan, site)
+    pay(fan)
+    fan.wait_for_url("**/bookings/**")
+    fan.goto(f"{site.url}/sign-in")
+    fan.get_by_label("E-mail").fill("ada@example.org")
+    fan.get_by_role("button", name="Send me a link").click()
+    expect(fan.get_by_role("heading", name="Look into your mail")).to_be_visible()
+    link = newest_link(site, fan)
+    fan.goto(link)
+    fan.wait_for_url("**/tickets")
+    assert "#" not in fan.url, "the link's secret does not stay in the address"
+    expect(fan.get_by_role("heading", name="Aurora World Tour").first).to_be_visible()
+    fan.get_by_role("link", name="Account").click()
+    fan.get_by_label("Phone for text messages").fill("+43 664 123 4567")
+    fan.get_by_role("button", name="Save").click()
+    expect(fan.get_by_label("Phone for text messages")).to_have_value("+436641234567")
+    fan.get_by_role("button", name="Sign out").click()
+    expect(fan.get_by_role("link", name="Sign in")).to_be_visible()
+    fan.goto(f"{site.url}/account")
+    fan.wait_for_url("**/sign-in?back=/account")
+
+
+def test_another_browser_cannot_see_the_booking(fan: Page, profile: Any, site: Site) -> None:
+    at_checkout(fan, site)
+    other = profile().new_page()
+    for path in (fan.url, fan.url.replace("checkout", "bookings")):
+        answer = other.goto(path)
+        assert answer is not None
+        assert answer.status == 404
+
+
+def test_the_providers_own_card_form_is_mounted_with_our_key_and_nothing_else_is_allowed(profile: Any) -> None:
+    """The real script cannot come here; a stand-in with its interface records what our page asks of it."""
+    policy = STRIPE.csp()
+    assert "https://js.stripe.com" in policy
+    assert "unsafe" not in policy
+    assert re.search(r"default-src 'none'", policy)
+    context = profile()
+    context.route(
+        "https://js.stripe.com/**", lambda route: route.fulfill(body=STAND_IN, content_type="text/javascript")
+    )
+    context.route("http://shop.test/**", answer_of)
+    page = context.new_page()
+    page.goto("http://shop.test/checkout/bkg_1")
+    page.get_by_role("button", name="Pay").click()
+    page.wait_for_function("() => window.asked?.confirmed")
+    asked = page.evaluate("window.asked")
+    assert asked["key"] == "pk_test_1"
+    assert asked["secret"] == "pi_1_secret"
+    assert asked["mounted"] == "#stripe"
+    assert asked["back"].endswith("/checkout/bkg_1")
+    expect(page.locator("#stripe-err")).to_have_text("Your card was declined.")
+
+
+STAND_IN = """window.asked = {};
+window.Stripe = (key) => ({
+  elements: ({ clientSecret }) => { Object.assign(window.asked, { key, secret: clientSecret }); return { create: () => ({ mount: (at) => { window.asked.mounted = at; } }) }; },
+  confirmPayment: async ({ confirmParams }) => { Object.assign(window.asked, { confirmed: true, back: confirmParams.return_url }); return { error: { message: "Your card was declined." } }; },
+});"""  # noqa: E501
+
+
+def answer_of(route: Any) -> None:
+    """Our checkout page for Stripe, and our scripts, as the server would send them."""
+    from urllib.parse import urlsplit
+
+    from frontrow.web.site.assets import site_assets
+
+    path = urlsplit(route.request.url).path
+    name = re.sub(r"^/static/[0-9a-f]+/", "", path)
+    if name in site_assets().files:
+        found = site_assets().files[name]
+        route.fulfill(body=found.body, content_type=found.kind)
+        return
+    if not path.startswith("/checkout/"):
+        route.fulfill(status=404)
+        return
+    script = site_assets().url("js/checkout.js")
+    body = f"""<!doctype html><html lang="en"><script src="https://js.stripe.com/v3/" defer></script>
+    <fr-timer until="2100-01-01T00:00:00Z"><span class="clock"></span></fr-timer>
+    <form id="pay" data-stripe="pk_test_1" data-secret="pi_1_secret" data-back="/checkout/bkg_1">
+    <div id="stripe"></div><p id="stripe-err" hidden></p><button id="go">Pay</button></form>
+    <div id="say"></div><script type="module" src="{script}"></script></html>"""
+    headers = {"content-security-policy": STRIPE.csp(), "content-type": "text/html"}
+    route.fulfill(body=body, headers=headers)

@@ -1,0 +1,205 @@
+"""A whole purchase (B2, B10, B18) by mouse, keyboard, on a small screen, without JavaScript; two for one seat."""
+
+import re
+from typing import Any
+
+import zxingcpp
+from PIL import Image
+from playwright.sync_api import Page, expect
+
+from tests.browser.served import Site
+from tests.browser.steps import EVENT_ID, choose, enter, pay, said, until
+
+
+def test_b18_a_purchase_by_mouse_from_the_list_of_events_to_the_ticket(fan: Page, site: Site, tmp_path: Any) -> None:
+    fan.goto(site.url)
+    fan.get_by_label("Artist, team, venue or city").fill("aurora")
+    fan.get_by_role("button", name="Search").click()
+    fan.get_by_role("heading", name="Aurora World Tour").first.click()
+    expect(fan.get_by_role("heading", name="Prices")).to_be_visible()
+    fan.get_by_role("link", name="Get tickets").click()
+    fan.get_by_role("button", name="Join the line").click()
+    fan.wait_for_url("**/seats")
+    until(fan, "window.frontrow")
+    spot = fan.evaluate(
+        """() => { const { map, model } = window.frontrow; const i = model.state.findIndex((s, n) => s === 0 && model.section[n] === 1);
+        map.flyTo(1); map.zoom(3); const { camera } = map.view; map.pan(map.view.w / 2 - (model.x[i] * camera.k + camera.x), map.view.h / 2 - (model.y[i] * camera.k + camera.y));
+        const box = map.getBoundingClientRect(); return [box.left + map.view.w / 2, box.top + map.view.h / 2, i]; }"""  # noqa: E501
+    )
+    fan.wait_for_timeout(450)  # the flight's end; the seat stays where it was panned to
+    at = fan.evaluate(
+        "(i) => { const { map, model } = window.frontrow, { camera } = map.view, box = map.getBoundingClientRect();"
+        " return [box.left + model.x[i] * camera.k + camera.x, box.top + model.y[i] * camera.k + camera.y]; }",
+        spot[2],
+    )
+    fan.mouse.click(*at)
+    assert fan.evaluate("[...window.frontrow.model.mine]") == [spot[2]]
+    fan.get_by_role("button", name="Go on with 1").click()
+    pay(fan)
+    fan.wait_for_url("**/bookings/**")
+    picture = fan.locator(".qr img")
+    expect(picture).to_have_js_property("complete", True)
+    (tmp_path / "qr.png").write_bytes(picture.screenshot())
+    read = zxingcpp.read_barcode(Image.open(tmp_path / "qr.png"))
+    assert read is not None, "the ticket's code can be scanned from the screen"
+    for ending in ("tickets.pdf", "tickets.ics"):
+        answer = fan.request.get(f"{fan.url}/{ending}")
+        assert answer.status == 200
+    fan.get_by_role("link", name="My tickets").click()
+    expect(fan.get_by_role("heading", name="Aurora World Tour")).to_be_visible()
+
+
+def test_b2_a_purchase_by_keyboard_only(fan: Page, site: Site) -> None:
+    """Every seat announces section, row, seat, price and state."""
+
+    def tab_to(selector: str, most: int = 60) -> None:
+        for _ in range(most):
+            fan.keyboard.press("Tab")
+            if fan.evaluate("(s) => document.activeElement?.matches(s)", selector):
+                return
+        raise AssertionError(f"{selector} cannot be reached by Tab")
+
+    fan.goto(f"{site.url}/events/{EVENT_ID}")
+    tab_to("a[href$='/room/']")
+    fan.keyboard.press("Enter")
+    fan.wait_for_selector("#join")
+    tab_to("#join button")
+    fan.keyboard.press("Enter")
+    fan.wait_for_url("**/seats")
+    until(fan, "window.frontrow")
+    tab_to("fr-seatmap")
+    fan.keyboard.press("ArrowDown")
+    said(fan, "seats free")
+    fan.keyboard.press("Enter")
+    said(fan, "row ")
+    spoken = fan.locator("#say").inner_text()
+    assert re.fullmatch(r"Section .+, row \w+, seat \d+, €\d+, (free|taken|held by somebody).*", spoken), spoken
+    fan.wait_for_timeout(450)
+    fan.keyboard.press("ArrowRight")
+    until(fan, "(before) => document.querySelector('#say').textContent !== before", spoken)
+    fan.keyboard.press("Enter")
+    until(fan, "window.frontrow.model.mine.size === 1")
+    said(fan, "chosen by you")
+    tab_to("#go")
+    fan.keyboard.press("Enter")
+    fan.wait_for_url("**/checkout/**")
+    tab_to("#email")
+    fan.keyboard.type("keys@example.org")
+    tab_to("#card")
+    fan.keyboard.type("4242424242424242")
+    tab_to("#go")
+    fan.keyboard.press("Enter")
+    fan.wait_for_url("**/bookings/**")
+
+
+def test_the_grid_of_seats_is_one_stop_and_arrows_move_in_it(fan: Page, site: Site) -> None:
+    enter(fan, site)
+    fan.locator("#list button").first.click()
+    assert fan.locator("#grid [tabindex='0']").count() == 1
+    fan.locator("#grid [tabindex='0']").focus()
+    before = fan.evaluate("document.activeElement.dataset.seat")
+    fan.keyboard.press("ArrowRight")
+    after = fan.evaluate("document.activeElement.dataset.seat")
+    assert int(after) == int(before) + 1
+    label = fan.evaluate("document.activeElement.getAttribute('aria-label')")
+    assert re.fullmatch(r"Section .+, row \w+, seat \d+, €\d+, (free|taken|held by somebody).*", label)
+    labels = fan.locator("#grid [data-seat]").evaluate_all("all => all.map((one) => one.getAttribute('aria-label'))")
+    assert all(re.match(r"Section .+, row \w+, seat \d+, €\d+, \w+", one) for one in labels)
+
+
+def test_a_purchase_on_a_small_screen_with_the_best_seats(profile: Any, site: Site) -> None:
+    page = profile(390, 844, has_touch=True, is_mobile=True).new_page()
+    enter(page, site)
+    page.get_by_role("button", name="Take the best").tap()
+    pay(page)
+    page.wait_for_url("**/bookings/**")
+    expect(page.locator(".ticket")).to_have_count(2)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_a_purchase_without_javascript_from_the_list(profile: Any, site: Site) -> None:
+    page = profile(java_script_enabled=False).new_page()
+    page.goto(f"{site.url}/events/{EVENT_ID}")
+    page.get_by_role("link", name="Get tickets").click()
+    page.get_by_role("button", name="Join the line").click()
+    for _ in range(20):  # without scripts the page refreshes itself; a test need not wait for it
+        if page.get_by_role("button", name="Go in").is_visible():
+            break
+        page.reload()
+    page.get_by_role("button", name="Go in").click()
+    page.wait_for_url("**/seats")
+    assert not page.locator("#mapbox").is_visible(), "the map needs scripts; the list is there instead"
+    page.get_by_role("link", name=re.compile("^Section")).first.click()
+    free = page.locator("input[name=seat]:not([disabled])")
+    label = free.first.get_attribute("aria-label")
+    assert label is not None
+    assert re.fullmatch(r"Section .+, row \w+, seat \d+, €\d+, free.*", label)
+    free.first.check()
+    page.get_by_role("button", name="Keep these seats").click()
+    pay(page, "4242424242424242")
+    page.wait_for_url("**/bookings/**")
+    expect(page.locator(".qr img")).to_have_count(1)
+
+
+def test_without_javascript_a_lost_seat_is_told_with_one_nearby(profile: Any, site: Site) -> None:
+    first, second = (profile(java_script_enabled=False).new_page() for _ in range(2))
+    for page in (first, second):
+        page.goto(f"{site.url}/v1/events/{EVENT_ID}/room/")
+        page.get_by_role("button", name="Join the line").click()
+        for _ in range(20):
+            if page.get_by_role("button", name="Go in").is_visible():
+                break
+            page.reload()
+        page.get_by_role("button", name="Go in").click()
+        page.goto(f"{site.url}/events/{EVENT_ID}/seats?section=101")
+    wanted = first.locator("input[name=seat]:not([disabled])").nth(5).get_attribute("value")
+    for page in (first, second):
+        page.locator(f"input[value='{wanted}']").check()
+    first.get_by_role("button", name="Keep these seats").click()
+    first.wait_for_url("**/checkout/**")
+    second.get_by_role("button", name="Keep these seats").click()
+    expect(second.get_by_role("alert")).to_contain_text("Somebody was faster")
+    second.get_by_role("button", name=re.compile("instead")).click()
+    second.wait_for_url("**/checkout/**")
+
+
+def test_b2_two_browsers_want_one_seat_one_wins_the_other_sees_it_grey_and_gets_one_nearby(
+    profile: Any, site: Site
+) -> None:
+    winner, loser = profile().new_page(), profile().new_page()
+    for page in (winner, loser):
+        enter(page, site)
+    seat = winner.evaluate("window.frontrow.model.state.indexOf(0)")
+    for page in (winner, loser):
+        page.evaluate("(i) => window.frontrow.pick(i)", seat)
+    loser.evaluate("window.frontrow.feed.stop()")  # the loser has not heard of it when both press
+    winner.locator("#go").click()
+    winner.wait_for_url("**/checkout/**")
+    loser.locator("#go").click()
+    expect(loser.locator("#notes")).to_contain_text("Somebody was faster")
+    assert loser.evaluate("(i) => window.frontrow.model.state[i]", seat) != 0
+    loser.locator("#instead").click()
+    (other,) = loser.evaluate("[...window.frontrow.model.mine]")
+    assert other != seat
+    far = loser.evaluate(
+        "([a, b]) => { const { x, y } = window.frontrow.model; return Math.hypot(x[a] - x[b], y[a] - y[b]); }",
+        [seat, other],
+    )
+    assert far < 60, "the alternative is near"
+    loser.locator("#go").click()
+    loser.wait_for_url("**/checkout/**")
+
+
+def test_b2_a_seat_taken_by_somebody_turns_grey_for_everybody_and_leaves_the_basket(profile: Any, site: Site) -> None:
+    watching, buying = profile().new_page(), profile().new_page()
+    for page in (watching, buying):
+        enter(page, site)
+    (seat,) = choose(watching)
+    buying.evaluate("(i) => window.frontrow.pick(i)", seat)
+    buying.locator("#go").click()
+    buying.wait_for_url("**/checkout/**")
+    until(watching, "(i) => window.frontrow.model.state[i] !== 0", seat)
+    expect(watching.locator(f"[data-seat='{seat}']")).to_have_attribute("aria-disabled", "true")
+    expect(watching.locator(f"[data-seat='{seat}']")).to_have_attribute("aria-label", re.compile("held by somebody"))
+    expect(watching.locator("#notes")).to_contain_text("Somebody was faster")
+    assert watching.evaluate("window.frontrow.model.mine.size") == 0
