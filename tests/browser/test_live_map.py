@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from frontrow.bootstrap import Platform
 from frontrow.boxoffice.model.attempts import ShopPass
@@ -23,10 +23,21 @@ def own_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         yield running
 
 
+@pytest.fixture(scope="module")
+def let_in(browser: Browser, own_site: Site) -> Any:
+    """What the browser of somebody who was let in keeps; waiting anew for each test would take most of its time."""
+    context = browser.new_context()
+    enter(context.new_page(), own_site)
+    kept = context.storage_state()
+    context.close()
+    return kept
+
+
 @pytest.fixture
-def viewer(profile: Any, own_site: Site) -> Page:
-    page: Page = profile().new_page()
-    enter(page, own_site)
+def viewer(profile: Any, own_site: Site, let_in: Any) -> Page:
+    page: Page = profile(storage_state=let_in).new_page()
+    page.goto(f"{own_site.url}/events/{EVENT_ID}/seats")
+    until(page, "window.frontrow")
     expect(page.locator("#mode")).to_have_text("Live")
     return page
 

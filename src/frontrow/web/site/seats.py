@@ -33,6 +33,8 @@ REFUSALS: Final = {
     "not_on_sale": N_("The sale is paused or over at the moment."),
     "claims_rebuilding": N_("The seats are being counted anew. Please try again in a few seconds."),
 }
+MAX_KNOWN: Final = 64
+_KNOWN_TIERS: dict[str, list[tuple[str, str, frozenset[str]]]] = {}
 REFUSED: Final = N_("That did not work. Please try again.")
 
 
@@ -122,15 +124,31 @@ def _page_data(platform: Platform, one: Shown) -> dict[str, Any]:
 def _sections(plan: Plan, one: Shown, prices: dict[str, Any]) -> list[dict[str, Any]]:
     """The sections with free seats, cheapest first."""
     free = {row.name: row.free for row in one.free.sections} if one.free else {}
-    rows = []
-    for section in plan.sections:
-        tiers = sorted({seat.tier for row in section.rows for seat in row.seats})
-        lowest = min(prices[tier].price.minor for tier in tiers)
-        name, area = section.name or section.id, section.kind is SectionKind.AREA
-        rows.append(
-            {"id": section.id, "name": name, "free": free.get(section.id, 0), "from_minor": lowest, "area": area}
-        )
+    rows = [
+        {
+            "id": section_id,
+            "name": name,
+            "free": free.get(section_id, 0),
+            "from_minor": min(prices[tier].price.minor for tier in tiers),
+        }
+        for section_id, name, tiers in _tiers(plan, one.event.plan_hash)
+    ]
     return sorted((row for row in rows if row["free"]), key=lambda row: (row["from_minor"], -row["free"]))
+
+
+def _tiers(plan: Plan, plan_hash: str) -> list[tuple[str, str, frozenset[str]]]:
+    """Each section's id, name and price tiers; found once a plan, for it means looking at every seat."""
+    known = _KNOWN_TIERS.get(plan_hash)
+    if known is None:
+        known = [
+            (section.id, section.name or section.id, frozenset(seat.tier for row in section.rows for seat in row.seats))
+            for section in plan.sections
+            if section.size
+        ]
+        if len(_KNOWN_TIERS) >= MAX_KNOWN:
+            _KNOWN_TIERS.pop(next(iter(_KNOWN_TIERS)))
+        _KNOWN_TIERS[plan_hash] = known
+    return known
 
 
 def _section(base: int, section: Section, states: bytearray) -> dict[str, Any]:

@@ -35,6 +35,7 @@ LANGUAGES: Final = {
 DEFAULT: Final = "en"
 RIGHT_TO_LEFT: Final = frozenset({"ar"})
 MAX_ACCEPTED: Final = 20
+KEPT: Final = 4_096
 _NAME: Final = re.compile(r"\{(\w+)\}")
 
 
@@ -46,6 +47,8 @@ class Words:
         self.direction = "rtl" if language in RIGHT_TO_LEFT else "ltr"
         self._locale = Locale.parse("en_GB" if language == "en" else language)
         pattern = self._locale.currency_formats["standard"].pattern
+        # writing costs 40 µs, and a page of seats has hundreds of amounts, the same ones again and again
+        self._number, self._money = lru_cache(KEPT)(self._write_number), lru_cache(KEPT)(self._write_money)
         self._pattern, self._whole_pattern = pattern, re.sub(r"\.0+", "", pattern)
 
     def __call__(self, text: str, **values: Any) -> str:
@@ -58,10 +61,16 @@ class Words:
         return {text: self._texts[text] for text in sorted(texts) if text in self._texts}
 
     def number(self, value: int) -> str:
-        return str(format_decimal(value, locale=self._locale))
+        return self._number(value)
 
     def money(self, minor: int, currency: str) -> str:
         """An amount, without decimals where there are none: what people read fastest."""
+        return self._money(minor, currency)
+
+    def _write_number(self, value: int) -> str:
+        return str(format_decimal(value, locale=self._locale))
+
+    def _write_money(self, minor: int, currency: str) -> str:
         digits = get_currency_precision(currency)
         amount = Decimal(minor).scaleb(-digits)
         pattern = self._whole_pattern if amount == int(amount) else self._pattern
