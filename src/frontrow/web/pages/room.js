@@ -42,14 +42,14 @@ function become() {
   put("h", { none: t("Waiting room"), waiting: t("You’re in the line"), active: t("You’re in"), expired: t("Your turn has passed") }[state]);
   put("label", number ? t("People ahead of you") : t("You are in the draw"));
   if (state === "expired") bad(t("Your place was called and not used in time. You can join again at the end of the line."));
-  if (state === "active") turn(); else if (state === Q) { listen(); draw(); } else { if (source) source.close(); source = null; clearTimeout(timer); }
+  if (state === "active") turn(); else if (state === Q) { listen(); draw(); } else { source?.close(); source = null; clearTimeout(timer); }
 }
 function turn() {
   if (turned) return; turned = true; state = "active";
   show("wait", false); show("ready", false); show("turn", true); put("h", t("You’re in")); D.title = t("It’s your turn");
   say(t("It is your turn. You are taken in now."), true); $("turn").querySelector("button").focus();
   if (window.Notification?.permission === "granted") new Notification(t("It’s your turn"));
-  if (source) source.close();
+  source?.close();
   // somebody who is looking is taken in by itself; a tab in the background is called, and goes in when looked at
   if (D.hidden) seen(enter); else enter();
 }
@@ -58,7 +58,7 @@ async function enter() {
   const key = (sessionStorage.claim ||= uuid());
   for (let i = 0; i < 20; i++) {
     let r; try { r = await post("/claim", key, { wish: $("turn").wish.value, proof: await proof() }); } catch { r = { status: 503, after: 2, body: {} }; }
-    if (r.ok) { location.assign(r.body.next || d.next); return; }
+    if (r.ok) { return location.assign(r.body.next || d.next); }
     if (r.status !== 503 && r.status !== 429 && r.body.code !== "not_your_turn" && (i || r.body.code !== "proof_invalid")) { show("turn", false); state = "expired"; become(); bad(r.body.detail || t("That did not work. Please try again.")); return; }
     await new Promise((go) => setTimeout(go, 1000 * (r.after || 2)));
   }
