@@ -30,7 +30,8 @@ OWN_NAMES = (
     "seconds", "refresh", "become", "listen", "messageNo", "source", "saidAt", "stopped", "turned", "busy", "fails",
     "timer", "enter", "draw", "state", "vault", "bytes", "mode", "show", "poll", "tick", "turn", "uuid", "post",
     "prove", "proof", "bind", "skew", "from", "doc", "said", "WHY", "SLOW", "number", "lane", "ahead", "base",
-    "wait", "put", "ask", "why", "key", "pair", "LOST", "seen", "ping", "head",
+    "wait", "put", "ask", "why", "key", "pair", "LOST", "seen", "ping", "head", "text", "path",
+    "init", "part", "kind",
 )  # fmt: skip
 # What a script means the same without; only outside of quotes.
 SHORTER = (
