@@ -31,7 +31,7 @@ OWN_NAMES = (
     "timer", "enter", "draw", "state", "vault", "bytes", "mode", "show", "poll", "tick", "turn", "uuid", "post",
     "prove", "proof", "bind", "skew", "from", "doc", "said", "WHY", "SLOW", "number", "lane", "ahead", "base",
     "wait", "put", "ask", "why", "key", "pair", "LOST", "seen", "ping", "head", "text", "path",
-    "init", "part", "kind",
+    "part", "kind",
 )  # fmt: skip
 # What a script means the same without; only outside of quotes.
 SHORTER = (
