@@ -50,6 +50,7 @@ from frontrow.waitingroom.entry import Entry, EntryRules
 from frontrow.waitingroom.keys import RoomKeys
 from frontrow.waitingroom.room import WaitingRoom
 from frontrow.web.api.access import booking_token
+from frontrow.web.event_views import EventViews
 from frontrow.web.fan_of import fan_of
 from frontrow.web.live import Streams
 from frontrow.web.live_seats import LiveSeats
@@ -100,6 +101,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         endpoints.person_of = fan_of(people)
         token_of = functools.partial(booking_token, secret_keys)
         live = LiveSeats(endpoints, box.holds, box.feeds, Passes(room), settings.server.max_streams, token_of)
+        live.table.shown = EventViews(openings, box.browse, ledger, box.feeds, endpoints.entry)
         openings.on_open(live.opened)
         stack.push_async_callback(live.aclose)
         requests = RequestBook(ledger)
@@ -118,6 +120,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
             box.browse, provider, box.checkout, box.refunds, box.waitlist, box.offering, box.resale, box.desk,
             box.notifier, box.webhooks, room, endpoints, live.shop, live.passes, live.table, endpoints.entry,
             secret_keys, tuple(jobs), people, office, telemetry=telemetry, figures=office.figures,
+            shown=live.table.shown,
         )  # fmt: skip
 
 
