@@ -25,7 +25,7 @@ def buy(address: str) -> tuple[str, str]:
         assert shop.send(calls.get_map(event.map_url))["v"] == "fsmap/1"
         with pytest.raises(NotSignedIn):
             shop.hold(event.id, ["S-A-1"])
-        shop.enter(event.id, most_wait_s=30)
+        shop.enter(event.id, most_wait_s=30, most_pause_s=0.1)
         assert shop.send(calls.get_seats(event.id))
         hold = shop.hold(event.id, ["S-B-3", "S-B-4"])
         shop.send(calls.extend_hold(hold.booking, hold.fence))
@@ -66,7 +66,7 @@ async def test_b4_fifty_clients_want_the_same_seat_and_one_gets_it(tmp_path):
 
         async def want() -> bool:
             shop = AsyncClient(address, http=http)
-            await shop.enter(EVENT_ID, most_wait_s=60)
+            await shop.enter(EVENT_ID, most_wait_s=60, most_pause_s=0.2)
             try:
                 hold = await shop.hold(EVENT_ID, ["S-A-1"])
             except SeatsTaken:

@@ -24,8 +24,10 @@ class _Base:
         self.policy = policy or Policy()
         self.keyring = Keyring(token)
 
-    def _entering(self, event: str, proof: str | None, code: str | None, most_wait_s: float) -> Steps[shapes.Pass]:
-        return journeys.entering(event, self.keyring, self.policy, proof, code, most_wait_s)
+    def _entering(
+        self, event: str, proof: str | None, code: str | None, most_wait_s: float, most_pause_s: float
+    ) -> Steps[shapes.Pass]:
+        return journeys.entering(event, self.keyring, self.policy, proof, code, most_wait_s, most_pause_s)
 
     def _holding(self, call: Call[shapes.Hold]) -> Steps[shapes.Hold]:
         return journeys.holding(call, self.keyring, self.policy)
@@ -54,10 +56,16 @@ class Client(_Base):
         return self._drive(made(call, self.keyring, self.policy))
 
     def enter(
-        self, event: str, *, proof: str | None = None, code: str | None = None, most_wait_s: float = MOST_WAIT_S
+        self,
+        event: str,
+        *,
+        proof: str | None = None,
+        code: str | None = None,
+        most_wait_s: float = MOST_WAIT_S,
+        most_pause_s: float = 60.0,
     ) -> shapes.Pass:
-        """Through the waiting room; the pass is kept and sent with every call about this event."""
-        return self._drive(self._entering(event, proof, code, most_wait_s))
+        """Through the waiting room; the pass is kept and sent along. Looks when the room says, or after a pause."""
+        return self._drive(self._entering(event, proof, code, most_wait_s, most_pause_s))
 
     def hold(self, event: str, seats: Sequence[str], *, key: str = "") -> shapes.Hold:
         return self._drive(self._holding(calls.hold_seats(event, seats, key=key)))
@@ -119,10 +127,16 @@ class AsyncClient(_Base):
         return await self._drive(made(call, self.keyring, self.policy))
 
     async def enter(
-        self, event: str, *, proof: str | None = None, code: str | None = None, most_wait_s: float = MOST_WAIT_S
+        self,
+        event: str,
+        *,
+        proof: str | None = None,
+        code: str | None = None,
+        most_wait_s: float = MOST_WAIT_S,
+        most_pause_s: float = 60.0,
     ) -> shapes.Pass:
-        """Through the waiting room; the pass is kept and sent with every call about this event."""
-        return await self._drive(self._entering(event, proof, code, most_wait_s))
+        """Through the waiting room; the pass is kept and sent along. Looks when the room says, or after a pause."""
+        return await self._drive(self._entering(event, proof, code, most_wait_s, most_pause_s))
 
     async def hold(self, event: str, seats: Sequence[str], *, key: str = "") -> shapes.Hold:
         return await self._drive(self._holding(calls.hold_seats(event, seats, key=key)))

@@ -8,7 +8,13 @@ MAX_LOOKS = 100_000
 
 
 def entering(
-    event: str, keyring: Keyring, policy: Policy, proof: str | None, code: str | None, most_wait_s: float
+    event: str,
+    keyring: Keyring,
+    policy: Policy,
+    proof: str | None,
+    code: str | None,
+    most_wait_s: float,
+    most_pause_s: float,
 ) -> Steps[shapes.Pass]:
     """join → status (as often as the room says) → claim; the pass is kept. `Gone` when the wait is over."""
     place = yield from made(calls.join_room(event, proof=proof, code=code), keyring, policy)
@@ -25,7 +31,7 @@ def entering(
                 return given
         if status.state == "expired" or waited_s >= most_wait_s:
             break
-        pause_s = min(status.poll_after_s, most_wait_s)
+        pause_s = min(status.poll_after_s, most_pause_s, most_wait_s)
         yield Pause(pause_s)
         waited_s += pause_s
         status = yield from made(calls.place_status(event, place.place), keyring, policy)

@@ -19,11 +19,9 @@ class FiguresBook:
         """(state, currency, bookings, seats, amount)."""
         return await self.store.read(Query("bookings_by_state", params=(event_id,)))
 
-    async def taken_by_group(
-        self, event_id: str, plan_hash: str, sections: Sequence[tuple[str, int, int]], now_us: int
-    ) -> list[Row]:
-        """(section, tier, sold?, seats, price) of taken seats; a section is given as (id, first, last seat)."""
-        return await self.store.read(Query("taken_by_group", list(sections), (event_id, plan_hash, now_us)))
+    async def taken_by_run(self, event_id: str, firsts: Sequence[int], now_us: int) -> list[Row]:
+        """(run, sold?, seats, price) of taken seats; a run is given by its first seat, in rising order."""
+        return await self.store.read(Query("taken_by_run", list(enumerate(firsts)), (event_id, now_us)))
 
     async def payments_by_state(self, event_id: str) -> list[Row]:
         """(state, currency, payments, amount, bookings)."""

@@ -84,7 +84,7 @@ def _clear(event_id: str, seats: Sequence[int], now_us: int, facts: list[Fact]) 
 
 
 def _move(ask: Reseat, booking: Booking, facts: list[Fact]) -> Program[None]:
-    paid = {row[0]: row[1] for row in (yield Query("seat_prices", params=(booking.id,)))}
+    paid = {row[1]: row[2] for row in (yield Query("seat_prices_of", [(booking.id,)]))}
     yield Query("free_some_seats", [(booking.id, old) for old, _ in sorted(ask.pairs)])
     rows = sorted((booking.event_id, new, booking.id, paid[old]) for old, new in ask.pairs)
     got = yield Query("take_seats", rows)

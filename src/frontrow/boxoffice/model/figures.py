@@ -136,6 +136,17 @@ class LiveFigures(msgspec.Struct, frozen=True):
     fence: int
 
 
+def runs_of(plan: Plan) -> list[tuple[str, str, int]]:
+    """(section, tier, first seat) of every run of seats side by side in one section and tier."""
+    runs: list[tuple[str, str, int]] = []
+    for section, base in zip(plan.sections, plan.bases, strict=True):
+        seats = plan.seats[base : base + section.size]
+        for at, seat in enumerate(seats):
+            if at == 0 or seat.tier != seats[at - 1].tier:
+                runs.append((section.id, seat.tier, base + at))
+    return runs
+
+
 def groups(plan: Plan, event: Event, taken: Sequence[Sequence[Any]]) -> tuple[list[Group], list[Group]]:
     """Seats by section and by tier from (section, tier, sold?, seats, price) sums."""
     parts = [(section.id, section.size) for section in plan.sections]
@@ -245,9 +256,6 @@ def percentiles_of_buckets(bounds_s: Sequence[float], cumulative: Sequence[int])
         return round(bounds_s[-1] * 1000, 3)
 
     return Percentiles(total, at(50), at(95), at(99))
-
-
-# --- CSV
 
 
 def safe_cell(value: Any) -> Any:

@@ -27,6 +27,7 @@ from frontrow.boxoffice.model.figures import (
     money,
     payment_success,
     percentiles,
+    runs_of,
 )
 from frontrow.boxoffice.model.venues import Plan
 from frontrow.core.clock import US_PER_S, Clock
@@ -42,9 +43,7 @@ DEFAULT_BUCKETS: Final = 120
 class FiguresLedger(Protocol):
     async def bookings_by_state(self, event_id: str) -> list[Row]: ...
 
-    async def taken_by_group(
-        self, event_id: str, plan_hash: str, sections: Sequence[tuple[str, int, int]], now_us: int
-    ) -> list[Row]: ...
+    async def taken_by_run(self, event_id: str, firsts: Sequence[int], now_us: int) -> list[Row]: ...
 
     async def payments_by_state(self, event_id: str) -> list[Row]: ...
 
@@ -77,6 +76,7 @@ class Figures:
         self._plan_of, self._seats_of, self._room_of = plan_of, seats_of, room_of
         self.speeds: SpeedsOf = dict
         self._known: dict[str, EventFigures] = {}
+        self._runs: dict[str, list[tuple[str, str, int]]] = {}
         self._looking = asyncio.Lock()  # one look at a time; who waited finds it done
 
     async def of(self, event: Event) -> EventFigures:
@@ -100,10 +100,9 @@ class Figures:
     async def _look(self, event: Event) -> EventFigures:
         now_us, ledger = self._clock(), self._ledger
         plan = await self._plan_of(event.plan_hash)
-        ranges = [
-            (section.id, base, base + section.size - 1) for section, base in zip(plan.sections, plan.bases, strict=True)
-        ]
-        taken = await ledger.taken_by_group(event.id, event.plan_hash, ranges, now_us)
+        runs = self._runs_of(event.plan_hash, plan)
+        sums = await ledger.taken_by_run(event.id, [first for _, _, first in runs], now_us)
+        taken = [(*runs[int(row[0])][:2], *row[1:]) for row in sums]
         states = States.of(await ledger.bookings_by_state(event.id))
         payments = await ledger.payments_by_state(event.id)
         refunds = await ledger.refunds_by_state(event.id)
@@ -118,6 +117,14 @@ class Figures:
             event.id, now_us, plan.size, counted(sections), sections, tiers, states, money(payments, refunds),
             payment_success(payments), _a_second(held), _a_second(sold), room, funnel(room, states, payments), speeds,
         )  # fmt: skip
+
+    def _runs_of(self, plan_hash: str, plan: Plan) -> list[tuple[str, str, int]]:
+        runs = self._runs.get(plan_hash)
+        if runs is None:
+            if len(self._runs) >= MAX_REMEMBERED:
+                self._runs.clear()
+            runs = self._runs[plan_hash] = runs_of(plan)
+        return runs
 
     async def series(self, event: Event, from_us: int = 0, to_us: int = 0, step_s: int = 0) -> list[Bucket]:
         """Holds, sales and refunds over time. Without a span: the whole sale; without a step: about 120 of them."""

@@ -2,14 +2,20 @@
 SELECT state, currency, count(*), sum(seat_count), sum(amount_minor) FROM bookings WHERE event_id = :event_id
 GROUP BY state, currency ORDER BY state, currency
 
--- name: taken_by_group(section text, first int, last int) :event_id text :plan_hash text :now_us int
--- Taken seats by section (a range of seats), tier and whether sold. CROSS JOIN: a range of the seats' index a section.
-SELECT r.section, p.tier, CASE WHEN b.state = 'confirmed' THEN 1 ELSE 0 END AS is_sold, count(*), sum(s.price_minor)
-FROM :rows CROSS JOIN booking_seats AS s CROSS JOIN bookings AS b CROSS JOIN seats AS p
-WHERE s.event_id = :event_id AND s.seat_index BETWEEN r.first AND r.last AND s.active = 1 AND b.id = s.booking_id
-  AND (b.state = 'confirmed' OR b.hold_expires_at_us > :now_us)
-  AND p.plan_hash = :plan_hash AND p.seat_index = s.seat_index
-GROUP BY r.section, p.tier, is_sold
+-- name: taken_by_run(run int, first int) :event_id text :now_us int
+-- Taken seats by run of the plan (seats side by side in one section and tier, numbered as they lie) and whether sold.
+-- Runs and seats in one order: a seat belongs to the last run that began before it. (A join by ranges compared every
+-- seat with every section: 2.7 s for 50,000 seats on PostgreSQL.)
+SELECT seen.in_run, seen.is_sold, count(*), sum(seen.price_minor) FROM (
+  SELECT max(marks.run) OVER (ORDER BY marks.seat_index, marks.is_seat) AS in_run, marks.is_seat, marks.is_sold, marks.price_minor
+  FROM (
+    SELECT r.first AS seat_index, r.run AS run, 0 AS is_seat, 0 AS is_sold, 0 AS price_minor FROM :rows
+    UNION ALL
+    SELECT s.seat_index, -1, 1, CASE WHEN b.state = 'confirmed' THEN 1 ELSE 0 END, s.price_minor
+    FROM booking_seats AS s JOIN bookings AS b ON b.id = s.booking_id
+    WHERE s.event_id = :event_id AND s.active = 1 AND (b.state = 'confirmed' OR b.hold_expires_at_us > :now_us)
+  ) AS marks) AS seen
+WHERE seen.is_seat = 1 GROUP BY seen.in_run, seen.is_sold
 
 -- name: payments_by_state() :event_id text
 SELECT p.payment_state, p.currency, count(*), sum(p.amount_minor), count(DISTINCT p.booking_id)
