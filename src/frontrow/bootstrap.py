@@ -50,6 +50,7 @@ from frontrow.waitingroom.entry import Entry, EntryRules
 from frontrow.waitingroom.keys import RoomKeys
 from frontrow.waitingroom.room import WaitingRoom
 from frontrow.web.api.access import booking_token
+from frontrow.web.event_views import EventViews
 from frontrow.web.fan_of import fan_of
 from frontrow.web.live import Streams
 from frontrow.web.live_seats import LiveSeats
@@ -102,6 +103,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         endpoints.pages.events = openings.events  # type: ignore[attr-defined]
         token_of = functools.partial(booking_token, secret_keys)
         live = LiveSeats(endpoints, box.holds, box.feeds, Passes(room), settings.server.max_streams, token_of)
+        live.table.shown = EventViews(openings, box.browse, ledger, box.feeds, endpoints.entry)
         openings.on_open(live.opened)
         stack.push_async_callback(live.aclose)
         requests = RequestBook(ledger)
@@ -112,6 +114,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
             ledger, claims, box.issuer, box.holds, box.refunds, room, openings, box.feeds, now, box.ids,
             settings.room.config(),
         )  # fmt: skip
+        office.figures.speeds = telemetry.speeds
         stack.push_async_callback(office.live.aclose)
         jobs += office.jobs(inside=settings.server.jobs_inside)
         yield Platform(
@@ -119,6 +122,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
             box.browse, provider, box.checkout, box.refunds, box.waitlist, box.offering, box.resale, box.desk,
             box.notifier, box.webhooks, room, endpoints, live.shop, live.passes, live.table, endpoints.entry,
             secret_keys, tuple(jobs), people, office, telemetry=telemetry, figures=office.figures,
+            shown=live.table.shown,
         )  # fmt: skip
 
 

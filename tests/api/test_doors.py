@@ -54,6 +54,31 @@ async def test_a_viewer_whom_the_ring_cannot_reach_is_told_to_begin_anew(tmp_pat
 
 
 @BOTH
+async def test_b1_an_event_is_counted_once_for_everybody_and_again_when_the_map_moves(tmp_path, hot_lane):
+    async with a_server(tmp_path, hot_lane=hot_lane) as (platform, url), httpx.AsyncClient(base_url=url) as client:
+        path, views = f"/v1/events/{EVENT_ID}", platform.shown
+        first = await client.get(path)
+        before = views.made
+        many = await asyncio.gather(*(client.get(path) for _ in range(50)))
+        assert {one.headers["etag"] for one in many} == {first.headers["etag"]}
+        assert views.made - before < 10, "a moment or two may have passed, not fifty"
+        known = await client.get(path, headers={"If-None-Match": first.headers["etag"]})
+        assert (known.status_code, known.content) == (304, b"")
+        buyer = await a_buyer(client)
+        await buyer.enter(EVENT_ID)
+        await buyer.hold(EVENT_ID, seats=["S-A-3"])
+        for _ in range(500):  # until the map's next frame
+            now = await client.get(path, headers={"If-None-Match": first.headers["etag"]})
+            if now.status_code != 304:
+                break
+            await asyncio.sleep(0.02)
+        assert now.json()["free"] == first.json()["free"] - 1
+        missing = await client.get("/v1/events/evt_none")
+        assert (missing.status_code, missing.json()["code"]) == (404, "event_not_found")
+        assert "x-request-id" in first.headers
+
+
+@BOTH
 async def test_b3_a_taken_seat_is_refused_with_the_same_words(tmp_path, hot_lane):
     async with a_server(tmp_path, hot_lane=hot_lane) as (platform, url), httpx.AsyncClient(base_url=url) as client:
         first, second = await a_buyer(client), await a_buyer(client)

@@ -32,6 +32,24 @@ async def of_many_callers_with_one_message_exactly_one_acts(bench: Bench) -> Non
     assert await bench.two.once(kind, "another", (), bench.now_us)
 
 
+async def many_messages_are_heard_once_each_in_one_step(bench: Bench) -> None:
+    """A batch with one known message, one that stands in it twice, and new ones; then everybody hears it again."""
+    kind = f"k {bench.event}"
+    batch = [
+        (name, bench.one.delivering([NewDelivery(kind, "l", f"{kind}:{n}", "")], bench.now_us))
+        for n, name in enumerate(["a", "b", "b", "c"])
+    ]
+    assert await bench.one.once(kind, "a", (), bench.now_us)
+    assert await bench.two.once_each(kind, batch, bench.now_us) == [False, True, False, True]
+    assert [one.dedupe for one in await lease(bench, kind)] == [f"{kind}:1", f"{kind}:3"]
+    heard = await asyncio.gather(*(bench.either(n).once_each(kind, batch, bench.now_us) for n in range(CALLERS)))
+    assert not any(any(one) for one in heard)
+    fresh = [(f"n{n}", batch[n % 4][1]) for n in range(20)]
+    heard = await asyncio.gather(*(bench.either(n).once_each(kind, fresh, bench.now_us) for n in range(CALLERS)))
+    assert [sum(one) for one in zip(*heard, strict=True)] == [1] * 20, "each message has one winner"
+    assert await bench.one.once_each(kind, [], bench.now_us) == []
+
+
 async def a_lane_is_leased_to_one_worker_and_no_lane_waits_for_another(bench: Bench) -> None:
     kind = f"k {bench.event}"
     await put(bench, kind, *((f"lane {n % 2}", f"{kind}:{n}") for n in range(8)), ("lane 2", f"{kind}:x"))
@@ -99,4 +117,5 @@ CHECKS: list[Check] = [
     a_delivery_comes_back_at_its_time_and_is_sent_once,
     what_people_and_organisers_want_is_kept,
     the_page_has_each_message_once_newest_first,
+    many_messages_are_heard_once_each_in_one_step,
 ]

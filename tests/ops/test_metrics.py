@@ -9,6 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from frontrow.web.metrics import families
 from frontrow.web.metrics_board import Board, Family, Sample, merged, text
+from frontrow.web.traffic import bounds_s
 from tests.api.script import a_buyer
 from tests.api.support import EVENT_ID, a_server
 from tests.ops.crowd import until_true
@@ -68,6 +69,25 @@ async def test_b19_every_figure_is_on_the_page_and_moves_with_a_purchase(tmp_pat
         assert total(after, "frontrow_http_request_seconds_bucket", route="pay", le="+Inf") == 1
         assert total(after, "frontrow_breaker_open") == 0
         assert total(after, "frontrow_seats_active") == 2
+
+
+async def test_b13_b19_an_organisers_percentiles_are_those_of_the_requests_answered(tmp_path):
+    """B13, B19: both doors together, each step by its own name; what nobody asked has none."""
+    async with a_server(tmp_path) as (platform, address), httpx.AsyncClient(base_url=address) as client:
+        event = platform.openings.events[EVENT_ID]
+        assert "pay" not in (await platform.figures.of(event)).latency
+        buyer = await a_buyer(client)
+        await buyer.enter(EVENT_ID)
+        held = await buyer.hold(EVENT_ID, seats=["S-B-3", "S-B-4"])
+        await buyer.pay(held["booking"])
+        speeds = platform.figures.speeds()
+        assert {"join", "claim", "hold", "pay"} <= speeds.keys()
+        assert (speeds["join"].count, speeds["hold"].count, speeds["pay"].count) == (1, 1, 1)
+        assert 0 < speeds["hold"].p50_ms <= speeds["hold"].p99_ms <= bounds_s()[-1] * 1000
+        platform.telemetry.traffic.of("hold", "hot").took(1 << 33, 201)
+        platform.telemetry.traffic.of("place_hold", "app").took(1 << 33, 201)
+        assert platform.figures.speeds()["hold"].count == 3
+        assert platform.figures.speeds()["hold"].p99_ms > 1_000
 
 
 async def test_the_page_names_no_person_and_its_labels_are_bounded(tmp_path):

@@ -74,6 +74,10 @@ class MessageBook(Protocol):
         """
         ...
 
+    async def once_each(self, source: str, messages: Sequence[tuple[str, Sequence[Query]]], now_us: int) -> list[bool]:
+        """`once` for many (message id, statements), all in one transaction; whether each was new."""
+        ...
+
     def delivering(self, deliveries: Sequence[NewDelivery], now_us: int) -> list[Query]:
         """The statements that put deliveries in line; one with a known `dedupe` is already there."""
         ...

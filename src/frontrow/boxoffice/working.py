@@ -19,11 +19,13 @@ from frontrow.boxoffice.message_ports import Bus
 from frontrow.boxoffice.outgoing import Outgoing
 from frontrow.boxoffice.payments.opening import open_provider
 from frontrow.boxoffice.ports import SeatClaims
+from frontrow.boxoffice.services.cancelling import Cancelling
 from frontrow.boxoffice.services.expiry import LedgerClock
 from frontrow.boxoffice.services.following import FollowedSeats, Following
 from frontrow.boxoffice.services.notify import Notifier
 from frontrow.boxoffice.services.offering import Offering
 from frontrow.boxoffice.services.recovery import Recovery
+from frontrow.boxoffice.services.refunds import Refunds
 from frontrow.boxoffice.services.resale import Resale
 from frontrow.boxoffice.services.return_refunds import ReturnRefunds
 from frontrow.boxoffice.services.sales import Sales
@@ -71,7 +73,8 @@ async def open_jobs(urls: WorkUrls) -> AsyncIterator[list[Job]]:
         keys = TicketKeys.opened(urls.keys)
         seats, more = _waitlist(ledger, bus, claims, clock)
         if provider is not None:
-            more = [*money_jobs(ledger, provider, clock, Issuer(keys), seats=seats), *more]
+            cancelling = Cancelling(ledger, Refunds(ledger, provider, clock, seats=seats), clock)
+            more = [*money_jobs(ledger, provider, clock, Issuer(keys), seats=seats), cancelling.job(), *more]
         channels = open_channels(urls.mail, load(MessageSettings, "messages"), ledger, outgoing, clock)
         notifier = Notifier(ledger, TicketDesk(ledger, keys), channels, clock)
         webhooks = Webhooks(ledger, outgoing, clock)

@@ -36,4 +36,5 @@ def hot_status(endpoints: PeopleEndpoints, event: str) -> Handler:
         counts["status"] += 1
         return Answer(200, JSON_HEAD, told)
 
+    handle.__name__ = "status"  # under which its traffic is counted
     return handle

@@ -9,14 +9,13 @@ from frontrow.boxoffice.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.figures import RoomFigures
 from frontrow.boxoffice.ports import SeatClaims, TicketIssuer
-from frontrow.boxoffice.services import cancelling
 from frontrow.boxoffice.services.analytics import Figures
 from frontrow.boxoffice.services.cancelling import Cancelling
 from frontrow.boxoffice.services.driving import Seats
 from frontrow.boxoffice.services.organise import Organise
 from frontrow.boxoffice.services.refunds import Refunds
 from frontrow.boxoffice.services.reseating import Reseating
-from frontrow.boxoffice.services.workers import Job, every
+from frontrow.boxoffice.services.workers import Job
 from frontrow.core.clock import Clock
 from frontrow.core.errors import FrontrowError
 from frontrow.core.ids import Ids
@@ -40,7 +39,7 @@ class Office:
 
     def jobs(self, *, inside: bool) -> Sequence[Job]:
         """What goes on by itself, wherever the jobs run: cancellations."""
-        return [every("cancellations", self.cancelling.work, cancelling.EVERY_S)] if inside else []
+        return [self.cancelling.job()] if inside else []
 
 
 def open_office(

@@ -29,6 +29,7 @@ from frontrow.core.clock import Clock
 from frontrow.core.ids import Ids
 from frontrow.waitingroom.entry import Entry
 from frontrow.waitingroom.room import WaitingRoom
+from frontrow.web.event_views import EventViews
 from frontrow.web.hot_table import HotTable
 from frontrow.web.office import Office
 from frontrow.web.openings import Openings
@@ -91,3 +92,4 @@ class Platform:
     draining: asyncio.Event = field(default_factory=asyncio.Event, repr=False)  # set once this server is to stop
     telemetry: Telemetry = field(default_factory=Telemetry, repr=False)
     figures: Figures = field(kw_only=True)
+    shown: EventViews = field(kw_only=True)

@@ -12,7 +12,9 @@ import pytest
 
 from frontrow.boxoffice.channels.email import FolderChannel, SmtpChannel
 from frontrow.boxoffice.channels.opening import MessageSettings, open_channels, open_mail
+from frontrow.boxoffice.ledger.batch import Written
 from frontrow.boxoffice.ledger.opening import open_ledger
+from frontrow.boxoffice.ledger.statements import Query
 from frontrow.boxoffice.model.bookings import BookingState, Move
 from frontrow.boxoffice.model.events import EventStatus
 from frontrow.boxoffice.model.facts import PriorityGranted
@@ -27,6 +29,7 @@ from frontrow.boxoffice.services.waitlist import WaitlistService
 from frontrow.boxoffice.services.workers import Job, Workers, every
 from frontrow.boxoffice.tickets.codes import Issuer
 from frontrow.boxoffice.tickets.keys import TicketKeys
+from frontrow.boxoffice.working import WorkUrls, open_jobs
 from frontrow.core.clock import ManualClock, SystemClock
 from frontrow.core.errors import ConfigError, Unavailable
 from frontrow.core.settings import load
@@ -139,7 +142,7 @@ async def test_frontrow_work_sends_the_confirmation_and_stops_on_sigterm(tmp_pat
         child.wait(10)
     assert (child.returncode, output.splitlines()[-1]) == (0, "stopped"), output
     assert output.startswith("working: sweeper, relay, consumer notify, consumer webhooks, deliver notification")
-    jobs = "purge, checkout, refunds, reconciler, catalogue, consumer waitlist, offering, resale"
+    jobs = "purge, checkout, refunds, reconciler, cancellations, catalogue, consumer waitlist, offering, resale"
     assert output.splitlines()[0].endswith(jobs)
     assert await unpublished(ledger) == 0
     await ledger.aclose()
@@ -204,6 +207,45 @@ async def test_frontrow_work_finishes_a_payment_and_offers_a_freed_seat(tmp_path
         # One journal, two processes: this one knows what the other did.
         assert (await provider.read((await checkout.driver.reload(payment)).ref)).captured_minor == 5_000
         await provider.aclose()
+
+
+async def test_the_jobs_of_work_give_the_money_of_a_cancelled_event_back(tmp_path: Path) -> None:
+    """B14: servers without jobs inside leave a cancellation to `frontrow work`."""
+    plan, body = shop_plan(), plan_bytes(shop_plan())
+    async with open_shop(
+        sqlite_url(tmp_path), clock=SystemClock(), plan_hash=digest(body), starts_at_us=1 << 50, sale_ends_at_us=1 << 60
+    ) as shop:
+        ledger, now_us = shop.ledger, shop.clock()
+        await ledger.put_plan(digest(body), plan, body.decode(), now_us)
+        await ledger.put_event(shop.event, now_us)
+        provider = JournaledProvider(shop.clock, tmp_path / "payments.jsonl")
+        held = await shop.hold("fan_1", 0)
+        await Checkout(ledger, provider, shop.clock).pay(held.booking_id, held.fence, "pm_card_visa")
+        await provider.aclose()
+        await ledger.shift_event(EVENT, EventStatus.ON_SALE, EventStatus.CANCELLED, now_us)
+        await ledger.line.submit(Written((Query("add_cancellations", [(EVENT, now_us)]),), now_us=now_us))
+        urls = WorkUrls(
+            sqlite_url(tmp_path), "memory:", str(tmp_path), tmp_path / "ring.json",
+            payments=f"simulated:{tmp_path / 'payments.jsonl'}",
+        )  # fmt: skip
+        async with open_jobs(urls) as jobs:
+            workers = Workers([job for job in jobs if job.name in ("cancellations", "refunds")])
+            working = asyncio.create_task(workers.run())
+            deadline = time.monotonic() + PATIENCE_S
+            done = False
+            while not done and time.monotonic() < deadline:
+                await asyncio.sleep(0.02)
+                refunds = await ledger.refunds_of(held.booking_id)
+                job = await ledger.cancellation(EVENT)
+                done = (
+                    bool(refunds) and refunds[0].state is RefundState.DONE and job is not None and job.state == "done"
+                )
+            workers.stop()
+            await working
+        assert done, workers.last_error
+        booking = await ledger.booking(held.booking_id)
+        assert booking is not None
+        assert booking.state is BookingState.REFUNDED
 
 
 def test_mail_is_chosen_by_url(tmp_path: Path) -> None:

@@ -73,8 +73,8 @@ def language_of(locale: str) -> str:
     return base if base in languages() else FALLBACK
 
 
-def render(kind: str, locale: str, about: Mapping[str, Any]) -> Rendered:
-    """A message in the person's language."""
+def render(kind: str, locale: str, about: Mapping[str, Any], *, html: bool = True) -> Rendered:
+    """A message in the person's language; without `html` for channels that show none."""
     name = language_of(locale)
     if kind not in languages()[name].kinds:
         name = FALLBACK
@@ -86,18 +86,12 @@ def render(kind: str, locale: str, about: Mapping[str, Any]) -> Rendered:
 
     subject = " ".join(said(words.subject).split())  # a line break in a name must not become a header
     closing = said(language.closing if words.closing is None else words.closing)
-    frame = {"language": name, "subject": subject, "about": about}
+    greeting = said(language.greeting)
+    frame = {"language": name, "subject": subject, "about": about, "greeting": greeting, "closing": closing}
     lines = [line for line in map(said, words.lines) if line.strip()]
-    text = _layout("message.txt").render(
-        frame | {"greeting": said(language.greeting), "lines": lines, "closing": closing}
-    )
-    marked = [Markup(said(line, html=True)) for line in words.lines]  # noqa: S704 - escaped by its template
-    html = _layout("message.html").render(
-        frame
-        | {
-            "greeting": said(language.greeting),
-            "lines": [line for line in marked if line.strip()],
-            "closing": closing,
-        }
-    )
-    return Rendered(subject, text, html, " ".join(said(words.short).split()))
+    text = _layout("message.txt").render(frame | {"lines": lines})
+    page = ""
+    if html:
+        marked = [Markup(said(line, html=True)) for line in words.lines]  # noqa: S704 - escaped by its template
+        page = _layout("message.html").render(frame | {"lines": [line for line in marked if line.strip()]})
+    return Rendered(subject, text, page, " ".join(said(words.short).split()))

@@ -4,12 +4,13 @@ An event and a plan are kept whole as documents; beside them stand the columns a
 constraints ask for. Every change leaves a note in the audit log.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from frontrow.boxoffice.ledger.batch import Operation, Store, Written
+from frontrow.boxoffice.ledger.looks import Looks
 from frontrow.boxoffice.ledger.statements import Query, Row
 from frontrow.boxoffice.model.events import Event, EventStatus
 from frontrow.boxoffice.model.venues import Plan, Venue
@@ -26,6 +27,7 @@ class Catalogue:
 
     store: Store
     line: Coalescer[Operation, Any]
+    looks: Mapping[str, Looks]
 
     async def put_plan(self, plan_hash: str, plan: Plan, document: str, now_us: int) -> None:
         """Keep a plan, its document and its seats under its hash; a hash that is known is the same plan."""
@@ -50,7 +52,7 @@ class Catalogue:
         await self._write((Query("put_venues", [row]),), {"act": "put_venue", "venue": venue.id}, now_us)
 
     async def venue(self, venue_id: str) -> Venue | None:
-        rows: list[Row] = await self.store.read(Query("venue_by_id", params=(venue_id,)))
+        rows = await self.looks["venues_by_id"].of(venue_id)
         return Venue(*rows[0]) if rows else None
 
     async def put_event(self, event: Event, now_us: int) -> None:
@@ -70,10 +72,10 @@ class Catalogue:
 
     async def event(self, event_id: str) -> Event:
         """The event, or EventNotFound."""
-        rows: list[Row] = await self.store.read(Query("event_by_id", params=(event_id,)))
+        rows = await self.looks["events_by_id"].of(event_id)
         if not rows:
             raise EventNotFound(f"there is no event {event_id}", event=event_id)
-        return msgspec.json.decode(rows[0][0], type=Event)
+        return msgspec.json.decode(rows[0][1], type=Event)
 
     async def events(
         self, status: EventStatus | None = None, after: tuple[int, str] = (-1, ""), limit: int = 100

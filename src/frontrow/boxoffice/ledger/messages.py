@@ -1,12 +1,13 @@
 """The ledger's messages: the inbox of consumers, deliveries with leases and retries, contacts and webhook endpoints
 (`message_ports.MessageBook`)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
 import msgspec
 
 from frontrow.boxoffice.ledger.batch import Operation, Ran, Store, Written
+from frontrow.boxoffice.ledger.looks import Looks
 from frontrow.boxoffice.ledger.programs import Program
 from frontrow.boxoffice.ledger.statements import Query, Row
 from frontrow.boxoffice.model.messages import Contact, Delivery, Endpoint, InAppMessage, NewDelivery, Settled
@@ -16,6 +17,7 @@ from frontrow.core.errors import InvalidInput
 MAX_LEASED: Final = 1_000
 MAX_PUSH: Final = 20  # devices of a person
 MAX_BODY_CHARS: Final = 100_000
+DELIVERING: Final = "add_deliveries"
 _names = msgspec.json.Decoder(tuple[str, ...])
 
 
@@ -24,10 +26,17 @@ class MessageBook:
 
     store: Store
     line: Coalescer[Operation, Any]
+    looks: Mapping[str, Looks]
 
     async def once(self, source: str, message_id: str, queries: Sequence[Query], now_us: int) -> bool:
         done = await self.line.submit(Ran(lambda _: _once(source, message_id, queries, now_us), now_us))
         return cast(bool, done)
+
+    async def once_each(self, source: str, messages: Sequence[tuple[str, Sequence[Query]]], now_us: int) -> list[bool]:
+        if not messages:
+            return []
+        done = await self.line.submit(Ran(lambda _: _once_each(source, messages, now_us), now_us))
+        return cast(list[bool], done)
 
     def delivering(self, deliveries: Sequence[NewDelivery], now_us: int) -> list[Query]:
         if not deliveries:
@@ -35,7 +44,7 @@ class MessageBook:
         if any(len(one.body) > MAX_BODY_CHARS for one in deliveries):
             raise InvalidInput(f"a delivery's body has at most {MAX_BODY_CHARS:,} characters", param="body")
         rows = [(one.kind, one.lane, one.dedupe, one.body, now_us) for one in deliveries]
-        return [Query("add_deliveries", rows)]
+        return [Query(DELIVERING, rows)]
 
     async def lease_deliveries(
         self, kind: str, now_us: int, lease_us: int, limit: int, per_lane: int
@@ -70,7 +79,7 @@ class MessageBook:
         await self.line.submit(Written(tuple(queries), now_us=now_us))
 
     async def contact(self, fan: str) -> Contact | None:
-        rows = await self.store.read(Query("contact_by_fan", params=(fan,)))
+        rows = await self.looks["contacts_by_fan"].of(fan)
         if not rows:
             return None
         push = await self.store.read(Query("push_of", params=(fan,)))
@@ -105,12 +114,25 @@ class MessageBook:
 
 
 def _once(source: str, message_id: str, queries: Sequence[Query], now_us: int) -> Program[bool]:
-    new = yield Query("add_inbox", [(source, message_id, now_us)])
-    if not new:
-        return False
-    for query in queries:  # noqa: UP028 - `yield from` a list cannot be sent the rows
-        yield query
-    return True
+    return (yield from _once_each(source, [(message_id, queries)], now_us))[0]
+
+
+def _once_each(source: str, messages: Sequence[tuple[str, Sequence[Query]]], now_us: int) -> Program[list[bool]]:
+    """All messages in one statement, then what the new ones cause; their deliveries go in together."""
+    unseen = {row[1] for row in (yield Query("add_inbox", [(source, id_, now_us) for id_, _ in messages]))}
+    heard: list[bool] = []
+    rows: list[Any] = []
+    for message_id, queries in messages:
+        heard.append(message_id in unseen)
+        unseen.discard(message_id)  # the same message again in this batch
+        for query in queries if heard[-1] else ():
+            if query.name == DELIVERING:
+                rows += query.rows
+            else:
+                yield query
+    if rows:
+        yield Query(DELIVERING, rows)
+    return heard
 
 
 def _lease(params: tuple[str, int, int, int], until_us: int) -> Program[list[Row]]:

@@ -1,12 +1,13 @@
 """The ledger as organisers write it: every change with a note of who made it, in one transaction, over the version it
 was made from; and the pages they read (bookings, changes, waitlist, webhooks, the door's counts)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
 import msgspec
 
 from frontrow.boxoffice.ledger.batch import Operation, Ran, Store, Written
+from frontrow.boxoffice.ledger.looks import Looks
 from frontrow.boxoffice.ledger.programs import Program, booking_of
 from frontrow.boxoffice.ledger.reseating import Reseat, reseat
 from frontrow.boxoffice.ledger.statements import Query, Row
@@ -31,6 +32,7 @@ class OrganiserBook:
 
     store: Store
     line: Coalescer[Operation, Any]
+    looks: Mapping[str, Looks]
 
     async def changed(self, change: Change, first: Query, rest: Sequence[Query] = ()) -> list[Row]:
         """Run `first`; if it answers anything, `rest` and the note too. What `first` answered."""
@@ -58,8 +60,8 @@ class OrganiserBook:
 
     async def event_document(self, event_id: str) -> str | None:
         """The event exactly as it is kept, for edits over it."""
-        rows = await self.store.read(Query("event_by_id", params=(event_id,)))
-        return str(rows[0][0]) if rows else None
+        rows = await self.looks["events_by_id"].of(event_id)
+        return str(rows[0][1]) if rows else None
 
     async def add_event(self, event: Event, change: Change) -> bool:
         rest = [Query("drop_tiers", [(event.id,)]), *_tiers(event)]

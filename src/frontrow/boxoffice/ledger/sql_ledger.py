@@ -37,6 +37,7 @@ MAX_WAITING: Final = 50_000
 # statements read by one key -> the column that is the key
 LOOKS: Final = {
     "bookings_by_id": 0, "payments_by_id": 0, "payments_of_bookings": 1, "refunds_of_bookings": 1, "seat_prices_of": 0,
+    "events_by_id": 0, "venues_by_id": 0, "contacts_by_fan": 0, "tickets_of_bookings": 1,
 }  # fmt: skip
 FENCES_END: Final = 2**63
 MAX_PAGE: Final = 10_000

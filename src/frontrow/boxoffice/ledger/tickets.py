@@ -1,10 +1,11 @@
 """The ledger's tickets: written by the confirming transaction, revoked by the one that gives seats back; and the scans
 of the gates. Reading and scanning are a port of their own (`ports.TicketBook`)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from frontrow.boxoffice.ledger.batch import Operation, Store, Written
+from frontrow.boxoffice.ledger.looks import Looks
 from frontrow.boxoffice.ledger.statements import Query, Row
 from frontrow.boxoffice.model.tickets import DuplicateScan, Scan, Ticket, TicketState, duplicates
 from frontrow.core.coalescer import Coalescer
@@ -19,13 +20,14 @@ class TicketBook:
 
     store: Store
     line: Coalescer[Operation, Any]
+    looks: Mapping[str, Looks]
 
     async def ticket(self, ticket_id: str) -> Ticket | None:
         rows = await self.store.read(Query("ticket_by_id", params=(ticket_id,)))
         return _ticket_of(rows[0]) if rows else None
 
     async def tickets_of(self, booking_id: str) -> list[Ticket]:
-        rows = await self.store.read(Query("tickets_of_booking", params=(booking_id,)))
+        rows = await self.looks["tickets_of_bookings"].of(booking_id)
         return [_ticket_of(row) for row in rows]
 
     async def revoked_tickets(

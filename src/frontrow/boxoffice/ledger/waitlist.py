@@ -9,6 +9,7 @@ import msgspec
 
 from frontrow.boxoffice.ledger import waitlist_programs as programs
 from frontrow.boxoffice.ledger.batch import Operation, Ran, Store, Written
+from frontrow.boxoffice.ledger.looks import Looks
 from frontrow.boxoffice.ledger.statements import Query
 from frontrow.boxoffice.ledger.waitlist_programs import entry_of, offer_of
 from frontrow.boxoffice.model.events import Event, EventStatus
@@ -25,6 +26,7 @@ class Waitlist:
 
     store: Store
     line: Coalescer[Operation, Any]
+    looks: Mapping[str, Looks]
 
     async def put_waitlist_rules(self, rules: WaitRules, now_us: int) -> WaitRules:
         row = (rules.event_id, rules.order.value, rules.seed, rules.seed_hash, now_us)
@@ -114,14 +116,14 @@ class Waitlist:
         return [offer_of(row) for row in await self.store.read(Query("offers_of_fan", params=params))]
 
     async def shift_event(self, event_id: str, was: EventStatus, to: EventStatus, now_us: int) -> Event | None:
-        rows = await self.store.read(Query("event_by_id", params=(event_id,)))
-        event = msgspec.json.decode(rows[0][0], type=Event) if rows else None
+        rows = await self.looks["events_by_id"].of(event_id)
+        event = msgspec.json.decode(rows[0][1], type=Event) if rows else None
         if event is None or event.status is not was:
             return None
         moved = dataclasses.replace(event, status=to)
         document = msgspec.json.encode(moved).decode()
         note = msgspec.json.encode({"act": "shift_event", "event": event_id, "status": to, "at_us": now_us}).decode()
-        query = Query("swap_event", [(event_id, rows[0][0], document, to.value, now_us)])
+        query = Query("swap_event", [(event_id, rows[0][1], document, to.value, now_us)])
         return moved if await self.line.submit(Written((query,), note, now_us)) else None
 
     async def _run(self, now_us: int, program: Any, *arguments: Any) -> Any:

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from typing import Final, Protocol
 
 from frontrow.boxoffice.services.refunds import Progress
+from frontrow.boxoffice.services.workers import Job, every
 from frontrow.core.clock import US_PER_S, Clock
 
 LEASE_US: Final = 60 * US_PER_S
@@ -42,6 +43,10 @@ class Cancelling:
         for event_id in due:
             await self._round(event_id)
         return len(due)
+
+    def job(self) -> Job:
+        """What goes on by itself, in a server or in `frontrow work`."""
+        return every("cancellations", self.work, EVERY_S)
 
     async def _round(self, event_id: str) -> None:
         before = Progress()

@@ -45,20 +45,22 @@ class Consumer:
         """Handle one batch; how many facts came."""
         facts = await reader.read(BATCH, self._wait_s)
         if facts:
-            heard = await asyncio.gather(*(self._handle(fact) for fact in facts), return_exceptions=True)
+            planned = await asyncio.gather(*map(self._planned, facts), return_exceptions=True)
+            ready = [pair for pair in planned if not isinstance(pair, BaseException)]
+            heard = await self._book.once_each(self.name, ready, self._clock())
             self.handled += heard.count(True)
             self.repeated += heard.count(False)
-            for failure in heard:
+            for failure in planned:
                 if isinstance(failure, BaseException):
                     raise failure  # the whole batch comes again; what was handled is remembered
             await reader.done(facts)
         return len(facts)
 
-    async def _handle(self, carried: BusFact) -> bool:
-        """Whether the fact was new."""
+    async def _planned(self, carried: BusFact) -> tuple[str, Sequence[Query]]:
+        """The fact's number and what it causes."""
         for attempt in range(1, TRIES + 1):
             try:
-                queries = await self._plan(carried.number, carried.fact())
+                queries: Sequence[Query] = await self._plan(carried.number, carried.fact())
                 break
             except (Unavailable, Overloaded):
                 raise
@@ -66,7 +68,7 @@ class Consumer:
                 if attempt == TRIES:
                     self.poisoned += 1
                     queries = self._aside(carried, error)
-        return await self._book.once(self.name, str(carried.number), queries, self._clock())
+        return str(carried.number), queries
 
     def _aside(self, carried: BusFact, error: Exception) -> list[Query]:
         reason = f"{type(error).__name__}: {error}"[:MAX_ERROR_CHARS]

@@ -48,6 +48,7 @@ TELLS: Final = {
     "TicketResold": "resold",
 }
 QUIET: Final = frozenset({"expired"})  # not worth a mail or an SMS
+WITHOUT_HTML: Final = frozenset({"in_app", "push", "sms"})
 QUIET_CHANNELS: Final = frozenset({"in_app", "push"})
 
 
@@ -95,27 +96,30 @@ class Notifier:
         channel = self._channels.get(bodies[0].channel)
         if channel is None:
             return [Outcome(False, reason=f"there is no channel {bodies[0].channel}")] * len(deliveries)
-        rendered = [await self._rendered(body) for body in bodies]
+        drawing = asyncio.Lock()  # one PDF of a lane at a time
+        rendered = await asyncio.gather(*(self._rendered(body, drawing) for body in bodies))  # reads are gathered
         sent = iter(await channel.send([one for one in rendered if isinstance(one, Message)]))
         return [next(sent) if isinstance(one, Message) else one for one in rendered]
 
-    async def _rendered(self, body: _Body) -> Message | Outcome:
+    async def _rendered(self, body: _Body, drawing: asyncio.Lock) -> Message | Outcome:
         """The message, or why there is none; one that cannot be rendered holds up no other."""
         try:
-            return await self._message(body) or Outcome(False, reason="there is nothing left to tell")
+            return await self._message(body, drawing) or Outcome(False, reason="there is nothing left to tell")
         except Exception as error:
             return Outcome(False, final=False, reason=repr(error))
 
-    async def _message(self, body: _Body) -> Message | None:
+    async def _message(self, body: _Body, drawing: asyncio.Lock) -> Message | None:
         fact = decode_fact(body.fact)
         contact = await self._ledger.contact(fact.fan) or Contact(fact.fan)
         sheets = await self._desk.sheets(fact.booking_id) if body.kind == "confirmed" else []
         if body.kind == "confirmed" and not sheets:
             return None  # refunded before the mail went out: no dead tickets are sent
-        words = render(body.kind, contact.locale, await self._about(fact, sheets))
+        about = await self._about(fact, sheets)
+        words = render(body.kind, contact.locale, about, html=body.channel not in WITHOUT_HTML)
         attachments: tuple[Attachment, ...] = ()
         if body.channel == "email" and sheets:
-            attachments = await asyncio.to_thread(_attached, sheets, language_of(contact.locale))
+            async with drawing:
+                attachments = await asyncio.to_thread(_attached, sheets, language_of(contact.locale))
         return Message(
             body.message_id, body.kind, contact, words.subject, words.text, words.html, words.short, attachments
         )

@@ -19,8 +19,8 @@ SELECT r.id, r.name, r.plan_hash, r.city, r.country, r.time_zone, r.now_us FROM 
 ON CONFLICT (id) DO UPDATE SET name = excluded.name, plan_hash = excluded.plan_hash, city = excluded.city,
   country = excluded.country, time_zone = excluded.time_zone, changed_at_us = excluded.changed_at_us
 
--- name: venue_by_id() :id text
-SELECT id, name, plan_hash, city, country, time_zone FROM venues WHERE id = :id
+-- name: venues_by_id(id text)
+SELECT v.id, v.name, v.plan_hash, v.city, v.country, v.time_zone FROM :rows CROSS JOIN venues AS v WHERE v.id = r.id
 
 -- name: put_events(id text, venue_id text, plan_hash text, name text, event_state text, currency text, starts_at_us int, sale_starts_at_us int, sale_ends_at_us int, max_per_person int, document text, now_us int, organiser_id text)
 -- The document is the whole event; the columns are what lists and reports ask for.
@@ -40,8 +40,8 @@ DELETE FROM price_tiers WHERE event_id IN (SELECT r.event_id FROM :rows)
 INSERT INTO price_tiers (event_id, key, name, price_minor, currency)
 SELECT r.event_id, r.key, r.name, r.price_minor, r.currency FROM :rows
 
--- name: event_by_id() :id text
-SELECT document FROM events WHERE id = :id
+-- name: events_by_id(id text)
+SELECT e.id, e.document FROM :rows CROSS JOIN events AS e WHERE e.id = r.id
 
 -- name: events_page() :event_state text :starts_after_us int :after_id text :limit int
 -- Events in order of their start; an empty state means any.

@@ -36,8 +36,8 @@ SELECT r.fan, r.locale, r.email, r.phone, r.channels, r.now_us FROM :rows WHERE 
 ON CONFLICT (fan) DO UPDATE SET locale = excluded.locale, email = excluded.email, phone = excluded.phone,
   channels = excluded.channels, changed_at_us = excluded.changed_at_us
 
--- name: contact_by_fan() :fan text
-SELECT fan, email, phone, locale, channels FROM contacts WHERE fan = :fan
+-- name: contacts_by_fan(fan text)
+SELECT c.fan, c.email, c.phone, c.locale, c.channels FROM :rows CROSS JOIN contacts AS c WHERE c.fan = r.fan
 
 -- name: drop_push(fan text)
 DELETE FROM push_subscriptions WHERE fan IN (SELECT r.fan FROM :rows)

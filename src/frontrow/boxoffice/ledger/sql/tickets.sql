@@ -21,9 +21,9 @@ RETURNING t.id
 SELECT id, booking_id, event_id, seat_index, ticket_state, code, issued_at_us, changed_at_us, scanned_at_us
 FROM tickets WHERE id = :id
 
--- name: tickets_of_booking() :id text
-SELECT id, booking_id, event_id, seat_index, ticket_state, code, issued_at_us, changed_at_us, scanned_at_us
-FROM tickets WHERE booking_id = :id ORDER BY seat_index
+-- name: tickets_of_bookings(id text)
+SELECT t.id, t.booking_id, t.event_id, t.seat_index, t.ticket_state, t.code, t.issued_at_us, t.changed_at_us, t.scanned_at_us
+FROM :rows CROSS JOIN tickets AS t WHERE t.booking_id = r.id ORDER BY t.seat_index
 
 -- name: revoked_tickets() :event_id text :after_us int :after_id text :limit int
 -- The revocation list in order, a page at a time.
