@@ -92,9 +92,10 @@ def front_of(app: Litestar, platform: Platform) -> Front:
 
 
 def counting_themselves() -> "re.Pattern[str]":
-    """The paths of the routes that count addresses themselves, because the hot lane answers them too."""
+    """The paths of the routes that count addresses themselves, because the hot lane answers them too; and static files,
+    which a page asks for a dozen at a time and which cost next to nothing."""
     paths = {path for handler in routes() if handler.opt.get("own_checks") for path in handler.paths}
-    return re.compile("|".join(sorted(map(_pattern, paths))))
+    return re.compile("|".join([*sorted(map(_pattern, paths)), "/static/.+"]))
 
 
 def methods() -> Callable[[str], str]:

@@ -10,12 +10,12 @@ from litestar.params import FromPath
 from frontrow.boxoffice.model.events import EventStatus
 from frontrow.core.clock import US_PER_S
 from frontrow.web.api import FromCaller, FromPlatform
-from frontrow.web.api.events import MAX_WORDS_CHARS, shown_event
+from frontrow.web.api.events import MAX_WORDS_CHARS
 from frontrow.web.platform import Platform
 from frontrow.web.shapes import time_text
 from frontrow.web.site.render import render
 from frontrow.web.site.routes import page
-from frontrow.web.site.shown import Shown, shown
+from frontrow.web.site.shown import Shown, shown, shown_event
 from frontrow.web.site.words import N_
 
 Asked = Request[Any, Any, Any]

@@ -12,11 +12,10 @@ from frontrow.boxoffice.model.venues import Plan, SeatFlag, Section, SectionKind
 from frontrow.core.errors import FrontrowError
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Caller
-from frontrow.web.api.events import shown_event
 from frontrow.web.platform import Platform
 from frontrow.web.site.render import render
 from frontrow.web.site.routes import FromForm, action, go_to, page
-from frontrow.web.site.shown import Shown, section_of, shown
+from frontrow.web.site.shown import Shown, section_of, shown, shown_event
 from frontrow.web.site.words import N_
 
 Asked = Request[Any, Any, Any]

@@ -11,7 +11,6 @@ from frontrow.core.errors import FrontrowError, NotFound, Unavailable
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Caller
 from frontrow.web.api.bookings import give_pass
-from frontrow.web.api.events import shown_event
 from frontrow.web.api.views import seat_ids
 from frontrow.web.platform import Platform
 from frontrow.web.shapes import time_text
@@ -19,7 +18,7 @@ from frontrow.web.site.cookies import pass_cookie
 from frontrow.web.site.render import render
 from frontrow.web.site.routes import FromForm, action, go_to, page
 from frontrow.web.site.seats import pass_for
-from frontrow.web.site.shown import seat_parts, shown
+from frontrow.web.site.shown import seat_parts, shown, shown_event
 from frontrow.web.site.words import N_
 
 Asked = Request[Any, Any, Any]
