@@ -17,7 +17,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 ROWS = {
     # -- everybody
     "list_events": "public",
-    "get_event": "public",
+    "get_event": "own:public",
     "ask_sign_in_link": "public",
     "redeem_sign_in_link": "public",
     "start_guest_session": "public",
