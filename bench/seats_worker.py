@@ -45,9 +45,10 @@ def overhead_us(asks: list[Ask]) -> float:
     return (time.process_time() - begin) / max(1, len(asks)) * 1e6
 
 
-async def run(office: Office, number: int, order: dict[str, Any]) -> dict[str, Any]:
+async def run(office: Office, number: int, turn: int, order: dict[str, Any]) -> dict[str, Any]:
     count, rate = order["count"], order.get("rate", 0.0)
-    crowd = Crowd(office, office.asks(count, 1_000 + number, f"p{number}."))
+    # other fans and other wishes each turn: nobody asks again for the very seat they have
+    crowd = Crowd(office, office.asks(count, 1_000 + number + 97 * turn, f"p{number}.{turn}."))
     tidy()
     await asyncio.sleep(1.5)  # making the crowd kept the server from its own work: the map gets in step again
     print("ready", flush=True)
@@ -72,9 +73,10 @@ async def serve(postgres_url: str, event_id: str, seats: int, number: int, redis
     assert await office.recovery.check(event_id)
     await office.feed.start()
     print("open", flush=True)
-    loop = asyncio.get_running_loop()
+    loop, turn = asyncio.get_running_loop(), 0
     while line := await loop.run_in_executor(None, sys.stdin.readline):
-        print(json.dumps(await run(office, number, json.loads(line))), flush=True)
+        print(json.dumps(await run(office, number, turn, json.loads(line))), flush=True)
+        turn += 1
     await office.feed.stop()
     await office.holds.aclose()
     await claims.aclose()
