@@ -9,7 +9,6 @@ a bare ASGI one.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import httptools
@@ -18,71 +17,14 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from frontrow.web.hot_lines import begin, default_lines
+from frontrow.web.hot_replies import PLAIN_ERROR, Finish, Handler, Pending, Reply, RequestId, Routes, Takeover
 from frontrow.web.wire import MAX_BODY_BYTES, Answer, Arriving, Ask, Later
 
 OVERLONG = bytes(MAX_BODY_BYTES + 1)
 MAX_HEAD_BYTES = 2 * 1024 * 1024
 REQUEST_WITHIN_S = 30.0
-PLAIN_ERROR = Answer(500, b"content-type: text/plain\r\ncache-control: no-store\r\n", b"Internal Server Error")
 
 log = logging.getLogger("frontrow.web.hot")
-
-
-class Takeover:
-    """An answer that keeps the connection: `take(transport, connections, lines)` returns the protocol that goes on.
-
-    That protocol keeps itself in uvicorn's set of connections and has `shutdown()`, which is all uvicorn asks for.
-    """
-
-    __slots__ = ("take",)
-
-    def __init__(self, take: Callable[[asyncio.Transport, set[Any], bytes], asyncio.Protocol]) -> None:
-        self.take = take
-
-
-Reply = Answer | Takeover
-Handler = Callable[[Ask], "Reply | Later | Arriving | Awaitable[Reply]"]
-Finish = Callable[["asyncio.Future[Any]"], Reply]
-Routes = Mapping[tuple[bytes, bytes], Handler]
-RequestId = Callable[[Sequence[tuple[bytes, bytes]], str], bytes]
-
-
-class _Pending:
-    """Stands where uvicorn keeps its cycle while a hot answer is being made, so pipelined requests queue behind it."""
-
-    __slots__ = ("_finish", "_protocol", "disconnected", "keep_alive", "response_complete")
-
-    def __init__(self, protocol: "HotProtocol", keep_alive: bool, finish: "Finish | None" = None) -> None:
-        self._protocol = protocol
-        self._finish = finish
-        self.keep_alive = keep_alive
-        self.response_complete = False
-        self.disconnected = False
-
-    @property
-    def message_event(self) -> "_Pending":
-        return self
-
-    def set(self) -> None:
-        """uvicorn wakes a waiting app by this; nobody waits here."""
-
-    def done(self, future: "asyncio.Future[Any]") -> None:
-        """The answer is there, or an error in its place; whoever asked may have left."""
-        try:
-            assert self._finish is not None
-            reply = self._finish(future)
-        except (Exception, asyncio.CancelledError):
-            log.exception("a hot handler failed", extra={"request_id": self._protocol.known_id()})
-            reply = PLAIN_ERROR
-        self.response_complete = True
-        if not self.disconnected:
-            self._protocol.answer_late(reply, self.keep_alive)
-
-    def arrived(self, answer: Answer) -> None:
-        """The answer came without a future."""
-        self.response_complete = True
-        if not self.disconnected:
-            self._protocol.answer_late(answer, self.keep_alive)
 
 
 class HotProtocol(HttpToolsProtocol):
@@ -255,7 +197,7 @@ class HotProtocol(HttpToolsProtocol):
         return self._id_line.decode().partition(": ")[2].strip()
 
     def _let_arrive(self, reply: Arriving, keep_alive: bool) -> None:
-        pending = _Pending(self, keep_alive)
+        pending = Pending(self, keep_alive)
         self.cycle = pending  # type: ignore[assignment]
         reply.then(pending.arrived)
 
@@ -265,7 +207,7 @@ class HotProtocol(HttpToolsProtocol):
             finish, future = reply.finish, reply.future
         else:
             future = asyncio.ensure_future(reply)
-        pending = _Pending(self, keep_alive, finish)
+        pending = Pending(self, keep_alive, finish)
         self.cycle = pending  # type: ignore[assignment]
         future.add_done_callback(pending.done)
 

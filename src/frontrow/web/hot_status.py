@@ -5,7 +5,7 @@ front, a cookie instead of a bearer token, a refusal) is handed to it before any
 """
 
 from frontrow.core.errors import FrontrowError
-from frontrow.web.hot import Handler
+from frontrow.web.hot_replies import Handler
 from frontrow.web.room_people import JSON_HEAD, TAG_CHARS, PeopleEndpoints, Result
 from frontrow.web.wire import Answer, Ask
 

@@ -3,7 +3,7 @@
 import functools
 
 from frontrow.web.event_views import EventViews
-from frontrow.web.hot import Handler
+from frontrow.web.hot_replies import Handler
 from frontrow.web.room_app import hot_routes_of
 from frontrow.web.room_endpoints import RoomEndpoints
 from frontrow.web.shop import ShopEndpoints

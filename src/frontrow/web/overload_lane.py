@@ -11,17 +11,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any, ClassVar, Final
 
 from frontrow.core.errors import Overloaded
-from frontrow.web.hot import (
-    REQUEST_WITHIN_S,
-    Finish,
-    Handler,
-    HotProtocol,
-    Reply,
-    RequestId,
-    Routes,
-    Takeover,
-    _Pending,
-)
+from frontrow.web.hot import REQUEST_WITHIN_S, HotProtocol
+from frontrow.web.hot_replies import Finish, Handler, Pending, Reply, RequestId, Routes, Takeover
 from frontrow.web.overload import Gate, Rank, rank_of
 from frontrow.web.traffic import RouteTraffic, Traffic
 from frontrow.web.wire import Answer, Arriving, Ask, Later, problem_answer
@@ -143,7 +134,7 @@ class GuardedProtocol(HotProtocol):
         future.add_done_callback(pending.done)
 
 
-class _Watched(_Pending):
+class _Watched(Pending):
     """An answer on its way: whichever comes first, the answer or its deadline."""
 
     __slots__ = ("_began_s", "_future", "_watch")

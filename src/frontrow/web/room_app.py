@@ -24,7 +24,7 @@ from litestar.types import ASGIApp, Receive, Scope, Send
 
 from frontrow.core.errors import FrontrowError
 from frontrow.waitingroom.metrics import metrics_page
-from frontrow.web.hot import Handler, Routes, Takeover
+from frontrow.web.hot_replies import Handler, Routes, Takeover
 from frontrow.web.hot_status import hot_status
 from frontrow.web.live import STREAM_HEAD, Streams
 from frontrow.web.room_endpoints import RoomEndpoints, settle

@@ -17,7 +17,7 @@ from frontrow.boxoffice.model.seats import MAX_SEATS_A_REQUEST, Wish
 from frontrow.boxoffice.services.hold import HoldService
 from frontrow.core.errors import FrontrowError, InvalidInput, NotFound
 from frontrow.waitingroom.entry import Entry
-from frontrow.web.hot import Takeover
+from frontrow.web.hot_replies import Takeover
 from frontrow.web.proofs import Passes
 from frontrow.web.room_people import Result, check_size, decoded
 from frontrow.web.seat_streams import SeatStreams

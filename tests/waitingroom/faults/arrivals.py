@@ -15,7 +15,7 @@ from typing import Any
 import uvloop
 
 from frontrow.web import room_serve
-from frontrow.web.hot import Handler, Routes
+from frontrow.web.hot_replies import Handler, Routes
 from frontrow.web.room_endpoints import RoomEndpoints
 from frontrow.web.room_settings import RoomSettings
 from frontrow.web.wire import Ask

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from frontrow.web.hot import Reply, lane
+from frontrow.web.hot import lane
+from frontrow.web.hot_replies import Reply
 from frontrow.web.wire import JSON, MAX_BODY_BYTES, Answer, Ask
 from tests.web.room.served import Line, serving
 
