@@ -17,7 +17,17 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from frontrow.web.hot_lines import begin, default_lines
-from frontrow.web.hot_replies import PLAIN_ERROR, Finish, Handler, Pending, Reply, RequestId, Routes, Takeover
+from frontrow.web.hot_replies import (
+    PLAIN_ERROR,
+    Finish,
+    Handler,
+    Pending,
+    Reply,
+    RequestId,
+    Routes,
+    Takeover,
+    result_of,
+)
 from frontrow.web.wire import MAX_BODY_BYTES, Answer, Arriving, Ask, Later
 
 OVERLONG = bytes(MAX_BODY_BYTES + 1)
@@ -202,7 +212,7 @@ class HotProtocol(HttpToolsProtocol):
         reply.then(pending.arrived)
 
     def _wait_for(self, reply: Any, keep_alive: bool) -> None:
-        finish: Finish = _result
+        finish: Finish = result_of
         if isinstance(reply, Later):
             finish, future = reply.finish, reply.future
         else:
@@ -267,10 +277,6 @@ class HotProtocol(HttpToolsProtocol):
             self.transport.close()
         else:
             self.timeout_keep_alive_task = self.loop.call_later(left_s, self.timeout_keep_alive_handler)
-
-
-def _result(done: "asyncio.Future[Reply]") -> Reply:
-    return done.result()
 
 
 def lane(

@@ -31,6 +31,11 @@ Routes = Mapping[tuple[bytes, bytes], Handler]
 RequestId = Callable[[Sequence[tuple[bytes, bytes]], str], bytes]
 
 
+def result_of(done: "asyncio.Future[Reply]") -> Reply:
+    """The plain way to finish: the future's own result."""
+    return done.result()
+
+
 class Answering(Protocol):
     """What a pending answer needs of the lane."""
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final
 
 from frontrow.core.errors import Overloaded
 from frontrow.web.hot import REQUEST_WITHIN_S, HotProtocol
-from frontrow.web.hot_replies import Finish, Handler, Pending, Reply, RequestId, Routes, Takeover
+from frontrow.web.hot_replies import Finish, Handler, Pending, Reply, RequestId, Routes, Takeover, result_of
 from frontrow.web.overload import Gate, Rank, rank_of
 from frontrow.web.traffic import RouteTraffic, Traffic
 from frontrow.web.wire import Answer, Arriving, Ask, Later, problem_answer
@@ -124,7 +124,7 @@ class GuardedProtocol(HotProtocol):
 
     def _wait_for(self, reply: "Later | Awaitable[Reply]", keep_alive: bool) -> None:
         """As the lane's, counted as in flight and with a deadline."""
-        finish: Finish = _result
+        finish: Finish = result_of
         if isinstance(reply, Later):
             finish, future = reply.finish, reply.future
         else:
@@ -176,10 +176,6 @@ class _Watched(Pending):
         self._watch.gate.ended()
         self._watch.gate.wait.saw(time.monotonic() - self._began_s)
         return True
-
-
-def _result(done: "asyncio.Future[Reply]") -> Reply:
-    return done.result()
 
 
 class Watch:
