@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from frontrow.bootstrap import Platform
 from tests.browser.served import Site, put_hall
@@ -18,7 +18,8 @@ from tests.browser.steps import SHORT_ID
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 ARGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking"]
-WAIT_MS = 15_000
+WAIT_MS = 45_000  # nobody waits that long unless something is broken or the machine is very busy
+expect.set_options(timeout=WAIT_MS)
 
 
 def chromium() -> str:

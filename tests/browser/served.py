@@ -1,7 +1,9 @@
 """A whole platform on a real port for browser tests, in a thread of its own, so that a test can stop and start it."""
 
 import asyncio
+import base64
 import contextlib
+import dataclasses
 import socket
 import threading
 from collections.abc import Callable, Coroutine
@@ -9,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import uvicorn
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from frontrow.bootstrap import Platform, open_platform
+from frontrow.boxoffice.channels.opening import MessageSettings
 from frontrow.boxoffice.model.venues import Plan
 from frontrow.boxoffice.plans.generate import generate
 from frontrow.web.app import front_of, platform_app
@@ -18,7 +22,9 @@ from frontrow.web.front import RequestIds
 from frontrow.web.hot import lane
 from tests.api.support import put_event, settings_for
 
-WAIT_S = 30
+WAIT_S = 60
+_VAPID = ec.generate_private_key(ec.SECP256R1()).private_numbers().private_value.to_bytes(32, "big")
+VAPID_KEY = base64.urlsafe_b64encode(_VAPID).decode().rstrip("=")
 Put = Callable[[Platform], Coroutine[Any, Any, None]]
 
 
@@ -51,6 +57,7 @@ class Site:
 
     async def _serve(self) -> None:
         settings = settings_for(self._folder, public_url=self.url, **self._settings)
+        settings = dataclasses.replace(settings, messages=MessageSettings(VAPID_KEY, "mailto:ops@example.org"))
         async with open_platform(settings) as platform:
             await self._put(platform)
             app = front_of(platform_app(platform), platform)

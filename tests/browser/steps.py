@@ -7,7 +7,7 @@ from playwright.sync_api import Page, expect
 from tests.api.support import EVENT_ID
 from tests.browser.served import Site
 
-__all__ = ["EVENT_ID", "SHORT_ID", "choose", "differing_seats", "enter", "pay", "until"]
+__all__ = ["EVENT_ID", "SHORT_ID", "choose", "differing_seats", "enter", "landed", "pay", "settled", "until"]
 
 SHORT_ID = "evt_short"  # its holds last two seconds
 DIFFERING = """async () => {
@@ -63,6 +63,25 @@ def pay(page: Page, card: str = "4242 4242 4242 4242") -> None:
 def until(page: Page, condition: str, argument: Any = None) -> None:
     """Wait until a condition holds in the page."""
     page.wait_for_function(condition if "=>" in condition else f"() => {condition}", arg=argument)
+
+
+def landed(page: Page) -> None:
+    """Wait until the map's camera has arrived."""
+    until(page, "!window.frontrow.map.flying")
+
+
+SETTLED = """async () => {
+  const painted = () => new Promise((go) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(go))));
+  await painted();
+  const moving = document.getAnimations().filter((one) => one.effect?.getComputedTiming().endTime !== Infinity);
+  await Promise.all(moving.map((one) => one.finished.catch(() => null)));
+  await painted();
+}"""
+
+
+def settled(page: Page) -> None:
+    """Wait until the page has been painted as it is now, its transitions are over and it was told what moved."""
+    page.evaluate(SETTLED)
 
 
 def differing_seats(page: Page) -> int:

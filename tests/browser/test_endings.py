@@ -7,9 +7,9 @@ from playwright.sync_api import Page, expect
 
 from frontrow.boxoffice.payments.simulated import Fault
 from frontrow.web.site.security import STRIPE
+from tests.browser.mails import sign_in
 from tests.browser.served import Site
 from tests.browser.steps import EVENT_ID, SHORT_ID, choose, enter, pay
-from tests.browser.test_everybody import newest_link
 
 
 def at_checkout(page: Page, site: Site, event_id: str = EVENT_ID) -> str:
@@ -101,13 +101,7 @@ def test_a_fan_signs_in_by_link_finds_the_tickets_changes_preferences_and_signs_
     at_checkout(fan, site)
     pay(fan)
     fan.wait_for_url("**/bookings/**")
-    fan.goto(f"{site.url}/sign-in")
-    fan.get_by_label("E-mail").fill("ada@example.org")
-    fan.get_by_role("button", name="Send me a link").click()
-    expect(fan.get_by_role("heading", name="Look into your mail")).to_be_visible()
-    link = newest_link(site, fan)
-    fan.goto(link)
-    fan.wait_for_url("**/tickets")
+    sign_in(fan, site)
     assert "#" not in fan.url, "the link's secret does not stay in the address"
     expect(fan.get_by_role("heading", name="Aurora World Tour").first).to_be_visible()
     fan.get_by_role("link", name="Account").click()

@@ -8,7 +8,7 @@ from PIL import Image
 from playwright.sync_api import Page, expect
 
 from tests.browser.served import Site
-from tests.browser.steps import EVENT_ID, choose, enter, pay, said, until
+from tests.browser.steps import EVENT_ID, choose, enter, landed, pay, said, until
 
 
 def test_b18_a_purchase_by_mouse_from_the_list_of_events_to_the_ticket(fan: Page, site: Site, tmp_path: Any) -> None:
@@ -21,19 +21,18 @@ def test_b18_a_purchase_by_mouse_from_the_list_of_events_to_the_ticket(fan: Page
     fan.get_by_role("button", name="Join the line").click()
     fan.wait_for_url("**/seats")
     until(fan, "window.frontrow")
-    spot = fan.evaluate(
-        """() => { const { map, model } = window.frontrow; const i = model.state.findIndex((s, n) => s === 0 && model.section[n] === 1);
-        map.flyTo(1); map.zoom(3); const { camera } = map.view; map.pan(map.view.w / 2 - (model.x[i] * camera.k + camera.x), map.view.h / 2 - (model.y[i] * camera.k + camera.y));
-        const box = map.getBoundingClientRect(); return [box.left + map.view.w / 2, box.top + map.view.h / 2, i]; }"""  # noqa: E501
+    seat = fan.evaluate(
+        "() => { const { map, model } = window.frontrow; map.flyTo(1);"
+        " return model.state.findIndex((s, n) => s === 0 && model.section[n] === 1); }"
     )
-    fan.wait_for_timeout(450)  # the flight's end; the seat stays where it was panned to
+    landed(fan)
     at = fan.evaluate(
         "(i) => { const { map, model } = window.frontrow, { camera } = map.view, box = map.getBoundingClientRect();"
         " return [box.left + model.x[i] * camera.k + camera.x, box.top + model.y[i] * camera.k + camera.y]; }",
-        spot[2],
+        seat,
     )
     fan.mouse.click(*at)
-    assert fan.evaluate("[...window.frontrow.model.mine]") == [spot[2]]
+    assert fan.evaluate("[...window.frontrow.model.mine]") == [seat]
     fan.get_by_role("button", name="Go on with 1").click()
     pay(fan)
     fan.wait_for_url("**/bookings/**")
@@ -74,7 +73,7 @@ def test_b2_a_purchase_by_keyboard_only(fan: Page, site: Site) -> None:
     said(fan, "row ")
     spoken = fan.locator("#say").inner_text()
     assert re.fullmatch(r"Section .+, row \w+, seat \d+, €\d+, (free|taken|held by somebody).*", spoken), spoken
-    fan.wait_for_timeout(450)
+    landed(fan)
     fan.keyboard.press("ArrowRight")
     until(fan, "(before) => document.querySelector('#say').textContent !== before", spoken)
     fan.keyboard.press("Enter")

@@ -29,7 +29,9 @@ from frontrow.web.api.document import complete
 from frontrow.web.api.idempotency import IdempotencyMiddleware, before_request
 from frontrow.web.api.problems import on_bug, on_problem
 from frontrow.web.front import Front, RequestIds
+from frontrow.web.notices import Notices
 from frontrow.web.platform import Platform
+from frontrow.web.site.notices import notices_for_people
 from frontrow.web.site.problems import on_any_http_error
 
 MAX_BODY_BYTES = 1024 * 1024
@@ -88,7 +90,8 @@ def platform_app(platform: Platform, *, own_loops: bool = True) -> Litestar:
 
 def front_of(app: Litestar, platform: Platform) -> Front:
     """The app behind the request ids, the limit per address and the entity tags: what a server runs."""
-    return Front(app, platform.limiter, RequestIds(platform.limiter), counting_themselves(), methods())
+    people = notices_for_people(Notices(platform.settings.room.brand))
+    return Front(app, platform.limiter, RequestIds(platform.limiter), counting_themselves(), methods(), people)
 
 
 def counting_themselves() -> "re.Pattern[str]":

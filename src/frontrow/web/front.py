@@ -17,7 +17,8 @@ from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
 from frontrow.core.errors import FrontrowError
 from frontrow.waitingroom.entry import Entry
-from frontrow.web.wire import Answer, header_line, problem_answer
+from frontrow.web.notices import ForPeople
+from frontrow.web.wire import Answer, Ask, header_line, problem_answer
 
 REQUEST_ID = re.compile(rb"[A-Za-z0-9_.:-]{1,64}\Z")
 MAX_TAGGED_BYTES = 2 * 1024 * 1024
@@ -51,9 +52,11 @@ class Front:
         ids: RequestIds,
         counts_itself: "re.Pattern[str]",
         allowed: Callable[[str], str],
+        for_people: ForPeople | None = None,
     ) -> None:
         self._app, self._entry, self._ids, self._counts_itself = app, entry, ids, counts_itself
         self._allowed = allowed  # the methods of a path, for OPTIONS
+        self.for_people = for_people
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != ScopeType.HTTP:
@@ -70,7 +73,8 @@ class Front:
                 forwarded = [value.decode("latin-1") for name, value in headers if name == b"x-forwarded-for"]
                 self._entry.knock_ip(self._entry.ip_of(peer, forwarded))
         except FrontrowError as error:
-            await send_answer(problem_answer(error), scope, tagged.send)
+            page = self.for_people(scope["method"], Ask(headers, b"", peer), error) if self.for_people else None  # type: ignore[arg-type]
+            await send_answer(page or problem_answer(error), scope, tagged.send)
             return
         allowed = self._allowed(scope["path"]) if scope["method"] == "OPTIONS" else ""
         if allowed:

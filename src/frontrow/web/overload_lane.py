@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Final
 from frontrow.core.errors import Overloaded
 from frontrow.web.hot import REQUEST_WITHIN_S, HotProtocol
 from frontrow.web.hot_replies import Finish, Handler, Pending, Reply, RequestId, Routes, Takeover, result_of
+from frontrow.web.notices import ForPeople
 from frontrow.web.overload import Gate, Rank, rank_of
 from frontrow.web.traffic import RouteTraffic, Traffic
 from frontrow.web.wire import Answer, Arriving, Ask, Later, problem_answer
@@ -31,8 +32,8 @@ class LateAnswer(Overloaded):
     code = "deadline"
 
 
-def shed_answer(gate: Gate, message: str = "too much is asked of this server at once; try again") -> Answer:
-    return problem_answer(Overloaded(message, retry_after_s=gate.settings.retry_after_s))
+def shed_error(gate: Gate) -> Overloaded:
+    return Overloaded("too much is asked of this server at once; try again", retry_after_s=gate.settings.retry_after_s)
 
 
 def late_answer() -> Answer:
@@ -100,7 +101,9 @@ class GuardedProtocol(HotProtocol):
         if not self._extra and not self.watch.is_proxy(ask.peer):
             self.flow.pause_reading()
             self.loop.call_later(self.watch.gate.settings.retry_after_s, self._read_again)
-        return self.watch.shed_answer
+        people, method = self.watch.for_people, self.parser.get_method().decode("latin-1")
+        page = people(method, ask, self.watch.shed_error) if people is not None else None
+        return page or self.watch.shed_answer
 
     def _read_again(self) -> None:
         if self.parser is not None and not self._gone and not self.transport.is_closing():
@@ -186,7 +189,9 @@ class Watch:
         self.known: dict[tuple[bytes, bytes], _Known] = {}
         self.waiting: dict[_Watched, float] = {}
         self.refused = _Known(Rank.BROWSE, traffic.of("shed", HOT))
-        self.shed_answer = shed_answer(gate)
+        self.shed_error = shed_error(gate)
+        self.shed_answer = problem_answer(self.shed_error)
+        self.for_people: ForPeople | None = None
 
     def learn(self, key: tuple[bytes, bytes], handler: Handler) -> _Known:
         """Remember a hot route; as many are remembered as the lane's table has."""

@@ -80,7 +80,7 @@ class RoomEndpoints(PeopleEndpoints):
 
     def overflow(self, event: str, ask: Ask) -> Answer:
         """GET overflow: the static page, to be put on any cache."""
-        return self.pages.overflow(200)
+        return self.pages.overflow(200, ask)
 
     # -- organisers --------------------------------------------------------------------------------------------------
 

@@ -21,6 +21,7 @@ from frontrow.waitingroom.entry import Entry
 from frontrow.waitingroom.protect.guard import PASS_COOKIE, is_plain
 from frontrow.waitingroom.room import Claimed, Joined, PlaceStatus, WaitingRoom
 from frontrow.waitingroom.window import PlaceState
+from frontrow.web.notices import OVERFLOW, OVERFLOW_AGAIN_S, Notices
 from frontrow.web.page_parts import (
     HEADINGS,
     PLAIN_WORDS,
@@ -66,22 +67,29 @@ class RoomPages:
         self._entry = entry
         self._settings = settings or PageSettings()
         folder = files("frontrow.web") / "pages"
-        read = {
-            name: (folder / name).read_text("utf-8") for name in ("room.html", "room.css", "room.js", "overflow.html")
-        }
+        read = {name: (folder / name).read_text("utf-8") for name in ("room.html", "room.css", "room.js")}
         environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
         self._css, self._js = short_names(lean(read["room.css"])), lean_script(read["room.js"])
         self._page = environment.from_string(lean(read["room.html"]))
-        markup = jinja2.Template(read["overflow.html"], autoescape=True)
-        self._overflow = markup.render(css=safe(self._css), brand=self._settings.brand).encode()
-        policy = f"default-src 'none'; style-src {policy_hash(self._css)}; base-uri 'none'; frame-ancestors 'none'"
-        self._overflow_head = HTML + b"cache-control: public, max-age=60\r\n" + page_head(policy)
+        self.notices = Notices(self._settings.brand)
 
     # -- what the platform's pages do differently (`site.room`) -----------------------------------------------------
 
     def words(self, ask: Ask) -> Any:
         """The words of the visitor's language."""
         return PLAIN_WORDS
+
+    def shared_words(self, ask: Ask) -> tuple[Any, bytes]:
+        """The words of a page that caches keep, and the header that says what they depend on."""
+        return PLAIN_WORDS, b""
+
+    def told(self, error: FrontrowError, ask: Ask) -> str:
+        """An error in words for the page."""
+        return error.message
+
+    def missing(self, error: FrontrowError, ask: Ask) -> Answer | None:
+        """The page when there is no such room; None for problem+json."""
+        return None
 
     def surroundings(self, event: str, words: Any) -> dict[str, Any]:
         """What the page knows beyond the room: the event's title, where to get ready, its script's translations."""
@@ -96,13 +104,14 @@ class RoomPages:
         told, error = self._told(event, ask)
         cap = view.state.config.depth_cap
         if told is None and cap and view.waiting >= cap:
-            return self.overflow(503)
+            return self.overflow(503, ask)
         return self._render(event, told, error, 200, ask, front)
 
-    def overflow(self, status: int) -> Answer:
+    def overflow(self, status: int, ask: Ask) -> Answer:
         """The static page for those the room has no place for; costs nothing to make."""
-        head = self._overflow_head + (b"retry-after: 60\r\n" if status == 503 else b"")
-        return Answer(status, head, self._overflow)
+        words, varies = self.shared_words(ask)
+        head = b"cache-control: public, max-age=60\r\n" + varies + (b"retry-after: 60\r\n" if status == 503 else b"")
+        return self.notices.answer(status, words, OVERFLOW, refresh_s=OVERFLOW_AGAIN_S, head=head)
 
     def instead_of_problem(self, event: str, error: FrontrowError, ask: Ask) -> Answer | None:
         """For a browser's form: the page with the error in words, or the overflow page; None for everybody else."""
@@ -110,10 +119,10 @@ class RoomPages:
         if accept is None or b"text/html" not in accept:
             return None
         if error.code == "room_overflow":
-            return self.overflow(503)
+            return self.overflow(503, ask)
         if error.http_status == 404:
-            return None
-        return self._render(event, self._told(event, ask)[0], error.message, error.http_status, ask)
+            return self.missing(error, ask)
+        return self._render(event, self._told(event, ask)[0], self.told(error, ask), error.http_status, ask)
 
     def _told(self, event: str, ask: Ask) -> tuple[PlaceStatus | None, str]:
         try:

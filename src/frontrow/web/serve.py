@@ -56,6 +56,7 @@ def make_server(platform: Platform) -> DrainingServer:
     settings = platform.settings.server
     watch = platform.telemetry.watch(platform.limiter.is_proxy)
     front = front_of(platform_app(platform), platform)
+    watch.for_people = front.for_people
     app: Any = GuardedApp(traced(front, platform.settings.traces, platform.limiter.is_proxy), watch)
     ids = RequestIds(platform.limiter)
     table = platform.hot.routes if settings.hot_lane else {}

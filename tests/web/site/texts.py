@@ -26,5 +26,6 @@ def all_texts() -> dict[str, str]:
         *sorted((WEB / "site").glob("*.py")),
         WEB / "page_parts.py",
         WEB / "room_pages.py",
+        WEB / "notices.py",
     ]
     return {text: path.name for path in files for text in sorted(texts_of(path))}

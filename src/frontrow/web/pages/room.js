@@ -5,6 +5,8 @@ const seen = (f) => D.addEventListener("visibilitychange", f, { once: true });
 const show = (id, on) => { if ($(id)) $(id).hidden = !on; };
 const say = (text, now) => { const t = Date.now(); if (text !== said && (now || t - saidAt > 60000)) { said = text; saidAt = t; put("say", text); } };
 const mode = (kind, text) => { $("mode").className = "chip " + kind; put("mode", text); };
+// the server's own words are English: elsewhere its code is translated
+const told = (b) => W[b.code] || ($("tr") ? "" : b.detail) || t("That did not work. Please try again.");
 const bad = (text) => { put("bad", text); show("bad", !!text); };
 let skew = 0;
 const ask = async (path, init = {}) => { const r = await fetch(base + path, { cache: "no-store", ...init }); skew = Date.parse(r.headers.get("date")) - Date.now() || 0; const body = await r.json().catch(() => ({})); return { ok: r.ok, status: r.status, body, after: +r.headers.get("retry-after") || 0 }; };
@@ -59,7 +61,7 @@ async function enter() {
   for (let i = 0; i < 20; i++) {
     let r; try { r = await post("/claim", key, { wish: $("turn").wish.value, proof: await proof() }); } catch { r = { status: 503, after: 2, body: {} }; }
     if (r.ok) { return location.assign(r.body.next || d.next); }
-    if (r.status !== 503 && r.status !== 429 && r.body.code !== "not_your_turn" && (i || r.body.code !== "proof_invalid")) { show("turn", false); state = "expired"; become(); bad(r.body.detail || t("That did not work. Please try again.")); return; }
+    if (r.status !== 503 && r.status !== 429 && r.body.code !== "not_your_turn" && (i || r.body.code !== "proof_invalid")) { show("turn", false); state = "expired"; become(); bad(told(r.body)); return; }
     await new Promise((go) => setTimeout(go, 1000 * (r.after || 2)));
   }
 }
@@ -108,7 +110,7 @@ $("join").addEventListener("submit", async (e) => {
   e.preventDefault(); bad(""); const b = $("join").querySelector("button"), code = $("join").code.value.trim(); b.disabled = true; b.textContent = t("Joining…");
   try {
     const r = await post("/join", uuid(), { proof: await prove(), cnf: await bind(), ...(code && { code }) });
-    if (r.ok) { sessionStorage.removeItem("claim"); location.reload(); } else bad((r.body.detail || t("That did not work.")) + (r.after ? " " + t("Try again in {n} s.", { n: r.after }) : ""));
+    if (r.ok) { sessionStorage.removeItem("claim"); location.reload(); } else bad(told(r.body) + (r.after ? " " + t("Try again in {n} s.", { n: r.after }) : ""));
   } catch { bad(t("No connection. Please try again.")); } finally { b.disabled = false; b.textContent = t("Join the line"); }
 });
 $("turn").addEventListener("submit", (e) => { e.preventDefault(); enter(); });

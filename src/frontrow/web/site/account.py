@@ -17,12 +17,14 @@ from frontrow.web.api.auth_shapes import ASK_COOKIE, agent_of, ask_cookie, gone_
 from frontrow.web.platform import Platform
 from frontrow.web.site.checkout import BAD_EMAIL, EMAIL
 from frontrow.web.site.cookies import Ready, ready_cookie, ready_of
+from frontrow.web.site.push import PUSHES, push_key
 from frontrow.web.site.render import LANGUAGE_COOKIE, render, words_for
 from frontrow.web.site.routes import Form, FromForm, action, go_to, page
+from frontrow.web.site.security import PLAIN
 from frontrow.web.site.words import LANGUAGES, N_
 
 Asked = Request[Any, Any, Any]
-ERASE_WORDS: Final = "erase my data"  # nobody does this by mistake
+ERASE_WORDS: Final = N_("erase my data")  # nobody does this by mistake
 PHONE: Final = re.compile(r"\+[1-9][0-9]{6,14}", re.ASCII)
 CHANNELS: Final = {"email": N_("E-mail"), "sms": N_("Text message (SMS)"), "push": N_("Notification on my devices")}
 REFUSALS: Final = {
@@ -109,9 +111,10 @@ async def _account(
 ) -> Response[bytes]:
     fans = platform.people.fans
     return render(
-        request, "account.html", status=422 if problem else 200, fan=await fans.fan(caller.id),
+        request, "account.html", script="js/push.js" if (key := push_key(platform)) else "", push_key=key,
+        policy=PUSHES if key else PLAIN, status=422 if problem else 200, fan=await fans.fan(caller.id),
         contact=await fans.contact(caller.id), channels=CHANNELS, problem=problem, saved=saved,
-        messages=await fans.messages(caller.id, 20), erase_words=ERASE_WORDS,
+        messages=await fans.messages(caller.id, 20), erase_words=words_for(request)(ERASE_WORDS),
     )  # fmt: skip
 
 
@@ -139,7 +142,7 @@ def _changed(contact: Any, form: Form, phone: str) -> Any:
 @action("/account/erase", "erase", Access.FAN)
 async def erase(request: Asked, platform: FromPlatform, caller: FromCaller, form: FromForm) -> Response[bytes]:
     """Forget this person."""
-    if form.one("confirm") != ERASE_WORDS:
+    if form.one("confirm").casefold() != words_for(request)(ERASE_WORDS).casefold():
         return await _account(request, platform, caller, problem=N_("The words did not match. Nothing was deleted."))
     await platform.people.fans.erase(caller.id)
     return go_to("/", {"set-cookie": cookie_header(gone_cookie())})

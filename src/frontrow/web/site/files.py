@@ -56,7 +56,7 @@ async def choose_language(request: Request[Any, Any, Any], language: FromPath[st
 @page("/maintenance", "maintenance")
 async def maintenance(request: Request[Any, Any, Any]) -> Response[bytes]:
     """The page to put before the whole site while it is being looked after."""
-    return render(request, "maintenance.html", cache="public, max-age=60")
+    return render(request, "maintenance.html", script="js/again.js", cache="public, max-age=60")
 
 
 @page("/style-guide", "style_guide")

@@ -56,8 +56,9 @@ def problem_page(request: Asked, status: int, detail: str = "", retry_after_s: f
     headers = {"retry-after": str(again_s)} if again_s else {}
     if not hasattr(request.state, "caller"):
         request.state.caller = Caller()
+    script = "js/again.js" if status == 503 else ""
     return render(
-        request, "problem.html", status=status, headers=headers, heading=heading, sentence=sentence,
+        request, "problem.html", script=script, status=status, headers=headers, heading=heading, sentence=sentence,
         code=status, detail=detail, again_s=again_s,
     )  # fmt: skip
 

@@ -4,20 +4,38 @@ It stays the one self-contained answer of `room_pages`, so that the hot lane can
 surroundings differ. After the room it leads to the event's seats.
 """
 
-import re
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any, Final
 
 from frontrow.boxoffice.model.events import Event
+from frontrow.core.errors import FrontrowError
 from frontrow.web.page_parts import safe
 from frontrow.web.room_pages import RoomPages
 from frontrow.web.site.assets import texts_in
-from frontrow.web.site.render import LANGUAGE_COOKIE, as_json
-from frontrow.web.site.words import best_language, words_of
-from frontrow.web.wire import Ask
+from frontrow.web.site.notices import accepted, problem_notice, words_in
+from frontrow.web.site.render import as_json
+from frontrow.web.site.words import DEFAULT, N_, best_language, words_of
+from frontrow.web.wire import Answer, Ask
 
-_COOKIE: Final = re.compile(rb"(?:^|; )" + LANGUAGE_COOKIE.encode() + rb"=([a-z]{2})(?:;|$)")
+REFUSED: Final = N_("That did not work. Please try again.")
+# code of a refusal in the room -> what to tell; English has the error's own words
+REFUSALS: Final = {
+    "place_invalid": N_("Your place could not be read. Please join again."),
+    "place_foreign": N_("This place belongs to another sale. Please join again here."),
+    "place_expired": N_("Your place was called and not used in time. You can join again at the end of the line."),
+    "not_your_turn": N_("It is not your turn yet. Your place is kept."),
+    "already_claimed": N_("This place was used already, perhaps in another browser."),
+    "proof_invalid": N_("This place belongs to another browser. Go in there, or join again here."),
+    "code_invalid": N_("This code is not good for this sale."),
+    "code_used": N_("This code was used already."),
+    "human_check_failed": N_("The check that you are no robot did not work. Please try again."),
+    "room_closed": N_("The sale is closed at the moment."),
+    "room_full": N_("Everybody who may come in at once is inside. Your place is kept; please try again in a moment."),
+    "room_held": N_("The line is paused. Nobody is losing their place."),
+    "room_recovering": N_("The line is being counted anew. Your place is kept; please try again in a moment."),
+    "rate_limited": N_("Please wait a few seconds, then try again. Your place and your seats are kept."),
+}
 
 
 class SiteRoomPages(RoomPages):
@@ -26,9 +44,17 @@ class SiteRoomPages(RoomPages):
     events: dict[str, Event] = {}  # noqa: RUF012 - set once, by the composition
 
     def words(self, ask: Ask) -> Any:
-        chosen = _COOKIE.search(ask.header(b"cookie") or b"")
-        accepted = (ask.header(b"accept-language") or b"")[:200].decode("latin-1")
-        return words_of(best_language(chosen[1].decode() if chosen else "", accepted))
+        return words_in(ask)
+
+    def shared_words(self, ask: Ask) -> tuple[Any, bytes]:
+        return words_of(best_language("", accepted(ask))), b"vary: accept-language\r\n"  # no cookie: caches keep it
+
+    def told(self, error: FrontrowError, ask: Ask) -> str:
+        words = words_in(ask)
+        return error.message if words.language == DEFAULT else words(REFUSALS.get(error.code, REFUSED))
+
+    def missing(self, error: FrontrowError, ask: Ask) -> Answer | None:
+        return problem_notice(self.notices, ask, error, again=False)
 
     def surroundings(self, event: str, words: Any) -> dict[str, Any]:
         known = self.events.get(event)
@@ -47,5 +73,8 @@ class SiteRoomPages(RoomPages):
 def script_words(language: str) -> Any:
     """The translations of the page's script, once a language."""
     source = (files("frontrow.web") / "pages" / "room.js").read_text("utf-8")
-    found = words_of(language).chosen(frozenset(texts_in(source)))
+    words = words_of(language)
+    found = words.chosen(frozenset(texts_in(source)))
+    if found:  # the script has only the code of a refusal
+        found |= {code: words(text) for code, text in REFUSALS.items()}
     return as_json(found) if found else safe("")

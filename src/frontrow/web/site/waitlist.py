@@ -15,9 +15,11 @@ from frontrow.web.api.views import seat_ids
 from frontrow.web.platform import Platform
 from frontrow.web.shapes import time_text
 from frontrow.web.site.cookies import pass_cookie
+from frontrow.web.site.push import PUSHES, push_key
 from frontrow.web.site.render import render
 from frontrow.web.site.routes import FromForm, action, go_to, page
 from frontrow.web.site.seats import pass_for
+from frontrow.web.site.security import PLAIN
 from frontrow.web.site.shown import seat_parts, shown, shown_event
 from frontrow.web.site.words import N_
 
@@ -61,8 +63,10 @@ async def _waitlist(
         offers = [await _offer(platform, one) for one in await platform.waitlist.offers(event_id, fan)]
     one = shown(platform, event, await platform.ledger.venue(event.venue_id))
     sections = [row.name for row in one.free.sections] if one.free else []
+    key = push_key(platform) if caller.kind == "fan" else ""
     return render(
         request, "waitlist.html", script="js/waitlist.js" if offers or position else "", one=one, fan=fan,
+        policy=PUSHES if key else PLAIN, push_key=key,
         position=position, offers=offers, refusal=refusal, status=409 if refusal else 200, sections=sections,
         most=min(MOST, event.max_per_person),
     )  # fmt: skip

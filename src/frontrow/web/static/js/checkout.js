@@ -15,7 +15,8 @@ function busy(on) {
   button.textContent = on ? t("Paying …") : price;
 }
 // more time is offered when it is needed
-if (extend && timer.left_s > 120) { extend.setAttribute("hidden", ""); timer.addEventListener("low", () => extend.removeAttribute("hidden"), { once: true }); }
+timer.addEventListener("low", () => extend?.classList.remove("later"), { once: true });
+if (timer.left_s <= 120) extend?.classList.remove("later");
 timer.addEventListener("over", () => setTimeout(() => location.reload(), 1200));
 addEventListener("pageshow", () => busy(false));
 document.querySelector("[aria-invalid=true]")?.dispatchEvent(new Event("focus"));

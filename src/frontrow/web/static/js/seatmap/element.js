@@ -51,7 +51,7 @@ export class FrSeatmap extends HTMLElement {
       const box = this.getBoundingClientRect();
       this.#zoomAt(Math.exp(-e.deltaY * (e.ctrlKey ? 0.01 : 0.0018)), e.clientX - box.left, e.clientY - box.top);
     }, { passive: false });
-    this.addEventListener("pointerdown", (e) => { this.setPointerCapture(e.pointerId); this.#pointers.set(e.pointerId, { x: e.clientX, y: e.clientY }); this.#moved = 0; cancelAnimationFrame(this.#flight); });
+    this.addEventListener("pointerdown", (e) => { this.setPointerCapture(e.pointerId); this.#pointers.set(e.pointerId, { x: e.clientX, y: e.clientY }); this.#moved = 0; this.#land(); });
     this.addEventListener("pointermove", (e) => { if (this.#pointers.has(e.pointerId)) this.#drag(e); else this.#hover(e); });
     this.addEventListener("pointerup", (e) => this.#up(e));
     this.addEventListener("pointercancel", (e) => { this.#pointers.delete(e.pointerId); this.#pinch = 0; });
@@ -70,19 +70,22 @@ export class FrSeatmap extends HTMLElement {
   /** @param {number} factor */
   zoom(factor) { this.#zoomAt(factor, this.view.w / 2, this.view.h / 2); }
   fit() { this.#fly(this.view.fit()); }
+  /** Whether the camera is on its way by itself. */
+  get flying() { return this.#flight !== 0; }
   /** @param {number} dx @param {number} dy */
   pan(dx, dy) { const { view } = this; view.camera = { ...view.camera, x: view.camera.x + dx, y: view.camera.y + dy }; view.request(); }
 
+  #land() { cancelAnimationFrame(this.#flight); this.#flight = 0; }
   /** @param {import("./view.js").Camera} to */
   #fly(to) {
     const { view } = this, from = { ...view.camera }, began = performance.now(), long = matchMedia("(prefers-reduced-motion: reduce)").matches ? 0 : FLY_MS;
-    cancelAnimationFrame(this.#flight);
+    this.#land();
     const middle = (/** @type {import("./view.js").Camera} */ c) => [(view.w / 2 - c.x) / c.k, (view.h / 2 - c.y) / c.k], [ax, ay] = middle(from), [bx, by] = middle(to);
     const step = (/** @type {number} */ now) => {
       const part = long ? Math.min(1, (now - began) / long) : 1, eased = 1 - (1 - part) ** 3, k = from.k * (to.k / from.k) ** eased;
       view.camera = { k, x: view.w / 2 - (ax + (bx - ax) * eased) * k, y: view.h / 2 - (ay + (by - ay) * eased) * k };
       view.draw();
-      if (part < 1) this.#flight = requestAnimationFrame(step);
+      this.#flight = part < 1 ? requestAnimationFrame(step) : 0;
     };
     step(performance.now());
   }

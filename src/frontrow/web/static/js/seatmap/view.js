@@ -1,23 +1,24 @@
 // @ts-check
 /** Draws the map on two canvases, sections first, seats once they are large enough to tell apart.
  *
- * `base` holds sections or seats: panning moves the picture and paints only the strips that came into view, zooming
- * scales the last picture and paints crisply once it rests, a live change repaints single seats. `over` holds names,
- * focus and hover, and is drawn anew each time (cheap). */
+ * `base` holds sections or seats, `over` names, focus and hover. Both reach beyond what is seen on every side, so a pan
+ * only moves them (no pixel is painted) until it comes to an edge; then the picture is shifted inside the canvas and
+ * the strips that are new are painted. A zoom that is dear stretches them and paints crisply once it rests; a live
+ * change repaints single seats. What is seen is painted first, the rest when the page has nothing else to do. */
 import { FREE, HELD, STEP_FREE } from "./model.js";
+import { sprites } from "./sprites.js";
 
 export const PITCH = 9;
-const SEATS_FROM_PX = 5, TIERS = 6, RESTS_MS = 90, SLOW_PAINT_MS = 10, MAX_DPR = 2;
+const SEATS_FROM_PX = 5, TIERS = 6, RESTS_MS = 90, SLOW_PAINT_MS = 10, MAX_DPR = 2, BEYOND = 192, LEAD = 0.75;
 const LOOK_HELD = TIERS, LOOK_SOLD = TIERS + 1, LOOK_MINE = TIERS + 2;
 /** @typedef {{k: number, x: number, y: number}} Camera css pixels = world * k + (x, y) */
 /** @typedef {{maxPrice: number, stepFree: boolean, heat: boolean, focus: number, focusSection: number, hover: number}} Options */
 
 export class SeatView {
-  #frame = 0; #rest = 0; #valid = false; #cost_ms = 0; #k = 0; #ox = 0; #oy = 0; #spriteKey = "";
+  #frame = 0; #rest = 0; #later = 0; #valid = false; #cost_ms = 0; #k = 0; #ox = 0; #oy = 0; #spriteKey = ""; #named = "";
   /** @type {HTMLCanvasElement[]} */ #sprites = [];
-  /** @type {{k: number, ox: number, oy: number} | null} */ #scaled = null;
-  #copy = document.createElement("canvas");
-  /** @type {Record<"bg" | "floor" | "ink" | "held" | "sold" | "mine" | "font", string> & {tiers: string[]}} */ theme = /** @type {any} */ ({});
+  /** @type {[number, number, number, number]} what of the canvas is painted: left, top, right, bottom */ #done = [0, 0, 0, 0];
+  /** @type {import("./sprites.js").Theme} */ theme = /** @type {any} */ ({});
 
   /** @param {HTMLCanvasElement} base @param {HTMLCanvasElement} over @param {import("./model.js").SeatModel} model */
   constructor(base, over, model) {
@@ -43,17 +44,22 @@ export class SeatView {
       bg: token("--map-bg"), floor: token("--map-floor"), ink: token("--map-ink"), held: token("--seat-held"), sold: token("--seat-sold"), mine: token("--seat-mine"),
       tiers: Array.from({ length: TIERS }, (_, n) => token(`--tier-${n}`)), font: token("--font-sans") || "sans-serif",
     };
-    this.#spriteKey = "";
+    this.#spriteKey = this.#named = "";
     this.#valid = false;
   }
 
   resize() {
-    const box = this.base.getBoundingClientRect();
+    const box = /** @type {HTMLElement} */ (this.base.parentElement).getBoundingClientRect();
     this.dpr = Math.min(devicePixelRatio || 1, MAX_DPR);
     this.w = box.width; this.h = box.height;
-    for (const canvas of [this.base, this.over, this.#copy]) { canvas.width = Math.max(1, Math.round(box.width * this.dpr)); canvas.height = Math.max(1, Math.round(box.height * this.dpr)); }
+    for (const canvas of [this.base, this.over]) {
+      canvas.width = Math.max(1, Math.round((box.width + 2 * BEYOND) * this.dpr)); canvas.height = Math.max(1, Math.round((box.height + 2 * BEYOND) * this.dpr));
+      canvas.style.left = canvas.style.top = `${-BEYOND}px`;
+      canvas.style.width = `${canvas.width / this.dpr}px`; canvas.style.height = `${canvas.height / this.dpr}px`;
+    }
     this.#valid = false;
-    this.#scaled = null;
+    this.#k = 0;
+    this.#named = "";
   }
 
   /** The camera that shows everything beside the legend and the buttons. @returns {Camera} */
@@ -75,78 +81,82 @@ export class SeatView {
   invalidate() { this.#valid = false; this.request(); }
 
   draw() {
-    const began = performance.now(), { camera, dpr, base } = this;
-    const k = camera.k * dpr, ox = Math.round(camera.x * dpr), oy = Math.round(camera.y * dpr);
-    if (this.#valid && k === this.#k) this.#pan(ox, oy, base.width, base.height);
-    else if ((this.#valid && this.#cost_ms > SLOW_PAINT_MS && this.#k) || this.#scaled) this.#scale(k, ox, oy);
-    else { this.#k = k; this.#ox = ox; this.#oy = oy; this.#all(); }
-    this.#names();
+    const began = performance.now(), { camera, dpr } = this, k = camera.k * dpr;
+    if (this.#valid && k === this.#k) this.#follow();
+    else if (this.#k && this.#cost_ms > SLOW_PAINT_MS) this.#stretch(k);
+    else this.#all();
+    const { hover, focus, focusSection } = this.options;
+    if (this.#named !== `${hover} ${focus} ${focusSection} ${this.#k} ${this.#ox} ${this.#oy}`) this.#names();
     this.paint_ms = performance.now() - began;
   }
 
+  /** Paint what is seen, in the middle of the canvas; what lies beyond comes later. */
   #all() {
-    const began = performance.now();
-    this.#paint(0, 0, this.base.width, this.base.height);
+    const began = performance.now(), { base, dpr, camera } = this, edge = Math.round(BEYOND * dpr);
+    clearTimeout(this.#rest);
+    this.#k = camera.k * dpr; this.#ox = Math.round((camera.x + BEYOND) * dpr); this.#oy = Math.round((camera.y + BEYOND) * dpr);
+    this.#place("");
+    this.#done = [edge, edge, base.width - edge, base.height - edge];
+    this.#paint(edge, edge, base.width - 2 * edge, base.height - 2 * edge);
     this.#cost_ms = performance.now() - began;
     this.#valid = true;
-    this.#scaled = null;
-    clearTimeout(this.#rest);
+    clearTimeout(this.#later);
+    this.#later = window.setTimeout(() => { if (this.#valid) this.#fill(); }, RESTS_MS);
   }
 
-  /** @param {number} ox @param {number} oy @param {number} width @param {number} height */
-  #pan(ox, oy, width, height) {
-    const { g } = this, dx = ox - this.#ox, dy = oy - this.#oy;
-    this.#ox = ox; this.#oy = oy;
-    if (!dx && !dy) return;
-    if (Math.abs(dx) >= width || Math.abs(dy) >= height) { this.#all(); return; }
+  /** Paint what of the canvas is not painted yet: up to four strips around what is. */
+  #fill() {
+    const { width, height } = this.base, [x0, y0, x1, y1] = this.#done;
+    this.#done = [0, 0, width, height];
+    for (const [x, y, w, h] of [[0, 0, x0, height], [x1, 0, width - x1, height], [x0, 0, x1 - x0, y0], [x0, y1, x1 - x0, height - y1]]) if (w > 0 && h > 0) this.#paint(x, y, w, h);
+  }
+
+  /** Where the camera is from where the picture was painted, in device pixels. */
+  get #far() { return [Math.round((this.camera.x + BEYOND) * this.dpr) - this.#ox, Math.round((this.camera.y + BEYOND) * this.dpr) - this.#oy]; }
+
+  /** @param {string} how */
+  #place(how) { this.base.style.transform = this.over.style.transform = how; }
+
+  /** A pan: move the picture; at an edge of what is painted, shift it inside the canvas with room ahead. */
+  #follow() {
+    const { base, dpr } = this, edge = Math.round(BEYOND * dpr), [dx, dy] = this.#far, [x0, y0, x1, y1] = this.#done;
+    const fits = edge - dx >= x0 && edge - dy >= y0 && base.width - edge - dx <= x1 && base.height - edge - dy <= y1;
+    if (fits) { this.#place(dx || dy ? `translate(${dx / dpr}px, ${dy / dpr}px)` : ""); return; }
+    const inside = Math.abs(dx) <= edge && Math.abs(dy) <= edge;
+    if (inside) this.#fill(); else if (!this.#shift(dx, dy, edge)) { this.#all(); return; }
+    const [fx, fy] = this.#far;
+    this.#place(`translate(${fx / dpr}px, ${fy / dpr}px)`);
+  }
+
+  /** @param {number} dx @param {number} dy @param {number} edge @returns {boolean} whether anything of the picture could be kept */
+  #shift(dx, dy, edge) {
+    const { g, base } = this, { width, height } = base, ahead = (/** @type {number} */ by) => (Math.abs(by) > edge / 4 ? by + Math.sign(by) * Math.round(edge * LEAD) : by);
+    const sx = ahead(dx), sy = ahead(dy), [x0, y0, x1, y1] = this.#done;
+    if (Math.abs(sx) >= width || Math.abs(sy) >= height) return false;
     g.setTransform(1, 0, 0, 1, 0, 0);
     g.globalCompositeOperation = "copy";
-    g.drawImage(this.base, dx, dy);
+    g.drawImage(base, sx, sy);
     g.globalCompositeOperation = "source-over";
-    if (dx) this.#paint(dx > 0 ? 0 : width + dx, 0, Math.abs(dx), height);
-    if (dy) this.#paint(0, dy > 0 ? 0 : height + dy, width, Math.abs(dy));
+    this.#ox += sx; this.#oy += sy;
+    this.#done = [Math.max(0, x0 + sx), Math.max(0, y0 + sy), Math.min(width, x1 + sx), Math.min(height, y1 + sy)];
+    this.#fill();
+    return true;
   }
 
-  /** @param {number} k @param {number} ox @param {number} oy */
-  #scale(k, ox, oy) {
-    const { g, base } = this;
-    if (!this.#scaled) {
-      /** @type {CanvasRenderingContext2D} */ (this.#copy.getContext("2d", { alpha: false })).drawImage(base, 0, 0);
-      this.#scaled = { k: this.#k, ox: this.#ox, oy: this.#oy };
-    }
-    const from = this.#scaled, q = k / from.k;
-    this.#k = k; this.#ox = ox; this.#oy = oy; this.#valid = false;
-    g.setTransform(1, 0, 0, 1, 0, 0);
-    g.fillStyle = this.theme.bg;
-    g.fillRect(0, 0, base.width, base.height);
-    g.drawImage(this.#copy, ox - from.ox * q, oy - from.oy * q, base.width * q, base.height * q);
+  /** A zoom that would take too long to paint each time: stretch the picture, paint when it rests. @param {number} k */
+  #stretch(k) {
+    const { camera, dpr } = this, q = k / this.#k;
+    this.#place(`translate(${camera.x + BEYOND - (this.#ox / dpr) * q}px, ${camera.y + BEYOND - (this.#oy / dpr) * q}px) scale(${q})`);
     clearTimeout(this.#rest);
+    clearTimeout(this.#later);
     this.#rest = window.setTimeout(() => { this.#all(); this.#names(); }, RESTS_MS);
   }
 
   /** @param {number} z diameter in device pixels */
   #pictures(z) {
-    const { theme } = this, key = `${z} ${theme.bg}`;
-    if (key === this.#spriteKey) return this.#sprites;
-    const make = (/** @type {(g: CanvasRenderingContext2D) => void} */ paint) => {
-      const canvas = document.createElement("canvas");
-      canvas.width = canvas.height = z + 2;
-      const g = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
-      g.translate(z / 2 + 1, z / 2 + 1);
-      paint(g);
-      return canvas;
-    };
-    const disc = (/** @type {string} */ colour, size = 1) => make((g) => { g.fillStyle = colour; g.beginPath(); g.arc(0, 0, (z / 2) * size, 0, 7); g.fill(); });
-    this.#spriteKey = key;
-    return (this.#sprites = [
-      ...theme.tiers.map((colour) => disc(colour)),
-      make((g) => { g.strokeStyle = theme.held; g.lineWidth = Math.max(1, z * 0.1); g.beginPath(); g.arc(0, 0, z * 0.36, 0, 7); g.stroke(); }),
-      disc(theme.sold, 0.55),
-      make((g) => {
-        g.fillStyle = theme.mine; g.beginPath(); g.roundRect(-z / 2, -z / 2, z, z, z * 0.28); g.fill();
-        g.strokeStyle = theme.bg; g.lineWidth = Math.max(1.5, z * 0.13); g.beginPath(); g.moveTo(-z * 0.22, z * 0.02); g.lineTo(-z * 0.05, z * 0.18); g.lineTo(z * 0.24, -z * 0.18); g.stroke();
-      }),
-    ]);
+    const key = `${z} ${this.theme.bg}`;
+    if (key !== this.#spriteKey) { this.#spriteKey = key; this.#sprites = sprites(z, this.theme); }
+    return this.#sprites;
   }
 
   /** @param {number} i */
@@ -218,7 +228,7 @@ export class SeatView {
   /** Repaint seats whose state changed; the overview as a whole (cheap). @param {number[]} changed */
   touch(changed) {
     if (!changed.length) return;
-    if (!this.#valid || !this.showsSeats) { this.invalidate(); return; }
+    if (!this.#valid || !this.showsSeats || this.camera.k * this.dpr !== this.#k) { this.invalidate(); return; }
     const { g, model, base, theme } = this, k = this.#k, z = Math.max(3, Math.round(7.4 * k)), pictures = this.#pictures(z), half = z / 2 + 1;
     g.setTransform(1, 0, 0, 1, 0, 0);
     g.fillStyle = theme.floor;
@@ -232,16 +242,17 @@ export class SeatView {
   }
 
   #names() {
-    const { og: g, camera, dpr, model, options, theme } = this, k = camera.k;
+    const { og: g, dpr, model, options, theme, over } = this, k = this.#k / dpr, ox = this.#ox, oy = this.#oy;
+    this.#named = `${options.hover} ${options.focus} ${options.focusSection} ${this.#k} ${ox} ${oy}`;
     g.setTransform(1, 0, 0, 1, 0, 0);
-    g.clearRect(0, 0, this.over.width, this.over.height);
-    g.setTransform(k * dpr, 0, 0, k * dpr, Math.round(camera.x * dpr), Math.round(camera.y * dpr));
+    g.clearRect(0, 0, over.width, over.height);
+    g.setTransform(this.#k, 0, 0, this.#k, ox, oy);
     g.textAlign = "center"; g.textBaseline = "middle";
-    const x0 = -camera.x / k, y0 = -camera.y / k, x1 = (this.w - camera.x) / k, y1 = (this.h - camera.y) / k, seats = this.showsSeats;
+    const x0 = -ox / this.#k, y0 = -oy / this.#k, x1 = (over.width - ox) / this.#k, y1 = (over.height - oy) / this.#k, seats = PITCH * k >= SEATS_FROM_PX && !options.heat;
     const shown = model.sections.filter(({ box: b }) => b[2] > x0 && b[0] < x1 && b[3] > y0 && b[1] < y1);
     if (!seats) this.#sectionNames(g, shown);
-    else if (this.seatPx < 14) this.#sectionNames(g, shown, 16 / k);
-    else if (this.seatPx >= 20) this.#numbers(g, shown, x0, y0, x1, y1);
+    else if (PITCH * k < 14) this.#sectionNames(g, shown, 16 / k);
+    else if (PITCH * k >= 20) this.#numbers(g, shown, x0, y0, x1, y1);
     if (options.focusSection >= 0 && (!seats || options.focus < 0 || model.sections[options.focusSection].area)) this.#ring(g, this.outlines[options.focusSection]);
     if (seats) for (const i of [options.hover, options.focus]) if (i >= 0) { const ring = new Path2D(); ring.arc(model.x[i], model.y[i], 5.6, 0, 7); this.#ring(g, ring); }
     g.fillStyle = theme.ink;
@@ -249,18 +260,18 @@ export class SeatView {
 
   /** @param {CanvasRenderingContext2D} g @param {Path2D} path */
   #ring(g, path) {
-    for (const [width, colour] of /** @type {[number, string][]} */ ([[5, this.theme.bg], [2.5, this.theme.ink]])) { g.lineWidth = width / this.camera.k; g.strokeStyle = colour; g.stroke(path); }
+    for (const [width, colour] of /** @type {[number, string][]} */ ([[5, this.theme.bg], [2.5, this.theme.ink]])) { g.lineWidth = (width * this.dpr) / this.#k; g.strokeStyle = colour; g.stroke(path); }
   }
 
   /** @param {CanvasRenderingContext2D} g @param {import("./model.js").Section[]} shown @param {number} [halo] size of names over seats */
   #sectionNames(g, shown, halo = 0) {
-    const { theme, camera, options } = this;
+    const { theme, options } = this, k = this.#k / this.dpr;
     for (const one of shown) {
       const room = one.area || one.outline.length === 8 ? Math.min((one.box[2] - one.box[0]) / Math.max(2, one.id.length * 0.62), one.box[3] - one.box[1]) : 62;
-      const size = halo || Math.min(Math.max(30, 11 / camera.k), room);
-      if (size * camera.k < 7.5) continue;
+      const size = halo || Math.min(Math.max(30, 11 / k), room);
+      if (size * k < 7.5) continue;
       g.font = `${halo ? 700 : 650} ${size}px ${theme.font}`;
-      if (halo) { g.lineWidth = 5 / camera.k; g.strokeStyle = theme.bg; g.strokeText(one.id, one.cx, one.cy); }
+      if (halo) { g.lineWidth = 5 / k; g.strokeStyle = theme.bg; g.strokeText(one.id, one.cx, one.cy); }
       const share = one.free / Math.max(1, one.n), solid = options.heat ? share < 0.35 : share > 0.36 && one.low <= options.maxPrice;
       g.fillStyle = halo || !solid ? theme.ink : theme.bg;
       g.fillText(one.id, one.cx, one.cy);

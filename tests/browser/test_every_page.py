@@ -1,0 +1,97 @@
+"""Every page of fans is for everybody: axe-core finds nothing, nothing jumps, the console is clean, text reflows.
+
+One walk a width: each page is loaded at that width under its real policy, then looked at in light, dark, with forced
+colours and at 320 px, without being loaded again.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import BrowserContext, Page
+
+from tests.browser.served import Site
+from tests.browser.steps import settled
+from tests.browser.tour import every_page, put_all
+
+AXE = (Path(__file__).parents[1] / "node" / "node_modules" / "axe-core" / "axe.min.js").read_text()
+MOST_MOVED = 0.05
+SHIFTS = """new PerformanceObserver((list) => { for (const e of list.getEntries()) if (!e.hadRecentInput) window.moved = (window.moved || 0) + e.value; }).observe({ type: "layout-shift", buffered: true })"""  # noqa: E501
+RUN = "() => axe.run(document, { resultTypes: ['violations'] })"
+# text that cannot be told from what is behind it, among what people must see, when the system chooses the colours
+UNSEEN = """() => [...document.querySelectorAll("a, button, h1, h2, p, label, input, .chip")].filter((one) => {
+  const style = getComputedStyle(one);
+  return one.checkVisibility({ opacityProperty: true, visibilityProperty: true }) && style.color === style.backgroundColor;
+}).map((one) => one.outerHTML.slice(0, 120))"""  # noqa: E501
+
+
+@pytest.fixture(scope="module")
+def full_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    with Site(tmp_path_factory.mktemp("full"), put_all) as running:
+        yield running
+
+
+def told_by(context: BrowserContext) -> list[str]:
+    """What the console will say, except for the pages' own 4xx and 5xx answers."""
+    told: list[str] = []
+
+    def heard(message: Any) -> None:
+        if message.type in ("error", "warning") and "the server responded with a status of" not in message.text:
+            told.append(message.text)
+
+    context.on("console", heard)
+    context.on("weberror", lambda error: told.append(str(error.error)))
+    return told
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_every_page_is_for_everybody(profile: Any, full_site: Site, width: int) -> None:
+    small = width < 500
+    context = profile(width, 844 if small else 800, reduced_motion="reduce" if small else "no-preference")
+    context.add_init_script(SHIFTS)
+    told = told_by(context)
+    names, found = [], []
+    for name, page in every_page(context, full_site, f"ada{width}@example.org"):
+        names.append(name)
+        settled(page)
+        wrong = [*jumps(page), *told]
+        page.evaluate(AXE)
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+            settled(page)
+            wrong += [f"{scheme}: {problem}" for problem in axe(page)]
+        page.emulate_media(color_scheme="light", forced_colors="active")
+        wrong += [f"forced colours hide {one}" for one in page.evaluate(UNSEEN)]
+        page.emulate_media(forced_colors="none")
+        wrong += reflows(page, width) if small else []
+        found += [f"{name} at {width}: {one}" for one in wrong]
+        told.clear()
+    assert len(set(names)) >= 38, "pages are missing from the tour"
+    assert not found, f"{len(found)}\n" + "\n".join(found)
+
+
+def jumps(page: Page) -> list[str]:
+    """What moved while the page came, and what moves although nobody wants it to."""
+    moved = page.evaluate("window.moved || 0")
+    busy = page.evaluate(
+        "matchMedia('(prefers-reduced-motion: reduce)').matches ? document.getAnimations().map((one) => one.id) : []"
+    )
+    return [f"jumps by {moved}"] * (moved > MOST_MOVED) + [f"moves: {busy}"] * bool(busy)
+
+
+def axe(page: Page) -> list[str]:
+    """What axe-core finds wrong with a page as it is now, by all its rules."""
+    return [
+        f"{one['id']} {one['nodes'][0]['html'][:150]} {one['nodes'][0]['failureSummary'][:200]}"
+        for one in page.evaluate(RUN)["violations"]
+    ]
+
+
+def reflows(page: Page, width: int) -> list[str]:
+    """Whether a page fits 320 px without scrolling sideways (WCAG 1.4.10)."""
+    page.set_viewport_size({"width": 320, "height": 640})
+    settled(page)
+    wide = page.evaluate("document.documentElement.scrollWidth")
+    page.set_viewport_size({"width": width, "height": 844})
+    return [f"is {wide} px wide at 320"] * (wide > 320)

@@ -1,0 +1,295 @@
+"""What fans may want besides two seats (B1, B2, B4, B11): standing, step-free, cheap, near, in their language."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import CDPSession, Page, expect
+
+from frontrow.bootstrap import Platform
+from frontrow.boxoffice.model.attempts import ShopPass
+from frontrow.boxoffice.payments.simulated import Fault
+from tests.api.support import one_row
+from tests.browser.mails import mail_with, mails_of, sign_in
+from tests.browser.served import Site, put_hall
+from tests.browser.steps import EVENT_ID, SHORT_ID, enter, landed, pay, until
+from tests.browser.tour import instead
+
+FULL_ID = "evt_full"
+
+
+async def put(platform: Platform) -> None:
+    await put_hall(platform)
+    await put_hall(platform, id=SHORT_ID, name="A short hold", hold_ttl_s=2)
+    await put_hall(platform, one_row(2), id=FULL_ID, name="Sold in a minute")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    with Site(tmp_path_factory.mktemp("wishes"), put) as running:
+        yield running
+
+
+def mine(page: Page) -> list[int]:
+    found: list[int] = page.evaluate("[...window.frontrow.model.mine]")
+    return found
+
+
+def test_b4_places_to_stand_are_bought_by_their_number(fan: Page, site: Site) -> None:
+    enter(fan, site)
+    area = fan.evaluate("window.frontrow.model.sections.findIndex((one) => one.area)")
+    fan.locator(f"#list [data-section='{area}']").click()
+    fan.get_by_label("How many places?").fill("3")
+    fan.get_by_role("button", name="Keep these seats").click()
+    pay(fan)
+    expect(fan.locator(".ticket")).to_have_count(3)
+
+
+def test_two_fingers_zoom_and_one_moves_the_map(profile: Any, site: Site) -> None:
+    page = profile(390, 844, has_touch=True, is_mobile=True).new_page()
+    enter(page, site)
+    box = page.locator("fr-seatmap").bounding_box()
+    assert box is not None
+    middle = (box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    fingers = page.context.new_cdp_session(page)
+    before = camera(page)
+    drag(fingers, [(middle[0] - 20, middle[1]), (middle[0] + 20, middle[1])], [(-8, 0), (8, 0)])
+    until(page, "(k) => window.frontrow.map.view.camera.k > k * 2", before["k"])
+    zoomed = camera(page)
+    assert sum(camera_shows(page, middle, before)) == pytest.approx(sum(camera_shows(page, middle, zoomed)), rel=0.1)
+    drag(fingers, [middle], [(6, 4)])
+    until(page, "(x) => window.frontrow.map.view.camera.x > x + 20", zoomed["x"])
+    assert camera(page)["k"] == zoomed["k"]
+    assert not mine(page), "neither gesture picked a seat"
+
+
+def camera(page: Page) -> dict[str, float]:
+    found: dict[str, float] = page.evaluate("({ ...window.frontrow.map.view.camera })")
+    return found
+
+
+def camera_shows(page: Page, at: tuple[float, float], seen: dict[str, float]) -> tuple[float, float]:
+    """The spot of the venue under a point of the screen."""
+    left, top = page.evaluate("(({ left, top }) => [left, top])(window.frontrow.map.getBoundingClientRect())")
+    return ((at[0] - left - seen["x"]) / seen["k"], (at[1] - top - seen["y"]) / seen["k"])
+
+
+def drag(fingers: CDPSession, at: list[tuple[float, float]], by: list[tuple[float, float]], steps: int = 12) -> None:
+    """Fingers come down, move a little `steps` times, and leave."""
+    for step in range(steps + 1):
+        points = [
+            {"x": x + dx * step, "y": y + dy * step, "id": n}
+            for n, ((x, y), (dx, dy)) in enumerate(zip(at, by, strict=True))
+        ]
+        kind = "touchMove" if step else "touchStart"
+        fingers.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+    fingers.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+
+
+def test_a_panned_map_shows_what_a_fresh_one_shows(fan: Page, site: Site) -> None:
+    """The picture is moved, shifted and filled up at its edges: pixel for pixel what is painted from nothing."""
+    enter(fan, site)
+    fan.evaluate("window.frontrow.feed.stop()")
+    fan.evaluate("window.frontrow.map.flyTo(1)")
+    landed(fan)
+    different = fan.evaluate(PANNED)
+    assert different == [], "pans after which the map was not what it should be"
+
+
+PANNED = """async () => {
+  const { map } = window.frontrow, { view } = map, wrong = [];
+  const frame = () => new Promise((go) => requestAnimationFrame(() => requestAnimationFrame(go)));
+  const seen = () => {
+    const shot = document.createElement("canvas"), g = shot.getContext("2d"), box = map.getBoundingClientRect();
+    shot.width = box.width * view.dpr; shot.height = box.height * view.dpr;
+    for (const canvas of [view.base, view.over]) { const at = canvas.getBoundingClientRect(); g.drawImage(canvas, Math.round((at.left - box.left) * view.dpr), Math.round((at.top - box.top) * view.dpr)); }
+    return g.getImageData(0, 0, shot.width, shot.height).data;
+  };
+  const alike = (a, b) => { let apart = 0; for (let i = 0; i < a.length; i += 4) apart += Number(Math.abs(a[i] - b[i]) + Math.abs(a[i + 1] - b[i + 1]) + Math.abs(a[i + 2] - b[i + 2]) > 60); return apart / (a.length / 4) < 0.004; };
+  view.resize(); view.draw();
+  const moves = [[30, 20], [150, 0], [90, 90], [-40, 260], [-400, -30], [7, -180], [-90, 0], [-90, 0], [-90, 0], [600, 900], [-600, -900]];
+  for (const [dx, dy] of moves) {
+    map.pan(dx, dy); await frame();
+    const moved = seen();
+    view.readTheme(); view.resize(); view.draw();
+    if (!alike(moved, seen())) wrong.push([dx, dy]);
+    await frame();
+  }
+  return wrong;
+}"""  # noqa: E501
+
+
+def test_step_free_seats_are_found_with_the_companions_seat_beside_them(fan: Page, site: Site) -> None:
+    enter(fan, site)
+    before = fan.locator("#list button").count()
+    fan.locator("#step-free").check()
+    until(fan, "(before) => document.querySelectorAll('#list button').length < before", before)
+    fan.locator("#list button").first.click()
+    wheelchair = fan.get_by_role("gridcell", name="free, step-free").and_(
+        fan.locator(":not([aria-label*='companion'])")
+    )
+    chosen = int(wheelchair.first.get_attribute("data-seat") or -1)
+    wheelchair.first.click()
+    beside = fan.locator(f"[data-seat='{chosen + 1}']")
+    assert "companion seat" in (beside.get_attribute("aria-label") or "")
+    beside.click()
+    assert mine(fan) == [chosen, chosen + 1]
+    fan.get_by_role("button", name="Go on with 2").click()
+    pay(fan)
+    expect(fan.locator(".ticket")).to_have_count(2)
+
+
+def test_the_price_filter_leaves_what_is_cheap_enough_in_list_map_and_best(fan: Page, site: Site) -> None:
+    enter(fan, site)
+    before = fan.locator("#list button").count()
+    fan.locator("#price").focus()
+    fan.keyboard.press("Home")
+    cheapest = fan.evaluate("Math.min(...window.frontrow.model.doc.tiers.map((tier) => tier.price))")
+    assert fan.evaluate("window.frontrow.map.view.options.maxPrice") == cheapest
+    assert fan.locator("#price").get_attribute("aria-valuetext") == f"€{cheapest // 100}"
+    assert 0 < fan.locator("#list button").count() < before
+    fan.get_by_role("button", name="Take the best").click()
+    fan.wait_for_url("**/checkout/**")
+    expect(fan.get_by_role("button", name=f"Pay €{2 * cheapest // 100}")).to_be_visible()
+
+
+def test_b11_from_the_waitlist_by_the_offers_mail_to_a_ticket(fan: Page, site: Site) -> None:
+    """Sold out, in the line, somebody gives a seat back, the mail comes, the offer is taken and paid."""
+    seats = site.call(buy_all)
+    sign_in(fan, site, "wait@example.org", f"/events/{FULL_ID}/waitlist")
+    fan.get_by_label("How many seats?").select_option("1")
+    fan.get_by_role("button", name="Join the waitlist").click()
+    expect(fan.get_by_role("heading", name="Your place on the waitlist")).to_be_visible()
+    before = mails_of(site)
+    site.call(lambda platform: platform.holds.release(*seats))
+    assert mail_with(site, r"Seats are free: .+", before)
+    fan.reload()
+    expect(fan.get_by_role("heading", name="Seats for you")).to_be_visible()
+    expect(fan.get_by_role("timer")).to_be_visible()
+    fan.get_by_role("button", name="Take them").click()
+    fan.wait_for_url("**/checkout/**")
+    expect(fan.get_by_text("Tickets go to wait@example.org.")).to_be_visible()
+    pay(fan)
+    expect(fan.locator(".ticket")).to_have_count(1)
+
+
+async def buy_all(platform: Platform) -> tuple[str, int]:
+    """Every seat of the small show is held by others; the booking and fence of one of them."""
+    ids = platform.sales.get(FULL_ID).plan.seat_ids
+    made = None
+    for number, seat in enumerate(ids):
+        visit = ShopPass(FULL_ID, f"place:full{number}", platform.clock() + 600_000_000, f"full{number}")
+        made = await platform.holds.place(FULL_ID, visit, [seat])
+    assert made is not None
+    return made.booking_id, made.fence
+
+
+def test_b8_who_lost_seats_to_an_absent_provider_goes_first_the_next_time(fan: Page, site: Site) -> None:
+    enter(fan, site, SHORT_ID)
+    fan.get_by_role("button", name="Take the best").click()
+    fan.wait_for_url("**/checkout/**")
+    with instead(site.platform.provider.inner, "script", lambda *_: Fault.LOST_REQUEST):  # type: ignore[attr-defined]
+        pay(fan)
+        expect(fan.get_by_role("heading", name="The payment did not go through")).to_be_visible()
+    fan.context.clear_cookies(name="frontrow_pass")
+    fan.get_by_role("button", name="Go in without waiting").click()
+    fan.wait_for_url("**/seats")
+    until(fan, "window.frontrow")
+
+
+def test_more_time_is_given_once(fan: Page, site: Site) -> None:
+    enter(fan, site)
+    fan.get_by_role("button", name="Take the best").click()
+    fan.wait_for_url("**/checkout/**")
+    more = fan.locator("#extend button")
+    expect(more).to_be_hidden()
+    before = fan.locator("fr-timer").get_attribute("until") or ""
+    fan.evaluate("document.querySelector('#extend').requestSubmit()")
+    until(fan, "(old) => document.querySelector('fr-timer')?.getAttribute('until') > old", before)
+
+
+def test_who_wants_to_be_forgotten_types_it_in_the_own_language_and_is(profile: Any, site: Site) -> None:
+    page = profile().new_page()
+    sign_in(page, site, "gone@example.org")
+    page.goto(f"{site.url}/language/de?back=/account")
+    page.get_by_label("meine Daten löschen").fill("nein")
+    page.get_by_role("button", name="Vergiss mich").click()
+    expect(page.get_by_role("alert")).to_be_visible()
+    page.get_by_label("meine Daten löschen").fill("Meine Daten löschen")
+    page.get_by_role("button", name="Vergiss mich").click()
+    expect(page.get_by_role("link", name="Anmelden")).to_be_visible()
+    page.goto(f"{site.url}/account")
+    page.wait_for_url("**/sign-in?back=/account")
+
+
+@pytest.mark.parametrize("language", ["ar", "ja"])
+def test_a_purchase_in_another_language_from_the_switch_in_the_foot(profile: Any, site: Site, language: str) -> None:
+    """Every page on the way is in that language, in its direction, and fits a small screen."""
+    page = profile(390, 844).new_page()
+    page.goto(f"{site.url}/events/{EVENT_ID}")
+    page.locator(f"footer [hreflang={language}]").click()
+    fits(page, language)
+    page.locator("a[href$='/room/']").click()
+    page.wait_for_selector("#join")
+    fits(page, language)
+    page.locator("#join button").click()
+    page.wait_for_url("**/seats")
+    until(page, "window.frontrow")
+    fits(page, language)
+    page.locator("#best button").click()
+    page.wait_for_url("**/checkout/**")
+    fits(page, language)
+    page.locator("#email").fill("ada@example.org")
+    page.locator("#card").fill("4242424242424242")
+    page.locator("#go").click()
+    expect(page.locator(".ticket")).to_have_count(2)
+    fits(page, language)
+
+
+def fits(page: Page, language: str) -> None:
+    found = page.evaluate("[document.documentElement.lang, document.documentElement.dir, document.documentElement.scrollWidth]")  # fmt: skip  # noqa: E501
+    assert found[:2] == [language, "rtl" if language == "ar" else "ltr"], page.url
+    assert found[2] <= 390, page.url
+
+
+DEVICE = """PushManager.prototype.subscribe = async function (how) {
+  sessionStorage.key = how.applicationServerKey;
+  const made = { endpoint: "https://push.example.org/device", toJSON: () => ({ endpoint: made.endpoint, keys: { p256dh: "BKey", auth: "secret" } }), unsubscribe: async () => { PushManager.prototype.getSubscription = async () => null; return true; } };
+  PushManager.prototype.getSubscription = async () => made;
+  return made;
+};"""  # noqa: E501
+
+
+def test_b10_a_device_is_subscribed_shows_what_is_pushed_and_is_let_go(profile: Any, site: Site) -> None:
+    """The browser's push service is not here: subscribing is a stand-in, the worker and what it shows are real. How a
+    message is encrypted for the device and signed is tested in tests/boxoffice/messages/test_notify.py."""
+    context = profile(permissions=["notifications"])
+    context.add_init_script(DEVICE)
+    page = context.new_page()
+    tool = context.new_cdp_session(page)
+    known: dict[str, str] = {}
+    tool.on(
+        "ServiceWorker.workerRegistrationUpdated",
+        lambda told: known.update({one["registrationId"]: one["scopeURL"] for one in told["registrations"]}),
+    )
+    tool.send("ServiceWorker.enable")
+    sign_in(page, site, "push@example.org", "/account")
+    page.get_by_role("button", name="Notify this device").click()
+    expect(page.get_by_role("button", name="Stop notifying this device")).to_be_visible()
+    assert len(page.evaluate("sessionStorage.key")) == 87, "our public key, uncompressed"
+    me = page.evaluate("fetch('/v1/me').then((r) => r.json())")
+    assert len(me["push"]) == 1
+    assert "push" in me["preferences"]["channels"]
+    until(page, "async () => (await navigator.serviceWorker.getRegistration('/push/'))?.active?.state === 'activated'")
+    assert [scope.removeprefix(site.url) for scope in known.values()] == ["/push/"], "it controls no page"
+    body = json.dumps({"id": "m1", "title": "Seats for you", "body": "Until 20:15"})
+    about = {"origin": site.url, "registrationId": next(iter(known)), "data": body}
+    tool.send("ServiceWorker.deliverPushMessage", about)
+    until(page, SHOWN)
+    page.get_by_role("button", name="Stop notifying this device").click()
+    expect(page.get_by_role("button", name="Notify this device")).to_be_visible()
+    assert page.evaluate("fetch('/v1/me').then((r) => r.json())")["push"] == []
+
+
+SHOWN = "async () => { const one = await navigator.serviceWorker.getRegistration('/push/'); const all = await one.getNotifications(); return all.some((shown) => shown.title === 'Seats for you' && shown.body === 'Until 20:15'); }"  # noqa: E501

@@ -1,0 +1,170 @@
+"""A tour of every page of fans, in the order a fan meets them, for tests that look at all of them."""
+
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from playwright.sync_api import BrowserContext, Page
+
+from frontrow.bootstrap import Platform
+from frontrow.boxoffice.model.bookings import HoldEnded
+from frontrow.boxoffice.model.events import EventStatus
+from frontrow.boxoffice.payments.simulated import Fault
+from frontrow.core.errors import Forbidden, Unavailable
+from frontrow.waitingroom.entry import TooManyRequests
+from tests.browser.mails import sign_in
+from tests.browser.served import Site, put_hall
+from tests.browser.steps import EVENT_ID, SHORT_ID, choose, enter, landed, pay, until
+
+STATES: Final = ("soon", "paused", "sold_out", "cancelled")
+DECLINED, ASKS_FIRST, PAYS = "4000000000000002", "4000002760003184", "4242424242424242"
+PLAIN: Final = {
+    "events": "/",
+    "nothing found": "/?q=zzz",
+    "event": f"/events/{EVENT_ID}",
+    **{f"event {state}": f"/events/evt_{state}" for state in STATES},
+    "waitlist, nobody": "/events/evt_sold_out/waitlist",
+    "ready": "/ready",
+    "tickets, none": "/tickets",
+    "sign in": "/sign-in",
+    "not found": "/no-such-page",
+    "maintenance": "/maintenance",
+    "style guide": "/style-guide",
+    "overflow": f"/v1/events/{EVENT_ID}/room/overflow",
+    "room": f"/v1/events/{EVENT_ID}/room/",
+    "pre-queue": "/v1/events/evt_soon/room/",
+}
+ERRORS: Final = {
+    "too fast": TooManyRequests("slowly", retry_after_s=5.0),
+    "forbidden": Forbidden("not you"),
+    "over": HoldEnded("gone", 0),
+    "our fault": RuntimeError("a made-up bug"),
+    "back in a moment": Unavailable("away", retry_after_s=5.0),
+}
+Pages = Iterator[tuple[str, Page]]
+
+
+async def put_all(platform: Platform) -> None:
+    """The show on sale, one in each other state, and one whose holds last two seconds."""
+    day_us = 86_400_000_000
+    now_us = platform.clock()
+    await put_hall(platform)
+    await put_hall(platform, id="evt_soon", name="Winter Philharmonic", sale_starts_at_us=now_us + day_us)
+    await put_hall(platform, id="evt_paused", name="Late Night Comedy", paused=True)
+    await put_hall(platform, id="evt_sold_out", name="Harbour City v Northgate", withheld=frozenset(range(1_500)))
+    await put_hall(platform, id="evt_cancelled", name="Open Air", status=EventStatus.CANCELLED)
+    await put_hall(platform, id=SHORT_ID, name="A short hold", hold_ttl_s=2)
+
+
+def every_page(context: BrowserContext, site: Site, address: str) -> Pages:
+    """As the fan with that e-mail address. The page is ready when it is yielded."""
+    page = context.new_page()
+    yield from _errors(page, site)
+    for name, path in PLAIN.items():
+        page.goto(site.url + path)
+        yield name, page
+    page.get_by_role("button", name="Join the line").click()
+    page.wait_for_selector("#wait:not([hidden])")
+    yield "room, in the draw", page
+    yield from _choosing(page, site)
+    yield from _endings(page, site)
+    yield from _signed_in(page, site, address)
+
+
+def _errors(page: Page, site: Site) -> Pages:
+    """Each kind of trouble, made where the list of events is read."""
+    for name, error in ERRORS.items():
+        with instead(site.platform.browse, "search", _raising(error)):
+            page.goto(site.url)
+        yield name, page
+
+
+def _raising(error: Exception) -> Callable[..., Coroutine[Any, Any, None]]:
+    async def fail(*_: object, **__: object) -> None:
+        raise error
+
+    return fail
+
+
+@contextmanager
+def instead(owner: Any, name: str, other: Any) -> Iterator[None]:
+    """`owner.name` is another for a while."""
+    before = getattr(owner, name)
+    setattr(owner, name, other)
+    try:
+        yield
+    finally:
+        setattr(owner, name, before)
+
+
+def _choosing(page: Page, site: Site) -> Pages:
+    enter(page, site)
+    yield "seats", page
+    choose(page, 2)
+    landed(page)
+    yield "seats of a section", page
+    page.get_by_role("button", name="List only").click()
+    yield "seats, list only", page
+    page.get_by_role("button", name="List only").click()
+    page.locator("#go").click()
+    page.wait_for_url("**/checkout/**")
+    yield "checkout", page
+    page.get_by_role("button", name="Pay").click()
+    page.wait_for_selector(".field-err")
+    yield "checkout with errors", page
+    pay(page, PAYS)
+    page.wait_for_selector(".ticket")
+    yield "tickets of a booking", page
+    page.goto(f"{site.url}/tickets")
+    yield "my tickets", page
+
+
+def _endings(page: Page, site: Site) -> Pages:
+    """Every other way a checkout can end."""
+    for card, ending in ((DECLINED, "declined"), (ASKS_FIRST, "bank")):
+        _hold(page, site)
+        pay(page, card)
+        yield from _ended(page, ending)
+    booking = _hold(page, site)
+    page.get_by_role("button", name="Give these seats back").click()
+    page.wait_for_url("**/seats")
+    page.goto(booking)
+    yield from _ended(page, "released")
+    _hold(page, site)
+    with instead(site.platform.provider.inner, "script", lambda *_: Fault.LOST_REQUEST):  # type: ignore[attr-defined]
+        pay(page, PAYS)
+        yield from _ended(page, "retrying")
+    page.wait_for_selector(".ticket")
+    _hold(page, site)
+    page.context.clear_cookies(name="frontrow_pass")
+    pay(page, PAYS)
+    yield from _ended(page, "visit_over")
+    enter(page, site, SHORT_ID)
+    _hold(page, site, SHORT_ID)
+    yield from _ended(page, "expired")
+
+
+def _ended(page: Page, kind: str) -> Pages:
+    page.wait_for_selector(f"#outcome[data-kind={kind}]")
+    yield f"outcome {kind}", page
+
+
+def _hold(page: Page, site: Site, event_id: str = EVENT_ID) -> str:
+    """One seat held; where it is paid for."""
+    page.goto(f"{site.url}/events/{event_id}/seats")
+    until(page, "window.frontrow")
+    choose(page, 1)
+    page.locator("#go").click()
+    page.wait_for_url("**/checkout/**")
+    return page.url
+
+
+def _signed_in(page: Page, site: Site, address: str) -> Pages:
+    sign_in(page, site, address)
+    page.goto(f"{site.url}/account")
+    yield "account", page
+    page.goto(f"{site.url}/events/evt_sold_out/waitlist")
+    yield "waitlist, signed in", page
+    page.get_by_role("button", name="Join the waitlist").click()
+    page.wait_for_selector("text=Your place on the waitlist")
+    yield "waitlist, in the line", page
