@@ -79,7 +79,7 @@ def test_b10_the_page_and_the_python_gate_give_every_code_the_same_verdict() -> 
     for steps in (-3, -2, -1, 0, 1, 2, 3):
         codes.append(shown_code(moving, KEYS.rotating_secret("evt_1"), NOW_US + steps * STEP_US))
     codes += ["", PREFIX, "tkt_00000000000000000000000000", PREFIX + "A" * 168, "é" * 171]
-    chance = random.Random(20261115)  # noqa: S311 - the same rubbish each time
+    chance = random.Random(20261115)
     codes += [rubbish(chance.choice(codes[:8]), chance) for _ in range(300)]
     told = on_node(bundle, asks=[[code, NOW_US] for code in codes])
     assert told["can"] is True
