@@ -101,3 +101,10 @@ export async function rotatingFits(ticket, event_secret, now_us) {
   }
   return false;
 }
+
+/** A ticket's number as people type it from paper: `tkt_` may be missing, O and I are read as 0 and 1; else null.
+ * @param {string} text */
+export function ticketNumber(text) {
+  const letters = plain(text).replace(/^TKT_?/, "").replaceAll("O", "0").replaceAll(/[IL]/g, "1");
+  return letters.length === ID_CHARS && Array.from(letters).every((letter) => ID_LETTERS.includes(letter)) ? `tkt_${letters}` : null;
+}
