@@ -5,7 +5,7 @@ import asyncio
 import msgspec
 
 from frontrow.boxoffice.model.people import Role
-from frontrow.boxoffice.tickets.bundle import Bundle
+from frontrow.boxoffice.tickets.bundle import Bundle, Revocations
 from frontrow.boxoffice.tickets.codes import Issuer
 from frontrow.boxoffice.tickets.door import Gate, Verdict
 from frontrow.boxoffice.tickets.keys import TicketKeys
@@ -107,3 +107,98 @@ async def test_b10_a_gate_works_offline_with_the_bundle_and_hears_when_it_change
         assert newer.status_code == 200
         fresh = Gate(msgspec.json.decode(newer.content, type=Bundle), "north")
         assert fresh.check(codes[1], desk.platform.clock()).verdict is Verdict.REVOKED
+
+
+async def test_b10_a_gate_keeps_up_with_revocations_and_with_what_others_let_in(tmp_path):
+    async with a_desk(tmp_path, Role.DOOR) as desk:
+        booking = await desk.bought("S-A-1", "S-A-2", "S-A-3")
+        codes = await desk.codes(booking)
+        path = f"/v1/door/events/{desk.event}"
+        gate = Gate(await desk.platform.desk.bundle(desk.event, 1), "north")
+        empty = await desk.ask("GET", f"{path}/revocations")
+        tag = {"if-none-match": empty.headers["etag"]}
+        assert (await desk.ask("GET", f"{path}/revocations", headers=tag)).status_code == 304
+        await desk.platform.refunds.override(booking.id, [1])
+        newer = await desk.ask("GET", f"{path}/revocations", headers=tag)
+        assert newer.status_code == 200
+        assert gate.revoke(msgspec.json.decode(newer.content, type=Revocations)) == 1
+        refused = await desk.post(f"{path}/scan", json={"code": codes[1], "gate": "north"})
+        assert (refused["verdict"], refused["reason"]) == ("revoked", "refunded")
+        assert await desk.get(f"{path}/admissions") == {"admissions": [], "next": 0}
+        for number in (0, 2):
+            await desk.post(f"{path}/scan", json={"code": codes[number], "gate": "north", "scan": f"n-{number}"})
+        page = await desk.get(f"{path}/admissions?limit=1")
+        assert [(one["scan"], one["gate"]) for one in page["admissions"]] == [("n-0", "north")]
+        rest = await desk.get(f"{path}/admissions?after={page['next']}")
+        assert [one["scan"] for one in rest["admissions"]] == ["n-2"]
+        assert await desk.get(f"{path}/admissions?after={rest['next']}") == {"admissions": [], "next": rest["next"]}
+        other = await on_sale(desk.platform, id="evt_other")
+        assert (await desk.get(f"/v1/door/events/{other}/admissions"))["admissions"] == []
+
+
+async def test_b10_a_ticket_with_an_unreadable_code_is_let_in_by_its_printed_number(tmp_path):
+    async with a_desk(tmp_path, Role.DOOR) as desk:
+        booking = await desk.bought("S-A-1", "S-A-2")
+        tickets = [one.id for one in await desk.platform.ledger.tickets_of(booking.id)]
+        path = f"/v1/door/events/{desk.event}/scan"
+        first = await desk.post(path, json={"code": tickets[0], "gate": "north"})
+        assert (first["verdict"], first["seat"], first["ticket"]) == ("ok", "S-A-1", tickets[0])
+        assert (await desk.post(path, json={"code": tickets[0], "gate": "south"}))["verdict"] == "duplicate"
+        assert (await desk.post(path, json={"code": "tkt_nobody", "gate": "north"}))["verdict"] == "forged"
+        other = await on_sale(desk.platform, id="evt_other")
+        wrong = await desk.post(f"/v1/door/events/{other}/scan", json={"code": tickets[1], "gate": "north"})
+        assert wrong["verdict"] == "wrong_event"
+
+
+async def test_b10_the_number_of_a_ticket_with_a_rotating_code_lets_nobody_in(tmp_path):
+    async with a_desk(tmp_path, Role.DOOR) as desk:
+        keys = desk.platform.checkout.driver._issuer._keys
+        desk.platform.checkout.driver._issuer = Issuer(keys, rotating=True)
+        booking = await desk.bought("S-A-1")
+        (ticket,) = await desk.platform.ledger.tickets_of(booking.id)
+        path = f"/v1/door/events/{desk.event}/scan"
+        assert (await desk.post(path, json={"code": ticket.id, "gate": "north"}))["verdict"] == "old_code"
+        live = await desk.platform.desk.shown_code(ticket.id, desk.platform.clock())
+        assert (await desk.post(path, json={"code": live, "gate": "north"}))["verdict"] == "ok"
+
+
+async def test_b10_a_mistaken_admission_is_taken_back_once_with_a_note(tmp_path):
+    async with a_desk(tmp_path, Role.DOOR) as desk:
+        booking = await desk.bought("S-A-1")
+        (code,) = await desk.codes(booking)
+        path = f"/v1/door/events/{desk.event}"
+        let_in = await desk.post(f"{path}/scan", json={"code": code, "gate": "north"})
+        asked = {"scan": let_in["scan"], "ticket": let_in["ticket"]}
+        other = await on_sale(desk.platform, id="evt_other")
+        for where, body in (
+            (other, asked),
+            (desk.event, asked | {"scan": "guess"}),
+            (desk.event, asked | {"ticket": "t"}),
+        ):
+            assert await desk.post(f"/v1/door/events/{where}/undo", json=body) == {"undone": False}
+        assert (await desk.get(f"{path}/counts"))["inside"] == 1
+        assert await desk.post(f"{path}/undo", json=asked) == {"undone": True}
+        assert await desk.post(f"{path}/undo", json=asked) == {"undone": False}
+        counts = await desk.get(f"{path}/counts")
+        assert (counts["inside"], counts["gates"]) == (0, [])
+        assert (await desk.post(f"{path}/scan", json={"code": code, "gate": "south"}))["verdict"] == "ok"
+        owner = await desk.as_(Role.OWNER)
+        acts = [(one["act"], one["actor"]) for one in (await owner.get("/v1/organiser/audit"))["changes"]]
+        assert acts.count(("undo_scan", desk.person.id)) == 1
+
+
+async def test_b10_of_two_scans_of_a_ticket_one_can_be_taken_back(tmp_path, postgres_ledger_url, redis_url):
+    async with a_desk(tmp_path, Role.DOOR, redis_url=redis_url, postgres_url=postgres_ledger_url) as desk:
+        booking = await desk.bought("S-A-1")
+        (ticket,) = await desk.platform.ledger.tickets_of(booking.id)
+        path = f"/v1/door/events/{desk.event}"
+        scans = [
+            {"scan": f"s-{gate}", "ticket": ticket.id, "gate": gate, "at": f"2026-01-15T19:{minute}:00Z"}
+            for gate, minute in (("north", 10), ("south", 30))
+        ]
+        await desk.post(f"{path}/sync", json={"scans": scans})
+        assert (await desk.post(f"{path}/undo", json={"scan": "s-north", "ticket": ticket.id})) == {"undone": True}
+        assert (await desk.get(f"{path}/counts"))["inside"] == 1
+        assert (await desk.get(f"{path}/duplicates"))["duplicates"] == []
+        again = await desk.post(f"{path}/scan", json={"code": ticket.code, "gate": "east"})
+        assert (again["verdict"], again["first"]["gate"]) == ("duplicate", "south")

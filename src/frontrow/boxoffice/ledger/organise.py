@@ -175,6 +175,16 @@ class OrganiserBook:
         rows = await self.store.read(Query("tickets_by_id", [(one,) for one in sorted(set(ticket_ids))]))
         return {row[0]: (row[1], row[2]) for row in rows}
 
+    async def admissions(self, event_id: str, after: int, limit: int) -> list[tuple[int, Scan]]:
+        """What the event's gates let in, in the order the ledger heard of it; from behind that number on."""
+        rows = await self.store.read(Query("admissions_page", params=(event_id, after, limit)))
+        return [(int(row[0]), Scan(*row[1:])) for row in rows]
+
+    async def undo_admission(self, scan_id: str, ticket_id: str, change: Change) -> bool:
+        """Take one scan back, with a note; the ticket may come in again unless another scan of it is left."""
+        first = Query("remove_scans", [(scan_id, change.event_id, ticket_id)])
+        return bool(await self.changed(change, first, [Query("restamp_scanned", [(ticket_id, change.event_id)])]))
+
     async def revocation_mark(self, event_id: str) -> tuple[int, int]:
         rows = await self.store.read(Query("revocation_mark", params=(event_id,)))
         return int(rows[0][0]), int(rows[0][1])

@@ -14,7 +14,7 @@ from frontrow.boxoffice.model.venues import Plan, Venue
 from frontrow.boxoffice.plans.reading import from_bytes
 from frontrow.boxoffice.ports import Catalogue, TicketBook
 from frontrow.boxoffice.tickets import qr
-from frontrow.boxoffice.tickets.bundle import Bundle, make_bundle, seat_name
+from frontrow.boxoffice.tickets.bundle import Bundle, Revocations, make_bundle, revocations, seat_name
 from frontrow.boxoffice.tickets.calendar import calendar_entry
 from frontrow.boxoffice.tickets.codes import Misread, ReadTicket, event_hash, read, shown_code, signed_text
 from frontrow.boxoffice.tickets.door import Verdict, live_verdict
@@ -91,13 +91,21 @@ class TicketDesk:
     async def bundle(self, event_id: str, now_us: int) -> Bundle:
         """What the event's gates take along: keys, seats and the whole revocation list."""
         event = await self._ledger.event(event_id)
+        revoked = await self._revoked(event_id)
+        return make_bundle(self._keys, event_id, event.name, revoked, now_us, await self.seat_names(event))
+
+    async def revocations(self, event_id: str, now_us: int) -> Revocations:
+        """The revocation list alone, signed: what changes for a gate that has its bundle."""
+        return revocations(self._keys, event_id, await self._revoked(event_id), now_us)
+
+    async def _revoked(self, event_id: str) -> list[str]:
         revoked: list[str] = []
         after = (-1, "")
         for _ in range(MAX_PAGES):
             page = await self._ledger.revoked_tickets(event_id, after, PAGE)
             revoked += [ticket for ticket, _ in page]
             if len(page) < PAGE:
-                return make_bundle(self._keys, event_id, event.name, revoked, now_us, await self.seat_names(event))
+                return revoked
             after = (page[-1][1], page[-1][0])
         raise Overloaded(f"more than {MAX_PAGES * PAGE:,} tickets of {event_id} are revoked")
 

@@ -13,8 +13,9 @@ from litestar.params import FromPath, JSONBody, QueryParameter
 
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.organising import tag_of
-from frontrow.boxoffice.model.tickets import DuplicateScan, Scan
-from frontrow.boxoffice.tickets.bundle import Bundle
+from frontrow.boxoffice.model.tickets import DuplicateScan, Scan, Ticket, TicketState
+from frontrow.boxoffice.tickets.bundle import Bundle, seat_name
+from frontrow.boxoffice.tickets.codes import read
 from frontrow.boxoffice.tickets.door import SAYS, Verdict
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, own_event
@@ -37,7 +38,7 @@ ANSWERS: Final = {
 
 
 class ScanAsked(msgspec.Struct, forbid_unknown_fields=True):
-    """A code as it was read. `scan` is made by the gate, so that asking again changes nothing."""
+    """A code as it was read, or the `tkt_…` printed beside it. `scan` is the gate's: asking again changes nothing."""
 
     code: Annotated[str, msgspec.Meta(min_length=1, max_length=400)]
     gate: Gate
@@ -50,13 +51,16 @@ class FirstScan(msgspec.Struct):
 
 
 class ScanView(msgspec.Struct):
-    """`verdict`: ok, duplicate (with `first`), revoked, wrong_event, forged, unreadable or old_code."""
+    """`verdict`: ok, duplicate (with `first`), revoked (`reason`: refunded, or empty), wrong_event, forged, unreadable
+    or old_code. `scan` names the admission, for taking it back."""
 
     verdict: Annotated[str, msgspec.Meta(examples=["ok"])]
     says: str
     ticket: str = ""
     seat: str = ""
     first: FirstScan | None = None
+    reason: str = ""
+    scan: str = ""
 
 
 class OfflineScan(msgspec.Struct, forbid_unknown_fields=True):
@@ -133,21 +137,38 @@ async def scan_ticket(
 ) -> ScanView:
     event = await own_event(platform, caller, event_id)
     now_us = platform.clock()
-    verdict, ticket = platform.desk.verify(event.id, data.code, now_us)
-    if ticket is None or verdict is not Verdict.WELCOME:
+    verdict, ticket_id = _read(platform, event, data.code.strip(), now_us)
+    if verdict is not Verdict.WELCOME:
         return _scanned(verdict)
-    kept = await platform.ledger.ticket(ticket.id)
-    seats = await platform.desk.seat_names(event)
-    seat = seats[ticket.seat_index] if ticket.seat_index < len(seats) else ""
+    kept = await platform.ledger.ticket(ticket_id)
     if kept is None:
         return _scanned(Verdict.FORGED)
-    if kept.state.value != "valid":
-        return _scanned(Verdict.REVOKED, kept.id, seat)
+    if kept.event_id != event.id:
+        return _scanned(Verdict.OTHER_EVENT)
+    seat = seat_name(await platform.desk.seat_names(event), kept.seat_index)
+    if kept.state is not TicketState.VALID:
+        return _scanned(Verdict.REVOKED, kept.id, seat, reason=await _reason(platform, kept))
+    if ticket_id == data.code.strip() and read(kept.code).rotating:
+        return _scanned(Verdict.OLD_CODE)  # its printed part alone lets nobody in
     scan = Scan(data.scan or platform.ids.new("scn"), event.id, kept.id, data.gate, now_us)
     before = await platform.ledger.admit(scan)
     if before:
         return _scanned(Verdict.ALREADY_IN, kept.id, seat, before[0])
-    return _scanned(Verdict.WELCOME, kept.id, seat)
+    return _scanned(Verdict.WELCOME, kept.id, seat, scan=scan.id)
+
+
+def _read(platform: Platform, event: Event, code: str, now_us: int) -> tuple[Verdict, str]:
+    """Which ticket the code is of. An id is as hard to guess as a code, and the ledger knows which there are."""
+    if code.startswith("tkt_"):
+        return Verdict.WELCOME, code[:60]
+    verdict, ticket = platform.desk.verify(event.id, code, now_us)
+    return verdict, ticket.id if ticket is not None else ""
+
+
+async def _reason(platform: Platform, ticket: Ticket) -> str:
+    """Why a revoked ticket is dead, if its money went back; else it was moved, given to the pool or cancelled."""
+    refunds = await platform.ledger.refunds_of(ticket.booking_id)
+    return "refunded" if any(ticket.seat_index in one.seats for one in refunds) else ""
 
 
 @post(f"{PATH}/sync", operation_id="sync_scans", summary="Hand in offline admissions", status_code=200, opt=SCANS)
@@ -200,9 +221,11 @@ async def _bundle_tag(platform: Platform, event: Event) -> str:
     return tag_of(f"{event.id}\n{event.name}\n{event.plan_hash}\n{platform.desk.mark()}\n{count}\n{last_us}")
 
 
-def _scanned(verdict: Verdict, ticket: str = "", seat: str = "", first: Scan | None = None) -> ScanView:
+def _scanned(
+    verdict: Verdict, ticket: str = "", seat: str = "", first: Scan | None = None, *, reason: str = "", scan: str = ""
+) -> ScanView:
     told = FirstScan(first.gate, time_text(first.at_us)) if first is not None else None
-    return ScanView(ANSWERS[verdict], SAYS[verdict], ticket, seat, told)
+    return ScanView(ANSWERS[verdict], SAYS[verdict], ticket, seat, told, reason, scan)
 
 
 def _duplicate(found: DuplicateScan) -> DuplicateView:

@@ -12,10 +12,12 @@ from frontrow.web.api.access import Access
 from frontrow.web.site.assets import site_assets
 from frontrow.web.site.render import LANGUAGE_COOKIE, render
 from frontrow.web.site.routes import go_to, page
+from frontrow.web.site.security import WORKER_CSP
 from frontrow.web.site.words import LANGUAGES
 
 FOREVER = "public, max-age=31536000, immutable"
 YEAR_S = 365 * 86_400
+WORKER = "-worker.js"  # scripts that run by themselves
 
 
 @get(
@@ -36,6 +38,8 @@ async def static_file(request: Request[Any, Any, Any], version: FromPath[str], p
         "cross-origin-resource-policy": "same-origin",
         "vary": "accept-encoding",
     }
+    if str(path).endswith(WORKER):
+        headers["content-security-policy"] = WORKER_CSP
     body = found.body
     if found.gzipped is not None and "gzip" in request.headers.get("accept-encoding", ""):
         body = found.gzipped

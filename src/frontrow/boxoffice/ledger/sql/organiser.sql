@@ -155,6 +155,19 @@ FROM :rows WHERE t.id = r.ticket_id AND t.event_id = r.event_id AND coalesce(t.t
   AND t.scanned_at_us IS NULL
 RETURNING t.id
 
+-- name: admissions_page() :event_id text :after int :limit int
+SELECT number, id, event_id, ticket_id, gate, at_us FROM scans WHERE event_id = :event_id AND number > :after
+ORDER BY number LIMIT :limit
+
+-- name: remove_scans(id text, event_id text, ticket_id text)
+-- A mistaken admission taken back.
+DELETE FROM scans WHERE (id, event_id, ticket_id) IN (SELECT r.id, r.event_id, r.ticket_id FROM :rows) RETURNING id
+
+-- name: restamp_scanned(ticket_id text, event_id text)
+-- After a scan was removed: the earliest one that is left, or none.
+UPDATE tickets AS t SET scanned_at_us = (SELECT min(s.at_us) FROM scans AS s WHERE s.ticket_id = t.id)
+FROM :rows WHERE t.id = r.ticket_id AND t.event_id = r.event_id
+
 -- name: tickets_by_id(id text)
 SELECT t.id, t.event_id, t.ticket_state FROM :rows CROSS JOIN tickets AS t WHERE t.id = r.id
 

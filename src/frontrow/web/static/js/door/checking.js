@@ -1,0 +1,83 @@
+// @ts-check
+/** From a code to a verdict: the server's word if there is a line, else this gate's own, remembered and handed in later.
+ *
+ * A scan has an id from its first moment: if the server let the ticket in and its answer was lost, the gate decides again
+ * by itself under the same id, and handing it in changes nothing. */
+import { eventHash, plain, read, ticketNumber } from "./codes.js";
+
+const ANSWER_MS = 2_500, US = 1_000;
+
+/** @typedef {import("./verdicts.js").Kind} Kind */
+/** @typedef {{kind: Kind, ticket: string, seat: string, scan: string, first: import("./store.js").Seen | null, other: Sibling | null, why: string}} Checked */
+/** @typedef {{id: string, name: string, when: string}} Sibling */
+
+/** @type {Omit<Checked, "kind">} */
+const NOTHING = { ticket: "", seat: "", scan: "", first: null, other: null, why: "" };
+
+export class Checking {
+  /** @param {{id: string, name: string}} event @param {Sibling[]} siblings @param {import("./link.js").Link} link
+   * @param {import("./store.js").Store} store @param {import("./sync.js").Sync} sync @param {boolean} can_verify */
+  constructor(event, siblings, link, store, sync, can_verify) {
+    this._event = event;
+    this._siblings = new Map(siblings.map((one) => [eventHash(one.id), one]));
+    this._link = link;
+    this._store = store;
+    this._sync = sync;
+    this._can_verify = can_verify;
+  }
+
+  /** @param {string} text as it was read or typed @param {string} gate @returns {Promise<Checked>} */
+  async check(text, gate) {
+    const number = ticketNumber(text), code = number ?? plain(text);
+    if (!number && !read(code)) return { ...NOTHING, kind: "unreadable" };
+    const scan = `web-${crypto.randomUUID()}`;
+    if (this._link.up) {
+      const { status, body } = await this._link.ask("/scan", { body: { code, gate, scan }, deadline_ms: ANSWER_MS });
+      if (status === 200) return this._told(body, code, gate);
+    }
+    return number ? { ...NOTHING, kind: "unsure", why: "number" } : this._alone(code, gate, scan);
+  }
+
+  /** What the server said. @param {any} body @param {string} code @param {string} gate @returns {Promise<Checked>} */
+  async _told(body, code, gate) {
+    const found = { ...NOTHING, ticket: body.ticket, seat: body.seat, scan: body.scan, first: body.first };
+    if (body.verdict === "wrong_event") return this._elsewhere(code);
+    if (body.verdict === "revoked") return { ...found, kind: body.reason === "refunded" ? "refunded" : "revoked" };
+    if (body.verdict === "ok") {
+      const ticket = read(code), at = new Date(this._link.now_ms()).toISOString();
+      await this._store.admit({ event: this._event.id, ticket: body.ticket, scan: body.scan, gate, at, mine: true, seat: ticket?.seat, fence: ticket?.fence }, false);
+    }
+    return { ...found, kind: body.verdict };
+  }
+
+  /** Whose ticket it is, if it is one of ours on another day or of another show. @param {string} code @returns {Checked} */
+  _elsewhere(code) {
+    const other = this._siblings.get(read(code)?.event ?? "") ?? null;
+    return { ...NOTHING, other, kind: other?.name === this._event.name ? "wrong_day" : "wrong_event" };
+  }
+
+  /** Without a line. @param {string} code @param {string} gate @param {string} scan @returns {Promise<Checked>} */
+  async _alone(code, gate, scan) {
+    const held = this._sync.gate;
+    if (!held) return { ...NOTHING, kind: "unsure", why: this._can_verify ? "bundle" : "browser" };
+    const now_ms = this._link.now_ms(), { verdict, ticket } = await held.verify(code, now_ms * US);
+    if (verdict === "wrong_event") return this._elsewhere(code);
+    if (!ticket) return { ...NOTHING, kind: /** @type {Kind} */ (verdict) };
+    const found = { ...NOTHING, ticket: ticket.id, seat: held.seat(ticket.seat) };
+    if (verdict !== "ok") return { ...found, kind: /** @type {Kind} */ (verdict) };
+    const use = { event: this._event.id, ticket: ticket.id, scan, gate, at: new Date(now_ms).toISOString(), mine: true, seat: ticket.seat, fence: ticket.fence };
+    const against = await this._store.admit(use, true);
+    if (!against) return { ...found, kind: "ok", scan };
+    return against.ticket === ticket.id ? { ...found, kind: "duplicate", first: against } : { ...found, kind: "revoked", why: "replaced" };
+  }
+
+  /** Take an admission back; false when that needs the line. @param {string} ticket @param {string} scan */
+  async undo(ticket, scan) {
+    await this._sync.now();  // nothing of it is on its way meanwhile
+    const known = (await this._store.waiting(this._event.id)).some((one) => one.scan === scan);
+    const { status } = await this._link.ask("/undo", { body: { scan, ticket } });
+    if (status !== 200 && !known) return false;
+    await this._store.undo(this._event.id, ticket, scan);
+    return true;
+  }
+}

@@ -1,0 +1,209 @@
+// @ts-check
+/** The page of one gate: camera, hand scanner and typed codes lead to one check; what came of it is shown and listed. */
+import { $, data, h, say } from "../dom.js";
+import { lang, number, t } from "../words.js";
+import { Checking } from "./checking.js";
+import { canVerify } from "./gate.js";
+import { forgetPages, keepOffline, offerInstall, scanWorker } from "./install.js";
+import { Link } from "./link.js";
+import { Scanner } from "./scanner.js";
+import { Store } from "./store.js";
+import { Sync } from "./sync.js";
+import { heading, show, unlockSound } from "./verdicts.js";
+
+/** @typedef {import("./checking.js").Checked} Checked */
+const GATE_KEY = "frontrow-door-gate", SOUND_KEY = "frontrow-door-silent", MAX_QUEUED = 20;
+/** @type {{event: {id: string, name: string, zone: string}, siblings: import("./checking.js").Sibling[], csrf: string}} */
+const page = data("door");
+const { event } = page, REFUSED_KEY = `frontrow-door-refused-${event.id}`;
+const clock = new Intl.DateTimeFormat(lang, { hour: "2-digit", minute: "2-digit", hourCycle: "h23", timeZone: event.zone, numberingSystem: "latn" });
+const able = await canVerify(), store = await Store.opened().catch((error) => { $("#no-store").hidden = false; throw error; }), link = new Link(event.id, page.csrf);
+const sync = new Sync(event.id, link, store, able), checking = new Checking(event, page.siblings, link, store, sync, able);
+const measured = { scans: 0, last_ms: 0 };
+let gate = localStorage.getItem(GATE_KEY) ?? "", silent = localStorage.getItem(SOUND_KEY) === "1", queued = 0;
+/** @type {Promise<void>} */
+let line = Promise.resolve();
+
+/** @param {string} at */
+const time = (at) => clock.format(new Date(at));
+
+/** A seat by its name: section, row, number. @param {string} seat */
+function seatText(seat) {
+  const [section, ...rest] = seat.split("-"), last = rest.pop() ?? "", row = rest.join("-");
+  if (!last) return seat;
+  return row ? t("Section {section}, row {row}, seat {seat}", { section, row, seat: last }) : `${section} ${last}`;
+}
+
+/** The sentence under a verdict. @param {Checked} found */
+function detail(found) {
+  switch (found.kind) {
+    case "ok": return link.up ? "" : t("Checked without a network.");
+    case "duplicate": return found.first ? t("Came in at {time}, gate {gate}.", { time: time(found.first.at), gate: found.first.gate }) : "";
+    case "wrong_event": case "wrong_day":
+      return found.other ? t("This ticket is for {name}, {when}.", { name: found.other.name, when: found.other.when }) : t("This ticket is for another event.");
+    case "refunded": return t("The money went back; the seat may belong to somebody else.");
+    case "revoked": return found.why === "replaced" ? t("A newer ticket for this seat has come in.") : t("Cancelled, given back or exchanged.");
+    case "forged": return t("Nobody here sold it. Do not let in; call your supervisor.");
+    case "old_code": return t("This is a picture. Ask for the live code on the phone.");
+    case "unreadable": return t("Not a whole ticket code. Try again, or type the number printed under it.");
+    case "unsure":
+      if (found.why === "number") return t("Typed numbers need the network. Scan the code instead.");
+      return found.why === "browser" ? t("This browser cannot check tickets without a network.") : t("This device has not been online for this event yet.");
+  }
+}
+
+/** One code after the other, in the order they came. @param {string} text @param {number} seen_ms */
+function take(text, seen_ms) {
+  if (!text.trim() || queued >= MAX_QUEUED || !gate) return;
+  queued++;
+  line = line.then(() => checkOne(text, seen_ms)).catch((error) => console.error(error)).finally(() => { queued--; });
+}
+
+/** @param {string} text @param {number} seen_ms */
+async function checkOne(text, seen_ms) {
+  sync.scanned();
+  const found = await checking.check(text, gate);
+  show(found.kind, seatText(found.seat), detail(found), !silent);
+  measured.scans++;
+  measured.last_ms = performance.now() - seen_ms;
+  if (found.kind === "ok" && sync.counts) sync.counts.inside++;
+  else if (found.kind !== "ok" && found.kind !== "unreadable") localStorage.setItem(REFUSED_KEY, String(refused() + 1));
+  const at = new Date(link.now_ms()).toISOString();
+  await store.remember({ event: event.id, at, kind: found.kind, heading: heading(found.kind), seat: found.seat, ticket: found.ticket, scan: found.scan });
+  await paint();
+}
+
+const refused = () => Number(localStorage.getItem(REFUSED_KEY)) || 0;
+
+/** Everything on the page that follows from what we know. */
+async function paint() {
+  await Promise.all([paintState(), paintRecent(), paintConflicts()]);
+  const { counts } = sync, left = counts ? Math.max(0, counts.tickets - counts.inside) : null;
+  $("#inside").textContent = counts ? number(counts.inside) : "–";
+  $("#left").textContent = left === null ? "–" : number(left);
+  $("#refused").textContent = number(refused());
+  $("#gates").replaceChildren(...(counts?.gates ?? []).map((one) => h("li", { class: "row between" }, one.gate, h("span", { class: "num" }, number(one.tickets)))));
+  $("#gate-names").replaceChildren(...(counts?.gates ?? []).map((one) => h("option", { value: one.gate })));
+}
+
+async function paintState() {
+  const waiting = await store.countWaiting(event.id), chip = $("#state");
+  const down = link.down_ms === null ? "" : time(new Date(link.down_ms).toISOString());
+  chip.textContent = link.signed_out ? t("Signed out") : down ? t("Offline since {time}", { time: down }) : t("Online");
+  chip.className = `chip ${link.signed_out ? "bad" : down ? "warn" : "ok"}`;
+  $("#waiting").hidden = waiting === 0;
+  $("#waiting").textContent = t("Waiting to be sent: {n}", { n: number(waiting) });
+  $("#again").hidden = !link.signed_out;
+}
+
+async function paintRecent() {
+  const rows = await store.recent(event.id);
+  $("#recent").replaceChildren(...rows.map((one) => h("li", { "data-verdict": one.kind },
+    h("span", { class: "dot", "aria-hidden": "true" }), h("span", { class: "num muted" }, time(one.at)),
+    h("span", {}, h("b", {}, one.heading), one.seat ? ` ${seatText(one.seat)}` : ""),
+    ...(one.kind === "ok" && one.scan ? [h("button", { class: "btn quiet sm", onclick: () => undo(one) }, t("Undo"))] : []))));
+  $("#no-scans").hidden = rows.length > 0;
+}
+
+/** @param {import("./store.js").Recent} one */
+async function undo(one) {
+  const name = seatText(one.seat) || one.ticket;
+  if (!confirm(t("Take this admission back? {seat} can come in again.", { seat: name }))) return;
+  const undone = await checking.undo(one.ticket, one.scan);
+  if (undone) {
+    if (sync.counts) sync.counts.inside = Math.max(0, sync.counts.inside - 1);
+    await store.rewrite(one, t("Taken back"));
+  }
+  say(undone ? t("Taken back") : t("That needs the network."));
+  if (!undone) $("#verdict-detail").textContent = t("That needs the network.");
+  await paint();
+}
+
+async function paintConflicts() {
+  const found = await store.conflicts(event.id), box = $("#conflicts");
+  const was = box.childElementCount;
+  box.replaceChildren(...found.map((one) => h("li", { class: "note bad row between" },
+    h("span", {}, h("b", {}, conflictText(one.kind)), ` ${seatText(one.seat) || one.ticket}: `, one.scans.map((seen) => `${time(seen.at)} ${seen.gate}`).join(" · ")),
+    h("button", { class: "btn quiet sm", onclick: async () => { await store.settle(one); await paint(); } }, t("Done")))));
+  if (found.length > was) say(t("Tickets let in twice or by mistake: {n}", { n: found.length }));
+}
+
+/** @param {"twice" | "revoked" | "unknown"} kind */
+function conflictText(kind) {
+  if (kind === "twice") return t("Let in twice:");
+  return kind === "revoked" ? t("Let in, but no longer valid:") : t("Let in, but unknown:");
+}
+
+/** A hand scanner types wherever the cursor is; typing goes to the field. @param {KeyboardEvent} key */
+function typed(key) {
+  const on = /** @type {HTMLElement} */ (key.target);
+  if (key.key.length !== 1 || key.key === " " || key.ctrlKey || key.altKey || key.metaKey || on.closest("input, select, textarea, dialog")) return;
+  $("#code").focus();
+}
+
+/** @param {Scanner} scanner */
+async function openCamera(scanner) {
+  const fine = await scanner.start(), cameras = fine ? await scanner.cameras() : [];
+  $("#no-camera").hidden = fine;
+  $("#camera").hidden = !fine;
+  $("#torch").hidden = !scanner.hasTorch;
+  $("#which").hidden = cameras.length < 2;
+  $("#which select").replaceChildren(...cameras.map((one) => h("option", { value: one.id, selected: one.id === scanner.track?.getSettings().deviceId }, one.name)));
+}
+
+function begin() {
+  $("#setup").hidden = true;
+  $("#work").hidden = false;
+  $("#gate-name").textContent = gate;
+  const scanner = new Scanner($("#camera video"), scanWorker(), take);
+  Object.assign(/** @type {any} */ (window), { frontrow: { door: { measured, scanner, sync, link } } });
+  scanner.addEventListener("failed", () => { $("#no-camera").hidden = false; });
+  $("#torch").onclick = () => {
+    const on = $("#torch").getAttribute("aria-pressed") !== "true";
+    $("#torch").setAttribute("aria-pressed", String(on));
+    scanner.torch(on);
+  };
+  $("#which select").onchange = () => scanner.choose(/** @type {HTMLSelectElement} */ ($("#which select")).value);
+  $("#retry").onclick = () => openCamera(scanner);
+  openCamera(scanner);
+  paint();
+}
+
+$("#setup").onsubmit = (sent) => {
+  sent.preventDefault();
+  const name = /** @type {HTMLInputElement} */ ($("#gate")).value.trim();
+  if (!name) return;
+  gate = name;
+  localStorage.setItem(GATE_KEY, gate);
+  unlockSound();
+  begin();
+};
+$("#code-form").onsubmit = (sent) => {
+  sent.preventDefault();
+  const field = /** @type {HTMLInputElement} */ ($("#code"));
+  take(field.value, performance.now());
+  field.value = "";
+};
+$("#rename").onclick = () => { localStorage.removeItem(GATE_KEY); location.reload(); };
+const loud = /** @type {HTMLInputElement} */ ($("#loud"));
+loud.checked = !silent;
+loud.onchange = () => { silent = !loud.checked; localStorage.setItem(SOUND_KEY, silent ? "1" : "0"); };
+$("#forget").onclick = async () => {
+  const waiting = await store.countWaiting(event.id);
+  if (!confirm(waiting ? t("Scans not sent yet: {n}. Forget them too?", { n: waiting }) : t("Remove keys, lists and scans from this device?"))) return;
+  await Promise.all([store.forget(), forgetPages()]);
+  localStorage.clear();
+  location.assign("/door");
+};
+document.addEventListener("keydown", typed);
+document.addEventListener("pointerdown", unlockSound);
+document.addEventListener("keydown", unlockSound);
+link.addEventListener("change", paintState);
+sync.addEventListener("change", paint);
+$("#able").hidden = able;
+/** @type {HTMLInputElement} */ ($("#gate")).value = gate;
+offerInstall($("#install"));
+if (gate) begin();
+else { $("#setup").hidden = false; await paint(); }
+keepOffline();
+await sync.start();

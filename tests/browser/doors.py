@@ -1,0 +1,87 @@
+"""A site with shows to let people in to, tickets really bought, and a camera that shows one of them."""
+
+from pathlib import Path
+from typing import Any
+
+import zxingcpp
+from playwright.sync_api import Page, expect
+
+from frontrow.bootstrap import Platform
+from frontrow.boxoffice.model.attempts import ShopPass
+from frontrow.boxoffice.model.bookings import Booking
+from frontrow.boxoffice.model.tickets import Ticket
+from frontrow.boxoffice.plans.generate import generate
+from frontrow.core.clock import US_PER_S
+from tests.browser.served import Site, put_hall
+
+SHOW = "evt_show"
+TOMORROW = "evt_tomorrow"  # the same show, a day later
+OTHER = "evt_other"
+DAY_US = 86_400 * US_PER_S
+WIDE, HIGH = 480, 360  # of the camera's picture
+
+
+async def put_shows(platform: Platform) -> None:
+    now_us = platform.clock()
+    plan = generate("arena", 400)
+    for number, (event_id, name) in enumerate(((SHOW, "Aurora"), (TOMORROW, "Aurora"), (OTHER, "Late Night Comedy"))):
+        starts_us = now_us + 3600 * US_PER_S + number * DAY_US
+        await put_hall(platform, plan, id=event_id, name=name, starts_at_us=starts_us, sale_ends_at_us=starts_us)
+
+
+def buy(site: Site, count: int = 1, event_id: str = SHOW) -> list[Ticket]:
+    """Seats side by side, held and paid by the services; their tickets."""
+
+    async def bought(platform: Platform) -> list[Ticket]:
+        booking = await _book(platform, event_id, count)
+        return list(await platform.ledger.tickets_of(booking.id))
+
+    found: list[Ticket] = site.call(bought)
+    assert len(found) == count
+    return found
+
+
+async def _book(platform: Platform, event_id: str, count: int) -> Booking:
+    states = platform.feeds[event_id].ring.states
+    ids = platform.sales.get(event_id).plan.seat_ids
+    free = [ids[index] for index in range(len(ids)) if states[index] == 0][:count]
+    visit = ShopPass(event_id, platform.ids.new("fan"), platform.clock() + 900 * US_PER_S)
+    hold = await platform.holds.place(event_id, visit, free)
+    return (await platform.checkout.pay(hold.booking_id, hold.fence, "pm_card_visa")).booking
+
+
+def refund(site: Site, ticket: Ticket) -> None:
+    site.call(lambda platform: platform.refunds.override(ticket.booking_id, [ticket.seat_index]))
+
+
+def open_gate(page: Page, site: Site, name: str = "North", event_id: str = SHOW) -> None:
+    """The scanner's page, named and ready, with everything it needs offline."""
+    page.goto(f"{site.url}/door/{event_id}")
+    page.get_by_label("Name of this gate").fill(name)
+    page.get_by_role("button", name="Start scanning").click()
+    expect(page.locator("#state")).to_have_text("Online")
+    page.wait_for_function("window.frontrow?.door.sync.gate && window.frontrow.door.sync.counts")
+
+
+def scan(page: Page, code: str, verdict: str) -> None:
+    """Type a code and wait for what the gate says about it."""
+    before = page.evaluate("window.frontrow.door.measured.scans")
+    page.locator("#code").fill(code)
+    page.locator("#code").press("Enter")
+    page.wait_for_function("(before) => window.frontrow.door.measured.scans > before", arg=before)
+    expect(page.locator("#verdict")).to_have_attribute("data-verdict", verdict)
+
+
+def film(path: Path, code: str) -> None:
+    """A few frames of video (Y4M) that show the code of a ticket on a grey table."""
+    picture: Any = memoryview(
+        zxingcpp.create_barcode(code, zxingcpp.BarcodeFormat.QRCode, ec_level="M").to_image(scale=5)
+    )  # type: ignore[arg-type]
+    high, wide = picture.shape
+    rows = [bytearray(b"\x80" * WIDE) for _ in range(HIGH)]
+    left, top = (WIDE - wide) // 2, (HIGH - high) // 2
+    flat = picture.tobytes()
+    for y in range(high):
+        rows[top + y][left : left + wide] = flat[y * wide : (y + 1) * wide]
+    frame = b"FRAME\n" + b"".join(rows) + b"\x80" * (WIDE * HIGH // 2)
+    path.write_bytes(f"YUV4MPEG2 W{WIDE} H{HIGH} F10:1 Ip A1:1 C420jpeg\n".encode() + frame * 2)

@@ -1,0 +1,351 @@
+"""B10, B18: the door in a browser. Camera, hand scanner and typed codes; every verdict; offline, conflicts, counts."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, expect
+
+from frontrow.boxoffice.model.bookings import Booking, BookingState
+from frontrow.boxoffice.tickets.codes import Issuer
+from frontrow.boxoffice.tickets.keys import TicketKeys
+from tests.browser.conftest import ARGS, WAIT_MS, chromium
+from tests.browser.doors import OTHER, SHOW, TOMORROW, buy, film, open_gate, put_shows, refund, scan
+from tests.browser.served import Site
+from tests.browser.staff import staff
+from tests.browser.test_everybody import AXE, COLOURS, EVERYTHING, axe
+
+CAMERA = ["--use-fake-ui-for-media-stream", "--use-fake-device-for-media-stream"]
+INSIDE = "() => Number(document.querySelector('#inside').textContent)"
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    with Site(tmp_path_factory.mktemp("door"), put_shows) as running:
+        yield running
+
+
+@pytest.fixture
+def door(profile: Any, site: Site) -> Page:
+    """A phone at the door, in the hands of somebody with the role for it; the console stays clean."""
+    page: Page = profile(390, 844).new_page()
+    staff(page, site, role="door")
+    return page
+
+
+def listened(page: Page) -> list[str]:
+    """What the console complains about from now on; a request that fails without a network is no complaint."""
+    told: list[str] = []
+    page.on("console", lambda one: told.append(one.text) if one.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: told.append(str(error)))
+    return told
+
+
+def inside(site: Site, event_id: str = SHOW) -> int:
+    return int(site.call(lambda platform: platform.ledger.door_totals(event_id))[1])
+
+
+def kept_offline(page: Page) -> None:
+    """Wait until the service worker has the page and its files."""
+    page.wait_for_function("async () => Boolean(await caches.match(location.pathname))")
+
+
+def test_b10_the_camera_reads_a_ticket_once_and_lets_it_in(browser: Browser, site: Site, tmp_path: Path) -> None:
+    (ticket,) = buy(site)
+    film(tmp_path / "ticket.y4m", ticket.code)
+    before = inside(site)
+    watching = browser.browser_type.launch(
+        executable_path=chromium(),
+        args=[*ARGS, *CAMERA, f"--use-file-for-fake-video-capture={tmp_path / 'ticket.y4m'}"],
+    )
+    try:
+        context = watching.new_context(viewport={"width": 390, "height": 844}, permissions=["camera"])
+        context.set_default_timeout(WAIT_MS)
+        page = context.new_page()
+        told = listened(page)
+        staff(page, site, role="door")
+        open_gate(page, site)
+        expect(page.locator("#verdict")).to_have_attribute("data-verdict", "ok", timeout=WAIT_MS)
+        expect(page.locator("#verdict-heading")).to_have_text("Welcome")
+        seen = page.evaluate("window.frontrow.door.scanner.frames")
+        page.wait_for_function("(seen) => window.frontrow.door.scanner.frames > seen + 5", arg=seen)
+        assert page.evaluate("window.frontrow.door.measured.scans") == 1, "a code that stays in view is told once"
+        expect(page.locator("#no-camera")).to_be_hidden()
+        assert inside(site) == before + 1
+        assert not told
+    finally:
+        watching.close()
+
+
+def test_b10_every_verdict_of_a_typed_code_is_said_in_words_colour_and_for_listeners(door: Page, site: Site) -> None:
+    told = listened(door)
+    tickets = buy(site, 3)
+    refund(site, tickets[2])
+    open_gate(door, site)
+    before = door.evaluate(INSIDE)
+    panel = door.get_by_role("alert").locator("visible=true")
+    scan(door, tickets[0].code.lower(), "ok")
+    expect(panel).to_contain_text("Welcome")
+    expect(panel).to_contain_text("row")
+    colours = {"ok": door.locator("#verdict").evaluate("(one) => getComputedStyle(one).backgroundColor")}
+    for code, verdict, words in (
+        (tickets[0].code, "duplicate", "gate North"),
+        (buy(site, 1, OTHER)[0].code, "wrong_event", "Late Night Comedy"),
+        (buy(site, 1, TOMORROW)[0].code, "wrong_day", "Wrong day"),
+        (tickets[2].code, "refunded", "The money went back"),
+        (forged(tickets[1].booking_id, tickets[1].seat_index), "forged", "Not our ticket"),
+        (tickets[1].code[:-1], "unreadable", "Not a whole ticket code"),
+        ("https://example.org/a-menu", "unreadable", "Not readable"),
+        ("tkt_" + "0" * 26, "forged", "Not our ticket"),
+    ):
+        scan(door, code, verdict)
+        expect(panel).to_contain_text(words)
+        colours[verdict] = door.locator("#verdict").evaluate("(one) => getComputedStyle(one).backgroundColor")
+    assert len({colours[one] for one in ("ok", "duplicate", "wrong_event", "refunded", "unreadable")}) == 5
+    number = tickets[1].id.removeprefix("tkt_").lower()
+    scan(door, f"{number[:13]} {number[13:]}", "ok")  # as printed, with a space, without its prefix
+    assert door.evaluate(INSIDE) == before + 2
+    expect(door.locator("#refused")).to_have_text("6")
+    expect(door.locator("#recent li")).to_have_count(10)
+    assert not told
+
+
+def forged(booking_id: str, seat: int) -> str:
+    """A ticket in the right form, signed by somebody else."""
+    booking = Booking(booking_id, SHOW, "fan_x", BookingState.PAYING, 9, (seat,), 1, "EUR", "", 1, 1, 1)
+    return Issuer(TicketKeys.fresh()).issue(booking)[0].code
+
+
+def test_b10_a_hand_scanner_types_wherever_the_focus_is(door: Page, site: Site) -> None:
+    first, second = buy(site, 2)
+    open_gate(door, site)
+    door.locator("body").click(position={"x": 5, "y": 5})
+    door.keyboard.type(first.code)
+    door.keyboard.press("Enter")
+    expect(door.locator("#verdict")).to_have_attribute("data-verdict", "ok")
+    expect(door.locator("#recent li")).to_have_count(1)
+    door.get_by_role("button", name="Undo").focus()
+    door.keyboard.type(second.code)
+    door.keyboard.press("Enter")
+    expect(door.locator("#recent li")).to_have_count(2)
+    expect(door.locator("#recent li").first).to_have_attribute("data-verdict", "ok")
+    expect(door.locator("#code")).to_have_value("")
+
+
+def test_b10_a_mistaken_admission_is_taken_back(door: Page, site: Site) -> None:
+    (ticket,) = buy(site)
+    open_gate(door, site)
+    before = inside(site)
+    door.on("dialog", lambda dialog: dialog.accept())
+    scan(door, ticket.code, "ok")
+    assert inside(site) == before + 1
+    door.get_by_role("button", name="Undo").click()
+    expect(door.locator("#recent")).to_contain_text("Taken back")
+    assert inside(site) == before
+    scan(door, ticket.code, "ok")
+
+
+def test_b10_without_a_network_the_gate_decides_alone_and_hands_in_later(door: Page, site: Site) -> None:
+    context = door.context
+    tickets = buy(site, 4)
+    refund(site, tickets[3])
+    open_gate(door, site)
+    kept_offline(door)
+    before = inside(site)
+    scan(door, tickets[0].code, "ok")
+    context.set_offline(True)
+    expect(door.locator("#state")).to_contain_text("Offline since")
+    scan(door, tickets[1].code, "ok")
+    expect(door.locator("#waiting")).to_have_text("Waiting to be sent: 1")
+    for code, verdict in (
+        (tickets[0].code, "duplicate"),
+        (tickets[1].code, "duplicate"),
+        (tickets[3].code, "revoked"),
+        (forged(tickets[2].booking_id, tickets[2].seat_index), "forged"),
+        (buy(site, 1, TOMORROW)[0].code, "wrong_day"),
+        (tickets[2].id, "unsure"),
+    ):
+        scan(door, code, verdict)
+    door.reload()  # the service worker answers
+    expect(door.locator("#state")).to_contain_text("Offline since")
+    door.wait_for_function("window.frontrow?.door.sync.gate")
+    scan(door, tickets[1].code, "duplicate")  # remembered
+    scan(door, tickets[2].code, "ok")
+    expect(door.locator("#waiting")).to_have_text("Waiting to be sent: 2")
+    assert inside(site) == before + 1
+    context.set_offline(False)
+    expect(door.locator("#state")).to_have_text("Online")
+    expect(door.locator("#waiting")).to_be_hidden()
+    assert inside(site) == before + 3
+    expect(door.locator("#conflicts li")).to_have_count(0)
+
+
+def test_b10_two_gates_offline_with_one_ticket_both_see_it_afterwards(profile: Any, site: Site) -> None:
+    (ticket,) = buy(site)
+    gates: list[tuple[BrowserContext, Page]] = []
+    for name in ("East", "West"):
+        context = profile(390, 844)
+        page = context.new_page()
+        staff(page, site, role="door")
+        open_gate(page, site, name)
+        gates.append((context, page))
+    for context, page in gates:
+        context.set_offline(True)
+        expect(page.locator("#state")).to_contain_text("Offline since")
+        scan(page, ticket.code, "ok")
+    for context, page in gates:
+        context.set_offline(False)
+        expect(page.locator("#waiting")).to_be_hidden()
+    for _, page in gates:
+        page.evaluate("window.frontrow.door.sync.now()")
+        expect(page.locator("#conflicts li")).to_have_count(1)
+        expect(page.locator("#conflicts")).to_contain_text("Let in twice:")
+        for name in ("East", "West"):
+            expect(page.locator("#conflicts")).to_contain_text(name)
+    _, page = gates[0]
+    page.get_by_role("button", name="Done").click()
+    expect(page.locator("#conflicts li")).to_have_count(0)
+    page.evaluate("window.frontrow.door.sync._whole_ms = 0")  # the next round reads everything again
+    page.evaluate("window.frontrow.door.sync.now()")
+    expect(page.locator("#conflicts li")).to_have_count(0)
+
+
+def test_b10_a_lost_answer_lets_nobody_in_twice_and_turns_nobody_away(door: Page, site: Site) -> None:
+    (ticket,) = buy(site)
+    open_gate(door, site)
+    before = inside(site)
+
+    def lose(route: Any) -> None:
+        route.fetch()  # the server lets the ticket in; nobody hears of it
+        route.abort("connectionreset")
+
+    door.route("**/scan", lose)
+    scan(door, ticket.code, "ok")
+    door.unroute("**/scan")
+    door.evaluate("window.frontrow.door.sync.now()")
+    expect(door.locator("#waiting")).to_be_hidden()
+    assert inside(site) == before + 1
+    expect(door.locator("#conflicts li")).to_have_count(0)
+    found = site.call(lambda platform: platform.ledger.duplicate_scans(SHOW, 0, 1000))
+    assert ticket.id not in {one.ticket_id for one in found}
+
+
+def test_b10_who_is_signed_out_keeps_checking_and_is_told(door: Page, site: Site) -> None:
+    first, _ = buy(site, 2)
+    open_gate(door, site)
+    door.context.clear_cookies()
+    scan(door, first.code, "ok")
+    expect(door.locator("#state")).to_have_text("Signed out")
+    expect(door.locator("#waiting")).to_have_text("Waiting to be sent: 1")
+    expect(door.locator("#again").get_by_role("link", name="Sign in")).to_be_visible()
+
+
+def test_b10_a_browser_without_ed25519_says_so_and_admits_nobody_by_itself(profile: Any, site: Site) -> None:
+    (ticket,) = buy(site)
+    context = profile(390, 844)
+    context.add_init_script(
+        "const real = crypto.subtle.importKey.bind(crypto.subtle);"
+        "crypto.subtle.importKey = (form, key, how, ...rest) =>"
+        " how.name === 'Ed25519' ? Promise.reject(new DOMException('no', 'NotSupportedError'))"
+        " : real(form, key, how, ...rest)"
+    )
+    page = context.new_page()
+    staff(page, site, role="door")
+    page.goto(f"{site.url}/door/{SHOW}")
+    page.get_by_label("Name of this gate").fill("Old phone")
+    page.get_by_role("button", name="Start scanning").click()
+    expect(page.locator("#able")).to_be_visible()
+    expect(page.locator("#state")).to_have_text("Online")
+    context.set_offline(True)
+    expect(page.locator("#state")).to_contain_text("Offline since")
+    scan(page, ticket.code, "unsure")
+    context.set_offline(False)
+    expect(page.locator("#state")).to_have_text("Online")
+    scan(page, ticket.code, "ok")
+
+
+def test_the_door_is_for_who_may_scan_and_for_their_own_events(profile: Any, site: Site) -> None:
+    page = profile().new_page()
+    page.goto(f"{site.url}/door")
+    assert "/organiser/sign-in" in page.url
+    staff(page, site, role="read_only")
+    assert page.goto(f"{site.url}/door").status == 403  # type: ignore[union-attr]
+    assert page.goto(f"{site.url}/door/{SHOW}").status == 403  # type: ignore[union-attr]
+    staff(page, site, role="door", organiser="org_elsewhere")
+    assert page.goto(f"{site.url}/door/{SHOW}").status == 404  # type: ignore[union-attr]
+    page.goto(f"{site.url}/door")
+    expect(page.locator("#main")).to_contain_text("There are no shows")
+    staff(page, site, role="door")
+    page.goto(f"{site.url}/door")
+    page.get_by_role("link", name="Late Night Comedy").click()
+    expect(page.get_by_role("heading", name="Late Night Comedy")).to_be_visible()
+    expect(page.locator(".note.warn").first).to_contain_text("not today")
+
+
+def test_the_door_can_be_installed_and_keeps_only_its_own_files(door: Page, site: Site) -> None:
+    open_gate(door, site)
+    kept_offline(door)
+    manifest = door.evaluate("fetch(document.querySelector('link[rel=manifest]').href).then((one) => one.json())")
+    assert (manifest["scope"], manifest["start_url"], manifest["display"]) == ("/door", "/door", "standalone")
+    sizes = door.evaluate(
+        "(all) => Promise.all(all.map((src) => new Promise((go) => { const one = new Image();"
+        " one.onload = () => go(`${one.naturalWidth}x${one.naturalHeight}`);"
+        " one.onerror = () => go('broken'); one.src = src; })))",
+        [one["src"] for one in manifest["icons"]],
+    )
+    assert sizes == [one["sizes"] for one in manifest["icons"]]
+    scope = door.evaluate("navigator.serviceWorker.ready.then((one) => new URL(one.scope).pathname)")
+    assert scope == "/door"
+    kept = door.evaluate(
+        "async () => { const all = []; for (const name of await caches.keys()) for (const one of await (await"
+        " caches.open(name)).keys()) all.push(new URL(one.url).pathname); return all; }"
+    )
+    assert any(path.endswith("zxing_reader.wasm") for path in kept)
+    assert all(path.startswith("/static/") or path == f"/door/{SHOW}" for path in kept)
+    door.goto(f"{site.url}/door")
+    kept_offline(door)
+    door.context.set_offline(True)
+    door.goto(f"{site.url}/door")
+    door.get_by_role("link", name="Aurora").first.click()
+    expect(door.locator("#state")).to_contain_text("Offline since")
+
+
+def test_the_door_is_for_everybody_axe_finds_nothing_and_it_fits_320_pixels(profile: Any, site: Site) -> None:
+    tickets = buy(site, 2)
+    context = profile(bypass_csp=True, reduced_motion="reduce")
+    page = context.new_page()
+    staff(page, site, role="door")
+    script, found = AXE.read_text(), []
+
+    def looked_at(name: str) -> None:
+        page.evaluate(script)
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+            for width in (390, 1280):
+                page.set_viewport_size({"width": width, "height": 844})
+                page.evaluate("() => new Promise((go) => requestAnimationFrame(() => requestAnimationFrame(go)))")
+                only = EVERYTHING if scheme == "light" else COLOURS
+                found.extend(f"{name} {scheme} {width}: {one}" for one in axe(page, only))
+        page.set_viewport_size({"width": 320, "height": 640})
+        wide = page.evaluate("document.documentElement.scrollWidth")
+        found.extend([f"{name} is {wide} px wide at 320"] if wide > 320 else [])
+
+    page.goto(f"{site.url}/door")
+    looked_at("list")
+    page.goto(f"{site.url}/door/{SHOW}")
+    expect(page.locator("#state")).to_have_text("Online")
+    looked_at("setup")
+    open_gate(page, site)
+    page.locator("summary").click()
+    for code, verdict in ((tickets[0].code, "ok"), (tickets[0].code, "duplicate"), ("x", "unreadable")):
+        scan(page, code, verdict)
+        looked_at(verdict)
+    scan(page, buy(site, 1, OTHER)[0].code, "wrong_event")
+    looked_at("wrong event")
+    context.set_offline(True)
+    expect(page.locator("#state")).to_contain_text("Offline since")
+    scan(page, forged("bkg_x", 1), "forged")
+    scan(page, tickets[1].code, "ok")
+    looked_at("offline")
+    assert not found, "\n".join(found)
