@@ -46,6 +46,7 @@ from frontrow.boxoffice.tickets.codes import Issuer
 from frontrow.boxoffice.tickets.keys import TicketKeys
 from frontrow.core.clock import US_PER_S, Clock, SystemClock
 from frontrow.core.ids import Ids
+from frontrow.core.settings import named
 from frontrow.waitingroom.entry import Entry, EntryRules
 from frontrow.waitingroom.keys import RoomKeys
 from frontrow.waitingroom.room import WaitingRoom
@@ -58,6 +59,7 @@ from frontrow.web.metrics_board import Board
 from frontrow.web.office import open_office
 from frontrow.web.openings import Openings
 from frontrow.web.platform import Platform, Secrets
+from frontrow.web.platform_keys import open_keys
 from frontrow.web.platform_room import PlatformRoom
 from frontrow.web.proofs import Passes
 from frontrow.web.room_pages import PageSettings
@@ -80,23 +82,25 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         ledger = await open_ledger(settings.ledger_url)
         stack.push_async_callback(ledger.aclose)
         now = clock or await LedgerClock.measured(ledger, SystemClock())
+        secret_keys = _secrets(settings)
+        keys = await open_keys(settings, ledger, secret_keys.key("keys"), now())
         claims, make_log = _claims(settings, now)
         stack.push_async_callback(claims.aclose)
         provider = GuardedProvider(_provider(settings, now), now)
         stack.push_async_callback(provider.aclose)
         outgoing = Outgoing()
         stack.push_async_callback(outgoing.aclose)
-        bus = open_bus(settings.bus_url, (*GROUPS, WAITLIST_GROUP))
+        with named("bus.url"):
+            bus = open_bus(settings.bus_url, (*GROUPS, WAITLIST_GROUP))
         stack.push_async_callback(bus.aclose)
-        box = _BoxOffice(settings, ledger, claims, provider, outgoing, now)
+        box = _BoxOffice(settings, keys.tickets, ledger, claims, provider, outgoing, now)
         stack.push_async_callback(box.holds.aclose)
         openings = Openings(ledger, box.sales, claims, box.recovery, now, box.feeds, make_log)
         stack.push_async_callback(openings.aclose)
-        room, endpoints, rooms = _room(settings, now)
+        room, endpoints, rooms = _room(settings, keys.room, now)
         stack.push_async_callback(room.aclose)
         stack.push_async_callback(rooms.aclose)
         openings.watch(rooms.open)
-        secret_keys = _secrets(settings)
         people = _people(settings, ledger, now, box.ids, secret_keys)
         stack.push_async_callback(people.aclose)
         endpoints.person_of = fan_of(people)
@@ -132,6 +136,7 @@ class _BoxOffice:
     def __init__(
         self,
         settings: PlatformSettings,
+        keys: TicketKeys,
         ledger: SqlLedger,
         claims: SeatClaims,
         provider: PaymentProvider,
@@ -145,7 +150,6 @@ class _BoxOffice:
         wires = {"ids": self.ids, "on_change": self._changed}
         self.holds = HoldService(self.sales, claims, ledger, clock, on_doubt=self.recovery.doubt, **wires)  # type: ignore[arg-type]
         self.browse = Browse(ledger, self.sales, self._states)
-        keys = TicketKeys.opened(settings.folder / "ticket-keys.json")
         self.issuer = Issuer(keys)
         self.checkout = Checkout(ledger, provider, clock, seats=self.holds, issuer=self.issuer)
         self.refunds = Refunds(ledger, provider, clock, seats=self.holds)
@@ -153,7 +157,8 @@ class _BoxOffice:
         self.offering = Offering(self.sales, ledger, claims, self.holds, clock, on_change=self._changed)
         self.resale = Resale(self.sales, ledger, self.holds, ReturnRefunds(ledger), clock)
         self.desk = TicketDesk(ledger, keys)
-        channels = open_channels(settings.mail_url, settings.messages, ledger, outgoing, clock)
+        with named("mail.url"):
+            channels = open_channels(settings.mail_url, settings.messages, ledger, outgoing, clock)
         self.notifier = Notifier(ledger, self.desk, channels, clock)
         self.webhooks = Webhooks(ledger, outgoing, clock)
 
@@ -192,13 +197,12 @@ def _provider(settings: PlatformSettings, clock: Clock) -> PaymentProvider:
     return JournaledProvider(clock, settings.folder / "payments.jsonl", webhooks=False)
 
 
-def _room(settings: PlatformSettings, clock: Clock) -> tuple[WaitingRoom, PlatformRoom, Rooms]:
+def _room(settings: PlatformSettings, keys: RoomKeys, clock: Clock) -> tuple[WaitingRoom, PlatformRoom, Rooms]:
     """The waiting room over the same Redis and database as the rest."""
     folder = settings.folder / "room"
     audit = settings.ledger_url if settings.shared else str(settings.folder / "room-audit.sqlite")
     server, page = settings.server, settings.room
     own = replace(page, store=settings.redis.url or "memory://", folder=str(folder), audit=audit)
-    keys = RoomKeys.load(folder)
     room = make_room(own, keys)
     rules = EntryRules(server.per_person, server.per_ip, page.per_device)
     entry = Entry(rules=rules, trusted_proxies=server.trusted_proxies, processes=server.workers)

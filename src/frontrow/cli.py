@@ -12,6 +12,7 @@ GROUPS = {
     "ledger": "frontrow.boxoffice.ledger_cli",
     "door": "frontrow.boxoffice.door_cli",
     "organiser": "frontrow.boxoffice.organiser_cli",
+    "keys": "frontrow.keys_cli",
 }
 
 

@@ -34,6 +34,14 @@ CANARY = "canary-" + "x" * 40
         ({"server": ServerSettings(demo=True, workers=2)}, "server.workers"),
         ({"server": ServerSettings(demo=True), "redis": RedisSettings("redis://x")}, "redis.url"),
         ({"server": ServerSettings(demo=True), "ledger": LedgerSettings("postgresql://x/y")}, "redis.url"),
+        (
+            {
+                "server": ServerSettings(demo=True),
+                "redis": RedisSettings("redis://x"),
+                "ledger": LedgerSettings("postgresql://x/y"),
+            },
+            "secret.key",
+        ),
     ],
 )
 def test_settings_that_cannot_go_together_are_refused_by_name(sections, named):

@@ -1,6 +1,7 @@
 """The box office over HTTP (B12, B13): bookings found, refunded, moved; waitlist, room, codes and hooks."""
 
 import asyncio
+import sqlite3
 
 import pytest
 
@@ -58,8 +59,24 @@ async def test_b12_an_organiser_refunds_part_and_rest_whatever_the_policy_says(t
         assert await desk.bought("S-A-2", fan="fan_new")  # on sale again
         acts = (await owner.get("/v1/organiser/audit"))["changes"]
         assert [one["act"] for one in acts].count("refund") == 3
+        await desk.post(path, 201, json={"seats": ["S-A-1"]})  # asked again: told again, not noted again
+        acts = (await owner.get("/v1/organiser/audit"))["changes"]
+        assert [one["act"] for one in acts].count("refund") == 3
         unknown = await desk.ask("POST", path, json={"seats": ["X-1-1"]})
         assert (unknown.status_code, unknown.json()["param"]) == (422, "seats")
+
+
+async def test_b12_a_refund_and_the_note_of_who_gave_it_are_one_transaction(tmp_path):
+    """A ledger that cannot write the note gives no money back."""
+    async with a_desk(tmp_path, Role.BOX_OFFICE) as desk:
+        booking = await desk.bought("S-A-1")
+        path = f"{EVENTS}/{desk.event}/bookings/{booking.id}"
+        ledger = sqlite3.connect(tmp_path / "ledger.db")
+        ledger.execute("CREATE TRIGGER no_notes BEFORE INSERT ON changes BEGIN SELECT RAISE(ABORT, 'no'); END")
+        ledger.close()
+        assert (await desk.ask("POST", f"{path}/refunds", json={})).status_code >= 500
+        shown = await desk.get(path)
+        assert (shown["state"], shown["refunds"]) == ("confirmed", [])
 
 
 async def test_b13_a_booking_moves_to_other_seats_of_the_same_price_with_new_tickets(tmp_path):
@@ -160,7 +177,7 @@ async def test_w12_imported_codes_work_on_every_server_and_only_their_digests_ar
         path = f"{EVENTS}/{desk.event}/codes"
         csv = "code,lane\n" + "".join(f"SPRING-{n:04d},general\n" for n in range(300))
         made = await desk.post(path, 201, json={"csv": csv})
-        assert made == {"imported": 300, "lanes": [{"lane": "general", "codes": 300}]}
+        assert made == {"imported": 300, "lanes": [{"lane": "general", "codes": 300}], "used": 0}
         for room, code in ((desk.platform.room, "spring-0007"), (other.room, "SPRING-0299")):
             assert (await room.join(desk.event, code=code)).fresh
             with pytest.raises(CodeUsed):
@@ -174,6 +191,7 @@ async def test_w12_imported_codes_work_on_every_server_and_only_their_digests_ar
             bad = await desk.ask("POST", path, json={"csv": text})
             assert (bad.status_code, bad.json()["param"]) == (422, "csv"), bad.text
         assert await other.room.audit.imported_counts(desk.event) == {0: 300}
+        assert (await desk.get(path))["used"] == 2
         with pytest.raises(CodeInvalid):
             await other.room.join(desk.event, code="WINTER-0001")
 

@@ -5,6 +5,7 @@ import msgspec
 from frontrow.boxoffice.model.bookings import BookingState
 from frontrow.boxoffice.model.holds import NewHold
 from frontrow.boxoffice.model.messages import InAppMessage
+from frontrow.boxoffice.model.waitlist import EntryState, NewEntry
 from tests.api.support import EVENT_ID
 from tests.people.support import asking, fan, on_sale, opened
 
@@ -86,6 +87,8 @@ async def test_everything_can_be_taken_along_and_forgotten_and_the_money_stays(t
         )  # fmt: skip
         assert "other@example.org" not in kept.text
         assert "frs_" not in kept.text
+        entry = await platform.ledger.join_waitlist(NewEntry("wle_1", EVENT_ID, mine.id, 1), platform.clock())
+        assert (await client.get("/v1/me/export", headers=mine.bearer)).json()["waitlist"][0]["id"] == entry.id
         refused = await client.post("/v1/me/erase", json={"confirm": "yes"}, headers=mine.bearer)
         assert refused.status_code == 422
         done = await client.post("/v1/me/erase", json={"confirm": "erase my data"}, headers=mine.bearer)
@@ -94,5 +97,6 @@ async def test_everything_can_be_taken_along_and_forgotten_and_the_money_stays(t
         left = await platform.ledger.booking(booking)
         assert (left.state, left.amount_minor, left.fan) == (BookingState.CONFIRMED, 5000, mine.id)
         assert await platform.ledger.contact(mine.id) is None
+        assert (await platform.ledger.entry(entry.id)).state is EntryState.LEFT, "nobody is offered a seat"
         assert b"fan@example.org" not in msgspec.json.encode(await platform.people.book.fan(mine.id))
         assert (await client.get("/v1/me", headers=other.bearer)).json()["email"] == "other@example.org"

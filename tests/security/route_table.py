@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 from litestar.handlers import HTTPRouteHandler
 
-from frontrow.web.app import routes
+from frontrow.web.app import pages, routes
 from frontrow.web.csrf import SAFE_METHODS
 
 PLACEHOLDER = "x_01JCQ3W2N4X7Z8Y9A0B1C2D3E4"
@@ -59,13 +59,23 @@ class Route(msgspec.Struct):
 
 
 def table() -> list[Route]:
+    """The API."""
+    return _of(routes())
+
+
+def page_table() -> list[Route]:
+    """The pages and their forms."""
+    return _of(pages())
+
+
+def _of(handlers: list[HTTPRouteHandler]) -> list[Route]:
     found = [
         Route(str(handler.operation_id), method, path, handler)
-        for handler in routes()
+        for handler in handlers
         for method in sorted(handler.http_methods)
         for path in sorted(handler.paths)
     ]
-    assert len({route.name for route in found}) == len({(route.name) for route in found})
+    assert len({(route.name, route.template) for route in found}) == len(found), "one name, one operation"
     return found
 
 

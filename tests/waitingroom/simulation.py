@@ -35,6 +35,9 @@ class NoAudit:
     async def imported_counts(self, event: str) -> dict[int, int]:
         return {}
 
+    async def used_codes(self, event: str) -> int:
+        return 0
+
     async def imported_lane(self, event: str, digest: str) -> None:
         return None
 

@@ -5,6 +5,7 @@ from typing import Protocol
 
 from frontrow.boxoffice.model.bookings import Booking
 from frontrow.boxoffice.model.people import ApiKey, Fan, Invitation, Organiser, Role, Session, Staff
+from frontrow.boxoffice.model.waitlist import Entry
 
 
 class PeopleBook(Protocol):
@@ -123,7 +124,12 @@ class PeopleBook(Protocol):
         ...
 
     async def erase_fan(self, fan_id: str, now_us: int) -> bool:
-        """Forget address, contacts, devices, messages, links, aliases and sessions; bookings and money stay."""
+        """Forget address, contacts, devices, messages, links, aliases and sessions, and leave every waitlist; bookings
+        and money stay."""
+        ...
+
+    async def entries_of(self, fans: Sequence[str]) -> list[Entry]:
+        """Where these fans wait, whatever the event."""
         ...
 
     async def purge_people(self, now_us: int, limit: int = 1_000) -> None:

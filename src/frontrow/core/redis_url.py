@@ -29,7 +29,8 @@ def scheme_of(url: str) -> str:
     """The URL's scheme, checked."""
     scheme = url.partition("://")[0]
     if "://" not in url or scheme not in SCHEMES:
-        raise ConfigError(f"store {url!r} is no Redis URL; it starts with one of {', '.join(SCHEMES)}, like {EXAMPLE}")
+        shown = url.rpartition("@")[2][:60]  # a password stands before the @
+        raise ConfigError(f"{shown!r} is no Redis URL; it starts with one of {', '.join(SCHEMES)}, like {EXAMPLE}")
     return scheme
 
 

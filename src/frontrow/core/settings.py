@@ -5,15 +5,17 @@ wins over the file: `[limits] deadline_ms` is `FRONTROW_LIMITS_DEADLINE_MS`. Wha
 sentence naming the setting, what it got and what would be right. Secrets never show in `repr`.
 """
 
+import contextlib
 import dataclasses
+import math
 import os
 import tomllib
 import types
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from frontrow.core.errors import ConfigError
+from frontrow.core.errors import ConfigError, FrontrowError
 
 Section = TypeVar("Section")
 
@@ -33,6 +35,16 @@ def setting(
     return dataclasses.field(default=default, repr=not secret, metadata=about)
 
 
+@contextlib.contextmanager
+def named(where: str) -> Iterator[None]:
+    """What is refused in here is the fault of this setting, and the sentence says so."""
+    try:
+        yield
+    except FrontrowError as error:
+        message = error.message if where in error.message else f"{where}: {error.message}"
+        raise ConfigError(message, param=where) from None
+
+
 def read_toml(path: str | Path) -> dict[str, Any]:
     """The file's tables; a clear error when it is missing or broken."""
     try:
@@ -47,7 +59,10 @@ def load(
     section: type[Section], name: str, *, tables: Mapping[str, Any] | None = None, env: Mapping[str, str] | None = None
 ) -> Section:
     """One section from `tables[name]` and the environment, checked."""
-    given = dict((tables or {}).get(name, {}))
+    table = (tables or {}).get(name, {})
+    if not isinstance(table, Mapping):
+        raise ConfigError(f"{name} must be a section, [{name}] with its settings below, not {table!r}", param=name)
+    given = dict(table)
     environment = os.environ if env is None else env
     hints = get_type_hints(section)
     values: dict[str, Any] = {}
@@ -100,6 +115,8 @@ def _from_text(hint: Any, text: str, where: str, field: "dataclasses.Field[Any]"
 def _typed(hint: Any, value: Any, where: str, field: "dataclasses.Field[Any]") -> Any:
     kind = _plain(hint)
     if kind is tuple and isinstance(value, list):
+        if not all(isinstance(part, str) for part in value):
+            raise ConfigError(f"{where} must be a list of texts{_example(field)}", param=where)
         return tuple(value)
     if kind is float and type(value) is int:
         return float(value)
@@ -114,6 +131,8 @@ def _check(field: "dataclasses.Field[Any]", where: str, value: Any) -> Any:
     low, high, choices = (field.metadata.get(k) for k in ("low", "high", "choices"))
     if choices and value not in choices:
         raise ConfigError(f"{where} must be one of {', '.join(choices)}, not {_shown(field, value)}", param=where)
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ConfigError(f"{where} must be a number, not {value}{_example(field)}", param=where)
     if (low is not None and value < low) or (high is not None and value > high):
         bounds = f"at least {low}" if high is None else f"at most {high}" if low is None else f"from {low} to {high}"
         raise ConfigError(f"{where} must be {bounds}, not {_shown(field, value)}{_example(field)}", param=where)

@@ -70,6 +70,7 @@ GET_CLAIMS = (
     "SELECT epoch, lane, position, expires_s, at_us, person, tag FROM room_claims WHERE event = ?"
     " ORDER BY epoch, lane, position, at_us"
 )
+COUNT_USED = "SELECT COUNT(*) FROM room_codes WHERE event = ?"
 GET_CODES = "SELECT code_id FROM room_codes WHERE event = ?"
 
 Statement = tuple[str, tuple[Any, ...]]
@@ -135,6 +136,9 @@ class SqlAudit:
 
     async def imported_counts(self, event: str) -> dict[int, int]:
         return {int(lane): int(count) for lane, count in await self._query(COUNT_IMPORTED, event)}
+
+    async def used_codes(self, event: str) -> int:
+        return int((await self._query(COUNT_USED, event))[0][0])
 
     async def _write_batch(self, batch: Sequence[Sequence[Statement]]) -> Sequence[None]:
         by_sql: dict[str, list[tuple[Any, ...]]] = {}

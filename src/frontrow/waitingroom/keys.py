@@ -6,6 +6,7 @@ import secrets
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 
@@ -13,6 +14,15 @@ from frontrow.core.errors import ConfigError
 from frontrow.waitingroom import passes
 
 SECRET_BYTES = 32
+
+
+class _Packed(msgspec.Struct, frozen=True):
+    """All keys as one text, for a store that seals it."""
+
+    places: tuple[bytes, ...]
+    passes: tuple[str, ...]
+    document: bytes
+    master: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +60,30 @@ class RoomKeys:
             )
         except (OSError, ValueError) as error:
             raise ConfigError(f"the room's keys in {home} cannot be read: {error}") from error
+
+    def packed(self) -> str:
+        """All keys as one text: a secret."""
+        pems = tuple(passes.to_pem(key).decode() for key in self.pass_keys)
+        whole = _Packed(self.place_secrets, pems, self.document_key.private_bytes_raw(), self.master_secret)
+        return msgspec.json.encode(whole).decode()
+
+    @classmethod
+    def unpacked(cls, text: str) -> "RoomKeys":
+        """The keys of `packed`."""
+        whole = msgspec.json.decode(text, type=_Packed)
+        pems = tuple(passes.from_pem(pem.encode()) for pem in whole.passes)
+        return cls(whole.places, pems, Ed25519PrivateKey.from_private_bytes(whole.document), whole.master)
+
+    def rotated(self, *, keep: int = 2) -> "RoomKeys":
+        """Signs places and passes with new keys from now on; what the last `keep` signed stays valid. The document's
+        key and the master secret stay: mirrors pin the one, draws and codes are made from the other."""
+        fresh = RoomKeys.generate()
+        return RoomKeys(
+            (*fresh.place_secrets, *self.place_secrets[:keep]),
+            (*fresh.pass_keys, *self.pass_keys[:keep]),
+            self.document_key,
+            self.master_secret,
+        )
 
     def save(self, folder: Path) -> None:
         """Write all keys; `master.key` last, so a half-written folder is written again."""

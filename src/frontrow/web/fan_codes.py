@@ -39,6 +39,10 @@ class FanCodes:
         await self._ledger.note(Change(editor, "import_codes", event_id, self._clock(), {"codes": len(found)}))
         return len(found)
 
+    async def used(self, event_id: str) -> int:
+        """How many codes brought somebody in."""
+        return await self._trail.used_codes(event_id)
+
     async def counts(self, event_id: str) -> dict[str, int]:
         """How many codes were imported, by lane."""
         names = {number: name for name, number in self.lanes.items()}

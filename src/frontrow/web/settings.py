@@ -5,8 +5,9 @@ setting. Secrets never show in `repr`.
 """
 
 import os
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,18 @@ from frontrow.boxoffice.channels.opening import MessageSettings
 from frontrow.boxoffice.ledger.urls import is_postgres
 from frontrow.boxoffice.services.people_settings import PeopleSettings
 from frontrow.core.errors import ConfigError
-from frontrow.core.settings import load, read_toml, setting
+from frontrow.core.redis_url import scheme_of
+from frontrow.core.settings import load, named, read_toml, setting
+from frontrow.limits import Quota
+from frontrow.limits.http.client import ClientAddress
 from frontrow.web.overload import OverloadSettings
 from frontrow.web.room_settings import RoomSettings
 from frontrow.web.traces import TraceSettings
 
 MIN_SECRET_CHARS = 32
+QUOTAS_OF_PEOPLE = ("account_tries", "ip_tries", "code_tries", "link_asks", "link_asks_per_ip")
+# what Kubernetes tells every container about a service named frontrow-redis, frontrow-ledger and so on
+OF_KUBERNETES = re.compile(r"_SERVICE_(HOST|PORT\w*)|_PORT(_\d+_(TCP|UDP)\w*)?")
 DEFAULT_FILE = "frontrow.toml"
 
 
@@ -53,24 +60,32 @@ class SecretSettings:
 
 @dataclass(frozen=True, slots=True)
 class LedgerSettings:
-    url: str = setting("", example="postgresql://frontrow@db/frontrow", doc="empty: a SQLite file in the folder")
+    """`[ledger]`: the store of record. URLs may hold passwords, so none shows."""
+
+    url: str = setting(
+        "", secret=True, example="postgresql://frontrow@db/frontrow", doc="empty: a SQLite file in the folder"
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class RedisSettings:
-    url: str = setting("", example="redis://127.0.0.1:6379/0", doc="empty: claims, places and limits in memory")
+    url: str = setting(
+        "", secret=True, example="redis://127.0.0.1:6379/0", doc="empty: claims, places and limits in memory"
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class BusSettings:
     url: str = setting(
-        "", example="kafka://broker:9092/facts", doc="empty: memory, or Redis Streams where there is one"
+        "", secret=True, example="kafka://broker:9092/facts", doc="empty: memory, or Redis Streams where there is one"
     )
 
 
 @dataclass(frozen=True, slots=True)
 class MailSettings:
-    url: str = setting("", example="smtp://mail:587?from=tickets@example.org", doc="empty: .eml files in the folder")
+    url: str = setting(
+        "", secret=True, example="smtp://mail:587?from=tickets@example.org", doc="empty: .eml files in the folder"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +117,7 @@ class PlatformSettings:
 
     def __post_init__(self) -> None:
         """Refuse what cannot be right together."""
+        self._check_forms()
         demo = self.server.demo
         if not self.secret.key and not demo:
             raise ConfigError(
@@ -124,6 +140,35 @@ class PlatformSettings:
             raise ConfigError(
                 "redis.url and a PostgreSQL ledger.url go together: set both, or neither (embedded)", param="redis.url"
             )
+
+        if self.shared and not self.secret.key:
+            raise ConfigError(
+                "secret.key is not set; servers on shared stores cannot each make one up", param="secret.key"
+            )
+
+    def _check_forms(self) -> None:
+        """Each by itself: quotas, networks and addresses are what they must be."""
+        server, people = self.server, self.people
+        quotas = {
+            "server.per_person": (server.per_person,), "server.per_ip": (server.per_ip,),
+            "room.per_device": (self.room.per_device,),
+            **{f"people.{name}": getattr(people, name) for name in QUOTAS_OF_PEOPLE},
+        }  # fmt: skip
+        for where, texts in quotas.items():
+            with named(where):
+                for text in texts:
+                    Quota.parse(text)
+        with named("server.trusted_proxies"):
+            ClientAddress(server.trusted_proxies)
+        with named("room.lanes"):
+            self.room.config()
+        with named("ledger.url"):
+            is_postgres(self.ledger_url)
+        if self.redis.url:
+            with named("redis.url"):
+                scheme_of(self.redis.url)
+        if "\0" in server.folder:
+            raise ConfigError("server.folder is no name of a folder", param="server.folder")
 
     @property
     def shared(self) -> bool:
@@ -167,7 +212,20 @@ def read_settings(
     unknown = sorted(set(tables) - set(_SECTIONS) - {"limits"})
     if unknown:
         raise ConfigError(f"[{unknown[0]}] is no section; there are {', '.join(_SECTIONS)}", param=unknown[0])
+    _check_names(environment)
     sections = {name: load(kind, name, tables=tables, env=environment) for name, kind in _SECTIONS.items()}
     given = {name: value for name, value in server.items() if value is not None}
     sections["server"] = replace(sections["server"], **given)
     return PlatformSettings(**sections)
+
+
+def _check_names(environment: Mapping[str, str]) -> None:
+    """A variable that is nearly a setting is a mistake, not nothing."""
+    for section, kind in _SECTIONS.items():
+        prefix = f"FRONTROW_{section}_".upper()
+        known = [field.name for field in fields(kind)]
+        for variable in sorted(environment):
+            if not variable.startswith(prefix) or variable.removeprefix(prefix).lower() in known:
+                continue
+            if not OF_KUBERNETES.fullmatch(variable.removeprefix(prefix[:-1])):
+                raise ConfigError(f"{variable} is no setting; [{section}] knows {', '.join(known)}", param=variable)

@@ -2,6 +2,8 @@
 
 import asyncio
 import base64
+import email
+import email.policy
 import io
 import json
 from collections.abc import AsyncIterator, Sequence
@@ -24,7 +26,7 @@ from frontrow.boxoffice.channels.texts import languages, render
 from frontrow.boxoffice.ledger.opening import open_ledger
 from frontrow.boxoffice.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.message_ports import Channel
-from frontrow.boxoffice.model.facts import BookingConfirmed, Fact, HoldExpired, PaymentDeclined
+from frontrow.boxoffice.model.facts import BookingConfirmed, BookingReseated, Fact, HoldExpired, PaymentDeclined
 from frontrow.boxoffice.model.messages import Contact, Message, Outcome
 from frontrow.boxoffice.model.venues import Venue
 from frontrow.boxoffice.outgoing import Outgoing
@@ -116,6 +118,22 @@ async def test_the_confirmation_is_sent_at_least_once_with_the_same_tickets_each
     await notifier.worker().drain()
     assert len(post.mails) == 2
     assert await desk.ledger.delivery_counts(KIND) == {"sent": 1}
+
+
+@pytest.mark.parametrize(("locale", "subject"), [("en", "New seats for"), ("de", "Neue Plätze für")])
+async def test_b13_moved_to_other_seats_is_said_in_words_of_its_own(
+    desk: Desk, tmp_path: Path, locale: str, subject: str
+) -> None:
+    await desk.ledger.put_contact(Contact("fan_1", email="ada@example.org", locale=locale), NOW)
+    notifier = desk.notifier(FolderChannel(tmp_path / "outbox"))
+    booking = desk.fact
+    moved = BookingReseated(booking.booking_id, EVENT, "fan_1", booking.fence, (3, 4), NOW, left=(1, 2))
+    await desk.tell(notifier, moved)
+    await notifier.worker().drain()
+    (path,) = (tmp_path / "outbox").glob("*.eml")
+    mail = email.message_from_bytes(path.read_bytes(), policy=email.policy.default)
+    assert mail["Subject"] == f"{subject} Aurora <Live>"
+    assert qr_codes(mail) == [ticket.code for ticket in await desk.ledger.tickets_of(booking.booking_id)]
 
 
 async def test_preferences_decide_the_channels_and_the_page_has_everything(desk: Desk, tmp_path: Path) -> None:

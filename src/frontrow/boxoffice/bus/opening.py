@@ -27,4 +27,6 @@ def open_bus(url: str, groups: Sequence[str] = ()) -> Bus:
             raise ConfigError("a Kafka bus needs its client: pip install 'frontrow[bus]'", param="bus") from None
         servers, _, topic = rest.removeprefix("//").partition("/")
         return KafkaBus(servers, topic=topic or TOPIC)
-    raise ConfigError(f"bus {url!r} must be memory:, a Redis URL or kafka://host:9092/topic", param="bus")
+    raise ConfigError(
+        f"bus {url.rpartition('@')[2][:60]!r} must be memory:, a Redis URL or kafka://host:9092/topic", param="bus"
+    )

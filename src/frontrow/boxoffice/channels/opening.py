@@ -53,7 +53,9 @@ def open_mail(url: str) -> Channel:
     sender = parse_qs(parts.query).get("from", [DEFAULT_SENDER])[0]
     if parts.scheme not in ("smtp", "smtps"):
         if "://" in url:
-            raise ConfigError(f"mail {url!r} must be a folder, smtp://… or smtps://…", param="mail")
+            raise ConfigError(
+                f"mail {url.rpartition('@')[2][:60]!r} must be a folder, smtp://… or smtps://…", param="mail"
+            )
         return FolderChannel(Path(url))
     if not parts.hostname:
         raise ConfigError("mail: smtp:// needs a host, like smtp://mail.example.org:587?from=tickets@example.org")

@@ -8,14 +8,17 @@ import msgspec
 
 from frontrow.boxoffice.ledger.batch import Operation, Ran, Store, Written
 from frontrow.boxoffice.ledger.looks import Looks
+from frontrow.boxoffice.ledger.paying import RefundAsked, ask_refunds
 from frontrow.boxoffice.ledger.programs import Program, booking_of
 from frontrow.boxoffice.ledger.reseating import Reseat, reseat
 from frontrow.boxoffice.ledger.statements import Query, Row
 from frontrow.boxoffice.ledger.waitlist_programs import entry_of
 from frontrow.boxoffice.model.bookings import Booking
 from frontrow.boxoffice.model.events import Event
+from frontrow.boxoffice.model.facts import Fact
 from frontrow.boxoffice.model.messages import Endpoint
 from frontrow.boxoffice.model.organising import Cancellation, Change, NotedChange, OwnVenue
+from frontrow.boxoffice.model.payments import Refund
 from frontrow.boxoffice.model.tickets import Scan
 from frontrow.boxoffice.model.venues import Venue
 from frontrow.boxoffice.model.waitlist import Entry
@@ -127,6 +130,11 @@ class OrganiserBook:
         ran = Ran(lambda facts: reseat(ask, _noted(change), facts), ask.now_us)
         return cast(Booking, await self.line.submit(ran))
 
+    async def refund_noted(self, refund: Refund, *, fence: int, now_us: int, change: Change) -> Refund:
+        """Ask for a refund with the note of who gave it: both or neither. One that is known already is not noted."""
+        ask = RefundAsked(refund, fence, now_us)
+        return cast(Refund, await self.line.submit(Ran(lambda facts: _refunded(ask, _noted(change), facts), now_us)))
+
     # waitlist
 
     async def waitlist_page(self, event_id: str, state: str, after: int, limit: int) -> list[Entry]:
@@ -207,6 +215,13 @@ def _changed(change: Change, first: Query, rest: Sequence[Query]) -> Program[lis
         yield query
     yield _noted(change)
     return rows
+
+
+def _refunded(ask: RefundAsked, note: Query, facts: list[Fact]) -> Program[Refund | BaseException]:
+    (answer,) = yield from ask_refunds([ask], facts)
+    if answer is ask.refund:
+        yield note
+    return answer
 
 
 def _noted(change: Change) -> Query:

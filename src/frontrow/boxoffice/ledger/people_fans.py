@@ -1,6 +1,7 @@
 """The ledger's fans: proven addresses, magic links, what belongs to whom, and being forgotten.
 
-Erasing removes what tells who somebody is; bookings, payments and tickets keep the fan's random id and nothing else.
+Erasing removes what tells who somebody is and ends their waiting; bookings, payments and tickets keep the fan's random
+id and nothing else.
 """
 
 from collections.abc import Sequence
@@ -9,8 +10,11 @@ from typing import Any, cast
 from frontrow.boxoffice.ledger.batch import Operation, Ran, Store, Written
 from frontrow.boxoffice.ledger.programs import Program, booking_of
 from frontrow.boxoffice.ledger.statements import Query
+from frontrow.boxoffice.ledger.waitlist_programs import entry_of, leave
 from frontrow.boxoffice.model.bookings import Booking
+from frontrow.boxoffice.model.facts import Fact
 from frontrow.boxoffice.model.people import Fan
+from frontrow.boxoffice.model.waitlist import Entry
 from frontrow.core.coalescer import Coalescer
 
 
@@ -60,7 +64,12 @@ class FanBook:
         return [booking_of(row) for row in rows]
 
     async def erase_fan(self, fan_id: str, now_us: int) -> bool:
-        return cast(bool, await self.line.submit(Ran(lambda facts: _erase(fan_id, now_us), now_us)))
+        return cast(bool, await self.line.submit(Ran(lambda facts: _erase(fan_id, now_us, facts), now_us)))
+
+    async def entries_of(self, fans: Sequence[str]) -> list[Entry]:
+        """Where these fans wait, whatever the event."""
+        rows = await self.store.read(Query("entries_in_line", [(fan,) for fan in sorted(set(fans))]))
+        return [entry_of(row) for row in rows]
 
     async def purge_people(self, now_us: int, limit: int = 1_000) -> None:
         queries = (
@@ -77,7 +86,7 @@ def _fan_of_address(fan: Fan) -> Program[Fan]:
     return Fan(*rows[0])
 
 
-def _erase(fan_id: str, now_us: int) -> Program[bool]:
+def _erase(fan_id: str, now_us: int, facts: list[Fact]) -> Program[bool]:
     rows = yield Query("fan_by_id", params=(fan_id,))
     if not rows:
         return False
@@ -87,6 +96,8 @@ def _erase(fan_id: str, now_us: int) -> Program[bool]:
         yield Query("drop_links_to", [(rows[0][1],)])
     for name in ("drop_contacts", "drop_push", "drop_in_app"):
         yield Query(name, known_as)
+    for row in (yield Query("entries_in_line", known_as)):  # nobody is left to be offered a seat
+        yield from leave(row[1], row[3], now_us, facts)  # refused only while its offer is being paid for
     yield Query("drop_aliases_of", [(fan_id,)])
     yield Query("drop_sessions_of", [(fan_id,)])
     return bool((yield Query("erase_fan", [(fan_id, now_us)])))

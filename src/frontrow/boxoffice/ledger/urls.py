@@ -13,7 +13,8 @@ def is_postgres(url: str) -> bool:
         return True
     if url.startswith("sqlite:///") and len(url) > len("sqlite:///"):
         return False
-    raise ConfigError(f"{url.partition('@')[0][:60]!r} is no ledger; it must be like {EXAMPLES}", param="ledger")
+    shown = url.rpartition("@")[2][:60]  # a password stands before the @
+    raise ConfigError(f"{shown!r} is no ledger; it must be like {EXAMPLES}", param="ledger")
 
 
 def sqlite_path(url: str) -> Path:

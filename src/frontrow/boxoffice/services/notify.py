@@ -37,7 +37,7 @@ TELLS: Final = {
     "BookingCancelled": "cancelled",
     "BookingRefunded": "refunded",
     "BookingPartlyRefunded": "partly_refunded",
-    "BookingReseated": "confirmed",  # the new tickets, in the words of the first ones
+    "BookingReseated": "reseated",
     "PaymentDeclined": "declined",
     "HoldExpired": "expired",
     "LatePaymentReturned": "late_returned",
@@ -48,6 +48,7 @@ TELLS: Final = {
     "TicketResold": "resold",
 }
 QUIET: Final = frozenset({"expired"})  # not worth a mail or an SMS
+WITH_TICKETS: Final = frozenset({"confirmed", "reseated"})
 WITHOUT_HTML: Final = frozenset({"in_app", "push", "sms"})
 QUIET_CHANNELS: Final = frozenset({"in_app", "push"})
 
@@ -111,8 +112,8 @@ class Notifier:
     async def _message(self, body: _Body, drawing: asyncio.Lock) -> Message | None:
         fact = decode_fact(body.fact)
         contact = await self._ledger.contact(fact.fan) or Contact(fact.fan)
-        sheets = await self._desk.sheets(fact.booking_id) if body.kind == "confirmed" else []
-        if body.kind == "confirmed" and not sheets:
+        sheets = await self._desk.sheets(fact.booking_id) if body.kind in WITH_TICKETS else []
+        if body.kind in WITH_TICKETS and not sheets:
             return None  # refunded before the mail went out: no dead tickets are sent
         about = await self._about(fact, sheets)
         words = render(body.kind, contact.locale, about, html=body.channel not in WITHOUT_HTML)

@@ -132,11 +132,12 @@ class FanDesk:
             "known_as": names,
             "contacts": [one for one in contacts if one is not None],
             "bookings": await self._book.purchases_of(names),
+            "waitlist": await self._book.entries_of(names),
             "messages": await self.messages(fan_id, 500),
             "sessions": await self._sessions.of(fan_id),
         }
 
     async def erase(self, fan_id: str) -> None:
-        """Forget who this is; bookings and money stay under a random id."""
+        """Forget who this is and end their waiting; bookings and money stay under a random id."""
         if not await self._book.erase_fan(fan_id, self._clock()):
             raise PersonNotFound("this account is gone", fan=fan_id)

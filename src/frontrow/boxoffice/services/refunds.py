@@ -7,7 +7,7 @@ cancelled in bounded batches; what is done is known by the bookings themselves, 
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Final, Protocol
 
 import msgspec
@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from frontrow.boxoffice.model.bookings import Booking, BookingState, Move, MoveRefused, StaleFence
 from frontrow.boxoffice.model.events import Event, EventMove, EventStatus
+from frontrow.boxoffice.model.organising import Change
 from frontrow.boxoffice.model.payments import PaymentChanged, Refund, RefundState
 from frontrow.boxoffice.model.refunds import check_window, refund_amount
 from frontrow.boxoffice.payment_ports import PaymentProvider
@@ -28,12 +29,17 @@ PAGE: Final = 500
 COUNT_AGAIN: Final = 20  # racing refunds of one booking count its refunds again
 
 
+Note = Callable[[Refund], Change]
+
+
 class RefundLedger(SaleLedger, Protocol):
     async def event(self, event_id: str) -> Event: ...
 
     async def put_event(self, event: Event, now_us: int) -> None: ...
 
     async def release_hold(self, booking_id: str, fence: int, now_us: int) -> Booking: ...
+
+    async def refund_noted(self, refund: Refund, *, fence: int, now_us: int, change: Change) -> Refund: ...
 
 
 class Progress(msgspec.Struct, frozen=True):
@@ -73,14 +79,22 @@ class Refunds(Repaying):
         *,
         free_of_fee: bool = True,
         reason: str = "organiser",
+        note: Note | None = None,
     ) -> Refund:
-        """The organiser gives money back whatever the policy says."""
+        """The organiser gives money back whatever the policy says; `note` says who did, in the same transaction."""
         booking = await self._asking.load(booking_id)
         event = await self._sales.event(booking.event_id)
-        return await self._ask(event, booking, seats, free_of_fee=free_of_fee, reason=reason)
+        return await self._ask(event, booking, seats, free_of_fee=free_of_fee, reason=reason, note=note)
 
     async def _ask(
-        self, event: Event, booking: Booking, seats: Sequence[int] | None, *, free_of_fee: bool, reason: str
+        self,
+        event: Event,
+        booking: Booking,
+        seats: Sequence[int] | None,
+        *,
+        free_of_fee: bool,
+        reason: str,
+        note: Note | None = None,
     ) -> Refund:
         for _ in range(COUNT_AGAIN):
             refunds = await self._ledger.refunds_of(booking.id)
@@ -94,11 +108,17 @@ class Refunds(Repaying):
                 raise MoveRefused(booking.id, booking.state, Move.REFUND)
             new = await self._new(event, booking, tuple(sorted(seats or booking.seats)), refunds, free_of_fee, reason)
             with contextlib.suppress(PaymentChanged):
-                asked = await self._ledger.ask_refund(new, fence=booking.fence, now_us=self._clock())
+                asked = await self._write(new, booking.fence, note)
                 await self._free(booking, asked.seats)
                 return asked
             booking = await self._asking.load(booking.id)
         raise PaymentChanged(booking.id)
+
+    async def _write(self, new: Refund, fence: int, note: Note | None) -> Refund:
+        now_us = self._clock()
+        if note is None:
+            return await self._ledger.ask_refund(new, fence=fence, now_us=now_us)
+        return await self._sales.refund_noted(new, fence=fence, now_us=now_us, change=note(new))
 
     async def _new(
         self,

@@ -92,15 +92,27 @@ class TicketKeys:
         if not path.exists():
             _create(path, _Kept(secrets.token_hex(SEED_BYTES)))
         try:
-            kept = msgspec.json.decode(path.read_bytes(), type=_Kept)
-            return cls(bytes.fromhex(kept.seed), tuple(map(bytes.fromhex, kept.former)))
+            return cls.unpacked(path.read_bytes())
         except (msgspec.DecodeError, ValueError) as error:
             raise ConfigError(f"{path} holds no ticket keys: {error}", param="ticket_keys") from None
+
+    def packed(self) -> str:
+        """The ring as one text: a secret."""
+        return msgspec.json.encode(self._kept()).decode()
+
+    @classmethod
+    def unpacked(cls, text: str | bytes) -> "TicketKeys":
+        """The ring of `packed`."""
+        kept = msgspec.json.decode(text, type=_Kept)
+        return cls(bytes.fromhex(kept.seed), tuple(map(bytes.fromhex, kept.former)))
+
+    def _kept(self) -> _Kept:
+        return _Kept(self._seed.hex(), [raw.hex() for raw in self.former])
 
     def save(self, path: Path) -> None:
         """Write the ring; all of it or nothing, readable by its owner only."""
         fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-        _create(fresh, _Kept(self._seed.hex(), [raw.hex() for raw in self.former]))
+        _create(fresh, self._kept())
         fresh.replace(path)
 
 

@@ -65,6 +65,8 @@ async def list_events(
     opt=own_checks(Access.PUBLIC, answers={200: EventView}, problems=(404, 429, 503)),
 )
 async def get_event(request: Request[Any, Any, Any], event_id: FromPath[str], platform: FromPlatform) -> ASGIApp:
+    # Counts the address and no person: the answer is the same kept bytes for everybody, and finding out who is signed
+    # in (a read of the ledger) would cost more than the request that the limit is to save.
     return AnswerApp(await settle(platform.shown.event(event_id, await ask_of(request))))
 
 

@@ -10,6 +10,7 @@ from litestar.params import FromPath, JSONBody, QueryParameter
 from frontrow.boxoffice.model.bookings import Booking, BookingNotFound, BookingState
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.organising import Change
+from frontrow.boxoffice.model.payments import Refund
 from frontrow.boxoffice.model.people import checked_email
 from frontrow.boxoffice.model.venues import Plan, UnknownSeats
 from frontrow.core.errors import InvalidInput
@@ -131,14 +132,18 @@ async def refund_booking(
 ) -> RefundView:
     event, booking = await _own(platform, caller, event_id, booking_id)
     seats = _indexes(await _plan(platform, event), data.seats, "seats") if data.seats else None
+
+    def noted(new: Refund) -> Change:
+        detail = {"booking": booking.id, "refund": new.id, "amount_minor": new.amount_minor, "seats": len(new.seats)}
+        return Change(editor_of(caller), "refund", event.id, platform.clock(), detail)
+
     given = await platform.refunds.override(
         booking.id,
         seats,
         free_of_fee=not data.keep_fee,
         reason=f"organiser:{data.reason}" if data.reason else "organiser",
+        note=noted,
     )
-    detail = {"booking": booking.id, "refund": given.id, "amount_minor": given.amount_minor, "seats": len(given.seats)}
-    await platform.ledger.note(Change(editor_of(caller), "refund", event.id, platform.clock(), detail))
     return await refund_view(platform, given, event.id)
 
 

@@ -83,10 +83,11 @@ class CodeCount(msgspec.Struct):
 
 
 class CodesView(msgspec.Struct):
-    """Imported codes by lane, and how many this request brought."""
+    """Imported codes by lane, how many this request brought, and how many codes of the event were used."""
 
     imported: int
     lanes: list[CodeCount]
+    used: int
 
 
 @get(HOOKS, operation_id="list_webhooks", summary="The organiser's webhooks", opt=WRITES)
@@ -164,7 +165,12 @@ async def redeliver(
         raise DeliveryNotFound(f"this webhook has no delivery {delivery_id[:30]}", webhook=endpoint.id)
 
 
-@get(CODES, operation_id="count_codes", summary="Imported codes by lane", opt={"access": Access.staff("codes:write")})
+@get(
+    CODES,
+    operation_id="count_codes",
+    summary="Codes by lane, and used ones",
+    opt={"access": Access.staff("codes:write")},
+)
 async def count_codes(platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]) -> CodesView:
     await own_event(platform, caller, event_id)
     return await _counted(platform, event_id, 0)
@@ -187,7 +193,8 @@ async def import_codes(
 
 async def _counted(platform: Platform, event_id: str, taken: int) -> CodesView:
     counts = await platform.office.codes.counts(event_id)
-    return CodesView(taken, [CodeCount(lane, count) for lane, count in sorted(counts.items())])
+    lanes = [CodeCount(lane, count) for lane, count in sorted(counts.items())]
+    return CodesView(taken, lanes, await platform.office.codes.used(event_id))
 
 
 def _check_url(url: str) -> None:

@@ -1,0 +1,149 @@
+"""Every page and every form, every sort of caller, by cookies: who is let in, and that no form is believed blindly.
+
+A page that is not for staff is decided here, row by row; one that nobody decided about fails the first test. A staff
+page is decided by its permission, and held against the table of roles.
+"""
+
+import pytest
+
+from frontrow.boxoffice.model.people import ROLES, Role
+from frontrow.web import app as web_app
+from frontrow.web.api.access import SESSION_COOKIE
+from tests.security.route_table import Route, page_table
+from tests.security.test_authorisation_matrix import Reached
+from tests.security.world import EVENT_ID, Door, World
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+FORM = "application/x-www-form-urlencoded"
+STAFF_PATHS = ("/organiser", "/door")
+ROWS = {
+    # -- everybody
+    "page_events": "public",
+    "page_event": "public",
+    "page_seats": "public",
+    "page_hold": "public",  # the pass is in its cookie; the form is checked like every other
+    "page_waitlist": "public",
+    "page_join_waitlist": "public",
+    "page_answer_offer": "public",  # whose the offer is, the service asks
+    "page_tickets": "public",  # of this browser, and of the session if there is one
+    "page_ready": "public",
+    "page_keep_ready": "public",
+    "page_sign_in": "public",
+    "page_ask_link": "public",
+    "page_redeem_link": "public",
+    "page_sign_out": "public",
+    "page_language": "public",
+    "page_maintenance": "public",
+    "page_style_guide": "public",
+    "static_file": "public",
+    # -- whose booking it is
+    "page_checkout": "owner",
+    "page_pay": "owner",
+    "page_extend": "owner",
+    "page_release": "owner",
+    "page_bank": "owner",
+    "page_booking": "owner",
+    "page_ticket_qr": "owner",
+    "page_tickets_pdf": "owner",
+    "page_tickets_ics": "owner",
+    "page_give_back": "owner",
+    "page_priority": "owner",
+    # -- signed-in fans and guests
+    "page_account": "fan",
+    "page_change_account": "fan",
+    "page_erase": "fan",
+    # -- on the way to being signed in as a member
+    "page_staff_sign_in": "public",
+    "page_staff_password": "public",
+    "page_staff_code": "public",
+    "page_second_factor": "public",
+    "page_confirm_second_factor": "public",
+    "page_staff_sign_out": "public",
+    "page_invitation": "public",
+    "page_accept_invitation": "public",
+}
+
+
+@pytest.fixture(scope="module")
+def guarded(world: World) -> Door:
+    """The app with its guards and without its handlers."""
+
+    async def stop(request: object) -> None:
+        raise Reached("the guard let this through")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(web_app, "before_request", stop)
+        return Door(web_app.platform_app(world.platform, own_loops=False))
+
+
+def cookies(world: World) -> dict[str, list[tuple[str, str]]]:
+    """Everybody who can have a session in a browser; nobody else's word counts on a page."""
+    sessions = {name: person.session for name, person in world.people.items()} | {"half": world.half.session}
+    found = {name: [("cookie", f"{SESSION_COOKIE}={secret}")] for name, secret in sessions.items()}
+    return found | {"nobody": []}
+
+
+def may(access: str, caller: str) -> bool:
+    kind, _, permission = access.partition(":")
+    if kind in ("public", "owner"):
+        return True
+    if kind == "fan":
+        return caller in ("fan", "stranger", "guest")
+    assert kind == "staff", access
+    role = caller.partition(" of ")[0]
+    return role in set(Role) and permission in ROLES[Role(role)]
+
+
+async def ask(door: Door, route: Route, headers: list[tuple[str, str]], **changes: str):
+    origin = [] if route.method == "GET" else [("origin", changes.get("origin", "https://test"))]
+    body = b"" if route.unsafe else None
+    return await door.ask(route.method, route.path(event_id=EVENT_ID), [*headers, *origin], body, kind=FORM)
+
+
+async def test_no_page_is_undecided_and_none_of_the_teams_is_open():
+    declared = {route.name: route.access for route in page_table() if not route.access.startswith("staff:")}
+    undecided = sorted(declared.keys() - ROWS.keys())
+    assert not undecided, f"decide in ROWS who may see {undecided}"
+    assert {name: ROWS[name] for name in declared} == declared
+    for route in page_table():
+        for_staff = route.template.startswith(STAFF_PATHS)
+        assert not route.access.startswith("staff:") or for_staff, f"{route.template}: staff pages have staff paths"
+
+
+async def test_every_page_admits_exactly_the_callers_of_its_row(world: World, guarded: Door):
+    """Page × role, half signed-in members included: the others are led to signing in, or refused."""
+    wrong, asked = [], 0
+    for route in page_table():
+        for caller, headers in cookies(world).items():
+            reply = await ask(guarded, route, headers)
+            asked += 1
+            admitted = reply.status == Reached.http_status
+            if admitted != may(route.access, caller) or (not admitted and reply.status not in (303, 401, 403)):
+                wrong.append((route.name, caller, reply.status))
+    assert wrong == []
+    assert asked > 300
+
+
+async def test_csrf_every_form_needs_the_word_of_its_session_and_our_own_origin(world: World):
+    """Each action with a real session: without the word, and from another site, nothing happens."""
+    actions = [route for route in page_table() if route.method == "POST"]
+    assert len(actions) > 10
+    for route in actions:
+        caller = "owner of hall" if route.access.startswith("staff:") else "fan"
+        headers = cookies(world)[caller]
+        for origin in ("https://test", "https://evil.example"):
+            reply = await ask(world.door, route, headers, origin=origin)
+            assert reply.status == 403, (route.name, origin, reply.status)
+
+
+async def test_idor_pages_of_somebody_elses_booking_do_not_exist(world: World):
+    """Every page of a booking, asked for by everybody but its owner."""
+    owned = [route for route in page_table() if route.access == "owner" and route.method == "GET"]
+    assert owned
+    for route in owned:
+        for caller, headers in cookies(world).items():
+            if caller == "fan":
+                continue
+            reply = await world.door.ask("GET", route.path(booking_id=world.booking), headers)
+            assert reply.status in (303, 404), (route.name, caller, reply.status)
