@@ -51,8 +51,10 @@ from frontrow.waitingroom.entry import Entry, EntryRules
 from frontrow.waitingroom.keys import RoomKeys
 from frontrow.waitingroom.room import WaitingRoom
 from frontrow.web.api.access import booking_token
+from frontrow.web.event_lists import EventLists
 from frontrow.web.event_views import EventViews
 from frontrow.web.fan_of import fan_of
+from frontrow.web.hot_shared import share
 from frontrow.web.live import Streams
 from frontrow.web.live_seats import LiveSeats
 from frontrow.web.metrics_board import Board
@@ -121,13 +123,15 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         office.figures.speeds = telemetry.speeds
         stack.push_async_callback(office.live.aclose)
         jobs += office.jobs(inside=settings.server.jobs_inside)
-        yield Platform(
+        platform = Platform(
             settings, now, box.ids, ledger, requests, claims, box.sales, box.holds, box.recovery, box.feeds, openings,
             box.browse, provider, box.checkout, box.refunds, box.waitlist, box.offering, box.resale, box.desk,
             box.notifier, box.webhooks, room, endpoints, live.shop, live.passes, live.table, endpoints.entry,
             secret_keys, tuple(jobs), people, office, telemetry=telemetry, figures=office.figures,
-            shown=live.table.shown,
+            shown=live.table.shown, listed=EventLists(box.browse, lambda: ledger.catalogue_version),
         )  # fmt: skip
+        share(platform)
+        yield platform
 
 
 class _BoxOffice:

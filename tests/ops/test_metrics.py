@@ -64,8 +64,8 @@ async def test_b19_every_figure_is_on_the_page_and_moves_with_a_purchase(tmp_pat
         assert total(after, "frontrow_bookings", state="confirmed") == 1
         assert total(after, "frontrow_payments", state="captured") == 1
         assert total(after, "frontrow_http_requests_total", route="hold", door="hot", status="2xx") == 1
-        assert total(after, "frontrow_http_requests_total", route="pay", door="app", status="2xx") == 1
-        assert total(after, "frontrow_http_request_seconds_count", route="pay", door="app") == 1
+        assert total(after, "frontrow_http_requests_total", route="pay", door="hot", status="2xx") == 1
+        assert total(after, "frontrow_http_request_seconds_count", route="pay", door="hot") == 1
         assert total(after, "frontrow_http_request_seconds_bucket", route="pay", le="+Inf") == 1
         assert total(after, "frontrow_breaker_open") == 0
         assert total(after, "frontrow_seats_active") == 2

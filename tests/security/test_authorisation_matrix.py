@@ -53,10 +53,10 @@ ROWS = {
     # -- who has a pass
     "place_hold": "own:pass",
     # -- whose it is: a booking, an entry, an offer
-    "get_booking": "owner",
-    "extend_hold": "owner",
-    "release_hold": "owner",
-    "pay": "owner",
+    "get_booking": "own:owner",
+    "extend_hold": "own:owner",
+    "release_hold": "own:owner",
+    "pay": "own:owner",
     "cancel_booking": "owner",
     "ask_refund": "owner",
     "list_refunds": "owner",
@@ -239,7 +239,9 @@ async def test_a_shop_call_needs_a_pass_for_its_own_event_whoever_asks(world: Wo
 
 async def test_what_belongs_to_somebody_does_not_exist_for_anybody_else(world: World):
     """Route × owner: every route that asks for an owner, with somebody's real booking and everybody else's proofs."""
-    owned = [route for route in table() if route.access == "owner" and "booking_id" in route.parameters()]
+    owned = [
+        route for route in table() if route.access in ("owner", "own:owner") and "booking_id" in route.parameters()
+    ]
     assert owned
     others = {name: headers for name, headers in world.callers().items() if name != "fan"}
     others["a pass of the same event"] = bearer(stranger_pass(world))

@@ -6,10 +6,8 @@ that follows from the session must stand in `X-CSRF-Token`. Programs that send n
 """
 
 import hmac
-from typing import Final
+from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
-
-from litestar.datastructures import Headers
 
 from frontrow.boxoffice.model.people import csrf_of
 from frontrow.core.errors import Forbidden, InvalidInput
@@ -18,6 +16,14 @@ SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 JSON_ONLY: Final = ("application/json",)
 TOKEN_HEADER: Final = "x-csrf-token"  # noqa: S105 - a header's name
 OWN_SITES: Final = frozenset({"same-origin", "none"})
+
+
+class HeaderLines(Protocol):
+    """A request's headers by lower-case name, as either door has them (Litestar's `Headers`, `wire.AskHeaders`)."""
+
+    def getall(self, key: str, default: Any) -> list[str]: ...
+
+    def __contains__(self, key: object, /) -> bool: ...
 
 
 class CrossSite(Forbidden):
@@ -31,7 +37,7 @@ class WrongMediaType(InvalidInput):
     http_status = 415
 
 
-def check_media_type(method: str, headers: Headers, accepted: tuple[str, ...]) -> None:
+def check_media_type(method: str, headers: HeaderLines, accepted: tuple[str, ...]) -> None:
     """A body must say it is one of the accepted types; `text/plain` that holds JSON is not JSON."""
     if method in SAFE_METHODS or not _has_body(headers):
         return
@@ -41,11 +47,11 @@ def check_media_type(method: str, headers: Headers, accepted: tuple[str, ...]) -
         raise WrongMediaType(f"send the body as {' or '.join(accepted)}", param="content-type")
 
 
-def _has_body(headers: Headers) -> bool:
-    return "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
+def _has_body(headers: HeaderLines) -> bool:
+    return "transfer-encoding" in headers or headers.getall("content-length", ["0"])[0] != "0"
 
 
-def check_same_site(method: str, headers: Headers, public_url: str) -> None:
+def check_same_site(method: str, headers: HeaderLines, public_url: str) -> None:
     """Refuse what a browser was made to send by a page of another site, signed in or not."""
     if method in SAFE_METHODS:
         return
@@ -55,7 +61,7 @@ def check_same_site(method: str, headers: Headers, public_url: str) -> None:
             raise CrossSite("this request was made by another site's page")
         return
     for origin in headers.getall("origin", []):
-        if not _own_origin(origin, headers.get("host", ""), public_url):
+        if not _own_origin(origin, headers.getall("host", [""])[0], public_url):
             raise CrossSite("this request was made by another site's page")
 
 
@@ -64,7 +70,7 @@ def _own_origin(origin: str, host: str, public_url: str) -> bool:
     return origin == f"{public.scheme}://{public.netloc}" or (bool(host) and origin.partition("://")[2] == host)
 
 
-def check_token(method: str, headers: Headers, session_secret: str) -> None:
+def check_token(method: str, headers: HeaderLines, session_secret: str) -> None:
     """With a session cookie: the token of that very session."""
     if method in SAFE_METHODS:
         return

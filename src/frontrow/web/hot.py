@@ -25,8 +25,10 @@ from frontrow.web.hot_replies import (
     Reply,
     RequestId,
     Routes,
+    Shapes,
     Takeover,
     result_of,
+    shapes_of,
 )
 from frontrow.web.wire import MAX_BODY_BYTES, Answer, Arriving, Ask, Later
 
@@ -41,6 +43,7 @@ class HotProtocol(HttpToolsProtocol):
     """uvicorn's protocol with a lane beside it; make one for a table of routes by `lane`."""
 
     routes: ClassVar[Routes] = {}
+    shapes: ClassVar[Shapes | None] = None  # finds the handler of an address that is not in `routes` word by word
     request_id: ClassVar[RequestId | None] = None
     request_within_s: ClassVar[float] = REQUEST_WITHIN_S  # a request that takes longer to arrive is cut off
 
@@ -121,10 +124,14 @@ class HotProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._in_head = False
         parser = self.parser
-        handler = self.routes.get((parser.get_method(), self.url))
-        if handler is None and b"?" in self.url:
-            path, _, self._query = self.url.partition(b"?")
-            handler = self.routes.get((parser.get_method(), path + b"?"))
+        method, url = parser.get_method(), self.url
+        handler = self.routes.get((method, url))
+        if handler is None:
+            if b"?" in url:
+                path, _, self._query = url.partition(b"?")
+                handler = self.routes.get((method, path + b"?"))
+            elif (find := type(self).shapes) is not None:
+                handler = find(method, url)
         if handler is not None and self._ordinary(parser):  # anything unusual is uvicorn's
             self._handler = handler
             if self._body_bytes:
@@ -284,5 +291,5 @@ def lane(
 ) -> type[HotProtocol]:
     """The protocol class that answers `routes` itself; give it to uvicorn as `http=`. The table may change later."""
     made = staticmethod(request_id) if request_id is not None else None
-    own = {"routes": routes, "request_id": made, "request_within_s": request_within_s}
+    own = {"routes": routes, "shapes": shapes_of(routes), "request_id": made, "request_within_s": request_within_s}
     return type("LaneProtocol", (HotProtocol,), own)

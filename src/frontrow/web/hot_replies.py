@@ -28,7 +28,14 @@ Reply = Answer | Takeover
 Handler = Callable[[Ask], "Reply | Later | Arriving | Awaitable[Reply]"]
 Finish = Callable[["asyncio.Future[Any]"], Reply]
 Routes = Mapping[tuple[bytes, bytes], Handler]
+Shapes = Callable[[bytes, bytes], "Handler | None"]
 RequestId = Callable[[Sequence[tuple[bytes, bytes]], str], bytes]
+
+
+def shapes_of(routes: Routes) -> Any:
+    """How a table finds addresses with a parameter, if it has any."""
+    found = getattr(routes, "shaped", None)
+    return staticmethod(found) if found is not None else None
 
 
 def result_of(done: "asyncio.Future[Reply]") -> Reply:

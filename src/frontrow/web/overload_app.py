@@ -14,11 +14,10 @@ from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
 from frontrow.web.front import send_answer
 from frontrow.web.overload import Gate, Rank, rank_of
-from frontrow.web.overload_lane import Watch, late_answer
+from frontrow.web.overload_lane import SLOW_NS, Watch, late_answer
 from frontrow.web.traffic import OTHER
 
 APP: Final = "app"
-SLOW_NS: Final = 2_000_000_000
 
 log = logging.getLogger("frontrow.web")
 

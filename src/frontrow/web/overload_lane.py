@@ -6,24 +6,39 @@ which carries other people too): that is what keeps refusing cheap when ten time
 """
 
 import asyncio
+import logging
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any, ClassVar, Final
 
 from frontrow.core.errors import Overloaded
+from frontrow.web.front import request_id
 from frontrow.web.hot import REQUEST_WITHIN_S, HotProtocol
-from frontrow.web.hot_replies import Finish, Handler, Pending, Reply, RequestId, Routes, Takeover, result_of
+from frontrow.web.hot_replies import (
+    Finish,
+    Handler,
+    Pending,
+    Reply,
+    RequestId,
+    Routes,
+    Takeover,
+    result_of,
+    shapes_of,
+)
 from frontrow.web.notices import ForPeople
 from frontrow.web.overload import Gate, Rank, rank_of
-from frontrow.web.traffic import RouteTraffic, Traffic
+from frontrow.web.traffic import Traffic
 from frontrow.web.wire import Answer, Arriving, Ask, Later, problem_answer
 
 HOT: Final = "hot"
+SLOW_NS: Final = 2_000_000_000
 TICK_S: Final = 0.01
 INTERVAL_S: Final = 0.1
 LEAST_LOOKS: Final = 2  # in an interval: one long pause is no queue
 SWEEP_S: Final = 0.5
 HARD: Final = 1.1  # beyond so many times the cap a connection is not even told why
+
+log = logging.getLogger("frontrow.web")
 
 
 class LateAnswer(Overloaded):
@@ -41,12 +56,12 @@ def late_answer() -> Answer:
 
 
 class _Known:
-    """What is known of a hot route: its class and its counts."""
+    """What is known of a hot route: its class, its counts and its name."""
 
-    __slots__ = ("counts", "rank")
+    __slots__ = ("counts", "name", "rank")
 
-    def __init__(self, rank: Rank, counts: RouteTraffic) -> None:
-        self.rank, self.counts = rank, counts
+    def __init__(self, rank: Rank, name: str, traffic: Traffic) -> None:
+        self.rank, self.name, self.counts = rank, name, traffic.of(name, HOT)
 
 
 class GuardedProtocol(HotProtocol):
@@ -114,7 +129,11 @@ class GuardedProtocol(HotProtocol):
         known = self._known
         if known is not None:
             self._known = None
-            known.counts.took(time.perf_counter_ns() - self._began_ns, answer.status)
+            ns = time.perf_counter_ns() - self._began_ns
+            known.counts.took(ns, answer.status)
+            if known.rank is Rank.PAY and (answer.status >= 500 or ns > SLOW_NS):  # as the other door says it
+                about = {"route": known.name, "status": answer.status, "took_ms": ns // 1_000_000}
+                log.warning("slow or failed request", extra=about | {"request_id": self.known_id()})
 
     def _hand_over(self, takeover: Takeover) -> None:
         known = self._known
@@ -131,8 +150,12 @@ class GuardedProtocol(HotProtocol):
         if isinstance(reply, Later):
             finish, future = reply.finish, reply.future
         else:
+            mark = request_id.set(self.known_id())  # for the lines its task logs
             future = asyncio.ensure_future(reply)
-        pending = _Watched(self, keep_alive, finish, self.watch, future)
+            request_id.reset(mark)
+        known, watch = self._known, self.watch
+        line = watch.paying if known is not None and known.rank >= Rank.PAY else watch.waiting
+        pending = _Watched(self, keep_alive, finish, watch, line, future)
         self.cycle = pending  # type: ignore[assignment]
         future.add_done_callback(pending.done)
 
@@ -140,7 +163,7 @@ class GuardedProtocol(HotProtocol):
 class _Watched(Pending):
     """An answer on its way: whichever comes first, the answer or its deadline."""
 
-    __slots__ = ("_began_s", "_future", "_watch")
+    __slots__ = ("_began_s", "_future", "_line", "_watch")
 
     def __init__(
         self,
@@ -148,11 +171,12 @@ class _Watched(Pending):
         keep_alive: bool,
         finish: Finish,
         watch: "Watch",
+        line: "dict[_Watched, float]",
         future: "asyncio.Future[Any]",
     ) -> None:
         super().__init__(protocol, keep_alive, finish)
-        self._watch, self._future, self._began_s = watch, future, time.monotonic()
-        watch.waiting[self] = self._began_s
+        self._watch, self._line, self._future, self._began_s = watch, line, future, time.monotonic()
+        line[self] = self._began_s
         watch.gate.began()
 
     def done(self, future: "asyncio.Future[Any]") -> None:
@@ -174,10 +198,12 @@ class _Watched(Pending):
 
     def _over(self) -> bool:
         """Whether nobody ended it before."""
-        if self._watch.waiting.pop(self, None) is None:
+        watch = self._watch
+        if self._line.pop(self, None) is None:
             return False
-        self._watch.gate.ended()
-        self._watch.gate.wait.saw(time.monotonic() - self._began_s)
+        watch.gate.ended()
+        if self._line is watch.waiting:
+            watch.gate.wait.saw(time.monotonic() - self._began_s)
         return True
 
 
@@ -187,20 +213,28 @@ class Watch:
     def __init__(self, gate: Gate, traffic: Traffic, is_proxy: Callable[[str], bool]) -> None:
         self.gate, self.traffic, self.is_proxy = gate, traffic, is_proxy
         self.known: dict[tuple[bytes, bytes], _Known] = {}
+        self._shapes: dict[Any, _Known] = {}
         self.waiting: dict[_Watched, float] = {}
-        self.refused = _Known(Rank.BROWSE, traffic.of("shed", HOT))
+        self.paying: dict[_Watched, float] = {}  # they have a later deadline, and their waits are the provider's
+        self.refused = _Known(Rank.BROWSE, "shed", traffic)
         self.shed_error = shed_error(gate)
         self.shed_answer = problem_answer(self.shed_error)
         self.for_people: ForPeople | None = None
 
     def learn(self, key: tuple[bytes, bytes], handler: Handler) -> _Known:
-        """Remember a hot route; as many are remembered as the lane's table has."""
+        """Remember a hot route; as many are remembered as the lane's table has, a shape once for all its addresses."""
+        shape = getattr(handler, "shape", None)
+        found = self._shapes.get(shape) if shape is not None else None
+        if found is not None:
+            return found
         if len(self.known) > 20_000:
             self.known.clear()
-        inner = getattr(handler, "func", handler)
-        name = getattr(inner, "__name__", "hot")
-        found = _Known(rank_of(*key), self.traffic.of(name if name != "handle" else "room_stream", HOT))
-        if b"?" not in key[1]:
+        inner = shape or handler
+        name = getattr(getattr(inner, "func", inner), "__name__", "hot")
+        found = _Known(rank_of(*key), name if name != "handle" else "room_stream", self.traffic)
+        if shape is not None:
+            self._shapes[shape] = found
+        elif b"?" not in key[1]:
             self.known[key] = found
         return found
 
@@ -223,11 +257,12 @@ class Watch:
 
     def sweep(self, now_s: float) -> None:
         """End waiting answers past their deadline."""
-        deadline_s = now_s - self.gate.settings.deadline_s
-        for waiting, began_s in list(self.waiting.items()):
-            if began_s > deadline_s:
-                break  # in the order of their beginning
-            waiting.expire()
+        settings = self.gate.settings
+        for line, within_s in ((self.waiting, settings.deadline_s), (self.paying, settings.pay_deadline_s)):
+            for waiting, began_s in list(line.items()):
+                if began_s > now_s - within_s:
+                    break  # in the order of their beginning
+                waiting.expire()
 
 
 def guarded_lane(
@@ -235,5 +270,8 @@ def guarded_lane(
 ) -> type[GuardedProtocol]:
     """The protocol class of a server with this watch; without routes it only guards the app behind it."""
     made = staticmethod(request_id) if request_id is not None else None
-    about = {"routes": routes, "request_id": made, "watch": watch, "request_within_s": request_within_s}
+    about = {
+        "routes": routes, "shapes": shapes_of(routes), "request_id": made, "watch": watch,
+        "request_within_s": request_within_s,
+    }  # fmt: skip
     return type("GuardedLane", (GuardedProtocol,), about)

@@ -29,6 +29,7 @@ from frontrow.core.clock import Clock
 from frontrow.core.ids import Ids
 from frontrow.waitingroom.entry import Entry
 from frontrow.waitingroom.room import WaitingRoom
+from frontrow.web.event_lists import EventLists
 from frontrow.web.event_views import EventViews
 from frontrow.web.hot_table import HotTable
 from frontrow.web.office import Office
@@ -93,3 +94,4 @@ class Platform:
     telemetry: Telemetry = field(default_factory=Telemetry, repr=False)
     figures: Figures = field(kw_only=True)
     shown: EventViews = field(kw_only=True)
+    listed: EventLists = field(kw_only=True)

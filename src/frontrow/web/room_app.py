@@ -116,7 +116,7 @@ async def ask_of(request: Request[Any, Any, Any]) -> Ask:
     """The request as the endpoints read it."""
     client = request.scope.get("client")
     headers = list(request.scope["headers"])
-    body = await request.body() if request.method in ("POST", "PATCH") else b""
+    body = await request.body() if request.method in ("POST", "PATCH", "DELETE") else b""
     query = request.scope.get("query_string", b"")
     return Ask(headers, body, client[0] if client else "", query)
 

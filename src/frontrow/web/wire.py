@@ -45,6 +45,24 @@ class Ask(msgspec.Struct, gc=False):
         return [value for key, value in self.headers if key.lower() == name]
 
 
+class AskHeaders:
+    """The headers of an `Ask` by lower-case name, for checks that the framework's door makes too."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self, ask: Ask) -> None:
+        self._values: dict[bytes, list[bytes]] = {}
+        for name, value in ask.headers:
+            self._values.setdefault(name.lower(), []).append(value)
+
+    def getall(self, key: str, default: Any) -> list[str]:
+        found = self._values.get(key.encode())
+        return [value.decode("latin-1") for value in found] if found else default
+
+    def __contains__(self, key: object, /) -> bool:
+        return isinstance(key, str) and key.encode() in self._values
+
+
 class Answer(msgspec.Struct, gc=False):
     """A status, a block of header lines (each ended by CRLF; no length, no date) and a body."""
 

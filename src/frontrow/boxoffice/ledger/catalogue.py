@@ -28,6 +28,7 @@ class Catalogue:
     store: Store
     line: Coalescer[Operation, Any]
     looks: Mapping[str, Looks]
+    catalogue_version: int = 0  # grows with what this process changes; others' changes are seen by looking again
 
     async def put_plan(self, plan_hash: str, plan: Plan, document: str, now_us: int) -> None:
         """Keep a plan, its document and its seats under its hash; a hash that is known is the same plan."""
@@ -95,3 +96,4 @@ class Catalogue:
 
     async def _write(self, queries: Sequence[Query], note: dict[str, Any], now_us: int) -> None:
         await self.line.submit(Written(tuple(queries), msgspec.json.encode(note).decode(), now_us))
+        self.catalogue_version += 1

@@ -36,12 +36,15 @@ class OrganiserBook:
     store: Store
     line: Coalescer[Operation, Any]
     looks: Mapping[str, Looks]
+    catalogue_version: int
 
     async def changed(self, change: Change, first: Query, rest: Sequence[Query] = ()) -> list[Row]:
         """Run `first`; if it answers anything, `rest` and the note too. What `first` answered."""
         note = _note(change)
         run = Ran(lambda facts: _changed(change, first, tuple(rest)), change.at_us, note=note)
-        return cast("list[Row]", await self.line.submit(run))
+        answered = cast("list[Row]", await self.line.submit(run))
+        self.catalogue_version += 1
+        return answered
 
     async def note(self, change: Change) -> None:
         """Only the note: the change itself was made elsewhere (the waiting room)."""

@@ -33,7 +33,7 @@ from frontrow.boxoffice.services.people_sessions import KEY_PREFIX, SESSION_PREF
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import ConfigError, FrontrowError, Unauthorised
 from frontrow.waitingroom.passes import MAX_PASS_CHARS
-from frontrow.web.csrf import JSON_ONLY, check_media_type, check_same_site, check_token
+from frontrow.web.csrf import JSON_ONLY, HeaderLines, check_media_type, check_same_site, check_token
 from frontrow.web.platform import Platform, Secrets
 
 PASS_COOKIES: Final = ("__Host-frontrow-pass", "frontrow_pass")
@@ -125,7 +125,7 @@ def booking_of_token(secrets: Secrets, token: str) -> str | None:
     return booking_id if hmac.compare_digest(genuine.encode(), token.encode("utf-8", "surrogatepass")) else None
 
 
-def presented(headers: Any) -> Presented:
+def presented(headers: HeaderLines) -> Presented:
     """What came with a request."""
     tokens = [value[7:].strip() for value in headers.getall("authorization", []) if value[:7].lower() == "bearer "]
     tokens += [value.strip() for value in headers.getall("frontrow-pass", [])]
@@ -143,9 +143,9 @@ def presented(headers: Any) -> Presented:
     return Presented(tuple(tokens), tuple(passes), session)
 
 
-async def caller_of(platform: Platform, connection: Connection) -> Caller:
+async def caller_of(platform: Platform, method: str, headers: HeaderLines) -> Caller:
     """What the request proves. A bad proof is no error here: it proves nothing."""
-    given = presented(connection.headers)
+    given = presented(headers)
     bookings = {
         found
         for token in given.tokens
@@ -154,11 +154,11 @@ async def caller_of(platform: Platform, connection: Connection) -> Caller:
     ours = (BOOKING_PREFIX, SESSION_PREFIX, KEY_PREFIX)
     text = next((token for token in given.tokens if not token.startswith(ours)), None) or next(iter(given.passes), None)
     visit = read_pass(platform, text) if text else None
-    known = await _known(platform, connection, given)
+    known = await _known(platform, method, headers, given)
     return msgspec.structs.replace(known, shop_pass=visit, bookings=frozenset(bookings))
 
 
-async def _known(platform: Platform, connection: Connection, given: Presented) -> Caller:
+async def _known(platform: Platform, method: str, headers: HeaderLines, given: Presented) -> Caller:
     """The session or API key: a bearer's, else the cookie's (which then needs its CSRF token)."""
     bearers = [token for token in given.tokens if token.startswith((SESSION_PREFIX, KEY_PREFIX))]
     if len(bearers) > 1:
@@ -173,7 +173,7 @@ async def _known(platform: Platform, connection: Connection, given: Presented) -
     if session is None:
         return Caller()
     if not bearers:
-        check_token(method_of(connection), connection.headers, secret)
+        check_token(method, headers, secret)
     return caller_in(session)
 
 
@@ -237,6 +237,19 @@ async def own_event(platform: Platform, caller: Caller, event_id: str) -> Event:
     return event
 
 
+async def identified(
+    platform: Platform, method: str, headers: HeaderLines, accepts: tuple[str, ...] = JSON_ONLY
+) -> Caller:
+    """Who asks, after what every request must pass at either door: made by our own pages or by a program, a body of
+    the right kind, and not more often than a person may."""
+    check_same_site(method, headers, platform.settings.public_url)
+    check_media_type(method, headers, accepts)
+    caller = await caller_of(platform, method, headers)
+    if caller.person:
+        platform.limiter.knock_person(caller.person)
+    return caller
+
+
 async def check_access(connection: Connection, handler: BaseRouteHandler) -> None:
     """The guard of every route: reads the caller, compares with the route, keeps the caller for the handler."""
     platform: Platform = connection.app.state.platform
@@ -244,12 +257,8 @@ async def check_access(connection: Connection, handler: BaseRouteHandler) -> Non
     if method == "OPTIONS":  # the framework's own: tells the methods of a path, and nothing else
         return
     access: Access = handler.opt["access"]
-    check_same_site(method, connection.headers, platform.settings.public_url)
-    check_media_type(method, connection.headers, handler.opt.get("accepts", JSON_ONLY))
-    caller = await caller_of(platform, connection)
+    caller = await identified(platform, method, connection.headers, handler.opt.get("accepts", JSON_ONLY))
     connection.state.caller = caller
-    if caller.person:
-        platform.limiter.knock_person(caller.person)
     match access.kind:
         case "public" | "owner":  # owners are checked against the thing itself, which the handler loads
             return

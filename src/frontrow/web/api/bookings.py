@@ -1,39 +1,38 @@
 """A booking's way to its end (B5-B9, B12): look, pay, cancel, refunds, give tickets back, a priority pass."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
-from litestar import Response, get, post
+from litestar import Request, get, post
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, JSONBody
+from litestar.types import ASGIApp
 
 from frontrow.boxoffice.model.bookings import BookingState
-from frontrow.boxoffice.model.messages import Contact
 from frontrow.boxoffice.model.payments import ENDED
-from frontrow.boxoffice.services.checkout import CheckoutState
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import NotFound, Refused
+from frontrow.web import booking_calls
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, own_booking
-from frontrow.web.api.holds import held
 from frontrow.web.api.room import PassView
+from frontrow.web.api.routes import ANY, own_checks
 from frontrow.web.api.views import (
     BookingView,
     RefundView,
     booking_view,
-    declined,
     indexes,
     looked_at,
     refund_view,
     seat_ids,
 )
+from frontrow.web.booking_calls import PayBody
 from frontrow.web.platform import Platform
+from frontrow.web.room_app import AnswerApp, ask_of
+from frontrow.web.room_endpoints import settle
 from frontrow.web.shop import SeatName
 
 PRIORITY_US = 86_400 * US_PER_S
-Email = Annotated[
-    str, msgspec.Meta(max_length=254, pattern=r"^[^@\s]{1,64}@[^@\s]{1,189}$", examples=["fan@example.org"])
-]
 SomeSeats = Annotated[list[SeatName], msgspec.Meta(max_length=100)]
 
 
@@ -41,15 +40,6 @@ class NoPriority(Refused):
     """This booking was not given up for the provider's sake."""
 
     code = "no_priority"
-
-
-class PayBody(msgspec.Struct, forbid_unknown_fields=True):
-    """How to pay. Without a `method` the payment is only opened, for the provider's own form."""
-
-    method: Annotated[str, msgspec.Meta(max_length=200, examples=["pm_card_visa"])] = ""
-    email: Email | None = None
-    locale: Annotated[str, msgspec.Meta(max_length=10, pattern=r"^[A-Za-z-]{2,10}$")] = "en"
-    fence: Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)] | None = None
 
 
 class SeatsBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -77,10 +67,10 @@ class ReturnList(msgspec.Struct):
     "/v1/bookings/{booking_id:str}",
     operation_id="get_booking",
     summary="How a booking stands",
-    opt={"access": Access.OWNER},
+    opt=own_checks(Access.OWNER, answers={200: BookingView}, problems=(*ANY, 404)),
 )
-async def get_booking(platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str]) -> BookingView:
-    return await looked_at(platform, await own_booking(platform, caller, booking_id))
+async def get_booking(request: Request[Any, Any, Any], booking_id: FromPath[str], platform: FromPlatform) -> ASGIApp:
+    return AnswerApp(await settle(booking_calls.get_booking(platform, booking_id, await ask_of(request))))
 
 
 @post(
@@ -88,32 +78,16 @@ async def get_booking(platform: FromPlatform, caller: FromCaller, booking_id: Fr
     operation_id="pay",
     summary="Pay a held booking",
     status_code=200,
-    opt={
-        "access": Access.OWNER,
-        "problems": (402, 409, 410, 502, 503),
-        "answers": {202: BookingView},
-        "idempotency": "own",
-        "shop": True,
-    },
+    opt=own_checks(
+        Access.OWNER,
+        body=PayBody,
+        answers={200: BookingView, 202: BookingView},
+        problems=(*ANY, 402, 404, 409, 410, 413, 415, 502),
+        shop=True,
+    ),
 )
-async def pay(
-    platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str], data: JSONBody[PayBody]
-) -> Response[BookingView]:
-    booking = await held(platform, caller, booking_id, data.fence)
-    if data.email is not None and await platform.ledger.contact(booking.fan) is None:
-        await platform.ledger.put_contact(Contact(booking.fan, data.email, locale=data.locale), platform.clock())
-    if data.method or booking.amount_minor == 0:
-        outcome = await platform.checkout.pay(booking.id, booking.fence, data.method or "none")
-    else:
-        outcome = await platform.checkout.begin(booking.id, booking.fence)
-    refusal = declined(outcome)
-    if refusal is not None:
-        raise refusal
-    view = await booking_view(platform, outcome.booking, outcome)
-    if outcome.state is not CheckoutState.RETRYING:
-        return Response(view, status_code=200)
-    wait_s = max(1, -(-(outcome.retry_at_us - platform.clock()) // US_PER_S)) if outcome.retry_at_us else 1
-    return Response(view, status_code=202, headers={"retry-after": str(wait_s)})
+async def pay(request: Request[Any, Any, Any], booking_id: FromPath[str], platform: FromPlatform) -> ASGIApp:
+    return AnswerApp(await settle(booking_calls.pay(platform, booking_id, await ask_of(request))))
 
 
 @post(

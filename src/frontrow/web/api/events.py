@@ -1,10 +1,8 @@
 """Browsing (B1): the events, found by words, in cursor pages; one event with what is free, and where its map is."""
 
-import re
 from enum import StrEnum
 from typing import Annotated, Any
 
-import msgspec
 from litestar import Request, get
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, QueryParameter
@@ -12,16 +10,15 @@ from litestar.types import ASGIApp
 
 from frontrow.boxoffice.model.events import EventStatus
 from frontrow.boxoffice.services.browse import MAX_PAGE
-from frontrow.core.errors import InvalidInput
 from frontrow.web.api import FromPlatform
 from frontrow.web.api.access import Access
 from frontrow.web.api.routes import own_checks
-from frontrow.web.event_views import EventSummary, EventView, summary
+from frontrow.web.event_lists import CURSOR, Asked, EventPage
+from frontrow.web.event_views import EventView
 from frontrow.web.room_app import AnswerApp, ask_of
 from frontrow.web.room_endpoints import settle
 
 MAX_WORDS_CHARS = 200
-CURSOR = r"^([0-9]{1,16}\.[A-Za-z0-9_.-]{1,40})?$"
 
 
 class ShownStatus(StrEnum):
@@ -33,29 +30,22 @@ class ShownStatus(StrEnum):
     CANCELLED = "cancelled"
 
 
-class EventPage(msgspec.Struct):
-    """Some events in order of their start; `next` is the cursor of the following page."""
-
-    events: list[EventSummary]
-    next: str | None = None
-
-
 @get(
     "/v1/events",
     operation_id="list_events",
     summary="Events, found by words, in order of their start",
-    opt={"access": Access.PUBLIC},
+    opt={"access": Access.PUBLIC, "answers": {200: EventPage}},
 )
 async def list_events(
+    request: Request[Any, Any, Any],
     platform: FromPlatform,
     q: Annotated[str, QueryParameter(max_length=MAX_WORDS_CHARS, description="all of these words")] = "",
     status: Annotated[ShownStatus | None, QueryParameter(description="only events that are so")] = None,
     cursor: Annotated[str, QueryParameter(max_length=60, pattern=CURSOR, description="`next` of the page before")] = "",
     limit: Annotated[int, QueryParameter(ge=1, le=MAX_PAGE)] = 20,
-) -> EventPage:
-    wanted = EventStatus(status or EventStatus.ON_SALE)
-    page = await platform.browse.search(q, status=wanted, after=_after(cursor), limit=limit)
-    return EventPage([summary(one) for one in page.listings], _cursor(page.after))
+) -> ASGIApp:
+    asked = Asked(q, EventStatus(status or EventStatus.ON_SALE), cursor, limit)
+    return AnswerApp(await platform.listed.answer(asked, await ask_of(request)))
 
 
 @get(
@@ -68,19 +58,6 @@ async def get_event(request: Request[Any, Any, Any], event_id: FromPath[str], pl
     # Counts the address and no person: the answer is the same kept bytes for everybody, and finding out who is signed
     # in (a read of the ledger) would cost more than the request that the limit is to save.
     return AnswerApp(await settle(platform.shown.event(event_id, await ask_of(request))))
-
-
-def _cursor(after: tuple[int, str] | None) -> str | None:
-    return None if after is None else f"{after[0]}.{after[1]}"
-
-
-def _after(cursor: str) -> tuple[int, str]:
-    if not cursor:
-        return (-1, "")
-    if not re.match(CURSOR, cursor):
-        raise InvalidInput("this cursor is not one of ours; begin without one", param="cursor")
-    at_us, _, event_id = cursor.partition(".")
-    return (int(at_us), event_id)
 
 
 ROUTES: list[HTTPRouteHandler] = [list_events, get_event]

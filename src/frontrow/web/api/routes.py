@@ -11,6 +11,8 @@ import msgspec
 
 from frontrow.web.api.access import Access
 
+ANY = (400, 401, 403, 405, 422, 429, 500, 503)  # the refusals any route with a caller can give
+
 
 def own_checks(
     access: Access,
