@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from frontrow.boxoffice.ledger.holding import CAREFUL_BATCHES, Hopes, place_holds
+from frontrow.boxoffice.ledger.holding import place_holds
+from frontrow.boxoffice.ledger.hopes import CAREFUL_BATCHES, Hopes
 from frontrow.boxoffice.ledger.statements import ALL_WENT_WELL, Query
 from frontrow.boxoffice.model.holds import CapExceeded, NewHold, PlacedHold, SeatsTaken
 from tests.contracts.ledger_contract import Bench

@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from frontrow.boxoffice.ledger.holding import KEY_TRIES, place_holds
+from frontrow.boxoffice.ledger.holding import place_holds
+from frontrow.boxoffice.ledger.holding_keys import KEY_TRIES
 from frontrow.boxoffice.ledger.programs import MAX_MOVE_ROUNDS, MoveAsked, Program, make_moves
 from frontrow.boxoffice.ledger.statements import ALL_WENT_WELL, Query, Row
 from frontrow.boxoffice.model.bookings import BookingState, Move

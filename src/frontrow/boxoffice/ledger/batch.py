@@ -10,7 +10,8 @@ from typing import Any, Protocol, TypeAlias
 import msgspec
 
 from frontrow.boxoffice.ledger.audit import AuditEntry, Chain
-from frontrow.boxoffice.ledger.holding import Hopes, fan_locks, place_holds
+from frontrow.boxoffice.ledger.holding import fan_lock, place_holds
+from frontrow.boxoffice.ledger.hopes import Hopes
 from frontrow.boxoffice.ledger.paying import (
     LookAsked,
     PaymentAsked,
@@ -75,25 +76,24 @@ Committed: TypeAlias = tuple[list[Any], AuditEntry | None]
 
 
 def transaction(
-    operations: Sequence[Operation], chain: Chain, *, many_writers: bool, hopes: Hopes | None = None
+    operations: Sequence[Operation], chain: Chain, *, hopes: Hopes | None = None, at_once: bool = False
 ) -> Program[Committed]:
     """An answer (or exception) per operation, and the audit entry that is committed with them.
 
-    With `many_writers` the fans whose caps count are locked first, before any row.
+    `at_once`: the store can record facts and audit entry by one statement. Where there are several writers they must
+    have taken `fan_locks` before.
     """
     answers: list[Any] = [None] * len(operations)
     facts: list[Fact] = []
     notes: list[str] = []
     moves = [at for at, operation in enumerate(operations) if type(operation) is MoveAsked]
     holds = [at for at, operation in enumerate(operations) if type(operation) is NewHold]
-    if many_writers and (locks := fan_locks(_wishes(operations))):
-        yield Query("lock_fans", locks)
     if moves:
         _put(answers, moves, (yield from make_moves([operations[at] for at in moves], facts)))  # type: ignore[misc]
     if holds:
         _put(answers, holds, (yield from place_holds([operations[at] for at in holds], facts, hopes)))  # type: ignore[misc]
     if len(moves) + len(holds) == len(operations):
-        return answers, (yield from _record(facts, notes, chain, _latest_us(operations)))
+        return answers, (yield from _record(facts, notes, chain, _latest_us(operations), at_once))
     payments = [at for at, operation in enumerate(operations) if type(operation) is PaymentAsked]
     refunds = [at for at, operation in enumerate(operations) if type(operation) is RefundAsked]
     if payments:
@@ -120,8 +120,13 @@ def transaction(
                     answers[at] = yield query
                 notes += [operation.note] * bool(operation.note)
                 facts += operation.facts if answers[at] else ()
-    entry = yield from _record(facts, notes, chain, _latest_us(operations))
+    entry = yield from _record(facts, notes, chain, _latest_us(operations), at_once)
     return answers, entry
+
+
+def fan_locks(operations: Sequence[Operation]) -> list[int]:
+    """The locks of the fans whose caps count, to be taken before anything else, in one order for all writers."""
+    return sorted({fan_lock(wish) for wish in _wishes(operations) if wish.cap is not None})
 
 
 def _wishes(operations: Sequence[Operation]) -> Iterator[NewHold]:
@@ -141,21 +146,25 @@ def _latest_us(operations: Sequence[Operation]) -> int:
     return max(operation.now_us for operation in operations)
 
 
-def _record(facts: Sequence[Fact], notes: list[str], chain: Chain, at_us: int) -> Program[AuditEntry | None]:
+def _record(
+    facts: Sequence[Fact], notes: list[str], chain: Chain, at_us: int, at_once: bool
+) -> Program[AuditEntry | None]:
     """The facts into the outbox, and facts and notes as one entry into the audit chain."""
-    bodies = [encode_fact(fact) for fact in facts]
-    if facts:
-        yield Query(
-            "add_facts",
-            [
-                (type(fact).__name__, body, fact.event_id, fact.booking_id, fact.at_us)
-                for fact, body in zip(facts, bodies, strict=True)
-            ],
-        )
     if not facts and not notes:
         return None
+    bodies = [encode_fact(fact) for fact in facts]
+    rows = [
+        (type(fact).__name__, body, fact.event_id, fact.booking_id, fact.at_us)
+        for fact, body in zip(facts, bodies, strict=True)
+    ]
     entry = chain.next(at_us, "[" + ",".join(bodies + notes) + "]")
-    yield Query("add_audit", [(entry.chain, entry.seq, entry.at_us, entry.body, entry.prev_hash, entry.hash)])
+    written = (entry.chain, entry.seq, entry.at_us, entry.body, entry.prev_hash, entry.hash)
+    if rows and at_once:
+        yield Query("record", rows, written)
+        return entry
+    if rows:
+        yield Query("add_facts", rows)
+    yield Query("add_audit", [written])
     yield Query("set_audit_head", [(entry.chain, entry.seq, entry.hash)])
     return entry
 

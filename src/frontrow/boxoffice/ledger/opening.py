@@ -12,8 +12,13 @@ from frontrow.boxoffice.ledger.urls import is_postgres, sqlite_path
 from frontrow.core.errors import ConfigError
 
 
-async def open_ledger(url: str, *, auto_migrate: bool | None = None, **options: Any) -> SqlLedger:
-    """The ledger at `url`; `auto_migrate` (default: only SQLite) upgrades its schema first."""
+async def open_ledger(
+    url: str, *, auto_migrate: bool | None = None, warm: bool = False, **options: Any
+) -> SqlLedger:
+    """The ledger at `url`; `auto_migrate` (default: only SQLite) upgrades its schema first.
+
+    `warm`: connect and plan now, for servers; otherwise the first hold waits for it.
+    """
     if auto_migrate is None:
         auto_migrate = not is_postgres(url)
     if auto_migrate:
@@ -26,5 +31,8 @@ async def open_ledger(url: str, *, auto_migrate: bool | None = None, **options: 
                 param="ledger",
             )
     if is_postgres(url):
-        return SqlLedger(PostgresStore(url, **options))
+        store = PostgresStore(url, **options)
+        if warm:
+            await store.warm()
+        return SqlLedger(store)
     return SqlLedger(SqliteStore(sqlite_path(url), **options))

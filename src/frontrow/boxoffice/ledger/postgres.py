@@ -4,6 +4,10 @@ When a connection is lost, whether a batch was committed can be unknown. Every o
 have ids made by the caller), so the batch is run again over a new connection: it finds what is there already and
 answers it. Reconnecting is bounded; after that callers get `Unavailable`. A batch that fails for a reason that is one
 operation's own is run again in halves, so only that operation's caller gets the error.
+
+Round trips are what a small batch waits for, so there are few: a batch of holds has six (begin with the fans' locks,
+count, seats, bookings, record, commit). Savepoints are only set while seats were in the way lately; a batch whose hope
+was lost without one is run again with them.
 """
 
 import asyncio
@@ -15,16 +19,20 @@ from typing import Any, Final, TypeVar
 import asyncpg
 
 from frontrow.boxoffice.ledger.audit import Chain
-from frontrow.boxoffice.ledger.batch import Operation, transaction
-from frontrow.boxoffice.ledger.holding import Hopes
+from frontrow.boxoffice.ledger.batch import Operation, fan_locks, transaction
+from frontrow.boxoffice.ledger.hopes import HopeLost, Hopes
 from frontrow.boxoffice.ledger.programs import Program
-from frontrow.boxoffice.ledger.statements import ALL_WENT_WELL, Dialect, Query, Row, postgres_arguments, render
+from frontrow.boxoffice.ledger.statements import ALL_WENT_WELL, Dialect, Query, Row, postgres_arguments, render, statements
 from frontrow.core.errors import InvalidInput, Unavailable
 from frontrow.core.ids import Ids
 
 CONNECT_TIMEOUT_S: Final = 5.0
 CALL_TIMEOUT_S: Final = 20.0
+STATEMENTS: Final = 256  # kept prepared a connection, for good
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.2
+# One writer at a time per fan and event, so that a cap counts everything committed before. Sorted: no deadlock.
+LOCK_FANS: Final = "BEGIN; SELECT pg_advisory_xact_lock(key) FROM unnest('{%s}'::bigint[]) AS key"
+WARM: Final = ("active_counts", "take_free_seats", "add_new_bookings", "move_bookings", "record", "take_keys")
 MAX_CLASHES: Final = 8  # deadlocks or lock timeouts of one batch in a row
 # Rows of a batch first, then tables by index: a plan made while the tables were empty would scan them forever after.
 SETTINGS: Final = {
@@ -138,10 +146,21 @@ class PostgresStore:
     async def _transaction(self, writer: _Writer, operations: Sequence[Operation]) -> list[Any]:
         connection, chain = await self._connected(writer)
         try:
-            await connection.execute("BEGIN")
-            answers, entry = await self._run(
-                connection, transaction(operations, chain, many_writers=True, hopes=self._hopes)
-            )
+            return await self._try(connection, chain, operations, hopeful=not self._hopes.careful)
+        except HopeLost:
+            self.hopes_lost += 1
+            self._hopes.lost()
+            return await self._try(connection, chain, operations, hopeful=False)
+
+    async def _try(
+        self, connection: "asyncpg.Connection[asyncpg.Record]", chain: Chain, operations: Sequence[Operation], *,
+        hopeful: bool,
+    ) -> list[Any]:  # fmt: skip
+        locks = fan_locks(operations)
+        try:
+            await connection.execute(LOCK_FANS % ",".join(map(str, locks)) if locks else "BEGIN")
+            program = transaction(operations, chain, hopes=self._hopes, at_once=True)
+            answers, entry = await self._run(connection, program, hopeful=hopeful)
             await connection.execute("COMMIT")
         except BaseException:
             with contextlib.suppress(Exception):
@@ -151,36 +170,61 @@ class PostgresStore:
             chain.committed(entry)
         return answers
 
-    async def _run(self, connection: "asyncpg.Connection[asyncpg.Record]", program: Program[Answer]) -> Answer:
+    async def _run(
+        self, connection: "asyncpg.Connection[asyncpg.Record]", program: Program[Answer], *, hopeful: bool
+    ) -> Answer:
         try:
             query = next(program)
             while True:  # ends with the program
-                query = program.send(await self._query(connection, query))
+                query = program.send(await self._query(connection, query, hopeful=hopeful))
         except StopIteration as done:
             answer: Answer = done.value
             return answer
 
-    async def _query(self, connection: "asyncpg.Connection[asyncpg.Record]", query: Query) -> list[Row]:
+    async def _query(
+        self, connection: "asyncpg.Connection[asyncpg.Record]", query: Query, *, hopeful: bool
+    ) -> list[Row]:
         arguments = postgres_arguments(query)
         if not query.otherwise:
             return await connection.fetch(self._sql[query.name], *arguments)  # type: ignore[return-value]
-        await connection.execute("SAVEPOINT hopeful")
+        if not hopeful:
+            await connection.execute("SAVEPOINT careful")
         try:
             rows = await connection.fetch(self._sql[query.name], *arguments)
             return rows or ALL_WENT_WELL  # type: ignore[return-value]
-        except asyncpg.UniqueViolationError:
+        except asyncpg.UniqueViolationError as error:
+            if hopeful:
+                raise HopeLost from error
             self.hopes_lost += 1
-            await connection.execute("ROLLBACK TO SAVEPOINT hopeful")
+            await connection.execute("ROLLBACK TO SAVEPOINT careful")
             return await connection.fetch(self._sql[query.otherwise], *arguments)  # type: ignore[return-value]
 
     async def _connected(self, writer: _Writer) -> "tuple[asyncpg.Connection[asyncpg.Record], Chain]":
         if writer.connection is None or writer.connection.is_closed() or writer.chain is None:
             writer.connection = await asyncpg.connect(
-                self._url, timeout=CONNECT_TIMEOUT_S, command_timeout=CALL_TIMEOUT_S, server_settings=SETTINGS
-            )
+                self._url, timeout=CONNECT_TIMEOUT_S, command_timeout=CALL_TIMEOUT_S, server_settings=SETTINGS,
+                statement_cache_size=STATEMENTS, max_cached_statement_lifetime=0,
+            )  # fmt: skip
             # A new chain: whether the last entry of the old one was committed may be unknown.
             writer.chain = Chain(self._ids.new("aud"))
         return writer.connection, writer.chain
+
+    async def warm(self) -> None:
+        """Connect the writers and plan what holds need, so that the first buyers of a sale do not wait for it."""
+        for writer in self._idle:
+            connection, _ = await self._connected(writer)
+            for name in WARM:
+                await self._plan(connection, name)
+
+    async def _plan(self, connection: "asyncpg.Connection[asyncpg.Record]", name: str) -> None:
+        """Run a statement for no rows and undo it."""
+        statement = statements()[name]
+        nothing = ["{}"] * len(statement.columns) + [0 if kind == "int" else "" for _, kind in statement.params]
+        await connection.execute("BEGIN")
+        try:
+            await connection.fetch(self._sql[name], *nothing)
+        finally:
+            await connection.execute("ROLLBACK")
 
     async def _drop(self, writer: _Writer) -> None:
         connection, writer.connection = writer.connection, None

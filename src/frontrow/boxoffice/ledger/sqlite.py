@@ -1,28 +1,41 @@
 """SQLite as a ledger's store: one file, one writer thread, WAL with synchronous=FULL, readers that never block it.
 
 A batch of operations is one transaction. If a batch fails for a reason that is one operation's own, its halves are run
-by themselves, so only that operation's caller gets the error.
+by themselves, so only that operation's caller gets the error. A batch whose hope was lost (a unique index objected where
+nothing was expected) is rolled back and run again with statements that leave nothing behind when they fail.
 """
 
 import asyncio
+import itertools
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from frontrow.boxoffice.ledger.audit import Chain
 from frontrow.boxoffice.ledger.batch import Operation, transaction
-from frontrow.boxoffice.ledger.holding import Hopes
+from frontrow.boxoffice.ledger.hopes import HopeLost, Hopes
 from frontrow.boxoffice.ledger.programs import Program
-from frontrow.boxoffice.ledger.statements import ALL_WENT_WELL, Dialect, Query, Row, render, sqlite_arguments
+from frontrow.boxoffice.ledger.statements import (
+    ALL_WENT_WELL,
+    Dialect,
+    Query,
+    Row,
+    render,
+    sqlite_arguments,
+    sqlite_piece,
+    statements,
+)
 from frontrow.core.errors import InvalidInput, Unavailable
 from frontrow.core.ids import Ids
 
 BUSY_TIMEOUT_MS: Final = 5_000
 READERS: Final = 2
+PIECES: Final = (64, 16, 4, 1)  # rows of a piece: few sizes, so that every piece is prepared once
+PREPARED: Final = 1_024
 # FULL: a commit is on the disk before anybody hears of it. The WAL is folded back less often than by default.
 PRAGMAS: Final = (
     "PRAGMA journal_mode = WAL",
@@ -43,6 +56,7 @@ class SqliteStore:
         self._path = path
         self._ids = ids or Ids()
         self._sql = {**render(Dialect.SQLITE), **(sql or {})}
+        self._in_pieces = {name for name, each in statements().items() if each.row_by_row} - set(sql or ())
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="ledger-writer")
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="ledger-reader")
         self._local = threading.local()
@@ -76,7 +90,7 @@ class SqliteStore:
         connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
         if connection is None:
             connection = sqlite3.connect(
-                self._path, isolation_level=None, check_same_thread=False, cached_statements=256
+                self._path, isolation_level=None, check_same_thread=False, cached_statements=PREPARED
             )
             self._connections.append(connection)
             for pragma in PRAGMAS:
@@ -87,7 +101,9 @@ class SqliteStore:
     def _read(self, query: Query) -> list[Row]:
         return _translated(lambda: self._run_query(self._connection(), query))
 
-    def _run_query(self, connection: sqlite3.Connection, query: Query) -> list[Row]:
+    def _run_query(self, connection: sqlite3.Connection, query: Query, *, hopeful: bool = False) -> list[Row]:
+        if query.name in self._in_pieces and (hopeful or not query.otherwise):
+            return self._run_pieces(connection, query)
         arguments = sqlite_arguments(query)
         try:
             cursor = connection.execute(self._sql[query.name], arguments)
@@ -96,6 +112,21 @@ class SqliteStore:
             if not query.otherwise:
                 raise
             return connection.execute(self._sql[query.otherwise], arguments).fetchall()
+
+    def _run_pieces(self, connection: sqlite3.Connection, query: Query) -> list[Row]:
+        """The rows as bound values, piece by piece; an objection in the middle leaves the earlier pieces behind."""
+        found: list[Row] = []
+        cursor = connection.cursor()
+        try:
+            for piece in _pieces(query.rows):
+                cursor.execute(sqlite_piece(query.name, len(piece)), list(itertools.chain.from_iterable(piece)))
+                if cursor.description:
+                    found += cursor.fetchall()
+        except sqlite3.IntegrityError as error:
+            if not query.otherwise:
+                raise
+            raise HopeLost from error
+        return ALL_WENT_WELL if query.otherwise and not found else found
 
     def _write(self, operations: Sequence[Operation]) -> list[Any]:
         try:
@@ -110,30 +141,46 @@ class SqliteStore:
             return self._write(operations[:middle]) + self._write(operations[middle:])
 
     def _transaction(self, operations: Sequence[Operation]) -> list[Any]:
+        try:
+            return self._try(operations, hopeful=not self._hopes.careful)
+        except HopeLost:
+            self._hopes.lost()
+            return self._try(operations, hopeful=False)
+
+    def _try(self, operations: Sequence[Operation], *, hopeful: bool) -> list[Any]:
         connection = self._connection()
         connection.execute("BEGIN IMMEDIATE")
         try:
-            answers, entry = self._run(
-                connection, transaction(operations, self._chain, many_writers=False, hopes=self._hopes)
-            )
+            program = transaction(operations, self._chain, hopes=self._hopes)
+            answers, entry = self._run(connection, program, hopeful=hopeful)
             connection.execute("COMMIT")
-        except BaseException:
+        except BaseException as error:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
-            self._chain = Chain(self._ids.new("aud"))  # should the commit have happened after all, its chain ends there
+            if not isinstance(error, HopeLost):  # should the commit have happened after all, its chain ends there
+                self._chain = Chain(self._ids.new("aud"))
             raise
         if entry is not None:
             self._chain.committed(entry)
         return answers
 
-    def _run(self, connection: sqlite3.Connection, program: Program[Answer]) -> Answer:
+    def _run(self, connection: sqlite3.Connection, program: Program[Answer], *, hopeful: bool) -> Answer:
         try:
             query = next(program)
             while True:  # ends with the program
-                query = program.send(self._run_query(connection, query))
+                query = program.send(self._run_query(connection, query, hopeful=hopeful))
         except StopIteration as done:
             answer: Answer = done.value
             return answer
+
+
+def _pieces(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
+    """The rows cut into the largest pieces that there are statements for."""
+    at = 0
+    for size in PIECES:
+        while len(rows) - at >= size:
+            yield rows[at : at + size]
+            at += size
 
 
 def _translated(act: Callable[[], Answer]) -> Answer:

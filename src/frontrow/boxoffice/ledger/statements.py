@@ -2,7 +2,9 @@
 
 A header `-- name: take_seats(event_id text, seat_index int)` names a statement and the columns of its rows; `:rows` in
 the text becomes a table `r` of all rows of a batch: arrays through `unnest` on PostgreSQL, one JSON document through
-`json_each` on SQLite. Single parameters stand after the header (`:now_us int`) and in the text under their name.
+`json_each` on SQLite. Where the header ends with `row by row`, each row is decided by itself, and SQLite gets the rows in
+pieces as bound values (its JSON functions read a row again for every column: 10 of 17 us of a booking). Single
+parameters stand after the header (`:now_us int`) and in the text under their name.
 `:booking`, `:payment` and `:refund` are the columns of one; `:skip_locked` lets workers step over each other,
 `:for_update` keeps rows as they are until the transaction ends.
 """
@@ -48,6 +50,7 @@ class Statement(msgspec.Struct, frozen=True):
     text: str
     columns: tuple[tuple[str, str], ...]
     params: tuple[tuple[str, str], ...]
+    row_by_row: bool = False
 
 
 class Query(msgspec.Struct, frozen=True):
@@ -88,6 +91,7 @@ def _parse(block: str) -> Statement:
         "\n".join(line for line in lines if not line.startswith("--")).strip(),
         _typed(columns.split(",")) if columns else (),
         _typed(part.lstrip(":") for part in re.findall(r":\w+ \w+", rest)),
+        rest.endswith("row by row"),
     )
 
 
@@ -103,7 +107,18 @@ def render(dialect: Dialect) -> Mapping[str, str]:
     return {name: _render(statement, dialect) for name, statement in statements().items()}
 
 
-def _render(statement: Statement, dialect: Dialect) -> str:
+@functools.cache
+def sqlite_piece(name: str, count: int) -> str:
+    """The SQL of a `row by row` statement for so many rows as bound values."""
+    statement = statements()[name]
+    assert statement.row_by_row and not statement.params, name
+    columns = ", ".join(column for column, _ in statement.columns)
+    one = f"({', '.join('?' * len(statement.columns))})"
+    values = f"WITH r({columns}) AS (VALUES {', '.join([one] * count)})"
+    return f"{values} {_render(statement, Dialect.SQLITE, rows='r')}"
+
+
+def _render(statement: Statement, dialect: Dialect, rows: str = "") -> str:
     sqlite = dialect is Dialect.SQLITE
     text = re.sub(r":(booking|payment|refund)\b", lambda found: _COLUMNS[found[1]], statement.text)
     text = text.replace(" :skip_locked", "" if sqlite else " FOR UPDATE SKIP LOCKED")
@@ -112,7 +127,7 @@ def _render(statement: Statement, dialect: Dialect) -> str:
         before, returning, after = text.partition("RETURNING ")
         text = before + returning + re.sub(r"\b\w\.", "", after)
     if statement.columns:
-        text = text.replace(":rows", _json_rows(statement) if sqlite else _array_rows(statement))
+        text = text.replace(":rows", rows or (_json_rows(statement) if sqlite else _array_rows(statement)))
     first = 1 if sqlite and statement.columns else len(statement.columns)
     for position, (name, kind) in enumerate(statement.params, start=first + 1):
         marker = f"?{position}" if sqlite else f"${position}::{_POSTGRES_TYPES[kind]}"

@@ -1,9 +1,4 @@
--- name: lock_fans(key int)
--- One writer at a time per fan and event, so that a cap counts everything committed before. Sorted: no deadlock.
--- (PostgreSQL only; SQLite has one writer anyway.)
-SELECT pg_advisory_xact_lock(r.key) FROM :rows
-
--- name: seats_in_the_way(event_id text, seat_index int)
+-- name: seats_in_the_way(event_id text, seat_index int) row by row
 -- Who has these seats now, dead holds included. Outer joins and `coalesce` make every planner begin with the rows.
 SELECT s.event_id, s.seat_index, b.id, b.state, b.hold_expires_at_us, b.fence
 FROM :rows
@@ -11,28 +6,27 @@ LEFT JOIN booking_seats AS s ON s.event_id = r.event_id AND s.seat_index = r.sea
 LEFT JOIN bookings AS b ON b.id = s.booking_id
 WHERE coalesce(s.active, 0) = 1
 
--- name: active_counts(event_id text, fan text, now_us int)
--- How many seats each fan has in each event: sold ones and live holds. The order and the two bounds in place of `=` only
--- choose the index: while the tables have no statistics PostgreSQL holds all indexes that begin with the event for
--- equally good, and one of them would read the whole event for every fan.
-SELECT r.event_id, r.fan, (SELECT coalesce(sum(a.seat_count), 0) FROM (
+-- name: active_counts(event_id text, fan text, now_us int) row by row
+-- How many seats each fan who has any has in each event: sold ones and live holds. The order and the two bounds in place
+-- of `=` only choose the index: while the tables have no statistics PostgreSQL holds all indexes that begin with the event
+-- for equally good, and one of them would read the whole event for every fan.
+SELECT c.event_id, c.fan, c.active FROM (SELECT r.event_id, r.fan, (SELECT coalesce(sum(a.seat_count), 0) FROM (
   SELECT b.seat_count FROM bookings AS b
   WHERE b.event_id = r.event_id AND b.fan >= r.fan AND b.fan <= r.fan AND b.state IN ('held', 'paying', 'confirmed')
     AND (b.state = 'confirmed' OR b.hold_expires_at_us > r.now_us)
-  ORDER BY b.fan) AS a)
-FROM :rows
+  ORDER BY b.fan) AS a) AS active
+FROM :rows) AS c WHERE c.active > 0
 
--- name: take_free_seats(event_id text, seat_index int, booking_id text, price_minor int)
--- The hopeful way, when all seats looked free: half of `take_seats`' cost, and all or nothing for the whole batch.
+-- name: take_free_seats(event_id text, seat_index int, booking_id text, price_minor int) row by row
+-- The hopeful way, when all seats looked free: half of `take_seats`' cost, and all or nothing for the whole batch. The
+-- rows come in seat order, so two writers cannot deadlock.
 INSERT INTO booking_seats (event_id, seat_index, booking_id, price_minor, active)
 SELECT r.event_id, r.seat_index, r.booking_id, r.price_minor, 1 FROM :rows
-WHERE true ORDER BY r.event_id, r.seat_index
 
 -- name: take_seats(event_id text, seat_index int, booking_id text, price_minor int)
--- The judge: a seat that somebody else has is left out of the answer. In seat order, so two writers cannot deadlock.
+-- The judge: a seat that somebody else has is left out of the answer.
 INSERT INTO booking_seats (event_id, seat_index, booking_id, price_minor, active)
-SELECT r.event_id, r.seat_index, r.booking_id, r.price_minor, 1 FROM :rows
-WHERE true ORDER BY r.event_id, r.seat_index
+SELECT r.event_id, r.seat_index, r.booking_id, r.price_minor, 1 FROM :rows WHERE true
 ON CONFLICT DO NOTHING
 RETURNING booking_id, seat_index
 
@@ -41,7 +35,7 @@ RETURNING booking_id, seat_index
 DELETE FROM booking_seats
 WHERE (booking_id, seat_index) IN (SELECT r.booking_id, r.seat_index FROM :rows)
 
--- name: add_new_bookings(id text, event_id text, fan text, seat_count int, seats text, amount_minor int, currency text, session text, now_us int, expires_at_us int)
+-- name: add_new_bookings(id text, event_id text, fan text, seat_count int, seats text, amount_minor int, currency text, session text, now_us int, expires_at_us int) row by row
 -- The hopeful way. After the seats are taken, never before: so of two holds of one seat the later one has the greater fence.
 INSERT INTO bookings (id, event_id, fan, state, seat_count, seats, amount_minor, currency, session, created_at_us, changed_at_us, hold_expires_at_us)
 SELECT r.id, r.event_id, r.fan, 'held', r.seat_count, r.seats, r.amount_minor, r.currency, r.session, r.now_us, r.now_us, r.expires_at_us
@@ -74,7 +68,7 @@ ORDER BY hold_expires_at_us LIMIT :limit :skip_locked
 UPDATE booking_seats SET active = 0
 WHERE booking_id IN (SELECT r.booking_id FROM :rows)
 
--- name: move_bookings(booking_id text, fence int, from_state text, to_state text, now_us int, expires_at_us int, needs_live int)
+-- name: move_bookings(booking_id text, fence int, from_state text, to_state text, now_us int, expires_at_us int, needs_live int) row by row
 -- The one conditional update of every move: the state, the fence and the expiry are its WHERE. A booking is confirmed
 -- only with all of its seats under the unique index, so that layer holds even if the others were broken. (`sum`, not
 -- `active = 1`: PostgreSQL would read the whole partial index while it has no statistics, 3 ms a booking.)
@@ -90,7 +84,7 @@ WHERE b.id = r.booking_id AND b.fence = r.fence AND b.state = r.from_state
     OR b.seat_count = (SELECT coalesce(sum(s.active), 0) FROM booking_seats AS s WHERE s.booking_id = b.id))
 RETURNING :booking
 
--- name: bookings_by_id(id text)
+-- name: bookings_by_id(id text) row by row
 SELECT :booking FROM :rows CROSS JOIN bookings AS b WHERE b.id = r.id
 
 -- name: bookings_of_fan() :event_id text :fan text :limit int

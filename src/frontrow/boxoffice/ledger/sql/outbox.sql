@@ -1,11 +1,11 @@
--- name: take_keys(scope text, key text, request_hash text, booking_id text, now_us int)
+-- name: take_keys(scope text, key text, request_hash text, booking_id text, now_us int) row by row
 -- Remembers idempotency keys; one that is known already is left out of the answer.
 INSERT INTO idempotency_keys (scope, key, request_hash, booking_id, created_at_us)
 SELECT r.scope, r.key, r.request_hash, r.booking_id, r.now_us FROM :rows WHERE true ORDER BY r.scope, r.key
 ON CONFLICT DO NOTHING
 RETURNING scope, key
 
--- name: known_keys(scope text, key text)
+-- name: known_keys(scope text, key text) row by row
 SELECT k.scope, k.key, k.request_hash, k.booking_id FROM :rows CROSS JOIN idempotency_keys AS k
 WHERE k.scope = r.scope AND k.key = r.key
 
@@ -16,7 +16,7 @@ DELETE FROM idempotency_keys WHERE (scope, key) IN (SELECT r.scope, r.key FROM :
 -- name: keys_page() :scope text :key text :limit int
 SELECT scope, key, created_at_us FROM idempotency_keys WHERE (scope, key) > (:scope, :key) ORDER BY scope, key LIMIT :limit
 
--- name: add_facts(fact text, body text, event_id text, booking_id text, at_us int)
+-- name: add_facts(fact text, body text, event_id text, booking_id text, at_us int) row by row
 INSERT INTO outbox (fact, body, event_id, booking_id, at_us)
 SELECT r.fact, r.body, r.event_id, r.booking_id, r.at_us FROM :rows
 
@@ -42,6 +42,18 @@ SELECT r.chain, r.seq, r.at_us, r.body, r.prev_hash, r.hash FROM :rows
 
 -- name: set_audit_head(chain text, seq int, hash text)
 INSERT INTO audit_heads (chain, seq, hash) SELECT r.chain, r.seq, r.hash FROM :rows WHERE true
+ON CONFLICT (chain) DO UPDATE SET seq = excluded.seq, hash = excluded.hash
+
+-- name: record(fact text, body text, event_id text, booking_id text, fact_at_us int) :chain text :seq int :at_us int :entry text :prev_hash text :hash text
+-- The three statements above as one, where each is a round trip. (PostgreSQL only; SQLite has no such WITH.)
+WITH facts AS (
+  INSERT INTO outbox (fact, body, event_id, booking_id, at_us)
+  SELECT r.fact, r.body, r.event_id, r.booking_id, r.fact_at_us FROM :rows
+), entry AS (
+  INSERT INTO audit_log (chain, seq, at_us, body, prev_hash, hash)
+  VALUES (:chain, :seq, :at_us, :entry, :prev_hash, :hash)
+)
+INSERT INTO audit_heads (chain, seq, hash) VALUES (:chain, :seq, :hash)
 ON CONFLICT (chain) DO UPDATE SET seq = excluded.seq, hash = excluded.hash
 
 -- name: audit_page() :chain text :after int :limit int

@@ -1,4 +1,4 @@
--- name: add_tickets(id text, booking_id text, event_id text, seat_index int, code text, now_us int)
+-- name: add_tickets(id text, booking_id text, event_id text, seat_index int, code text, now_us int) row by row
 -- In the confirming transaction. A second valid ticket of a seat breaks one_valid_ticket_per_seat and with it the commit.
 INSERT INTO tickets (id, booking_id, event_id, seat_index, ticket_state, code, issued_at_us, changed_at_us)
 SELECT r.id, r.booking_id, r.event_id, r.seat_index, 'valid', r.code, r.now_us, r.now_us
