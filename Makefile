@@ -54,8 +54,9 @@ bench-checkout: setup  ## checkouts, payments in flight, refunds of a cancelled 
 bench-pages: setup  ## bytes, CPU and frames of the pages on a slow phone and a desktop (needs Chromium)
 	$(BIN)/python -m bench.pages
 
-screens: setup   ## pictures of every page into docs/img (needs Chromium)
+screens: setup   ## pictures of every page, and a short film of a sale, into docs/img (needs Chromium)
 	$(BIN)/python -m bench.screens
+	$(BIN)/python -m bench.film
 
 bench-api: setup  ## the platform over HTTP: routes, a sold-out stadium, a textbook beside it: JSON, table, plot
 	$(BIN)/python -m bench.api

@@ -23,6 +23,8 @@ export class FrTimer extends HTMLElement {
     this.#over = false;
     this.tick();
   }
+  /** In a moment: the first tick comes before the page's script listens. @param {string} what */
+  #tell(what) { setTimeout(() => this.dispatchEvent(new CustomEvent(what))); }
   tick() {
     const left_s = this.left_s, before_s = this.#left_s;
     if (Number.isNaN(left_s) || left_s === before_s) return;
@@ -33,8 +35,8 @@ export class FrTimer extends HTMLElement {
     this.toggleAttribute("data-low", left_s <= 60);
     const due = SPOKEN_AT_S.filter((at_s) => left_s <= at_s && before_s > at_s).at(-1);
     if (due && left_s > 0 && (Number.isFinite(before_s) || left_s > due - 5)) say(t("{n} seconds left on your seats.", { n: due }));
-    if (left_s <= 120) this.dispatchEvent(new CustomEvent("low"));
-    if (left_s === 0 && !this.#over) { this.#over = true; say(t("The time for your seats is over.")); this.dispatchEvent(new CustomEvent("over")); }
+    if (left_s <= 120) this.#tell("low");
+    if (left_s === 0 && !this.#over) { this.#over = true; say(t("The time for your seats is over.")); this.#tell("over"); }
   }
 }
 customElements.define("fr-timer", FrTimer);
