@@ -13,6 +13,7 @@ from frontrow.boxoffice.model.tickets import Ticket
 from frontrow.boxoffice.plans.generate import generate
 from frontrow.core.clock import US_PER_S
 from tests.browser.served import Site, put_hall
+from tests.browser.steps import until
 
 SHOW = "evt_show"
 TOMORROW = "evt_tomorrow"  # the same show, a day later
@@ -60,7 +61,7 @@ def open_gate(page: Page, site: Site, name: str = "North", event_id: str = SHOW)
     page.get_by_label("Name of this gate").fill(name)
     page.get_by_role("button", name="Start scanning").click()
     expect(page.locator("#state")).to_have_text("Online")
-    page.wait_for_function("window.frontrow?.door.sync.gate && window.frontrow.door.sync.counts")
+    until(page, "window.frontrow?.door.sync.gate && window.frontrow.door.sync.counts")
 
 
 def scan(page: Page, code: str, verdict: str) -> None:
@@ -68,15 +69,14 @@ def scan(page: Page, code: str, verdict: str) -> None:
     before = page.evaluate("window.frontrow.door.measured.scans")
     page.locator("#code").fill(code)
     page.locator("#code").press("Enter")
-    page.wait_for_function("(before) => window.frontrow.door.measured.scans > before", arg=before)
+    until(page, "(before) => window.frontrow.door.measured.scans > before", before)
     expect(page.locator("#verdict")).to_have_attribute("data-verdict", verdict)
 
 
 def film(path: Path, code: str) -> None:
     """A few frames of video (Y4M) that show the code of a ticket on a grey table."""
-    picture: Any = memoryview(
-        zxingcpp.create_barcode(code, zxingcpp.BarcodeFormat.QRCode, ec_level="M").to_image(scale=5)
-    )  # type: ignore[arg-type]
+    barcode = zxingcpp.create_barcode(code, zxingcpp.BarcodeFormat.QRCode, ec_level="M")
+    picture: Any = memoryview(barcode.to_image(scale=5))  # type: ignore[arg-type]
     high, wide = picture.shape
     rows = [bytearray(b"\x80" * WIDE) for _ in range(HIGH)]
     left, top = (WIDE - wide) // 2, (HIGH - high) // 2

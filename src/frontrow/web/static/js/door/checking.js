@@ -29,7 +29,10 @@ export class Checking {
   /** @param {string} text as it was read or typed @param {string} gate @returns {Promise<Checked>} */
   async check(text, gate) {
     const number = ticketNumber(text), code = number ?? plain(text);
-    if (!number && !read(code)) return { ...NOTHING, kind: "unreadable" };
+    const ticket = number ?? read(code)?.id;
+    if (!ticket) return { ...NOTHING, kind: "unreadable" };
+    const ours = await this._store.unsent(this._event.id, ticket);  // the server would let it in once more
+    if (ours) return { ...NOTHING, kind: "duplicate", ticket, seat: this._sync.gate?.seat(ours.seat ?? -1) ?? "", first: ours };
     const scan = `web-${crypto.randomUUID()}`;
     if (this._link.up) {
       const { status, body } = await this._link.ask("/scan", { body: { code, gate, scan }, deadline_ms: ANSWER_MS });

@@ -154,7 +154,7 @@ async function openCamera(scanner) {
 function begin() {
   $("#setup").hidden = true;
   $("#work").hidden = false;
-  $("#gate-name").textContent = gate;
+  for (const shown of document.querySelectorAll(".gate-name")) shown.textContent = gate;
   const scanner = new Scanner($("#camera video"), scanWorker(), take);
   Object.assign(/** @type {any} */ (window), { frontrow: { door: { measured, scanner, sync, link } } });
   scanner.addEventListener("failed", () => { $("#no-camera").hidden = false; });
@@ -201,6 +201,7 @@ document.addEventListener("keydown", unlockSound);
 link.addEventListener("change", paintState);
 sync.addEventListener("change", paint);
 $("#able").hidden = able;
+$("#tap").hidden = silent || !gate;
 /** @type {HTMLInputElement} */ ($("#gate")).value = gate;
 offerInstall($("#install"));
 if (gate) begin();

@@ -84,6 +84,13 @@ export class Store {
   /** @param {string} event @param {string} ticket @returns {Promise<Use | undefined>} */
   use(event, ticket) { return got(this._work(["used"]).objectStore("used").get([event, ticket])); }
 
+  /** Our own admission of a ticket that the server has not heard of yet. @param {string} event @param {string} ticket @returns {Promise<Use | null>} */
+  async unsent(event, ticket) {
+    const use = await this.use(event, ticket);
+    if (!use?.mine) return null;
+    return (await got(this._work(["waiting"]).objectStore("waiting").getKey(use.scan))) === undefined ? null : use;
+  }
+
   /** Take an admission of ours back; whether it was still waiting. @param {string} event @param {string} ticket @param {string} scan */
   async undo(event, ticket, scan) {
     const work = this._work(["used", "waiting"], "readwrite"), used = work.objectStore("used");
@@ -160,6 +167,21 @@ export class Store {
 
   /** Newest first. @param {string} event @returns {Promise<Recent[]>} */
   async recent(event) { return (await got(this._work(["recent"]).objectStore("recent").index("event").getAll(event))).reverse(); }
+
+  /** Other events that are long over, with their keys and lists; not those with scans to hand in.
+   * @param {string} here @param {number} before_ms */
+  async prune(here, before_ms) {
+    /** @type {KeptEvent[]} */
+    const all = await got(this._work(["events"]).objectStore("events").getAll());
+    for (const { id, at } of all) {
+      if (id === here || Date.parse(at) >= before_ms || (await this.countWaiting(id))) continue;
+      const work = this._work(["events", "used", "conflicts", "recent"], "readwrite");
+      work.objectStore("events").delete(id);
+      for (const name of ["used", "conflicts"]) work.objectStore(name).delete(IDBKeyRange.bound([id, ""], [id, "\uffff"]));
+      for (const key of await got(work.objectStore("recent").index("event").getAllKeys(id))) work.objectStore("recent").delete(key);
+      await done(work);
+    }
+  }
 
   /** Everything, for ever. */
   async forget() {

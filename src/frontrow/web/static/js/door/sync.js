@@ -6,7 +6,7 @@
 import { Gate } from "./gate.js";
 
 const BUSY_MS = 10_000, CALM_MS = 30_000, CALM_AFTER_MS = 120_000, AGAIN_MS = 3_000, MAX_AGAIN_MS = 60_000;
-const HANDED_IN = 500, MAX_ROUNDS = 200, PAGE = 5_000, ANEW_MS = 600_000, BUNDLE_MS = 30_000;
+const OVER_MS = 3 * 86_400_000, HANDED_IN = 500, MAX_ROUNDS = 200, PAGE = 5_000, ANEW_MS = 600_000, BUNDLE_MS = 30_000;
 
 export class Sync extends EventTarget {
   /** @param {string} event @param {import("./link.js").Link} link @param {import("./store.js").Store} store @param {boolean} can_verify */
@@ -38,6 +38,7 @@ export class Sync extends EventTarget {
       this.gate = await Gate.opened(kept.bundle).catch(() => null);
       this._tag = this.gate ? kept.tag : "";
     }
+    await this._store.prune(this._event, Date.now() - OVER_MS);
     addEventListener("online", () => this.now());
     addEventListener("offline", () => this._link.lost());
     document.addEventListener("visibilitychange", () => { if (!document.hidden) this.now(); });

@@ -55,6 +55,7 @@ let sound = null;
 export function unlockSound() {
   sound ??= new AudioContext();
   if (sound.state === "suspended") sound.resume().catch(() => {});
+  $("#tap").hidden = true;
 }
 
 /** @param {Kind} kind */
