@@ -73,7 +73,7 @@ def test_every_alert_says_how_bad_it_is_and_what_to_do():
 
 
 def test_the_rules_have_the_form_prometheus_reads():
-    """What promtool checks besides the expressions: names of groups and keys; a key it does not know stops Prometheus."""
+    """What promtool checks besides the expressions: groups and keys; one it does not know stops Prometheus."""
     for file in sorted((DEPLOY / "alerts").glob("*.yml")):
         document = yaml.safe_load(file.read_text())
         assert set(document) == {"groups"}
