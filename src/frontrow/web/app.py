@@ -86,9 +86,9 @@ def platform_app(platform: Platform, *, own_loops: bool = True) -> Litestar:
     return app
 
 
-def front_of(app: Litestar, platform: Platform) -> Front:
+def front_of(app: Litestar, platform: Platform, ids: RequestIds | None = None) -> Front:
     """The app behind the request ids, the limit per address and the entity tags: what a server runs."""
-    return Front(app, platform.limiter, RequestIds(platform.limiter), counting_themselves(), methods())
+    return Front(app, platform.limiter, ids or RequestIds(platform.limiter), counting_themselves(), methods())
 
 
 def counting_themselves() -> "re.Pattern[str]":
