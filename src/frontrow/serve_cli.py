@@ -8,14 +8,17 @@ import asyncio
 import os
 import signal
 import socket
+from collections.abc import Coroutine
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
 from frontrow.bootstrap import PlatformSettings, open_platform, read_settings
 from frontrow.core.errors import ConfigError, FrontrowError
 
+STOP_JOBS_S = 10.0  # what a worker's jobs and stores may take after its drain
 ConfigOption = Annotated[str | None, typer.Option("--config", envvar="FRONTROW_CONFIG", help="A frontrow.toml.")]
 
 
@@ -42,18 +45,11 @@ def serve(
     set_up_logs()
     if settings.server.workers == 1:
         raise typer.Exit(run_server(settings, sock))
-    _make_keys(settings)
-    Workers(settings.server.workers, run_worker, (settings, sock)).watch()
-
-
-def _make_keys(settings: PlatformSettings) -> None:
-    """Made once, before several processes want them."""
-    from frontrow.boxoffice.tickets.keys import TicketKeys
-    from frontrow.waitingroom.keys import RoomKeys
-
-    settings.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    RoomKeys.load(settings.folder / "room")
-    TicketKeys.opened(settings.folder / "ticket-keys.json")
+    if code := _until_done(_look(settings)):  # once, so that what is wrong is said once
+        raise typer.Exit(code)
+    stop_within_s = settings.server.drain_s + STOP_JOBS_S
+    count, told = settings.server.workers, (settings, sock)
+    Workers(count, run_worker, told, stop_within_s=stop_within_s, before_stop=sock.close).watch()
 
 
 def run_worker(settings: PlatformSettings, sock: socket.socket) -> None:
@@ -68,14 +64,24 @@ def run_worker(settings: PlatformSettings, sock: socket.socket) -> None:
 
 def run_server(settings: PlatformSettings, sock: socket.socket) -> int:
     """Serve in this process on uvloop until told to stop; the exit code."""
+    return _until_done(_serve(settings, sock))
+
+
+def _until_done(serving: Coroutine[Any, Any, None]) -> int:
     import uvloop
 
     try:
-        uvloop.run(_serve(settings, sock))
+        uvloop.run(serving)
     except FrontrowError as error:
         typer.echo(f"frontrow serve: {error.message}", err=True)
         return 2
     return 0
+
+
+async def _look(settings: PlatformSettings) -> None:
+    """Whether a platform can be opened with these settings; makes its keys on the first start."""
+    async with open_platform(replace(settings, server=replace(settings.server, workers=1))):
+        pass
 
 
 async def _serve(settings: PlatformSettings, sock: socket.socket) -> None:

@@ -12,15 +12,16 @@ import httpx
 
 from tests.api.support import SECRET, room_keys
 
-START_WITHIN_S = 60.0
+START_WITHIN_S = 150.0
 
 
 class Process:
     """One `frontrow …` process; its address if it serves."""
 
-    def __init__(self, command: list[str], folder: Path, **env: str) -> None:
+    def __init__(self, command: list[str], folder: Path, *, own_keys: bool = False, **env: str) -> None:
+        """`own_keys`: nothing is put into its folder, it finds or makes its keys by itself."""
         (folder / "room").mkdir(exist_ok=True, parents=True)
-        if not (folder / "room" / "master.key").exists():
+        if not own_keys and not (folder / "room" / "master.key").exists():
             room_keys().save(folder / "room")
         self._env = {
             **{name: value for name, value in os.environ.items() if not name.startswith("FRONTROW_")},
@@ -44,6 +45,19 @@ class Process:
         assert self.process.stdout is not None
         self.url = self.process.stdout.readline().split()[-1]
         return self.url
+
+    async def alive(self) -> None:
+        """Until it answers, with or without an event to sell."""
+        deadline_s = time.monotonic() + START_WITHIN_S
+        async with httpx.AsyncClient(base_url=self.url, timeout=5) as client:
+            while time.monotonic() < deadline_s:
+                try:
+                    if (await client.get("/healthz")).status_code == 200:
+                        return
+                except httpx.TransportError:
+                    assert self.process.poll() is None, (self._folder / "errors.log").read_text()[-2000:]
+                await asyncio.sleep(0.05)
+        raise AssertionError("the server did not answer")
 
     async def ready(self) -> None:
         """Until it can sell."""

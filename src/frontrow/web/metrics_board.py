@@ -1,8 +1,8 @@
 """Several workers, one page: each writes its numbers to a file now and then, whoever is scraped adds them up.
 
 Counters and histograms are summed, also those of workers that died (a sum that falls would look like a restart to
-Prometheus). Gauges of one process are summed; gauges of the shared stores are the same everywhere, so the largest
-counts.
+Prometheus). Gauges of one process are summed over those that live; gauges of the shared stores are the same everywhere,
+so the largest counts.
 """
 
 import contextlib
@@ -17,6 +17,7 @@ import msgspec
 
 MAX_FILES: Final = 256
 MAX_BYTES: Final = 8 * 1024 * 1024
+STAY: Final = ("counter", "histogram")  # what a worker counted outlives it
 
 
 class Sample(msgspec.Struct, frozen=True, array_like=True):
@@ -45,7 +46,7 @@ class Board:
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
-        self._name = f"{uuid.uuid4().hex}.bin"
+        self._name = f"{os.getpid()}-{uuid.uuid4().hex}.bin"
 
     @staticmethod
     def of_workers(data: Path, workers: int) -> "Board":
@@ -81,7 +82,9 @@ class Board:
                 continue
             with contextlib.suppress(OSError, msgspec.MsgspecError):
                 if file.stat().st_size <= MAX_BYTES:
-                    yield _decode(file.read_bytes())
+                    families = _decode(file.read_bytes())
+                    alive = Path(f"/proc/{file.name.partition('-')[0]}").exists()
+                    yield [family for family in families if alive or family.kind in STAY]
 
 
 def merged(pages: Iterable[Sequence[Family]]) -> list[Family]:

@@ -39,9 +39,10 @@ class PlatformRoom(RoomEndpoints):
             if person:
                 self.entry.knock_person(f"{event}/{person}")
             human = self.entry.verify(event, body.proof, ip)
+            key = idempotency_key(ask)
         except FrontrowError as error:
             return self.problem("join", error, ask, event)
-        return await self._join(event, ask, replace(body, person=person), ip, idempotency_key(ask), human)
+        return await self._join(event, ask, replace(body, person=person), ip, key, human)
 
     def _join_body(self, ask: Ask) -> JoinBody:
         body = super()._join_body(ask)

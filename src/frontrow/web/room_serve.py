@@ -234,7 +234,7 @@ def serve(settings: RoomSettings) -> None:
         return
     RoomKeys.load(settings.folder)  # made once, before several processes want them
     SharedCounts.clear(settings.folder)
-    Workers(settings.workers, run_worker, (settings, sock)).watch()
+    Workers(settings.workers, run_worker, (settings, sock), before_stop=sock.close).watch()
 
 
 def run_worker(settings: RoomSettings, sock: socket.socket) -> None:

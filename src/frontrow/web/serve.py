@@ -14,6 +14,7 @@ import uvicorn
 
 from frontrow.core.errors import ConfigError
 from frontrow.web.app import front_of, platform_app
+from frontrow.web.draining import leaving
 from frontrow.web.front import RequestIds
 from frontrow.web.overload_app import GuardedApp
 from frontrow.web.overload_lane import guarded_lane
@@ -55,12 +56,12 @@ def make_server(platform: Platform) -> DrainingServer:
     """The server of this process, ready to `serve`."""
     settings = platform.settings.server
     watch = platform.telemetry.watch(platform.limiter.is_proxy)
-    front = front_of(platform_app(platform), platform)
+    ids = RequestIds(platform.limiter)
+    front = front_of(platform_app(platform), platform, ids)
     watch.for_people = front.for_people
     app: Any = GuardedApp(traced(front, platform.settings.traces, platform.limiter.is_proxy), watch)
-    ids = RequestIds(platform.limiter)
     table = platform.hot.routes if settings.hot_lane else {}
-    http: Any = guarded_lane(table, ids.of, watch, request_within_s=settings.request_within_s)
+    http: Any = leaving(guarded_lane(table, ids.of, watch, request_within_s=settings.request_within_s))
     config = uvicorn.Config(
         app,
         http=http,

@@ -11,6 +11,7 @@ from typing import Final
 
 from frontrow.boxoffice.message_ports import MessageBook
 from frontrow.boxoffice.model.messages import Delivery, Outcome, settled
+from frontrow.boxoffice.services.rounds import Rounds
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import Overloaded, Unavailable
 
@@ -20,6 +21,7 @@ MAX_LANES: Final = 32  # worked on at once by one worker
 LEASE_S: Final = 120.0
 EVERY_S: Final = 0.5
 LONGEST_PAUSE_S: Final = 10.0
+BUSY_PAUSE_S: Final = 0.01  # there may be more
 MAX_ROUNDS: Final = 10_000
 
 Send = Callable[[Sequence[Delivery]], Awaitable[Sequence[Outcome]]]
@@ -45,7 +47,7 @@ class DeliveryWorker:
         self._give_up_after_s, self._per_lane, self._every_s = give_up_after_s, per_lane, every_s
         self._lease_us = round(lease_s * US_PER_S)
         self._lanes: dict[str, asyncio.Task[None]] = {}
-        self._stopping = asyncio.Event()
+        self._rounds = Rounds(every_s, LONGEST_PAUSE_S)
         self.sent = 0
         self.failed = 0
 
@@ -93,20 +95,12 @@ class DeliveryWorker:
 
     def stop(self) -> None:
         """End after what is in hand."""
-        self._stopping.set()
+        self._rounds.stop()
 
     async def run(self) -> None:
-        """Deliver until stopped; when the ledger does not answer, wait longer each time, up to a bound."""
-        pause_s = self._every_s
-        while not self._stopping.is_set():
-            try:
-                busy = await self.round()
-                pause_s = 0.01 if busy else self._every_s
-            except (Unavailable, Overloaded):
-                pause_s = min(2 * max(pause_s, self._every_s), LONGEST_PAUSE_S)
-            try:
-                async with asyncio.timeout(pause_s):
-                    await self._stopping.wait()
-            except TimeoutError:
-                continue
+        """Deliver until stopped."""
+        await self._rounds.run(self._round)
         await self.settle_lanes()
+
+    async def _round(self) -> float:
+        return BUSY_PAUSE_S if await self.round() else self._every_s

@@ -5,15 +5,14 @@ Any number of relays may run: each leases its own facts (SKIP LOCKED). With two 
 booking can arrive out of order or again; consumers must not depend on order.
 """
 
-import asyncio
 from collections.abc import Sequence
 from typing import Final, Protocol
 
 from frontrow.boxoffice.message_ports import Bus
 from frontrow.boxoffice.model.facts import OutboxFact
 from frontrow.boxoffice.model.messages import on_the_bus
+from frontrow.boxoffice.services.rounds import Rounds
 from frontrow.core.clock import US_PER_S, Clock
-from frontrow.core.errors import Overloaded, Unavailable
 
 BATCH: Final = 500
 BATCHES_A_ROUND: Final = 100
@@ -45,9 +44,13 @@ class Relay:
     ) -> None:
         self._outbox, self._bus, self._clock = outbox, bus, clock
         self._batch, self._lease_us, self._every_s = batch, round(lease_s * US_PER_S), every_s
-        self._stopping = asyncio.Event()
+        self._rounds = Rounds(every_s, LONGEST_PAUSE_S)
         self.relayed = 0
-        self.failures = 0
+
+    @property
+    def failures(self) -> int:
+        """Rounds that ledger or bus did not answer."""
+        return self._rounds.failures
 
     async def once(self) -> int:
         """Relay what is in the outbox now (a bounded number of batches); how many facts."""
@@ -59,26 +62,18 @@ class Relay:
                 await self._outbox.facts_published([fact.number for fact in facts], self._clock())
             count += len(facts)
             self.relayed += len(facts)
-            if len(facts) < self._batch or self._stopping.is_set():
+            if len(facts) < self._batch or self._rounds.stopping:
                 break
         return count
 
     def stop(self) -> None:
         """End after the batch in hand."""
-        self._stopping.set()
+        self._rounds.stop()
 
     async def run(self) -> None:
-        """Relay until stopped; when ledger or bus do not answer, wait longer each time, up to a bound."""
-        pause_s = self._every_s
-        while not self._stopping.is_set():
-            try:
-                await self.once()
-                pause_s = self._every_s
-            except (Unavailable, Overloaded):
-                self.failures += 1
-                pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
-            try:
-                async with asyncio.timeout(pause_s):
-                    await self._stopping.wait()
-            except TimeoutError:
-                continue
+        """Relay until stopped."""
+        await self._rounds.run(self._round)
+
+    async def _round(self) -> float:
+        await self.once()
+        return self._every_s

@@ -28,10 +28,11 @@ from frontrow.web.shapes import Time, time_text
 
 FIGURES = "/v1/organiser/events/{event_id:str}/figures"
 READS: dict[str, Any] = {"access": Access.staff("figures:read")}
+MOMENT = r"^(\d{4}-\d\d-\d\dT[0-9:.]{5,20}(Z|[+-]\d\d:\d\d))?$"  # or empty, as a form sends what is not filled in
 Since = Annotated[
-    str, QueryParameter(format="date-time", max_length=40, description="from then on; without it, the whole sale")
+    str, QueryParameter(pattern=MOMENT, max_length=40, description="from then on; without it, the whole sale")
 ]
-Until = Annotated[str, QueryParameter(format="date-time", max_length=40, description="up to this moment")]
+Until = Annotated[str, QueryParameter(pattern=MOMENT, max_length=40, description="up to this moment")]
 StepS = Annotated[int, QueryParameter(ge=0, le=31_536_000, description="seconds a step; 0: about 120 steps")]
 
 

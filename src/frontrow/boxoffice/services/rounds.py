@@ -1,0 +1,38 @@
+"""Rounds of work until stopped: a pause after each, longer and longer ones while a store does not answer."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from frontrow.core.errors import Overloaded, Unavailable
+
+
+class Rounds:
+    """Paces a worker: `every_s` between rounds, doubled after each that failed, up to `longest_s`."""
+
+    def __init__(self, every_s: float, longest_s: float) -> None:
+        self._every_s, self._longest_s = every_s, longest_s
+        self._stopping = asyncio.Event()
+        self.failures = 0
+
+    def stop(self) -> None:
+        """End after the round in hand."""
+        self._stopping.set()
+
+    @property
+    def stopping(self) -> bool:
+        return self._stopping.is_set()
+
+    async def run(self, work: Callable[[], Awaitable[float]]) -> None:
+        """Do `work`, which answers how long to pause, until stopped."""
+        pause_s = self._every_s
+        while not self._stopping.is_set():
+            try:
+                pause_s = await work()
+            except (Unavailable, Overloaded):
+                self.failures += 1
+                pause_s = min(2 * max(pause_s, self._every_s), self._longest_s)
+            try:
+                async with asyncio.timeout(pause_s):
+                    await self._stopping.wait()
+            except TimeoutError:
+                continue
