@@ -57,8 +57,8 @@ bench-pages: setup  ## bytes, CPU and frames of the pages on a slow phone and a 
 screens: setup   ## pictures of every page into docs/img (needs Chromium)
 	$(BIN)/python -m bench.screens
 
-bench-api: setup  ## the platform over HTTP: routes, a sold-out stadium, a textbook beside it: JSON, table, plot
-	$(BIN)/python -m bench.api
+bench-api: setup  ## the platform over HTTP: routes, a sold-out stadium, textbooks (PRETIX=1: pretix too), overload, streams
+	$(BIN)/python -m bench.api $(if $(PRETIX),--pretix)
 
 soak: setup      ## a million recorded operations, checked for exclusivity; 1,500 histories of money
 	$(BIN)/python -m bench.seats_history
