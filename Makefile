@@ -58,8 +58,8 @@ screens: setup   ## pictures of every page, and a short film of a sale, into doc
 	$(BIN)/python -m bench.screens
 	$(BIN)/python -m bench.film
 
-bench-api: setup  ## the platform over HTTP: routes, a sold-out stadium, a textbook beside it: JSON, table, plot
-	$(BIN)/python -m bench.api
+bench-api: setup  ## the platform over HTTP: routes, a sold-out stadium, textbooks (PRETIX=1: pretix too), overload, streams
+	$(BIN)/python -m bench.api $(if $(PRETIX),--pretix)
 
 soak: setup      ## a million recorded operations, checked for exclusivity; 1,500 histories of money
 	$(BIN)/python -m bench.seats_history

@@ -1,167 +1,156 @@
-"""`make bench-api`: what the whole platform costs over HTTP, on this machine, in one run.
+"""`make bench-api`: what the whole platform costs over HTTP, on this machine, in one run of about six minutes.
 
 1. Server CPU per request of every hot route, through both doors, as a ratio to a bare ASGI hello. 2. Requests a second
-(wrk where it is installed, else our own generator). 3. Open streams. 4. A stadium sold out over HTTP on Redis and
-PostgreSQL: time, latency by step, CPU by part; beside it a textbook (FastAPI, SELECT FOR UPDATE) on the same
-PostgreSQL. 5. Goodput under ten times too much. Results: bench/out/api.json and api.png.
+(wrk where it is installed, else our own generator). 3. A stadium sold out over HTTP on Redis and PostgreSQL: time,
+latency by step, CPU by part; beside it a textbook (SELECT FOR UPDATE) in FastAPI and in Django on the same PostgreSQL,
+and pretix' cart with `--pretix`. 4. Goodput when ten times too much is asked. 5. Live streams at 10,000 viewers.
+Results: bench/out/api.json and api.png; `python -m bench.api_report` writes them into docs/api-performance.md.
 """
 
 import argparse
 import asyncio
 import json
-import re
+import os
 import shutil
-import subprocess
 import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
 from bench.api_overload import overload
-from bench.api_sale import Door, buy_all, enter_all, textbook
-from bench.api_servers import EVENT, platform, put_on_sale
-from bench.http_load import load, server
+from bench.api_routes import BASE, EVENT, Door, fill, routes, seats_for, show, wrk
+from bench.api_sale import buy_all, groups_of, show_sale, textbook
+from bench.api_servers import platform, put_on_sale
+from bench.api_streams import platform_streams
+from bench.django_peer import django_server, python_with_django
+from bench.http_load import server
 from bench.measure import OUT, bar_plot
-from bench.room import HEAD, get, idle_of
-from bench.room_streams import streams
 from frontrow.boxoffice.ledger.migrate import migrate
+from frontrow.boxoffice.model.venues import Plan
 from frontrow.boxoffice.plans.generate import generate
 from frontrow.rehearsal.servers import Postgres, Valkey
+from frontrow.web.overload import OverloadSettings
 
-BASE = f"/v1/events/{EVENT}".encode()
-DOORS = ("hot", "app")
-
-
-def asks(door: Door, map_url: str) -> dict[str, tuple[bytes, bytes, int]]:
-    """name -> (request, expected status, connections)."""
-    bearer = f"Authorization: Bearer {door.people[0].place}\r\n".encode()
-    visit = f"Frontrow-Pass: {door.people[0].visit}\r\nContent-Type: application/json\r\n".encode()
-    body = json.dumps({"seats": [door.taken]}).encode()
-    hold = b"POST %b/holds HTTP/1.1\r\n%b%bContent-Length: %d\r\n\r\n%b" % (BASE, HEAD, visit, len(body), body)
-    join = b"POST %b/room/join HTTP/1.1\r\n%bContent-Length: 0\r\n\r\n" % (BASE, HEAD)
-    return {
-        "now-serving": (get(BASE + b"/room/now-serving"), b"200", 64),
-        "status": (get(BASE + b"/room/status", bearer), b"200", 64),
-        "join": (join, b"201", 128),
-        "seats.bin": (get(BASE + b"/seats.bin"), b"200", 64),
-        "seats poll": (get(BASE + b"/seats/poll"), b"200", 64),
-        "hold of a taken seat": (hold, b"409", 64),
-        "event": (get(BASE), b"200", 32),
-        "events": (get(b"/v1/events"), b"200", 32),
-        "map drawing": (get(map_url.encode()), b"200", 16),
-    }
+ROUTE_SEATS = 20_000
+STEPS = 21  # of a round: a hello, and at each of two doors nine routes and the calls about bookings
 
 
-def routes(doors: dict[str, Door], hello: tuple[int, int], total: int, rounds: int, map_url: str) -> dict[str, Any]:
-    """Least CPU per request of each route through each door, and of the bare hello."""
-    idle = idle_of({"hello": hello} | {name: (door.pid, door.port) for name, door in doors.items()})
-    best: dict[str, dict[str, float]] = {}
-    rates: dict[str, dict[str, float]] = {}
+class Run:
+    """One run: what was chosen, what was found, and a bar that shows how far it is."""
 
-    def keep(route: str, name: str, one: Any) -> None:
-        if one.failed:
-            raise SystemExit(f"{route} by {name}: {one.failed} of {one.requests} answers were wrong")
-        row = best.setdefault(route, {})
-        row[name] = min(row.get(name, 1e9), one.cpu_us)
-        speed = rates.setdefault(route, {})
-        speed[name] = max(speed.get(name, 0.0), one.per_s)
+    def __init__(self, chosen: argparse.Namespace, bar: Progress) -> None:
+        self.chosen, self.bar = chosen, bar
+        self.told: dict[str, Any] = {"generator": "wrk" if shutil.which("wrk") else "bench.http_load"}
+        self.plan = generate("stadium", chosen.seats)
+        parts = chosen.rounds * STEPS + len(groups_of(self.plan)) // 100
+        self.whole = bar.add_task("starting", total=parts)
 
-    for _ in range(rounds):
-        keep("hello", "bare", load(*hello, get(b"/"), total=total, idle_per_s=idle["hello"]))
-        for name, door in doors.items():
-            for route, (request, ok, lines) in asks(door, map_url).items():
-                count = total if name == "hot" and route not in ("event", "events", "map drawing") else total // 4
-                one = load(door.pid, door.port, request, total=count, connections=lines, ok=ok, idle_per_s=idle[name])
-                keep(route, name, one)
-    return {"cpu_us": best, "per_s": rates}
+    def step(self, name: str, count: float = 1) -> None:
+        self.bar.update(self.whole, description=name, advance=count)
 
-
-def wrk(port: int, path: str) -> float | None:
-    """Requests a second as wrk sees them; None where it is not installed."""
-    program = shutil.which("wrk")
-    if program is None:
-        return None
-    command = [program, "-t1", "-c64", "-d3s", f"http://127.0.0.1:{port}{path}"]
-    told = subprocess.run(command, capture_output=True, text=True, check=False).stdout
-    found = re.search(r"Requests/sec:\s*([\d.]+)", told)
-    return float(found[1]) if found else None
-
-
-def show_routes(found: dict[str, Any]) -> list[dict[str, Any]]:
-    floor = found["cpu_us"]["hello"]["bare"]
-    print(f"bare ASGI hello: {floor:.1f} us CPU a request\n")
-    print(f"{'route':24}{'hot us':>9}{'x hello':>9}{'app us':>9}{'x hello':>9}{'hot req/s':>11}{'app req/s':>11}")
-    rows = []
-    for route, row in found["cpu_us"].items():
-        if route == "hello":
-            continue
-        speed = found["per_s"][route]
-        told = {"route": route} | {f"{door}_us": row[door] for door in DOORS}
-        rows.append(told | {f"{door}_ratio": row[door] / floor for door in DOORS})
-        print(
-            f"{route:24}{row['hot']:9.1f}{row['hot'] / floor:9.2f}{row['app']:9.1f}{row['app'] / floor:9.2f}"
-            f"{speed['hot']:11,.0f}{speed['app']:11,.0f}"
+    def hot_routes(self, home: Path, valkey: Valkey, postgres: Postgres, plan: Plan) -> None:
+        """No jobs in either server: what is sold here is told to nobody, so that a request's cost is its own."""
+        chosen = self.chosen
+        hot_one, cold_one = (
+            platform(home, valkey.url, postgres.url, hot=hot, jobs=False, event=EVENT) for hot in (True, False)
         )
-    return rows
+        with server("bench.room_servers", "hello") as hello, hot_one as hot, cold_one as cold:
+            doors = {"hot": Door(*hot), "app": Door(*cold)}
+            seats_for(plan, doors)
+            best = routes(doors, hello, chosen.requests, chosen.bookings, chosen.rounds, self.step)
+            self.told["routes"] = show(best)
+            self.told["hello_us"] = best.cpu_us["hello"]["bare"]
+            paths = {"hello": (hello[1], "/")}
+            for name in ("/room/now-serving", "/seats.bin", ""):
+                paths[f"event{name}"] = (hot[1], BASE.decode() + name)
+            self.told["wrk_per_s"] = {name: wrk(*ask) for name, ask in paths.items()}
+            if shutil.which("wrk"):
+                print(f"\nwrk, requests a second: {self.told['wrk_per_s']}")
+
+    def sale(self, postgres: Postgres, valkey: Valkey, hot: tuple[int, int]) -> None:
+        self.step("selling out", 0)
+        parts = {"server": hot[0], "postgres": postgres.pid, "redis": valkey.pid}
+        sold = asyncio.run(buy_all(hot[1], self.plan, parts, lambda: self.step("selling out", 0.01)))
+        self.told["sale"] = sold
+        show_sale("Frontrow, hot lane, Redis and PostgreSQL", sold)
+
+    def peers(self, postgres: Postgres) -> None:
+        count = self.chosen.textbook
+        self.step("textbook: FastAPI", 0)
+        fastapi = server("bench.api_servers", "fastapi", postgres.url)
+        self.told["textbook"] = textbook(postgres, self.plan, count, fastapi)
+        show_sale("textbook: FastAPI, SELECT FOR UPDATE (hold and pay only)", self.told["textbook"])
+        self.step("textbook: Django", 0)
+        python = python_with_django()
+        if python is not None:
+            told = textbook(postgres, self.plan, count // 2, django_server(python, postgres.url))
+            self.told["django"] = told
+            show_sale("textbook: Django, select_for_update (hold and pay only)", told)
+        if self.chosen.pretix:
+            from bench.pretix_peer import holds
+
+            self.step("pretix", 0)
+            self.told["pretix"] = holds()
+            print(f"\npretix, its cart: {self.told['pretix']}")
+
+    def overload(self, home: Path, valkey: Valkey, postgres: Postgres, plan: Plan) -> None:
+        """With the bounds that a server has unless told otherwise."""
+        self.step("ten times too much", 0)
+        lag_ms = OverloadSettings().max_lag_ms
+        with platform(home, valkey.url, postgres.url, jobs=False, event=EVENT, max_lag_ms=lag_ms) as (pid, port):
+            door = Door(pid, port, seats=list(plan.seat_ids)[:20])
+            self.told["overload"] = overload(door, asyncio.run(fill(door, 8)))
 
 
-def show_sale(name: str, sale: dict[str, Any]) -> None:
-    cpu = sale["cpu_s"]
-    print(f"\n{name}: {sale['seats']:,} seats in {sale['bookings']:,} bookings, {cpu['wall']:.1f} s")
-    print(f"  {sale['bookings'] / cpu['wall']:,.0f} bookings/s, {sale['seats'] / cpu['wall']:,.0f} seats/s")
-    split = ", ".join(f"{part} {seconds:.1f} s" for part, seconds in cpu.items() if part != "wall")
-    print(f"  CPU: {split}; {cpu['server'] / sale['bookings'] * 1e6:,.0f} us of the server a booking")
-    for step, row in sale["steps"].items():
-        print(f"  {step:8} {row['count']:8,}  p50 {row['p50_ms']:8.2f} ms  p99 {row['p99_ms']:8.2f} ms")
-
-
-def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    options.add_argument("--seats", type=int, default=50_000)
-    options.add_argument("--requests", type=int, default=8_000)
-    options.add_argument("--rounds", type=int, default=3)
-    options.add_argument("--streams", type=int, default=10_000)
-    options.add_argument("--textbook", type=int, default=4_000, help="bookings of the textbook")
-    chosen = options.parse_args()
-    began_s = time.monotonic()
-    told: dict[str, Any] = {"generator": "wrk" if shutil.which("wrk") else "bench.http_load"}
-    plan = generate("stadium", chosen.seats)
+def measure(run: Run) -> None:
+    plan = generate("stadium", ROUTE_SEATS)
     with tempfile.TemporaryDirectory() as folder, Valkey() as valkey, Postgres() as postgres:
         migrate(postgres.url)
-        asyncio.run(put_on_sale(postgres.url, plan))
-        home, parts = Path(folder), {"postgres": postgres.pid, "redis": valkey.pid}
-        with (
-            server("bench.room_servers", "hello") as hello,
-            platform(home, valkey.url, postgres.url, hot=True, jobs=True) as hot,
-            platform(home, valkey.url, postgres.url, hot=False, jobs=False) as cold,
-        ):
-            doors = {"hot": Door(*hot, plan), "app": Door(*cold, plan)}
-            for door in doors.values():
-                asyncio.run(enter_all(door, 64))
-            map_url = asyncio.run(doors["hot"].map_url())
-            found = routes(doors, hello, chosen.requests, chosen.rounds, map_url)
-            told["routes"] = show_routes(found)
-            told["hello_us"] = found["cpu_us"]["hello"]["bare"]
-            paths = {"hello": (hello[1], "/"), "now-serving": (hot[1], f"{BASE.decode()}/room/now-serving")}
-            told["wrk_per_s"] = {name: wrk(*ask) for name, ask in paths.items()}
-            if shutil.which("wrk"):
-                print(f"\nwrk, requests a second: {told['wrk_per_s']}")
-            told["sale"] = asyncio.run(buy_all(doors["hot"], parts | {"server": hot[0]}))
-            show_sale("Frontrow, hot lane, Redis and PostgreSQL", told["sale"])
-        told["textbook"] = textbook(postgres, plan, chosen.textbook)
-        show_sale("textbook: FastAPI, SELECT FOR UPDATE (hold and pay only)", told["textbook"])
-    told["streams"] = streams(chosen.streams)
-    told["overload"] = overload()
-    told["took_s"] = time.monotonic() - began_s
-    OUT.mkdir(parents=True, exist_ok=True)
-    (OUT / "api.json").write_text(json.dumps(told, indent=1) + "\n")
+        asyncio.run(put_on_sale(postgres.url, plan, EVENT, max_per_person=100))
+        run.hot_routes(Path(folder), valkey, postgres, plan)
+        run.overload(Path(folder), valkey, postgres, plan)
+    with tempfile.TemporaryDirectory() as folder, Valkey() as valkey, Postgres() as postgres:
+        migrate(postgres.url)
+        asyncio.run(put_on_sale(postgres.url, run.plan))
+        with platform(Path(folder), valkey.url, postgres.url) as hot:
+            run.sale(postgres, valkey, hot)
+        run.peers(postgres)
+    run.step("live streams", 0)
+    run.told["streams"] = platform_streams(run.chosen.streams)
+
+
+def picture(told: dict[str, Any]) -> Path:
     floor = {"bare hello": told["hello_us"]}
     groups = {
         row["route"]: {"Frontrow, hot lane": row["hot_us"], "Frontrow, framework": row["app_us"]} | floor
         for row in told["routes"]
     }
-    drawn = bar_plot("api", "Server CPU per request", groups, "µs")
-    print(f"\n{told['took_s']:.0f} s; written to {OUT / 'api.json'} and {drawn}")
+    return bar_plot("api", "Server CPU per request", groups, "µs")
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--seats", type=int, default=50_000)
+    options.add_argument("--requests", type=int, default=6_000)
+    options.add_argument("--bookings", type=int, default=600, help="of each round and door")
+    options.add_argument("--rounds", type=int, default=2)
+    options.add_argument("--streams", type=int, default=10_000)
+    options.add_argument("--textbook", type=int, default=4_000, help="bookings of the textbook")
+    options.add_argument("--pretix", action="store_true", help="pretix too; it is installed the first time")
+    chosen = options.parse_args()
+    began_s = time.monotonic()
+    columns = (TextColumn("{task.description:24}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        run = Run(chosen, bar)
+        measure(run)
+    told = run.told
+    told["took_s"], told["load"] = time.monotonic() - began_s, os.getloadavg()[1]
+    OUT.mkdir(parents=True, exist_ok=True)
+    (OUT / "api.json").write_text(json.dumps(told, indent=1) + "\n")
+    print(f"\n{told['took_s']:.0f} s; written to {OUT / 'api.json'} and {picture(told)}")
 
 
 if __name__ == "__main__":

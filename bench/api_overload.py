@@ -1,38 +1,106 @@
-"""Goodput when ten times too much is asked (F3): a guarded server at its peak, then with ten times the callers."""
+"""Goodput when ten times too much is asked of the platform itself (F3), on Redis and PostgreSQL, all classes at once.
+
+First what a request of each class costs by itself; then as many callers as keep the server busy without a queue that
+stands (the peak); then ten times as many, none of whom waits for its Retry-After. Goodput is what was served, each
+answer weighed by its class' cost, because what is shed is not what is served; by the server's CPU, because the callers
+share the machine.
+"""
 
 import asyncio
 import time
 from typing import Any
 
-from bench.http_load import server
-from tests.ops.crowd import counts_of, crowd
-from tests.ops.overload_server import COLD, HOT
+import uvloop
 
-PEAK_S, STORM_S = 4.0, 8.0
-EACH = 2  # connections a class at the peak
+from bench.api_routes import Bookings, Door, plain_asks
+from bench.http_load import _Client, _Counter, cpu_s, load
+from bench.room import idle_of
+
+PEAK_S, STORM_S, WARM_S = 4.0, 8.0, 2.0
+EACH = 60  # callers of a class at the peak: busy all the time, and nobody waits longer than the bound
 TIMES = 10
+ENOUGH = 10**9
+Asks = dict[str, tuple[bytes, bytes]]  # class -> (request, expected status)
 
 
-def overload() -> dict[str, Any]:
-    """Served requests a second and a CPU second, at the peak and in the storm."""
-    with server("tests.ops.overload_server") as (_, port):
-        peak = asyncio.run(_measured(port, EACH, PEAK_S))
-        storm = asyncio.run(_measured(port, EACH * TIMES, STORM_S))
-    kept = storm["per_cpu_s"] / peak["per_cpu_s"]
-    print(f"\nten times too much: {storm['per_s']:,.0f} served/s against {peak['per_s']:,.0f} at the peak")
-    print(f"  by CPU {storm['per_cpu_s']:,.0f} against {peak['per_cpu_s']:,.0f}: {kept:.0%} (wanted 90 %)")
-    print(f"  shed by class: {storm['shed']}")
-    return {"peak": peak, "storm": storm, "kept_by_cpu": kept, "kept_by_time": storm["per_s"] / peak["per_s"]}
-
-
-async def _measured(port: int, each: int, seconds: float) -> dict[str, Any]:
-    before, began_s = await asyncio.to_thread(counts_of, port), time.perf_counter()
-    seen = await crowd(port, COLD | HOT, each, seconds, enough=lambda _: False)
-    took_s, after = time.perf_counter() - began_s, await asyncio.to_thread(counts_of, port)
-    served = sum(count for (_, status), count in seen.items() if status == 200)
+def asks_of(door: Door, map_url: str) -> Asks:
+    """A request of each class that may be asked again and again; the booking is paid here."""
+    own = Bookings(door, 1)
+    answers: list[bytes] = []
+    load(door.pid, door.port, own.hold, total=1, connections=1, ok=b"201", answers=answers)
+    own.held(answers)
+    paying = own.of(b"POST", b"/pay", b'{"method":"pm_card_visa"}')(0)
+    if load(door.pid, door.port, paying, total=1, connections=1).failed:
+        raise SystemExit("the overload's booking could not be paid")
+    plain = plain_asks(door, map_url)
+    words = plain["events"][0].replace(b"/v1/events ", b"/v1/events?q=aurora ")
     return {
-        "served": served,
-        "per_s": served / took_s,
-        "per_cpu_s": served / (after["cpu_s"] - before["cpu_s"]),
-        "shed": {name: after["shed"][name] - before["shed"][name] for name in after["shed"]},
+        "pay": (paying, b"200"),
+        "hold": plain["hold of a taken seat"][:2],
+        "map": plain["seats.bin"][:2],
+        "join": plain["join"][:2],
+        "browse": (words, b"200"),
     }
+
+
+async def _crowd(port: int, asks: Asks, each: int, warm_s: float, seconds: float, pid: int) -> dict[str, Any]:
+    """`each` callers of every class; what was served and shed after the warm-up, and the server's CPU meanwhile."""
+    loop = asyncio.get_running_loop()
+    counters = {name: _Counter(ENOUGH, each) for name in asks}
+    for _ in range(each):
+        made = [_caller(request, counters[name], ok) for name, (request, ok) in asks.items()]
+        await asyncio.gather(*(loop.create_connection(one, "127.0.0.1", port) for one in made))
+    await asyncio.sleep(warm_s)
+    before = {name: (one.done, one.failed) for name, one in counters.items()}
+    began_s, used_s = time.perf_counter(), cpu_s(pid)
+    await asyncio.sleep(seconds)
+    took_s, used_s = time.perf_counter() - began_s, cpu_s(pid) - used_s
+    served = {name: (one.done - before[name][0]) - (one.failed - before[name][1]) for name, one in counters.items()}
+    shed = {name: one.failed - before[name][1] for name, one in counters.items()}
+    for one in counters.values():
+        one.total = 0
+        for client in tuple(one.clients):
+            client.transport.abort()
+    await asyncio.sleep(0.1)
+    return {"callers": each * len(asks), "served": served, "shed": shed, "seconds": took_s, "cpu_s": used_s}
+
+
+def _caller(request: bytes, counter: _Counter, ok: bytes) -> Any:
+    return lambda: _Client(lambda _: request, counter, ok)
+
+
+def goodput(told: dict[str, Any], cost_us: dict[str, float], idle_per_s: float) -> float:
+    """Seconds of useful CPU for each second of CPU that the server used for its callers."""
+    useful_us = sum(count * cost_us[name] for name, count in told["served"].items())
+    return float(useful_us / 1e6 / (told["cpu_s"] - idle_per_s * told["seconds"]))
+
+
+def overload(door: Door, map_url: str) -> dict[str, Any]:
+    """The peak and the storm."""
+    asks = asks_of(door, map_url)
+    idle_per_s = idle_of({"platform": (door.pid, door.port)})["platform"]
+    cost_us = {
+        name: load(door.pid, door.port, request, total=3_000, connections=EACH, ok=ok, idle_per_s=idle_per_s).cpu_us
+        for name, (request, ok) in asks.items()
+    }
+    peak = uvloop.run(_crowd(door.port, asks, EACH, 0.5, PEAK_S, door.pid))
+    storm = uvloop.run(_crowd(door.port, asks, EACH * TIMES, WARM_S, STORM_S, door.pid))
+    found: dict[str, Any] = {"cost_us": cost_us, "idle_per_s": idle_per_s, "peak": peak, "storm": storm}
+    for told in (peak, storm):
+        told["goodput"] = goodput(told, cost_us, idle_per_s)
+    found["kept"] = storm["goodput"] / peak["goodput"]
+    show(found)
+    return found
+
+
+def show(found: dict[str, Any]) -> None:
+    peak, storm = found["peak"], found["storm"]
+    print(f"\nthe platform, {peak['callers']} callers of all classes and then {storm['callers']}:")
+    print(f"  {'class':8}{'us each':>9}{'peak/s':>9}{'storm/s':>9}{'shed/s':>9}{'shed':>7}")
+    for name, cost_us in found["cost_us"].items():
+        served, shed = storm["served"][name], storm["shed"][name]
+        print(
+            f"  {name:8}{cost_us:9.0f}{peak['served'][name] / peak['seconds']:9,.0f}"
+            f"{served / storm['seconds']:9,.0f}{shed / storm['seconds']:9,.0f}{shed / max(1, served + shed):7.0%}"
+        )
+    print(f"  goodput of the admitted: {found['kept']:.0%} of the peak's for each CPU second (wanted 90 %)")

@@ -1,13 +1,14 @@
 """A stadium sold out over HTTP: everybody joins, looks, claims, holds and pays; and a textbook doing the same."""
 
 import asyncio
+import contextlib
 import random
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from bench.api_servers import EVENT, textbook_tables
 from bench.api_wire import Line, Times, cpu_of, in_parallel
-from bench.http_load import server
 from frontrow.boxoffice.model.venues import Plan
 from frontrow.rehearsal.servers import Postgres
 
@@ -24,42 +25,25 @@ class Person:
     visit: str = ""
 
 
-@dataclass
-class Door:
-    """A server under test, and people inside it."""
-
-    pid: int
-    port: int
-    plan: Plan
-    people: list[Person] = field(default_factory=list)
-    taken: str = ""
-
-    async def map_url(self) -> str:
-        line = Line("127.0.0.1", self.port, Times())
-        _, event = await line.ask("event", "GET", BASE)
-        line.close()
-        return str(event["map_url"])
-
-
 def groups_of(plan: Plan) -> list[list[str]]:
     """The seats in groups that are bought together, neighbours in the plan's order."""
     ids = list(plan.seat_ids)
     return [ids[at : at + GROUP] for at in range(0, len(ids), GROUP)]
 
 
-async def enter(line: Line) -> Person:
+async def enter(line: Line, base: str = BASE) -> Person:
     """join → status → claim."""
-    status, joined = await line.ask("join", "POST", f"{BASE}/room/join")
+    status, joined = await line.ask("join", "POST", f"{base}/room/join")
     if status != 201:
         raise SystemExit(f"join answered {status}: {joined}")
     person = Person(joined["place"])
     bearer = f"authorization: Bearer {person.place}\r\n"
     for _ in range(LOOKS):
-        _, told = await line.ask("status", "GET", f"{BASE}/room/status", headers=bearer)
+        _, told = await line.ask("status", "GET", f"{base}/room/status", headers=bearer)
         if told.get("state") == "active":
             break
         await asyncio.sleep(0.05)
-    status, claimed = await line.ask("claim", "POST", f"{BASE}/room/claim", headers=bearer)
+    status, claimed = await line.ask("claim", "POST", f"{base}/room/claim", headers=bearer)
     if status != 201:
         raise SystemExit(f"claim answered {status}: {claimed}")
     person.visit = claimed["pass"]
@@ -71,26 +55,10 @@ async def hold(line: Line, person: Person, seats: list[str], step: str = "hold")
     return await line.ask(step, "POST", f"{BASE}/holds", {"seats": seats}, visit)
 
 
-async def enter_all(door: Door, count: int) -> None:
-    """People for the routes' benchmark, one of whom takes the seat that the others are refused."""
-
-    async def each(line: Line, _: int) -> None:
-        door.people.append(await enter(line))
-
-    times = Times()
-    await in_parallel(range(count), each, door.port, 16, times)
-    line = Line("127.0.0.1", door.port, times)
-    door.taken = groups_of(door.plan)[0][0]
-    status, told = await hold(line, door.people[1], [door.taken])
-    if status not in (201, 409):
-        raise SystemExit(f"hold answered {status}: {told}")
-    line.close()
-
-
-async def buy_all(door: Door, parts: dict[str, int]) -> dict[str, Any]:
-    """Sell every group that is free; bookings, times and CPU."""
+async def buy_all(port: int, plan: Plan, parts: dict[str, int], sold_one: Callable[[], None]) -> dict[str, Any]:
+    """Sell every group; bookings, times and CPU. `sold_one` is told of each booking."""
     times, done, odd = Times(), [0, 0], []
-    groups = groups_of(door.plan)[1:]
+    groups = groups_of(plan)
     random.Random(7).shuffle(groups)
     sold: list[list[str]] = []
     chance = random.Random(11)
@@ -115,16 +83,19 @@ async def buy_all(door: Door, parts: dict[str, int]) -> dict[str, Any]:
         sold.append(seats)
         done[0] += 1
         done[1] += len(seats)
+        sold_one()
 
     async with cpu_of(parts) as cpu:
-        await in_parallel(groups, each, door.port, LINES, times)
+        await in_parallel(groups, each, port, LINES, times)
     if odd:
         print(f"odd answers: {len(odd)}, for example {odd[:3]}")
     return {"bookings": done[0], "seats": done[1], "odd": len(odd), "cpu_s": cpu, "steps": times.table()}
 
 
-def textbook(postgres: Postgres, plan: Plan, count: int) -> dict[str, Any]:
-    """The same holds and payments by the textbook's server; no waiting room, no provider, no tickets, no audit."""
+def textbook(
+    postgres: Postgres, plan: Plan, count: int, running: "contextlib.AbstractContextManager[tuple[int, int]]"
+) -> dict[str, Any]:
+    """The same holds and payments by a textbook's server; no waiting room, no provider, no tickets, no audit."""
     groups = groups_of(plan)[:count]
     asyncio.run(textbook_tables(postgres.url, [seat for seats in groups for seat in seats]))
     times, done = Times(), [0, 0]
@@ -143,6 +114,16 @@ def textbook(postgres: Postgres, plan: Plan, count: int) -> dict[str, Any]:
             await in_parallel(groups, each, port, LINES, times)
         return cpu
 
-    with server("bench.api_servers", "fastapi", postgres.url) as (pid, port):
+    with running as (pid, port):
         cpu = asyncio.run(run(pid, port))
     return {"bookings": done[0], "seats": done[1], "cpu_s": cpu, "steps": times.table()}
+
+
+def show_sale(name: str, sale: dict[str, Any]) -> None:
+    cpu = sale["cpu_s"]
+    print(f"\n{name}: {sale['seats']:,} seats in {sale['bookings']:,} bookings, {cpu['wall']:.1f} s")
+    print(f"  {sale['bookings'] / cpu['wall']:,.0f} bookings/s, {sale['seats'] / cpu['wall']:,.0f} seats/s")
+    split = ", ".join(f"{part} {seconds:.1f} s" for part, seconds in cpu.items() if part != "wall")
+    print(f"  CPU: {split}; {cpu['server'] / sale['bookings'] * 1e6:,.0f} us of the server a booking")
+    for step, row in sale["steps"].items():
+        print(f"  {step:8} {row['count']:8,}  p50 {row['p50_ms']:8.2f} ms  p99 {row['p99_ms']:8.2f} ms")

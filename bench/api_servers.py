@@ -26,7 +26,7 @@ DAY_US = 86_400 * US_PER_S
 WIDE = "100000000/second"
 
 
-async def put_on_sale(url: str, plan: Plan) -> None:
+async def put_on_sale(url: str, plan: Plan, event_id: str = EVENT, **changes: Any) -> None:
     body, now_us = plan_bytes(plan), SystemClock()()
     ledger = await open_ledger(url)
     try:
@@ -34,8 +34,8 @@ async def put_on_sale(url: str, plan: Plan) -> None:
         await ledger.put_venue(Venue("ven_bench", "Stadium", digest(body), "Vienna", "AT", "Europe/Vienna"), now_us)
         tiers = tuple(PriceTier(key, Money(5_000, "EUR")) for key in plan.tiers)
         event = Event(
-            EVENT, "Aurora", "ven_bench", digest(body), "EUR", now_us + 60 * DAY_US, now_us - US_PER_S,
-            now_us + 59 * DAY_US, tiers, EventStatus.ON_SALE, lonely_rule_until_percent=0,
+            event_id, "Aurora", "ven_bench", digest(body), "EUR", now_us + 60 * DAY_US, now_us - US_PER_S,
+            now_us + 59 * DAY_US, tiers, EventStatus.ON_SALE, lonely_rule_until_percent=0, **changes,
         )  # fmt: skip
         await ledger.put_event(event, now_us)
     finally:
@@ -43,7 +43,10 @@ async def put_on_sale(url: str, plan: Plan) -> None:
 
 
 @contextlib.contextmanager
-def platform(folder: Path, redis_url: str, postgres_url: str, *, hot: bool, jobs: bool) -> Iterator[tuple[int, int]]:
+def platform(
+    folder: Path, redis_url: str, postgres_url: str, *, hot: bool = True, jobs: bool = True, event: str = EVENT,
+    max_lag_ms: int = 10_000,
+) -> Iterator[tuple[int, int]]:  # fmt: skip
     """`frontrow serve` as people run it, with limits that are checked and never reached; (pid, port)."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("FRONTROW_")}
     env |= {
@@ -51,7 +54,7 @@ def platform(folder: Path, redis_url: str, postgres_url: str, *, hot: bool, jobs
         "FRONTROW_LEDGER_URL": postgres_url, "FRONTROW_SERVER_PER_IP": WIDE, "FRONTROW_SERVER_PER_PERSON": WIDE,
         "FRONTROW_SERVER_HOT_LANE": str(hot).lower(), "FRONTROW_SERVER_JOBS_INSIDE": str(jobs).lower(),
         "FRONTROW_ROOM_CAPACITY": "1000000", "FRONTROW_ROOM_WINDOW_SIZE": "20000", "FRONTROW_ROOM_INTERVAL_S": "0.1",
-        "FRONTROW_ROOM_RATE_PER_S": "200000", "FRONTROW_OVERLOAD_MAX_LAG_MS": "10000",
+        "FRONTROW_ROOM_RATE_PER_S": "200000", "FRONTROW_OVERLOAD_MAX_LAG_MS": str(max_lag_ms),
     }  # fmt: skip
     command = [sys.executable, "-m", "frontrow.cli", "serve", "--demo", "--port", "0", "--folder", str(folder)]
     with (folder / f"server-{hot}.log").open("ab") as errors:
@@ -62,7 +65,7 @@ def platform(folder: Path, redis_url: str, postgres_url: str, *, hot: bool, jobs
         if "http://" not in line:
             raise SystemExit((folder / f"server-{hot}.log").read_text()[-2000:])
         port = int(line.rsplit(":", 1)[1])
-        _wait(f"http://127.0.0.1:{port}/v1/events/{EVENT}/seats.bin", process)
+        _wait(f"http://127.0.0.1:{port}/v1/events/{event}/seats.bin", process)
         yield process.pid, port
     finally:
         process.terminate()
@@ -137,6 +140,7 @@ async def textbook_tables(url: str, seats: list[str]) -> None:
     connection = await asyncpg.connect(url)
     try:
         await connection.execute(
+            "DROP TABLE IF EXISTS textbook_seats, textbook_bookings;"
             "CREATE TABLE textbook_seats (id text PRIMARY KEY, state text NOT NULL, booking bigint);"
             "CREATE INDEX textbook_seats_of ON textbook_seats (booking);"
             "CREATE TABLE textbook_bookings (id bigserial PRIMARY KEY, fan text NOT NULL, state text NOT NULL)"

@@ -78,6 +78,8 @@ class _Client(asyncio.Protocol):
                 self.buffer = b""
                 if not buffer.startswith(self.ok, 9):
                     self.counter.failed += 1
+                if self.counter.answers is not None:
+                    self.counter.answers.append(buffer)
                 self.answered()
                 return
         self.buffer = buffer
@@ -95,6 +97,7 @@ class _Counter:
         self.together = together
         self.clients: set[_Client] = set()
         self.pending = open_
+        self.answers: list[bytes] | None = None
 
     def take(self) -> int:
         if self.next >= self.total:
@@ -103,8 +106,11 @@ class _Counter:
         return self.next - 1
 
 
-async def _run(port: int, make: Maker, total: int, connections: int, ok: bytes, together: bool) -> _Counter:
+async def _run(
+    port: int, make: Maker, total: int, connections: int, ok: bytes, together: bool, answers: list[bytes] | None
+) -> _Counter:
     counter = _Counter(total, connections, together)
+    counter.answers = answers
     loop = asyncio.get_running_loop()
     for _ in range(connections):
         await loop.create_connection(lambda: _Client(make, counter, ok), "127.0.0.1", port)
@@ -124,11 +130,15 @@ def load(
     ok: bytes = b"200",
     idle_per_s: float = 0.0,
     together: bool = False,
+    answers: list[bytes] | None = None,
 ) -> Load:
-    """Send `total` requests and answer what they cost the server's process, less what it uses anyway when idle."""
+    """Send `total` requests and answer what they cost the server's process, less what it uses anyway when idle.
+
+    `answers` is filled with what came back, whole and in the order of its coming.
+    """
     maker: Maker = (lambda _: make) if isinstance(make, bytes) else make
     before_s, start_s = cpu_s(pid), time.perf_counter()
-    counter = uvloop.run(_run(port, maker, total, connections, ok, together))
+    counter = uvloop.run(_run(port, maker, total, connections, ok, together, answers))
     took_s, used_s = time.perf_counter() - start_s, cpu_s(pid) - before_s
     used_s -= idle_per_s * took_s
     return Load(counter.done, counter.failed, used_s / max(1, counter.done) * 1e6, counter.done / took_s)

@@ -1,8 +1,10 @@
 """Open streams: resident bytes per connection and CPU of one broadcast, against a bare asyncio writer."""
 
 import asyncio
+import contextlib
 import resource
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import psutil
@@ -11,7 +13,8 @@ import uvloop
 from bench.http_load import server
 from frontrow.rehearsal.servers import Valkey
 
-REQUEST = b"GET /stream HTTP/1.1\r\nHost: localhost\r\nUser-Agent: bench\r\nAccept: text/event-stream\r\n\r\n"
+HEAD = b"Host: localhost\r\nUser-Agent: bench\r\nAccept: text/event-stream\r\n"
+REQUEST = b"GET /stream HTTP/1.1\r\n" + HEAD + b"\r\n"
 BATCH = 200
 HEARTBEATS = 3
 
@@ -19,19 +22,24 @@ HEARTBEATS = 3
 class _Reader(asyncio.Protocol):
     opened = 0
     frames = 0
+    request = REQUEST
+    mark = b"event: now-serving"
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        transport.write(REQUEST)  # type: ignore[attr-defined]
+        transport.write(_Reader.request)  # type: ignore[attr-defined]
 
     def data_received(self, data: bytes) -> None:
-        _Reader.frames += data.count(b"event: now-serving")
+        _Reader.frames += data.count(_Reader.mark)
         _Reader.opened += data.startswith(b"HTTP/1.1 200")
 
 
-async def _hold(pid: int, port: int, count: int) -> dict[str, float]:
-    """Open `count` readers, then watch the server through some heartbeats."""
+async def hold_open(
+    pid: int, port: int, count: int, request: bytes = REQUEST, mark: bytes = b"event: now-serving"
+) -> dict[str, float]:
+    """Open `count` readers, then watch the server through some broadcasts, known by `mark`."""
     loop, process = asyncio.get_running_loop(), psutil.Process(pid)
     _Reader.opened = _Reader.frames = 0
+    _Reader.request, _Reader.mark = request, mark
     before = process.memory_info().rss
     transports = []
     for start in range(0, count, BATCH):
@@ -53,22 +61,32 @@ async def _hold(pid: int, port: int, count: int) -> dict[str, float]:
     return {"opened": _Reader.opened, "bytes_each": resident / count, "cpu_us_each": cpu_s / max(1, sent) * 1e6}
 
 
-def streams(count: int) -> dict[str, Any]:
-    """The room's streams and a bare writer's, one after the other."""
+@contextlib.contextmanager
+def many_files() -> Iterator[int]:
+    """As many open files as this machine allows a process; so many."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    count = min(count, hard - 1000)
-    found: dict[str, Any] = {"connections": count}
     try:
-        with Valkey() as valkey:
-            for kind in ("bare-writer", "room"):
-                with server("bench.room_servers", kind, valkey.url) as (pid, port):
-                    time.sleep(1.5)  # let it finish starting before its memory is read
-                    found[kind] = uvloop.run(_hold(pid, port, count))
+        yield hard
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    print(f"\n{count} open streams           bytes each   CPU us each and broadcast   opened")
-    for kind in ("bare-writer", "room"):
-        row = found[kind]
-        print(f"{kind:24} {row['bytes_each']:11.0f} {row['cpu_us_each']:27.1f} {row['opened']:8}")
+
+
+def streams(count: int) -> dict[str, Any]:
+    """The room's streams and a bare writer's, one after the other."""
+    with many_files() as most, Valkey() as valkey:
+        count = min(count, most - 1000)
+        found: dict[str, Any] = {"connections": count}
+        for kind in ("bare-writer", "room"):
+            with server("bench.room_servers", kind, valkey.url) as (pid, port):
+                time.sleep(1.5)  # let it finish starting before its memory is read
+                found[kind] = uvloop.run(hold_open(pid, port, count))
+    show_streams(found)
     return found
+
+
+def show_streams(found: dict[str, Any]) -> None:
+    print(f"\n{found['connections']} open streams           bytes each   CPU us each and broadcast   opened")
+    for kind, row in found.items():
+        if kind != "connections":
+            print(f"{kind:24} {row['bytes_each']:11.0f} {row['cpu_us_each']:27.1f} {row['opened']:8}")

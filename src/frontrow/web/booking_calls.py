@@ -122,9 +122,9 @@ async def pay(platform: Platform, caller: Caller, booking_id: str, ask: Ask) -> 
     if body.email is not None and await platform.ledger.contact(booking.fan) is None:
         await platform.ledger.put_contact(Contact(booking.fan, body.email, locale=body.locale), platform.clock())
     if body.method or booking.amount_minor == 0:
-        outcome = await platform.checkout.pay(booking.id, booking.fence, body.method or "none")
+        outcome = await platform.checkout.pay(booking.id, booking.fence, body.method or "none", loaded=booking)
     else:
-        outcome = await platform.checkout.begin(booking.id, booking.fence)
+        outcome = await platform.checkout.begin(booking.id, booking.fence, loaded=booking)
     refusal = declined(outcome)
     if refusal is not None:
         raise refusal

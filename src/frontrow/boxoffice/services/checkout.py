@@ -78,20 +78,21 @@ class Checkout:
         self.driver = Driver(ledger, provider, clock, seats=seats, issuer=issuer)
         self.failures = 0
 
-    async def begin(self, booking_id: str, fence: int) -> Outcome:
+    async def begin(self, booking_id: str, fence: int, *, loaded: Booking | None = None) -> Outcome:
         """held -> paying, and the provider's object for the payment page."""
-        booking = await self._own(booking_id, fence)
+        booking = loaded or await self._own(booking_id, fence)
         booking, payment = await self._begun(booking, "")
         return await self._outcome(*await self.driver.drive(booking, payment, fresh=payment.version == 1))
 
-    async def pay(self, booking_id: str, fence: int, method: str) -> Outcome:
+    async def pay(self, booking_id: str, fence: int, method: str, *, loaded: Booking | None = None) -> Outcome:
         """Pay with this card; all the way to a sold booking if nothing is in the way.
 
-        `HoldEnded` (410) when the hold is over: whatever was reserved is given back by itself.
+        `HoldEnded` (410) when the hold is over: whatever was reserved is given back by itself. `loaded` is the booking
+        as the caller read it a moment ago; every write compares anyway, so an older one costs a round, never a seat.
         """
         if not 1 <= len(method) <= MAX_METHOD_CHARS or not method.isascii():
             raise InvalidInput("a payment method is the provider's id of a card", param="method")
-        booking = await self._own(booking_id, fence)
+        booking = loaded or await self._own(booking_id, fence)
         if booking.amount_minor == 0:
             return await self._give(booking)
         booking, payment = await self._begun(booking, method)

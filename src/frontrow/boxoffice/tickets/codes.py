@@ -9,7 +9,6 @@ with rotating codes shows `.` and 8 more characters that change every 30 s (a MA
 """
 
 import base64
-import binascii
 import hashlib
 import hmac
 from typing import Final, NamedTuple
@@ -32,6 +31,9 @@ _CHECK_BYTES: Final = 3
 _MAC_BYTES: Final = 5
 MAC_CHARS: Final = 8
 FULL_CHARS: Final = CODE_CHARS + 1 + MAC_CHARS
+_ALPHABET: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
+_DIGITS: Final = str.maketrans(_ALPHABET, "0123456789ABCDEFGHIJKLMNOPQRSTUV")
+_NOTHING_ELSE: Final = str.maketrans("", "", _ALPHABET)
 
 
 class ReadTicket(NamedTuple):
@@ -83,11 +85,8 @@ def read(code: str) -> ReadTicket:
         if code[CODE_CHARS] != ".":
             raise Misread("not a ticket code")
         code, rotating_code = code[:CODE_CHARS], code[CODE_CHARS + 1 :]
-    try:
-        raw = base64.b32decode(code[len(PREFIX) :])
-    except (binascii.Error, ValueError):
-        raise Misread("characters that no ticket code has") from None
-    if len(raw) != SIGNED_BYTES + _CHECK_BYTES or raw[SIGNED_BYTES:] != _check(raw[:SIGNED_BYTES]):
+    raw = _bytes_of(code[len(PREFIX) :])
+    if raw[SIGNED_BYTES:] != _check(raw[:SIGNED_BYTES]):
         raise Misread("the code is damaged")
     if raw[0] & ~ROTATING != VERSION:
         raise Misread("a ticket code of another version")
@@ -96,6 +95,13 @@ def read(code: str) -> ReadTicket:
         raw[0], raw[1:5], raw[5:13], raw[13:29], seat, fence, raw[:BODY_BYTES], raw[BODY_BYTES:SIGNED_BYTES],
         rotating_code,
     )  # fmt: skip
+
+
+def _bytes_of(text: str) -> bytes:
+    """The bytes of 168 base32 characters: as one number in base 32, which costs a tenth of the library's loop."""
+    if not text.isascii() or text.translate(_NOTHING_ELSE):
+        raise Misread("characters that no ticket code has")
+    return int(text.translate(_DIGITS), 32).to_bytes(SIGNED_BYTES + _CHECK_BYTES)
 
 
 def signed_text(body: bytes) -> bytes:

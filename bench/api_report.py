@@ -1,0 +1,125 @@
+"""`python -m bench.api_report`: the figures of bench/out/api.json as tables, into docs/api-performance.md.
+
+What stands between the two marks of the page is replaced; nothing in it is typed by hand.
+"""
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from bench.measure import OUT
+
+PAGE = Path(__file__).parent.parent / "docs" / "api-performance.md"
+BEGIN, END = "<!-- figures: made by python -m bench.api_report -->", "<!-- end of figures -->"
+
+
+def table(head: list[str], rows: list[list[str]]) -> Iterator[str]:
+    yield "| " + " | ".join(head) + " |"
+    yield "|---" + "|---:" * (len(head) - 1) + "|"
+    yield from ("| " + " | ".join(row) + " |" for row in rows)
+    yield ""
+
+
+def routes(told: dict[str, Any]) -> Iterator[str]:
+    yield f"### Server CPU per request\n\nA bare ASGI hello costs {told['hello_us']:.1f} µs in this run.\n"
+    rows = [
+        [
+            row["route"], f"{row['hot_us']:.0f}", f"{row['hot_ratio']:.2f}", f"{row['app_us']:.0f}",
+            f"{row['app_ratio']:.2f}", f"{row['hot_per_s']:,.0f}", f"{row['app_per_s']:,.0f}",
+        ]
+        for row in told["routes"]
+    ]  # fmt: skip
+    head = [
+        "route",
+        "hot lane µs",
+        "× hello",
+        "framework µs",
+        "× hello",
+        "hot lane, requests/s",
+        "framework, requests/s",
+    ]
+    yield from table(head, rows)
+    yield f"Requests a second are those of `{told['generator']}`, which shares the machine with the server.\n"
+
+
+def sales(told: dict[str, Any]) -> Iterator[str]:
+    names = {"sale": "Frontrow, whole path", "textbook": "FastAPI textbook", "django": "Django textbook"}
+    yield "### A stadium sold out over HTTP\n"
+    rows = []
+    for key, name in names.items():
+        if key in told:
+            one, cpu = told[key], told[key]["cpu_s"]
+            steps = {step: row for step, row in one["steps"].items() if step in ("hold", "pay")}
+            times = [f"{row['p50_ms']:.0f} / {row['p99_ms']:.0f}" for row in steps.values()]
+            per = [f"{cpu.get(part, 0) / one['bookings'] * 1e6:,.0f}" for part in ("server", "postgres")]
+            rows.append([name, f"{one['seats']:,}", f"{cpu['wall']:.0f}", *per, *times])
+    head = [
+        "",
+        "seats",
+        "s",
+        "server CPU µs a booking",
+        "PostgreSQL µs a booking",
+        "hold p50 / p99 ms",
+        "pay p50 / p99 ms",
+    ]
+    yield from table(head, rows)
+    cpu = ", ".join(f"{part} {seconds:.1f} s" for part, seconds in told["sale"]["cpu_s"].items() if part != "wall")
+    yield f"CPU of our sale: {cpu}. Its steps:\n"
+    steps = told["sale"]["steps"].items()
+    rows = [[step, f"{row['count']:,}", f"{row['p50_ms']:.1f}", f"{row['p99_ms']:.1f}"] for step, row in steps]
+    yield from table(["step", "asked", "p50 ms", "p99 ms"], rows)
+    if "pretix" in told:
+        yield f"pretix' cart in the same run: `{json.dumps(told['pretix'])}`.\n"
+
+
+def overload(told: dict[str, Any]) -> Iterator[str]:
+    found = told["overload"]
+    peak, storm = found["peak"], found["storm"]
+    yield f"### Ten times too much ({peak['callers']} callers, then {storm['callers']})\n"
+    rows = []
+    for name, cost_us in found["cost_us"].items():
+        served, shed = storm["served"][name], storm["shed"][name]
+        per_s = [served / storm["seconds"], shed / storm["seconds"]]
+        rows.append(
+            [
+                name,
+                f"{cost_us:.0f}",
+                f"{peak['served'][name] / peak['seconds']:,.0f}",
+                *(f"{one:,.0f}" for one in per_s),
+            ]
+        )
+    yield from table(["class", "µs each", "served/s at the peak", "served/s in the storm", "shed/s"], rows)
+    yield f"Goodput of the admitted, by CPU: **{found['kept']:.0%}** of the peak's.\n"
+
+
+def streams(told: dict[str, Any]) -> Iterator[str]:
+    found = told["streams"]
+    yield f"### Live streams, {found['connections']:,} viewers\n"
+    rows = [
+        [kind, f"{row['bytes_each']:,.0f}", f"{row['cpu_us_each']:.1f}", f"{row['opened']:,}"]
+        for kind, row in found.items()
+        if kind != "connections"
+    ]
+    yield from table(["stream", "bytes a viewer", "CPU µs a viewer and broadcast", "opened"], rows)
+
+
+def figures(told: dict[str, Any]) -> str:
+    lines = [line for part in (routes, sales, overload, streams) for line in part(told)]
+    about = f"One run of {told['took_s']:.0f} s; load of the machine at its end {told['load']:.1f}."
+    return "\n".join([BEGIN, "", about, "", *lines, END])
+
+
+def main() -> None:
+    source = Path(sys.argv[1]) if len(sys.argv) > 1 else OUT / "api.json"
+    page = PAGE.read_text()
+    if BEGIN not in page or END not in page:
+        raise SystemExit(f"{PAGE} has no place for figures")
+    before, after = page.partition(BEGIN)[0], page.partition(END)[2]
+    PAGE.write_text(before + figures(json.loads(source.read_text())) + after)
+    print(f"written to {PAGE}")
+
+
+if __name__ == "__main__":
+    main()
