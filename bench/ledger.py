@@ -183,7 +183,7 @@ async def one(
 
 
 async def ledger_side(url: str) -> LedgerSide:
-    return LedgerSide(await open_ledger(url))
+    return LedgerSide(await open_ledger(url, warm=True))
 
 
 async def emptied(url: str) -> None:

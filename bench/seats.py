@@ -37,7 +37,7 @@ SUSTAINED_S = 8.0  # a sale of so many seats that it is over in this time
 @contextlib.asynccontextmanager
 async def office(plan: Plan, valkeys: list[Valkey], postgres: Postgres, name: str) -> AsyncIterator[Office]:
     """A fresh event in a fresh database on the running servers, in this process."""
-    own = await open_ledger(await asyncio.to_thread(fresh_database, postgres, name))
+    own = await open_ledger(await asyncio.to_thread(fresh_database, postgres, name), warm=True)
     claims = RedisClaims([valkey.unix_url for valkey in valkeys], timeout_s=10.0)
     one = Office(f"evt_{name}", plan, claims, own)
     assert await one.recovery.check(one.event.id)

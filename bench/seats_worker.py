@@ -66,7 +66,7 @@ async def run(office: Office, number: int, turn: int, order: dict[str, Any]) -> 
 
 
 async def serve(postgres_url: str, event_id: str, seats: int, number: int, redis_urls: list[str]) -> None:
-    ledger = await open_ledger(postgres_url)
+    ledger = await open_ledger(postgres_url, warm=True)
     claims = RedisClaims(redis_urls, timeout_s=10.0)
     log = RedisFrameLog(redis_urls[0], event_id)
     office = Office(event_id, generate("stadium", seats), claims, ledger, log=log)

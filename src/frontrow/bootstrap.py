@@ -81,7 +81,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
     """Everything one process needs, opened; jobs and loops are started by `frontrow.web.app` or `frontrow work`."""
     settings.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     async with contextlib.AsyncExitStack() as stack:
-        ledger = await open_ledger(settings.ledger_url)
+        ledger = await open_ledger(settings.ledger_url, warm=True)
         stack.push_async_callback(ledger.aclose)
         now = clock or await LedgerClock.measured(ledger, SystemClock())
         secret_keys = _secrets(settings)

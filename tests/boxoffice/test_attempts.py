@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from frontrow.boxoffice.model.attempts import Hold, ShopPass
-from frontrow.boxoffice.model.holds import CapExceeded, SeatsTaken
+from frontrow.boxoffice.model.holds import CapExceeded, NewHold, PlacedHold, SeatsTaken
 from frontrow.boxoffice.model.venues import UnknownSeats
 from frontrow.boxoffice.services.refusing import AUDIT_EVERY, AUDITS_A_S
 from frontrow.core.clock import US_PER_S, ManualClock
@@ -105,3 +105,30 @@ async def test_audits_of_refusals_are_bounded_in_number_and_in_time(shop: Shop) 
     shop.holds.refusals(EVENT, asks)
     await shop.holds.aclose()
     assert (shop.holds.stats.audited, shop.holds.stats.audited_free) == (2, 0)
+
+
+async def test_a_seat_on_its_way_to_the_ledger_is_refused_here_and_free_again_if_the_ledger_says_no(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """N2: whoever comes between the claim and the commit is refused without asking the claim store."""
+    at_the_ledger: asyncio.Future[PlacedHold] = asyncio.get_running_loop().create_future()
+    asked: list[NewHold] = []
+
+    def place_hold_soon(hold: NewHold) -> "asyncio.Future[PlacedHold]":
+        asked.append(hold)
+        return at_the_ledger
+
+    monkeypatch.setattr(shop.ledger, "place_hold_soon", place_hold_soon)
+    first = shop.holds.attempt(EVENT, shop.shop_pass("ann"), shop.ids([3]))
+    assert isinstance(first, asyncio.Future)
+    for _ in range(1_000):
+        if asked:
+            break
+        await asyncio.sleep(0)
+    assert isinstance(shop.holds.attempt(EVENT, shop.shop_pass("bob"), shop.ids([3])), SeatsTaken)
+    assert shop.holds.stats.refused_by_claims == 0
+    at_the_ledger.set_exception(CapExceeded(EVENT, "ann", 1, 1, 1))
+    with pytest.raises(CapExceeded):
+        await first
+    monkeypatch.undo()
+    assert (await shop.hold("bob", 3)).indexes == (3,)

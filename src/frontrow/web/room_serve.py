@@ -6,7 +6,6 @@ they die.
 
 import asyncio
 import contextlib
-import gc
 import logging
 import os
 import socket
@@ -17,6 +16,7 @@ from typing import Any, cast
 
 import uvicorn
 
+from frontrow.core import collector
 from frontrow.core import settings as settings_files
 from frontrow.core.errors import ConfigError, FrontrowError, Unavailable
 from frontrow.core.redis_url import connect
@@ -172,8 +172,7 @@ async def serve_async(settings: RoomSettings, sockets: list[socket.socket]) -> N
     log.info(
         "room open", extra={"rooms": list(settings.events), "human": settings.human, "hot_lane": settings.hot_lane}
     )
-    gc.collect()
-    gc.freeze()  # what the start made lives as long as the process: the collector need not walk it again and again
+    collector.settle()
     async with _counting(settings, endpoints), _balancing(endpoints):
         await uvicorn.Server(config).serve(sockets=sockets)
 

@@ -4,7 +4,6 @@ A server that is told to stop says so at /readyz first, takes no new connections
 bounded time (live streams end properly, so that browsers reconnect elsewhere), then stops its jobs.
 """
 
-import gc
 import logging
 import socket
 from types import FrameType
@@ -12,6 +11,7 @@ from typing import Any
 
 import uvicorn
 
+from frontrow.core import collector
 from frontrow.core.errors import ConfigError
 from frontrow.web.app import front_of, platform_app
 from frontrow.web.draining import leaving
@@ -79,7 +79,6 @@ async def serve_platform(platform: Platform, sockets: list[socket.socket]) -> No
     """Serve in this process until told to stop."""
     settings = platform.settings
     server = make_server(platform)
-    gc.collect()
-    gc.freeze()  # what the start made lives as long as the process: the collector need not walk it again and again
+    collector.settle()
     log.info("serving", extra={"hot_lane": settings.server.hot_lane, "shared": settings.shared})
     await server.serve(sockets=sockets)

@@ -8,6 +8,7 @@ import pytest
 from frontrow.boxoffice.ledger.holding import place_holds
 from frontrow.boxoffice.ledger.hopes import CAREFUL_BATCHES, Hopes
 from frontrow.boxoffice.ledger.statements import ALL_WENT_WELL, Query
+from frontrow.boxoffice.ledger.verifying import verify
 from frontrow.boxoffice.model.holds import CapExceeded, NewHold, PlacedHold, SeatsTaken
 from tests.contracts.ledger_contract import Bench
 
@@ -69,3 +70,18 @@ async def test_a_hold_asked_for_again_at_the_cap_is_the_same_hold(bench: Bench) 
     )
     assert sum(isinstance(answer, PlacedHold) for answer in told) == 1
     assert sum(isinstance(answer, SeatsTaken) for answer in told) == 59
+
+
+async def test_a_lost_hope_costs_only_the_wish_whose_seat_was_taken(bench: Bench) -> None:
+    """N4: the index objects in the middle of a hopeful batch; nothing of the first try is left behind."""
+    await bench.one.place_hold(wish(1, 90))
+    told = await asyncio.gather(*(bench.two.place_hold(wish(1_000 + n, n)) for n in range(150)), return_exceptions=True)
+    assert [n for n, answer in enumerate(told) if isinstance(answer, SeatsTaken)] == [90]
+    held = {answer.booking_id: answer.fence for answer in told if isinstance(answer, PlacedHold)}
+    assert len(held) == 149
+    seats = [seat async for seat in bench.one.active_seats("evt", NOW)]
+    assert sorted(seat.seat_index for seat in seats) == list(range(150))
+    assert {seat.booking_id: seat.fence for seat in seats if seat.booking_id != "bkg_1"} == held
+    after = await asyncio.gather(*(bench.two.place_hold(wish(2_000 + n, 500 + n)) for n in range(150)))
+    assert all(after)
+    assert (await verify(bench.one.store))[0] == []

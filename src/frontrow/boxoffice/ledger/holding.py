@@ -18,13 +18,14 @@ from frontrow.boxoffice.ledger.holding_keys import Key, Keys
 from frontrow.boxoffice.ledger.hopes import Hopes
 from frontrow.boxoffice.ledger.programs import STATES, Program, encode_seats, end_holds
 from frontrow.boxoffice.ledger.repeats import Placed, bookings_named, repeated
-from frontrow.boxoffice.ledger.statements import ALL_WENT_WELL, Query, Row
+from frontrow.boxoffice.ledger.statements import ALL_WENT_WELL, Query
 from frontrow.boxoffice.model.bookings import BookingState
 from frontrow.boxoffice.model.facts import Fact, HoldPlaced
 from frontrow.boxoffice.model.holds import CapExceeded, ExpiredHold, NewHold, PlacedHold, SeatsTaken
 from frontrow.core.errors import Overloaded
 
-Dead = dict[str, tuple[int, BookingState, list[int]]]  # dead holds in the way: when they were seen, their state, by whom
+Dead = dict[str, tuple[int, BookingState, list[int]]]  # dead holds in the way: when seen, their state, by whom
+SeatRow = tuple[str, int, str, int]
 
 
 def place_holds(wishes: Sequence[NewHold], facts: list[Fact], hopes: Hopes | None = None) -> Program[list[Placed]]:
@@ -94,7 +95,7 @@ class _Batch:
         """The same without a look. Who seems over the cap may be asking again for what he has: decided later."""
         yield from self._decide(*self._choose(refuse=False))
 
-    def _decide(self, chosen: list[int], rows: list[Row]) -> Program[None]:
+    def _decide(self, chosen: list[int], rows: list[SeatRow]) -> Program[None]:
         if chosen:
             won = yield from self._take(chosen, rows)
             if won:
@@ -137,10 +138,10 @@ class _Batch:
         for hold in (yield from end_holds(now_us_of, was, self.facts)):
             self.ended[dead[hold.booking_id][2][0]].append(hold)
 
-    def _choose(self, *, refuse: bool = True) -> tuple[list[int], list[Row]]:
+    def _choose(self, *, refuse: bool = True) -> tuple[list[int], list[SeatRow]]:
         """Wishes that can all win together, in order of arrival, and their seats; refuses those over the cap."""
         chosen: list[int] = []
-        rows: list[Row] = []
+        rows: list[SeatRow] = []
         seats: dict[str, set[int]] = {}
         bookings: set[str] = set()
         maybe: dict[Key, int] = {}
@@ -172,7 +173,7 @@ class _Batch:
             self.answers[at] = CapExceeded(wish.event_id, wish.fan, wish.cap, active, count)
         return True
 
-    def _take(self, chosen: Sequence[int], rows: list[Row]) -> Program[list[int]]:
+    def _take(self, chosen: Sequence[int], rows: list[SeatRow]) -> Program[list[int]]:
         """Insert the seats; those that got all of theirs won, the others' are taken back at once."""
         got = yield Query("take_free_seats", rows, otherwise="take_seats")
         if got is ALL_WENT_WELL:
@@ -197,7 +198,8 @@ class _Batch:
             )
             for w in (self.wishes[at] for at in won)
         ]  # fmt: skip
-        fences = dict((yield Query("add_new_bookings", rows, otherwise="add_bookings")))
+        made = yield Query("add_new_bookings", rows, otherwise="add_bookings")
+        fences: dict[str, int] = {row[0]: row[1] for row in made}
         clashing = [at for at in won if self.wishes[at].booking_id not in fences] if len(fences) < len(won) else []
         if clashing:  # a booking of that id exists with other seats
             drop = [(self.wishes[at].booking_id, seat) for at in clashing for seat in self.wishes[at].seats]

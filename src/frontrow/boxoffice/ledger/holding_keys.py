@@ -1,7 +1,7 @@
 """Idempotency keys of a batch of holds: a wish whose key is known is answered with the booking it made then.
 
-Of several wishes with one key in a batch the first owns it; the others follow and get its answer. A refused wish forgets
-its key, so it may be sent again.
+Of several wishes with one key in a batch the first owns it; the others follow and get its answer. A refused wish
+forgets its key, so it may be sent again.
 """
 
 from collections.abc import Sequence

@@ -12,9 +12,7 @@ from frontrow.boxoffice.ledger.urls import is_postgres, sqlite_path
 from frontrow.core.errors import ConfigError
 
 
-async def open_ledger(
-    url: str, *, auto_migrate: bool | None = None, warm: bool = False, **options: Any
-) -> SqlLedger:
+async def open_ledger(url: str, *, auto_migrate: bool | None = None, warm: bool = False, **options: Any) -> SqlLedger:
     """The ledger at `url`; `auto_migrate` (default: only SQLite) upgrades its schema first.
 
     `warm`: connect and plan now, for servers; otherwise the first hold waits for it.

@@ -22,7 +22,15 @@ from frontrow.boxoffice.ledger.audit import Chain
 from frontrow.boxoffice.ledger.batch import Operation, fan_locks, transaction
 from frontrow.boxoffice.ledger.hopes import HopeLost, Hopes
 from frontrow.boxoffice.ledger.programs import Program
-from frontrow.boxoffice.ledger.statements import ALL_WENT_WELL, Dialect, Query, Row, postgres_arguments, render, statements
+from frontrow.boxoffice.ledger.statements import (
+    ALL_WENT_WELL,
+    Dialect,
+    Query,
+    Row,
+    postgres_arguments,
+    render,
+    statements,
+)
 from frontrow.core.errors import InvalidInput, Unavailable
 from frontrow.core.ids import Ids
 

@@ -1,8 +1,8 @@
 """SQLite as a ledger's store: one file, one writer thread, WAL with synchronous=FULL, readers that never block it.
 
 A batch of operations is one transaction. If a batch fails for a reason that is one operation's own, its halves are run
-by themselves, so only that operation's caller gets the error. A batch whose hope was lost (a unique index objected where
-nothing was expected) is rolled back and run again with statements that leave nothing behind when they fail.
+by themselves, so only that operation's caller gets the error. A batch whose hope was lost (a unique index objected
+where nothing was expected) is rolled back and run again with statements that leave nothing behind when they fail.
 """
 
 import asyncio

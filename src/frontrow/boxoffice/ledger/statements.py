@@ -2,8 +2,8 @@
 
 A header `-- name: take_seats(event_id text, seat_index int)` names a statement and the columns of its rows; `:rows` in
 the text becomes a table `r` of all rows of a batch: arrays through `unnest` on PostgreSQL, one JSON document through
-`json_each` on SQLite. Where the header ends with `row by row`, each row is decided by itself, and SQLite gets the rows in
-pieces as bound values (its JSON functions read a row again for every column: 10 of 17 us of a booking). Single
+`json_each` on SQLite. Where the header ends with `row by row`, each row is decided by itself, and SQLite gets the rows
+in pieces as bound values (its JSON functions read a row again for every column: 10 of 17 us of a booking). Single
 parameters stand after the header (`:now_us int`) and in the text under their name.
 `:booking`, `:payment` and `:refund` are the columns of one; `:skip_locked` lets workers step over each other,
 `:for_update` keeps rows as they are until the transaction ends.
@@ -111,7 +111,8 @@ def render(dialect: Dialect) -> Mapping[str, str]:
 def sqlite_piece(name: str, count: int) -> str:
     """The SQL of a `row by row` statement for so many rows as bound values."""
     statement = statements()[name]
-    assert statement.row_by_row and not statement.params, name
+    assert statement.row_by_row, name
+    assert not statement.params, name
     columns = ", ".join(column for column, _ in statement.columns)
     one = f"({', '.join('?' * len(statement.columns))})"
     values = f"WITH r({columns}) AS (VALUES {', '.join([one] * count)})"

@@ -63,7 +63,8 @@ class Recording(Refusing):
         """The ledger's word as the fan sees it; this server and the map take note."""
         self.stats.won += 1
         self.stats.seats_won += len(placed.seats)
-        sale.seats.took(placed.seats, placed.fan, placed.expires_at_us, now_us)
+        if placed.repeated:  # other seats or another end than were claimed, perhaps
+            sale.seats.took(placed.seats, placed.fan, placed.expires_at_us, now_us)
         for ended in placed.ended:
             sale.seats.freed(seat for seat in ended.seats if seat not in placed.seats)
             self._changed(sale.event.id, ended.seats)
@@ -136,9 +137,10 @@ class _Attempt:
             self.record(answer.seats)
 
     def record(self, seats: tuple[int, ...]) -> None:
-        """Have the ledger say so, or give the claim back."""
+        """Have the ledger say so, or give the claim back. From now on others are refused here, as at the store."""
         sale, event = self.sale, self.sale.event
         self.seats = seats
+        sale.seats.took(seats, self.shop_pass.fan, self.now_us + sale.hold_us, self.now_us)
         prices = sale.prices_minor(seats)
         self.amount_minor = sum(prices)
         new = NewHold(
@@ -177,7 +179,11 @@ class _Attempt:
         told: Any = service._taken(self.sale, error.seats) if isinstance(error, SeatsTaken) else error
         work = service.give_back(self.sale, self.booking_id, self.seats, error, self.now_us)
         self.stage = None
-        service._spawn(quietly(work, lambda: self._end(told)))
+        service._spawn(quietly(work, lambda: self._given_back(told)))
+
+    def _given_back(self, told: Any) -> None:
+        self.sale.seats.freed(self.seats)  # whoever asks next hears the claim store's word
+        self._end(told)
 
     def _end(self, told: "Answer | BaseException | None") -> None:
         self.service._flying.discard(self)
