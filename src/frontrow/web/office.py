@@ -70,7 +70,7 @@ def open_office(
         organise,
         Reseating(ledger, claims, issuer, seats, clock),
         Cancelling(ledger, refunds, clock),
-        FanCodes(ledger, room.audit, config, clock),
+        FanCodes(ledger, room.audit, config, clock, room.codes),
         figures,
         LiveFiguresStreams(figures, event_of),
     )
