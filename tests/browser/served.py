@@ -20,6 +20,7 @@ from frontrow.boxoffice.plans.generate import generate
 from frontrow.web.app import front_of, platform_app
 from frontrow.web.front import RequestIds
 from frontrow.web.hot import lane
+from frontrow.web.settings import StripeSettings
 from tests.api.support import put_event, settings_for
 
 WAIT_S = 60
@@ -57,7 +58,8 @@ class Site:
 
     async def _serve(self) -> None:
         settings = settings_for(self._folder, public_url=self.url, **self._settings)
-        settings = dataclasses.replace(settings, messages=MessageSettings(VAPID_KEY, "mailto:ops@example.org"))
+        messages = MessageSettings(VAPID_KEY, "mailto:ops@example.org")
+        settings = dataclasses.replace(settings, messages=messages, stripe=StripeSettings(publishable_key="pk_test_1"))
         async with open_platform(settings) as platform:
             await self._put(platform)
             app = front_of(platform_app(platform), platform)

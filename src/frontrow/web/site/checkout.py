@@ -157,9 +157,8 @@ async def pay(
     method, errors = _checked(form, filled, has_contact=contact is not None)
     if errors:
         return await _form_page(request, platform, caller, booking, filled=filled, errors=errors)
-    if contact is None and filled.email:
-        locale = words_for(request).language
-        await platform.ledger.put_contact(Contact(booking.fan, filled.email, locale=locale), platform.clock())
+    if contact is None:
+        await _keep_contact(request, platform, booking, filled)
     try:
         outcome = await platform.checkout.pay(booking.id, booking.fence, method)
     except HoldEnded:
@@ -169,6 +168,25 @@ async def pay(
     if outcome.state is CheckoutState.CONFIRMED:
         return go_to(f"/bookings/{booking.id}", remember_booking(platform, request, booking.id))
     return go_to(f"/checkout/{booking.id}")
+
+
+@action("/checkout/{booking_id:str}/contact", "keep_contact", Access.OWNER)
+async def keep_contact(
+    request: Asked, platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str], form: FromForm
+) -> Response[bytes]:
+    """Where the tickets go, before a provider's own form is sent: that one does not come through here."""
+    booking = await own_booking(platform, caller, booking_id)
+    filled = Ready(form.one("name", 120), form.one("email", 254))
+    if await platform.ledger.contact(booking.fan) is None:
+        if not EMAIL.fullmatch(filled.email):
+            return Response(b"", status_code=422, media_type="text/plain")
+        await _keep_contact(request, platform, booking, filled)
+    return Response(b"", status_code=200, media_type="text/plain")
+
+
+async def _keep_contact(request: Asked, platform: Platform, booking: Booking, filled: Ready) -> None:
+    locale = words_for(request).language
+    await platform.ledger.put_contact(Contact(booking.fan, filled.email, locale=locale), platform.clock())
 
 
 def _checked(form: Form, filled: Ready, *, has_contact: bool) -> tuple[str, dict[str, str]]:
@@ -231,4 +249,4 @@ def _is_demo(platform: Platform) -> bool:
     return getattr(getattr(platform.provider, "inner", None), "finish_action", None) is not None
 
 
-ROUTES: list[HTTPRouteHandler] = [checkout, pay, extend, release, bank]
+ROUTES: list[HTTPRouteHandler] = [checkout, pay, keep_contact, extend, release, bank]

@@ -22,6 +22,14 @@ addEventListener("pageshow", () => busy(false));
 document.querySelector("[aria-invalid=true]")?.dispatchEvent(new Event("focus"));
 /** @type {HTMLElement | null} */ (document.querySelector("[aria-invalid=true]"))?.focus();
 
+/** Hand over where the tickets go: the provider's form does not come through our server. What is wrong, or nothing. */
+async function kept() {
+  const body = new URLSearchParams(/** @type {any} */ (new FormData(form)));
+  const answer = await fetch(`${form.dataset.back}/contact`, { method: "POST", body }).catch(() => null);
+  if (answer?.status === 422) { document.getElementById("email")?.focus(); return t("This does not look like an e-mail address."); }
+  return answer?.ok ? "" : t("That did not work. Please try again.");
+}
+
 if (form.dataset.stripe) {
   /** @type {any} */
   const maker = /** @type {any} */ (window).Stripe;
@@ -35,6 +43,8 @@ if (form.dataset.stripe) {
       e.preventDefault();
       busy(true);
       say(t("Paying …"));
+      const wrong = await kept();
+      if (wrong) { failed.hidden = false; failed.textContent = wrong; busy(false); return; }
       const back = new URL(form.dataset.back ?? "", location.href).href;
       const { error } = await stripe.confirmPayment({ elements, confirmParams: { return_url: back }, redirect: "if_required" });
       if (!error) { location.assign(back); return; }
