@@ -11,6 +11,7 @@ from pathlib import Path
 from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from bench.screens_door import shoot_door
 from frontrow.bootstrap import Platform
 from frontrow.boxoffice.model.attempts import ShopPass
 from frontrow.boxoffice.plans.generate import generate
@@ -122,6 +123,8 @@ def main() -> None:
         site.call(hold_some)
         browser = tools.chromium.launch(executable_path=chromium(), args=ARGS)
         shoot_all(browser, site, folder)
+        looks = LOOKS if "--all" in sys.argv else KEPT
+        shoot_door(browser, site, looks, SIZES, lambda page, ending: Shoot(page, folder, ending))
         browser.close()
     print(f"{len(list(folder.glob('*.png')))} pictures in {folder}")
 
