@@ -16,7 +16,7 @@ from playwright.sync_api import Page, sync_playwright
 from frontrow.web.site.assets import site_assets
 from frontrow.web.site.door import OTHERS, SCRIPT
 from tests.browser.conftest import ARGS, chromium
-from tests.browser.doors import SHOW, buy, film, open_gate, put_shows
+from tests.browser.doors import CAMERA, SHOW, buy, film, open_gate, put_shows
 from tests.browser.served import Site
 from tests.browser.staff import staff
 from tests.browser.steps import until
@@ -25,7 +25,6 @@ OUT = Path("bench/out/door.json")
 SCANS = 30
 MAX_SCRIPT_BYTES = 40 * 1024  # our modules and zxing's, compressed
 MAX_ALL_BYTES = 520 * 1024
-CAMERA = ["--use-fake-ui-for-media-stream", "--use-fake-device-for-media-stream"]
 ALONE = """async ([code, rounds]) => {
   const { sync, link } = window.frontrow.door, times = [];
   for (let n = 0; n < rounds; n++) {

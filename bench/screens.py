@@ -13,6 +13,7 @@ from pathlib import Path
 from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
 
+from bench.screens_door import shoot_door
 from frontrow.bootstrap import Platform
 from frontrow.boxoffice.model.attempts import ShopPass
 from frontrow.boxoffice.model.events import EventStatus
@@ -103,6 +104,8 @@ def main() -> None:
         site.call(hold_some)
         browser = tools.chromium.launch(executable_path=chromium(), args=ARGS)
         shoot_all(browser, site, folder)
+        looks = LOOKS if "--all" in sys.argv else KEPT
+        shoot_door(browser, site, looks, SIZES, lambda page, ending: Shoot(page, folder, ending))
         browser.close()
     print(f"{len(list(OUT.glob('*.png')))} pictures in {OUT}, {len(SHOWN) * len(KEPT)} of them in {folder}")
 

@@ -8,10 +8,13 @@ from playwright.sync_api import Page, expect
 
 from frontrow.bootstrap import Platform
 from frontrow.boxoffice.model.attempts import ShopPass
-from frontrow.boxoffice.model.bookings import Booking
+from frontrow.boxoffice.model.bookings import Booking, BookingState
 from frontrow.boxoffice.model.tickets import Ticket
 from frontrow.boxoffice.plans.generate import generate
+from frontrow.boxoffice.tickets.codes import Issuer
+from frontrow.boxoffice.tickets.keys import TicketKeys
 from frontrow.core.clock import US_PER_S
+from tests.browser.conftest import WAIT_MS
 from tests.browser.served import Site, put_hall
 from tests.browser.steps import until
 
@@ -20,6 +23,10 @@ TOMORROW = "evt_tomorrow"  # the same show, a day later
 OTHER = "evt_other"
 DAY_US = 86_400 * US_PER_S
 WIDE, HIGH = 480, 360  # of the camera's picture
+CAMERA = ["--use-fake-ui-for-media-stream", "--use-fake-device-for-media-stream"]
+TWO_ROUNDS = "async () => { for (const _ of [1, 2]) await window.frontrow.door.sync.now(); }"  # one may be under way
+
+expect.set_options(timeout=WAIT_MS)  # a busy machine may take its time
 
 
 async def put_shows(platform: Platform) -> None:
@@ -85,3 +92,24 @@ def film(path: Path, code: str) -> None:
         rows[top + y][left : left + wide] = flat[y * wide : (y + 1) * wide]
     frame = b"FRAME\n" + b"".join(rows) + b"\x80" * (WIDE * HIGH // 2)
     path.write_bytes(f"YUV4MPEG2 W{WIDE} H{HIGH} F10:1 Ip A1:1 C420jpeg\n".encode() + frame * 2)
+
+
+def forged(booking_id: str, seat: int) -> str:
+    """A ticket in the right form, signed by somebody else."""
+    booking = Booking(booking_id, SHOW, "fan_x", BookingState.PAYING, 9, (seat,), 1, "EUR", "", 1, 1, 1)
+    return Issuer(TicketKeys.fresh()).issue(booking)[0].code
+
+
+def inside(site: Site, event_id: str = SHOW) -> int:
+    """How many the ledger knows to be in."""
+    return int(site.call(lambda platform: platform.ledger.door_totals(event_id))[1])
+
+
+def kept_offline(page: Page) -> None:
+    """Wait until the service worker has the page and its files."""
+    until(page, "async () => Boolean(await caches.match(location.pathname))")
+
+
+def goes_offline(page: Page) -> None:
+    page.context.set_offline(True)
+    expect(page.locator("#state")).to_contain_text("Offline since")

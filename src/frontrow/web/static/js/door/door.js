@@ -16,7 +16,15 @@ const GATE_KEY = "frontrow-door-gate", SOUND_KEY = "frontrow-door-silent", MAX_Q
 /** @type {{event: {id: string, name: string, zone: string}, siblings: import("./checking.js").Sibling[], csrf: string}} */
 const page = data("door");
 const { event } = page, REFUSED_KEY = `frontrow-door-refused-${event.id}`;
-const clock = new Intl.DateTimeFormat(lang, { hour: "2-digit", minute: "2-digit", hourCycle: "h23", timeZone: event.zone, numberingSystem: "latn" });
+/** @param {string} [timeZone] @returns {Intl.DateTimeFormat} the hall's time; the device's if it does not know that place */
+function clockOf(timeZone) {
+  try {
+    return new Intl.DateTimeFormat(lang, { hour: "2-digit", minute: "2-digit", hourCycle: "h23", timeZone, numberingSystem: "latn" });
+  } catch {
+    return clockOf();
+  }
+}
+const clock = clockOf(event.zone);
 const able = await canVerify(), store = await Store.opened().catch((error) => { $("#no-store").hidden = false; throw error; }), link = new Link(event.id, page.csrf);
 const sync = new Sync(event.id, link, store, able), checking = new Checking(event, page.siblings, link, store, sync, able);
 const measured = { scans: 0, last_ms: 0 };

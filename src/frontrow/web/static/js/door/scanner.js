@@ -3,7 +3,7 @@
  * kept on. A code that stays in view is told once: whoever holds the phone a second longer is not "already used". */
 import { CODE_CHARS } from "./codes.js";
 
-const GAP_MS = 100, GONE_MS = 1_500, SIDE = 720, CAMERA_KEY = "frontrow-door-camera";
+const GAP_MS = 100, STUCK_MS = 5_000, GONE_MS = 1_500, SIDE = 720, CAMERA_KEY = "frontrow-door-camera";
 
 /** @typedef {{text?: string, ms?: number, ready?: boolean, failed?: string}} FromWorker */
 
@@ -18,6 +18,7 @@ export class Scanner extends EventTarget {
     this._paper = /** @type {CanvasRenderingContext2D} */ (this._canvas.getContext("2d", { willReadFrequently: true }));
     /** @type {MediaStream | null} */
     this._stream = null;
+    this._turn = 0;
     this._busy = false;
     this._drawn_ms = 0;
     this._last = "";
@@ -35,14 +36,21 @@ export class Scanner extends EventTarget {
   async start(device = localStorage.getItem(CAMERA_KEY) ?? "") {
     this.wanted = true;
     this.stop();
+    const turn = ++this._turn;
     if (!navigator.mediaDevices?.getUserMedia) return false;
     const which = device ? { deviceId: { ideal: device } } : { facingMode: "environment" };
+    /** @type {MediaStream} */
+    let opened;
     try {
-      this._stream = await navigator.mediaDevices.getUserMedia({ video: { ...which, width: { ideal: 1280 }, height: { ideal: 720 } } });
+      opened = await navigator.mediaDevices.getUserMedia({ video: { ...which, width: { ideal: 1280 }, height: { ideal: 720 } } });
     } catch {
       return false;
     }
-    this._video.srcObject = this._stream;
+    if (turn !== this._turn) {  // another camera was asked for meanwhile
+      opened.getTracks().forEach((track) => track.stop());
+      return true;
+    }
+    this._video.srcObject = this._stream = opened;
     await this._video.play().catch(() => {});
     this._stayAwake();
     this._next();
@@ -67,6 +75,7 @@ export class Scanner extends EventTarget {
 
   _frame() {
     const now = performance.now(), { videoWidth: wide, videoHeight: high } = this._video;
+    if (now - this._drawn_ms > STUCK_MS) this._busy = false;  // a worker that never answered
     if (!this._busy && wide && now - this._drawn_ms >= GAP_MS) {
       const scale = Math.min(1, SIDE / Math.min(wide, high)), width = Math.round(wide * scale), height = Math.round(high * scale);
       Object.assign(this._canvas, { width, height });

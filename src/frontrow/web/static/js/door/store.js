@@ -3,6 +3,7 @@
  *
  * An admission is one transaction, on the disk before anybody sees green: of two tabs that scan one ticket, one admits. */
 const NAME = "frontrow-door", VERSION = 1;
+const CHUNK = 500;
 export const MAX_RECENT = 30;
 
 /** @typedef {{event: string, ticket: string, scan: string, gate: string, at: string, mine: boolean, seat?: number, fence?: number}} Use */
@@ -101,25 +102,33 @@ export class Store {
     return waited;
   }
 
-  /** What other gates let in; those of ours that one of them let in too. @param {Use[]} uses @param {boolean} anew @returns {Promise<[Use, Use][]>} */
-  async learn(uses, anew) {
-    const work = this._work(["used", "waiting"], "readwrite"), used = work.objectStore("used");
-    if (anew && uses.length) await this._forgetOthers(used, uses[0].event);
+  /** What other gates let in, a few at a time so that a scan need not wait; those of ours that one of them let in too.
+   * `whole`: the list is complete, so what it no longer has was taken back.
+   * @param {string} event @param {Use[]} uses @param {boolean} whole @returns {Promise<[Use, Use][]>} */
+  async learn(event, uses, whole) {
     /** @type {[Use, Use][]} */
     const both = [];
-    for (const use of uses) {
-      const known = await got(used.get([use.event, use.ticket]));
-      if (!known) used.put(use);
-      else if (known.scan !== use.scan && known.mine) both.push([known, use]);
+    for (let at = 0; at < uses.length; at += CHUNK) {
+      const some = uses.slice(at, at + CHUNK), work = this._work(["used"], "readwrite"), used = work.objectStore("used");
+      const known = await Promise.all(some.map((use) => got(used.get([event, use.ticket]))));
+      some.forEach((use, n) => {
+        if (!known[n]) used.put(use);
+        else if (known[n].mine && known[n].scan !== use.scan) both.push([known[n], use]);
+      });
+      await done(work);
     }
-    await done(work);
+    if (whole) await this._forgetBut(event, new Set(uses.map((use) => use.scan)));
     return both;
   }
 
-  /** Before reading the whole list again: what others took back is no longer in it. @param {IDBObjectStore} used @param {string} event */
-  async _forgetOthers(used, event) {
+  /** @param {string} event @param {Set<string>} scans */
+  async _forgetBut(event, scans) {
     const range = IDBKeyRange.bound([event, ""], [event, "\uffff"]);
-    for (const one of await got(used.getAll(range))) if (!one.mine) used.delete([event, one.ticket]);
+    /** @type {Use[]} */
+    const all = await got(this._work(["used"]).objectStore("used").getAll(range));
+    const work = this._work(["used"], "readwrite");
+    for (const one of all) if (!one.mine && !scans.has(one.scan)) work.objectStore("used").delete([event, one.ticket]);
+    await done(work);
   }
 
   /** @param {string} event @param {number} [limit] @returns {Promise<Waiting[]>} */

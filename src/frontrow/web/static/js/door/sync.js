@@ -121,18 +121,19 @@ export class Sync extends EventTarget {
 
   /** What other gates let in; every ten minutes the whole list, for what was taken back or came late. */
   async _learn() {
-    let anew = Date.now() - this._whole_ms > ANEW_MS;
-    if (anew) this._after = 0;
+    const whole = Date.now() - this._whole_ms > ANEW_MS;
+    /** @type {import("./store.js").Use[]} */
+    const uses = [];
+    let after = whole ? 0 : this._after;
     for (let round = 0; round < MAX_ROUNDS; round++) {
-      const { status, body } = await this._link.ask(`/admissions?after=${this._after}&limit=${PAGE}`);
+      const { status, body } = await this._link.ask(`/admissions?after=${after}&limit=${PAGE}`);
       if (status !== 200) return;
-      /** @type {import("./store.js").Use[]} */
-      const uses = body.admissions.map((/** @type {any} */ one) => ({ ...one, event: this._event, mine: false }));
-      for (const [ours, theirs] of await this._store.learn(uses, anew)) await this._conflict(ours.ticket, "twice", [ours, theirs]);
-      if (anew) this._whole_ms = Date.now();
-      anew = false;
-      this._after = body.next;
-      if (uses.length < PAGE) return;
+      for (const one of body.admissions) uses.push({ ...one, event: this._event, mine: false });
+      after = body.next;
+      if (body.admissions.length < PAGE) break;
     }
+    for (const [ours, theirs] of await this._store.learn(this._event, uses, whole)) await this._conflict(ours.ticket, "twice", [ours, theirs]);
+    this._after = after;
+    if (whole) this._whole_ms = Date.now();
   }
 }
