@@ -45,6 +45,7 @@ from frontrow.boxoffice.services.workers import GROUPS, Job, box_office_jobs, ev
 from frontrow.boxoffice.tickets.codes import Issuer
 from frontrow.boxoffice.tickets.keys import TicketKeys
 from frontrow.core.clock import US_PER_S, Clock, SystemClock
+from frontrow.core.errors import ConfigError, FrontrowError, Unavailable
 from frontrow.core.ids import Ids
 from frontrow.core.settings import named
 from frontrow.waitingroom.entry import Entry, EntryRules
@@ -79,9 +80,8 @@ KEEP_ANSWERS_US = 86_400 * US_PER_S
 @contextlib.asynccontextmanager
 async def open_platform(settings: PlatformSettings, *, clock: Clock | None = None) -> AsyncIterator[Platform]:
     """Everything one process needs, opened; jobs and loops are started by `frontrow.web.app` or `frontrow work`."""
-    settings.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     async with contextlib.AsyncExitStack() as stack:
-        ledger = await open_ledger(settings.ledger_url, warm=True)
+        ledger = await _ledger(settings)
         stack.push_async_callback(ledger.aclose)
         now = clock or await LedgerClock.measured(ledger, SystemClock())
         secret_keys = _secrets(settings)
@@ -132,6 +132,22 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         )  # fmt: skip
         share(platform)
         yield platform
+
+
+async def _ledger(settings: PlatformSettings) -> SqlLedger:
+    """The folder and the ledger; what is wrong with them in one sentence."""
+    try:
+        settings.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise ConfigError(f"server.folder cannot be used: {error.strerror}", param="server.folder") from None
+    try:
+        with named("ledger.url"):
+            return await open_ledger(settings.ledger_url, warm=True)
+    except FrontrowError:
+        raise
+    except Exception as error:  # the driver's own, of any class; its words may hold no password, its address might
+        why = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
+        raise Unavailable(f"the ledger of ledger.url does not answer: {why}") from None
 
 
 class _BoxOffice:

@@ -119,6 +119,9 @@ def disk(settings: PlatformSettings) -> Iterator[Finding]:
     if not folder.exists():
         yield Finding("disk", WARN, f"{folder} does not exist yet", "The first start makes it.")
         return
+    if not folder.is_dir():
+        yield Finding("disk", FAIL, f"{folder} is no folder", "Move that file away, or set server.folder.")
+        return
     if not os.access(folder, os.W_OK):
         yield Finding("disk", FAIL, f"{folder} cannot be written to", "Give it to the user that serves.")
     if folder.stat().st_mode & 0o077:

@@ -74,7 +74,7 @@ def _until_done(serving: Coroutine[Any, Any, None]) -> int:
         uvloop.run(serving)
     except FrontrowError as error:
         typer.echo(f"frontrow serve: {error.message}", err=True)
-        return 2
+        return 2 if isinstance(error, ConfigError) else 1  # a store that is away may come back
     return 0
 
 

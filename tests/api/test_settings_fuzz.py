@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontrow.bootstrap import open_platform
-from frontrow.core.errors import ConfigError
+from frontrow.core.errors import ConfigError, Unavailable
 from frontrow.web.serve import listen
 from frontrow.web.settings import (
     _SECTIONS,
@@ -138,6 +138,24 @@ async def test_what_only_opening_can_find_is_named_too(tmp_path):
         assert SECRET not in raised.value.message
     with pytest.raises(ConfigError, match=r"server\.port"):
         listen(ServerSettings(host="no such host", port=0))
+
+
+async def test_a_folder_that_is_none_and_a_ledger_that_is_away_are_named(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(ConfigError, match=r"server\.folder"):
+        async with open_platform(PlatformSettings(server=ServerSettings(demo=True, folder=str(tmp_path / "file")))):
+            pass
+    away = PlatformSettings(
+        server=ServerSettings(demo=True, folder=str(tmp_path)),
+        secret=SecretSettings("x" * 40),
+        ledger=LedgerSettings(f"postgresql://u:{SECRET}@127.0.0.1:1/x"),
+        redis=RedisSettings("redis://127.0.0.1:1"),
+    )
+    with pytest.raises(Unavailable, match=r"ledger\.url does not answer") as raised:
+        async with open_platform(away):
+            pass
+    assert "\n" not in raised.value.message
+    assert SECRET not in raised.value.message
 
 
 def test_addresses_with_passwords_do_not_show():

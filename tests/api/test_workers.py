@@ -222,11 +222,6 @@ def wait_to_be_stopped(path: str) -> None:
     signal.sigwait({signal.SIGTERM})
 
 
-def cannot_start(path: str) -> None:
-    Path(path, str(os.getpid())).touch()
-    os._exit(2)
-
-
 def a_parent(target: str, folder: Path) -> "subprocess.Popen[bytes]":
     """A process that watches two workers running `target` of this module."""
     code = (
@@ -257,15 +252,6 @@ def test_workers_end_when_their_parent_is_killed(tmp_path):
         parent.kill()
         parent.wait(30)
     until(lambda: not any(b"spawn_main" in _cmdline(pid) for pid in pids))
-
-
-def test_a_worker_that_cannot_start_is_not_tried_again(tmp_path):
-    parent = a_parent("cannot_start", tmp_path)
-    try:
-        assert parent.wait(120) == 2
-    finally:
-        parent.kill()
-    assert len(list(tmp_path.glob("[0-9]*"))) <= 2
 
 
 def test_what_is_wrong_with_a_shared_store_is_said_once(tmp_path, redis_url, postgres_url):

@@ -37,6 +37,11 @@ def test_an_embedded_server_that_never_ran_is_fit(tmp_path):
     assert states(found, "secret") == [OK]
 
 
+def test_a_folder_that_is_a_file_fails(tmp_path):
+    (tmp_path / "file").touch()
+    assert states(list(checks.disk(settings(tmp_path / "file"))), "disk") == [FAIL]
+
+
 @pytest.mark.parametrize(
     "key",
     [

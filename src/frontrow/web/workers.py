@@ -1,7 +1,7 @@
 """Several processes of one server: started, watched, replaced when they die, stopped together.
 
-A worker whose parent is gone stops by itself, so that the next server finds the port free. One that ends with code 2
-cannot start at all (a wrong setting): then nothing is tried again.
+A worker whose parent is gone stops by itself, so that the next server finds the port free. One that keeps dying is
+started again after longer and longer pauses; when none is left that works, the server ends.
 """
 
 import logging
@@ -19,8 +19,9 @@ log = logging.getLogger("frontrow.workers")
 
 STOP_TIMEOUT_S = 15.0
 LOOK_EVERY_S = 0.2
-MOST_DEATHS = 20  # within a minute: something is wrong that starting again does not mend
-CANNOT_START = 2
+QUICK_S = 10.0  # who lived shorter died young
+MOST_DEATHS = 10  # so many in a row, and nobody left: something is wrong that starting again does not mend
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.2, 30.0
 
 
 class Workers:
@@ -40,10 +41,13 @@ class Workers:
         self._target, self._arguments = target, arguments
         self._stop_within_s, self._before_stop = stop_within_s, before_stop
         self._stop = threading.Event()
-        self._deaths: list[float] = []
-        self._processes = [self._start() for _ in range(count)]
+        self._young_deaths = 0
+        self._due_s = [0.0] * count  # when a dead one may be started again; 0: it lives
+        self._started_s = [0.0] * count
+        self._processes = [self._start(index) for index in range(count)]
 
-    def _start(self) -> SpawnProcess:
+    def _start(self, index: int) -> SpawnProcess:
+        self._started_s[index] = time.monotonic()
         process = self._spawn.Process(target=run_watched, args=(self._target, self._arguments))
         process.start()
         return process
@@ -59,17 +63,25 @@ class Workers:
             self._end()
 
     def _replace_the_dead(self) -> None:
+        now_s = time.monotonic()
         for index, process in enumerate(self._processes):
             if process.is_alive():
                 continue
-            now_s = time.monotonic()
-            self._deaths = [at_s for at_s in self._deaths if now_s - at_s < 60] + [now_s]
-            log.error("worker died", extra={"pid": process.pid, "exit_code": process.exitcode})
-            if process.exitcode == CANNOT_START:  # it said why
-                raise SystemExit(CANNOT_START)
-            if len(self._deaths) >= MOST_DEATHS:
-                raise SystemExit("frontrow: workers keep dying; the log above says why")
-            self._processes[index] = self._start()
+            if not self._due_s[index]:
+                self._due_s[index] = now_s + self._mourn(index, process, now_s)
+            if now_s >= self._due_s[index]:
+                self._due_s[index] = 0.0
+                self._processes[index] = self._start(index)
+
+    def _mourn(self, index: int, process: SpawnProcess, now_s: float) -> float:
+        """How long to wait before starting another; ends the server when nobody is left and it would not help."""
+        log.error("worker died", extra={"pid": process.pid, "exit_code": process.exitcode})
+        if now_s - self._started_s[index] > QUICK_S:
+            self._young_deaths = 0
+        self._young_deaths += 1
+        if self._young_deaths >= MOST_DEATHS and not any(other.is_alive() for other in self._processes):
+            raise SystemExit("frontrow: workers keep dying; the log above says why")
+        return min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0 ** min(self._young_deaths - 1, 20))
 
     def _end(self) -> None:
         self._before_stop()

@@ -105,9 +105,9 @@ def _security(handler: HTTPRouteHandler, access: Access) -> list[dict[str, list[
     if handler.opt.get("shop"):
         return [{"booking": [], "shop_pass": []}, {"pass": []}]
     if access.kind == "owner" and handler.opt.get("by_person"):
-        return [{"pass": []}, {"session": []}]
+        return [{"pass": []}, {"shop_pass": []}, {"session": []}]
     if access.kind == "owner":
-        return [{"booking": []}, {"pass": []}, {"session": []}]
+        return [{"booking": []}, {"pass": []}, {"shop_pass": []}, {"session": []}]
     if access.kind in ("fan", "session", "staff"):
         return [{"session": []}]
     return [{"pass": []}, {"shop_pass": []}] if access.kind == "pass" else []
