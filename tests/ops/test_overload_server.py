@@ -140,3 +140,28 @@ async def test_f3_an_answer_that_does_not_come_is_a_503_at_its_deadline_through_
     assert not watch.waiting
     server.should_exit = True
     await task
+
+
+async def test_f3_answers_about_money_have_a_deadline_of_their_own():
+    gate = Gate(OverloadSettings(deadline_s=600, pay_deadline_s=0.1))
+    never = asyncio.get_running_loop().create_future
+
+    async def wait_for_ever(ask: Any) -> Answer:
+        await never()
+        raise AssertionError("unreachable")
+
+    routes = {(method.encode(), path.encode()): wait_for_ever for method, path in (HOT["hold"], COLD["pay"])}
+    server, task, port, watch = await running(gate, routes, app_of(gate))
+    _, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(request_bytes(*HOT["hold"]))
+    assert await until_true(lambda: len(watch.waiting) == 1)
+    head, body = await answer_of(port, request_bytes(*COLD["pay"]))
+    assert head.startswith(b"HTTP/1.1 503")
+    assert json.loads(body)["code"] == "deadline"
+    assert (gate.late, len(watch.paying), len(watch.waiting)) == (1, 0, 1), "the hold still has its ten minutes"
+    assert gate.wait.close() == 0.0, "a slow provider is no sign of overload"
+    writer.close()
+    for waiting in list(watch.waiting):
+        waiting.expire()
+    server.should_exit = True
+    await task

@@ -36,6 +36,8 @@ TICK_S: Final = 0.01
 INTERVAL_S: Final = 0.1
 LEAST_LOOKS: Final = 2  # in an interval: one long pause is no queue
 SWEEP_S: Final = 0.5
+LONGER: Final = 2  # times Retry-After once so many classes are shed whole: refusing costs half as much then
+WHOLE_CLASSES: Final = 2.0
 HARD: Final = 1.1  # beyond so many times the cap a connection is not even told why
 
 log = logging.getLogger("frontrow.web")
@@ -47,8 +49,8 @@ class LateAnswer(Overloaded):
     code = "deadline"
 
 
-def shed_error(gate: Gate) -> Overloaded:
-    return Overloaded("too much is asked of this server at once; try again", retry_after_s=gate.settings.retry_after_s)
+def shed_error(retry_after_s: float) -> Overloaded:
+    return Overloaded("too much is asked of this server at once; try again", retry_after_s=retry_after_s)
 
 
 def late_answer() -> Answer:
@@ -113,12 +115,13 @@ class GuardedProtocol(HotProtocol):
         self._body_bytes = 0
 
     def _refuse(self, ask: Ask) -> Answer:
+        retry_after_s, error, answer = self.watch.refusal()
         if not self._extra and not self.watch.is_proxy(ask.peer):
             self.flow.pause_reading()
-            self.loop.call_later(self.watch.gate.settings.retry_after_s, self._read_again)
+            self.loop.call_later(retry_after_s, self._read_again)
         people, method = self.watch.for_people, self.parser.get_method().decode("latin-1")
-        page = people(method, ask, self.watch.shed_error) if people is not None else None
-        return page or self.watch.shed_answer
+        page = people(method, ask, error) if people is not None else None
+        return page or answer
 
     def _read_again(self) -> None:
         if self.parser is not None and not self._gone and not self.transport.is_closing():
@@ -217,9 +220,14 @@ class Watch:
         self.waiting: dict[_Watched, float] = {}
         self.paying: dict[_Watched, float] = {}  # they have a later deadline, and their waits are the provider's
         self.refused = _Known(Rank.BROWSE, "shed", traffic)
-        self.shed_error = shed_error(gate)
-        self.shed_answer = problem_answer(self.shed_error)
         self.for_people: ForPeople | None = None
+        soon_s = gate.settings.retry_after_s
+        errors = [shed_error(wait_s) for wait_s in (soon_s, soon_s * LONGER)]
+        self._refusals = [(error.retry_after_s or 0.0, error, problem_answer(error)) for error in errors]
+
+    def refusal(self) -> tuple[float, Overloaded, Answer]:
+        """When a shed caller may come again, and the words; later when whole classes are shed."""
+        return self._refusals[self.gate.pressure >= WHOLE_CLASSES]
 
     def learn(self, key: tuple[bytes, bytes], handler: Handler) -> _Known:
         """Remember a hot route; as many are remembered as the lane's table has, a shape once for all its addresses."""
