@@ -23,6 +23,7 @@ import psutil
 import uvloop
 
 from bench.ledger_peers import AiosqlitePeer, AsyncpgPeer, Peer, SqlAlchemyPeer
+from bench.seats_processes import POSTGRES, WAL_FILES, wal_ready
 from frontrow.boxoffice.ledger.migrate import migrate
 from frontrow.boxoffice.ledger.opening import open_ledger
 from frontrow.boxoffice.ledger.sql_ledger import SqlLedger
@@ -147,8 +148,9 @@ async def run(options: argparse.Namespace) -> dict[str, Any]:
     results: dict[str, Any] = {}
     folder = Path(tempfile.mkdtemp(prefix="frontrow-bench-"))
     try:
-        with Postgres("-c", "synchronous_commit=on", "-c", "fsync=on", "-c", "shared_buffers=256MB") as server:
+        with Postgres("-c", "synchronous_commit=on", "-c", "fsync=on", *POSTGRES) as server:
             await asyncio.to_thread(migrate, server.url)
+            await asyncio.to_thread(wal_ready, server, WAL_FILES)
             meter = Meter(psutil.Process(server.pid))
             peers: list[Callable[[], Awaitable[LedgerSide | Peer]]] = [
                 lambda: ledger_side(server.url),
@@ -158,6 +160,7 @@ async def run(options: argparse.Namespace) -> dict[str, Any]:
             for name, opener in zip(("frontrow", "asyncpg", "sqlalchemy"), peers, strict=True):
                 results[f"postgresql {name}"] = await one(opener, meter, options)
                 await emptied(server.url)
+                await asyncio.to_thread(wal_ready, server)
         for name, sqlite in (("frontrow", True), ("aiosqlite", False)):
             url = f"sqlite:///{folder / name}.db"
             await asyncio.to_thread(migrate, url)

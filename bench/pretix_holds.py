@@ -28,6 +28,10 @@ class NoMigrations:
         return None
 
 
+def say(what: str) -> None:
+    print(what, file=sys.stderr, flush=True)
+
+
 def set_up(url: str) -> None:
     os.environ["DATA_DIR"] = tempfile.mkdtemp(prefix="frontrow-pretix-")
     settings: Any = types.ModuleType("pretix_bench_settings")
@@ -49,6 +53,7 @@ def set_up(url: str) -> None:
     from django.core.management import call_command
 
     django.setup()
+    say("pretix: making its tables")
     call_command("migrate", run_syncdb=True, verbosity=0)
 
 
@@ -88,6 +93,7 @@ def main() -> None:
 
     with scopes_disabled():
         event, item, seats = event_with_seats()
+    say(f"pretix: holding seats for {seconds:.0f} s")
     with scope(organizer=event.organizer):
         for number in range(5):
             hold(event, item, seats[number], number)

@@ -38,10 +38,10 @@ def holds(seconds: float = 5.0) -> dict[str, Any]:
     python = python_with_pretix()
     script = str(Path(__file__).with_name("pretix_holds.py"))
     with Postgres() as server:
-        done = subprocess.run(
+        done = subprocess.run(  # what it says on the way goes to our error output
             [python, "-P", script, server.url, str(seconds)],
             check=True,
-            capture_output=True,
+            stdout=subprocess.PIPE,
             text=True,
             timeout=LONGEST_S,
         )

@@ -3,7 +3,11 @@
 On private Valkey and PostgreSQL servers of this machine: CPU of each way an attempt can end, a storm of 6.6 attempts a
 seat through one hold service on 1, 2 and 3 Redis shards, the same at a sustained rate from intended send times, the
 share of wrong local refusals, the rebuild of 100,000 seats, and the ledger beside its textbook forms. Prints a table
-with targets, writes bench/out/seats.json and seats.png.
+with targets, writes bench/out/seats.json and seats.png; `python -m bench.seats_docs` takes them over into docs/.
+
+An attempt is one call of the hold service for one seat by a fan with a pass; all endings count. Open loop: each attempt
+has its own time, whether the service keeps up or not, and waits are counted from it. At the beginning of a sale nearly
+every attempt wins, so a rate of R attempts/s begins with R durable holds/s.
 """
 
 import argparse
@@ -19,7 +23,7 @@ import uvloop
 
 from bench import ledger, pretix_peer
 from bench.seats_load import ATTEMPTS_A_SEAT, Office, phases, tidy
-from bench.seats_processes import Workers, fresh_database
+from bench.seats_processes import POSTGRES, WAL_FILES, Workers, fresh_database, wal_ready
 from frontrow.boxoffice.claims.redis import RedisClaims
 from frontrow.boxoffice.ledger.opening import open_ledger
 from frontrow.boxoffice.model.claims import sold
@@ -55,6 +59,7 @@ async def office(plan: Plan, valkeys: list[Valkey], postgres: Postgres, name: st
 def sale(size: int, valkeys: list[Valkey], postgres: Postgres, name: str, processes: int) -> dict[str, Any]:
     """A whole sale as fast as it goes."""
     workers = Workers(size, valkeys, postgres, name, processes)
+    wal_ready(postgres)
     try:
         return workers.run(round(size * ATTEMPTS_A_SEAT))
     finally:
@@ -80,6 +85,7 @@ def sustained(size: int, valkeys: list[Valkey], postgres: Postgres, fastest: int
         rate = share * fastest
         seats = max(1_000, min(size, round(rate * SUSTAINED_S / ATTEMPTS_A_SEAT)))
         workers = Workers(seats, valkeys, postgres, f"open{number}", 1)
+        wal_ready(postgres)
         try:
             told.append(workers.run(round(seats * ATTEMPTS_A_SEAT), rate))
         finally:
@@ -147,7 +153,8 @@ async def alone(plan: Plan, valkey: Valkey, postgres: Postgres, phase_size: int)
 def measure(size: int, phase_size: int) -> dict[str, Any]:
     plan = generate("stadium", size)
     report: dict[str, Any] = {"seats": size, "attempts": round(size * ATTEMPTS_A_SEAT), "sale": {}}
-    with Postgres("-c", "shared_buffers=256MB") as postgres, contextlib.ExitStack() as stack:
+    with Postgres(*POSTGRES) as postgres, contextlib.ExitStack() as stack:
+        wal_ready(postgres, WAL_FILES)
         valkeys = [stack.enter_context(Valkey()) for _ in range(3)]
         report |= uvloop.run(alone(plan, valkeys[0], postgres, phase_size))
         for processes, shards in ((1, 1), (1, 2), (1, 3), (2, 1)):
@@ -249,6 +256,7 @@ def main() -> None:
     OUT.mkdir(parents=True, exist_ok=True)
     (OUT / "seats.json").write_text(json.dumps(report, indent=1))
     if chosen.pretix:
+        print("pretix: installing it (the first time), making its tables, holding seats for 5 s", flush=True)
         report["pretix"] = pretix_peer.holds()
         (OUT / "seats.json").write_text(json.dumps(report, indent=1))
     plot(report, OUT / "seats.png")

@@ -62,13 +62,13 @@ class Office:
         self.sale = self.sales.open(self.event, plan)
         claims.learn(event_id, plan)
         self.recovery = Recovery(self.sales, claims, ledger, self.clock)
-        truth = ClaimsTruth(claims, self.event, plan.size, self.clock)
         seats = self.sale.seats
+        truth = ClaimsTruth(claims, self.event, plan.size, self.clock, seats.meet)
         self.feed = MapFeed(
             plan.size,
             log or MemoryFrameLog(epoch=1),
             truth,
-            on_changes=seats.observe,
+            on_changes=lambda states: self.feed.look(seats.observe(states)),
             on_sync=lambda: seats.follow(self.feed.ring.states, self.clock()),
         )
         self.holds = HoldService(

@@ -80,6 +80,22 @@ def _worst(told: list[dict[str, Any]], name: str) -> dict[str, float]:
     return {share: max(one[name][share] for one in told) for share in ("p50", "p99", "p99.9")}
 
 
+WAL_FILES = 24  # of 16 MB: more than a sale of 50,000 seats fills
+POSTGRES = ("-c", "shared_buffers=256MB", "-c", "min_wal_size=1GB")
+
+
+def wal_ready(postgres: Postgres, files: int = 0) -> None:
+    """As a server that has run for a while: write-ahead files are used again, not made anew inside a commit.
+
+    `files`: so many are made first. A checkpoint renames those that were used to be used next.
+    """
+    with psycopg.connect(postgres.url, autocommit=True) as admin:
+        for _ in range(files):
+            admin.execute("SELECT pg_logical_emit_message(false, 'bench', 'a file has something in it')")
+            admin.execute("SELECT pg_switch_wal()")
+        admin.execute("CHECKPOINT")
+
+
 def fresh_database(postgres: Postgres, name: str) -> str:
     with psycopg.connect(postgres.url, autocommit=True) as admin:
         admin.execute(f"CREATE DATABASE {name}")  # type: ignore[arg-type]

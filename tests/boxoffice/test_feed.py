@@ -26,7 +26,7 @@ async def logs() -> AsyncIterator[list[RedisFrameLog]]:
         await log.aclose()
 
 
-def on_redis(url: str, made: list[RedisFrameLog], timeout_s: float = 1.0) -> Make:
+def on_redis(url: str, made: list[RedisFrameLog], timeout_s: float = 10.0) -> Make:
     event = f"evt_{uuid.uuid4().hex}"
 
     def make() -> FrameLog:

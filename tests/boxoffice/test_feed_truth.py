@@ -11,6 +11,7 @@ from frontrow.boxoffice.feed.service import FeedSettings, MapFeed
 from frontrow.boxoffice.feed.truth import ClaimsTruth
 from frontrow.boxoffice.model.claims import Claimed, SeatClaim, TakenSeat, sold
 from frontrow.boxoffice.ports import SeatClaims
+from frontrow.boxoffice.services.availability import Availability
 from frontrow.core.clock import ManualClock
 
 from .plan_samples import an_event, small_plan
@@ -66,3 +67,33 @@ async def test_viewers_see_what_the_claim_store_says(claims: SeatClaims, clock: 
     assert await shown() == {2: 2, 7: 3}
     assert viewer.fetched == 1
     assert seen[1] == 0
+
+
+async def test_a_server_learns_from_the_map_who_took_seats_elsewhere(claims: SeatClaims, clock: ManualClock) -> None:
+    """N2: two servers, one log. The second refuses what the first sold without asking the claim store about it."""
+    plan, frames = small_plan(), MemoryFrameLog(epoch=1)
+    beliefs = [Availability(plan.size) for _ in range(2)]
+    feeds: list[MapFeed] = []
+    for known in beliefs:
+        truth = ClaimsTruth(claims, EVENT, plan.size, clock, known.meet)
+        number = len(feeds)
+        feed = MapFeed(
+            plan.size, frames, truth, FeedSettings(audit_ticks=plan.size, poll_ticks=1),
+            lambda states, known=known, number=number: feeds[number].look(known.observe(states)),  # type: ignore[misc]
+        )  # fmt: skip
+        feeds.append(feed)
+        await feed.resync()
+    hold = SeatClaim(EVENT.id, (30, 31), "ann", "bkg_1", clock() + 600_000_000)
+    assert isinstance(await claims.claim(hold, clock()), Claimed)
+    beliefs[0].took(hold.seats, "ann", hold.expires_at_us, clock())
+    feeds[0].notify(hold.seats)
+    await feeds[0].tick()
+    assert not beliefs[1].is_anothers(30, "bob", clock())
+    await feeds[1].tick()  # hears of it
+    await feeds[1].tick()  # looks who it was
+    assert beliefs[1].is_anothers(30, "bob", clock())
+    assert not beliefs[1].is_anothers(30, "ann", clock()), "the owner asks the claim store, as everywhere"
+    beliefs[1].observe({31: 1})
+    beliefs[1].freed([30, 31])
+    beliefs[1].meet((await claims.states(EVENT.id, clock())).values(), clock())
+    assert not beliefs[1].is_anothers(31, "bob", clock()), "freed after the map spoke: an older look does not count"

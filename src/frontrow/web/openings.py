@@ -130,14 +130,14 @@ class Openings:
             self._feeds[event.id].notify(range(plan.size))
         else:
             await self._recovery.check(event.id)
-            truth = ClaimsTruth(self._claims, event, plan.size, self._clock)
+            truth = ClaimsTruth(self._claims, event, plan.size, self._clock, sale.seats.meet)
             self._logs[event.id] = self._make_log(event.id)
             feed = MapFeed(
                 plan.size,
                 self._logs[event.id],
                 truth,
                 self._feed_settings,
-                on_changes=sale.seats.observe,
+                on_changes=lambda states: feed.look(sale.seats.observe(states)),
                 on_sync=lambda: sale.seats.follow(feed.ring.states, self._clock()),
             )
             await feed.start()

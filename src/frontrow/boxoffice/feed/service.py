@@ -9,6 +9,7 @@ telling. Viewers keep only a position: slow ones are reset, none can make the se
 
 import asyncio
 import contextlib
+import itertools
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -19,6 +20,7 @@ from frontrow.boxoffice.model.fsmap import Frame, encode_changes
 from frontrow.core.errors import FrontrowError, Overloaded
 
 MAX_STOP_TRIES = 50
+MAX_LOOKS = 2_000  # a tick; the others wait for the next ones
 
 
 class SeatTruth(Protocol):
@@ -63,6 +65,7 @@ class MapFeed:
         self._truth = truth
         self._dirty: set[int] = set()
         self._again: set[int] = set()
+        self._curious: set[int] = set()
         self._audit_at = 0
         self._ticks = 0
         self._behind = True  # a gap was seen: the next tick closes it
@@ -74,6 +77,10 @@ class MapFeed:
     def notify(self, indexes: Iterable[int]) -> None:
         """These seats may have changed."""
         self._dirty.update(indexes)
+
+    def look(self, indexes: Iterable[int]) -> None:
+        """Have the truth asked about these seats soon, for whoever listens to it."""
+        self._curious.update(indexes)
 
     def snapshot(self) -> bytes:
         """The snapshot document for a viewer who begins."""
@@ -113,8 +120,10 @@ class MapFeed:
         """Look at what may have changed, publish it, take in what others published."""
         fresh, again = self._dirty, self._again
         self._dirty, self._again = set(), set()
+        curious = set(itertools.islice(self._curious, MAX_LOOKS))
+        self._curious -= curious
         try:
-            looked = sorted(fresh | again | self._audit())
+            looked = sorted(fresh | again | curious | self._audit())
             states = await self._truth(looked)
             mine = self.ring.states
             changes = {i: state for i, state in zip(looked, states, strict=True) if mine[i] != state}

@@ -1,10 +1,11 @@
 """What this server believes of an event's seats: refuses the hopeless at once, without asking anybody (N2).
 
 It learns from what passes through: claims won here, refusals (which tell until when and whose), releases, frames of the
-map's feed. Belief that a seat is taken is only trusted for a moment: after `trust_us` the next attempt asks the claim
-store again, unless the map, which must have been in step with the log in the last `FEED_TRUST_US`, still shows the seat
-as taken. So a refusal is never wrong for longer than one update, even if every notice is lost. That a seat is free is
-never trusted: the claim store decides. Pure but for its own memory.
+map's feed (whose seats are looked up once, all of a moment together). Belief that a seat is taken is only trusted for a
+moment: after `trust_us` the next attempt asks the claim store again, unless the map, which must have been in step with
+the log in the last `FEED_TRUST_US`, still shows the seat as taken. So a refusal is never wrong for longer than one
+update, even if every notice is lost. That a seat is free is never trusted: the claim store decides. Pure but for its
+own memory.
 """
 
 from array import array
@@ -17,6 +18,7 @@ from frontrow.boxoffice.model.seats import SeatState
 FOREVER_US = 1 << 62
 TRUST_US = 1_000_000
 FEED_TRUST_US = 2_000_000
+_SOMEBODYS = (SeatState.HELD, SeatState.SOLD)
 
 
 class Availability:
@@ -28,6 +30,7 @@ class Availability:
         self._refuse_until_us = array("q", bytes(8 * size))
         self._ends_at_us = array("q", bytes(8 * size))
         self._fans: dict[int, str] = {}
+        self._strangers: set[int] = set()  # taken at another server, as the map says; by whom is not known here
         self._ending: list[tuple[int, int]] = []
         self._trust_us = trust_us
         self._map: bytes | bytearray = b""
@@ -63,7 +66,7 @@ class Availability:
         """Those of the seats that `hopeless` is about."""
         return [seat for seat in seats if self.is_anothers(seat, fan, now_us)]
 
-    def took(self, seats: Iterable[int], fan: str, ends_at_us: int, now_us: int) -> None:
+    def took(self, seats: Sequence[int], fan: str, ends_at_us: int, now_us: int) -> None:
         """A fan has these seats until then (0: for good, sold)."""
         state = SeatState.HELD if ends_at_us else SeatState.SOLD
         end_us = ends_at_us or FOREVER_US
@@ -75,6 +78,8 @@ class Availability:
                 heappush(self._ending, (ends_at_us, seat))
             self._ends_at_us[seat] = end_us
             self._fans[seat] = fan
+        if self._strangers:
+            self._strangers.difference_update(seats)
 
     def learn(self, taken: Iterable[TakenSeat], now_us: int) -> None:
         """What the claim store or the ledger said about taken seats."""
@@ -89,15 +94,28 @@ class Availability:
                 self._set(seat, SeatState.FREE)
                 self._refuse_until_us[seat] = self._ends_at_us[seat] = 0
                 self._fans.pop(seat, None)
+                self._strangers.discard(seat)
 
     def replace(self, seats: Sequence[int], taken: Mapping[int, TakenSeat], now_us: int) -> None:
         """The claim store's whole word on `seats`: those in `taken` are taken, the others free."""
         self.freed(seat for seat in seats if seat not in taken)
         self.learn(taken.values(), now_us)
 
-    def observe(self, states: Mapping[int, int]) -> None:
-        """Another server's news from the map's feed: only that a seat is free again is taken at its word."""
+    def observe(self, states: Mapping[int, int]) -> list[int]:
+        """News from the map's feed: only that a seat is free again is taken at its word.
+
+        Answers the seats that were taken elsewhere, by fans this server has not heard of: look who has them (`meet`),
+        or every first attempt for one of them has to ask.
+        """
         self.freed(seat for seat, state in states.items() if state == SeatState.FREE)
+        new = [seat for seat, state in states.items() if state in _SOMEBODYS and seat not in self._fans]
+        self._strangers.update(new)
+        return new
+
+    def meet(self, taken: Iterable[TakenSeat], now_us: int) -> None:
+        """Who has the seats that `observe` asked about; what was freed or taken here meanwhile is left alone."""
+        if self._strangers:
+            self.learn([seat for seat in taken if seat.seat in self._strangers], now_us)
 
     def withhold(self, seats: Iterable[int]) -> None:
         """The organiser keeps these back."""
