@@ -17,6 +17,7 @@ from frontrow.boxoffice.plans.generate import generate
 from frontrow.core.clock import US_PER_S
 from tests.browser.conftest import ARGS, chromium
 from tests.browser.served import Site, put_hall
+from tests.browser.staff import staff
 from tests.browser.steps import EVENT_ID, pay, until
 
 SEATS = 12_000
@@ -26,6 +27,11 @@ ENDS = {
     "sign-in": "/sign-in",
     "not-found": "/nowhere",
     "style-guide": "/style-guide",
+}
+OFFICE = {
+    "office": "/organiser",
+    "office-prices": f"/organiser/events/{EVENT_ID}/prices",
+    "office-preview": "/organiser/events/evt_harbour/preview",
 }
 COLOURS = 96  # a palette keeps the pictures small
 SIZES = {"wide": (1280, 800), "small": (390, 844)}
@@ -94,6 +100,15 @@ def walk(page: Page, site: Site, shoot: "Shoot") -> None:
         shoot(name)
 
 
+def walk_office(page: Page, site: Site, shoot: "Shoot") -> None:
+    """Through the site as an organiser goes."""
+    staff(page, site)
+    for name, path in OFFICE.items():
+        page.goto(site.url + path)
+        page.wait_for_load_state("networkidle")
+        shoot(name)
+
+
 class Shoot:
     """Takes a small picture of a page as it is now."""
 
@@ -112,6 +127,7 @@ def shoot_all(browser: Browser, site: Site, folder: Path) -> None:
         context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)  # type: ignore[arg-type]
         page = context.new_page()
         walk(page, site, Shoot(page, folder, f"{size}-{scheme}"))
+        walk_office(page, site, Shoot(page, folder, f"{size}-{scheme}"))
         context.close()
 
 

@@ -20,6 +20,8 @@ from tests.people.support import PASSWORD
 SENTENCE = "a sentence nobody guesses either"
 NEW_TEAM = "org_fresh"
 TABLE = "section,row,seat,tier\nA,1,1,front\nA,1,2,front\nA,2,1,back\nA,2,2,back\n"
+PATIENCE_MS = 45_000
+expect.set_options(timeout=PATIENCE_MS)
 IDS = ("", "/details", "/venue", "/prices", "/sale", "/seats", "/preview", "/codes")
 
 
@@ -35,7 +37,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 @pytest.fixture
 def desk(profile: Any) -> Page:
-    page: Page = profile().new_page()
+    context = profile()
+    context.set_default_timeout(PATIENCE_MS)
+    page: Page = context.new_page()
     return page
 
 
@@ -125,7 +129,7 @@ def test_b13_a_cancelled_event_says_before_who_is_refunded_and_after_how_far_it_
     expect(dialog).to_be_hidden()
     desk.get_by_role("link", name="Cancel the event …").click()
     dialog.get_by_role("button", name="Cancel the event").click()
-    expect(desk.get_by_role("heading", name="Everybody has got the money back")).to_be_visible(timeout=30_000)
+    expect(desk.get_by_role("heading", name="Everybody has got the money back")).to_be_visible()
     expect(desk.get_by_text("Cancelled").first).to_be_visible()
 
 
@@ -311,6 +315,7 @@ def _venues(page: Page, site: Site) -> Iterator[tuple[str, Page]]:
 
 def test_axe_finds_nothing_text_reflows_and_the_console_stays_clean(profile: Any, site: Site) -> None:
     context = profile(bypass_csp=True, reduced_motion="reduce")
+    context.set_default_timeout(PATIENCE_MS)
     script, found, names = AXE.read_text(), [], []
     told: list[str] = []
     context.on("console", lambda message: told.append(message.text) if message.type in ("error", "warning") else None)
@@ -334,6 +339,7 @@ def test_axe_finds_nothing_text_reflows_and_the_console_stays_clean(profile: Any
 
 def test_the_policy_holds_on_the_pages_with_maps_and_frames(profile: Any, site: Site) -> None:
     context = profile()
+    context.set_default_timeout(PATIENCE_MS)
     told: list[str] = []
     context.on("console", lambda message: told.append(message.text) if message.type in ("error", "warning") else None)
     context.on("weberror", lambda error: told.append(str(error.error)))
