@@ -21,6 +21,7 @@ from frontrow.boxoffice.plans.generate import generate
 from frontrow.core.clock import US_PER_S
 from tests.browser.conftest import ARGS, chromium
 from tests.browser.served import Site, put_hall
+from tests.browser.staff import staff
 from tests.browser.steps import EVENT_ID, SHORT_ID, settled
 from tests.browser.tour import every_page
 
@@ -42,6 +43,11 @@ SHOWN = {
     "sign in": "sign-in",
     "not found": "not-found",
     "style guide": "style-guide",
+}
+OFFICE = {
+    "office": "/organiser",
+    "office-prices": f"/organiser/events/{EVENT_ID}/prices",
+    "office-preview": "/organiser/events/evt_harbour/preview",
 }
 COLOURS = 96  # a palette keeps the pictures small
 SIZES = {"wide": (1280, 800), "small": (390, 844)}
@@ -82,6 +88,15 @@ def shoot(page: Page, path: Path) -> None:
     Image.open(path).convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE).save(path, optimize=True)
 
 
+def shoot_office(page: Page, site: Site, folder: Path, ending: str) -> None:
+    """The organiser's pages."""
+    staff(page, site)
+    for name, path in OFFICE.items():
+        page.goto(site.url + path)
+        page.wait_for_load_state("networkidle")
+        shoot(page, folder / f"{name}-{ending}.png")
+
+
 def shoot_all(browser: Browser, site: Site, folder: Path) -> None:
     """Every page in every look; what documents show is copied to `folder`."""
     for size, scheme in LOOKS:
@@ -93,6 +108,7 @@ def shoot_all(browser: Browser, site: Site, folder: Path) -> None:
             shoot(page, made)
             if name in SHOWN and (size, scheme) in KEPT:
                 shutil.copy(made, folder / f"{SHOWN[name]}-{size}-{scheme}.png")
+        shoot_office(context.new_page(), site, folder if (size, scheme) in KEPT else OUT, f"{size}-{scheme}")
         context.close()
 
 

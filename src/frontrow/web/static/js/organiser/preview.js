@@ -1,6 +1,7 @@
 // @ts-check
 /** The preview: the map of the event, and a frame whose links and buttons lead nowhere. */
 import { $, ask } from "../dom.js";
+import "./once.js";
 import { showPlan } from "./plan.js";
 
 const map = /** @type {import("../seatmap/element.js").FrSeatmap} */ ($("fr-seatmap"));

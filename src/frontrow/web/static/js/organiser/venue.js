@@ -1,7 +1,8 @@
 // @ts-check
-/** A venue: its plan on the map, files put into the form, and the fields of the source that was chosen. */
+/** A venue: its plan on the map, and files put into the form. */
 import { $, ask, say } from "../dom.js";
 import { t } from "../words.js";
+import "./once.js";
 import { showPlan } from "./plan.js";
 
 const map = /** @type {import("../seatmap/element.js").FrSeatmap | null} */ (document.querySelector("fr-seatmap"));
@@ -22,14 +23,7 @@ async function draw() {
 }
 
 const sources = /** @type {NodeListOf<HTMLInputElement>} */ (document.querySelectorAll("#sources input[name=source]"));
-function follow() {
-  const kind = [...sources].find((one) => one.checked)?.value;
-  $("#from-template").hidden = kind !== "template";
-  $("#from-text").hidden = kind === "template";
-}
 if (sources.length) {
-  for (const one of sources) one.addEventListener("change", follow);
-  follow();
   $("#file").addEventListener("change", async (e) => {
     const file = /** @type {HTMLInputElement} */ (e.target).files?.[0];
     if (!file) return;

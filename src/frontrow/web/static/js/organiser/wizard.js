@@ -1,12 +1,8 @@
 // @ts-check
-/** Forms of the event wizard: the first mistake gets the keyboard, fields of a new venue show when one is made. */
-/** @type {HTMLElement | null} */ (document.querySelector("[aria-invalid=true]"))?.focus();
+/** Forms of the event wizard: the first mistake gets the keyboard, and there is room for more fees. */
+import "./once.js";
 
-const box = document.querySelector("#new-venue");
-const choices = /** @type {NodeListOf<HTMLInputElement>} */ (document.querySelectorAll("#venues input[name=venue]"));
-const follow = () => { if (box) /** @type {HTMLElement} */ (box).hidden = ![...choices].some((one) => one.checked && one.value === "new"); };
-for (const one of choices) one.addEventListener("change", follow);
-follow();
+/** @type {HTMLElement | null} */ (document.querySelector("[aria-invalid=true]"))?.focus();
 
 const more = document.querySelector("#more-fees");
 const spare = () => /** @type {HTMLElement | null} */ (document.querySelector(".feeline.spare"));
