@@ -20,10 +20,10 @@ def texts_of(path: Path) -> set[str]:
 def all_texts() -> dict[str, str]:
     """Text -> the file it stands in."""
     files = [
-        *sorted((WEB / "pages").glob("*.html")),
+        *sorted((WEB / "pages").rglob("*.html")),
         WEB / "pages" / "room.js",
         *sorted((WEB / "static" / "js").rglob("*.js")),
-        *sorted((WEB / "site").glob("*.py")),
+        *sorted((WEB / "site").rglob("*.py")),
         WEB / "page_parts.py",
         WEB / "room_pages.py",
     ]

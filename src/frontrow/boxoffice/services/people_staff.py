@@ -101,18 +101,29 @@ class StaffDesk:
         if session.stage is Stage.FULL:
             await self._check_password(staff, password)
         secret = pyotp.random_base32()
-        uri = pyotp.TOTP(secret).provisioning_uri(name=staff.email, issuer_name=self._issuer)
         ends_at_us = self._clock() + ENROL_LIFE_S * US_PER_S
-        return Enrolment(secret, uri, self._vault.seal(f"{ends_at_us}:{secret}", f"enrol:{session.id}"))
+        return self._enrolment(staff, secret, self._vault.seal(f"{ends_at_us}:{secret}", f"enrol:{session.id}"))
+
+    async def same_enrolment(self, session: Session, pending: str) -> Enrolment:
+        """The set-up that was begun, to be shown again after a code that was wrong; `SealBroken` once it ran out."""
+        return self._enrolment(await self._member(session), self._pending_secret(session, pending), pending)
+
+    def _enrolment(self, staff: Staff, secret: str, pending: str) -> Enrolment:
+        uri = pyotp.TOTP(secret).provisioning_uri(name=staff.email, issuer_name=self._issuer)
+        return Enrolment(secret, uri, pending)
+
+    def _pending_secret(self, session: Session, pending: str) -> str:
+        ends_at_us, _, secret = self._vault.open(pending, f"enrol:{session.id}").partition(":")
+        if self._clock() >= int(ends_at_us):
+            raise SealBroken("this set-up has run out; begin again")
+        return secret
 
     async def finish_enrolment(self, session: Session, pending: str, code: str) -> tuple[SignedIn, list[str]]:
         """The second factor is in force: a full session, all others ended, and recovery codes told once."""
         staff = await self._member(session)
         if session.stage is Stage.TOTP:
             raise NotAllowed("prove the second factor you have before setting up another")
-        ends_at_us, _, secret = self._vault.open(pending, f"enrol:{session.id}").partition(":")
-        if self._clock() >= int(ends_at_us):
-            raise SealBroken("this set-up has run out; begin again")
+        secret = self._pending_secret(session, pending)
         await self._tries.code.take(staff.id)
         step = matching_step(secret, code, self._clock())
         if step is None:

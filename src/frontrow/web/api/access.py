@@ -262,12 +262,13 @@ async def check_access(connection: Connection, handler: BaseRouteHandler) -> Non
             if caller.kind != "fan":
                 raise SignInNeeded("sign in first")
         case "staff":
-            _need_permission(caller, access.permission)
+            need_permission(caller, access.permission)
         case _:  # a kind nobody decided about opens nothing
             raise NotAllowed("this route is closed")
 
 
-def _need_permission(caller: Caller, permission: str) -> None:
+def need_permission(caller: Caller, permission: str) -> None:
+    """Nothing if the caller may, else what is missing: signing in, its second step, or the right itself."""
     if caller.kind not in ("staff", "key"):
         if caller.session is not None and caller.session.kind is SubjectKind.STAFF:
             raise SecondFactorNeeded("finish signing in: the second factor is missing", stage=caller.session.stage)

@@ -6,7 +6,7 @@ from typing import Any, Final
 from litestar import Request, Response
 from litestar.exceptions import HTTPException
 
-from frontrow.boxoffice.model.people import SignInNeeded
+from frontrow.boxoffice.model.people import NotAllowed, SecondFactorNeeded, SignInNeeded
 from frontrow.core.errors import FrontrowError
 from frontrow.web.api.access import Caller
 from frontrow.web.api.problems import on_http_error
@@ -16,6 +16,7 @@ from frontrow.web.site.words import N_
 log = logging.getLogger("frontrow.web")
 Asked = Request[Any, Any, Any]
 
+NO_RIGHT: Final = -403  # 403 for who is signed in, but may not
 # status -> the page's heading and sentence
 KINDS: Final = {
     401: (
@@ -25,6 +26,10 @@ KINDS: Final = {
     403: (
         N_("That is not possible here"),
         N_("The page you came from may have grown old. Go back, reload it and try again."),
+    ),
+    NO_RIGHT: (
+        N_("Your role does not allow this"),
+        N_("Whoever owns your team's account can change what you may do."),
     ),
     404: (
         N_("We cannot find this page"),
@@ -53,7 +58,7 @@ def problem_page(request: Asked, status: int, detail: str = "", retry_after_s: f
     """The page of an error."""
     heading, sentence = KINDS.get(status, KINDS[500] if status >= 500 else KINDS[403])
     again_s = max(1, min(300, round(retry_after_s))) if retry_after_s else (5 if status == 503 else 0)
-    headers = {"retry-after": str(again_s)} if again_s else {}
+    headers, status = {"retry-after": str(again_s)} if again_s else {}, abs(status)
     if not hasattr(request.state, "caller"):
         request.state.caller = Caller()
     return render(
@@ -64,12 +69,14 @@ def problem_page(request: Asked, status: int, detail: str = "", retry_after_s: f
 
 def on_page_problem(request: Asked, error: FrontrowError) -> Response[bytes]:
     """What our own code refuses. A page that needs a session leads to signing in."""
-    if isinstance(error, SignInNeeded):
+    if isinstance(error, SignInNeeded | SecondFactorNeeded):
         staff = request.url.path.startswith(("/organiser", "/door"))
         where = "/organiser/sign-in" if staff else "/sign-in"
         return Response(
             b"", status_code=303, headers={"location": f"{where}?back={request.url.path}"}, media_type="text/plain"
         )
+    if isinstance(error, NotAllowed):
+        return problem_page(request, NO_RIGHT)
     if error.http_status == 500:
         log.error("a page failed", exc_info=error)
     detail = error.message if words_for(request).language == "en" and error.http_status < 500 else ""

@@ -28,6 +28,7 @@ from frontrow.web.api.access import (
     booking_of_token,
     caller_in,
     check_access,
+    need_permission,
     presented,
     read_pass,
 )
@@ -97,8 +98,8 @@ async def page_guard(connection: Connection, handler: BaseRouteHandler) -> None:
         platform.limiter.knock_person(caller.person)
     if access.kind == "fan" and caller.kind != "fan":
         raise SignInNeeded("sign in first")
-    if access.kind == "staff" and access.permission not in caller.permissions:
-        raise SignInNeeded("sign in as a member of the team")
+    if access.kind == "staff":
+        need_permission(caller, access.permission)
 
 
 async def read_form(request: Request[Any, Any, Any]) -> Form:

@@ -16,6 +16,7 @@ HUES: Final = 5  # of the tiers' colours, for an event's picture
 
 # state of a sale -> (chip's kind, words)
 CHIPS: Final = {
+    "draft": ("", N_("Draft")),
     "open": ("ok", N_("On sale now")),
     "few": ("warn", N_("Few left")),
     "soon": ("brand", N_("Sale opens soon")),
