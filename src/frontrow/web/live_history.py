@@ -64,7 +64,9 @@ class History:
                 point = replace(point, waiting=room.waiting, active=room.active, admitted_per_s=room.admitted_per_s)
             if speed is not None:
                 point = replace(point, p50_ms=speed.p50_ms, p99_ms=speed.p99_ms)
-            self._points.setdefault(event_id, deque(maxlen=MAX_POINTS)).append(point)
+            ring = self._points.setdefault(event_id, deque(maxlen=MAX_POINTS))
+            if not ring or ring[-1].at_s < at_s:  # a clock that was set back waits until time has caught up
+                ring.append(point)
 
     def of(self, event_id: str) -> list[Point]:
         """The points of an event, oldest first."""

@@ -6,12 +6,15 @@ from dataclasses import dataclass
 
 from frontrow.boxoffice.feed.service import MapFeed
 from frontrow.boxoffice.ledger.sql_ledger import SqlLedger
+from frontrow.boxoffice.ledger.verifying import verify
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.figures import RoomFigures
 from frontrow.boxoffice.ports import SeatClaims, TicketIssuer
 from frontrow.boxoffice.services.analytics import Figures
 from frontrow.boxoffice.services.cancelling import Cancelling
+from frontrow.boxoffice.services.chain import ChainCheck
 from frontrow.boxoffice.services.driving import Seats
+from frontrow.boxoffice.services.exports import Exports
 from frontrow.boxoffice.services.organise import Organise
 from frontrow.boxoffice.services.refunds import Refunds
 from frontrow.boxoffice.services.reseating import Reseating
@@ -38,6 +41,8 @@ class Office:
     figures: Figures
     live: LiveFiguresStreams
     history: History
+    chain: ChainCheck
+    exports: Exports
 
     def jobs(self, *, inside: bool) -> Sequence[Job]:
         """What goes on by itself: the history in every server, cancellations wherever the jobs run."""
@@ -80,6 +85,8 @@ def open_office(
         figures,
         live,
         History(clock, lambda: openings.events, states_of, room_of, lambda: live.speeds()),
+        ChainCheck(lambda: verify(ledger.store), clock),
+        Exports(ledger),
     )
 
 

@@ -1,7 +1,7 @@
 // @ts-check
 /** The four charts of the live page over one shared list of points: the hour the page brought along, then live frames. */
 import { lang } from "../words.js";
-/** @type {typeof import("../../vendor/uplot/uPlot.iife.min.js")} */
+/** @type {typeof import('../../vendor/uplot/uPlot.iife.min.js')} */
 const uPlot = /** @type {any} */ (globalThis).uPlot;
 const MAX_POINTS = 2_000, HEIGHT = 190, SMALL = 1_000, GAP_S = 30;
 
@@ -40,7 +40,7 @@ export class Charts {
     const options = {
       width: box.clientWidth, height: HEIGHT, padding: [8, 12, 0, 0], legend: { show: false }, cursor: { y: false, points: { size: 7 } },
       scales: { y: { range: (/** @type {any} */ _, /** @type {number} */ low, /** @type {number} */ high) => [0, Math.max(1, (high ?? 0) * 1.1)] } },
-      axes: [{ ...axis, space: 70, values: (/** @type {any} */ _, /** @type {number[]} */ at) => at.map((s) => clock.format(s * SMALL)) }, { ...axis, size: 52, values: (/** @type {any} */ _, /** @type {number[]} */ at) => at.map((n) => whole.format(n)) }],
+      axes: [{ ...axis, space: 70, size: 30, values: (/** @type {any} */ _, /** @type {number[]} */ at) => at.map((s) => clock.format(s * SMALL)) }, { ...axis, size: 52, values: (/** @type {any} */ _, /** @type {number[]} */ at) => at.map((n) => whole.format(n)) }],
       series: [{}, ...lines.map((line) => ({ label: line.label, stroke: colour(line.colour), width: 2, spanGaps: false, points: { show: false } }))],
     };
     const plot = new uPlot(options, this.#columns(lines.map((line) => line.name)), box);

@@ -3,7 +3,7 @@
 import { ask, h } from "../dom.js";
 import { t } from "../words.js";
 import { SeatModel } from "../seatmap/model.js";
-const SVG = "http://www.w3.org/2000/svg", STEPS = 4;
+const SVG = "http://www.w3.org/2000/svg", STEPS = 4, NAME_SHARE = 42;
 
 /** @typedef {{name: string, seats: number, free: number, held: number, sold: number, withheld: number}} Group */
 
@@ -27,7 +27,10 @@ export class Heat {
     svg.setAttribute("viewBox", [left - edge, top - edge, right - left + 2 * edge, bottom - top + 2 * edge].map(Math.round).join(" "));
     svg.setAttribute("role", "img");
     svg.setAttribute("aria-label", t("Sections coloured by how much of them is sold. The list below has the same figures."));
-    for (const section of model.sections) {
+    const size = (/** @type {import("../seatmap/model.js").Section} */ one) => (one.box[2] - one.box[0]) * (one.box[3] - one.box[1]);
+    /** @type {SVGElement[]} */
+    const names = [];
+    for (const section of model.sections.toSorted((a, b) => size(b) - size(a))) {
       const path = document.createElementNS(SVG, "path"), points = [];
       for (let i = 0; i < section.outline.length; i += 2) points.push(`${section.outline[i].toFixed(1)} ${section.outline[i + 1].toFixed(1)}`);
       path.setAttribute("d", `M${points.join("L")}Z`);
@@ -37,7 +40,9 @@ export class Heat {
       path.append(title);
       this.#paths.set(section.id, path);
       svg.append(path);
+      names.push(label(section.name, section.cx, section.cy, (right - left) / NAME_SHARE));
     }
+    svg.append(...names);
     this.box.replaceChildren(svg);
   }
 
@@ -50,4 +55,14 @@ export class Heat {
       path.toggleAttribute("data-on", group.name === on);
     }
   }
+}
+
+/** @param {string} text @param {number} x @param {number} y @param {number} size */
+function label(text, x, y, size) {
+  const made = document.createElementNS(SVG, "text");
+  made.setAttribute("x", x.toFixed(1));
+  made.setAttribute("y", y.toFixed(1));
+  made.style.fontSize = `${size.toFixed(1)}px`;
+  made.textContent = text;
+  return made;
 }

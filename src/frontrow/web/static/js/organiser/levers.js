@@ -29,7 +29,7 @@ export class Levers {
   /** @param {Record<string, number>} now @param {boolean} paused */
   show(now, paused) {
     this.now = { ...now, rate: this.room.rate_per_s, capacity: this.room.capacity };
-    for (const cell of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-now]"))) cell.textContent = number(this.now[cell.dataset.now ?? ""] ?? 0);
+    for (const cell of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-count]"))) cell.textContent = number(this.now[cell.dataset.count ?? ""] ?? 0);
     $("[data-opens=pause]").hidden = paused;
     $("[data-opens=resume]").hidden = !paused;
     this.#eta();

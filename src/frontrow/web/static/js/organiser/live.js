@@ -30,7 +30,9 @@ function put(selector, text) {
 }
 
 /** @param {any} times */
-const ms = (times) => (times ? `${rate.format(times.p50_ms)} ms` : "–");
+const ms = (times) => (times ? took(times.p50_ms) : "–");
+/** @param {number} n milliseconds */
+const took = (n) => (n < 1000 ? t("{n} ms", { n: rate.format(n) }) : t("{n} s", { n: rate.format(n / 1000) }));
 
 /** @param {any} next */
 function show(next) {
@@ -42,9 +44,9 @@ function show(next) {
   tile("sold", number(seats.sold), t("of {n}", { n: number(seats.seats - seats.withheld) }));
   tile("revenue", paid ? money(paid.captured_minor - paid.refunded_minor - paid.refunds_open_minor, paid.currency) : money(0, found.currency), t("after refunds"));
   tile("payments", success == null ? "–" : share.format(success), success == null ? t("none yet") : t("of all that ended"));
-  tile("hold", ms(latency.hold), latency.hold ? t("99 of 100 within {n} ms", { n: rate.format(latency.hold.p99_ms) }) : t("nobody in the last minute"));
+  tile("hold", ms(latency.hold), latency.hold ? t("99% within {time}", { time: took(latency.hold.p99_ms) }) : t("nobody in the last minute"));
   const ticket = latency.hold_to_ticket;
-  tile("ticket", ticket ? `${rate.format(ticket.p50_ms / 1000)} s` : "–", ticket ? t("99 of 100 within {n} s", { n: rate.format(ticket.p99_ms / 1000) }) : t("none in the last hour"));
+  tile("ticket", ms(ticket), ticket ? t("99% within {time}", { time: took(ticket.p99_ms) }) : t("none in the last hour"));
   phase();
   speeds();
   sections();
@@ -67,7 +69,7 @@ function speeds() {
   const body = $("#speeds tbody");
   if (body.dataset.text === text) return;
   body.dataset.text = text;
-  body.replaceChildren(...(rows.length ? rows.map(([name, words]) => h("tr", {}, h("td", {}, words()), h("td", { class: "r num" }, ms(frame.latency[name])), h("td", { class: "r num" }, `${rate.format(frame.latency[name].p99_ms)} ms`))) : [h("tr", {}, h("td", { colspan: 3, class: "muted" }, t("Nobody asked in the last minute.")))]));
+  body.replaceChildren(...(rows.length ? rows.map(([name, words]) => h("tr", {}, h("td", {}, words()), h("td", { class: "r num" }, ms(frame.latency[name])), h("td", { class: "r num" }, took(frame.latency[name].p99_ms)))) : [h("tr", {}, h("td", { colspan: 3, class: "muted" }, t("Nobody asked in the last minute.")))]));
 }
 
 function sections() {
@@ -104,7 +106,7 @@ function mode(mode, old) {
 charts.add("c-line", [{ name: "waiting", colour: "--tier-1", label: t("Waiting") }, { name: "active", colour: "--tier-4", label: t("Inside") }]);
 charts.add("c-rate", [{ name: "admitted", colour: "--tier-3", label: t("People per second") }, { name: "selling", colour: "--tier-2", label: t("Seats per second") }]);
 charts.add("c-seats", [{ name: "sold", colour: "--tier-0", label: t("Sold") }, { name: "held", colour: "--tier-5", label: t("Held") }]);
-charts.add("c-times", [{ name: "p50", colour: "--tier-1", label: t("Half within") }, { name: "p99", colour: "--tier-2", label: t("99 of 100 within") }]);
+charts.add("c-times", [{ name: "p50", colour: "--tier-1", label: t("Half within") }, { name: "p99", colour: "--tier-2", label: t("99% within") }]);
 show(frame);
 select.addEventListener("change", sections);
 heat.draw(found.map).then(sections);
