@@ -62,7 +62,7 @@ function phase() {
   wasPaused = paused;
 }
 
-const NAMES = { join: () => t("Join the line"), status: () => t("Ask for one's place"), claim: () => t("Go in"), hold: () => t("Choose seats"), pay: () => t("Pay"), event: () => t("Look at the event") };
+const NAMES = { join: () => t("Join the line"), status: () => t("Ask for one's place"), claim: () => t("Go in"), hold: () => t("Answer to a choice of seats"), pay: () => t("Pay"), event: () => t("Look at the event") };
 function speeds() {
   const rows = Object.entries(NAMES).filter(([name]) => frame.latency[name]);
   const text = rows.map(([name]) => name + ms(frame.latency[name]) + frame.latency[name].p99_ms).join();
