@@ -17,6 +17,7 @@ from frontrow.boxoffice.plans.generate import generate
 from frontrow.core.clock import US_PER_S
 from tests.browser.conftest import ARGS, chromium
 from tests.browser.served import Site, put_hall
+from tests.browser.staff import staff
 from tests.browser.steps import EVENT_ID, pay, until
 
 SEATS = 12_000
@@ -26,6 +27,12 @@ ENDS = {
     "sign-in": "/sign-in",
     "not-found": "/nowhere",
     "style-guide": "/style-guide",
+}
+DESK = {
+    "live": f"/organiser/events/{EVENT_ID}/live",
+    "bookings": f"/organiser/events/{EVENT_ID}/bookings",
+    "team": "/organiser/team",
+    "audit": "/organiser/audit",
 }
 COLOURS = 96  # a palette keeps the pictures small
 SIZES = {"wide": (1280, 800), "small": (390, 844)}
@@ -91,6 +98,12 @@ def walk(page: Page, site: Site, shoot: "Shoot") -> None:
     shoot("tickets")
     for name, path in ENDS.items():
         page.goto(site.url + path)
+        shoot(name)
+    staff(page, site)
+    for name, path in DESK.items():
+        page.goto(site.url + path)
+        if name == "live":
+            until(page, "window.live?.charts.points.length > 2 && document.querySelector('.heat path[data-full]')")
         shoot(name)
 
 
