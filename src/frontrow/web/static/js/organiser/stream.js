@@ -4,7 +4,7 @@
  * Frames come every second. After STALE_MS without one the figures are old, whatever the connection says; after SILENT_MS
  * the stream is opened anew. Three failures lead to polling, which tries the stream again now and then. */
 import { ask } from "../dom.js";
-const STALE_MS = 5_000, SILENT_MS = 15_000, TICK_MS = 1_000, POLL_MS = 3_000, STREAM_AGAIN = 3, LONGEST_MS = 15_000;
+const STALE_MS = 5_000, SILENT_MS = 15_000, TICK_MS = 1_000, POLL_MS = 3_000, STREAM_AGAIN = 3, LONGEST_MS = 15_000, OUT_MS = 6_000;
 
 /** @typedef {"live" | "polling" | "offline" | "signed-out"} Mode */
 /** @typedef {{frame: (frame: any) => void, mode: (mode: Mode, old: boolean) => void}} Told */
@@ -49,7 +49,7 @@ export class FiguresStream {
     const out = status === 401 || status === 403; // until somebody signs in in another tab
     if (ok) this.#took(body, "polling"); else this.#now(out ? "signed-out" : "offline");
     if (ok && ++this.#polls >= STREAM_AGAIN) { this.#fails = 2; this.#open(); return; }
-    const wait_ms = out ? LONGEST_MS : ok ? POLL_MS : Math.min(LONGEST_MS, POLL_MS * ++this.#polls);
+    const wait_ms = out ? OUT_MS : ok ? POLL_MS : Math.min(LONGEST_MS, POLL_MS * ++this.#polls);
     this.#timer = window.setTimeout(() => this.#poll(), Math.max(wait_ms, after_s * 1000) * (0.8 + Math.random() * 0.4));
   }
 
