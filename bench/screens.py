@@ -22,7 +22,7 @@ from frontrow.core.clock import US_PER_S
 from tests.browser.conftest import ARGS, chromium
 from tests.browser.served import Site, put_hall
 from tests.browser.staff import staff
-from tests.browser.steps import EVENT_ID, SHORT_ID, settled
+from tests.browser.steps import EVENT_ID, SHORT_ID, settled, until
 from tests.browser.tour import every_page
 
 OUT = Path("bench/out/screens")
@@ -47,7 +47,11 @@ SHOWN = {
 OFFICE = {
     "office": "/organiser",
     "office-prices": f"/organiser/events/{EVENT_ID}/prices",
-    "office-preview": "/organiser/events/evt_harbour/preview",
+    "office-preview": "/organiser/events/evt_soon/preview",
+    "live": f"/organiser/events/{EVENT_ID}/live",
+    "bookings": f"/organiser/events/{EVENT_ID}/bookings",
+    "team": "/organiser/team",
+    "audit": "/organiser/audit",
 }
 COLOURS = 96  # a palette keeps the pictures small
 SIZES = {"wide": (1280, 800), "small": (390, 844)}
@@ -93,7 +97,8 @@ def shoot_office(page: Page, site: Site, folder: Path, ending: str) -> None:
     staff(page, site)
     for name, path in OFFICE.items():
         page.goto(site.url + path)
-        page.wait_for_load_state("networkidle")
+        if name == "live":
+            until(page, "window.live?.charts.points.length > 2 && document.querySelector('.heat path[data-full]')")
         shoot(page, folder / f"{name}-{ending}.png")
 
 
@@ -121,7 +126,7 @@ def main() -> None:
         browser = tools.chromium.launch(executable_path=chromium(), args=ARGS)
         shoot_all(browser, site, folder)
         looks = LOOKS if "--all" in sys.argv else KEPT
-        shoot_door(browser, site, looks, SIZES, lambda page, ending: Shoot(page, folder, ending))
+        shoot_door(browser, site, looks, SIZES, lambda page, ending: lambda name: shoot(page, folder / f"{name}-{ending}.png"))
         browser.close()
     print(f"{len(list(OUT.glob('*.png')))} pictures in {OUT}, {len(SHOWN) * len(KEPT)} of them in {folder}")
 

@@ -120,7 +120,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
             ledger, claims, box.issuer, box.holds, box.refunds, room, openings, box.feeds, now, box.ids,
             settings.room.config(),
         )  # fmt: skip
-        office.figures.speeds = telemetry.speeds
+        office.figures.speeds, office.live.speeds = telemetry.speeds, telemetry.recent_speeds
         stack.push_async_callback(office.live.aclose)
         jobs += office.jobs(inside=settings.server.jobs_inside)
         platform = Platform(

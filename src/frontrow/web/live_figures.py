@@ -1,6 +1,7 @@
 """Live figures by server-sent events: one look a second for each event somebody watches, one encoded frame for all.
 
-A viewer keeps no queue: whoever reads slowly misses frames (each is whole), and whoever takes nothing for SLOW_S is
+Seats, holds and the room are of this second; money and payments are the ledger's sums, WHOLE_EVERY_US old at most. A
+viewer keeps no queue: whoever reads slowly misses frames (each is whole), and whoever takes nothing for SLOW_S is
 dropped. Beyond `max_open` viewers nobody is added: they get 503 with Retry-After and poll the same frame as JSON.
 """
 
@@ -14,7 +15,8 @@ from litestar.types import Send
 
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.figures import LiveFigures
-from frontrow.boxoffice.services.analytics import Figures
+from frontrow.boxoffice.services.analytics import Figures, SpeedsOf
+from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import FrontrowError, Overloaded
 from frontrow.web.room_app import StreamApp
 
@@ -23,6 +25,8 @@ SLOW_S: Final = 15.0
 RETRY_S: Final = 10.0
 MAX_OPEN: Final = 500
 MAX_EVENTS: Final = 100
+WHOLE_EVERY_US: Final = 3 * US_PER_S
+SUMMED: Final = ("hold_to_ticket",)  # the times that the ledger knows; this server measures the others
 EventOf = Callable[[str], Awaitable[Event]]
 
 
@@ -52,6 +56,7 @@ class LiveFiguresStreams:
         self._figures, self._event_of = figures, event_of
         self.max_open, self._every_s = max_open, every_s
         self._channels: dict[str, _Channel] = {}
+        self.speeds: SpeedsOf = dict
         self.frames = 0  # looks that were taken and encoded, whatever the number of viewers
 
     def __len__(self) -> int:
@@ -68,7 +73,20 @@ class LiveFiguresStreams:
         channel = self._channels.get(event_id)
         if channel is not None and channel.figures is not None:
             return channel.figures
-        return await self._figures.live(await self._event_of(event_id), None)
+        return await self._look(await self._event_of(event_id), None)
+
+    async def _look(self, event: Event, before: LiveFigures | None) -> LiveFigures:
+        """The frame after `before`, with the exact figures it has or, once those are old, new ones."""
+        frame = await self._figures.live(event, before)
+        if before is not None and frame.at_us - before.whole_at_us < WHOLE_EVERY_US:
+            at_us, money, success, times = before.whole_at_us, before.money, before.payment_success, before.latency
+        else:
+            exact = await self._figures.of(event)
+            at_us, money, success, times = frame.at_us, exact.money, exact.payment_success, exact.latency
+        slow = {name: times[name] for name in SUMMED if name in times}
+        return msgspec.structs.replace(
+            frame, whole_at_us=at_us, money=money, payment_success=success, latency={**self.speeds(), **slow}
+        )
 
     async def events(self, event_id: str) -> AsyncGenerator[bytes, None]:
         """The frames of one viewer, from now on."""
@@ -92,7 +110,7 @@ class LiveFiguresStreams:
         while True:  # until the last viewer has left
             with contextlib.suppress(FrontrowError):  # the ledger is away: the next look tries again
                 event = await self._event_of(event_id)
-                channel.figures = await self._figures.live(event, channel.figures)
+                channel.figures = await self._look(event, channel.figures)
                 channel.frame = b"event: figures\ndata: " + msgspec.json.encode(channel.figures) + b"\n\n"
                 self.frames += 1
                 if channel.waiting is not None and not channel.waiting.done():

@@ -6,12 +6,15 @@ from dataclasses import dataclass
 
 from frontrow.boxoffice.feed.service import MapFeed
 from frontrow.boxoffice.ledger.sql_ledger import SqlLedger
+from frontrow.boxoffice.ledger.verifying import verify
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.figures import RoomFigures
 from frontrow.boxoffice.ports import SeatClaims, TicketIssuer
 from frontrow.boxoffice.services.analytics import Figures
 from frontrow.boxoffice.services.cancelling import Cancelling
+from frontrow.boxoffice.services.chain import ChainCheck
 from frontrow.boxoffice.services.driving import Seats
+from frontrow.boxoffice.services.exports import Exports
 from frontrow.boxoffice.services.organise import Organise
 from frontrow.boxoffice.services.refunds import Refunds
 from frontrow.boxoffice.services.reseating import Reseating
@@ -23,6 +26,7 @@ from frontrow.waitingroom.config import RoomConfig
 from frontrow.waitingroom.room import WaitingRoom
 from frontrow.web.fan_codes import FanCodes
 from frontrow.web.live_figures import LiveFiguresStreams
+from frontrow.web.live_history import History
 from frontrow.web.openings import Openings
 
 
@@ -36,10 +40,13 @@ class Office:
     codes: FanCodes
     figures: Figures
     live: LiveFiguresStreams
+    history: History
+    chain: ChainCheck
+    exports: Exports
 
     def jobs(self, *, inside: bool) -> Sequence[Job]:
-        """What goes on by itself, wherever the jobs run: cancellations."""
-        return [self.cancelling.job()] if inside else []
+        """What goes on by itself: the history in every server, cancellations wherever the jobs run."""
+        return [self.history.job(), *([self.cancelling.job()] if inside else [])]
 
 
 def open_office(
@@ -65,14 +72,21 @@ def open_office(
     async def event_of(event_id: str) -> Event:
         return openings.events.get(event_id) or await ledger.event(event_id)
 
-    figures = Figures(ledger, clock, organise.venues.plan, states_of, lambda event: room_figures(room, event))
+    def room_of(event_id: str) -> RoomFigures | None:
+        return room_figures(room, event_id)
+
+    figures = Figures(ledger, clock, organise.venues.plan, states_of, room_of)
+    live = LiveFiguresStreams(figures, event_of)
     return Office(
         organise,
         Reseating(ledger, claims, issuer, seats, clock),
         Cancelling(ledger, refunds, clock),
         FanCodes(ledger, room.audit, config, clock, room.codes),
         figures,
-        LiveFiguresStreams(figures, event_of),
+        live,
+        History(clock, lambda: openings.events, states_of, room_of, lambda: live.speeds()),
+        ChainCheck(lambda: verify(ledger.store), clock),
+        Exports(ledger),
     )
 
 

@@ -6,7 +6,7 @@ often, so that it never takes more than a fiftieth of the time.
 
 import asyncio
 import time
-from collections import Counter
+from collections import Counter, deque
 from typing import Any, Final
 
 from frontrow.boxoffice.ledger.statements import Query
@@ -20,6 +20,7 @@ from frontrow.web.traffic import Traffic, bounds_s, together
 EVERY_S: Final = 2.0
 SHARE: Final = 50
 READ_WITHIN_S: Final = 10.0
+RECENT_LOOKS: Final = 30  # so many of EVERY_S: about the last minute
 # what buyers ask -> under which names the doors count it
 SHOWN: Final = {
     "join": ("join", "room_join"),
@@ -42,18 +43,28 @@ class Telemetry:
         self.figures: Figures = {}
         self.read_at_s = 0.0
         self.store_errors: Counter[str] = Counter()
+        self._before: deque[dict[str, list[int]]] = deque(maxlen=RECENT_LOOKS)
 
     def watch(self, is_proxy: Any) -> Watch:
         return Watch(self.gate, self.traffic, is_proxy)
 
     def speeds(self) -> dict[str, Percentiles]:
         """How quickly this process answers what buyers ask (`SHOWN`), for the organisers' figures."""
+        return _percentiles(self._buckets())
+
+    def recent_speeds(self) -> dict[str, Percentiles]:
+        """The same of about the last minute; nothing about what nobody asked meanwhile."""
+        before = self._before[0] if self._before else {}
+        return _percentiles(
+            {
+                name: [now - was for now, was in zip(counts, before[name], strict=True)] if before.get(name) else counts
+                for name, counts in self._buckets().items()
+            }
+        )
+
+    def _buckets(self) -> dict[str, list[int]]:
         rows = list(self.traffic.rows())
-        found = {
-            name: percentiles_of_buckets(bounds_s(), together(row.buckets for row in rows if row.route in routes))
-            for name, routes in SHOWN.items()
-        }
-        return {name: times for name, times in found.items() if times is not None}
+        return {name: together(row.buckets for row in rows if row.route in routes) for name, routes in SHOWN.items()}
 
     async def read(self, ledger: Any) -> None:
         """Read the ledger's figures once; a store that is away is counted, the last figures stay."""
@@ -76,6 +87,7 @@ class Telemetry:
             began_s = time.monotonic()
             await self.read(platform.ledger)
             await self._look_at_claims(platform)
+            self._before.append(self._buckets())
             took_s = time.monotonic() - began_s
             self.board.write(families(platform))
             await asyncio.sleep(max(EVERY_S, SHARE * took_s))
@@ -87,3 +99,8 @@ class Telemetry:
                     await platform.claims.lost(event_id)
         except (FrontrowError, TimeoutError, OSError):
             self.store_errors["claims"] += 1
+
+
+def _percentiles(buckets: dict[str, list[int]]) -> dict[str, Percentiles]:
+    found = {name: percentiles_of_buckets(bounds_s(), counts) for name, counts in buckets.items()}
+    return {name: times for name, times in found.items() if times is not None}

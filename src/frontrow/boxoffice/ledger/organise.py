@@ -50,8 +50,20 @@ class OrganiserBook:
         """Only the note: the change itself was made elsewhere (the waiting room)."""
         await self.line.submit(Written((_noted(change),), _note(change), change.at_us))
 
-    async def changes(self, organiser_id: str, event_id: str, before: int, limit: int) -> list[NotedChange]:
-        params = (organiser_id, event_id, before or NEWEST, limit)
+    async def changes(
+        self,
+        organiser_id: str,
+        event_id: str,
+        before: int,
+        limit: int,
+        *,
+        act: str = "",
+        actor: str = "",
+        booking_id: str = "",
+    ) -> list[NotedChange]:
+        """Noted changes, newest first: of an event, a kind, a member, or about one booking."""
+        about = f'%"booking":"{_plain(booking_id)}"%' if booking_id else ""
+        params = (organiser_id, event_id, before or NEWEST, limit, act, actor, about)
         return [NotedChange(*row) for row in await self.store.read(Query("changes_page", params=params))]
 
     # venues and events
@@ -208,6 +220,11 @@ class OrganiserBook:
         """Valid tickets, and how many of them are in."""
         rows = await self.store.read(Query("door_totals", params=(event_id,)))
         return int(rows[0][0]), int(rows[0][1])
+
+
+def _plain(text: str) -> str:
+    """An id for a LIKE pattern: it cannot ask for more than itself (`_` stands for one letter, which ids allow)."""
+    return text.replace("%", "")
 
 
 def _changed(change: Change, first: Query, rest: Sequence[Query]) -> Program[list[Row]]:

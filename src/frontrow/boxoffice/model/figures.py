@@ -122,7 +122,8 @@ class EventFigures(msgspec.Struct, frozen=True):
 
 
 class LiveFigures(msgspec.Struct, frozen=True):
-    """One frame of the live view. `fence` is where the next one goes on counting."""
+    """One frame of the live view. `fence` is where the next one goes on counting. Money, payments and times come from
+    the exact figures and are a few seconds older than the rest (`whole_at_us`)."""
 
     event_id: str
     at_us: int
@@ -134,6 +135,10 @@ class LiveFigures(msgspec.Struct, frozen=True):
     seats_sold_per_s: float
     room: RoomFigures | None
     fence: int
+    whole_at_us: int = 0
+    money: list[Amount] = []
+    payment_success: float | None = None
+    latency: dict[str, Percentiles] = {}
 
 
 def runs_of(plan: Plan) -> list[tuple[str, str, int]]:

@@ -15,7 +15,8 @@ import msgspec
 from frontrow.boxoffice.channels.texts import language_of, render
 from frontrow.boxoffice.ledger.statements import Query
 from frontrow.boxoffice.message_ports import Channel, MessageBook
-from frontrow.boxoffice.model.facts import Fact, decode_fact, encode_fact
+from frontrow.boxoffice.model.bookings import Booking
+from frontrow.boxoffice.model.facts import BookingConfirmed, Fact, decode_fact, encode_fact
 from frontrow.boxoffice.model.messages import Attachment, Contact, Delivery, Message, NewDelivery, Outcome
 from frontrow.boxoffice.ports import Catalogue, TicketBook
 from frontrow.boxoffice.services.deliveries import DeliveryWorker
@@ -90,6 +91,22 @@ class Notifier:
             for name in chosen
         ]  # fmt: skip
         return self._ledger.delivering(deliveries, self._clock())
+
+    async def again(self, booking: Booking) -> bool:
+        """The confirmation with its tickets once more, by e-mail; False when there is nobody to send it to."""
+        contact = await self._ledger.contact(booking.fan)
+        if contact is None or not contact.email or "email" not in self._channels:
+            return False
+        now_us = self._clock()
+        fact = BookingConfirmed(
+            booking.id, booking.event_id, booking.fan, booking.fence, booking.seats, now_us,
+            amount_minor=booking.amount_minor, currency=booking.currency,
+        )  # fmt: skip
+        message_id = f"confirmed-{booking.id}-again-{now_us}"
+        body = msgspec.json.encode(_Body("email", "confirmed", encode_fact(fact), message_id)).decode()
+        lane = f"email/{zlib.crc32(booking.fan.encode()) % LANES}"
+        queries = self._ledger.delivering([NewDelivery(KIND, lane, f"{message_id}:email", body)], now_us)
+        return await self._ledger.once("resend", message_id, queries, now_us)
 
     async def send(self, deliveries: Sequence[Delivery]) -> list[Outcome]:
         """Render a lane's deliveries and hand them to their channel as one batch."""

@@ -146,6 +146,13 @@ class Refunds(Repaying):
             with contextlib.suppress(FrontrowError):  # recovery makes the claim store agree
                 await self._seats.freed(booking.event_id, seats, booking.id)
 
+    async def cancel_booking(self, booking_id: str, reason: str = "organiser") -> str:
+        """End one booking for its organiser: a hold is released, a payment stopped, a purchase refunded in full. What
+        became of it; "over" when it had ended before."""
+        booking = await self._asking.load(booking_id)
+        event = await self._sales.event(booking.event_id)
+        return await self._stop(event, booking, reason)
+
     # a whole event
 
     async def cancel_event(self, event_id: str, *, page: int = PAGE) -> AsyncIterator[Progress]:
@@ -169,22 +176,22 @@ class Refunds(Repaying):
             )
             yield progress
 
-    async def _stop(self, event: Event, booking: Booking) -> str:
-        """End one booking of a cancelled event; what became of it."""
+    async def _stop(self, event: Event, booking: Booking, reason: str = "event_cancelled") -> str:
+        """End one booking; what became of it."""
         for _ in range(COUNT_AGAIN):
             try:
-                return await self._end(event, booking)
+                return await self._end(event, booking, reason)
             except (Refused, PaymentChanged):  # it moved under our hands: look again
                 booking = await self._asking.load(booking.id)
             except FrontrowError:
                 break
         return "failed"
 
-    async def _end(self, event: Event, booking: Booking) -> str:
+    async def _end(self, event: Event, booking: Booking, reason: str) -> str:
         now_us = self._clock()
         match booking.state:
             case BookingState.CONFIRMED:
-                await self._ask(event, booking, None, free_of_fee=True, reason="event_cancelled")
+                await self._ask(event, booking, None, free_of_fee=True, reason=reason)
                 return "refunded"
             case BookingState.HELD:
                 await self._sales.release_hold(booking.id, booking.fence, now_us)
@@ -194,7 +201,7 @@ class Refunds(Repaying):
                 payment = await self._asking.latest(booking.id)
                 if payment is not None:  # due at once: the worker voids it
                     due = self._asking.touched(payment, now_us)
-                    await self._asking.save(due, Move.DECLINE, booking, reason="event_cancelled")
+                    await self._asking.save(due, Move.DECLINE, booking, reason=reason)
                 await self._free(booking, booking.seats)
                 return "stopped"
             case _:

@@ -76,6 +76,15 @@ class Webhooks:
             self._clock(),
         )
 
+    async def test(self, endpoint: Endpoint) -> bool:
+        """A delivery that says nothing happened, to see whether the endpoint answers; sent like every other."""
+        now_us = self._clock()
+        payload = f'{{"id":"fct_test-{now_us}","type":"Test","fact":{{"event_id":"{endpoint.event_id}"}}}}'
+        body = msgspec.json.encode(_Body(endpoint.id, payload)).decode()
+        dedupe = f"webhook:{endpoint.id}:test-{now_us}"
+        queries = self._book.delivering([NewDelivery(KIND, endpoint.organiser, dedupe, body)], now_us)
+        return await self._book.once("webhook test", dedupe, queries, now_us)
+
     async def _endpoints(self, event_id: str) -> list[Endpoint]:
         now_us = self._clock()
         until_us, endpoints = self._known.get(event_id, (0, []))

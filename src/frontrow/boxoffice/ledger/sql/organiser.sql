@@ -3,10 +3,11 @@
 INSERT INTO changes (organiser_id, event_id, actor, act, detail, at_us)
 SELECT r.organiser_id, r.event_id, r.actor, r.act, r.detail, r.at_us FROM :rows
 
--- name: changes_page() :organiser_id text :event_id text :before int :limit int
--- Newest first; an empty event means all of them.
+-- name: changes_page() :organiser_id text :event_id text :before int :limit int :act text :actor text :about text
+-- Newest first; an empty event, act, actor or pattern of the detail means any.
 SELECT number, at_us, actor, act, event_id, detail FROM changes
 WHERE organiser_id = :organiser_id AND number < :before AND (:event_id = '' OR event_id = :event_id)
+  AND (:act = '' OR act = :act) AND (:actor = '' OR actor = :actor) AND (:about = '' OR detail LIKE :about)
 ORDER BY number DESC LIMIT :limit
 
 -- name: add_venues(id text, name text, plan_hash text, city text, country text, time_zone text, now_us int, organiser_id text)

@@ -1,0 +1,182 @@
+"""The organiser's desk in a browser (B12, B13): refund, other seats, team, webhooks; all for everybody."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from frontrow.bootstrap import Platform
+from frontrow.boxoffice.model.attempts import ShopPass
+from frontrow.boxoffice.model.bookings import Booking
+from frontrow.boxoffice.model.messages import Contact
+from frontrow.core.clock import US_PER_S
+from tests.browser.served import Site, put_hall
+from tests.browser.staff import staff
+from tests.browser.steps import EVENT_ID, until
+from tests.browser.test_everybody import AXE, COLOURS, EVERYTHING, axe
+from tests.people.support import PASSWORD, mailed
+
+BASE = f"/organiser/events/{EVENT_ID}"
+
+
+@pytest.fixture(scope="module")
+def hall(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    with Site(tmp_path_factory.mktemp("desk"), put_hall) as running:
+        yield running
+
+
+def sold(site: Site, *seats: str, fan: str, pay: bool = True) -> Booking:
+    """A purchase by the services themselves."""
+
+    async def bought(platform: Platform) -> Booking:
+        await platform.ledger.put_contact(Contact(fan, f"{fan}@example.org"), platform.clock())
+        visit = ShopPass(EVENT_ID, fan, platform.clock() + 900 * US_PER_S, fan)
+        hold = await platform.holds.place(EVENT_ID, visit, list(seats))
+        if pay:
+            return (await platform.checkout.pay(hold.booking_id, hold.fence, "pm_card_visa")).booking
+        held = await platform.ledger.booking(hold.booking_id)
+        assert held is not None
+        return held
+
+    found: Booking = site.call(bought)
+    return found
+
+
+@pytest.fixture
+def desk(profile: Any, hall: Site) -> Page:
+    page: Page = profile().new_page()
+    staff(page, hall)
+    return page
+
+
+def test_b12_a_refund_asked_for_on_the_page_is_in_the_ledger(desk: Page, hall: Site) -> None:
+    booking = sold(hall, "101-A-1", "101-A-2", fan="eve")
+    desk.goto(f"{hall.url}{BASE}/bookings")
+    desk.get_by_label("E-mail, booking number or seat").fill("eve@example.org")
+    desk.get_by_role("button", name="Search").click()
+    desk.get_by_role("link", name=booking.id[-8:]).click()
+    desk.get_by_label("101-A-2").uncheck()
+    desk.get_by_role("button", name="Refund", exact=True).click()
+    dialog = desk.get_by_role("dialog", name="Refund 101-A-1?")
+    expect(dialog).to_contain_text("€")
+    dialog.get_by_label("in full, whatever the policy says").check()
+    dialog.get_by_label("Reason (needed for a refund in full)").fill("ill")
+    dialog.get_by_role("button", name="Refund now").click()
+    expect(desk.get_by_role("status").first).to_contain_text("The refund is on its way")
+
+    async def refunds(platform: Platform) -> Any:
+        return [(len(one.seats), one.reason) for one in await platform.ledger.refunds_of(booking.id)]
+
+    assert hall.call(refunds) == [(1, "organiser:ill")]
+    expect(desk.get_by_text("Refund for 101-A-1")).to_be_visible()
+
+
+def test_b13_a_booking_moves_to_seats_chosen_on_the_page(desk: Page, hall: Site) -> None:
+    booking = sold(hall, "102-A-1", fan="bob")
+    desk.goto(f"{hall.url}{BASE}/bookings/{booking.id}")
+    desk.get_by_role("button", name="Other seats").click()
+    desk.locator("input[name=to][value='102-B-3']").check()
+    desk.get_by_role("button", name="Move there").click()
+    dialog = desk.get_by_role("dialog", name="Move to other seats?")
+    expect(dialog).to_contain_text("102-A-1 → 102-B-3")
+    dialog.get_by_role("button", name="Move now").click()
+    expect(desk.get_by_role("status").first).to_contain_text("Moved.")
+    expect(desk.get_by_label("102-B-3")).to_be_visible()
+
+
+def test_b13_who_is_invited_becomes_a_member(desk: Page, hall: Site) -> None:
+    desk.goto(f"{hall.url}/organiser/team")
+    desk.get_by_label("E-mail").fill("grace@example.org")
+    desk.locator("#role").select_option("manager")
+    desk.get_by_role("button", name="Invite", exact=True).click()
+    expect(desk.get_by_role("status").first).to_contain_text("Invited.")
+
+    async def accept(platform: Platform) -> None:
+        await platform.people.team.accept(await mailed(platform, "grace@example.org"), "Grace Hopper", PASSWORD)
+
+    hall.call(accept)
+    desk.reload()
+    row = desk.get_by_role("row", name=re.compile("Grace Hopper"))
+    expect(row).to_contain_text("Manager")
+    row.get_by_role("button", name="Change Grace Hopper").click()
+    dialog = desk.get_by_role("dialog", name="Grace Hopper")
+    dialog.get_by_role("button", name="Remove from the team").click()
+    expect(desk.get_by_role("status").first).to_contain_text("Removed.")
+    expect(desk.get_by_text("Grace Hopper")).to_have_count(0)
+
+
+def test_a_webhook_is_made_and_its_secret_told_once(desk: Page, hall: Site) -> None:
+    desk.goto(f"{hall.url}/organiser/webhooks")
+    desk.get_by_label("Address").fill("https://hooks.example.org/frontrow")
+    desk.get_by_role("button", name="Create").click()
+    expect(desk.locator("#secret")).to_contain_text("whsec_")
+    desk.get_by_role("link", name="https://hooks.example.org/frontrow").click()
+    expect(desk.locator("#secret")).to_have_count(0)
+    desk.get_by_role("button", name="Send a test").click()
+    expect(desk.get_by_text("fct_test-")).to_be_visible()
+
+
+def every_page(page: Page, site: Site) -> Iterator[str]:
+    """All pages of this desk, each ready; dialogs open where there are some."""
+    booking = sold(site, "103-A-1", "103-A-2", fan="ada")
+    held = sold(site, "103-B-1", fan="hal", pay=False)
+    for name, path, dialog in (
+        ("live", f"{BASE}/live", "pause"),
+        ("bookings", f"{BASE}/bookings", ""),
+        ("no bookings", f"{BASE}/bookings?q=nobody@example.org", ""),
+        ("booking", f"{BASE}/bookings/{booking.id}", ""),
+        ("refund", f"{BASE}/bookings/{booking.id}?do=refund", ""),
+        ("reseat", f"{BASE}/bookings/{booking.id}?do=reseat", ""),
+        ("held booking", f"{BASE}/bookings/{held.id}", "cancel"),
+        ("waitlist", f"{BASE}/waitlist", "rules"),
+        ("team", "/organiser/team", "m1"),
+        ("audit", "/organiser/audit", ""),
+        ("webhooks", "/organiser/webhooks", ""),
+        ("exports", f"{BASE}/exports", ""),
+    ):
+        page.goto(site.url + path)
+        if name == "live":
+            until(page, "document.querySelector('.heat path') && window.live?.charts.points.length > 0")
+        yield name
+        if dialog:
+            page.locator(f"[data-opens={dialog}]").click()
+            yield f"{name}, dialog"
+
+
+def test_axe_finds_nothing_text_reflows_and_the_console_is_clean(profile: Any, hall: Site) -> None:
+    page: Page = profile(bypass_csp=True, reduced_motion="reduce").new_page()
+    staff(page, hall)
+    said: list[str] = []
+    page.on("console", lambda one: said.append(f"{one.type}: {one.text}") if one.type in ("error", "warning") else None)
+    page.on("pageerror", lambda one: said.append(str(one)))
+    script, found = Path(AXE).read_text(), []
+    for name in every_page(page, hall):
+        page.evaluate(script)
+        for scheme in ("light", "dark"):
+            for width in (390, 1280):
+                page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+                page.set_viewport_size({"width": width, "height": 844 if width < 500 else 800})
+                page.evaluate("() => new Promise((go) => requestAnimationFrame(() => setTimeout(go, 30)))")
+                problems = axe(page, EVERYTHING if scheme == "light" else COLOURS)
+                found += [f"{name} {scheme} {width}: {problem}" for problem in problems]
+        page.set_viewport_size({"width": 320, "height": 640})
+        wide = page.evaluate("document.documentElement.scrollWidth")
+        found += [f"{name} is {wide} px wide at 320"] if wide > 320 else []
+        page.set_viewport_size({"width": 1280, "height": 800})
+    assert not found, "\n".join(found)
+    assert said == []
+
+
+def test_the_policy_is_kept_on_every_page(desk: Page, hall: Site) -> None:
+    said: list[str] = []
+    desk.on("console", lambda one: said.append(f"{one.type}: {one.text}") if one.type in ("error", "warning") else None)
+    desk.on("pageerror", lambda one: said.append(str(one)))
+    for path in (f"{BASE}/live", f"{BASE}/bookings", "/organiser/team", "/organiser/audit", "/organiser/webhooks"):
+        desk.goto(hall.url + path)
+        if path.endswith("/live"):
+            expect(desk.locator("#link")).to_have_text("Live", timeout=60_000)
+            until(desk, "document.querySelectorAll('.chart canvas').length === 4")
+    assert said == []

@@ -1,0 +1,133 @@
+"""The live sale in a browser (B13, B19): figures move while a fan buys, levers say who is affected, it recovers."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.served import Site, put_hall
+from tests.browser.staff import staff
+from tests.browser.steps import EVENT_ID, choose, enter, pay, until
+
+LIVE = f"/organiser/events/{EVENT_ID}/live"
+SLOW_MS = 60_000
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """A site of its own: this file pauses the sale and stops the server."""
+    with Site(tmp_path_factory.mktemp("live"), put_hall) as running:
+        yield running
+
+
+def watching(profile: Any, site: Site, role: str = "owner", **more: Any) -> Page:
+    """A member of the team in front of the live sale, with a frame on the page."""
+    page: Page = profile(**more).new_page()
+    staff(page, site, role)
+    page.goto(site.url + LIVE)
+    expect(page.locator("#link")).to_have_text("Live", timeout=SLOW_MS)
+    return page
+
+
+def test_b13_the_figures_move_while_a_fan_buys_and_a_reload_keeps_the_history(profile: Any, stage: Site) -> None:
+    stage.call(lambda platform: platform.office.history.look())  # the first point, whenever the job begins
+    page = watching(profile, stage)
+    until(page, "window.live.charts.points.length > 1")
+    sold = page.locator("[data-tile=sold]")
+    expect(sold).to_have_text("0")
+    fan: Page = profile(width=390, height=844).new_page()
+    enter(fan, stage)
+    choose(fan, 2)
+    fan.locator("#go").click()
+    expect(page.locator("[data-tile=held]")).to_have_text("2", timeout=SLOW_MS)
+    pay(fan)
+    fan.wait_for_url("**/bookings/**")
+    expect(sold).to_have_text("2", timeout=SLOW_MS)
+    expect(page.locator("[data-tile=revenue]")).to_contain_text("€", timeout=SLOW_MS)
+    expect(page.locator("[data-tile=payments]")).to_have_text("100%", timeout=SLOW_MS)
+    expect(page.locator("[data-tile=ticket]")).not_to_have_text("–", timeout=SLOW_MS)
+    expect(page.locator(".heat path[data-full='1']")).to_have_count(1, timeout=SLOW_MS)
+    page.locator(".heat path[data-full='1']").click()
+    expect(page.locator("[data-section=sold]")).to_have_text("2")
+    expect(page.locator(".heat path[data-on]")).to_have_count(1)
+    first = page.evaluate("window.live.charts.points[0].at_s")
+    page.reload()
+    until(page, "window.live?.charts.points.length > 0")
+    assert page.evaluate("window.live.charts.points[0].at_s") == first
+    expect(sold).to_have_text("2")
+
+
+def test_w6_pausing_says_who_is_affected_and_fans_see_it(profile: Any, stage: Site) -> None:
+    page = watching(profile, stage)
+    fan: Page = profile(width=390, height=844).new_page()
+    page.get_by_role("button", name="Pause", exact=True).click()
+    dialog = page.get_by_role("dialog", name="Pause the sale?")
+    expect(dialog.locator("[data-count=waiting]")).to_have_text("0")
+    dialog.get_by_label("Everything: nobody can choose seats either").check()
+    dialog.get_by_role("button", name="Pause now").click()
+    expect(page.locator("#phase")).to_have_text("Sale paused", timeout=SLOW_MS)
+    expect(page.get_by_role("button", name="Pause", exact=True)).to_be_hidden()
+    fan.goto(f"{stage.url}/events/{EVENT_ID}")
+    expect(fan.get_by_role("heading", name="Paused for a moment")).to_be_visible()
+    fan.goto(f"{stage.url}/v1/events/{EVENT_ID}/room/")
+    fan.get_by_role("button", name="Join the line").click()
+    expect(fan.locator("#why")).to_have_text("The line is paused. Nobody is losing their place.", timeout=SLOW_MS)
+    expect(page.locator("[data-tile=waiting]")).to_have_text("1", timeout=SLOW_MS)
+    _set(page, "Message to the line", "What everybody who waits reads, within seconds", "Back at noon", "Show it")
+    expect(fan.locator("#words")).to_have_text("Back at noon", timeout=SLOW_MS)
+    page.get_by_role("button", name="Resume", exact=True).click()
+    dialog = page.get_by_role("dialog", name="Go on selling?")
+    expect(dialog.locator("[data-count=waiting]")).to_have_text("1")
+    dialog.get_by_role("button", name="Resume now").click()
+    expect(page.locator("#phase")).to_have_text("Selling", timeout=SLOW_MS)
+    fan.wait_for_url("**/seats", timeout=SLOW_MS)
+
+
+def test_w6_rate_and_capacity_are_set_from_the_page_and_noted(profile: Any, stage: Site) -> None:
+    page = watching(profile, stage, width=390, height=844)
+    _set(page, "Rate", "People per second, at most", "77", "Set the rate")
+    expect(page.locator("[data-below=admitted]")).to_have_text("at most 77", timeout=SLOW_MS)
+    _set(page, "Capacity", "People at once, at most", "500", "Set the capacity")
+
+    async def room(platform: Any) -> tuple[int, int]:
+        config = platform.room.view(EVENT_ID).state.config
+        return config.rate_per_s, config.capacity
+
+    assert stage.call(room) == (77, 500)
+    page.reload()
+    expect(page.locator("#acts")).to_contain_text("Waiting room steered")
+
+
+def _set(page: Page, lever: str, label: str, value: str, button: str) -> None:
+    page.get_by_role("button", name=lever, exact=True).click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label(label).fill(value)
+    dialog.get_by_role("button", name=button).click()
+    expect(dialog).to_have_count(0)
+
+
+def test_a_lost_server_is_seen_and_the_figures_come_back_by_themselves(profile: Any, stage: Site) -> None:
+    page = watching(profile, stage)
+    stage.stop()
+    note = page.locator("#old")
+    expect(note).to_contain_text("These figures are of", timeout=SLOW_MS)
+    expect(page.locator("#link")).to_have_text("No connection")
+    stage.start()  # with an empty ledger, as tests' sites begin: the member signs in again, in another tab
+    staff(page, stage)
+    expect(note).to_be_hidden(timeout=SLOW_MS)
+    expect(page.locator("#link")).to_have_text(re.compile("Live|Every few seconds"), timeout=SLOW_MS)
+    expect(page.locator("[data-tile=sold]")).not_to_have_text("–")
+
+
+def test_a_member_of_the_door_sees_none_of_it(profile: Any, stage: Site) -> None:
+    page: Page = profile().new_page()
+    staff(page, stage, "door")
+    answer = page.goto(stage.url + LIVE)
+    assert answer is not None
+    assert answer.status == 403
+    expect(page.get_by_role("heading", name="Your role does not allow this")).to_be_visible()
+    page.goto(f"{stage.url}/organiser")
+    expect(page.get_by_role("link", name="Audit log")).to_have_count(0)
+    expect(page.get_by_role("link", name="Team")).to_have_count(0)

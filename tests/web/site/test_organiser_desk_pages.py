@@ -1,0 +1,231 @@
+"""The live sale and the desk without a browser (B12, B13): who sees what, what every form does, and the byte budget."""
+
+import contextlib
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx
+
+from frontrow.boxoffice.model.bookings import BookingState
+from frontrow.boxoffice.model.people import Role, csrf_of
+from frontrow.web.api.access import SESSION_COOKIE
+from frontrow.web.site.assets import site_assets
+from tests.organiser.http import Desk, a_desk
+from tests.web.site.test_pages import BROWSER, FORM
+
+LIVE_SCRIPT_BYTES = 80 * 1024
+ABOUT_EVENT = ("live", "bookings", "waitlist", "exports", "exports/bookings.csv")
+ABOUT_ORGANISER = ("/organiser/team", "/organiser/audit", "/organiser/webhooks")
+RUBBISH = (
+    "after=%00",
+    "after=zzz",
+    "q=%F0%9F%92%A9",
+    "q=a@",
+    "state=nope",
+    "do=refund&seat=x",
+    "do=move&to=x",
+    "done=zz",
+)
+
+
+class Site:
+    """A member of the team with a browser."""
+
+    def __init__(self, desk: Desk) -> None:
+        self.desk = desk
+        self.headers = BROWSER | {"cookie": f"{SESSION_COOKIE}={desk.person.session}"}
+        self.base = f"/organiser/events/{desk.event}"
+
+    async def get(self, path: str, status: int = 200) -> str:
+        answer = await self.desk.client.get(path, headers=self.headers)
+        assert answer.status_code == status, (path, answer.status_code, answer.text[:500])
+        return answer.text
+
+    async def post(self, path: str, status: int = 303, **fields: str | list[str]) -> httpx.Response:
+        given = {"csrf": csrf_of(self.desk.person.session), **fields}
+        answer = await self.desk.client.post(path, data=given, headers=self.headers | FORM)
+        assert answer.status_code == status, (path, answer.status_code, answer.text[-900:])
+        return answer
+
+    async def as_(self, role: Role, organiser: str = "org_hall", name: str = "") -> "Site":
+        return Site(await self.desk.as_(role, organiser, name))
+
+
+@contextlib.asynccontextmanager
+async def a_site(folder: Path) -> AsyncIterator[Site]:
+    async with a_desk(folder) as desk:
+        yield Site(desk)
+
+
+def test_the_scripts_of_the_live_page_keep_their_budget() -> None:
+    assets = site_assets()
+    files = [*assets.with_imports("js/organiser/live.js"), "vendor/uplot/uPlot.iife.min.js"]
+    sent = {path: len(assets.files[path].gzipped or assets.files[path].body) for path in files}
+    assert len(sent) == 9
+    assert sum(sent.values()) <= LIVE_SCRIPT_BYTES, sent
+
+
+async def test_b13_each_page_is_for_who_may_and_for_the_own_organiser_only(tmp_path: Path) -> None:
+    async with a_site(tmp_path) as owner:
+        paths = [*(f"{owner.base}/{page}" for page in ABOUT_EVENT), *ABOUT_ORGANISER]
+        for path in paths:
+            await owner.get(path)
+            nobody = await owner.desk.client.get(path, headers=BROWSER)
+            assert nobody.headers["location"] == f"/organiser/sign-in?back={path}"
+        door = await owner.as_(Role.DOOR)
+        for path in paths:
+            assert "Your role does not allow this" in await door.get(path, 403)
+        stranger = await owner.as_(Role.OWNER, "org_other", "stranger")
+        for page in ABOUT_EVENT:
+            await stranger.get(f"{owner.base}/{page}", 404)
+        reader = await owner.as_(Role.READ_ONLY)
+        shown = await reader.get(f"{owner.base}/live")
+        assert "data-opens" not in shown  # looks, but has no levers
+        assert "Waiting now" in shown
+
+
+async def test_rubbish_in_the_address_breaks_no_page(tmp_path: Path) -> None:
+    async with a_site(tmp_path) as owner:
+        booking = await owner.desk.bought("S-A-1")
+        about = (f"{owner.base}/{page}" for page in ("live", "bookings", f"bookings/{booking.id}", "waitlist"))
+        for path in (*about, *ABOUT_ORGANISER):
+            for query in RUBBISH:
+                await owner.get(f"{path}?{query}")
+        await owner.get(f"{owner.base}/bookings/bkg_nothing", 404)
+        await owner.get(f"{owner.base}/exports/people.csv", 404)
+
+
+async def test_b13_bookings_are_found_by_address_number_seat_and_state(tmp_path: Path) -> None:
+    async with a_site(tmp_path) as owner:
+        eve = await owner.desk.bought("S-A-1", email="eve@example.org")
+        bob = await owner.desk.bought("B-A-1", fan="fan_bob", email="bob@example.org", pay="")
+        for query, found, missed in (
+            ("q=EVE@example.org", eve, bob), (f"q={bob.id}", bob, eve), ("q=S+A+1", eve, bob), ("q=B-A-1", bob, eve),
+            ("state=confirmed", eve, bob), ("state=held", bob, eve),
+        ):  # fmt: skip
+            text = await owner.get(f"{owner.base}/bookings?{query}")
+            assert (f"/bookings/{found.id}" in text, f"/bookings/{missed.id}" in text) == (True, False), query
+
+
+async def test_b12_a_refund_shows_its_amount_first_needs_a_reason_in_full_and_is_noted(tmp_path: Path) -> None:
+    async with a_site(tmp_path) as owner:
+        booking = await owner.desk.bought("S-A-1", "S-A-2")
+        one = f"{owner.base}/bookings/{booking.id}"
+        assert "€50" in await owner.get(f"{one}?do=refund&seat=S-A-1")
+        refused = await owner.post(f"{one}/refund", 409, how="full", seat=["S-A-1"])
+        assert "Say why" in refused.text
+        assert await owner.desk.platform.ledger.refunds_of(booking.id) == []
+        await owner.post(f"{one}/refund", how="full", seat=["S-A-1"], reason="ill")
+        (refund,) = await owner.desk.platform.ledger.refunds_of(booking.id)
+        assert (refund.amount_minor, refund.reason) == (5000, "organiser:ill")
+        assert "Refund" in await owner.get("/organiser/audit?act=refund")
+        reader = await owner.as_(Role.READ_ONLY)
+        await reader.post(f"{one}/refund", 403, how="full", seat=["S-A-2"], reason="greed")
+        await owner.post(f"{one}/refund", 409, how="policy", seat=["B-A-1"])  # not a seat of this booking
+        assert len(await owner.desk.platform.ledger.refunds_of(booking.id)) == 1
+
+
+async def test_b13_a_booking_moves_is_sent_again_and_a_hold_is_cancelled(tmp_path: Path) -> None:
+    async with a_site(tmp_path) as owner:
+        ledger = owner.desk.platform.ledger
+        booking = await owner.desk.bought("S-A-1", email="eve@example.org")
+        one = f"{owner.base}/bookings/{booking.id}"
+        free = await owner.get(f"{one}?do=reseat&seat=S-A-1&section=S")
+        assert 'value="S-A-3"' in free
+        assert 'name="to" value="S-A-1"' not in free
+        assert "S-A-3" in await owner.get(f"{one}?do=move&seat=S-A-1&to=S-A-3")
+        await owner.post(f"{one}/reseat", seat=["S-A-1"], to=["S-A-3"])
+        plan = await owner.desk.platform.office.organise.venues.plan((await ledger.event(owner.desk.event)).plan_hash)
+        moved = await ledger.booking(booking.id)
+        assert moved is not None
+        assert [plan.seat_id(seat) for seat in moved.seats] == ["S-A-3"]
+        await owner.post(f"{one}/reseat", 409, seat=["S-A-3"], to=["S-A-4", "S-A-5"])
+        assert (await owner.post(f"{one}/resend")).headers["location"].endswith("done=resend")
+        await owner.post(f"{one}/cancel", 409)  # it is paid: that would be a refund
+        held = await owner.desk.bought("B-A-1", fan="fan_b", pay="")
+        await owner.post(f"{owner.base}/bookings/{held.id}/cancel")
+        ended = await ledger.booking(held.id)
+        assert ended is not None
+        assert ended.state is BookingState.CANCELLED
+
+
+async def test_a_form_without_the_sessions_word_does_nothing(tmp_path: Path) -> None:
+    async with a_site(tmp_path) as owner:
+        booking = await owner.desk.bought("S-A-1")
+        paths = [f"{owner.base}/bookings/{booking.id}/{act}" for act in ("refund", "reseat", "cancel", "resend")]
+        for path in (*paths, "/organiser/team/invite", "/organiser/team/keys", "/organiser/webhooks"):
+            await owner.post(path, 403, csrf="wrong")
+        assert await owner.desk.platform.ledger.refunds_of(booking.id) == []
+
+
+async def test_b13_the_team_is_invited_changed_removed_and_keys_are_told_once(tmp_path: Path) -> None:
+    async with a_site(tmp_path) as owner:
+        await owner.post("/organiser/team/invite", email="new@example.org", role="door")
+        assert "new@example.org" in await owner.get("/organiser/team")
+        taken = await owner.post(
+            "/organiser/team/invite",
+            422,
+            email=owner.desk.person.staff.email,
+            role="door",  # type: ignore[union-attr]
+        )
+        assert "has an account already" in taken.text
+        colleague = await owner.as_(Role.BOX_OFFICE)
+        member = f"/organiser/team/members/{colleague.desk.person.id}"
+        await owner.post(f"{member}/role", role="manager")
+        await owner.post(f"{member}/reset")
+        await owner.post(f"{member}/remove")
+        await owner.post(f"/organiser/team/members/{owner.desk.person.id}/remove", 422)  # the last owner
+        made = await owner.post("/organiser/team/keys", 200, name="Door app", scope=["door:scan"], life="30")
+        secret = made.text.partition('id="secret">')[2].partition("<")[0]
+        assert secret.startswith("frk_")
+        assert await owner.desk.platform.people.sessions.find_key(secret) is not None
+        listed = await owner.get("/organiser/team")
+        assert secret not in listed
+        key = listed.partition("/organiser/team/keys/")[2].partition("/")[0]
+        await owner.post(f"/organiser/team/keys/{key}/revoke")
+        assert await owner.desk.platform.people.sessions.find_key(secret) is None
+        await owner.post("/organiser/team/keys", 422, name="Nothing")  # no scope
+
+
+async def test_b15_a_webhook_is_made_tested_sent_again_and_removed(tmp_path: Path) -> None:
+    async with a_site(tmp_path) as owner:
+        url = "https://hooks.example.org/frontrow"
+        made = await owner.post("/organiser/webhooks", 200, url=url, event=owner.desk.event, fact=["BookingConfirmed"])
+        assert 'id="secret">whsec_' in made.text
+        listed = await owner.get("/organiser/webhooks")
+        assert "whsec_" not in listed
+        hook = f"/organiser/webhooks/{listed.partition('/organiser/webhooks/whk_')[2].partition(chr(34))[0]}"
+        hook = hook.replace("/webhooks/", "/webhooks/whk_")
+        await owner.post(f"{hook}/test")
+        shown = await owner.get(hook)
+        assert "fct_test-" in shown
+        again = shown.partition(f"{hook}/deliveries/")[2].partition('"')[0]
+        await owner.post(f"{hook}/deliveries/{again}")
+        assert 'id="secret">whsec_' in (await owner.post(f"{hook}/rotate", 200)).text
+        bad = await owner.post("/organiser/webhooks", 422, url="http://127.0.0.1/x", event=owner.desk.event)
+        assert "cannot be used" in bad.text
+        stranger = await owner.as_(Role.OWNER, "org_other", "stranger")
+        await stranger.get(hook, 404)
+        await owner.post(f"{hook}/remove")
+        await owner.get(hook, 404)
+
+
+async def test_the_audit_says_that_the_chain_is_whole_and_notes_every_download(tmp_path: Path) -> None:
+    async with a_site(tmp_path) as owner:
+        await owner.desk.bought("S-A-1", email="eve@example.org")
+        assert (await owner.get(f"{owner.base}/exports/attendees.csv")).startswith("\ufeffemail,seat,")
+        text = await owner.get("/organiser/audit")
+        assert "Chain verified" in text
+        assert "Table exported" in text
+        assert "eve@example.org" not in text
+        assert "Table exported · " not in await owner.get(f"/organiser/audit?event={owner.desk.event}&act=refund")
+        await owner.post("/organiser/audit/check")
+
+
+async def test_b11_the_waitlists_rule_is_set_once(tmp_path: Path) -> None:
+    async with a_site(tmp_path) as owner:
+        path = f"{owner.base}/waitlist"
+        assert (await owner.post(f"{path}/rules", order="lottery")).headers["location"].endswith("done=rules")
+        assert "Published hash of the lot" in await owner.get(path)
+        assert (await owner.post(f"{path}/rules", order="fifo")).headers["location"].endswith("refused=1")
+        await owner.post(f"{path}/rules", 422, order="by name")
