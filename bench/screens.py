@@ -126,7 +126,9 @@ def main() -> None:
         browser = tools.chromium.launch(executable_path=chromium(), args=ARGS)
         shoot_all(browser, site, folder)
         looks = LOOKS if "--all" in sys.argv else KEPT
-        shoot_door(browser, site, looks, SIZES, lambda page, ending: lambda name: shoot(page, folder / f"{name}-{ending}.png"))
+        shoot_door(
+            browser, site, looks, SIZES, lambda page, ending: lambda name: shoot(page, folder / f"{name}-{ending}.png")
+        )
         browser.close()
     print(f"{len(list(OUT.glob('*.png')))} pictures in {OUT}, {len(SHOWN) * len(KEPT)} of them in {folder}")
 
