@@ -19,7 +19,7 @@ from frontrow.web.site.routes import page
 from frontrow.web.site.security import Policy
 
 WORKER: Final = "js/push-worker.js"
-PUSHES: Final = Policy(script_urls="frontrow-push")
+PUSHES: Final = Policy(types="frontrow-push")
 
 
 def push_key(platform: Platform) -> str:

@@ -27,23 +27,21 @@ TRUSTED: Final = "require-trusted-types-for 'script'; trusted-types"
 
 @dataclass(frozen=True)
 class Policy:
-    """What a page may do beyond the base. `more` adds sources to directives; `trusted_types=False` for foreign code.
-
-    `script_urls` names the one policy of the page's script that may make addresses of workers.
-    """
+    """What a page may do beyond the base. `more` adds sources to directives; `trusted_types=False` for foreign code;
+    `types` names the page's own Trusted Types policies."""
 
     more: dict[str, str] = field(default_factory=dict)
     trusted_types: bool = True
     camera: bool = False
     payment: bool = False
-    script_urls: str = "'none'"
+    types: str = "'none'"
 
     def csp(self) -> str:
         rules = dict(BASE)
         for name, sources in self.more.items():
             rules[name] = f"{rules[name]} {sources}" if name in rules else sources
         text = "; ".join(f"{name} {sources}" for name, sources in rules.items())
-        return f"{text}; {TRUSTED} {self.script_urls}" if self.trusted_types else text
+        return f"{text}; {TRUSTED} {self.types}" if self.trusted_types else text
 
     def headers(self, settings: PlatformSettings) -> dict[str, str]:
         """All headers of a page with this policy."""
