@@ -111,10 +111,11 @@ def chooses(page: Page, site: Site, film: Film) -> None:
     page.wait_for_url("**/seats")
     until(page, "window.frontrow")
     film.take(900)
-    for _ in range(12):
-        buys(page, site, film, 240)
+    for _ in range(9):
+        buys(page, site, film, 280)
     section = page.evaluate(
-        "window.frontrow.model.sections.findIndex((one) => !one.area && /^1/.test(one.id) && one.free > one.n / 4 && one.free < one.n * 0.7)"  # noqa: E501
+        "() => { const { sections } = window.frontrow.model, free = sections.map((one) => (one.area ? 0 : one.free));"
+        " const most = Math.max(...free); return sections.findIndex((one) => !one.area && one.free === most); }"
     )
     page.evaluate("(s) => window.frontrow.open(s)", section)
     landed(page)

@@ -85,11 +85,18 @@ async def hold_some(platform: Platform) -> None:
         await platform.holds.place(EVENT_ID, visit, [ids[seat]])
 
 
-def shoot(page: Page, path: Path) -> None:
-    """A small picture of a page as it is now."""
-    settled(page)
-    page.screenshot(path=str(path))
-    Image.open(path).convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE).save(path, optimize=True)
+class Shoot:
+    """Takes a small picture of a page as it is now."""
+
+    def __init__(self, page: Page, folder: Path, ending: str) -> None:
+        self._page, self._folder, self._ending = page, folder, ending
+
+    def __call__(self, name: str) -> Path:
+        path = self._folder / f"{name}-{self._ending}.png"
+        settled(self._page)
+        self._page.screenshot(path=str(path))
+        Image.open(path).convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE).save(path, optimize=True)
+        return path
 
 
 def shoot_office(page: Page, site: Site, folder: Path, ending: str) -> None:
@@ -109,8 +116,8 @@ def shoot_all(browser: Browser, site: Site, folder: Path) -> None:
         context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)  # type: ignore[arg-type]
         context.set_default_timeout(60_000)
         for number, (name, page) in enumerate(every_page(context, site, f"{size}-{scheme}@example.org")):
-            made = OUT / f"{number:02d}-{name.replace(' ', '-').replace(',', '')}-{size}-{scheme}.png"
-            shoot(page, made)
+            shoot = Shoot(page, OUT, f"{size}-{scheme}")
+            made = shoot(f"{number:02d}-{name.replace(' ', '-').replace(',', '')}")
             if name in SHOWN and (size, scheme) in KEPT:
                 shutil.copy(made, folder / f"{SHOWN[name]}-{size}-{scheme}.png")
         shoot_office(context.new_page(), site, folder if (size, scheme) in KEPT else OUT, f"{size}-{scheme}")

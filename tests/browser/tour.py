@@ -41,6 +41,11 @@ ERRORS: Final = {
     "our fault": RuntimeError("a made-up bug"),
     "back in a moment": Unavailable("away", retry_after_s=5.0),
 }
+# a page that looks again by itself after a while stays as it is, so that it can be looked at
+STAYS: Final = """for (const [name, most] of [["setTimeout", 2500], ["setInterval", 10000]]) {
+  const real = window[name].bind(window);
+  window[name] = (what, ms, ...more) => (ms >= most ? 0 : real(what, ms, ...more));
+}"""
 Pages = Iterator[tuple[str, Page]]
 
 
@@ -58,20 +63,28 @@ async def put_all(platform: Platform) -> None:
 
 def every_page(context: BrowserContext, site: Site, address: str) -> Pages:
     """As the fan with that e-mail address. The page is ready when it is yielded."""
+    context.add_init_script(STAYS)
+    for part in PARTS:
+        yield from pages_of(part, context, site, address)
+
+
+def pages_of(part: str, context: BrowserContext, site: Site, address: str) -> Pages:
+    """One part of the tour; each can be made alone."""
     page = context.new_page()
-    yield from _errors(page, site)
+    yield from PARTS[part](page, site, address)
+    page.close()
+
+
+def _plain(page: Page, site: Site, address: str) -> Pages:
     for name, path in PLAIN.items():
         page.goto(site.url + path)
         yield name, page
     page.get_by_role("button", name="Join the line").click()
     page.wait_for_selector("#wait:not([hidden])")
     yield "room, in the draw", page
-    yield from _choosing(page, site)
-    yield from _endings(page, site)
-    yield from _signed_in(page, site, address)
 
 
-def _errors(page: Page, site: Site) -> Pages:
+def _errors(page: Page, site: Site, address: str) -> Pages:
     """Each kind of trouble, made where the list of events is read."""
     for name, error in ERRORS.items():
         with instead(site.platform.browse, "search", _raising(error)):
@@ -97,7 +110,7 @@ def instead(owner: Any, name: str, other: Any) -> Iterator[None]:
         setattr(owner, name, before)
 
 
-def _choosing(page: Page, site: Site) -> Pages:
+def _choosing(page: Page, site: Site, address: str) -> Pages:
     enter(page, site)
     yield "seats", page
     choose(page, 2)
@@ -119,8 +132,9 @@ def _choosing(page: Page, site: Site) -> Pages:
     yield "my tickets", page
 
 
-def _endings(page: Page, site: Site) -> Pages:
+def _endings(page: Page, site: Site, address: str) -> Pages:
     """Every other way a checkout can end."""
+    enter(page, site)
     for card, ending in ((DECLINED, "declined"), (ASKS_FIRST, "bank")):
         _hold(page, site)
         pay(page, card)
@@ -133,8 +147,8 @@ def _endings(page: Page, site: Site) -> Pages:
     _hold(page, site)
     with instead(site.platform.provider.inner, "script", lambda *_: Fault.LOST_REQUEST):  # type: ignore[attr-defined]
         pay(page, PAYS)
-        yield from _ended(page, "retrying")
-    page.wait_for_selector(".ticket")
+        page.wait_for_selector("#outcome[data-kind=retrying]")
+    yield from _ended(page, "retrying")
     _hold(page, site)
     page.context.clear_cookies(name="frontrow_pass")
     pay(page, PAYS)
@@ -168,3 +182,8 @@ def _signed_in(page: Page, site: Site, address: str) -> Pages:
     page.get_by_role("button", name="Join the waitlist").click()
     page.wait_for_selector("text=Your place on the waitlist")
     yield "waitlist, in the line", page
+
+
+PARTS: Final = {
+    "errors": _errors, "plain": _plain, "choosing": _choosing, "endings": _endings, "signed in": _signed_in,
+}  # fmt: skip

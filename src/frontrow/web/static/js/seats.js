@@ -35,13 +35,17 @@ let opened = -1, counting = 0, busy = false;
 function note(text, kind = "warn", ...more) { $("#notes").replaceChildren(h("div", { class: `note ${kind} stack tight` }, h("p", {}, text), ...more)); say(text); $("#scroll").scrollTop = 0; }
 const unnote = () => $("#notes").replaceChildren();
 
+/** The sections that have what is asked for. */
+const fitting = () => model.sections.map((one, s) => ({ one, s })).filter(({ one }) => one.free && one.low <= maxPrice() && (!stepFree.checked || hasStepFree(one)));
+/** @param {ReturnType<typeof fitting>} found */
+function countFree(found) { $("#count-free").textContent = t("{n} seats in {sections} sections", { n: number(found.reduce((sum, { one }) => sum + one.free, 0)), sections: number(found.length) }); }
 function listSections() {
   const { options } = map.view, most = maxPrice();
   price.setAttribute("aria-valuetext", money(most, page.currency));
   $("#price-now").textContent = money(most, page.currency);
   if (options.maxPrice !== most || options.stepFree !== stepFree.checked) { options.maxPrice = most; options.stepFree = stepFree.checked; map.view.invalidate(); }
-  const found = model.sections.map((one, s) => ({ one, s })).filter(({ one }) => one.free && one.low <= most && (!stepFree.checked || hasStepFree(one))).sort((a, b) => a.one.low - b.one.low || b.one.free - a.one.free);
-  $("#count-free").textContent = t("{n} seats in {sections} sections", { n: number(found.reduce((sum, { one }) => sum + one.free, 0)), sections: number(found.length) });
+  const found = fitting().sort((a, b) => a.one.low - b.one.low || b.one.free - a.one.free);
+  countFree(found);
   $("#list").replaceChildren(...found.slice(0, LIST_MOST).map(({ one, s }) => h("li", {}, h("button", { type: "button", "data-section": s, onclick: () => open(s, true) },
     h("span", { class: `sw t${one.tier % 6}`, "aria-hidden": "true" }), h("span", {}, h("strong", {}, t("Section {section}", { section: one.name })), h("span", { class: "tiny num muted", "data-free": s }, ` · ${t("{n} free", { n: number(one.free) })}`)), h("span", { class: "num" }, money(one.low, page.currency))))));
 }
@@ -91,6 +95,7 @@ function refresh(changed) {
 }
 function counts() {
   counting = 0;
+  countFree(fitting());
   for (const box of document.querySelectorAll("[data-free]")) {
     const text = ` · ${t("{n} free", { n: number(model.sections[Number(/** @type {HTMLElement} */ (box).dataset.free)].free) })}`;
     if (box.textContent !== text) box.textContent = text;
