@@ -14,7 +14,6 @@ from frontrow.boxoffice.plans.generate import generate
 from frontrow.boxoffice.tickets.codes import Issuer
 from frontrow.boxoffice.tickets.keys import TicketKeys
 from frontrow.core.clock import US_PER_S
-from tests.browser.conftest import WAIT_MS
 from tests.browser.served import Site, put_hall
 from tests.browser.steps import until
 
@@ -26,7 +25,10 @@ WIDE, HIGH = 480, 360  # of the camera's picture
 CAMERA = ["--use-fake-ui-for-media-stream", "--use-fake-device-for-media-stream"]
 TWO_ROUNDS = "async () => { for (const _ of [1, 2]) await window.frontrow.door.sync.now(); }"  # one may be under way
 
-expect.set_options(timeout=WAIT_MS)  # a busy machine may take its time
+WAIT_MS = 60_000  # a busy machine may take its time, and its server too: the gate's own deadlines are stretched
+PATIENT = "{ const real = AbortSignal.timeout.bind(AbortSignal); AbortSignal.timeout = (ms) => real(ms * 20); }"
+
+expect.set_options(timeout=WAIT_MS)
 
 
 async def put_shows(platform: Platform) -> None:
@@ -64,11 +66,17 @@ def refund(site: Site, ticket: Ticket) -> None:
 
 def open_gate(page: Page, site: Site, name: str = "North", event_id: str = SHOW) -> None:
     """The scanner's page, named and ready, with everything it needs offline."""
+    patient(page)
     page.goto(f"{site.url}/door/{event_id}")
     page.get_by_label("Name of this gate").fill(name)
     page.get_by_role("button", name="Start scanning").click()
     expect(page.locator("#state")).to_have_text("Online")
     until(page, "window.frontrow?.door.sync.gate && window.frontrow.door.sync.counts")
+
+
+def patient(page: Page) -> None:
+    page.context.set_default_timeout(WAIT_MS)
+    page.context.add_init_script(PATIENT)
 
 
 def scan(page: Page, code: str, verdict: str) -> None:

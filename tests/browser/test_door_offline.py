@@ -19,6 +19,7 @@ from tests.browser.doors import (
     inside,
     kept_offline,
     open_gate,
+    patient,
     put_shows,
     refund,
     scan,
@@ -185,6 +186,7 @@ def test_b10_a_browser_without_ed25519_says_so_and_admits_nobody_by_itself(profi
         " : real(form, key, how, ...rest)"
     )
     page = context.new_page()
+    patient(page)
     staff(page, site, role="door")
     page.goto(f"{site.url}/door/{SHOW}")
     page.get_by_label("Name of this gate").fill("Old phone")

@@ -59,15 +59,15 @@ async function put(path, answer) {
 
 /** @param {Request} request @param {string} path */
 async function page(request, path) {
+  const known = await (await caches.open(PAGES)).match(path);
   try {
-    const answer = await fetch(request, { signal: AbortSignal.timeout(PATIENCE_MS) });
+    const answer = await fetch(request, known ? { signal: AbortSignal.timeout(PATIENCE_MS) } : {});
     if (answer.status === 200) await put(path, answer.clone());
     else if (answer.type === "opaqueredirect" || answer.status === 403) await caches.delete(PAGES);  // signed out here
     if (answer.status < 500) return answer;
-    return (await (await caches.open(PAGES)).match(path)) ?? answer;
+    return known ?? answer;
   } catch (error) {
-    const kept = await (await caches.open(PAGES)).match(path);
-    if (kept) return kept;
+    if (known) return known;
     throw error;
   }
 }
