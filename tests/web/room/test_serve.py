@@ -79,7 +79,7 @@ class Served:
         return self.client.post("/claim", headers={"Authorization": f"Bearer {place}"})
 
 
-def wait_for(condition: Callable[[], bool], told: Callable[[], str] = str, within_s: float = 40) -> None:
+def wait_for(condition: Callable[[], bool], told: Callable[[], str] = str, within_s: float = 120) -> None:
     deadline_s = time.monotonic() + within_s
     while True:
         with contextlib.suppress(httpx.HTTPError, KeyError):
