@@ -49,8 +49,15 @@ class LateAnswer(Overloaded):
     code = "deadline"
 
 
-def shed_error(retry_after_s: float) -> Overloaded:
-    return Overloaded("too much is asked of this server at once; try again", retry_after_s=retry_after_s)
+class Refusal:
+    """What the shed hear, ready made."""
+
+    __slots__ = ("answer", "error", "retry_after_s")
+
+    def __init__(self, retry_after_s: float) -> None:
+        self.retry_after_s = retry_after_s
+        self.error = Overloaded("too much is asked of this server at once; try again", retry_after_s=retry_after_s)
+        self.answer = problem_answer(self.error)
 
 
 def late_answer() -> Answer:
@@ -115,13 +122,13 @@ class GuardedProtocol(HotProtocol):
         self._body_bytes = 0
 
     def _refuse(self, ask: Ask) -> Answer:
-        retry_after_s, error, answer = self.watch.refusal()
+        refusal = self.watch.refusal()
         if not self._extra and not self.watch.is_proxy(ask.peer):
             self.flow.pause_reading()
-            self.loop.call_later(retry_after_s, self._read_again)
+            self.loop.call_later(refusal.retry_after_s, self._read_again)
         people, method = self.watch.for_people, self.parser.get_method().decode("latin-1")
-        page = people(method, ask, error) if people is not None else None
-        return page or answer
+        page = people(method, ask, refusal.error) if people is not None else None
+        return page or refusal.answer
 
     def _read_again(self) -> None:
         if self.parser is not None and not self._gone and not self.transport.is_closing():
@@ -222,11 +229,10 @@ class Watch:
         self.refused = _Known(Rank.BROWSE, "shed", traffic)
         self.for_people: ForPeople | None = None
         soon_s = gate.settings.retry_after_s
-        errors = [shed_error(wait_s) for wait_s in (soon_s, soon_s * LONGER)]
-        self._refusals = [(error.retry_after_s or 0.0, error, problem_answer(error)) for error in errors]
+        self._refusals = (Refusal(soon_s), Refusal(soon_s * LONGER))
 
-    def refusal(self) -> tuple[float, Overloaded, Answer]:
-        """When a shed caller may come again, and the words; later when whole classes are shed."""
+    def refusal(self) -> Refusal:
+        """What a shed caller hears now: to come again later still when whole classes are shed."""
         return self._refusals[self.gate.pressure >= WHOLE_CLASSES]
 
     def learn(self, key: tuple[bytes, bytes], handler: Handler) -> _Known:
