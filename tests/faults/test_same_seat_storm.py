@@ -26,7 +26,7 @@ async def fill(redis_url: str) -> None:
     await claims.aclose()
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_one_winner_and_999_clean_refusals_in_each_round(postgres_url: str, redis_url: str) -> None:
     migrate(postgres_url)
     asyncio.run(fill(redis_url))
