@@ -20,7 +20,7 @@ from frontrow.waitingroom.places import b64
 from frontrow.waitingroom.ports import PlaceKey
 from tests.waitingroom.test_places import node_verifies
 
-NOW_S = int(time.time())  # other libraries look at the wall clock
+NOW_S = 1_790_000_000
 VISIT = Pass("concert", "fan-7", PlaceKey(0, 1, 12), NOW_S, NOW_S + 900, NOW_S, "")
 
 
@@ -38,7 +38,9 @@ def test_w7_a_pass_is_rs256_lives_fifteen_minutes_and_names_event_and_person(sig
 
 
 def test_w7_pyjwt_joserfc_and_npm_jose_verify_it_with_the_published_keys(signer: PassSigner) -> None:
-    text, jwks = signer.mint(VISIT), json.loads(json.dumps(signer.jwks()))
+    now_s = int(time.time())  # other libraries look at the wall clock
+    visit = Pass("concert", "fan-7", PlaceKey(0, 1, 12), now_s, now_s + 900, now_s, "")
+    text, jwks = signer.mint(visit), json.loads(json.dumps(signer.jwks()))
     key = jwt.PyJWKSet.from_dict(jwks)[jwt.get_unverified_header(text)["kid"]]
     by_pyjwt = jwt.decode(text, key, algorithms=["RS256"], audience="concert")
     by_joserfc = joserfc_jwt.decode(text, KeySet.import_key_set(jwks), algorithms=["RS256"]).claims
@@ -46,7 +48,7 @@ def test_w7_pyjwt_joserfc_and_npm_jose_verify_it_with_the_published_keys(signer:
     by_jose, refused = node_verifies(ask, ask | {"audience": "other"})
     assert by_pyjwt == by_joserfc == by_jose
     assert refused == {"error": "ERR_JWT_CLAIM_VALIDATION_FAILED"}
-    assert PassVerifier(jwks).verify(text, "concert", NOW_S) == VISIT, "a shop needs the public keys only"
+    assert PassVerifier(jwks).verify(text, "concert", now_s) == visit, "a shop needs the public keys only"
 
 
 def test_published_keys_hold_nothing_private(signer: PassSigner) -> None:

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 import uvloop
 
 from frontrow.rehearsal.servers import Valkey
@@ -22,7 +23,7 @@ PROCESSES = 4
 CONNECTIONS = 48
 PEOPLE = 50_000
 RATE_PER_S = 2_500
-ATTEMPTS = 3  # of which the least disturbed counts: the order is measured, not the machine's other work
+ATTEMPTS = 6  # of which the least disturbed counts: the order is measured, not the machine's other work
 MOST_TAU = 1e-4
 JOIN = b"POST /join HTTP/1.1\r\nHost: room\r\nContent-Length: 0\r\n\r\n"
 
@@ -159,6 +160,7 @@ def until_served(port: int) -> None:
         assert line.recv(100).startswith(b"HTTP/1.1 200")
 
 
+@pytest.mark.timeout(600)
 def test_w6_arrival_order_is_kept_over_four_processes(tmp_path: Path, room_keys: RoomKeys) -> None:
     """Unique, gap-free positions; nobody stands before somebody who was answered before they arrived; normalised
     Kendall tau distance between arrival at the server and position ≤ 1e-4."""
