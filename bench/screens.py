@@ -28,7 +28,10 @@ ENDS = {
     "not-found": "/nowhere",
     "style-guide": "/style-guide",
 }
-DESK = {
+OFFICE = {
+    "office": "/organiser",
+    "office-prices": f"/organiser/events/{EVENT_ID}/prices",
+    "office-preview": "/organiser/events/evt_harbour/preview",
     "live": f"/organiser/events/{EVENT_ID}/live",
     "bookings": f"/organiser/events/{EVENT_ID}/bookings",
     "team": "/organiser/team",
@@ -99,11 +102,17 @@ def walk(page: Page, site: Site, shoot: "Shoot") -> None:
     for name, path in ENDS.items():
         page.goto(site.url + path)
         shoot(name)
+
+
+def walk_office(page: Page, site: Site, shoot: "Shoot") -> None:
+    """Through the site as an organiser goes."""
     staff(page, site)
-    for name, path in DESK.items():
+    for name, path in OFFICE.items():
         page.goto(site.url + path)
-        if name == "live":
+        if name == "live":  # whose stream never ends
             until(page, "window.live?.charts.points.length > 2 && document.querySelector('.heat path[data-full]')")
+        else:
+            page.wait_for_load_state("networkidle")
         shoot(name)
 
 
@@ -125,6 +134,7 @@ def shoot_all(browser: Browser, site: Site, folder: Path) -> None:
         context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)  # type: ignore[arg-type]
         page = context.new_page()
         walk(page, site, Shoot(page, folder, f"{size}-{scheme}"))
+        walk_office(page, site, Shoot(page, folder, f"{size}-{scheme}"))
         context.close()
 
 

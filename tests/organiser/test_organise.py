@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from frontrow.boxoffice.ledger.catalogue import EventNotFound
+from frontrow.boxoffice.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.model.events import EventMoveRefused, EventStatus, Fee, PriceTier, RefundPolicy
 from frontrow.boxoffice.model.holds import SeatsTaken
 from frontrow.boxoffice.model.organising import ChangedMeanwhile, FixedOncePublished, VenueNotFound
@@ -203,3 +204,16 @@ async def test_b13_another_organisers_event_does_not_exist(sqlite_ledger):
             await attempt
     assert (await sqlite_ledger.event(event.id)) == event
     assert await sqlite_ledger.changes("org_other", "", 0, 10) == []
+
+
+async def test_a_copy_is_a_draft_with_the_same_rules_and_nothing_of_the_sale(sqlite_ledger: SqlLedger) -> None:
+    clock = a_clock()
+    office = an_office(sqlite_ledger, clock)
+    event = await on_sale(office, max_per_person=3)
+    await office.pause(ADA, event.id, paused=True)
+    made = (await office.copy(ADA, event.id, "Again")).event
+    assert (made.status, made.paused, made.name) == (EventStatus.DRAFT, False, "Again")
+    assert made.id != event.id
+    assert (made.tiers, made.max_per_person, made.plan_hash) == (event.tiers, 3, event.plan_hash)
+    with pytest.raises(EventNotFound):
+        await office.copy(BOB, event.id, "Mine")

@@ -92,6 +92,7 @@ class TestAudits:
             10: (NOW_S + 50, 1), 30: (NOW_S + 90, 4_000_000_000), 31: (0, 0), 32: (NOW_S - 10, 0),
         }  # fmt: skip
         assert sorted(found.codes) == [77, 2**40]
+        assert [await audit.used_codes(event) for event in (EVENT, "other")] == [2, 0]
 
     async def test_w12_imported_codes_are_there_for_every_process(self, audit: Audit) -> None:
         await audit.append(EVENT, [ImportRow({"aa": 1, "bb": 0})])

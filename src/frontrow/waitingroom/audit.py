@@ -71,6 +71,7 @@ GET_CLAIMS = (
     " ORDER BY epoch, lane, position, at_us"
 )
 GET_CODES = "SELECT code_id FROM room_codes WHERE event = ?"
+COUNT_CODES = "SELECT COUNT(*) FROM room_codes WHERE event = ?"
 
 Statement = tuple[str, tuple[Any, ...]]
 
@@ -135,6 +136,9 @@ class SqlAudit:
 
     async def imported_counts(self, event: str) -> dict[int, int]:
         return {int(lane): int(count) for lane, count in await self._query(COUNT_IMPORTED, event)}
+
+    async def used_codes(self, event: str) -> int:
+        return int((await self._query(COUNT_CODES, event))[0][0])
 
     async def _write_batch(self, batch: Sequence[Sequence[Statement]]) -> Sequence[None]:
         by_sql: dict[str, list[tuple[Any, ...]]] = {}

@@ -291,5 +291,8 @@ class Audit(Protocol):
     async def imported_counts(self, event: str) -> dict[int, int]:
         """How many imported codes lead to each lane."""
 
+    async def used_codes(self, event: str) -> int:
+        """How many codes, signed or imported, somebody came in with."""
+
     async def aclose(self) -> None:
         """Flush and close."""

@@ -1,26 +1,44 @@
-"""Verified-Fan codes that organisers import over HTTP: kept by their digests in the waiting room's shared trail, so
-they work at once on every server; the ledger keeps the note of who imported how many."""
+"""Verified-Fan codes of organisers. Imported ones are kept by their digests in the waiting room's shared trail, so they
+work at once on every server. Made ones are signed and need not be kept: the ledger's note of a batch (which numbers, by
+whom) is enough to write it again."""
 
 import csv
+import secrets
 from typing import Final
+
+import msgspec
 
 from frontrow.boxoffice.ledger.organise import OrganiserBook
 from frontrow.boxoffice.model.organising import Change, Editor
 from frontrow.core.clock import Clock
 from frontrow.core.errors import InvalidInput
-from frontrow.waitingroom.codes import read_csv
+from frontrow.waitingroom.codes import MAX_CODES as MAX_NUMBERS
+from frontrow.waitingroom.codes import Codes, read_csv
 from frontrow.waitingroom.config import RoomConfig
 from frontrow.waitingroom.ports import Audit, ImportRow
 
 MAX_IMPORT: Final = 50_000
 MAX_CODES: Final = 1_000_000  # of an event
+MAX_BATCH: Final = 10_000
+BLOCK: Final = 1 << 14  # each batch has numbers of its own
+NOTES_A_PAGE: Final = 100
+MAX_PAGES: Final = 20
+
+
+class Batch(msgspec.Struct, frozen=True):
+    """Codes made together: `count` numbers from `first` on, for one lane."""
+
+    lane: str
+    first: int
+    count: int
+    at_us: int = 0
 
 
 class FanCodes:
-    """Imports and counts codes."""
+    """Makes, imports and counts codes."""
 
-    def __init__(self, ledger: OrganiserBook, trail: Audit, config: RoomConfig, clock: Clock) -> None:
-        self._ledger, self._trail, self._clock = ledger, trail, clock
+    def __init__(self, ledger: OrganiserBook, trail: Audit, config: RoomConfig, clock: Clock, codes: Codes) -> None:
+        self._ledger, self._trail, self._clock, self._codes = ledger, trail, clock, codes
         self.lanes = {rule.name: number for number, rule in enumerate(config.lanes)}
 
     async def take(self, editor: Editor, event_id: str, text: str) -> int:
@@ -44,3 +62,41 @@ class FanCodes:
         names = {number: name for name, number in self.lanes.items()}
         counts = await self._trail.imported_counts(event_id)
         return {names.get(lane, str(lane)): count for lane, count in counts.items()}
+
+    async def used(self, event_id: str) -> int:
+        """How many people came in with a code."""
+        return await self._trail.used_codes(event_id)
+
+    async def make(self, editor: Editor, event_id: str, lane: str, count: int) -> Batch:
+        """A batch of new single-use codes; only its numbers are noted."""
+        if lane not in self.lanes:
+            raise InvalidInput(f"there is no lane {lane[:40]!r}", param="lane")
+        if not 1 <= count <= MAX_BATCH:
+            raise InvalidInput(f"make 1 to {MAX_BATCH:,} codes at once", param="count")
+        taken = {batch.first for batch in await self.batches(editor, event_id)}
+        free = (secrets.randbelow(MAX_NUMBERS // BLOCK) * BLOCK for _ in range(100))
+        first = next(number for number in free if number not in taken)
+        now_us = self._clock()
+        detail = {"lane": lane, "first": first, "codes": count}
+        await self._ledger.note(Change(editor, "make_codes", event_id, now_us, detail))
+        return Batch(lane, first, count, now_us)
+
+    async def batches(self, editor: Editor, event_id: str) -> list[Batch]:
+        """The batches made for an event, newest first."""
+        found: list[Batch] = []
+        before = 0
+        for _ in range(MAX_PAGES):
+            notes = await self._ledger.changes(editor.organiser_id, event_id, before, NOTES_A_PAGE)
+            for note in notes:
+                if note.act == "make_codes":
+                    detail = msgspec.json.decode(note.detail)
+                    found.append(Batch(detail["lane"], detail["first"], detail["codes"], note.at_us))
+            if len(notes) < NOTES_A_PAGE:
+                break
+            before = notes[-1].number
+        return found
+
+    def texts(self, event_id: str, batch: Batch) -> list[str]:
+        """The codes of a batch."""
+        numbers = range(batch.first, batch.first + batch.count)
+        return list(self._codes.make(event_id, self.lanes[batch.lane], numbers))

@@ -81,7 +81,7 @@ def open_office(
         organise,
         Reseating(ledger, claims, issuer, seats, clock),
         Cancelling(ledger, refunds, clock),
-        FanCodes(ledger, room.audit, config, clock),
+        FanCodes(ledger, room.audit, config, clock, room.codes),
         figures,
         live,
         History(clock, lambda: openings.events, states_of, room_of, lambda: live.speeds()),

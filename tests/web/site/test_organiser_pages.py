@@ -1,5 +1,6 @@
 """The organisers' pages without a browser: who may come, where others are led, and what stays theirs alone (B13)."""
 
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -7,14 +8,24 @@ import httpx
 import pytest
 
 from frontrow.bootstrap import Platform
-from frontrow.boxoffice.model.people import Role, Stage, SubjectKind, csrf_of
+from frontrow.boxoffice.model.organising import Editor
+from frontrow.boxoffice.model.people import ROLES, Role, Stage, SubjectKind, csrf_of
+from frontrow.boxoffice.services.organise_venues import PlanSource, VenueEdit
 from frontrow.boxoffice.vault import SealBroken
+from frontrow.core.errors import InvalidInput
 from frontrow.web.api.access import SESSION_COOKIE
 from frontrow.web.app import pages
-from tests.people.support import PASSWORD, Person, asking, code_now, fan, member, opened
+from frontrow.web.site.organiser_fields import Reading, local_text, money_text
+from frontrow.web.site.routes import Form
+from tests.api.support import EVENT_ID
+from tests.people.support import PASSWORD, Person, asking, code_now, fan, member, on_sale, opened
 from tests.web.site.test_pages import BROWSER, FORM
 
-EVERYWHERE = ("/organiser",)
+BEHIND = ("", "/details", "/venue", "/prices", "/sale", "/seats", "/preview", "/preview/page", "/preview/map.json")
+EVERYWHERE = (
+    "/organiser", "/organiser/events/new", "/organiser/venues", "/organiser/venues/new", "/organiser/venues/ven_x",
+    *(f"/organiser/events/{EVENT_ID}{behind}" for behind in (*BEHIND, "/codes", "/cancel")),
+)  # fmt: skip
 
 
 @pytest.fixture
@@ -93,3 +104,109 @@ async def test_an_enrolment_is_shown_again_to_its_own_session_only(platform: Pla
     assert await people.staff.same_enrolment(session, begun.pending) == begun
     with pytest.raises(SealBroken):
         await people.staff.same_enrolment(other, begun.pending)
+
+
+async def test_another_organisers_things_do_not_exist(platform: Platform, client: httpx.AsyncClient) -> None:
+    await on_sale(platform)
+    mine, theirs = await member(platform, Role.OWNER), await member(platform, Role.OWNER, "org_other")
+    for behind in (*BEHIND, "/codes", "/cancel"):
+        path = f"/organiser/events/{EVENT_ID}{behind}"
+        assert (await client.get(path, headers=BROWSER | cookie(mine.session))).status_code == 200, path
+        assert (await client.get(path, headers=BROWSER | cookie(theirs.session))).status_code == 404, path
+    for behind in ("details", "venue", "prices", "sale", "seats", "publish", "cancel", "close", "copy", "codes"):
+        path = f"/organiser/events/{EVENT_ID}/{behind}"
+        answer = await client.post(path, data=form(theirs), headers=FORM | cookie(theirs.session))
+        assert answer.status_code == 404, path
+    made = await platform.office.organise.venues.create(
+        Editor("stf_x", "org_hall"), VenueEdit(name="Hall", plan=PlanSource("theatre", 100))
+    )
+    path = f"/organiser/venues/{made.venue.id}"
+    assert (await client.get(path, headers=BROWSER | cookie(mine.session))).status_code == 200
+    for behind in ("", "/map.json"):
+        assert (await client.get(path + behind, headers=BROWSER | cookie(theirs.session))).status_code == 404
+    for behind in ("", "/plan", "/edit"):
+        given = form(theirs, name="Mine now", source="template", seats="100", shape="arena")
+        answer = await client.post(path + behind, data=given, headers=FORM | cookie(theirs.session))
+        assert answer.status_code == 404
+
+
+async def test_every_form_of_a_member_who_may_only_read_is_refused_and_needs_its_word(
+    platform: Platform, client: httpx.AsyncClient
+) -> None:
+    await on_sale(platform)
+    reader, owner = await member(platform, Role.READ_ONLY), await member(platform, Role.OWNER)
+    for handler in pages():
+        access = handler.opt["access"]
+        if "POST" not in handler.http_methods or access.kind != "staff" or access.permission == "events:read":
+            continue
+        for path in handler.paths:
+            if not path.startswith("/organiser") or access.permission in ROLES[Role.READ_ONLY]:
+                continue
+            real = path.replace("{event_id:str}", EVENT_ID).replace("{venue_id:str}", "ven_x")
+            if "{" in real:
+                continue
+            refused = await client.post(real, data=form(reader), headers=FORM | cookie(reader.session))
+            assert refused.status_code == 403, path
+            wordless = await client.post(real, data={}, headers=FORM | cookie(owner.session))
+            assert wordless.status_code == 403, path
+
+
+async def test_an_edit_of_an_older_version_is_told_and_keeps_what_was_typed(
+    platform: Platform, client: httpx.AsyncClient
+) -> None:
+    await on_sale(platform)
+    owner = await member(platform, Role.OWNER)
+    path, headers = f"/organiser/events/{EVENT_ID}/details", FORM | cookie(owner.session)
+    given = form(owner, name="Second", description="two", starts="2040-01-01T20:00", tag="an older one")
+    answer = await client.post(path, data=given, headers=headers)
+    assert answer.status_code == 422
+    assert "Somebody else changed this event meanwhile" in answer.text
+    assert 'value="Second"' in answer.text
+    tag = re.search(r'name="tag" value="(\w+)"', answer.text)
+    assert tag is not None
+    again = await client.post(path, data=given | {"tag": tag[1]}, headers=headers)
+    assert again.status_code == 303
+    assert (await platform.ledger.event(EVENT_ID)).name == "Second"
+
+
+async def test_w12_codes_of_a_batch_are_the_same_each_time_and_only_their_numbers_are_noted(platform: Platform) -> None:
+    await on_sale(platform)
+    editor, desk = Editor("stf_x", "org_hall"), platform.office.codes
+    first, second = await desk.make(editor, EVENT_ID, "general", 5), await desk.make(editor, EVENT_ID, "general", 7)
+    kept = await desk.batches(editor, EVENT_ID)
+    assert [(one.first, one.count) for one in kept] == [(second.first, 7), (first.first, 5)]
+    texts = desk.texts(EVENT_ID, kept[1])
+    assert texts == desk.texts(EVENT_ID, first)
+    assert not set(texts) & set(desk.texts(EVENT_ID, second))
+    assert [platform.room.codes.check(EVENT_ID, text).lane for text in texts] == [0] * 5
+    assert await desk.used(EVENT_ID) == 0
+    for lane, count in (("nowhere", 5), ("general", 0), ("general", 10_001)):
+        with pytest.raises(InvalidInput):
+            await desk.make(editor, EVENT_ID, lane, count)
+    assert await desk.batches(Editor("stf_y", "org_other"), EVENT_ID) == []
+
+
+@pytest.mark.parametrize(
+    ("typed", "minor"),
+    [("45", 4500), ("45.5", 4550), ("45,50", 4550), ("0", 0), ("1 000", 100_000), ("-1", None), ("4.555", None),
+     ("1e5", None), ("4٫5", None), ("99999999999", None)],
+)  # fmt: skip
+def test_amounts_are_read_as_people_type_them(typed: str, minor: int | None) -> None:
+    reading = Reading(Form([("price", typed)]), "UTC", "EUR")
+    found = reading.money("price", needed=True)
+    assert (found if not reading.errors else None) == minor
+
+
+def test_amounts_percentages_and_moments_go_there_and_back() -> None:
+    assert money_text(4550, "EUR") == "45.50"
+    assert money_text(1200, "JPY") == "1200"
+    yen = Reading(Form([("price", "12.5")]), "UTC", "JPY")
+    yen.money("price")
+    assert yen.errors["price"]
+    summer = Reading(Form([("at", "2031-07-01T20:00"), ("p", "2,5"), ("bad", "tomorrow")]), "Europe/Vienna")
+    at_us = summer.when("at")
+    assert local_text(at_us, "Europe/Vienna") == "2031-07-01T20:00"
+    assert local_text(at_us, "UTC") == "2031-07-01T18:00"
+    assert summer.percent("p") == 250
+    assert summer.when("bad") == 0
+    assert list(summer.errors) == ["bad"]

@@ -116,6 +116,14 @@ class Organise:
         await self._ledger.add_event(event, change)
         return await self.get(editor, event.id)
 
+    async def copy(self, editor: Editor, event_id: str, name: str) -> Versioned:
+        """A draft like another event: its prices, rules and dates; nothing of its sale. On the plan it was made on."""
+        event, _ = await self._read(editor, event_id)
+        draft = replace(event, id=self._ids.new("evt"), name=checked_name(name), status=EventStatus.DRAFT, paused=False)
+        change = Change(editor, "create_event", draft.id, self._clock(), {"like": event.id})
+        await self._ledger.add_event(draft, change)
+        return await self.get(editor, draft.id)
+
     async def change(self, editor: Editor, event_id: str, edit: EventEdit, tag: str | None = None) -> Versioned:
         """The event with some fields changed."""
         for _ in range(TRIES):

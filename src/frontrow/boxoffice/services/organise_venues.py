@@ -126,28 +126,32 @@ class Venues:
         plan_hash = venue.plan_hash if edit.plan is None else await self._kept(edit.plan, name)
         return Venue(venue.id, name, plan_hash, city, country, zone)
 
+    async def look(self, source: PlanSource, name: str) -> tuple[Plan, list[str]]:
+        """The plan of a source without keeping it, and what was left out or renamed on the way."""
+        return await asyncio.to_thread(_read, source, name)
+
     async def _kept(self, source: PlanSource, name: str) -> str:
         """The plan of this source, kept in the ledger; its hash."""
-        plan, body = await asyncio.to_thread(_read, source, name)
+        plan, _ = await self.look(source, name)
+        body = await asyncio.to_thread(plan_bytes, plan)
         plan_hash = digest(body)
         await self._ledger.put_plan(plan_hash, plan, body.decode(), self._clock())
         self._remember(plan_hash, plan)
         return plan_hash
 
 
-def _read(source: PlanSource, name: str) -> tuple[Plan, bytes]:
+def _read(source: PlanSource, name: str) -> tuple[Plan, list[str]]:
     ways = (bool(source.generate), bool(source.csv), source.pretix is not None, source.document is not None)
     if sum(ways) != 1:
         raise InvalidInput("give the plan as exactly one of generate, csv, pretix, document", param="plan")
     if source.generate:
-        plan = generate(source.generate, source.seats)
-    elif source.csv:
-        plan = from_csv(source.csv, name)
-    elif source.pretix is not None:
-        plan, _ = from_pretix(source.pretix)
-    else:
-        plan = from_document(source.document)
-    return plan, plan_bytes(plan)
+        return generate(source.generate, source.seats), []
+    if source.csv:
+        return from_csv(source.csv, name), []
+    if source.pretix is not None:
+        plan, notes = from_pretix(source.pretix)
+        return plan, list(notes)
+    return from_document(source.document), []
 
 
 def _zone(name: str) -> str:

@@ -4,6 +4,7 @@
 with that session's CSRF word in its field `csrf`; an action takes its fields as `form`, which is where that is checked.
 """
 
+import asyncio
 import functools
 import hmac
 from collections.abc import Callable
@@ -56,6 +57,10 @@ class Form:
         """Every value of a field."""
         return [value.strip() for key, value in self._fields if key == name]
 
+    def first(self) -> dict[str, str]:
+        """Every field with its first value as it was typed, to be shown again."""
+        return dict(reversed(self._fields))
+
     def number(self, name: str, low: int, high: int, default: int) -> int:
         """A whole number inside bounds, else the default."""
         text = self.one(name, 12)
@@ -105,10 +110,10 @@ async def page_guard(connection: Connection, handler: BaseRouteHandler) -> None:
 async def read_form(request: Request[Any, Any, Any]) -> Form:
     """The fields of a form, after its CSRF word was checked."""
     body = await request.body()
-    if len(body) > MAX_FORM_BYTES:
+    if len(body) > request.route_handler.opt.get("most_bytes", MAX_FORM_BYTES):
         raise InvalidInput("this form is too large", param="body")
     try:
-        form = Form(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=MAX_FIELDS))
+        form = Form(await asyncio.to_thread(_fields, body) if len(body) > MAX_FORM_BYTES else _fields(body))
     except ValueError:
         raise InvalidInput("this form cannot be read", param="body") from None
     secret = presented(request.headers).session_cookie
@@ -120,17 +125,26 @@ async def read_form(request: Request[Any, Any, Any]) -> Form:
     return form
 
 
+def _fields(body: bytes) -> list[tuple[str, str]]:
+    return parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=MAX_FIELDS)
+
+
 def page(path: str, name: str, access: Access = Access.PUBLIC) -> Callable[[Callable[..., Any]], HTTPRouteHandler]:
     """A page people look at."""
     return functools.partial(_route, get, path, name, access)
 
 
-def action(path: str, name: str, access: Access = Access.PUBLIC) -> Callable[[Callable[..., Any]], HTTPRouteHandler]:
+def action(
+    path: str, name: str, access: Access = Access.PUBLIC, *, most_bytes: int = MAX_FORM_BYTES
+) -> Callable[[Callable[..., Any]], HTTPRouteHandler]:
     """What a page's form leads to; the handler takes `form`."""
-    return functools.partial(_route, post, path, name, access)
+    return functools.partial(_route, post, path, name, access, most_bytes=most_bytes)
 
 
-def _route(verb: Any, path: str, name: str, access: Access, handler: Callable[..., Any]) -> HTTPRouteHandler:
+def _route(
+    verb: Any, path: str, name: str, access: Access, handler: Callable[..., Any], *, most_bytes: int = MAX_FORM_BYTES
+) -> HTTPRouteHandler:
+    larger = {"request_max_body_size": most_bytes} if most_bytes > MAX_FORM_BYTES else {}
     made: HTTPRouteHandler = verb(
         path,
         operation_id=f"page_{name}",
@@ -138,8 +152,9 @@ def _route(verb: Any, path: str, name: str, access: Access, handler: Callable[..
         guards=[page_guard],
         dependencies={"form": Provide(read_form)} if verb is post else {},
         exception_handlers=ERRORS,
-        opt={"access": access, "page": True, "idempotency": "own"},
+        opt={"access": access, "page": True, "idempotency": "own", "most_bytes": most_bytes},
         status_code=200,
+        **larger,
     )(handler)
     return made
 

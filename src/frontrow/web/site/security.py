@@ -33,9 +33,10 @@ class Policy:
     trusted_types: bool = True
     camera: bool = False
     payment: bool = False
+    framed: bool = False  # our own pages may show it in a frame
 
     def csp(self) -> str:
-        rules = dict(BASE)
+        rules = BASE | {"frame-ancestors": "'self'"} if self.framed else dict(BASE)
         for name, sources in self.more.items():
             rules[name] = f"{rules[name]} {sources}" if name in rules else sources
         text = "; ".join(f"{name} {sources}" for name, sources in rules.items())
@@ -48,7 +49,7 @@ class Policy:
         found = {
             "content-security-policy": self.csp(),
             "x-content-type-options": "nosniff",
-            "x-frame-options": "DENY",
+            "x-frame-options": "SAMEORIGIN" if self.framed else "DENY",
             "referrer-policy": "same-origin",
             "cross-origin-opener-policy": "same-origin",
             "cross-origin-resource-policy": "same-origin",

@@ -5,7 +5,7 @@ import { $ } from "../dom.js";
 function take() {
   const secret = location.hash.slice(1), link = /** @type {HTMLInputElement} */ ($("#link"));
   if (secret) link.value = secret;
-  $("#linkbox").hidden = link.value !== "" && link.getAttribute("aria-invalid") !== "true";
+  $("#linkbox").classList.toggle("without-js", link.value !== "" && link.getAttribute("aria-invalid") !== "true");
 }
 addEventListener("hashchange", take);
 take();

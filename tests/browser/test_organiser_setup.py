@@ -1,0 +1,355 @@
+"""An organiser sets a sale up in a browser (B13): from nothing to an event that fans see; wrong input, rights."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pyotp
+import pytest
+from playwright.sync_api import BrowserContext, Page, expect
+
+from frontrow.bootstrap import Platform
+from frontrow.boxoffice.model.events import EventStatus
+from frontrow.boxoffice.model.people import Role
+from tests.browser.served import Site, put_hall
+from tests.browser.staff import staff
+from tests.browser.steps import EVENT_ID
+from tests.browser.test_everybody import AXE, COLOURS, EVERYTHING, axe
+from tests.people.support import PASSWORD
+
+SENTENCE = "a sentence nobody guesses either"
+NEW_TEAM = "org_fresh"
+TABLE = "section,row,seat,tier\nA,1,1,front\nA,1,2,front\nA,2,1,back\nA,2,2,back\n"
+PATIENCE_MS = 45_000
+expect.set_options(timeout=PATIENCE_MS)
+IDS = ("", "/details", "/venue", "/prices", "/sale", "/seats", "/preview", "/codes")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    async def put(platform: Platform) -> None:
+        await put_hall(platform)
+        await put_hall(platform, id="evt_draft", name="Late Night Comedy", status=EventStatus.DRAFT)
+
+    with Site(tmp_path_factory.mktemp("office"), put) as running:
+        yield running
+
+
+@pytest.fixture
+def desk(profile: Any) -> Page:
+    context = profile()
+    context.set_default_timeout(PATIENCE_MS)
+    page: Page = context.new_page()
+    return page
+
+
+def go_on(page: Page, name: str, url: str) -> None:
+    page.get_by_role("button", name=name, exact=True).click()
+    page.wait_for_url(url)
+
+
+def test_b13_from_an_empty_organiser_to_an_event_on_sale_that_a_fan_sees(desk: Page, site: Site, profile: Any) -> None:
+    staff(desk, site, "manager", NEW_TEAM)
+    desk.goto(f"{site.url}/organiser")
+    expect(desk.get_by_role("heading", name="Put your first event on sale")).to_be_visible()
+    desk.get_by_role("main").get_by_role("link", name="New event").click()
+    desk.get_by_label("Name of the event").fill("Aurora in the Park")
+    desk.get_by_label("What is it about?").fill("Northern lights, with trees.")
+    desk.get_by_label("The show starts").fill("2031-06-01T20:00")
+    desk.get_by_role("button", name="Go on").click()
+    desk.get_by_label("Name of the venue").fill("City Park")
+    desk.get_by_label("Time zone").fill("Europe/Vienna")
+    go_on(desk, "Keep the draft and go on", "**/prices?done=draft")
+    for number, price in enumerate(("90", "60,50", "30")):
+        desk.locator(f"#price{number}").fill(price)
+    desk.locator("#fee0").fill("Service")
+    desk.locator("#percent0").fill("2.5")
+    go_on(desk, "Save and go on", "**/sale?done=saved")
+    desk.get_by_label("The sale opens").fill("2020-01-01T10:00")
+    desk.get_by_label("Tickets a person").fill("4")
+    go_on(desk, "Save and go on", "**/seats?done=saved")
+    desk.get_by_label("Seats that are not sold").fill("Stalls-A\nCircle-B-2…5")
+    go_on(desk, "Save and go on", "**/preview?done=saved")
+    framed = desk.frame_locator("iframe.preview")
+    expect(framed.get_by_role("heading", name="Aurora in the Park")).to_be_visible()
+    expect(framed.get_by_text("€60.50")).to_be_visible()
+    event_id = desk.url.split("/")[5]
+    fan = profile().new_page()
+    assert fan.goto(f"{site.url}/events/{event_id}").status == 404, "a draft is nobody else's business"
+    go_on(desk, "Publish now", "**?done=published")
+    fan.goto(f"{site.url}/events/{event_id}")
+    expect(fan.get_by_role("heading", name="Aurora in the Park")).to_be_visible()
+    expect(fan.get_by_role("link", name="Get tickets")).to_be_visible()
+    expect(fan.get_by_text("€60.50")).to_be_visible()
+    expect(fan.get_by_text("Up to 4 tickets a person.")).to_be_visible()
+    in_frame = desk.goto(f"{site.url}/organiser/events/{event_id}/preview/page")
+    assert in_frame is not None
+    shown = desk.locator("main").inner_text()
+    assert shown == fan.locator("main").inner_text(), "the preview is what fans see"
+
+
+def test_wrong_input_is_said_at_its_field_and_nothing_typed_is_lost(desk: Page, site: Site) -> None:
+    staff(desk, site)
+    desk.goto(f"{site.url}/organiser/events/new")
+    desk.get_by_label("What is it about?").fill("kept")
+    desk.get_by_role("button", name="Go on").click()
+    expect(desk.locator("#name-err")).to_be_visible()
+    expect(desk.locator("#starts-err")).to_have_text("Choose a date and a time.")
+    expect(desk.get_by_label("Name of the event")).to_be_focused()
+    expect(desk.get_by_label("What is it about?")).to_have_value("kept")
+    desk.goto(f"{site.url}/organiser/events/evt_draft/prices")
+    desk.locator("#price0").fill("a lot")
+    desk.locator("#percent1").fill("101")
+    desk.get_by_role("button", name="Save and go on").click()
+    expect(desk.locator("#price0-err")).to_be_visible()
+    expect(desk.locator("#percent1-err")).to_be_visible()
+    expect(desk.locator("#price0")).to_have_value("a lot")
+    desk.goto(f"{site.url}/organiser/events/evt_draft/sale")
+    desk.get_by_label("The sale ends").fill("2001-01-01T10:00")
+    desk.get_by_role("button", name="Save and go on").click()
+    expect(desk.locator("#sale_ends-err")).to_be_visible()
+    desk.goto(f"{site.url}/organiser/events/evt_draft/seats")
+    desk.get_by_label("Seats that are not sold").fill("FA\nNowhere-1")
+    desk.get_by_role("button", name="Save and go on").click()
+    expect(desk.locator("#withheld-err")).to_contain_text("line 2: there is no section Nowhere")
+
+
+def test_b13_a_cancelled_event_says_before_who_is_refunded_and_after_how_far_it_is(desk: Page, site: Site) -> None:
+    staff(desk, site)
+    desk.goto(f"{site.url}/organiser/events/{EVENT_ID}")
+    desk.get_by_role("button", name="Make a copy").click()
+    desk.wait_for_url("**/details?done=copied")
+    copy_url = desk.url.partition("/details")[0]
+    desk.goto(f"{copy_url}/preview")
+    go_on(desk, "Publish now", "**?done=published")
+    desk.get_by_role("link", name="Cancel the event …").click()
+    dialog = desk.get_by_role("dialog")
+    expect(dialog).to_contain_text("0 bookings are paid back in full")
+    dialog.get_by_role("link", name="Keep it").click()
+    expect(dialog).to_be_hidden()
+    desk.get_by_role("link", name="Cancel the event …").click()
+    dialog.get_by_role("button", name="Cancel the event").click()
+    expect(desk.get_by_role("heading", name="Everybody has got the money back")).to_be_visible()
+    expect(desk.get_by_text("Cancelled").first).to_be_visible()
+
+
+def test_a_plan_that_cannot_be_read_is_named_by_line_and_column_and_a_good_one_is_looked_at_first(
+    desk: Page, site: Site
+) -> None:
+    staff(desk, site, "owner", NEW_TEAM)
+    desk.goto(f"{site.url}/organiser/venues/new")
+    desk.get_by_label("Name of the venue").fill("Club")
+    desk.get_by_label("A table (CSV)").check()
+    desk.get_by_label("or paste it here").fill("section,row,seat\nA,1,1\nA,1,1\nB,,2\n")
+    desk.get_by_role("button", name="Look at it").click()
+    expect(desk.locator("#text-err")).to_contain_text("line 3, column seat: A-1-1 is already on line 2")
+    expect(desk.locator("#text-err")).to_contain_text("line 4, column row")
+    desk.get_by_label("A pretix seating plan (JSON)").check()
+    desk.get_by_label("or paste it here").fill('{"name": "x",\n "zones": [}')
+    desk.get_by_role("button", name="Look at it").click()
+    expect(desk.locator("#text-err")).to_contain_text("line 2, column 12")
+    desk.locator("#file").set_input_files({"name": "club.csv", "mimeType": "text/csv", "buffer": TABLE.encode()})
+    expect(desk.get_by_label("or paste it here")).to_have_value(TABLE)
+    desk.get_by_role("button", name="Look at it").click()
+    expect(desk.get_by_role("heading", name="This is what we have read")).to_be_visible()
+    expect(desk.get_by_text("4 seats")).to_be_visible()
+    go_on(desk, "Keep this venue", "**?done=made")
+    expect(desk.get_by_role("heading", name="Club")).to_be_visible()
+
+
+def left_of(page: Page, section: str) -> float:
+    """Where a section of the venue that is looked at begins."""
+    found: float = page.evaluate(
+        """async (id) => {
+        const { map } = await (await fetch(`${location.pathname}/map.json`)).json();
+        return map.sections.find((one) => one[0] === id)[3];
+    }""",
+        section,
+    )
+    return found
+
+
+def test_the_editor_works_by_keyboard_alone(desk: Page, site: Site) -> None:
+    staff(desk, site, "owner", NEW_TEAM)
+    desk.goto(f"{site.url}/organiser/venues/new")
+    desk.get_by_label("Name of the venue").fill("Barn")
+    desk.get_by_role("button", name="Look at it").click()
+    go_on(desk, "Keep this venue", "**?done=made")
+    summary = desk.locator("summary", has_text="Add a section with seats")
+    summary.focus()
+    desk.keyboard.press("Enter")
+    for text in ("Par", "Parterre", "3", "7", "front"):
+        desk.keyboard.press("Tab")
+        desk.keyboard.type(text)
+    desk.keyboard.press("Enter")
+    desk.wait_for_url("**?section=Par&done=saved**")
+    expect(desk.get_by_role("heading", name="Section Parterre")).to_be_visible()
+    expect(desk.get_by_text("Rows: 3 · 21 seats")).to_be_visible()
+    desk.get_by_label("Mark seats").focus()
+    desk.keyboard.type("A-1…4")
+    desk.keyboard.press("Tab")
+    desk.keyboard.press("Tab")
+    desk.keyboard.press("Enter")
+    expect(desk.get_by_text("Step-free: 4")).to_be_visible()
+    before = left_of(desk, "Par")
+    desk.get_by_role("button", name="Right").focus()
+    with desk.expect_navigation():
+        desk.keyboard.press("Enter")
+    assert left_of(desk, "Par") == before + 20
+    desk.get_by_role("button", name="Remove the section").focus()
+    desk.keyboard.press("Enter")
+    expect(desk.get_by_role("link", name="Parterre")).to_have_count(0)
+
+
+def test_codes_are_made_taken_along_and_imported(desk: Page, site: Site) -> None:
+    staff(desk, site, "box_office")
+    desk.goto(f"{site.url}/organiser/events/{EVENT_ID}/codes")
+    desk.get_by_label("How many?").fill("3")
+    go_on(desk, "Make codes", "**?done=made")
+    with desk.expect_download() as taken:
+        desk.get_by_role("link", name="Download (CSV)").click()
+    lines = taken.value.path().read_text().splitlines()
+    assert lines[0] == "code,lane"
+    assert len(lines) == 4
+    assert all(re.fullmatch(r"VF-\w{7}-\w{13},general", line) for line in lines[1:])
+    desk.get_by_label("or paste it here").fill("code,lane\nabcd,nowhere")
+    desk.get_by_role("button", name="Import", exact=True).click()
+    expect(desk.locator("#text-err")).to_contain_text("line 2")
+    desk.get_by_label("or paste it here").fill("code,lane\nabcd,general")
+    go_on(desk, "Import", "**?done=imported")
+
+
+def test_who_may_only_read_can_look_at_everything_and_change_nothing(desk: Page, site: Site) -> None:
+    staff(desk, site, "read_only")
+    desk.goto(f"{site.url}/organiser/events/evt_draft/prices")
+    expect(desk.get_by_text("your role cannot change it")).to_be_visible()
+    expect(desk.locator("#price0")).to_be_disabled()
+    expect(desk.get_by_role("button", name="Save")).to_have_count(0)
+    desk.goto(f"{site.url}/organiser/events/evt_draft/preview")
+    expect(desk.get_by_role("button", name="Publish now")).to_have_count(0)
+    desk.goto(f"{site.url}/organiser")
+    expect(desk.get_by_role("link", name="New event")).to_have_count(0)
+    answer = desk.goto(f"{site.url}/organiser/events/new")
+    assert answer is not None
+    assert answer.status == 403
+    expect(desk.get_by_role("heading", name="Your role does not allow this")).to_be_visible()
+
+
+def test_an_invited_member_sets_a_second_factor_up_signs_out_and_in_again(desk: Page, site: Site) -> None:
+    async def invited(platform: Platform) -> str:
+        await platform.people.team.found("Fresh", NEW_TEAM)
+        return await platform.people.team.invitation_for(NEW_TEAM, "eve@example.org", Role.MANAGER)
+
+    desk.goto(site.call(invited))
+    desk.get_by_label("Name").fill("Eve")
+    desk.get_by_label("New password").fill(SENTENCE)
+    go_on(desk, "Go on", "**/second-factor")
+    desk.get_by_text("I cannot scan it").click()
+    secret = desk.locator(".secret").inner_text().replace(" ", "")
+    desk.get_by_label("Code", exact=True).fill("000000")
+    desk.get_by_role("button", name="Go on").click()
+    expect(desk.get_by_role("alert")).to_contain_text("This code is not right")
+    assert desk.locator(".secret").text_content().replace(" ", "") == secret, "the same secret after a wrong code"  # type: ignore[union-attr]
+    desk.get_by_label("Code", exact=True).fill(pyotp.TOTP(secret).now())
+    desk.get_by_role("button", name="Go on").click()
+    recovery = desk.locator(".codes code").first.inner_text()
+    desk.get_by_role("link", name="I have kept them").click()
+    desk.wait_for_url("**/organiser")
+    go_on(desk, "Sign out", "**/organiser/sign-in")
+    desk.goto(f"{site.url}/organiser/venues")
+    desk.get_by_label("E-mail").fill("eve@example.org")
+    desk.get_by_label("Password").fill(PASSWORD)
+    desk.get_by_role("button", name="Go on").click()
+    expect(desk.get_by_role("alert")).to_contain_text("do not belong together")
+    desk.get_by_label("Password").fill(SENTENCE)
+    desk.get_by_role("button", name="Go on").click()
+    desk.get_by_label("Code").fill(recovery)
+    go_on(desk, "Sign in", "**/organiser/venues")
+
+
+def every_page(context: BrowserContext, site: Site) -> Iterator[tuple[str, Page]]:
+    """All pages of this file's topic, ready to be looked at."""
+    page = context.new_page()
+    for path in ("/organiser/sign-in", "/invitation#x"):
+        page.goto(site.url + path)
+        yield path, page
+    staff(page, site, "owner", "org_empty")
+    page.goto(f"{site.url}/organiser")
+    yield "empty overview", page
+    page.goto(f"{site.url}/organiser/events/new")
+    page.get_by_role("button", name="Go on").click()
+    page.wait_for_selector(".field-err")
+    yield "new event with errors", page
+    page.get_by_label("Name of the event").fill("x")
+    page.get_by_label("The show starts").fill("2031-06-01T20:00")
+    page.get_by_role("button", name="Go on").click()
+    page.wait_for_selector("#new-venue")
+    yield "new event, venue", page
+    yield from _venues(page, site)
+    staff(page, site)
+    for path in ("/organiser", "/organiser?show=past", "/organiser/venues"):
+        page.goto(site.url + path)
+        yield path, page
+    for behind in IDS:
+        page.goto(f"{site.url}/organiser/events/evt_draft{behind}")
+        page.wait_for_load_state("networkidle")
+        yield f"draft{behind}", page
+    page.goto(f"{site.url}/organiser/events/{EVENT_ID}/venue")
+    yield "venue, on sale", page
+    page.goto(f"{site.url}/organiser/events/{EVENT_ID}")
+    page.get_by_role("link", name="Cancel the event …").click()
+    yield "cancel dialog", page
+
+
+def _venues(page: Page, site: Site) -> Iterator[tuple[str, Page]]:
+    page.goto(f"{site.url}/organiser/venues/new")
+    page.get_by_label("Name of the venue").fill("Club")
+    page.get_by_role("button", name="Look at it").click()
+    page.wait_for_selector("fr-seatmap canvas")
+    yield "new venue, looked at", page
+    page.get_by_role("button", name="Keep this venue").click()
+    page.get_by_role("link", name="Stalls").click()
+    page.wait_for_selector("fr-seatmap canvas")
+    yield "venue editor", page
+
+
+def test_axe_finds_nothing_text_reflows_and_the_console_stays_clean(profile: Any, site: Site) -> None:
+    context = profile(bypass_csp=True, reduced_motion="reduce")
+    context.set_default_timeout(PATIENCE_MS)
+    script, found, names = AXE.read_text(), [], []
+    told: list[str] = []
+    context.on("console", lambda message: told.append(message.text) if message.type in ("error", "warning") else None)
+    context.on("weberror", lambda error: told.append(str(error.error)))
+    for name, page in every_page(context, site):
+        names.append(name)
+        page.evaluate(script)
+        for scheme, width in (("light", 390), ("light", 1280), ("dark", 390), ("dark", 1280)):
+            page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+            page.set_viewport_size({"width": width, "height": 844})
+            problems = axe(page, EVERYTHING if scheme == "light" else COLOURS)
+            found += [f"{name} {scheme} {width}: {problem}" for problem in problems]
+        page.set_viewport_size({"width": 320, "height": 640})
+        wide = page.evaluate("document.documentElement.scrollWidth")
+        found += [f"{name} is {wide} px wide at 320"] if wide > 320 else []
+        page.set_viewport_size({"width": 1280, "height": 800})
+    assert len(names) >= 18
+    assert not found, f"{len(found)}\n" + "\n".join(found)
+    assert not [text for text in told if "status of 4" not in text]  # the page's own 422
+
+
+def test_the_policy_holds_on_the_pages_with_maps_and_frames(profile: Any, site: Site) -> None:
+    context = profile()
+    context.set_default_timeout(PATIENCE_MS)
+    told: list[str] = []
+    context.on("console", lambda message: told.append(message.text) if message.type in ("error", "warning") else None)
+    context.on("weberror", lambda error: told.append(str(error.error)))
+    page = context.new_page()
+    staff(page, site)
+    for behind in ("/preview", "/sale", "/codes", ""):
+        page.goto(f"{site.url}/organiser/events/{EVENT_ID}{behind}")
+        page.wait_for_load_state("networkidle")
+    page.goto(f"{site.url}/organiser/events/{EVENT_ID}/preview")
+    expect(page.locator("fr-seatmap canvas").first).to_be_visible()
+    page.frame_locator("iframe.preview").get_by_role("link", name="Get tickets").click()
+    expect(page.frame_locator("iframe.preview").get_by_role("link", name="Get tickets")).to_be_visible()
+    assert not told
