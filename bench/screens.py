@@ -99,14 +99,14 @@ class Shoot:
         return path
 
 
-def shoot_office(page: Page, site: Site, folder: Path, ending: str) -> None:
+def shoot_office(page: Page, site: Site, shoot: Shoot) -> None:
     """The organiser's pages."""
     staff(page, site)
     for name, path in OFFICE.items():
         page.goto(site.url + path)
-        if name == "live":
+        if name == "live":  # its stream never ends
             until(page, "window.live?.charts.points.length > 2 && document.querySelector('.heat path[data-full]')")
-        shoot(page, folder / f"{name}-{ending}.png")
+        shoot(name)
 
 
 def shoot_all(browser: Browser, site: Site, folder: Path) -> None:
@@ -120,7 +120,8 @@ def shoot_all(browser: Browser, site: Site, folder: Path) -> None:
             made = shoot(f"{number:02d}-{name.replace(' ', '-').replace(',', '')}")
             if name in SHOWN and (size, scheme) in KEPT:
                 shutil.copy(made, folder / f"{SHOWN[name]}-{size}-{scheme}.png")
-        shoot_office(context.new_page(), site, folder if (size, scheme) in KEPT else OUT, f"{size}-{scheme}")
+        office = context.new_page()
+        shoot_office(office, site, Shoot(office, folder if (size, scheme) in KEPT else OUT, f"{size}-{scheme}"))
         context.close()
 
 
@@ -133,9 +134,7 @@ def main() -> None:
         browser = tools.chromium.launch(executable_path=chromium(), args=ARGS)
         shoot_all(browser, site, folder)
         looks = LOOKS if "--all" in sys.argv else KEPT
-        shoot_door(
-            browser, site, looks, SIZES, lambda page, ending: lambda name: shoot(page, folder / f"{name}-{ending}.png")
-        )
+        shoot_door(browser, site, looks, SIZES, lambda page, ending: Shoot(page, folder, ending))
         browser.close()
     print(f"{len(list(OUT.glob('*.png')))} pictures in {OUT}, {len(SHOWN) * len(KEPT)} of them in {folder}")
 

@@ -16,7 +16,7 @@ from tests.browser.staff import staff
 from tests.browser.steps import until
 
 TONIGHT = "evt_tonight"
-Shooting = Callable[[Page, str], Callable[[str], None]]
+Shooting = Callable[[Page, str], Callable[[str], object]]
 
 
 async def put_tonight(platform: Platform) -> None:

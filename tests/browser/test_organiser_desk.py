@@ -119,24 +119,34 @@ def test_a_webhook_is_made_and_its_secret_told_once(desk: Page, hall: Site) -> N
     expect(desk.get_by_text("fct_test-")).to_be_visible()
 
 
-def every_page(page: Page, site: Site) -> Iterator[str]:
-    """All pages of this desk, each ready; dialogs open where there are some."""
+def pages_of_an_event(site: Site) -> list[tuple[str, str, str]]:
+    """Name, path and the dialog to open."""
     booking = sold(site, "103-A-1", "103-A-2", fan="ada")
     held = sold(site, "103-B-1", fan="hal", pay=False)
-    for name, path, dialog in (
+    return [
         ("live", f"{BASE}/live", "pause"),
         ("bookings", f"{BASE}/bookings", ""),
-        ("no bookings", f"{BASE}/bookings?q=nobody@example.org", ""),
         ("booking", f"{BASE}/bookings/{booking.id}", ""),
         ("refund", f"{BASE}/bookings/{booking.id}?do=refund", ""),
         ("reseat", f"{BASE}/bookings/{booking.id}?do=reseat", ""),
         ("held booking", f"{BASE}/bookings/{held.id}", "cancel"),
+    ]
+
+
+def other_pages(site: Site) -> list[tuple[str, str, str]]:
+    return [
+        ("no bookings", f"{BASE}/bookings?q=nobody@example.org", ""),
         ("waitlist", f"{BASE}/waitlist", "rules"),
         ("team", "/organiser/team", "m1"),
         ("audit", "/organiser/audit", ""),
         ("webhooks", "/organiser/webhooks", ""),
         ("exports", f"{BASE}/exports", ""),
-    ):
+    ]
+
+
+def walked(page: Page, site: Site, pages: list[tuple[str, str, str]]) -> Iterator[str]:
+    """Each page when it is ready, and again with its dialog open."""
+    for name, path, dialog in pages:
         page.goto(site.url + path)
         if name == "live":
             until(page, "document.querySelector('.heat path') && window.live?.charts.points.length > 0")
@@ -146,14 +156,15 @@ def every_page(page: Page, site: Site) -> Iterator[str]:
             yield f"{name}, dialog"
 
 
-def test_axe_finds_nothing_text_reflows_and_the_console_is_clean(profile: Any, hall: Site) -> None:
+@pytest.mark.parametrize("listed", [pages_of_an_event, other_pages])
+def test_axe_finds_nothing_text_reflows_and_the_console_is_clean(profile: Any, hall: Site, listed: Any) -> None:
     page: Page = profile(bypass_csp=True, reduced_motion="reduce").new_page()
     staff(page, hall)
     said: list[str] = []
     page.on("console", lambda one: said.append(f"{one.type}: {one.text}") if one.type in ("error", "warning") else None)
     page.on("pageerror", lambda one: said.append(str(one)))
     script, found = Path(AXE).read_text(), []
-    for name in every_page(page, hall):
+    for name in walked(page, hall, listed(hall)):
         page.evaluate(script)
         for scheme in ("light", "dark"):
             for width in (390, 1280):
