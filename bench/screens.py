@@ -23,7 +23,7 @@ from tests.browser.conftest import ARGS, chromium
 from tests.browser.served import Site, put_hall
 from tests.browser.staff import staff
 from tests.browser.steps import EVENT_ID, SHORT_ID, settled, until
-from tests.browser.tour import every_page
+from tests.browser.tour import PARTS, STAYS, pages_of
 
 OUT = Path("bench/out/screens")
 SEATS = 12_000
@@ -110,19 +110,25 @@ def shoot_office(page: Page, site: Site, shoot: Shoot) -> None:
 
 
 def shoot_all(browser: Browser, site: Site, folder: Path) -> None:
-    """Every page in every look; what documents show is copied to `folder`."""
+    """Every page in every look, each part of the tour by a browser that has seen nothing yet."""
     for size, scheme in LOOKS:
         width, height = SIZES[size]
-        context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)  # type: ignore[arg-type]
-        context.set_default_timeout(60_000)
-        for number, (name, page) in enumerate(every_page(context, site, f"{size}-{scheme}@example.org")):
-            shoot = Shoot(page, OUT, f"{size}-{scheme}")
-            made = shoot(f"{number:02d}-{name.replace(' ', '-').replace(',', '')}")
-            if name in SHOWN and (size, scheme) in KEPT:
-                shutil.copy(made, folder / f"{SHOWN[name]}-{size}-{scheme}.png")
-        office = context.new_page()
-        shoot_office(office, site, Shoot(office, folder if (size, scheme) in KEPT else OUT, f"{size}-{scheme}"))
-        context.close()
+        ending, number = f"{size}-{scheme}", 0
+        for part in (*PARTS, "office"):
+            context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)  # type: ignore[arg-type]
+            context.set_default_timeout(60_000)
+            context.add_init_script(STAYS)
+            kept = (size, scheme) in KEPT
+            if part == "office":
+                page = context.new_page()
+                shoot_office(page, site, Shoot(page, folder if kept else OUT, ending))
+            else:
+                for name, page in pages_of(part, context, site, f"{ending}@example.org"):
+                    made = Shoot(page, OUT, ending)(f"{number:02d}-{name.replace(' ', '-').replace(',', '')}")
+                    number += 1
+                    if kept and name in SHOWN:
+                        shutil.copy(made, folder / f"{SHOWN[name]}-{ending}.png")
+            context.close()
 
 
 def main() -> None:

@@ -5,22 +5,19 @@ colours and at 320 px, without being loaded again.
 """
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import BrowserContext, Page
 
+from tests.browser.looks import AXE, axe, axe_rules
 from tests.browser.served import Site
 from tests.browser.steps import settled
 from tests.browser.tour import PARTS, STAYS, pages_of, put_all
 
-AXE = (Path(__file__).parents[1] / "node" / "node_modules" / "axe-core" / "axe.min.js").read_text()
 MOST_MOVED = 0.05
 PAGES = {"errors": 5, "plain": 18, "choosing": 7, "endings": 6, "signed in": 3}
 SHIFTS = """new PerformanceObserver((list) => { for (const e of list.getEntries()) if (!e.hadRecentInput) window.moved = (window.moved || 0) + e.value; }).observe({ type: "layout-shift", buffered: true })"""  # noqa: E501
-RUN = "(only) => axe.run(document, { resultTypes: ['violations'], ...(only.length && { runOnly: only }) })"
-COLOURS = ["color-contrast", "link-in-text-block", "target-size"]  # all that a colour scheme can change, and one more
 # text that cannot be told from what is behind it, among what people must see, when the system chooses the colours
 UNSEEN = """() => [...document.querySelectorAll("a, button, h1, h2, p, label, input, .chip")].filter((one) => {
   const style = getComputedStyle(one);
@@ -64,7 +61,7 @@ def test_every_page_is_for_everybody(profile: Any, full_site: Site, part: str, w
         for scheme in ("light", "dark"):
             page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
             settled(page)
-            wrong += [f"{scheme}: {problem}" for problem in axe(page, [] if scheme == "light" else COLOURS)]
+            wrong += [f"{scheme}: {problem}" for problem in axe(page, axe_rules(scheme))]
         page.emulate_media(color_scheme="light", forced_colors="active")
         wrong += [f"forced colours hide {one}" for one in page.evaluate(UNSEEN)]
         page.emulate_media(forced_colors="none")
@@ -82,14 +79,6 @@ def jumps(page: Page) -> list[str]:
         "matchMedia('(prefers-reduced-motion: reduce)').matches ? document.getAnimations().map((one) => one.id) : []"
     )
     return [f"jumps by {moved}"] * (moved > MOST_MOVED) + [f"moves: {busy}"] * bool(busy)
-
-
-def axe(page: Page, only: list[str]) -> list[str]:
-    """What axe-core finds wrong with a page as it is now, by all its rules or `only` some."""
-    return [
-        f"{one['id']} {one['nodes'][0]['html'][:150]} {one['nodes'][0]['failureSummary'][:200]}"
-        for one in page.evaluate(RUN, only)["violations"]
-    ]
 
 
 def reflows(page: Page, width: int) -> list[str]:

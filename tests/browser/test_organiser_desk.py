@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,10 +12,10 @@ from frontrow.boxoffice.model.attempts import ShopPass
 from frontrow.boxoffice.model.bookings import Booking
 from frontrow.boxoffice.model.messages import Contact
 from frontrow.core.clock import US_PER_S
+from tests.browser.looks import AXE, axe, axe_rules
 from tests.browser.served import Site, put_hall
 from tests.browser.staff import staff
 from tests.browser.steps import EVENT_ID, until
-from tests.browser.test_everybody import AXE, COLOURS, EVERYTHING, axe
 from tests.people.support import PASSWORD, mailed
 
 BASE = f"/organiser/events/{EVENT_ID}"
@@ -163,15 +162,15 @@ def test_axe_finds_nothing_text_reflows_and_the_console_is_clean(profile: Any, h
     said: list[str] = []
     page.on("console", lambda one: said.append(f"{one.type}: {one.text}") if one.type in ("error", "warning") else None)
     page.on("pageerror", lambda one: said.append(str(one)))
-    script, found = Path(AXE).read_text(), []
+    found = list[str]()
     for name in walked(page, hall, listed(hall)):
-        page.evaluate(script)
+        page.evaluate(AXE)
         for scheme in ("light", "dark"):
             for width in (390, 1280):
                 page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
                 page.set_viewport_size({"width": width, "height": 844 if width < 500 else 800})
                 page.evaluate("() => new Promise((go) => requestAnimationFrame(() => setTimeout(go, 30)))")
-                problems = axe(page, EVERYTHING if scheme == "light" else COLOURS)
+                problems = axe(page, axe_rules(scheme))
                 found += [f"{name} {scheme} {width}: {problem}" for problem in problems]
         page.set_viewport_size({"width": 320, "height": 640})
         wide = page.evaluate("document.documentElement.scrollWidth")

@@ -12,10 +12,10 @@ from playwright.sync_api import BrowserContext, Page, expect
 from frontrow.bootstrap import Platform
 from frontrow.boxoffice.model.events import EventStatus
 from frontrow.boxoffice.model.people import Role, Stage, SubjectKind
+from tests.browser.looks import AXE, axe, axe_rules
 from tests.browser.served import Site, put_hall
 from tests.browser.staff import session_cookie, staff
 from tests.browser.steps import EVENT_ID
-from tests.browser.test_everybody import AXE, COLOURS, EVERYTHING, axe
 from tests.people.support import PASSWORD
 
 SENTENCE = "a sentence nobody guesses either"
@@ -328,17 +328,17 @@ def _venues(page: Page, site: Site) -> Iterator[tuple[str, Page]]:
 def test_axe_finds_nothing_text_reflows_and_the_console_stays_clean(profile: Any, site: Site) -> None:
     context = profile(bypass_csp=True, reduced_motion="reduce")
     context.set_default_timeout(PATIENCE_MS)
-    script, found, names = AXE.read_text(), [], []
+    found, names = list[str](), list[str]()
     told: list[str] = []
     context.on("console", lambda message: told.append(message.text) if message.type in ("error", "warning") else None)
     context.on("weberror", lambda error: told.append(str(error.error)))
     for name, page in every_page(context, site):
         names.append(name)
-        page.evaluate(script)
+        page.evaluate(AXE)
         for scheme, width in (("light", 390), ("light", 1280), ("dark", 390), ("dark", 1280)):
             page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
             page.set_viewport_size({"width": width, "height": 844})
-            problems = axe(page, EVERYTHING if scheme == "light" else COLOURS)
+            problems = axe(page, axe_rules(scheme))
             found += [f"{name} {scheme} {width}: {problem}" for problem in problems]
         page.set_viewport_size({"width": 320, "height": 640})
         wide = page.evaluate("document.documentElement.scrollWidth")

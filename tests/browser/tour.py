@@ -61,13 +61,6 @@ async def put_all(platform: Platform) -> None:
     await put_hall(platform, id=SHORT_ID, name="A short hold", hold_ttl_s=2)
 
 
-def every_page(context: BrowserContext, site: Site, address: str) -> Pages:
-    """As the fan with that e-mail address. The page is ready when it is yielded."""
-    context.add_init_script(STAYS)
-    for part in PARTS:
-        yield from pages_of(part, context, site, address)
-
-
 def pages_of(part: str, context: BrowserContext, site: Site, address: str) -> Pages:
     """One part of the tour; each can be made alone."""
     page = context.new_page()

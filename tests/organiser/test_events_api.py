@@ -194,6 +194,9 @@ ROUTES = [
     ("POST", "/v1/door/events/EVENT/sync", "door:scan", {"scans": []}),
     ("GET", "/v1/door/events/EVENT/duplicates", "door:scan", None),
     ("GET", "/v1/door/events/EVENT/counts", "door:scan", None),
+    ("GET", "/v1/door/events/EVENT/revocations", "door:scan", None),
+    ("GET", "/v1/door/events/EVENT/admissions", "door:scan", None),
+    ("POST", "/v1/door/events/EVENT/undo", "door:scan", {"ticket": "tkt_x", "scan": "n:tkt_x:1"}),
 ]
 
 

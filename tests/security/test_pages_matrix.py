@@ -37,9 +37,13 @@ ROWS = {
     "page_maintenance": "public",
     "page_style_guide": "public",
     "static_file": "public",
+    "page_push_worker": "public",  # scripts and a manifest without anybody's data
+    "page_door_worker": "public",
+    "page_door_manifest": "public",
     # -- whose booking it is
     "page_checkout": "owner",
     "page_pay": "owner",
+    "page_keep_contact": "owner",
     "page_extend": "owner",
     "page_release": "owner",
     "page_bank": "owner",

@@ -23,8 +23,9 @@ SELECT w.number, w.id, w.event_id, w.fan, w.seat_count, w.sections, w.split_ok, 
 WHERE w.event_id = :event_id AND w.fan = :fan AND w.entry_state IN ('waiting', 'offered')
 
 -- name: entries_in_line(fan text)
+-- A fan's own entries by the index of fans; `coalesce` keeps planners from walking the line of all who wait instead.
 SELECT w.number, w.id, w.event_id, w.fan, w.seat_count, w.sections, w.split_ok, w.rank, w.entry_state, w.offers_made, w.lapses, w.created_at_us
-FROM :rows CROSS JOIN waitlist AS w WHERE w.fan = r.fan AND w.entry_state IN ('waiting', 'offered') ORDER BY w.number
+FROM :rows CROSS JOIN waitlist AS w WHERE w.fan = r.fan AND coalesce(w.entry_state, '') IN ('waiting', 'offered') ORDER BY w.number
 
 -- name: waiting_page(section text, free int) :event_id text :rank int :number int :limit int
 -- The line from a place on: those whose party could fit one of these sections, or several if it may be split.

@@ -12,7 +12,7 @@ CREATE TABLE platform_keys (name text PRIMARY KEY, sealed text NOT NULL, changed
 
 
 WAITING = """
-CREATE INDEX waitlist_of_fan ON waitlist (fan) WHERE entry_state IN ('waiting', 'offered');
+CREATE INDEX waitlist_of_fan ON waitlist (fan);
 """
 
 
