@@ -227,17 +227,18 @@ def plot(report: dict[str, Any], path: Path) -> None:
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4))
+    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 3.6))
     below = [0.0] * len(report["phases"])
     for who in ("service", "redis", "postgres"):
         spent = [told["cpu_us"][who] for told in report["phases"].values()]
-        left.bar(list(report["phases"]), spent, bottom=below, label=who)
+        left.barh(list(report["phases"]), spent, left=below, label=who)
         below = [a + b for a, b in zip(below, spent, strict=True)]
-    left.set_ylabel("CPU microseconds an attempt")
+    left.invert_yaxis()
+    left.set_xlabel("CPU microseconds an attempt")
     left.legend()
-    names = [name.replace(" processes, ", "p ").replace(" shards", "s") for name in report["sale"]]
+    names = [name.replace(" processes, ", " / ").removesuffix(" shards") for name in report["sale"]]
     right.bar(names, [told["attempts_per_s"] for told in report["sale"].values()])
-    right.set_xlabel("server processes, Redis shards")
+    right.set_xlabel("server processes / Redis servers")
     right.set_ylabel("attempts/s of a whole sale")
     figure.tight_layout()
     figure.savefig(path)

@@ -13,13 +13,11 @@ from hypothesis import strategies as st
 
 from frontrow.boxoffice.ledger.figures import MAX_BUCKETS
 from frontrow.boxoffice.model.figures import (
-    FORMULA_STARTS,
     Percentiles,
     RoomFigures,
     percentiles_of_buckets,
-    safe_cell,
-    to_csv,
 )
+from frontrow.boxoffice.model.tables import FORMULA_STARTS, safe_cell, to_csv
 from frontrow.boxoffice.services.analytics import Figures
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import InvalidInput

@@ -1,17 +1,15 @@
 """An organiser's figures as values, and how the ledger's sums become them. Pure."""
 
-import csv
-import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
 from frontrow.boxoffice.model.events import Event
+from frontrow.boxoffice.model.tables import to_csv
 from frontrow.boxoffice.model.venues import Plan
 from frontrow.core.clock import US_PER_S
 
-FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "|")
 ENDED_WELL: Final = frozenset({"captured", "authorised", "capturing"})
 ENDED_BADLY: Final = frozenset({"declined", "voided", "lapsed"})
 
@@ -261,23 +259,6 @@ def percentiles_of_buckets(bounds_s: Sequence[float], cumulative: Sequence[int])
         return round(bounds_s[-1] * 1000, 3)
 
     return Percentiles(total, at(50), at(95), at(99))
-
-
-def safe_cell(value: Any) -> Any:
-    """What a spreadsheet shows as text and never runs: a cell that begins like a formula gets a quote before it."""
-    if isinstance(value, str) and value.startswith(FORMULA_STARTS):
-        return "'" + value
-    return value
-
-
-def to_csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """A table as RFC 4180 wants it."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\r\n")
-    writer.writerow(header)
-    for row in rows:
-        writer.writerow([safe_cell(value) for value in row])
-    return out.getvalue()
 
 
 def figures_csv(figures: EventFigures) -> str:

@@ -1,6 +1,6 @@
 """Tables to take along (B13): bookings, tickets, attendees, revenue, a page of bookings at a time.
 
-Cells that begin like a formula get a quote before them (`model.figures.safe_cell`). Amounts are in the smallest unit,
+Cells that begin like a formula get a quote before them (`model.tables.safe_cell`). Amounts are in the smallest unit,
 moments in UTC. Reads of one page are gathered by the ledger, so a page costs a few statements.
 """
 
@@ -11,8 +11,8 @@ from typing import Any, Final, Protocol
 
 from frontrow.boxoffice.model.bookings import Booking, BookingState
 from frontrow.boxoffice.model.events import Event
-from frontrow.boxoffice.model.figures import to_csv
 from frontrow.boxoffice.model.payments import Payment, PaymentState, Refund, RefundState
+from frontrow.boxoffice.model.tables import to_csv
 from frontrow.boxoffice.model.tickets import Ticket
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import NotFound
