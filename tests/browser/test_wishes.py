@@ -249,9 +249,10 @@ def test_a_purchase_in_another_language_from_the_switch_in_the_foot(profile: Any
 
 
 def fits(page: Page, language: str) -> None:
-    found = page.evaluate("[document.documentElement.lang, document.documentElement.dir, document.documentElement.scrollWidth]")  # fmt: skip  # noqa: E501
-    assert found[:2] == [language, "rtl" if language == "ar" else "ltr"], page.url
-    assert found[2] <= 390, page.url
+    direction = "rtl" if language == "ar" else "ltr"
+    expect(page.locator(f"html[lang={language}]")).to_have_attribute("dir", direction)
+    page.wait_for_load_state()
+    assert page.locator("html").evaluate("(one) => one.scrollWidth") <= 390, page.url
 
 
 DEVICE = """PushManager.prototype.subscribe = async function (how) {
