@@ -6,6 +6,8 @@ from playwright.sync_api import Page
 
 AXE = (Path(__file__).parents[1] / "node" / "node_modules" / "axe-core" / "axe.min.js").read_text()
 COLOURS = ["color-contrast", "link-in-text-block", "target-size"]  # all that a colour scheme can change, and one more
+MOST_MOVED = 0.05
+SHIFTS = """new PerformanceObserver((list) => { for (const e of list.getEntries()) if (!e.hadRecentInput) window.moved = (window.moved || 0) + e.value; }).observe({ type: "layout-shift", buffered: true })"""  # noqa: E501
 RUN = "(only) => axe.run(document, { resultTypes: ['violations'], ...(only.length && { runOnly: only }) })"
 
 
@@ -20,3 +22,19 @@ def axe(page: Page, only: list[str]) -> list[str]:
         f"{one['id']} {one['nodes'][0]['html'][:150]} {one['nodes'][0]['failureSummary'][:200]}"
         for one in page.evaluate(RUN, only)["violations"]
     ]
+
+
+def looked_at(page: Page, name: str) -> list[str]:
+    """What is wrong with a page as it is now, in both schemes and widths, and at 320 px."""
+    page.evaluate(AXE)
+    found: list[str] = []
+    for scheme in ("light", "dark"):
+        for width in (390, 1280):
+            page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+            page.set_viewport_size({"width": width, "height": 844 if width < 500 else 800})
+            page.evaluate("() => new Promise((go) => requestAnimationFrame(() => setTimeout(go, 30)))")
+            found += [f"{name} {scheme} {width}: {problem}" for problem in axe(page, axe_rules(scheme))]
+    page.set_viewport_size({"width": 320, "height": 640})
+    wide = page.evaluate("document.documentElement.scrollWidth")
+    page.set_viewport_size({"width": 1280, "height": 800})
+    return [*found, f"{name} is {wide} px wide at 320"] if wide > 320 else found

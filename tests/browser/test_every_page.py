@@ -10,14 +10,12 @@ from typing import Any
 import pytest
 from playwright.sync_api import BrowserContext, Page
 
-from tests.browser.looks import AXE, axe, axe_rules
+from tests.browser.looks import AXE, MOST_MOVED, SHIFTS, axe, axe_rules
 from tests.browser.served import Site
 from tests.browser.steps import settled
 from tests.browser.tour import PARTS, STAYS, pages_of, put_all
 
-MOST_MOVED = 0.05
 PAGES = {"errors": 5, "plain": 18, "choosing": 7, "endings": 6, "signed in": 3}
-SHIFTS = """new PerformanceObserver((list) => { for (const e of list.getEntries()) if (!e.hadRecentInput) window.moved = (window.moved || 0) + e.value; }).observe({ type: "layout-shift", buffered: true })"""  # noqa: E501
 # text that cannot be told from what is behind it, among what people must see, when the system chooses the colours
 UNSEEN = """() => [...document.querySelectorAll("a, button, h1, h2, p, label, input, .chip")].filter((one) => {
   const style = getComputedStyle(one);

@@ -12,10 +12,10 @@ from frontrow.boxoffice.model.attempts import ShopPass
 from frontrow.boxoffice.model.bookings import Booking
 from frontrow.boxoffice.model.messages import Contact
 from frontrow.core.clock import US_PER_S
-from tests.browser.looks import AXE, axe, axe_rules
+from tests.browser.looks import MOST_MOVED, SHIFTS, looked_at
 from tests.browser.served import Site, put_hall
 from tests.browser.staff import staff
-from tests.browser.steps import EVENT_ID, until
+from tests.browser.steps import EVENT_ID, settled, until
 from tests.people.support import PASSWORD, mailed
 
 BASE = f"/organiser/events/{EVENT_ID}"
@@ -164,18 +164,7 @@ def test_axe_finds_nothing_text_reflows_and_the_console_is_clean(profile: Any, h
     page.on("pageerror", lambda one: said.append(str(one)))
     found = list[str]()
     for name in walked(page, hall, listed(hall)):
-        page.evaluate(AXE)
-        for scheme in ("light", "dark"):
-            for width in (390, 1280):
-                page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
-                page.set_viewport_size({"width": width, "height": 844 if width < 500 else 800})
-                page.evaluate("() => new Promise((go) => requestAnimationFrame(() => setTimeout(go, 30)))")
-                problems = axe(page, axe_rules(scheme))
-                found += [f"{name} {scheme} {width}: {problem}" for problem in problems]
-        page.set_viewport_size({"width": 320, "height": 640})
-        wide = page.evaluate("document.documentElement.scrollWidth")
-        found += [f"{name} is {wide} px wide at 320"] if wide > 320 else []
-        page.set_viewport_size({"width": 1280, "height": 800})
+        found += looked_at(page, name)
     assert not found, "\n".join(found)
     assert said == []
 
@@ -190,3 +179,22 @@ def test_the_policy_is_kept_on_every_page(desk: Page, hall: Site) -> None:
             expect(desk.locator("#link")).to_have_text("Live", timeout=60_000)
             until(desk, "document.querySelectorAll('.chart canvas').length === 4")
     assert said == []
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_nothing_jumps_while_a_page_comes(profile: Any, hall: Site, width: int) -> None:
+    context = profile(width, 844)
+    context.add_init_script(SHIFTS)
+    page: Page = context.new_page()
+    staff(page, hall)
+    jumped = {}
+    for path in ("/organiser", f"{BASE}/live", f"{BASE}/bookings", "/organiser/team", "/organiser/venues", "/door"):
+        page.goto(hall.url + path)
+        if path.endswith("/live"):
+            expect(page.locator("#link")).to_have_text("Live", timeout=60_000)
+            until(
+                page, "document.querySelectorAll('.chart canvas').length === 4 && document.querySelector('.heat path')"
+            )
+        settled(page)
+        jumped[path] = page.evaluate("window.moved || 0")
+    assert not {path: moved for path, moved in jumped.items() if moved > MOST_MOVED}

@@ -12,7 +12,7 @@ from playwright.sync_api import BrowserContext, Page, expect
 from frontrow.bootstrap import Platform
 from frontrow.boxoffice.model.events import EventStatus
 from frontrow.boxoffice.model.people import Role, Stage, SubjectKind
-from tests.browser.looks import AXE, axe, axe_rules
+from tests.browser.looks import looked_at
 from tests.browser.served import Site, put_hall
 from tests.browser.staff import session_cookie, staff
 from tests.browser.steps import EVENT_ID
@@ -334,16 +334,7 @@ def test_axe_finds_nothing_text_reflows_and_the_console_stays_clean(profile: Any
     context.on("weberror", lambda error: told.append(str(error.error)))
     for name, page in every_page(context, site):
         names.append(name)
-        page.evaluate(AXE)
-        for scheme, width in (("light", 390), ("light", 1280), ("dark", 390), ("dark", 1280)):
-            page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
-            page.set_viewport_size({"width": width, "height": 844})
-            problems = axe(page, axe_rules(scheme))
-            found += [f"{name} {scheme} {width}: {problem}" for problem in problems]
-        page.set_viewport_size({"width": 320, "height": 640})
-        wide = page.evaluate("document.documentElement.scrollWidth")
-        found += [f"{name} is {wide} px wide at 320"] if wide > 320 else []
-        page.set_viewport_size({"width": 1280, "height": 800})
+        found += looked_at(page, name)
     assert len(names) >= 20
     assert not found, f"{len(found)}\n" + "\n".join(found)
     assert not [text for text in told if "status of 4" not in text]  # the page's own 422

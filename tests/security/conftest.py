@@ -6,8 +6,9 @@ from dataclasses import replace
 import pytest
 import pytest_asyncio
 
+from frontrow.web import app as web_app
 from tests.people.support import CHEAP, opened
-from tests.security.world import World, a_world
+from tests.security.world import Door, Reached, World, a_world
 
 MANY = ("100000/minute",)
 PATIENT = replace(CHEAP, ip_tries=MANY, account_tries=MANY, code_tries=MANY, link_asks=MANY, link_asks_per_ip=MANY)
@@ -19,3 +20,15 @@ async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World
     folder = tmp_path_factory.mktemp("world")
     async with opened(folder, PATIENT, per_person="100000/second", per_ip="100000/second") as platform:
         yield await a_world(platform)
+
+
+@pytest.fixture(scope="module")
+def guarded(world: World) -> Door:
+    """The app with its guards and without its handlers."""
+
+    async def stop(request: object) -> None:
+        raise Reached("the guard let this through")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(web_app, "before_request", stop)
+        return Door(web_app.platform_app(world.platform, own_loops=False))

@@ -6,8 +6,6 @@ A route that is not in ROWS fails the first test: whoever adds one decides here 
 import pytest
 
 from frontrow.boxoffice.model.people import PERMISSIONS, ROLES, Role
-from frontrow.core.errors import FrontrowError
-from frontrow.web import app as web_app
 from tests.security.route_table import table
 from tests.security.world import EVENT_ID, OTHER_EVENT_ID, Door, World, bearer
 
@@ -148,25 +146,6 @@ ROWS = {
     "change_venue": "staff:events:write",
     "get_plan": "staff:events:read",
 }
-
-
-class Reached(FrontrowError):
-    """The guard let the request through; the handler itself is not run, so nothing happens."""
-
-    code = "reached"
-    http_status = 418
-
-
-@pytest.fixture(scope="module")
-def guarded(world: World) -> Door:
-    """The app with its guards and without its handlers."""
-
-    async def stop(request: object) -> None:
-        raise Reached("the guard let this through")
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(web_app, "before_request", stop)
-        return Door(web_app.platform_app(world.platform, own_loops=False))
 
 
 async def test_no_route_is_unlisted_and_no_row_is_of_a_route_that_is_gone():

@@ -7,11 +7,9 @@ page is decided by its permission, and held against the table of roles.
 import pytest
 
 from frontrow.boxoffice.model.people import ROLES, Role
-from frontrow.web import app as web_app
 from frontrow.web.api.access import SESSION_COOKIE
 from tests.security.route_table import Route, page_table
-from tests.security.test_authorisation_matrix import Reached
-from tests.security.world import EVENT_ID, Door, World
+from tests.security.world import EVENT_ID, Door, Reached, World
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -67,18 +65,6 @@ ROWS = {
     "page_invitation": "public",
     "page_accept_invitation": "public",
 }
-
-
-@pytest.fixture(scope="module")
-def guarded(world: World) -> Door:
-    """The app with its guards and without its handlers."""
-
-    async def stop(request: object) -> None:
-        raise Reached("the guard let this through")
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(web_app, "before_request", stop)
-        return Door(web_app.platform_app(world.platform, own_loops=False))
 
 
 def cookies(world: World) -> dict[str, list[tuple[str, str]]]:

@@ -14,6 +14,7 @@ import msgspec
 
 from frontrow.bootstrap import Platform
 from frontrow.boxoffice.model.people import PERMISSIONS, Role, Stage, SubjectKind
+from frontrow.core.errors import FrontrowError
 from frontrow.waitingroom.passes import Pass
 from frontrow.waitingroom.ports import PlaceKey
 from frontrow.web.api.access import booking_token
@@ -157,3 +158,10 @@ async def a_world(platform: Platform) -> World:
 
 
 __all__ = ["EVENT_ID", "HALL", "OTHER", "OTHER_EVENT_ID", "PASSWORD", "Door", "Reply", "World", "a_world", "bearer"]
+
+
+class Reached(FrontrowError):
+    """The guard let the request through; the handler itself is not run, so nothing happens."""
+
+    code = "reached"
+    http_status = 418
