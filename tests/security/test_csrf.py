@@ -4,7 +4,7 @@ import pytest
 
 from frontrow.boxoffice.model.people import csrf_of
 from tests.security.route_table import Route, table
-from tests.security.test_authorisation_matrix import guarded, may  # noqa: F401
+from tests.security.test_authorisation_matrix import may
 from tests.security.world import EVENT_ID, Door, World
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -38,7 +38,7 @@ def checked(route: Route) -> bool:
     return not route.access.startswith("own:") or route.access == "own:owner"
 
 
-async def test_cross_site_requests_with_a_session_cookie(world: World, guarded: Door):  # noqa: F811
+async def test_cross_site_requests_with_a_session_cookie(world: World, guarded: Door):
     """With the right token from our own page the guard opens; take any of it away and it does not."""
     routes = [route for route in table() if route.unsafe and checked(route)]
     assert len(routes) > 15
@@ -58,7 +58,7 @@ async def test_cross_site_requests_with_a_session_cookie(world: World, guarded: 
     "kind", ["text/plain", "text/plain; charset=application/json", "application/x-www-form-urlencoded", "", "*/*",
              "multipart/form-data; boundary=x", "text/json", "application/jsonx"],
 )  # fmt: skip
-async def test_json_in_a_text_plain_body(world: World, guarded: Door, kind: str):  # noqa: F811
+async def test_json_in_a_text_plain_body(world: World, guarded: Door, kind: str):
     """What a form of another site can send is never read as JSON, with all other locks opened."""
     for route in table():
         if not route.unsafe or not checked(route) or route.sample() is None:
