@@ -14,6 +14,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_play
 
 from frontrow.bootstrap import Platform
 from tests.browser.served import Site, put_hall
+from tests.browser.staff import staff
 from tests.browser.steps import SHORT_ID
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -73,4 +74,12 @@ def profile(browser: Browser) -> Iterator[Any]:
 @pytest.fixture
 def fan(profile: Any) -> Page:
     page: Page = profile().new_page()
+    return page
+
+
+@pytest.fixture
+def door(profile: Any, site: Site) -> Page:
+    """A phone at the door, in the hands of somebody with the role for it."""
+    page: Page = profile(390, 844).new_page()
+    staff(page, site, role="door")
     return page

@@ -39,14 +39,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         yield running
 
 
-@pytest.fixture
-def door(profile: Any, site: Site) -> Page:
-    """A phone at the door, in the hands of somebody with the role for it."""
-    page: Page = profile(390, 844).new_page()
-    staff(page, site, role="door")
-    return page
-
-
 def listened(page: Page) -> list[str]:
     """What the console complains about from now on."""
     told: list[str] = []

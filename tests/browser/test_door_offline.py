@@ -35,14 +35,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         yield running
 
 
-@pytest.fixture
-def door(profile: Any, site: Site) -> Page:
-    """A phone at the door, in the hands of somebody with the role for it."""
-    page: Page = profile(390, 844).new_page()
-    staff(page, site, role="door")
-    return page
-
-
 def test_b10_what_another_gate_took_back_may_come_in_here_without_a_network(door: Page, site: Site) -> None:
     (ticket,) = buy(site)
     change = {"scan": "elsewhere", "ticket": ticket.id}

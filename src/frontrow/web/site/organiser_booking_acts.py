@@ -47,8 +47,6 @@ async def refund(
     asked = RefundAsked(form.all("seat")[:100], keep_fee=not full, reason=reason)
     try:
         await refund_booking.fn(platform, caller, event_id, booking_id, asked)
-    except Unavailable:
-        raise
     except FrontrowError as error:
         return await _refused(request, platform, caller, event_id, booking_id, error)
     return _back(event_id, booking_id, "refund")
@@ -67,8 +65,6 @@ async def reseat(
     try:
         asked = msgspec.convert({"leave": form.all("seat"), "to": form.all("to")}, ReseatAsked)
         await reseat_booking.fn(platform, caller, event_id, booking_id, asked)
-    except Unavailable:
-        raise
     except msgspec.ValidationError:
         return await booking_page(request, platform, caller, event_id, booking_id, REFUSALS["reseat_refused"])
     except FrontrowError as error:
@@ -117,8 +113,8 @@ def _back(event_id: str, booking_id: str, done: str) -> Response[bytes]:
 async def _refused(
     request: Asked, platform: Platform, caller: Caller, event_id: str, booking_id: str, error: FrontrowError
 ) -> Response[bytes]:
-    """The page again, with what to do; what does not exist is not found."""
-    if error.http_status == 404:
+    """The page again, with what to do; what does not exist is not found, and a store that is away is said as that."""
+    if error.http_status == 404 or isinstance(error, Unavailable):
         raise error
     return await booking_page(request, platform, caller, event_id, booking_id, REFUSALS.get(error.code, REFUSED))
 

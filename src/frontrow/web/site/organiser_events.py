@@ -1,5 +1,6 @@
 """One event of the organiser: how it stands, what can be done with it; copying, closing and cancelling it."""
 
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from litestar import Request, Response
@@ -8,6 +9,7 @@ from litestar.params import FromPath
 
 from frontrow.boxoffice.model.events import EventMoveRefused, EventStatus
 from frontrow.boxoffice.model.figures import EventFigures
+from frontrow.boxoffice.model.organising import Editor
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, Caller
 from frontrow.web.api.organiser_shapes import editor_of
@@ -21,6 +23,7 @@ from frontrow.web.site.shown import shown
 from frontrow.web.site.words import N_
 
 Asked = Request[Any, Any, Any]
+Move = Callable[[Editor, str], Awaitable[object]]
 CONTROLS: Final = Access.staff("sales:control")
 AGAIN_S: Final = 2  # a running cancellation is looked at again
 COPY_OF: Final = N_("Copy of {name}")
@@ -69,13 +72,7 @@ async def cancel(
     request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], form: FromForm
 ) -> Response[bytes]:
     """Stop the sale for good; a job gives everybody their money back."""
-    one = await known(platform, caller, event_id)
-    try:
-        await platform.office.organise.cancel(editor_of(caller), event_id)
-    except EventMoveRefused:
-        return await _hub(request, platform, caller, one, refusal=NOT_NOW)
-    await platform.openings.look()
-    return go_to(f"/organiser/events/{event_id}")
+    return await _moved(request, platform, caller, event_id, platform.office.organise.cancel, "")
 
 
 @action(f"{ONE}/close", "close_event", CONTROLS)
@@ -83,13 +80,20 @@ async def close(
     request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], form: FromForm
 ) -> Response[bytes]:
     """The show is over."""
+    return await _moved(request, platform, caller, event_id, platform.office.organise.complete, "?done=closed")
+
+
+async def _moved(
+    request: Asked, platform: Platform, caller: Caller, event_id: str, move: Move, behind: str
+) -> Response[bytes]:
+    """An event in its new state, seen by the sale at once; or its page again with why not."""
     one = await known(platform, caller, event_id)
     try:
-        await platform.office.organise.complete(editor_of(caller), event_id)
+        await move(editor_of(caller), event_id)
     except EventMoveRefused:
         return await _hub(request, platform, caller, one, refusal=NOT_NOW)
     await platform.openings.look()
-    return go_to(f"/organiser/events/{event_id}?done=closed")
+    return go_to(f"/organiser/events/{event_id}{behind}")
 
 
 @action(f"{ONE}/copy", "copy_event", Access.staff("events:write"))
