@@ -22,8 +22,7 @@ from frontrow.web.api.access import Caller, identified, need_pass, own_booking
 from frontrow.web.api.views import BookingView, booking_view, declined, looked_at
 from frontrow.web.platform import Platform
 from frontrow.web.room_people import Result, check_size, decoded
-from frontrow.web.shop import idempotency_key
-from frontrow.web.wire import JSON, Answer, Ask, AskHeaders, encode_json, json_answer, problem_answer
+from frontrow.web.wire import JSON, Answer, Ask, AskHeaders, encode_json, idempotency_key, json_answer, problem_answer
 
 MOST_TIMES: Final = 2  # a hold lasts at most so many times its event's time to hold, however often it is extended
 OWN_ONLY: Final = b"cache-control: private, no-cache\r\n"

@@ -11,8 +11,7 @@ from msgspec.structs import replace
 from frontrow.core.errors import FrontrowError, InvalidInput
 from frontrow.web.room_endpoints import RoomEndpoints
 from frontrow.web.room_people import JoinBody, Result
-from frontrow.web.shop import idempotency_key
-from frontrow.web.wire import Answer, Ask
+from frontrow.web.wire import Answer, Ask, idempotency_key
 
 SESSION_MARKS = (b"__Host-frontrow-session=", b"Bearer frs_")
 PersonOf = Callable[[Ask], Awaitable[str]]

@@ -7,9 +7,9 @@ import msgspec
 
 from frontrow.core.errors import InvalidInput, Unauthorised
 from frontrow.waitingroom.protect.guard import PASS_COOKIE, pass_from
+from frontrow.web import wire
 from frontrow.web.wire import MAX_BODY_BYTES, Ask
 
-MAX_KEY_CHARS = 128
 Body = TypeVar("Body")
 
 
@@ -58,13 +58,7 @@ def is_form(ask: Ask) -> bool:
 
 
 def idempotency_key(ask: Ask) -> str | None:
-    raw = ask.header(b"idempotency-key")
-    if raw is None:
-        return None
-    key = raw.decode("latin-1")
-    if not 1 <= len(key) <= MAX_KEY_CHARS or not key.isascii() or not key.isprintable():
-        raise InvalidInput(f"Idempotency-Key has 1 to {MAX_KEY_CHARS} printable characters", param="idempotency-key")
-    return key
+    return wire.idempotency_key(ask, param="idempotency-key")
 
 
 def pass_of(ask: Ask) -> str:

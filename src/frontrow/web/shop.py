@@ -22,9 +22,8 @@ from frontrow.web.proofs import Passes
 from frontrow.web.room_people import Result, check_size, decoded
 from frontrow.web.seat_streams import SeatStreams
 from frontrow.web.shapes import MoneyView, Time, time_text
-from frontrow.web.wire import NO_STORE, Answer, Ask, header_line, json_answer, problem_answer
+from frontrow.web.wire import NO_STORE, Answer, Ask, header_line, idempotency_key, json_answer, problem_answer
 
-MAX_KEY_CHARS = 128
 MAX_READY = 200_000
 POSITION = r"^([0-9]{1,19}-[0-9]{1,19})?$"
 OCTETS = b"content-type: application/octet-stream\r\ncache-control: no-cache\r\n"
@@ -226,14 +225,3 @@ def position(ask: Ask) -> tuple[int, int]:
     if not re.match(POSITION, text.decode("latin-1")):
         raise InvalidInput("a position is <epoch>-<seq>, as the last event's id says", param="after")
     return int(epoch), int(seq)
-
-
-def idempotency_key(ask: Ask) -> str | None:
-    """The request's Idempotency-Key, if it has one."""
-    raw = ask.header(b"idempotency-key")
-    if raw is None:
-        return None
-    key = raw.decode("latin-1")
-    if not 1 <= len(key) <= MAX_KEY_CHARS or not key.isascii() or not key.isprintable():
-        raise InvalidInput(f"Idempotency-Key has 1 to {MAX_KEY_CHARS} printable characters", param="Idempotency-Key")
-    return key

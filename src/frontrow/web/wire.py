@@ -10,9 +10,10 @@ from typing import Any
 
 import msgspec
 
-from frontrow.core.errors import FrontrowError, Unavailable
+from frontrow.core.errors import FrontrowError, InvalidInput, Unavailable
 
 MAX_BODY_BYTES = 16 * 1024
+MAX_KEY_CHARS = 128  # of an Idempotency-Key
 
 Headers = Sequence[tuple[bytes, bytes]]
 
@@ -144,3 +145,16 @@ def problem_answer(error: FrontrowError, head: bytes = b"") -> Answer:
     if type(error) is Unavailable and error.__cause__ is not None:
         body["detail"] = "a part of this service does not answer; try again"  # the cause names our own machines
     return Answer(error.http_status, PROBLEM + NO_STORE + head, encode_json(body))
+
+
+def idempotency_key(ask: Ask, *, param: str = "Idempotency-Key") -> str | None:
+    """The request's Idempotency-Key, if it has one."""
+    raw = ask.header(b"idempotency-key")
+    return None if raw is None else check_key(raw.decode("latin-1"), param)
+
+
+def check_key(key: str, param: str = "Idempotency-Key") -> str:
+    """An Idempotency-Key that is one; `param` is what the caller knows it as."""
+    if not 1 <= len(key) <= MAX_KEY_CHARS or not key.isascii() or not key.isprintable():
+        raise InvalidInput(f"Idempotency-Key has 1 to {MAX_KEY_CHARS} printable characters", param=param)
+    return key

@@ -17,11 +17,11 @@ from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
 from frontrow.boxoffice.ledger.requests import KeptAnswer, RequestBook
 from frontrow.core.clock import US_PER_S
-from frontrow.core.errors import FrontrowError, InvalidInput, Refused
+from frontrow.core.errors import FrontrowError, Refused
 from frontrow.web.api.access import client_ip
 from frontrow.web.platform import Platform
+from frontrow.web.wire import check_key
 
-MAX_KEY_CHARS: Final = 128
 MAX_KEPT_BYTES: Final = 256 * 1024
 LEASE_US: Final = 30 * US_PER_S  # a request that took longer died with its server
 HOP: Final = (b"content-length", b"x-request-id", b"date", b"server", b"set-cookie")
@@ -45,13 +45,6 @@ class _Begun(msgspec.Struct):
     name: str
     book: RequestBook
     now_us: int
-
-
-def check_key(key: str) -> str:
-    """`key` if it can be an Idempotency-Key."""
-    if not 1 <= len(key) <= MAX_KEY_CHARS or not key.isascii() or not key.isprintable():
-        raise InvalidInput(f"Idempotency-Key has 1 to {MAX_KEY_CHARS} printable characters", param="Idempotency-Key")
-    return key
 
 
 async def before_request(request: Request[Any, Any, Any]) -> Response[bytes] | None:
