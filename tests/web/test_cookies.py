@@ -4,7 +4,7 @@ A browser that still has the old names keeps its place, its pass and its booking
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -135,8 +135,8 @@ def _rename(client: httpx.AsyncClient) -> None:
 
 
 @pytest.fixture
-def standing() -> Iterator[SimpleRoom]:
-    yield SimpleRoom()
+def standing() -> SimpleRoom:
+    return SimpleRoom()
 
 
 @pytest.mark.parametrize("secure", [True, False])
