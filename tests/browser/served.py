@@ -99,7 +99,11 @@ class Site:
         self._thread = None
 
     def __enter__(self) -> "Site":
-        self.start()
+        try:
+            self.start()
+        except BaseException:
+            self._socket.close()
+            raise
         return self
 
     def __exit__(self, *gone: object) -> None:

@@ -12,6 +12,8 @@ from typing import Any
 
 from aiosmtpd.controller import Controller
 
+from frontrow.rehearsal.servers import free_port
+
 POLL_S = 0.02
 WAIT_S = 120  # a busy machine takes its time
 
@@ -96,7 +98,7 @@ class SmtpServer:
     def __init__(self) -> None:
         self._kept: list[bytes] = []
         self._lock = threading.Lock()
-        self._controller = Controller(self, hostname="127.0.0.1", port=0)
+        self._controller = Controller(self, hostname="127.0.0.1", port=free_port())
 
     async def handle_DATA(self, server: Any, session: Any, envelope: Any) -> str:
         with self._lock:
@@ -112,8 +114,7 @@ class SmtpServer:
     @property
     def url(self) -> str:
         """As `mail.url` in the settings."""
-        port = self._controller.server.sockets[0].getsockname()[1]  # type: ignore[union-attr]
-        return f"smtp://127.0.0.1:{port}?from=tickets@example.org"
+        return f"smtp://127.0.0.1:{self._controller.port}?from=tickets@example.org"
 
     def mailbox(self) -> Mailbox:
         def read() -> list[bytes]:
