@@ -45,7 +45,7 @@ class DeployedNginx(Server):
 
     def _answers(self) -> bool:
         with contextlib.suppress(httpx.HTTPError):
-            return httpx.get(f"http://127.0.0.1:{self.port}/metrics", trust_env=False).status_code == 404
+            return httpx.get(f"http://127.0.0.1:{self.port}/healthz", trust_env=False).status_code == 200
         return False
 
 
