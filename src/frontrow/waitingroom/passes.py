@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
 
 from frontrow.core.errors import ConfigError
+from frontrow.core.persons import with_event
 from frontrow.waitingroom.errors import PassExpired, PassForeign, PassInvalid
 from frontrow.waitingroom.places import b64
 from frontrow.waitingroom.ports import PlaceKey
@@ -164,7 +165,7 @@ def _pass(claims: dict[str, Any]) -> Pass:
         raise ValueError("aud and sub are text")
     return Pass(
         event=claims["aud"],
-        person=claims["sub"],
+        person=with_event(claims["sub"], claims["aud"]),
         place=PlaceKey(lane, epoch, position),
         issued_s=int(claims["iat"]),
         expires_s=int(claims["exp"]),

@@ -15,6 +15,7 @@ from typing import Any, cast
 from frontrow.core.clock import Clock, WallClock
 from frontrow.core.coalescer import Coalescer
 from frontrow.core.errors import NotFound
+from frontrow.core.persons import person_of_place
 from frontrow.waitingroom.answers import Claimed, Joined, PlaceStatus, RoomView, claim_refusal
 from frontrow.waitingroom.binding import check_proof
 from frontrow.waitingroom.codes import Codes
@@ -109,7 +110,7 @@ class WaitingRoom(Joining):
         if refused is not None:
             self.counts[f"claim_{answer.result.value}"] += 1
             raise refused
-        person = place.person or f"place:{place.lane}.{place.epoch}.{position}"
+        person = place.person or person_of_place(place.event, place.lane, place.epoch, position, place.issued_s)
         since_s = answer.expires_s - ttl_s
         visit = Pass(place.event, person, key, since_s, answer.expires_s, since_s, place.jkt)
         await self._record_visit(visit, answer.expires_s, tag)
