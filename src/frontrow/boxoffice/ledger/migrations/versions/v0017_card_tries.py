@@ -3,7 +3,7 @@
 from frontrow.boxoffice.ledger.migrations import ddl
 
 revision = "0017"
-down_revision = "0011"
+down_revision = "0012"
 
 PAYMENTS = """
 ALTER TABLE payments ADD COLUMN declines bigint NOT NULL DEFAULT 0;
