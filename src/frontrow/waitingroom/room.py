@@ -181,15 +181,15 @@ class WaitingRoom(Joining):
     async def rank(self, place_jwt: str) -> int | None:
         """How many people still in line are before this place; None if its person has left."""
         place = self.places.verify(place_jwt)
-        return await self._roster().rank(place.event, place.lane, place.person)
+        return await self._roster(place.event).rank(place.event, place.lane, place.person)
 
     async def leave(self, place_jwt: str) -> bool:
         """Leave the line."""
         place = self.places.verify(place_jwt)
-        return await self._roster().leave(place.event, place.lane, place.person)
+        return await self._roster(place.event).leave(place.event, place.lane, place.person)
 
-    def _roster(self) -> Roster:
-        if not getattr(self.store, "one_place_per_person", False):
+    def _roster(self, event: str) -> Roster:
+        if not self._by_identity(self.known(event)):
             raise NotFound("this room is anonymous: it has no roster")
         return cast(Roster, self.store)
 

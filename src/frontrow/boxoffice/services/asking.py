@@ -10,6 +10,7 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from frontrow.boxoffice.model.bookings import HOLD_STATES, Booking, BookingNotFound, Move
+from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.facts import Fact
 from frontrow.boxoffice.model.intents import Intent, NewIntent, ProviderRefused
 from frontrow.boxoffice.model.payments import LOOK_AGAIN_S, Payment, PaymentNotFound, PaymentState
@@ -23,6 +24,8 @@ class SaleLedger(PaymentBook, Protocol):
     """What the money services need of the ledger."""
 
     async def booking(self, booking_id: str) -> Booking | None: ...
+
+    async def event(self, event_id: str) -> Event: ...
 
 
 class Asking:
