@@ -46,6 +46,7 @@ from frontrow.boxoffice.services.workers import GROUPS, Job, box_office_jobs, ev
 from frontrow.boxoffice.tickets.codes import Issuer
 from frontrow.boxoffice.tickets.keys import TicketKeys
 from frontrow.core.clock import US_PER_S, Clock, SystemClock
+from frontrow.core.cookies import is_https
 from frontrow.core.errors import ConfigError, FrontrowError, Unavailable
 from frontrow.core.ids import Ids
 from frontrow.core.settings import named
@@ -108,7 +109,8 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         stack.push_async_callback(people.aclose)
         endpoints.person_of, endpoints.is_proven = fan_of(people), people.fans.is_proven
         endpoints.pages.events = openings.events  # type: ignore[attr-defined]
-        endpoints.pages.zones = zones = {}  # type: ignore[attr-defined]
+        zones: dict[str, str] = {}
+        endpoints.pages.zones = zones  # type: ignore[attr-defined]
         openings.watch(functools.partial(_learn_zone, ledger, zones))
         token_of = functools.partial(booking_token, secret_keys)
         live = LiveSeats(endpoints, box.holds, box.feeds, Passes(room), settings.server.max_streams, token_of)
@@ -233,10 +235,11 @@ def _room(settings: PlatformSettings, keys: RoomKeys, clock: Clock) -> tuple[Wai
     server, page = settings.server, settings.room
     store = settings.redis.url or "memory://"
     own = replace(page, store=store, folder=str(folder), audit=audit, by_identity=False)  # each event says by itself
-    room = make_room(own, keys)
+    room = make_room(own, keys, sale_clock=clock)
     rules = EntryRules(server.per_person, server.per_ip, page.per_device)
     entry = Entry(rules=rules, trusted_proxies=server.trusted_proxies, processes=server.workers)
-    pages = SiteRoomPages(room, entry, PageSettings(page.brand, (), page.shop_url, page.secure_cookies))
+    secure = page.secure_cookies or is_https(settings.public_url)
+    pages = SiteRoomPages(room, entry, PageSettings(page.brand, (), page.shop_url, secure))
     endpoints = PlatformRoom(room, entry, pages, {}, organiser_key=page.organiser_key)
     rooms = Rooms(
         endpoints,

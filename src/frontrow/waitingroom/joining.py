@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
+from frontrow.core.clock import Clock
 from frontrow.core.coalescer import Coalescer, Slot
 from frontrow.core.errors import FrontrowError, InvalidInput
 from frontrow.waitingroom.answers import Joined
@@ -30,6 +31,7 @@ class Joining(Organiser):
 
     places: PlaceSigner
     codes: Codes
+    sale_clock: Clock  # by which presales end
 
     def __init__(self, *given: Any, durable_joins: bool = False, **named: Any) -> None:
         super().__init__(*given, **named)
@@ -104,7 +106,7 @@ class Joining(Organiser):
         config = known.state.config
         if config.one_place_per_person and not person:
             raise PersonNeeded("sign in first: in this line everybody has one place")
-        if not config.codes_until_us or self.clock() < config.codes_until_us:
+        if not config.codes_until_us or self.sale_clock() < config.codes_until_us:
             if config.codes_until_us and not with_code:
                 at_s = config.codes_until_us // 1_000_000
                 raise CodeNeeded(

@@ -56,15 +56,18 @@ class WaitingRoom(Joining):
         refresh_us: int = 250_000,
         durable_joins: bool = False,
         codes: Codes | None = None,
+        sale_clock: Clock | None = None,
     ) -> None:
         """`clock` is only used to check passes and proofs; the window and new passes go by the store's clock.
-        `durable_joins`: a join is answered after its audit row is on disk (the embedded mode)."""
+        `durable_joins`: a join is answered after its audit row is on disk (the embedded mode). `sale_clock` is what
+        the end of a presale goes by, if it is another."""
         clock = clock or WallClock()
         super().__init__(
             store, audit, keys, clock, owner=owner, lease_ttl_us=lease_ttl_us, refresh_us=refresh_us,
             durable_joins=durable_joins,
         )  # fmt: skip
         self.codes = codes or Codes(keys.master_secret)
+        self.sale_clock = sale_clock or clock
         self.places = PlaceSigner(keys.place_secrets)
         self.passes = PassSigner(keys.pass_keys)
         self._visits: dict[str, Coalescer[VisitAsk, VisitAnswer]] = {}

@@ -18,6 +18,7 @@ import uvicorn
 
 from frontrow.core import collector
 from frontrow.core import settings as settings_files
+from frontrow.core.clock import Clock
 from frontrow.core.errors import ConfigError, FrontrowError, Unavailable
 from frontrow.core.redis_url import connect
 from frontrow.waitingroom.audit import SqliteAudit
@@ -58,9 +59,10 @@ def _without(changes: dict[str, Any]) -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in taken}
 
 
-def make_room(settings: RoomSettings, keys: RoomKeys) -> WaitingRoom:
-    """The service over the store and the audit that the settings name."""
-    return WaitingRoom(_store(settings), _audit(settings), keys, durable_joins=settings.embedded)
+def make_room(settings: RoomSettings, keys: RoomKeys, *, sale_clock: Clock | None = None) -> WaitingRoom:
+    """The service over the store and the audit that the settings name; presales end by `sale_clock`."""
+    stores = _store(settings), _audit(settings)
+    return WaitingRoom(*stores, keys, durable_joins=settings.embedded, sale_clock=sale_clock)
 
 
 async def _import_codes(room: WaitingRoom, settings: RoomSettings) -> None:
@@ -120,7 +122,7 @@ def make_endpoints(settings: RoomSettings, room: WaitingRoom, keys: RoomKeys) ->
     rules = EntryRules(settings.per_person, settings.per_ip, settings.per_device)
     entry = Entry(checks, rules=rules, trusted_proxies=settings.trusted_proxies, processes=settings.workers)
     titles = ((settings.events[0], settings.title),) if settings.title else ()
-    page = PageSettings(settings.brand, titles, settings.shop_url, settings.secure_cookies, settings.root_event)
+    page = PageSettings(settings.brand, titles, settings.shop_url, settings.secure, settings.root_event)
     most = -(-settings.max_streams // settings.workers)
     streams = {event: Streams(max_open=most, heartbeat_s=settings.heartbeat_s) for event in settings.rooms}
     pages = RoomPages(room, entry, page)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from frontrow.boxoffice.model.room_rules import Lane, RoomRules
+from frontrow.core.cookies import is_https
 from frontrow.core.errors import ConfigError
 from frontrow.core.settings import setting
 from frontrow.waitingroom.config import LaneRule, Phase, RoomConfig
@@ -52,7 +53,12 @@ class RoomSettings:
     brand: str = setting("Frontrow")
     title: str = setting("", doc="the event's name for people")
     shop_url: str = setting("/", doc="where to go with a pass")
-    secure_cookies: bool = setting(False, doc="set it when people come by https")
+    public_url: str = setting(
+        "",
+        example="https://shop.example.org",
+        doc="how people reach the room served alone; with https its cookies are Secure",
+    )
+    secure_cookies: bool = setting(False, doc="Secure cookies also without public_url")
     max_streams: int = setting(10_000, low=0, high=1_000_000, doc="of the whole server, divided among its workers")
     heartbeat_s: float = setting(5.0, low=0.1, high=60)
 
@@ -61,6 +67,11 @@ class RoomSettings:
             raise ConfigError('room.events must name at least one room, for example ["aurora"]', param="room.events")
         if self.embedded and self.workers > 1:
             raise ConfigError("room.workers above 1 needs a Redis store", param="room.store")
+
+    @property
+    def secure(self) -> bool:
+        """Whether cookies are for https only."""
+        return self.secure_cookies or is_https(self.public_url)
 
     @property
     def embedded(self) -> bool:

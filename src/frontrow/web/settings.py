@@ -45,6 +45,7 @@ ROOM_SERVE_ONLY = {
     "per_person": "set server.per_person",
     "per_ip": "set server.per_ip",
     "trusted_proxies": "set server.trusted_proxies",
+    "public_url": "set server.public_url",
     "title": "a room is titled by its event's name",
     "max_streams": "set server.max_streams",
 }

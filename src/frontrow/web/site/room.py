@@ -73,7 +73,7 @@ class SiteRoomPages(RoomPages):
     def _hint(self, event: str, words: Any) -> dict[str, Any]:
         """What somebody should know before joining: the presale, or that everybody has one place."""
         config = self._room.view(event).state.config
-        if config.codes_until_us > self._room.clock():
+        if config.codes_until_us > self._room.sale_clock():
             when = words.when(config.codes_until_us, self.zones.get(event, "UTC"))
             text = words("This is a presale for people with a code. The general sale begins {when}.", when=when)
             return {"hint": text, "hint_link": (f"/events/{event}", words("About the sale"))}
