@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from frontrow.core.clock import Clock
 from frontrow.core.coalescer import Coalescer, Slot
 from frontrow.core.errors import FrontrowError, InvalidInput
+from frontrow.core.persons import is_reserved
 from frontrow.waitingroom.answers import Joined
 from frontrow.waitingroom.binding import check_thumbprint, key_digest
 from frontrow.waitingroom.codes import Codes, digest_of, imported, read_csv
@@ -192,6 +193,8 @@ def _ask(
 ) -> JoinAsk:
     if len(person) > MAX_PERSON_CHARS:
         raise InvalidInput(f"a person is named by at most {MAX_PERSON_CHARS} characters", param="person")
+    if is_reserved(person):
+        raise InvalidInput("names that begin with place: belong to people without an account", param="person")
     key = key_digest(idempotency_key, person, jkt) if idempotency_key else ""
     return JoinAsk(lane, key, person, code_id, known.state.config.one_place_per_person)
 

@@ -35,6 +35,13 @@ class RoomSettings:
     grace_s: float = setting(300.0, low=1, high=86_400)
     pass_ttl_s: int = setting(900, low=1, high=86_400)
     max_stay_s: int = setting(3_600, low=1)
+    idle_s: int = setting(
+        -1,
+        low=-1,
+        high=86_400,
+        doc="a visit ends when nobody was heard for so long; 0: never; -1: 120 in `frontrow serve`",
+    )
+    leave_s: int = setting(10, low=1, high=3_600, doc="a visit ends so long after its page was closed")
     depth_cap: int = setting(0, low=0)
     lanes: tuple[str, ...] = setting(("general:1",), doc="name:weight", example='["general:1", "fans:3"]')
     codes_csv: str = setting("", doc="Verified-Fan codes of the first event: CSV with code,lane")
@@ -106,6 +113,8 @@ class RoomSettings:
             grace_us=round(self.grace_s * 1e6),
             pass_ttl_s=self.pass_ttl_s,
             max_stay_s=max(self.max_stay_s, self.pass_ttl_s),
+            idle_s=max(0, self.idle_s),
+            leave_s=self.leave_s,
             depth_cap=self.depth_cap,
             lanes=tuple(_lane(text) for text in self.lanes),
         )
