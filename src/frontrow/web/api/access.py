@@ -219,7 +219,7 @@ async def own_booking(platform: Platform, caller: Caller, booking_id: str) -> Bo
     booking = await platform.ledger.booking(booking_id)
     if booking is not None and caller.owns(booking):
         return booking
-    if booking is not None and caller.kind == "fan" and booking.fan in await platform.people.fans.names(caller.id):
+    if booking is not None and caller.kind == "fan" and await platform.people.fans.owns(caller.id, booking):
         return booking
     raise BookingNotFound(booking_id)
 

@@ -79,9 +79,8 @@ async def redeem(request: Asked, platform: FromPlatform, caller: FromCaller, for
     link = form.one("link", 400).rpartition("#")[2]
     try:
         made = await platform.people.fans.redeem(
-            link, request.cookies.get(ASK_COOKIE, ""), agent=agent_of(request), replaces=caller.session,
-            bookings=sorted(caller.bookings),
-        )  # fmt: skip
+            link, request.cookies.get(ASK_COOKIE, ""), agent=agent_of(request), replaces=caller.session
+        )
     except Unavailable:
         raise
     except FrontrowError as error:
