@@ -55,6 +55,12 @@ class ShardedEndpoints(RoomEndpoints):
     def give_back(self, event: str, ask: Ask) -> Result:
         return super().give_back(self._of_pass(event, ask), ask)
 
+    def heartbeat(self, event: str, ask: Ask) -> Result:
+        return super().heartbeat(self._of_pass(event, ask), ask)
+
+    def left(self, event: str, ask: Ask) -> Result:
+        return super().left(self._of_pass(event, ask), ask)
+
     def check_pass(self, event: str, ask: Ask) -> Result:
         return super().check_pass(self._of_pass(event, ask), ask)
 
