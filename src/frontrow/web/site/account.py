@@ -80,7 +80,7 @@ async def redeem(request: Asked, platform: FromPlatform, caller: FromCaller, for
     try:
         made = await platform.people.fans.redeem(
             link, request.cookies.get(ASK_COOKIE, ""), agent=agent_of(request), replaces=caller.session,
-            bookings=sorted(caller.bookings),
+            bookings=sorted(caller.bookings), locale=words_for(request).language,
         )  # fmt: skip
     except Unavailable:
         raise

@@ -12,7 +12,7 @@ from litestar import Request
 
 from frontrow.web.api.access import MAX_BOOKING_TOKENS, PASS_COOKIES, booking_token
 from frontrow.web.platform import Platform
-from frontrow.web.site.routes import BOOKINGS_COOKIE
+from frontrow.web.site.routes import BOOKINGS_COOKIE, LINKS_COOKIE, MAX_LINKS
 
 READY_COOKIE: Final = "frontrow_ready"
 YEAR_S: Final = 365 * 86_400
@@ -42,6 +42,13 @@ def remember_booking(platform: Platform, request: Asked, booking_id: str) -> dic
         return {}
     kept = "~".join([token, *known][:MAX_BOOKING_TOKENS])
     return {"set-cookie": cookie(platform, BOOKINGS_COOKIE, kept, YEAR_S)}
+
+
+def remember_link(platform: Platform, request: Asked, text: str) -> dict[str, str]:
+    """The header that adds a message's link to those this browser has opened."""
+    known = [one for one in request.cookies.get(LINKS_COOKIE, "").split("~") if one and one != text]
+    kept = "~".join([text, *known][:MAX_LINKS])
+    return {"set-cookie": cookie(platform, LINKS_COOKIE, kept, YEAR_S)}
 
 
 def pass_cookie(platform: Platform, text: str) -> str:

@@ -39,6 +39,8 @@ from frontrow.web.site.problems import on_page_bug, on_page_http_error, on_page_
 
 FORM_TYPE: Final = "application/x-www-form-urlencoded"
 BOOKINGS_COOKIE: Final = "frontrow_bookings"
+LINKS_COOKIE: Final = "frontrow_links"
+MAX_LINKS: Final = 12
 MAX_FIELDS: Final = 400
 MAX_FORM_BYTES: Final = 64 * 1024
 
@@ -84,7 +86,16 @@ async def page_caller(platform: Platform, connection: Connection) -> Caller:
         if token.startswith(BOOKING_PREFIX) and (found := booking_of_token(platform.secrets, token)) is not None
     }
     known = caller_in(session) if session is not None else Caller()
-    return msgspec.structs.replace(known, shop_pass=visit, bookings=frozenset(mine))
+    return msgspec.structs.replace(
+        known, shop_pass=visit, bookings=frozenset(mine), links=opened_links(platform, connection)
+    )
+
+
+def opened_links(platform: Platform, connection: Connection) -> frozenset[tuple[str, str]]:
+    """What the links opened in this browser still allow: (purpose, subject) each."""
+    texts = connection.cookies.get(LINKS_COOKIE, "").split("~")[:MAX_LINKS]
+    links = [link for text in texts if (link := platform.links.read(text)) is not None]
+    return frozenset((link.purpose.value, link.subject) for link in links if not link.ended(platform.clock()))
 
 
 async def page_guard(connection: Connection, handler: BaseRouteHandler) -> None:
