@@ -20,6 +20,7 @@ from frontrow.boxoffice.feed.log import FrameLog, MemoryFrameLog
 from frontrow.boxoffice.feed.service import MapFeed
 from frontrow.boxoffice.ledger.opening import open_ledger
 from frontrow.boxoffice.ledger.requests import RequestBook
+from frontrow.boxoffice.ledger.signups import SignupBook
 from frontrow.boxoffice.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.mail_links import MailLinks
 from frontrow.boxoffice.model.events import Event
@@ -34,11 +35,14 @@ from frontrow.boxoffice.services.hold import HoldService
 from frontrow.boxoffice.services.notify import Notifier
 from frontrow.boxoffice.services.offering import Offering
 from frontrow.boxoffice.services.people import People
+from frontrow.boxoffice.services.presales import Presales
 from frontrow.boxoffice.services.recovery import Recovery
 from frontrow.boxoffice.services.refunds import Refunds
 from frontrow.boxoffice.services.resale import Resale
 from frontrow.boxoffice.services.return_refunds import ReturnRefunds
 from frontrow.boxoffice.services.sales import Sales
+from frontrow.boxoffice.services.signup_mail import SignupLinks, SignupMail
+from frontrow.boxoffice.services.signups import Signups
 from frontrow.boxoffice.services.tickets import TicketDesk
 from frontrow.boxoffice.services.waitlist import WaitlistService
 from frontrow.boxoffice.services.waitlist_jobs import WAITLIST_GROUP, waitlist_jobs
@@ -57,6 +61,7 @@ from frontrow.waitingroom.room import WaitingRoom
 from frontrow.web.api.access import booking_token
 from frontrow.web.event_lists import EventLists
 from frontrow.web.event_views import EventViews
+from frontrow.web.fan_codes import FanCodes
 from frontrow.web.fan_of import fan_of
 from frontrow.web.hot_shared import share
 from frontrow.web.live import Streams
@@ -129,12 +134,15 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         office.figures.speeds, office.live.speeds = telemetry.speeds, telemetry.recent_speeds
         stack.push_async_callback(office.live.aclose)
         jobs += office.jobs(inside=settings.server.jobs_inside)
+        signups, presales = _signups(settings, ledger, now, box.ids, secret_keys, people, office.codes)
+        jobs += [*signups.jobs(), presales.job()] if settings.server.jobs_inside else []
         platform = Platform(
             settings, now, box.ids, ledger, requests, claims, box.sales, box.holds, box.recovery, box.feeds, openings,
             box.browse, provider, box.checkout, box.refunds, box.waitlist, box.offering, box.resale, box.desk,
             box.notifier, box.webhooks, room, endpoints, live.shop, live.passes, live.table, endpoints.entry,
             secret_keys, tuple(jobs), people, office, telemetry=telemetry, figures=office.figures,
             shown=live.table.shown, links=box.links, listed=EventLists(box.browse, lambda: ledger.catalogue_version),
+            signups=signups, presales=presales,
         )  # fmt: skip
         share(platform)
         yield platform
@@ -265,6 +273,29 @@ def _people(settings: PlatformSettings, ledger: SqlLedger, clock: Clock, ids: Id
         settings=settings.people,
         public_url=settings.public_url,
         limits_url=settings.redis.url or "memory://",
+    )
+
+
+def _signups(
+    settings: PlatformSettings,
+    ledger: SqlLedger,
+    clock: Clock,
+    ids: Ids,
+    known: Secrets,
+    people: People,
+    codes: FanCodes,
+) -> tuple[Signups, Presales]:
+    """Notices of openings, and registration for presales."""
+    book, links = SignupBook(ledger), SignupLinks(known.key("sign-ups"), settings.public_url)
+    mail = SignupMail(ledger, open_mail(settings.mail_url), people.vault, clock, links)
+
+    async def zone_of(event: Event) -> str:
+        venue = await ledger.venue(event.venue_id)
+        return venue.time_zone if venue and venue.time_zone else "UTC"
+
+    return (
+        Signups(book, mail, people.tries, clock, ids, ledger.event, zone_of),
+        Presales(book, mail, codes, clock, ledger.event, zone_of, ledger.note),
     )
 
 

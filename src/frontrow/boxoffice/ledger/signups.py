@@ -13,6 +13,7 @@ from frontrow.boxoffice.model.signups import (
     Presale,
     PresaleState,
     Purpose,
+    RegistrationClosed,
     Signup,
     SignupState,
 )
@@ -33,16 +34,19 @@ class SignupBook:
         found = await self._ledger.line.submit(Ran(lambda _: self._ask(signup, delivery), signup.created_at_us))
         return cast(tuple[str, SignupState], found)
 
-    def _ask(self, signup: Signup, delivery: Callable[[str], NewDelivery] | None) -> Program[tuple[str, SignupState]]:
+    def _ask(
+        self, signup: Signup, delivery: Callable[[str], NewDelivery] | None
+    ) -> Program[tuple[str, SignupState] | RegistrationClosed]:
         row = (
             signup.id, signup.event_id, signup.purpose.value, signup.email, signup.locale, signup.state.value,
             signup.created_at_us,
         )  # fmt: skip
         rows = yield Query("ask_signups", [row])
+        if not rows:
+            return RegistrationClosed("registration is over", reason="over")
         signup_id, state = str(rows[0][0]), SignupState(rows[0][1])
         if delivery is not None and state in (SignupState.ASKED, SignupState.CONFIRMED):
-            for query in self._ledger.delivering([delivery(signup_id)], signup.created_at_us):
-                yield query
+            yield from self._ledger.delivering([delivery(signup_id)], signup.created_at_us)
         return signup_id, state
 
     async def signup(self, signup_id: str) -> Signup | None:
@@ -93,8 +97,7 @@ class SignupBook:
         if waiting:
             made = [one for one in map(delivery, waiting) if one is not None]
             yield Query("settle_signups", [(one.id, SignupState.SENT.value, 0, now_us) for one in waiting])
-            for query in self._ledger.delivering(made, now_us):
-                yield query
+            yield from self._ledger.delivering(made, now_us)
         return len(waiting)
 
     # presales

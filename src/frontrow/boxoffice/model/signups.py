@@ -1,7 +1,7 @@
 """Before a sale: who wants to hear when it opens, and who registered for a presale; and the draw among them. Pure.
 
-A sign-up belongs to one e-mail address and one event. It counts once the address is proven: by a link that was mailed to
-it, or by the session of a signed-in fan.
+A sign-up belongs to one e-mail address and one event. It counts once the address is proven: by a link that was mailed
+to it, or by the session of a signed-in fan.
 
 The draw is fair and can be checked by everybody. The hash of a secret seed is published when registration opens. The
 draw gives every registration a rank, SHA-256 of seed, beacon, event and registration id; the smallest ranks win. Seed,

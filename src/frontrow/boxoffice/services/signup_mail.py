@@ -1,8 +1,8 @@
 """Mails before a sale: please confirm your address, the sale is open, your code, no code this time.
 
 They go through the same delivery book, worker and mail channel as every message. The address stands in a delivery
-sealed, and what was sent is dropped soon after, so that a forgotten person leaves nothing behind. Links to confirm or to
-end a sign-up carry a signature; the ledger holds none.
+sealed, and what was sent is dropped soon after, so that a forgotten person leaves nothing behind. Links to confirm or
+to end a sign-up carry a signature; the ledger holds none.
 """
 
 import base64

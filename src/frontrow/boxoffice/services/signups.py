@@ -8,8 +8,9 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from frontrow.boxoffice.ledger.signups import SignupBook
+from frontrow.boxoffice.model.emails import checked_email
 from frontrow.boxoffice.model.events import Event, EventStatus
-from frontrow.boxoffice.model.people import checked_email
+from frontrow.boxoffice.model.messages import NewDelivery
 from frontrow.boxoffice.model.signups import (
     Presale,
     PresaleNotFound,
@@ -75,12 +76,12 @@ class Signups:
         wanted = Signup(self._ids.new(prefix), event.id, purpose, email, locale, state, 0, self._clock())
         zone, message_id = await self._zone_of(event), self._ids.new("msg")
 
-        def mail(signup_id: str) -> object:
+        def mail(signup_id: str) -> NewDelivery:
             signup = Signup(signup_id, event.id, purpose, email, locale, state)
             return self._mail.confirm(signup, event, zone, message_id)
 
         asks = state is SignupState.ASKED
-        signup_id, now = await self._book.ask(wanted, mail if asks else None)  # type: ignore[arg-type]
+        signup_id, now = await self._book.ask(wanted, mail if asks else None)
         return Signup(signup_id, event.id, purpose, email, locale, now, 0, wanted.created_at_us)
 
     async def _check(self, event: Event, purpose: Purpose) -> None:
@@ -118,6 +119,10 @@ class Signups:
         signup = await self.find("end", token)
         await self._book.drop(signup.id)
         return signup
+
+    async def of_address(self, email: str) -> list[Signup]:
+        """Every sign-up of an address, for its owner."""
+        return await self._book.of_address(email) if email else []
 
     # when the sale opens
 
