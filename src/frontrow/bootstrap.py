@@ -74,7 +74,7 @@ from frontrow.web.platform_keys import open_keys
 from frontrow.web.platform_room import PlatformRoom
 from frontrow.web.proofs import Passes
 from frontrow.web.room_pages import PageSettings
-from frontrow.web.room_serve import human_check, make_room
+from frontrow.web.room_serve import HumanChecks, make_room
 from frontrow.web.rooms import Rooms
 from frontrow.web.settings import PlatformSettings, read_settings
 from frontrow.web.site.room import SiteRoomPages
@@ -107,7 +107,8 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         stack.push_async_callback(box.holds.aclose)
         openings = Openings(ledger, box.sales, claims, box.recovery, now, box.feeds, make_log)
         stack.push_async_callback(openings.aclose)
-        room, endpoints, rooms = _room(settings, keys.room, now)
+        room, endpoints, rooms, checks = _room(settings, keys.room, now)
+        stack.push_async_callback(checks.aclose)
         stack.push_async_callback(room.aclose)
         stack.push_async_callback(rooms.aclose)
         openings.watch(rooms.open)
@@ -239,7 +240,9 @@ def _provider(settings: PlatformSettings, clock: Clock) -> PaymentProvider:
     return JournaledProvider(clock, settings.folder / "payments.jsonl", webhooks=False)
 
 
-def _room(settings: PlatformSettings, keys: RoomKeys, clock: Clock) -> tuple[WaitingRoom, PlatformRoom, Rooms]:
+def _room(
+    settings: PlatformSettings, keys: RoomKeys, clock: Clock
+) -> tuple[WaitingRoom, PlatformRoom, Rooms, HumanChecks]:
     """The waiting room over the same Redis and database as the rest."""
     folder = settings.folder / "room"
     audit = settings.ledger_url if settings.shared else str(settings.folder / "room-audit.sqlite")
@@ -252,15 +255,16 @@ def _room(settings: PlatformSettings, keys: RoomKeys, clock: Clock) -> tuple[Wai
     secure = page.secure_cookies or is_https(settings.public_url)
     pages = SiteRoomPages(room, entry, PageSettings(page.brand, (), page.shop_url, secure))
     endpoints = PlatformRoom(room, entry, pages, {}, organiser_key=page.organiser_key)
+    checks = HumanChecks(own, keys)
     rooms = Rooms(
         endpoints,
         own.config(),
         clock,
         lambda: Streams(max_open=server.max_streams, heartbeat_s=page.heartbeat_s),
-        functools.partial(human_check, own, keys),
+        checks.make,
         page.rules(),
     )
-    return room, endpoints, rooms
+    return room, endpoints, rooms, checks
 
 
 def _people(settings: PlatformSettings, ledger: SqlLedger, clock: Clock, ids: Ids, known: Secrets) -> People:

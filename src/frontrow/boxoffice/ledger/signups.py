@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, cast
 
 from frontrow.boxoffice.ledger.batch import Ran, Written
+from frontrow.boxoffice.ledger.messages import DELIVERING
 from frontrow.boxoffice.ledger.programs import Program
 from frontrow.boxoffice.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.ledger.statements import Query, Row
@@ -46,7 +47,7 @@ class SignupBook:
             return RegistrationClosed("registration is over", reason="over")
         signup_id, state = str(rows[0][0]), SignupState(rows[0][1])
         if delivery is not None and state in (SignupState.ASKED, SignupState.CONFIRMED):
-            yield from self._ledger.delivering([delivery(signup_id)], signup.created_at_us)
+            yield Query(DELIVERING, [_row(delivery(signup_id), signup.created_at_us)])
         return signup_id, state
 
     async def signup(self, signup_id: str) -> Signup | None:
@@ -97,7 +98,8 @@ class SignupBook:
         if waiting:
             made = [one for one in map(delivery, waiting) if one is not None]
             yield Query("settle_signups", [(one.id, SignupState.SENT.value, 0, now_us) for one in waiting])
-            yield from self._ledger.delivering(made, now_us)
+            if made:
+                yield Query(DELIVERING, [_row(one, now_us) for one in made])
         return len(waiting)
 
     # presales
@@ -146,6 +148,10 @@ class SignupBook:
     async def finish_draw(self, event_id: str, last_rank: str, now_us: int) -> None:
         query = Query("finish_draw", [(event_id, last_rank, now_us)])
         await self._ledger.line.submit(Written((query,), now_us=now_us))
+
+
+def _row(one: NewDelivery, now_us: int) -> Row:
+    return (one.kind, one.lane, one.dedupe, one.body, now_us)
 
 
 def _signup(row: Row) -> Signup:

@@ -55,7 +55,7 @@ class Signups:
         event_of: EventOf,
         zone_of: ZoneOf,
     ) -> None:
-        self._book, self._mail, self._tries, self._clock, self._ids = book, mail, tries, clock, ids
+        self._book, self.mail, self._tries, self._clock, self._ids = book, mail, tries, clock, ids
         self._event_of, self._zone_of = event_of, zone_of
 
     async def ask(self, event: Event, purpose: Purpose, email: str, ip: str, locale: str) -> None:
@@ -78,7 +78,7 @@ class Signups:
 
         def mail(signup_id: str) -> NewDelivery:
             signup = Signup(signup_id, event.id, purpose, email, locale, state)
-            return self._mail.confirm(signup, event, zone, message_id)
+            return self.mail.confirm(signup, event, zone, message_id)
 
         asks = state is SignupState.ASKED
         signup_id, now = await self._book.ask(wanted, mail if asks else None)
@@ -99,7 +99,7 @@ class Signups:
 
     async def find(self, act: str, token: str) -> Signup:
         """The sign-up that a mailed link is about. `SignupNotFound` for a wrong link and for one that was ended."""
-        signup_id = self._mail.links.read(act, token)
+        signup_id = self.mail.links.read(act, token)
         signup = await self._book.signup(signup_id) if signup_id else None
         if signup is None:
             raise SignupNotFound("this link is not complete, or what it was about is gone")
@@ -108,10 +108,11 @@ class Signups:
     async def confirm(self, token: str) -> Signup:
         """The address is proven; again: no change. `RegistrationClosed` when it is too late for a presale."""
         signup = await self.find("confirm", token)
-        if signup.state is SignupState.ASKED and not await self._book.confirm(signup.id, self._clock()):
+        if signup.state is SignupState.ASKED:
+            await self._book.confirm(signup.id, self._clock())
             signup = await self.find("confirm", token)
-            if signup.state is SignupState.ASKED:
-                raise RegistrationClosed("registration is over", reason="over")
+        if signup.state is SignupState.ASKED:
+            raise RegistrationClosed("registration is over", reason="over")
         return signup
 
     async def end(self, token: str) -> Signup:
@@ -146,7 +147,7 @@ class Signups:
         for _ in range(BATCHES_A_ROUND):
             count = await self._book.send_notices(
                 event_id,
-                lambda signup: None if over else self._mail.sale_opens(signup, event, zone),
+                lambda signup: None if over else self.mail.sale_opens(signup, event, zone),
                 BATCH,
                 now_us,
             )
@@ -160,7 +161,7 @@ class Signups:
         await self._book.drop_unconfirmed(self._clock() - KEEP_UNCONFIRMED_US)
 
     def jobs(self) -> list[Job]:
-        worker = self._mail.worker()
+        worker = self.mail.worker()
         return [
             Job("sign-up mail", worker.run, worker.stop),
             every("sale notices", self.send_due, EVERY_S),
