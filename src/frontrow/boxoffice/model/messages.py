@@ -49,6 +49,16 @@ class Contact(msgspec.Struct, frozen=True):
     name: str = ""  # as the buyer wrote it; empty when nobody asked
 
 
+class Buyer(msgspec.Struct, frozen=True):
+    """Who bought something, as organisers see it."""
+
+    email: str = ""
+    name: str = ""
+
+
+NOBODY: Final = Buyer()
+
+
 class Attachment(msgspec.Struct, frozen=True):
     name: str
     media_type: str

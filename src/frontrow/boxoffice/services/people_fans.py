@@ -10,6 +10,7 @@ from frontrow.boxoffice.message_ports import MessageBook
 from frontrow.boxoffice.model.bookings import Booking
 from frontrow.boxoffice.model.emails import checked_email
 from frontrow.boxoffice.model.messages import Contact, InAppMessage
+from frontrow.boxoffice.model.names import clean_name
 from frontrow.boxoffice.model.people import (
     Fan,
     LinkSpent,
@@ -108,6 +109,16 @@ class FanDesk:
 
     async def put_contact(self, contact: Contact) -> None:
         await self._book.put_contact(contact, self._clock())
+
+    async def keep_buyer(self, booking: Booking, *, name: str, email: str, locale: str) -> None:
+        """Who buys and where the tickets go; empty: as it was. An address that was proven stays."""
+        buyer = Contact(booking.fan, checked_email(email) if email else "", locale=locale, name=clean_name(name))
+        await self._book.keep_buyer(buyer, booking.event_id, self._clock())
+
+    async def proven_address(self, fan_id: str) -> str:
+        """The address that the buyer has proven; empty for guests and people of places."""
+        fan = await self._book.fan(fan_id)
+        return fan.email if fan is not None else ""
 
     async def bookings(self, fan_id: str) -> list[Booking]:
         fan = await self._book.fan(fan_id)
