@@ -13,6 +13,7 @@ from frontrow.boxoffice.model.bookings import HOLD_STATES, Booking, BookingNotFo
 from frontrow.boxoffice.model.facts import Fact
 from frontrow.boxoffice.model.intents import Intent, NewIntent, ProviderRefused
 from frontrow.boxoffice.model.payments import LOOK_AGAIN_S, Payment, PaymentNotFound, PaymentState
+from frontrow.boxoffice.model.returns import Return
 from frontrow.boxoffice.model.saga import seen
 from frontrow.boxoffice.model.tickets import NewTicket
 from frontrow.boxoffice.payment_ports import PaymentBook, PaymentProvider
@@ -23,6 +24,8 @@ class SaleLedger(PaymentBook, Protocol):
     """What the money services need of the ledger."""
 
     async def booking(self, booking_id: str) -> Booking | None: ...
+
+    async def returns_of(self, booking_id: str) -> list[Return]: ...
 
 
 class Asking:
