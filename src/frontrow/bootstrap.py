@@ -45,6 +45,7 @@ from frontrow.boxoffice.services.workers import GROUPS, Job, box_office_jobs, ev
 from frontrow.boxoffice.tickets.codes import Issuer
 from frontrow.boxoffice.tickets.keys import TicketKeys
 from frontrow.core.clock import US_PER_S, Clock, SystemClock
+from frontrow.core.cookies import is_https
 from frontrow.core.errors import ConfigError, FrontrowError, Unavailable
 from frontrow.core.ids import Ids
 from frontrow.core.settings import named
@@ -226,7 +227,8 @@ def _room(settings: PlatformSettings, keys: RoomKeys, clock: Clock) -> tuple[Wai
     room = make_room(own, keys)
     rules = EntryRules(server.per_person, server.per_ip, page.per_device)
     entry = Entry(rules=rules, trusted_proxies=server.trusted_proxies, processes=server.workers)
-    pages = SiteRoomPages(room, entry, PageSettings(page.brand, (), page.shop_url, page.secure_cookies))
+    secure = page.secure_cookies or is_https(settings.public_url)
+    pages = SiteRoomPages(room, entry, PageSettings(page.brand, (), page.shop_url, secure))
     endpoints = PlatformRoom(room, entry, pages, {}, organiser_key=page.organiser_key)
     rooms = Rooms(
         endpoints,

@@ -215,10 +215,44 @@ async def test_bad_places_and_passes_never_get_anywhere(rig: Rig) -> None:
         await rig.room.join("nowhere")
     with pytest.raises(RoomUnknown):
         rig.room.now_serving("nowhere")
-    with pytest.raises(InvalidInput):
-        await rig.room.join(EVENT, person="p" * 65)
+    for reserved in ("p" * 65, "place:concert:0.1.1.1", " Place:0.1.1"):
+        with pytest.raises(InvalidInput):
+            await rig.room.join(EVENT, person=reserved)
     with pytest.raises(InvalidInput):
         await rig.room.join(EVENT, idempotency_key="k" * 256)
+
+
+async def test_the_person_of_a_place_names_its_event(rig: Rig) -> None:
+    """The n-th of one event and the n-th of another are two people."""
+    people = []
+    for event in (EVENT, "opera", "opera.1"):
+        await rig.room.create(event, SMALL)
+        joined = await rig.room.join(event)
+        assert joined.position == 1
+        await rig.room.tick(event)
+        first, again = [await rig.room.claim(joined.place_jwt, idempotency_key="k") for _ in range(2)]
+        assert first.pass_jwt == again.pass_jwt
+        renewed = await rig.room.renew(first.pass_jwt)
+        visit = rig.room.check_pass(renewed.pass_jwt, event)
+        assert visit.person == rig.room.check_pass(first.pass_jwt).person
+        people.append(visit.person)
+    issued_s = rig.clock() // 1_000_000
+    assert people == [f"place:{event}:0.1.1.{issued_s}" for event in (EVENT, "opera", "opera.1")]
+
+
+async def test_a_room_that_lost_everything_makes_nobody_an_earlier_visitor(room_keys: RoomKeys) -> None:
+    """Store and audit are gone: the room counts from 1 again, in epoch 1 again, and the people are others."""
+    clock, people = ManualClock(), []
+    for _ in range(2):
+        room = WaitingRoom(MemoryStore(clock), SqliteAudit(":memory:"), room_keys, clock=clock)
+        await room.create(EVENT, SMALL)
+        joined = await room.join(EVENT)
+        await room.tick(EVENT)
+        people.append(room.check_pass((await room.claim(joined.place_jwt)).pass_jwt).person)
+        assert (joined.position, room.view(EVENT).state.epoch) == (1, 1)
+        await room.aclose()
+        clock.advance(60)
+    assert len(set(people)) == 2
 
 
 async def test_a_copied_bound_place_is_worthless(rig: Rig) -> None:

@@ -53,6 +53,8 @@ class RoomConfig:
     lanes: tuple[LaneRule, ...] = (LaneRule("general"),)
     pass_ttl_s: int = 900
     max_stay_s: int = 3_600
+    idle_s: int = 0  # a visit ends when nobody was heard for so long; 0: only its pass ends it
+    leave_s: int = 10  # a visit ends so long after its page was closed, unless somebody is heard again
     depth_cap: int = 0  # more people waiting than this get the overflow page; 0: no cap
     message: str = ""
     draw_salt: str = ""  # makes each sale's draw a different one; filled in when the room is made
@@ -105,6 +107,8 @@ _BOUNDS = (
     ("pass_ttl_s", 1, 86_400),
     ("max_stay_s", 1, 604_800),
     ("depth_cap", 0, MAX_NUMBER),
+    ("idle_s", 0, 86_400),
+    ("leave_s", 1, 3_600),
 )
 
 

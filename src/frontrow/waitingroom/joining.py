@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from frontrow.core.coalescer import Coalescer, Slot
 from frontrow.core.errors import FrontrowError, InvalidInput
+from frontrow.core.persons import is_reserved
 from frontrow.waitingroom.answers import Joined
 from frontrow.waitingroom.binding import check_thumbprint, key_digest
 from frontrow.waitingroom.codes import Codes, digest_of, imported, read_csv
@@ -162,6 +163,8 @@ class Joining(Organiser):
 def _ask(person: str, idempotency_key: str | None, jkt: str = "", lane: int = 0, code_id: int = 0) -> JoinAsk:
     if len(person) > MAX_PERSON_CHARS:
         raise InvalidInput(f"a person is named by at most {MAX_PERSON_CHARS} characters", param="person")
+    if is_reserved(person):
+        raise InvalidInput("names that begin with place: belong to people without an account", param="person")
     key = key_digest(idempotency_key, person, jkt) if idempotency_key else ""
     return JoinAsk(lane, key, person, code_id)
 

@@ -152,7 +152,7 @@ async def extend_hold(platform: Platform, caller: Caller, booking_id: str, ask: 
 async def release_hold(platform: Platform, caller: Caller, booking_id: str, ask: Ask) -> Answer:
     """The held seats go back."""
     booking = await held(platform, caller, booking_id)
-    return await _shown(platform, await platform.holds.release(booking.id, booking.fence))
+    return await _shown(platform, await platform.checkout.release(booking.id, booking.fence))
 
 
 async def _shown(platform: Platform, booking: Booking) -> Answer:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from frontrow.core.cookies import is_https
 from frontrow.core.errors import ConfigError
 from frontrow.core.settings import setting
 from frontrow.waitingroom.config import LaneRule, Phase, RoomConfig
@@ -33,6 +34,13 @@ class RoomSettings:
     grace_s: float = setting(300.0, low=1, high=86_400)
     pass_ttl_s: int = setting(900, low=1, high=86_400)
     max_stay_s: int = setting(3_600, low=1)
+    idle_s: int = setting(
+        -1,
+        low=-1,
+        high=86_400,
+        doc="a visit ends when nobody was heard for so long; 0: never; -1: 120 in `frontrow serve`",
+    )
+    leave_s: int = setting(10, low=1, high=3_600, doc="a visit ends so long after its page was closed")
     depth_cap: int = setting(0, low=0)
     lanes: tuple[str, ...] = setting(("general:1",), doc="name:weight", example='["general:1", "fans:3"]')
     codes_csv: str = setting("", doc="Verified-Fan codes of the first event: CSV with code,lane")
@@ -51,7 +59,12 @@ class RoomSettings:
     brand: str = setting("Frontrow")
     title: str = setting("", doc="the event's name for people")
     shop_url: str = setting("/", doc="where to go with a pass")
-    secure_cookies: bool = setting(False, doc="set it when people come by https")
+    public_url: str = setting(
+        "",
+        example="https://shop.example.org",
+        doc="how people reach the room served alone; with https its cookies are Secure",
+    )
+    secure_cookies: bool = setting(False, doc="Secure cookies also without public_url")
     max_streams: int = setting(10_000, low=0, high=1_000_000, doc="of the whole server, divided among its workers")
     heartbeat_s: float = setting(5.0, low=0.1, high=60)
 
@@ -60,6 +73,11 @@ class RoomSettings:
             raise ConfigError('room.events must name at least one room, for example ["aurora"]', param="room.events")
         if self.embedded and (self.workers > 1 or self.by_identity):
             raise ConfigError("several workers and rooms by identity need a Redis store", param="room.store")
+
+    @property
+    def secure(self) -> bool:
+        """Whether cookies are for https only."""
+        return self.secure_cookies or is_https(self.public_url)
 
     @property
     def embedded(self) -> bool:
@@ -94,6 +112,8 @@ class RoomSettings:
             grace_us=round(self.grace_s * 1e6),
             pass_ttl_s=self.pass_ttl_s,
             max_stay_s=max(self.max_stay_s, self.pass_ttl_s),
+            idle_s=max(0, self.idle_s),
+            leave_s=self.leave_s,
             depth_cap=self.depth_cap,
             lanes=tuple(_lane(text) for text in self.lanes),
         )

@@ -10,7 +10,9 @@ from frontrow.boxoffice.ledger.batch import Operation, Ran, Store, Written
 from frontrow.boxoffice.ledger.looks import Looks
 from frontrow.boxoffice.ledger.programs import Program
 from frontrow.boxoffice.ledger.statements import Query, Row
+from frontrow.boxoffice.model.emails import canonical_email
 from frontrow.boxoffice.model.messages import Contact, Delivery, Endpoint, InAppMessage, NewDelivery, Settled
+from frontrow.boxoffice.model.names import folded_name, name_tails
 from frontrow.core.coalescer import Coalescer
 from frontrow.core.errors import InvalidInput
 
@@ -71,8 +73,15 @@ class MessageBook:
         if len(contact.push) > MAX_PUSH:
             raise InvalidInput(f"a person has at most {MAX_PUSH} devices for push", param="push")
         channels = msgspec.json.encode(contact.channels).decode()
-        row = (contact.fan, contact.locale, contact.email, contact.phone, channels, now_us)
-        queries = [Query("put_contacts", [row]), Query("drop_push", [(contact.fan,)])]
+        folded = folded_name(contact.name)
+        about = (contact.fan, contact.locale, canonical_email(contact.email), contact.phone, channels)
+        queries = [
+            Query("put_contacts", [(*about, contact.name, folded, now_us)]),
+            Query("drop_name_tails", [(contact.fan,)]),
+            Query("drop_push", [(contact.fan,)]),
+        ]
+        if folded:
+            queries.append(Query("add_name_tails", [(tail, contact.fan) for tail in name_tails(folded)]))
         if contact.push:
             devices = sorted((_push_endpoint(document), contact.fan, document, now_us) for document in contact.push)
             queries.append(Query("put_push", devices))
@@ -83,8 +92,8 @@ class MessageBook:
         if not rows:
             return None
         push = await self.store.read(Query("push_of", params=(fan,)))
-        fan, email, phone, locale, channels = rows[0]
-        return Contact(fan, email, phone, locale, _names.decode(channels), tuple(row[0] for row in push))
+        fan, email, phone, locale, channels, name = rows[0]
+        return Contact(fan, email, phone, locale, _names.decode(channels), tuple(row[0] for row in push), name)
 
     async def put_endpoint(self, endpoint: Endpoint, now_us: int) -> None:
         facts = msgspec.json.encode(endpoint.facts).decode()

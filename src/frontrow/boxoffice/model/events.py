@@ -13,6 +13,7 @@ from frontrow.core.money import Money
 
 MAX_PER_PERSON = 100
 MAX_HOLD_TTL_S = 3600
+MAX_CARD_TRIES = 5
 
 
 class EventStatus(StrEnum):
@@ -115,6 +116,7 @@ class Event:
     paused: bool = False
     description: str = ""
     refunds: RefundPolicy = RefundPolicy()
+    card_tries: int = 1  # cards a buyer may try: with so many declined ones the seats are free again
     organiser_id: str = "org_default"  # whose event it is (model.people.DEFAULT_ORGANISER)
 
     def moved(self, move: EventMove) -> "Event":
@@ -162,6 +164,8 @@ def check_event(event: Event, plan: Plan) -> Event:
         raise InvalidInput(f"max_per_person must be 1 to {MAX_PER_PERSON}", param="max_per_person")
     if not 1 <= event.hold_ttl_s <= MAX_HOLD_TTL_S:
         raise InvalidInput(f"hold_ttl_s must be 1 to {MAX_HOLD_TTL_S}", param="hold_ttl_s")
+    if not 1 <= event.card_tries <= MAX_CARD_TRIES:
+        raise InvalidInput(f"card_tries must be 1 to {MAX_CARD_TRIES}", param="card_tries")
     if not 0 <= event.lonely_rule_until_percent <= 100:
         raise InvalidInput("lonely_rule_until_percent must be 0 to 100", param="lonely_rule_until_percent")
     outside = sorted(index for index in event.withheld if not 0 <= index < plan.size)

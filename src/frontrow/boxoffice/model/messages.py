@@ -46,6 +46,7 @@ class Contact(msgspec.Struct, frozen=True):
     locale: str = "en"
     channels: tuple[str, ...] = DEFAULT_CHANNELS
     push: tuple[str, ...] = ()  # web push subscriptions, JSON each
+    name: str = ""  # as the buyer wrote it; empty when nobody asked
 
 
 class Attachment(msgspec.Struct, frozen=True):

@@ -9,8 +9,9 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, JSONBody, QueryParameter
 
 from frontrow.boxoffice.ledger.messages import MAX_PUSH
+from frontrow.boxoffice.model.emails import checked_email
 from frontrow.boxoffice.model.messages import Contact
-from frontrow.boxoffice.model.people import NotAllowed, PersonNotFound, checked_email
+from frontrow.boxoffice.model.people import NotAllowed, PersonNotFound
 from frontrow.boxoffice.outgoing import check_url
 from frontrow.core.errors import InvalidInput
 from frontrow.web.api import FromCaller, FromPlatform

@@ -8,10 +8,10 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, JSONBody, QueryParameter
 
 from frontrow.boxoffice.model.bookings import Booking, BookingNotFound, BookingState
+from frontrow.boxoffice.model.emails import checked_email
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.organising import Change
 from frontrow.boxoffice.model.payments import Refund
-from frontrow.boxoffice.model.people import checked_email
 from frontrow.boxoffice.model.venues import Plan, UnknownSeats
 from frontrow.core.errors import InvalidInput
 from frontrow.web.api import FromCaller, FromPlatform

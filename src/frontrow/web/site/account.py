@@ -16,9 +16,9 @@ from frontrow.web.api.access import Access, Caller, client_ip
 from frontrow.web.api.auth_shapes import ASK_COOKIE, agent_of, ask_cookie, gone_cookie, session_cookie
 from frontrow.web.platform import Platform
 from frontrow.web.site.checkout import BAD_EMAIL, EMAIL
-from frontrow.web.site.cookies import Ready, ready_cookie, ready_of
+from frontrow.web.site.cookies import Ready, language_cookie, ready_cookie, ready_of
 from frontrow.web.site.push import PUSHES, push_key
-from frontrow.web.site.render import LANGUAGE_COOKIE, render, words_for
+from frontrow.web.site.render import render, words_for
 from frontrow.web.site.routes import Form, FromForm, action, go_to, page
 from frontrow.web.site.security import PLAIN
 from frontrow.web.site.words import LANGUAGES, N_
@@ -79,9 +79,8 @@ async def redeem(request: Asked, platform: FromPlatform, caller: FromCaller, for
     link = form.one("link", 400).rpartition("#")[2]
     try:
         made = await platform.people.fans.redeem(
-            link, request.cookies.get(ASK_COOKIE, ""), agent=agent_of(request), replaces=caller.session,
-            bookings=sorted(caller.bookings),
-        )  # fmt: skip
+            link, request.cookies.get(ASK_COOKIE, ""), agent=agent_of(request), replaces=caller.session
+        )
     except Unavailable:
         raise
     except FrontrowError as error:
@@ -128,7 +127,7 @@ async def change(request: Asked, platform: FromPlatform, caller: FromCaller, for
     language = form.one("language", 2)
     headers = {}
     if language in LANGUAGES:
-        headers["set-cookie"] = f"{LANGUAGE_COOKIE}={language}; Path=/; Max-Age=31536000; SameSite=Lax"
+        headers["set-cookie"] = language_cookie(platform, language)
     return go_to("/account", headers)
 
 

@@ -224,7 +224,7 @@ async def release(
     """Give the held seats back and choose others."""
     booking = await own_booking(platform, caller, booking_id)
     try:
-        await platform.holds.release(booking.id, booking.fence)
+        await platform.checkout.release(booking.id, booking.fence)
     except Unavailable:
         raise
     except FrontrowError:  # being paid, or over: the page says how it stands

@@ -12,9 +12,9 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
 from frontrow.boxoffice.model.bookings import Booking, BookingNotFound, BookingState
+from frontrow.boxoffice.model.emails import checked_email
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.payments import PaymentState, RefundState
-from frontrow.boxoffice.model.people import checked_email
 from frontrow.boxoffice.model.refunds import RefundRefused, check_window, refund_amount
 from frontrow.boxoffice.model.venues import Plan, UnknownSeats
 from frontrow.core.errors import FrontrowError, InvalidInput

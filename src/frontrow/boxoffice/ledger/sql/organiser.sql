@@ -111,7 +111,6 @@ ORDER BY 5 DESC LIMIT :limit
 -- Every name under which somebody with this address may have bought.
 SELECT fan FROM contacts WHERE email = :email AND email <> ''
 UNION SELECT id FROM fans WHERE email = :email AND email <> ''
-UNION SELECT a.alias FROM fans AS f JOIN fan_aliases AS a ON a.fan = f.id WHERE f.email = :email AND f.email <> ''
 LIMIT :limit
 
 -- name: contacts_of(fan text)

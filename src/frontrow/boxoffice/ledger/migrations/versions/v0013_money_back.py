@@ -3,7 +3,7 @@
 from frontrow.boxoffice.ledger.migrations import ddl
 
 revision = "0013"
-down_revision = "0011"
+down_revision = "0017"
 
 # Cancellations run once more: older versions left out what had been returned to the pool.
 # Confirming and holding ask events_cancelled: a tiny index, empty most of the time.
