@@ -18,6 +18,7 @@ import uvicorn
 
 from frontrow.core import collector
 from frontrow.core import settings as settings_files
+from frontrow.core.clock import Clock
 from frontrow.core.errors import ConfigError, FrontrowError, Unavailable
 from frontrow.core.redis_url import connect
 from frontrow.waitingroom.audit import SqliteAudit
@@ -58,9 +59,11 @@ def _without(changes: dict[str, Any]) -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in taken}
 
 
-def make_room(settings: RoomSettings, keys: RoomKeys) -> WaitingRoom:
-    """The service over the store and the audit that the settings name."""
-    return WaitingRoom(_store(settings), _audit(settings), keys, durable_joins=settings.embedded)
+def make_room(settings: RoomSettings, keys: RoomKeys, clock: Clock | None = None) -> WaitingRoom:
+    """The service over the store and the audit that the settings name. `clock` replaces the store's own as well: for
+    simulations and tests."""
+    store = _store(settings, clock)
+    return WaitingRoom(store, _audit(settings), keys, durable_joins=settings.embedded, clock=clock)
 
 
 async def _import_codes(room: WaitingRoom, settings: RoomSettings) -> None:
@@ -72,17 +75,17 @@ async def _import_codes(room: WaitingRoom, settings: RoomSettings) -> None:
         log.info("codes imported", extra={"event": settings.events[0], "codes": count})
 
 
-def _store(settings: RoomSettings) -> RoomStore:
+def _store(settings: RoomSettings, clock: Clock | None = None) -> RoomStore:
     if settings.embedded:
-        return MemoryStore()
+        return MemoryStore(clock)
     from frontrow.waitingroom.stores.redis import RedisStore
     from frontrow.waitingroom.stores.roster import RosterRedisStore
     from frontrow.waitingroom.stores.routed import RoutedStore
 
     kind = RosterRedisStore if settings.by_identity else RedisStore
     if settings.shards:
-        return cast(RoomStore, RoutedStore([kind(url) for url in settings.shards]))
-    return kind(settings.store)
+        return cast(RoomStore, RoutedStore([kind(url, clock=clock) for url in settings.shards]))
+    return kind(settings.store, clock=clock)
 
 
 def _audit(settings: RoomSettings) -> Audit:

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
-import msgspec
 from litestar import Request, Response, get, post
 from litestar.di import NamedDependency, Provide
 from litestar.exceptions import HTTPException
@@ -33,6 +32,7 @@ from frontrow.web.api.access import (
     need_permission,
     presented,
     read_pass,
+    with_pass,
 )
 from frontrow.web.csrf import check_media_type, check_same_site
 from frontrow.web.platform import Platform
@@ -91,7 +91,7 @@ async def page_caller(platform: Platform, connection: Connection) -> Caller:
         if token.startswith(BOOKING_PREFIX) and (found := booking_of_token(platform.secrets, token)) is not None
     }
     known = caller_in(session) if session is not None else Caller()
-    return msgspec.structs.replace(known, shop_pass=visit, bookings=frozenset(mine))
+    return with_pass(platform, known, visit, mine)
 
 
 async def page_guard(connection: Connection, handler: BaseRouteHandler) -> None:
