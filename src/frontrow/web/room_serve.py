@@ -59,11 +59,13 @@ def _without(changes: dict[str, Any]) -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in taken}
 
 
-def make_room(settings: RoomSettings, keys: RoomKeys, clock: Clock | None = None) -> WaitingRoom:
-    """The service over the store and the audit that the settings name. `clock` replaces the store's own as well: for
-    simulations and tests."""
-    store = _store(settings, clock)
-    return WaitingRoom(store, _audit(settings), keys, durable_joins=settings.embedded, clock=clock)
+def make_room(
+    settings: RoomSettings, keys: RoomKeys, *, sale_clock: Clock | None = None, clock: Clock | None = None
+) -> WaitingRoom:
+    """The service over the store and the audit that the settings name; presales end by `sale_clock`. `clock` replaces
+    the store's own as well: for simulations and tests."""
+    stores = _store(settings, clock), _audit(settings)
+    return WaitingRoom(*stores, keys, durable_joins=settings.embedded, sale_clock=sale_clock, clock=clock)
 
 
 async def _import_codes(room: WaitingRoom, settings: RoomSettings) -> None:
@@ -76,12 +78,12 @@ async def _import_codes(room: WaitingRoom, settings: RoomSettings) -> None:
 
 
 def _store(settings: RoomSettings, clock: Clock | None = None) -> RoomStore:
-    if settings.embedded:
-        return MemoryStore(clock)
     from frontrow.waitingroom.stores.redis import RedisStore
-    from frontrow.waitingroom.stores.roster import RosterRedisStore
+    from frontrow.waitingroom.stores.roster import RosterMemoryStore, RosterRedisStore
     from frontrow.waitingroom.stores.routed import RoutedStore
 
+    if settings.embedded:
+        return RosterMemoryStore(clock) if settings.by_identity else MemoryStore(clock)
     kind = RosterRedisStore if settings.by_identity else RedisStore
     if settings.shards:
         return cast(RoomStore, RoutedStore([kind(url, clock=clock) for url in settings.shards]))
@@ -98,15 +100,16 @@ def _audit(settings: RoomSettings) -> Audit:
     return SqliteAudit(settings.audit or Path(settings.folder) / "audit.sqlite")
 
 
-def human_check(settings: RoomSettings, keys: RoomKeys, event: str) -> HumanCheck | None:
-    """Who proves to be a person, and how, at this event's room."""
-    if settings.human == "none":
+def human_check(settings: RoomSettings, keys: RoomKeys, event: str, chosen: str = "") -> HumanCheck | None:
+    """Who proves to be a person, and how, at this event's room; `chosen` instead of the settings' own check."""
+    human = chosen or settings.human
+    if human == "none":
         return None
-    if settings.human == "altcha":
+    if human == "altcha":
         url = settings.shards[0] if settings.shards else settings.store
         spent: SpentProofs = MemorySpent() if settings.embedded else RedisSpent(connect(url), event)
         return ProofOfWork(keys.master_secret, event, spent, max_number=settings.human_max_number)
-    kind = Turnstile if settings.human == "turnstile" else HCaptcha
+    kind = Turnstile if human == "turnstile" else HCaptcha
     return kind(
         settings.human_site_key,
         settings.human_secret,

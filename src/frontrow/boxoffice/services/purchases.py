@@ -63,9 +63,9 @@ class Purchases:
         return await self._holds.extend(booking.id, booking.fence, end_us)
 
     async def release(self, booking: Booking, visit: ShopPass | None, fence: int | None = None) -> Booking:
-        """The seats go back on sale; the visit goes on."""
+        """The seats go back on sale, and what was opened at the provider is voided; the visit goes on."""
         self.need_visit(booking, visit, fence)
-        return await self._holds.release(booking.id, booking.fence)
+        return await self._checkout.release(booking.id, booking.fence)
 
     async def begin(self, booking: Booking, visit: ShopPass | None, fence: int | None = None) -> Outcome:
         """Open the payment, for the provider's own form."""
