@@ -57,6 +57,10 @@ class Form:
         """The first value of a field, without spaces around it; empty when there is none."""
         return next((value.strip()[:most_chars] for key, value in self._fields if key == name), "")
 
+    def secret(self, name: str, most_chars: int = 300) -> str:
+        """The first value of a field exactly as it was typed; for passwords, which have a form of their own."""
+        return next((value[:most_chars] for key, value in self._fields if key == name), "")
+
     def all(self, name: str) -> list[str]:
         """Every value of a field."""
         return [value.strip() for key, value in self._fields if key == name]
