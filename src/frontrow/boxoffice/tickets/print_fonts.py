@@ -17,7 +17,6 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Final
 
-import uharfbuzz as hb
 from fpdf import FPDF
 
 CORE_FAMILY: Final = "helvetica"
@@ -48,6 +47,8 @@ FAMILIES: Final = (BASE_FAMILY, "notosansarabic", "notosansjp")  # in the order 
 
 @functools.cache
 def _face(file: str) -> Any:
+    import uharfbuzz as hb  # only where there is something to embed
+
     body = (resources.files(_FOLDER) / "fonts" / file).read_bytes()
     return hb.Face(lzma.decompress(body) if file.endswith(".xz") else body)
 
@@ -138,6 +139,8 @@ def _styled(family: str, style: str) -> PrintFont:
 
 
 def _subset(file: str, letters: set[str]) -> bytes:
+    import uharfbuzz as hb
+
     wanted = hb.SubsetInput()
     wanted.unicode_set.update(map(ord, letters))
     return bytes(hb.subset(_face(file), wanted).blob.data)
