@@ -3,7 +3,7 @@
 from frontrow.boxoffice.ledger.migrations import ddl
 
 revision = "0016"
-down_revision = "0017"
+down_revision = "0013"
 
 SIGNUPS = """
 CREATE TABLE sale_signups (
