@@ -113,6 +113,10 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         openings.on_open(live.opened)
         stack.push_async_callback(live.aclose)
         requests = RequestBook(ledger)
+
+        def catalogue_changes() -> int:
+            return ledger.catalogue_version + openings.follower.changes
+
         jobs = [Job("openings", openings.run), Job("rooms", rooms.run), *_jobs(settings, box, bus, requests)]
         telemetry = Telemetry(settings.overload, Board.of_workers(settings.folder, settings.server.workers))
         jobs += people.jobs() if settings.server.jobs_inside else []
@@ -128,7 +132,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
             box.browse, provider, box.checkout, box.refunds, box.waitlist, box.offering, box.resale, box.desk,
             box.notifier, box.webhooks, room, endpoints, live.shop, live.passes, live.table, endpoints.entry,
             secret_keys, tuple(jobs), people, office, telemetry=telemetry, figures=office.figures,
-            shown=live.table.shown, listed=EventLists(box.browse, lambda: ledger.catalogue_version),
+            shown=live.table.shown, listed=EventLists(box.browse, catalogue_changes),
         )  # fmt: skip
         share(platform)
         yield platform
