@@ -10,13 +10,14 @@ help:            ## this list
 
 setup: .venv/.ready  ## create .venv with everything
 
-.venv/.ready: pyproject.toml requirements/dev.txt tests/node/package-lock.json setup.py src/frontrow/limits/stores/_kernel.pyx
+.venv/.ready: pyproject.toml requirements/dev.txt tests/node/package-lock.json tests/node/unpack-browser.mjs setup.py src/frontrow/limits/stores/_kernel.pyx
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Frontrow needs Python 3.11 or newer; set PYTHON=/path/to/python3.11")'
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
 	VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/uv pip sync --quiet --require-hashes requirements/dev.txt
 	VIRTUAL_ENV=$(CURDIR)/.venv $(BIN)/uv pip install --quiet --no-deps -e . uv
 	cd tests/node && PATH="$(CURDIR)/$(BIN):$$PATH" npm ci --silent --no-audit --no-fund
+	$(BIN)/node tests/node/unpack-browser.mjs .venv/browser
 	@touch $@
 
 demo: setup      ## set everything up and sell out a stadium: server, crowd, figures (FOR=60s for a bounded run)
@@ -51,10 +52,10 @@ bench-checkout: setup  ## checkouts, payments in flight, refunds of a cancelled 
 	$(BIN)/python -m bench.checkout
 	$(BIN)/python -m bench.messages
 
-bench-pages: setup  ## bytes, CPU and frames of the pages on a slow phone and a desktop (needs Chromium)
+bench-pages: setup  ## bytes, CPU and frames of the pages on a slow phone and a desktop
 	$(BIN)/python -m bench.pages
 
-screens: setup   ## pictures of every page, and a short film of a sale, into docs/img (needs Chromium)
+screens: setup   ## pictures of every page, and a short film of a sale, into docs/img
 	$(BIN)/python -m bench.screens
 	$(BIN)/python -m bench.film
 

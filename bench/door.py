@@ -15,11 +15,11 @@ from playwright.sync_api import Page, sync_playwright
 
 from frontrow.web.site.assets import site_assets
 from frontrow.web.site.door import OTHERS, SCRIPT
-from tests.browser.conftest import ARGS, chromium
 from tests.browser.doors import CAMERA, SHOW, buy, film, open_gate, put_shows
 from tests.browser.served import Site
 from tests.browser.staff import staff
 from tests.browser.steps import until
+from tests.support.chromium import launch
 
 OUT = Path("bench/out/door.json")
 SCANS = 30
@@ -67,8 +67,8 @@ def measured() -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as kept, Site(Path(kept), put_shows) as site, sync_playwright() as tools:
         (ticket,) = buy(site)
         film(Path(kept) / "ticket.y4m", ticket.code)
-        args = [*ARGS, *CAMERA, f"--use-file-for-fake-video-capture={Path(kept) / 'ticket.y4m'}"]
-        browser = tools.chromium.launch(executable_path=chromium(), args=args)
+        args = [*CAMERA, f"--use-file-for-fake-video-capture={Path(kept) / 'ticket.y4m'}"]
+        browser = launch(tools.chromium, args=args)
         context = browser.new_context(viewport={"width": 390, "height": 844}, permissions=["camera"])
         page = context.new_page()
         staff(page, site, role="door")

@@ -21,9 +21,9 @@ from frontrow.boxoffice.model.seats import Wish
 from frontrow.boxoffice.plans.generate import generate
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import FrontrowError
-from tests.browser.conftest import ARGS, chromium
 from tests.browser.served import Site, put_hall
 from tests.browser.steps import EVENT_ID, landed, settled, until
+from tests.support.chromium import launch
 
 SEATS, CROWD = 9_000, 30_000
 WIDTH, HEIGHT, SHOWN_WIDTH = 1180, 740, 800
@@ -139,7 +139,7 @@ def main() -> None:
     path = Path(sys.argv[1] if len(sys.argv) > 1 else "docs/img/sale.webp")
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as kept, Site(Path(kept), put) as site, sync_playwright() as tools:
-        browser = tools.chromium.launch(executable_path=chromium(), args=ARGS)
+        browser = launch(tools.chromium)
         page = browser.new_context(viewport={"width": WIDTH, "height": HEIGHT}, color_scheme="light").new_page()
         page.set_default_timeout(60_000)
         film = Film(page)

@@ -11,7 +11,7 @@ from playwright.sync_api import sync_playwright
 
 import frontrow.web
 from frontrow.web.site.door import ICONS
-from tests.browser.conftest import ARGS, chromium
+from tests.support.chromium import launch
 
 STATIC = Path(frontrow.web.__file__).parent / "static"
 MARK_PERCENT = 76  # of the side: the round corners of the drawing lie outside the safe circle's colour anyway
@@ -21,7 +21,7 @@ COLOURS = 32
 def main() -> None:
     drawing = (STATIC / "img" / "icon.svg").read_text()
     with sync_playwright() as tools:
-        browser = tools.chromium.launch(executable_path=chromium(), args=ARGS)
+        browser = launch(tools.chromium)
         for side, path in ICONS.items():
             page = browser.new_page(viewport={"width": side, "height": side})
             mark = f"svg {{ width: {MARK_PERCENT}% }}"

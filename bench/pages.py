@@ -15,10 +15,10 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from frontrow.bootstrap import Platform
 from frontrow.boxoffice.plans.generate import generate
-from tests.browser.conftest import ARGS, chromium
 from tests.browser.served import Site, put_hall
 from tests.browser.staff import staff
 from tests.browser.steps import EVENT_ID, enter, until
+from tests.support.chromium import launch
 
 OUT = Path("bench/out/pages.json")
 SLOW_4G = {"offline": False, "latency": 150, "downloadThroughput": 1.6e6 / 8, "uploadThroughput": 750e3 / 8}
@@ -140,7 +140,7 @@ def organiser(browser: Browser, site: Site) -> Any:
 def measure() -> dict[str, Any]:
     found: dict[str, Any] = {"pages": {}, "frames": {}}
     with tempfile.TemporaryDirectory() as folder, Site(Path(folder), put_stadium) as site, sync_playwright() as tools:
-        browser = tools.chromium.launch(executable_path=chromium(), args=ARGS)
+        browser = launch(tools.chromium)
         cookies, team = inside(browser, site), organiser(browser, site)
         paths = {
             "events": "/",

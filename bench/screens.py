@@ -19,11 +19,11 @@ from frontrow.boxoffice.model.attempts import ShopPass
 from frontrow.boxoffice.model.events import EventStatus
 from frontrow.boxoffice.plans.generate import generate
 from frontrow.core.clock import US_PER_S
-from tests.browser.conftest import ARGS, chromium
 from tests.browser.served import Site, put_hall
 from tests.browser.staff import staff
 from tests.browser.steps import EVENT_ID, SHORT_ID, settled, until
 from tests.browser.tour import PARTS, STAYS, pages_of
+from tests.support.chromium import launch
 
 OUT = Path("bench/out/screens")
 SEATS = 12_000
@@ -137,7 +137,7 @@ def main() -> None:
         one.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as kept, Site(Path(kept), put_shows) as site, sync_playwright() as tools:
         site.call(hold_some)
-        browser = tools.chromium.launch(executable_path=chromium(), args=ARGS)
+        browser = launch(tools.chromium)
         shoot_all(browser, site, folder)
         looks = LOOKS if "--all" in sys.argv else KEPT
         shoot_door(browser, site, looks, SIZES, lambda page, ending: Shoot(page, folder, ending))

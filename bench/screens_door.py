@@ -9,11 +9,11 @@ from playwright.sync_api import Browser, Page
 from frontrow.bootstrap import Platform
 from frontrow.boxoffice.plans.generate import generate
 from frontrow.core.clock import US_PER_S
-from tests.browser.conftest import ARGS, chromium
 from tests.browser.doors import CAMERA, buy, film, open_gate, scan
 from tests.browser.served import Site, put_hall
 from tests.browser.staff import staff
 from tests.browser.steps import until
+from tests.support.chromium import launch
 
 TONIGHT = "evt_tonight"
 Shooting = Callable[[Page, str], Callable[[str], object]]
@@ -41,8 +41,8 @@ def shoot_door(
         tickets = buy(site, 3, TONIGHT)
         with tempfile.TemporaryDirectory() as folder:
             film(Path(folder) / "ticket.y4m", tickets[0].code)
-            args = [*ARGS, *CAMERA, f"--use-file-for-fake-video-capture={folder}/ticket.y4m"]
-            watching = browser.browser_type.launch(executable_path=chromium(), args=args)
+            args = [*CAMERA, f"--use-file-for-fake-video-capture={folder}/ticket.y4m"]
+            watching = launch(browser.browser_type, args=args)
             width, height = sizes[size]
             page = watching.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)  # type: ignore[arg-type]
             page.context.grant_permissions(["camera"])

@@ -21,8 +21,8 @@ from tests.api.script import a_buyer
 from tests.api.support import EVENT_ID, a_server
 from tests.people.support import api_key, fan, member
 
-ENDING = ("room_give_back", "end_session", "revoke_session", "erase_my_data", "room_leave", "remove_member",
-          "revoke_api_key", "reset_member", "change_member", "change_password")  # fmt: skip
+ENDING = ("room_give_back", "room_left", "end_session", "revoke_session", "erase_my_data", "room_leave",
+          "remove_member", "revoke_api_key", "reset_member", "change_member", "change_password")  # fmt: skip
 EXAMPLES = os.environ.get("FRONTROW_SCHEMATHESIS_EXAMPLES")
 FOLLOWING = ("fan", "owner")  # links are followed as these in the short run
 CALLERS = ["nobody", "fan", *(role.value for role in Role), "key"]

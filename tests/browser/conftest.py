@@ -3,8 +3,6 @@
 Not for longer: Playwright's loop runs in this thread while it is open, and other tests want to run theirs.
 """
 
-import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,18 +14,10 @@ from frontrow.bootstrap import Platform
 from tests.browser.served import Site, put_hall
 from tests.browser.staff import staff
 from tests.browser.steps import SHORT_ID
+from tests.support.chromium import launch
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-ARGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking"]
 WAIT_MS = 45_000  # nobody waits that long unless something is broken or the machine is very busy
 expect.set_options(timeout=WAIT_MS)
-
-
-def chromium() -> str:
-    """The system's browser; `FRONTROW_CHROMIUM` names another."""
-    found = os.environ.get("FRONTROW_CHROMIUM") or next((p for name in NAMES if (p := shutil.which(name))), None)
-    assert found, "install chromium, or set FRONTROW_CHROMIUM"
-    return found
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -40,7 +30,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=chromium(), args=ARGS)
+        opened = launch(playwright.chromium)
         yield opened
         opened.close()
 

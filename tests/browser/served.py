@@ -21,17 +21,21 @@ from frontrow.core.clock import US_PER_S, SystemClock
 from frontrow.web.app import front_of, platform_app
 from frontrow.web.front import RequestIds
 from frontrow.web.hot import lane
-from frontrow.web.settings import StripeSettings
+from frontrow.web.settings import PlatformSettings, StripeSettings
 from tests.api.support import put_event, settings_for
 
 WAIT_S = 120  # a busy machine takes its time
 _VAPID = ec.generate_private_key(ec.SECP256R1()).private_numbers().private_value.to_bytes(32, "big")
 VAPID_KEY = base64.urlsafe_b64encode(_VAPID).decode().rstrip("=")
+SECTIONS = {section.name for section in dataclasses.fields(PlatformSettings)} - {"server"}
 Put = Callable[[Platform], Coroutine[Any, Any, None]]
 
 
 class Site:
-    """`with Site(folder) as site:` serves at `site.url`; `site.call(coroutine function)` runs in its loop."""
+    """`with Site(folder, put) as site:` serves at `site.url`; `site.call(coroutine function)` runs in its loop.
+
+    `settings` are whole sections by name (`stripe=StripeSettings(…)`), stores (`redis_url`) or fields of `[server]`.
+    """
 
     def __init__(self, folder: Path, put: Put, **settings: Any) -> None:
         self._folder, self._put, self._settings = folder, put, settings
@@ -59,9 +63,14 @@ class Site:
             self._ready.set()
 
     async def _serve(self) -> None:
-        settings = settings_for(self._folder, public_url=self.url, **self._settings)
-        messages = MessageSettings(VAPID_KEY, "mailto:ops@example.org")
-        settings = dataclasses.replace(settings, messages=messages, stripe=StripeSettings(publishable_key="pk_test_1"))
+        server = {name: given for name, given in self._settings.items() if name not in SECTIONS}
+        sections = {name: given for name, given in self._settings.items() if name in SECTIONS}
+        settings = settings_for(self._folder, public_url=self.url, **server)
+        usual = {
+            "messages": MessageSettings(VAPID_KEY, "mailto:ops@example.org"),
+            "stripe": StripeSettings(publishable_key="pk_test_1"),
+        }
+        settings = dataclasses.replace(settings, **(usual | sections))
         clock = SystemClock()
         async with open_platform(settings, clock=lambda: clock() + self.ahead_s * US_PER_S) as platform:
             await self._put(platform)
@@ -90,7 +99,11 @@ class Site:
         self._thread = None
 
     def __enter__(self) -> "Site":
-        self.start()
+        try:
+            self.start()
+        except BaseException:
+            self._socket.close()
+            raise
         return self
 
     def __exit__(self, *gone: object) -> None:

@@ -239,34 +239,74 @@ async def somebody_erased_is_forgotten_and_the_money_is_not(bench: Bench) -> Non
 
     number = next(_numbers)
     fan = Fan(f"fan_{number}", f"e{number}@example.org", bench.now_us)
-    alias = f"place:{number}"
+    other = Fan(f"fan_o{number}", f"o{number}@example.org", bench.now_us)
+    guest, stranger = f"place:{bench.event}:0.1.{number}.9", f"place:evt_other:0.1.{number}.9"
     await bench.one.fan_of_address(fan)
-    hold = await bench.paid(1, 2, fan=alias, amount_minor=500, currency="EUR")
+    await bench.one.fan_of_address(other)
+    hold = await bench.paid(1, 2, fan=guest, amount_minor=500, currency="EUR")
     await bench.one.confirm(hold.booking_id, hold.fence, bench.now_us)
-    await bench.one.add_aliases(fan.id, [alias])
-    await bench.one.add_aliases("fan_thief", [alias])
-    assert await bench.two.aliases_of("fan_thief") == [], "an alias has one owner"
-    for name in (fan.id, alias):
-        await bench.one.put_contact(Contact(name, fan.email), bench.now_us)
+    for name in (fan.id, guest):
+        await bench.one.put_contact(Contact(name, fan.email, name="Ada Lovelace"), bench.now_us)
         await bench.one.put_in_app([InAppMessage(f"m {name}", name, "S", "B", bench.now_us)], bench.now_us)
     await bench.one.start_session(session(bench, fan.id, SubjectKind.FAN), f"f {fan.id}")
-    (bought,) = await bench.two.purchases_of([fan.id, alias])
+    for name in (stranger, other.id):
+        await bench.one.put_contact(Contact(name, other.email, name="Eve Lovelace"), bench.now_us)
+        await bench.one.put_in_app([InAppMessage(f"m {name}", name, "S", "B", bench.now_us)], bench.now_us)
+    assert [one.id for one in await bench.two.bookings_by_name(bench.event, ["vela"], 0, 10)] == [hold.booking_id]
+    (bought,) = await bench.two.purchases_of_address(fan.email)
     assert (bought.id, bought.amount_minor) == (hold.booking_id, 500)
     assert await bench.one.erase_fan(fan.id, bench.now_us)
     assert not await bench.two.erase_fan(fan.id, bench.now_us), "once"
     assert await bench.two.session(f"f {fan.id}") is None
-    for name in (fan.id, alias):
+    for name in (fan.id, guest):
         assert await bench.two.contact(name) is None
         assert await bench.two.in_app(name) == []
-    assert await bench.two.aliases_of(fan.id) == []
+    for name in (stranger, other.id):
+        kept = await bench.two.contact(name)
+        assert kept is not None
+        assert (kept.email, kept.name) == (other.email, "Eve Lovelace")
+        assert len(await bench.two.in_app(name)) == 1
+    assert await bench.two.purchases_of_address(fan.email) == []
+    assert await bench.two.bookings_by_name(bench.event, ["lovelace"], 0, 10) == []
     left = await bench.two.fan(fan.id)
     assert left is not None
     assert (left.email, left.erased_at_us) == ("", bench.now_us)
-    assert [one.amount_minor for one in await bench.two.purchases_of([alias])] == [500]
+    assert [one.amount_minor for one in await bench.two.purchases_of([guest])] == [500]
     assert (await bench.two.fan_of_address(Fan(f"fan_n{number}", fan.email, bench.now_us))).id == f"fan_n{number}"
 
 
+async def an_address_brings_what_was_bought_with_it_and_nothing_else(bench: Bench) -> None:
+    from frontrow.boxoffice.model.messages import Contact
+
+    number = next(_numbers)
+    ada = Fan(f"fan_a{number}", f"ada{number}@example.org", bench.now_us)
+    bob = Fan(f"fan_b{number}", f"bob{number}@example.org", bench.now_us)
+    await bench.one.fan_of_address(ada)
+    await bench.one.fan_of_address(bob)
+    phone, guest = f"place:{bench.event}:0.1.{number}.5", Fan(f"fan_g{number}", "", bench.now_us)
+    await bench.one.add_fan(guest)
+    holds = {}
+    for seat, name in enumerate((phone, guest.id, bob.id), 10):
+        hold = await bench.paid(seat, fan=name, amount_minor=500, currency="EUR")
+        await bench.one.confirm(hold.booking_id, hold.fence, bench.now_us)
+        holds[name] = hold.booking_id
+    await bench.one.put_contact(Contact(phone, f"Ada{number}@EXAMPLE.org"), bench.now_us)
+    await bench.one.put_contact(Contact(guest.id, ada.email), bench.now_us)
+    await bench.one.put_contact(Contact(bob.id, ada.email), bench.now_us)
+    assert {one.id for one in await bench.two.purchases_of_address(ada.email)} == {holds[phone], holds[guest.id]}
+    assert set(await bench.two.names_of_address(ada.email)) == {phone, guest.id}
+    assert await bench.two.is_reached_at(phone, ada.email)
+    assert not await bench.two.is_reached_at(bob.id, ada.email), "an account of its own is nobody else's"
+    assert not await bench.two.is_reached_at(phone, bob.email)
+    await bench.one.put_contact(Contact(phone, bob.email), bench.now_us)
+    assert [one.id for one in await bench.two.purchases_of_address(ada.email)] == [holds[guest.id]], "it follows"
+    assert [one.id for one in await bench.two.purchases_of_address(bob.email)] == [holds[phone]]
+    assert await bench.two.purchases_of_address("") == [] == await bench.two.names_of_address("")
+    assert not await bench.two.is_reached_at(phone, "")
+
+
 CHECKS: list[Check] = [
+    an_address_brings_what_was_bought_with_it_and_nothing_else,
     an_address_has_one_account,
     an_organiser_never_loses_its_last_owner,
     a_member_is_changed_by_its_own_organiser_only,

@@ -54,6 +54,11 @@ CANARIES = {
         ("s.id = k.made_by", "s.role = 'owner'"),
         "an_api_key_can_do_what_its_maker_still_can",
     ),
+    "an address that brings everybody's purchases": (
+        "purchases_of_address",
+        (" AND c.email <> '' AND coalesce(f.email, '') = ''", ""),
+        "an_address_brings_what_was_bought_with_it_and_nothing_else",
+    ),
     "contacts that stay": (
         "drop_contacts",
         ("fan IN", "fan NOT IN"),

@@ -185,12 +185,14 @@ async def test_what_a_guest_bought_becomes_the_fans_only_with_the_proven_address
         fans = platform.people.fans
         mine = await fans.guest("me@example.org", "en")
         other = await fans.guest("somebody@example.org", "en")
-        await platform.people.book.put_contact(Contact("place:7", "me@example.org"), platform.clock())
+        phone, stranger = "place:evt_1:0.1.7.5", "place:evt_2:0.1.7.5"
+        await platform.people.book.put_contact(Contact(phone, "Me@example.org"), platform.clock())
+        await platform.people.book.put_contact(Contact(stranger, "you@example.org"), platform.clock())
         for guest in (mine, other):
             ask = await fans.ask_link("me@example.org", "192.0.2.1", "en")
             session = await platform.people.sessions.find(guest.secret)
             made = await fans.redeem(await mailed(platform, "me@example.org"), ask, replaces=session)
-        assert await fans.names(made.session.subject) == [made.session.subject, mine.session.subject]
+        assert set(await fans.names(made.session.subject)) == {made.session.subject, mine.session.subject, phone}
 
 
 async def test_members_give_only_what_they_have(tmp_path):

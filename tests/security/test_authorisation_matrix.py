@@ -41,6 +41,8 @@ ROWS = {
     "room_check_pass": "own:public",
     "room_renew": "own:public",
     "room_give_back": "own:public",
+    "room_heartbeat": "own:public",
+    "room_left": "own:public",
     "room_leave": "own:public",
     "room_challenge": "own:public",
     "room_draw": "own:public",

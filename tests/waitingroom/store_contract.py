@@ -17,8 +17,10 @@ from frontrow.waitingroom.config import LaneRule, Phase, RoomConfig
 from frontrow.waitingroom.errors import CodeUsed, RoomClosed, RoomOverflow, RoomRecovering
 from frontrow.waitingroom.ports import (
     ClaimRow,
+    EndedVisit,
     JoinAnswer,
     JoinAsk,
+    KeptVisit,
     LaneState,
     PlaceKey,
     Recovered,
@@ -64,6 +66,22 @@ async def slide(store: RoomStore, owner: str = "me") -> SlideResult:
 
 def claim(position: int, tag: int = 0, slide_no: int = 0, ttl_s: int = 900) -> VisitAsk:
     return VisitAsk(VisitOp.CLAIM, PlaceKey(0, 1, position), ttl_s, 0, tag, slide_no)
+
+
+def ask(op: VisitOp, position: int, *, until_s: int = 0, hold: str = "") -> VisitAsk:
+    return VisitAsk(op, PlaceKey(0, 1, position), until_s=until_s, hold=hold)
+
+
+async def ended_of(store: RoomStore, after: int, most: int) -> tuple[int, list[EndedVisit]]:
+    last, some = await store.ended(EVENT, after, most)
+    return last, list(some)
+
+
+async def let_in(make: "Make", people: int, **settings: Any) -> tuple[RoomStore, ManualClock]:
+    """A room with this many active places, at the beginning of a second."""
+    store, clock = await make(start=LaneState(people, people), **settings)
+    clock.advance(us=S - clock() % S)
+    return store, clock
 
 
 async def visit(store: RoomStore, ask: VisitAsk) -> VisitResult:
@@ -353,6 +371,136 @@ class StoreContract:
             assert await visit(store, claim(position)) is VisitResult.OK
         assert await visit(store, VisitAsk(VisitOp.CLAIM, PlaceKey(0, 2, far), 900)) is VisitResult.OK, "another epoch"
 
+    # -- how visits go on and end ------------------------------------------------------------------------------------
+
+    async def test_a_visit_nobody_hears_of_ends_after_the_idle_time(self, make: Make) -> None:
+        store, clock = await let_in(make, 1, idle_s=120)
+        (begun,) = await store.visit(EVENT, [claim(1, tag=5)])
+        assert begun.ends_s == clock() // S + 120
+        clock.advance(100)
+        (heard,) = await store.visit(EVENT, [ask(VisitOp.HEAR, 1)])
+        assert (heard.result, heard.expires_s) == (VisitResult.OK, begun.expires_s), "hearing prolongs no pass"
+        assert heard.ends_s == clock() // S + 120
+        clock.advance(us=120 * S - clock() % S - 1)
+        assert (await state_of(store)).active == 1
+        clock.advance(us=1)
+        state = await state_of(store)
+        assert (state.active, state.released, state.ended_no) == (0, 1, 1)
+        assert await store.live(EVENT, PlaceKey(0, 1, 1)) == 0
+        for op in (VisitOp.HEAR, VisitOp.LEAVE, VisitOp.RENEW, VisitOp.KEEP):
+            assert await visit(store, ask(op, 1, until_s=2**31)) is VisitResult.ENDED
+        assert await visit(store, claim(1, tag=5)) is VisitResult.ALREADY, "a place is exchanged once for ever"
+        assert await ended_of(store, 0, 10) == (1, [EndedVisit(PlaceKey(0, 1, 1), begun.expires_s, timed_out=True)])
+
+    async def test_a_busy_visit_ends_with_its_pass(self, make: Make) -> None:
+        store, clock = await let_in(make, 1, idle_s=120)
+        await store.visit(EVENT, [claim(1, ttl_s=150)])
+        clock.advance(100)
+        (heard,) = await store.visit(EVENT, [ask(VisitOp.HEAR, 1)])
+        assert heard.ends_s == heard.expires_s
+        clock.advance(50)
+        state = await state_of(store)
+        assert (state.active, state.ended_no) == (0, 0), "the pass itself has run out: nothing to remember"
+
+    async def test_a_closed_page_ends_the_visit_soon_unless_somebody_is_heard(self, make: Make) -> None:
+        store, clock = await let_in(make, 2, idle_s=120, leave_s=10)
+        await store.visit(EVENT, [claim(1), claim(2)])
+        first, second = await store.visit(EVENT, [ask(VisitOp.LEAVE, 1), ask(VisitOp.LEAVE, 2)])
+        assert first.ends_s == second.ends_s == clock() // S + 10
+        clock.advance(9)
+        (again,) = await store.visit(EVENT, [ask(VisitOp.LEAVE, 1)])
+        assert again.ends_s == first.ends_s, "leaving twice is no delay"
+        await store.visit(EVENT, [ask(VisitOp.HEAR, 2)])
+        clock.advance(1)
+        assert (await state_of(store)).active == 1
+        assert [await store.live(EVENT, PlaceKey(0, 1, p)) > 0 for p in (1, 2)] == [False, True]
+        clock.advance(119)
+        assert (await state_of(store)).active == 0
+
+    async def test_without_an_idle_time_only_the_pass_ends_a_visit(self, make: Make) -> None:
+        store, clock = await let_in(make, 1)
+        (begun,) = await store.visit(EVENT, [claim(1, ttl_s=900)])
+        clock.advance(899)
+        assert (await store.visit(EVENT, [ask(VisitOp.HEAR, 1)]))[0].ends_s == begun.expires_s
+        assert (await state_of(store)).active == 1
+
+    async def test_a_live_hold_keeps_its_visit_and_pass(self, make: Make) -> None:
+        store, clock = await let_in(make, 1, idle_s=120, leave_s=10)
+        (begun,) = await store.visit(EVENT, [claim(1, ttl_s=900)])
+        until_s = clock() // S + 1_200
+        (kept,) = await store.visit(EVENT, [ask(VisitOp.KEEP, 1, until_s=until_s, hold="bkg_1")])
+        assert (kept.result, kept.expires_s, kept.ends_s, kept.kept_until_s) == (
+            VisitResult.OK,
+            until_s,
+            until_s,
+            until_s,
+        )
+        assert list(await store.kept(EVENT)) == [KeptVisit(PlaceKey(0, 1, 1), until_s, "bkg_1")]
+        assert (await state_of(store)).kept == 1
+        await store.visit(EVENT, [ask(VisitOp.LEAVE, 1)])
+        clock.advance(1_199)
+        assert (await state_of(store)).active == 1, "neither the idle time nor a closed page ends it"
+        assert await store.live(EVENT, PlaceKey(0, 1, 1)) == until_s > begun.expires_s
+        clock.advance(1)
+        state = await state_of(store)
+        assert (state.active, state.kept) == (0, 0)
+
+    async def test_a_hold_that_is_over_keeps_nothing_and_another_keeps_on(self, make: Make) -> None:
+        store, clock = await let_in(make, 1, idle_s=120)
+        await store.visit(EVENT, [claim(1)])
+        now_s = clock() // S
+        keep = [
+            ask(VisitOp.KEEP, 1, until_s=now_s + 600, hold="bkg_1"),
+            ask(VisitOp.KEEP, 1, until_s=now_s + 500, hold="bkg_2"),
+        ]
+        one, two = await store.visit(EVENT, keep)
+        assert (one.result, two.result, two.kept_until_s) == (VisitResult.OK, VisitResult.REPEATED, now_s + 600)
+        clock.advance(10)
+        (other,) = await store.visit(EVENT, [ask(VisitOp.KEEP, 1, hold="bkg_2")])
+        assert (other.result, other.kept_until_s) == (VisitResult.REPEATED, now_s + 600)
+        (free,) = await store.visit(EVENT, [ask(VisitOp.KEEP, 1, hold="bkg_1")])
+        assert (free.result, free.kept_until_s, free.ends_s) == (VisitResult.OK, 0, now_s + 130)
+        assert (await state_of(store)).kept == 0
+        clock.advance(120)
+        assert (await state_of(store)).active == 0
+
+    async def test_a_kept_visit_can_be_given_back(self, make: Make) -> None:
+        store, clock = await let_in(make, 1)
+        await store.visit(EVENT, [claim(1)])
+        until_s = clock() // S + 2_000
+        await store.visit(EVENT, [ask(VisitOp.KEEP, 1, until_s=until_s, hold="bkg_1")])
+        (ended,) = await store.visit(EVENT, [ask(VisitOp.GIVE_BACK, 1)])
+        assert (ended.result, ended.expires_s) == (VisitResult.OK, until_s)
+        state = await state_of(store)
+        assert (state.active, state.kept, state.ended_no) == (0, 0, 1)
+        assert await ended_of(store, 0, 10) == (1, [EndedVisit(PlaceKey(0, 1, 1), until_s)])
+
+    async def test_ended_visits_are_listed_in_order_until_their_passes_run_out(self, make: Make) -> None:
+        store, clock = await let_in(make, 9)
+        begun = await store.visit(EVENT, [claim(p, ttl_s=10 * p) for p in range(1, 10)])
+        await store.visit(EVENT, [ask(VisitOp.GIVE_BACK, p) for p in range(1, 7)])
+        last, some = await ended_of(store, 0, 4)
+        assert (last, [one.place.position for one in some]) == (4, [1, 2, 3, 4])
+        assert [one.expires_s for one in some] == [one.expires_s for one in begun[:4]]
+        last, some = await ended_of(store, last, 4)
+        assert (last, [one.place.position for one in some]) == (6, [5, 6])
+        assert await ended_of(store, last, 4) == (6, [])
+        clock.advance(25)
+        last, some = await ended_of(store, 0, 10)
+        assert (last, [one.place.position for one in some]) == (6, [3, 4, 5, 6]), "two have run out by themselves"
+        await store.visit(EVENT, [ask(VisitOp.GIVE_BACK, 9)])
+        assert (await ended_of(store, 6, 10))[0] == 7
+        clock.advance(100)
+        assert await ended_of(store, 3, 10) == (7, []), "and nothing is kept for ever"
+
+    async def test_a_pass_beside_the_line_takes_no_capacity_and_is_refused_once_given_back(self, make: Make) -> None:
+        store, clock = await make()
+        until_s = clock() // S + 900
+        back = VisitAsk(VisitOp.GIVE_BACK, PlaceKey(0, 0, 123_456_789), until_s=until_s)
+        assert await visit(store, back) is VisitResult.OK
+        assert await ended_of(store, 0, 10) == (1, [EndedVisit(back.place, until_s)])
+        assert (await state_of(store)).active == 0
+
     # -- organisers ----------------------------------------------------------------------------------------------------
 
     async def test_opening_the_pre_queue_fixes_who_is_in_the_draw(self, make: Make) -> None:
@@ -415,6 +563,23 @@ class StoreContract:
         assert len(states) == 10
         assert (await state_of(store)).config.capacity in asked
 
+    async def test_ten_organisers_who_change_different_settings_lose_none(self, make: Make) -> None:
+        store, _ = await make()
+        asked = {"capacity": 7, "message": "hello", "depth_cap": 9, "rate_per_s": 3, "burst": 4, "codes_until_us": 5}
+        await asyncio.gather(*(store.configure(EVENT, changes={name: value}) for name, value in asked.items()))
+        config = (await state_of(store)).config
+        assert {name: getattr(config, name) for name in asked} == asked
+
+    async def test_w8_fifty_joins_of_one_person_who_has_one_place_get_it(self, make: Make) -> None:
+        store, _ = await make()
+        mine = JoinAsk(0, person="ada", one_place=True)
+        answers = [(await store.join(EVENT, [mine]))[0] for _ in range(5)]
+        batch = await store.join(EVENT, [mine] * 45 + [JoinAsk(0, person="bob", one_place=True)])
+        positions = {one.position for one in (*answers, *batch[:-1]) if isinstance(one, JoinAnswer)}
+        assert positions == {1}
+        assert isinstance(batch[-1], JoinAnswer)
+        assert batch[-1].position == 2
+
     # -- loss and return -----------------------------------------------------------------------------------------------
 
     async def test_w13_a_room_nobody_knows_says_so(self, make: Make) -> None:
@@ -428,6 +593,8 @@ class StoreContract:
             store.configure("other", phase=Phase.OPEN),
             store.lift("other", [LaneState()]),
             store.live("other", PlaceKey(0, 1, 1)),
+            store.ended("other", 0, 10),
+            store.kept("other"),
         ):
             with pytest.raises(RoomRecovering):
                 await call
@@ -441,15 +608,20 @@ class StoreContract:
             ClaimRow(PlaceKey(0, 3, 201), 0, 0),
             ClaimRow(PlaceKey(0, 3, 202), now_s - 5, 0),
         )
+        ended = (EndedVisit(PlaceKey(0, 3, 201), now_s + 60, timed_out=True), EndedVisit(PlaceKey(0, 2, 7), now_s + 9))
         assert not await store.create(EVENT, Recovered(state, claims, (5,)))
         await store.forget(EVENT, 99)
         assert await store.snapshot(EVENT) is not None, "another epoch's room is not dropped"
         await store.forget(EVENT, 1)
         assert await store.snapshot(EVENT) is None
-        made = await asyncio.gather(*(store.create(EVENT, Recovered(state, claims, (5,))) for _ in range(50)))
+        made = await asyncio.gather(
+            *(store.create(EVENT, Recovered(state, claims, (5,), (), ended)) for _ in range(50))
+        )
         assert made.count(True) == 1
         back = await state_of(store)
         assert (back.epoch, back.lanes, back.slide_no, back.active, back.released) == (4, state.lanes, 7, 1, 3)
+        assert back.ended_no == 2
+        assert (await ended_of(store, 0, 10))[1] == list(ended)
         assert (await joined(store, 1))[0] == JoinAnswer(0, 901, 4, clock())
         asks = [VisitAsk(VisitOp.CLAIM, PlaceKey(0, 3, p), 900, tag=9) for p in (200, 201, 202, 203)]
         results = [answer.result for answer in await store.visit(EVENT, asks)]

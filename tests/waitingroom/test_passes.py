@@ -51,6 +51,17 @@ def test_w7_pyjwt_joserfc_and_npm_jose_verify_it_with_the_published_keys(signer:
     assert PassVerifier(jwks).verify(text, "concert", now_s) == visit, "a shop needs the public keys only"
 
 
+def test_a_pass_from_before_places_named_their_event_is_of_its_own_event_only(room_keys: RoomKeys) -> None:
+    """Passes on their way during the upgrade to version 12 keep working; the two events are two people."""
+    signer, people = PassSigner(room_keys.pass_keys), []
+    for event in ("concert", "opera"):
+        old = Pass(event, "place:0.1.12", PlaceKey(0, 1, 12), NOW_S, NOW_S + 900, NOW_S, "")
+        verified = PassVerifier(signer.jwks()).verify(signer.mint(old), event, NOW_S)
+        assert verified.id == old.id
+        people.append(verified.person)
+    assert people == ["place:concert:0.1.12", "place:opera:0.1.12"]
+
+
 def test_published_keys_hold_nothing_private(signer: PassSigner) -> None:
     assert all(set(key) == {"kty", "use", "alg", "kid", "n", "e"} for key in signer.jwks()["keys"])
 

@@ -17,11 +17,14 @@ from frontrow.waitingroom.config import LaneRule, Phase, RoomConfig
 from frontrow.waitingroom.errors import (
     AlreadyClaimed,
     CodeInvalid,
+    CodeNeeded,
+    CodeOver,
     CodeUsed,
     NotYourTurn,
     PassEnded,
     PassExpired,
     PassForeign,
+    PersonNeeded,
     PlaceExpired,
     PlaceForeign,
     PlaceInvalid,
@@ -215,10 +218,44 @@ async def test_bad_places_and_passes_never_get_anywhere(rig: Rig) -> None:
         await rig.room.join("nowhere")
     with pytest.raises(RoomUnknown):
         rig.room.now_serving("nowhere")
-    with pytest.raises(InvalidInput):
-        await rig.room.join(EVENT, person="p" * 65)
+    for reserved in ("p" * 65, "place:concert:0.1.1.1", " Place:0.1.1"):
+        with pytest.raises(InvalidInput):
+            await rig.room.join(EVENT, person=reserved)
     with pytest.raises(InvalidInput):
         await rig.room.join(EVENT, idempotency_key="k" * 256)
+
+
+async def test_the_person_of_a_place_names_its_event(rig: Rig) -> None:
+    """The n-th of one event and the n-th of another are two people."""
+    people = []
+    for event in (EVENT, "opera", "opera.1"):
+        await rig.room.create(event, SMALL)
+        joined = await rig.room.join(event)
+        assert joined.position == 1
+        await rig.room.tick(event)
+        first, again = [await rig.room.claim(joined.place_jwt, idempotency_key="k") for _ in range(2)]
+        assert first.pass_jwt == again.pass_jwt
+        renewed = await rig.room.renew(first.pass_jwt)
+        visit = rig.room.check_pass(renewed.pass_jwt, event)
+        assert visit.person == rig.room.check_pass(first.pass_jwt).person
+        people.append(visit.person)
+    issued_s = rig.clock() // 1_000_000
+    assert people == [f"place:{event}:0.1.1.{issued_s}" for event in (EVENT, "opera", "opera.1")]
+
+
+async def test_a_room_that_lost_everything_makes_nobody_an_earlier_visitor(room_keys: RoomKeys) -> None:
+    """Store and audit are gone: the room counts from 1 again, in epoch 1 again, and the people are others."""
+    clock, people = ManualClock(), []
+    for _ in range(2):
+        room = WaitingRoom(MemoryStore(clock), SqliteAudit(":memory:"), room_keys, clock=clock)
+        await room.create(EVENT, SMALL)
+        joined = await room.join(EVENT)
+        await room.tick(EVENT)
+        people.append(room.check_pass((await room.claim(joined.place_jwt)).pass_jwt).person)
+        assert (joined.position, room.view(EVENT).state.epoch) == (1, 1)
+        await room.aclose()
+        clock.advance(60)
+    assert len(set(people)) == 2
 
 
 async def test_a_copied_bound_place_is_worthless(rig: Rig) -> None:
@@ -404,6 +441,53 @@ async def test_w8_rooms_by_identity(kind: str, request: pytest.FixtureRequest, r
     assert await room.leave(places[4])
     assert await room.rank(places[9]) == 8
     assert await room.rank(places[4]) is None
+    await room.aclose()
+
+
+@pytest.mark.parametrize("kind", ["memory", "redis"])
+async def test_w8_one_place_per_person_is_a_setting_of_a_room(
+    kind: str, request: pytest.FixtureRequest, room_keys: RoomKeys
+) -> None:
+    store: Any = MemoryStore() if kind == "memory" else RedisStore(request.getfixturevalue("redis_url"), timeout_s=20)
+    room = WaitingRoom(store, SqliteAudit(":memory:"), room_keys)
+    await room.create(EVENT, SMALL.changed(one_place_per_person=True))
+    await room.create("other", SMALL)
+    again = await asyncio.gather(*(room.join(EVENT, person="ada") for _ in range(50)))
+    assert {one.position for one in again} == {1}
+    with pytest.raises(PersonNeeded):
+        await room.join(EVENT)
+    with pytest.raises(PersonNeeded):
+        room.join_soon(EVENT)
+    assert (await room.join("other")).position == 1
+    assert (await room.join("other", person="ada")).position == 2
+    assert (await room.join("other", person="ada")).position == 3
+    assert await room.leave(again[0].place_jwt)
+    await room.aclose()
+
+
+async def test_w12_a_presale_lets_in_who_has_a_code_until_it_ends(room_keys: RoomKeys) -> None:
+    clock = ManualClock()
+    room = WaitingRoom(MemoryStore(clock), SqliteAudit(":memory:"), room_keys, clock=clock)
+    ends_us = clock() + 60_000_000
+    lanes = (LaneRule("general"), LaneRule("presale"))
+    await room.create(EVENT, SMALL.changed(lanes=lanes, codes_until_us=ends_us))
+    first, second, late = room.codes.make(EVENT, 1, range(3))
+    with pytest.raises(CodeNeeded) as refused:
+        await room.join(EVENT)
+    assert refused.value.about["general_sale_at_s"] == ends_us // 1_000_000
+    with pytest.raises(CodeNeeded):
+        room.join_soon(EVENT)
+    with pytest.raises(CodeInvalid):
+        await room.join(EVENT, code="VF-0000000-0000000000000")
+    assert (await room.join(EVENT, code=first)).status.lane == "presale"
+    with pytest.raises(CodeUsed):
+        await room.join(EVENT, code=first)
+    clock.advance(us=59_999_999)
+    assert (await room.join(EVENT, code=second)).status.lane == "presale"
+    clock.advance(us=1)
+    with pytest.raises(CodeOver):
+        await room.join(EVENT, code=late)
+    assert (await room.join(EVENT)).status.lane == "general"
     await room.aclose()
 
 

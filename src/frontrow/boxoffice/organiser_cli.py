@@ -42,7 +42,8 @@ def create(
     )
 
     async def act(people: Any) -> dict[str, str]:
-        from frontrow.boxoffice.model.people import Role, checked_email, checked_password
+        from frontrow.boxoffice.model.emails import checked_email
+        from frontrow.boxoffice.model.people import Role, checked_password
 
         checked_password(password or "checked when it is chosen", checked_email(email))
         made = await people.team.found(name, organiser)
@@ -106,7 +107,8 @@ def reset(
     """Print a one-time link for a new password; using it also removes the second factor and ends all sessions."""
 
     async def act(people: Any) -> str:
-        from frontrow.boxoffice.model.people import PersonNotFound, checked_email
+        from frontrow.boxoffice.model.emails import checked_email
+        from frontrow.boxoffice.model.people import PersonNotFound
 
         staff = await people.book.staff_by_email(checked_email(email))
         if staff is None:

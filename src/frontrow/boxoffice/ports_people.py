@@ -115,17 +115,25 @@ class PeopleBook(Protocol):
 
     async def open_magic_link(self, secret_hash: str, now_us: int) -> bool: ...
 
-    async def add_aliases(self, fan: str, aliases: Sequence[str]) -> None: ...
+    async def names_of_address(self, email: str) -> list[str]:
+        """Guests and people of places who gave this address, the latest first, bounded. Ask only for a proven one."""
+        ...
 
-    async def aliases_of(self, fan: str) -> list[str]: ...
+    async def is_reached_at(self, fan: str, email: str) -> bool:
+        """Whether this guest or person of a place gave this address."""
+        ...
+
+    async def purchases_of_address(self, email: str) -> list[Booking]:
+        """What guests and people of places bought with this address, newest first."""
+        ...
 
     async def purchases_of(self, fans: Sequence[str]) -> list[Booking]:
         """Confirmed, cancelled and refunded bookings, newest first."""
         ...
 
     async def erase_fan(self, fan_id: str, now_us: int) -> bool:
-        """Forget address, contacts, devices, messages, links, aliases and sessions, and leave every waitlist; bookings
-        and money stay."""
+        """Forget address, contacts, devices, messages, links and sessions, of the fan and of everybody reached at
+        the fan's proven address, and leave every waitlist; bookings and money stay."""
         ...
 
     async def entries_of(self, fans: Sequence[str]) -> list[Entry]:

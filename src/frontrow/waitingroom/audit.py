@@ -21,6 +21,7 @@ from frontrow.waitingroom.ports import (
     AuditRow,
     ClaimRow,
     CodeRow,
+    EndedVisit,
     ImportRow,
     JoinRow,
     PersonAt,
@@ -68,7 +69,7 @@ GET_ISSUED = "SELECT lane, MAX(last) FROM room_joins WHERE event = ? GROUP BY la
 GET_PEOPLE = "SELECT epoch, lane, first, at_us, people FROM room_joins WHERE event = ? AND people <> '[]'"
 GET_CLAIMS = (
     "SELECT epoch, lane, position, expires_s, at_us, person, tag FROM room_claims WHERE event = ?"
-    " ORDER BY epoch, lane, position, at_us"
+    " ORDER BY epoch, lane, position, at_us, expires_s DESC"
 )
 COUNT_USED = "SELECT COUNT(*) FROM room_codes WHERE event = ?"
 GET_CODES = "SELECT code_id FROM room_codes WHERE event = ?"
@@ -125,10 +126,11 @@ class SqlAudit:
         slides = await self._query(GET_SLIDES, event)
         state = _raised(state, issued, [(msgspec.json.decode(h), msgspec.json.decode(low)) for h, low in slides])
         los = [lane.lo for lane in state.lanes]
-        claims = _standing(await self._query(GET_CLAIMS, event), los, now_s)
+        rows = await self._query(GET_CLAIMS, event)
+        claims, ended = _standing(rows, los, now_s), _ended(rows, now_s)
         codes = tuple(int(code) for (code,) in await self._query(GET_CODES, event))
         people = _people(await self._query(GET_PEOPLE, event), los)
-        return Recovered(state, claims, codes, people)
+        return Recovered(state, claims, codes, people, ended)
 
     async def imported_lane(self, event: str, digest: str) -> int | None:
         found = await self._query(GET_IMPORTED, event, digest)
@@ -171,12 +173,26 @@ def _raised(state: RoomState, issued: dict[int, int], slides: list[tuple[list[in
 
 
 def _standing(rows: list[tuple[Any, ...]], los: list[int], now_s: int) -> tuple[ClaimRow, ...]:
-    """The last word on each claimed place that still matters: its pass lives, or it could be claimed again."""
+    """The last word on each claimed place that still matters: its pass lives, or it could be claimed again. (Passes
+    beside the line, of epoch 0, have no place.)"""
     last: dict[PlaceKey, ClaimRow] = {}
     for epoch, lane, position, expires_s, at_us, person, tag in rows:
+        if not epoch:
+            continue
         place = PlaceKey(int(lane), int(epoch), int(position))
         last[place] = ClaimRow(place, int(expires_s), int(at_us), person, int(tag))
     return tuple(row for row in last.values() if row.expires_s > now_s or row.place.position > los[row.place.lane])
+
+
+def _ended(rows: list[tuple[Any, ...]], now_s: int) -> tuple[EndedVisit, ...]:
+    """The visits that were given back or timed out although their pass still runs; it must stay refused."""
+    latest: dict[PlaceKey, int] = {}  # the latest end of any pass of this place
+    over: dict[PlaceKey, bool] = {}
+    for epoch, lane, position, expires_s, *_ in rows:
+        place = PlaceKey(int(lane), int(epoch), int(position))
+        latest[place] = max(latest.get(place, 0), int(expires_s))
+        over[place] = not expires_s
+    return tuple(EndedVisit(place, latest[place]) for place in over if over[place] and latest[place] > now_s)
 
 
 def _people(rows: list[tuple[Any, ...]], los: list[int]) -> tuple[PersonAt, ...]:

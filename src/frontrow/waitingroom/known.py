@@ -4,7 +4,7 @@ Everything on the hot paths is answered from here. `effective` maps an arrival n
 """
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import msgspec
@@ -17,11 +17,12 @@ from frontrow.waitingroom.config import Phase
 from frontrow.waitingroom.errors import PlaceInvalid
 from frontrow.waitingroom.nowserving import POLL_POLICY, NowServing, document
 from frontrow.waitingroom.places import Place
-from frontrow.waitingroom.ports import RoomState
+from frontrow.waitingroom.ports import EndedVisit, PlaceKey, RoomState
 from frontrow.waitingroom.window import PlaceState, Reason, Wait, band_s, estimate
 
 MAX_LISTENERS = 100_000
 DRAWS_KEPT = 65_536
+PRUNE_S = 60
 QUIET_US = 5_000_000  # a document that only differs in the number of people behind you may be this old
 _LEAST, _MOST, _SHARE = POLL_POLICY
 _encode = msgspec.json.Encoder().encode
@@ -39,6 +40,12 @@ class KnownRoom:
         self._listeners: dict[object, Callable[[NowServing], None]] = {}
         self.issued = [lane.issued for lane in state.lanes]  # as answered by the store
         self.shown = [0] * len(state.lanes)  # the highest position of any genuine place shown to us
+        self.ended: dict[PlaceKey, int] = {}  # visits that are over -> when their pass runs out
+        self.ended_no = 0  # the last of them that was read from the store
+        self._ended_epoch = state.epoch
+        self._ended_pruned_s = 0
+        self.heard: dict[PlaceKey, None] = {}  # visitors heard since the store was told
+        self.heard_at_us = 0
         self._core: object = None
         self._made_at_us = 0
         self.document = NowServing(b"", "")
@@ -52,6 +59,8 @@ class KnownRoom:
         self.shown += [0] * grown
         for index, lane in enumerate(state.lanes):
             self.issued[index] = max(self.issued[index], lane.issued)
+        if state.epoch != self._ended_epoch:  # rebuilt: the list of ended visits is numbered anew
+            self._ended_epoch, self.ended_no = state.epoch, 0
         measured = read_note(state.note)
         self.measured = measured
         blank = (0,) * len(state.lanes)
@@ -67,6 +76,16 @@ class KnownRoom:
         """Go on after a recovery: what was issued is now what the store says."""
         self.issued = [lane.issued for lane in state.lanes]
         self.take(state)
+
+    # -- visits that are over ------------------------------------------------------------------------------------------
+
+    def end(self, visits: Iterable[EndedVisit], now_s: int) -> None:
+        """Refuse the passes of these visits from now on, until they run out by themselves."""
+        for visit in visits:
+            self.ended[visit.place] = max(visit.expires_s, self.ended.get(visit.place, 0))
+        if now_s >= self._ended_pruned_s + PRUNE_S:
+            self._ended_pruned_s = now_s
+            self.ended = {place: expires_s for place, expires_s in self.ended.items() if expires_s > now_s}
 
     # -- the document ------------------------------------------------------------------------------------------------
 

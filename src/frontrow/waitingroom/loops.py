@@ -13,12 +13,25 @@ from frontrow.waitingroom.errors import RoomRecovering, RoomUnknown
 from frontrow.waitingroom.keys import RoomKeys
 from frontrow.waitingroom.known import KnownRoom
 from frontrow.waitingroom.leader import Leader
-from frontrow.waitingroom.ports import Audit, AuditRow, LaneState, RoomState, RoomStore, SlideResult
+from frontrow.waitingroom.ports import (
+    Audit,
+    AuditRow,
+    ClaimRow,
+    LaneState,
+    RoomState,
+    RoomStore,
+    SlideResult,
+    VisitAsk,
+    VisitOp,
+)
 from frontrow.waitingroom.recovery import raised, recover, went_back
 
 log = logging.getLogger("frontrow.room")
 
 MAX_LATER = 10_000
+ENDED_A_CALL = 10_000
+HEARD_A_CALL = 1_000
+HEARD_EVERY_US = 1_000_000  # how often the store is told who was heard; well below any `leave_s`
 LATER_S = 0.1  # a commit costs about a millisecond of CPU: one for all batches of this long
 
 
@@ -98,6 +111,31 @@ class RoomLoops:
             after = await self.store.snapshot(event)
             if after is not None:
                 known.take(after)
+        await self._tell_heard(known)
+        await self.follow_ended(known)
+
+    async def follow_ended(self, known: KnownRoom) -> None:
+        """Learn which visits have ended anywhere, so that this process refuses their passes."""
+        known.end((), known.state.now_us // 1_000_000)
+        while known.ended_no < known.state.ended_no:
+            last, ended = await self.store.ended(known.event, known.ended_no, ENDED_A_CALL)
+            known.end(ended, known.state.now_us // 1_000_000)
+            known.ended_no = max(last, known.ended_no + 1)
+            if known.state.leader == self.leader.owner:  # who gave a pass back wrote so; nobody did for the others
+                at_us = self.clock()
+                rows = [ClaimRow(one.place, 0, at_us) for one in ended if one.timed_out]
+                if rows:
+                    self.append_later(known.event, rows)
+
+    async def _tell_heard(self, known: KnownRoom) -> None:
+        """Tell the store who was heard since the last time: one call for all of them, now and then."""
+        if not known.heard or known.state.now_us < known.heard_at_us + HEARD_EVERY_US:
+            return
+        known.heard_at_us = known.state.now_us
+        heard, known.heard = list(known.heard), {}
+        for start in range(0, len(heard), HEARD_A_CALL):
+            some = heard[start : start + HEARD_A_CALL]
+            await self.store.visit(known.event, [VisitAsk(VisitOp.HEAR, place) for place in some])
 
     async def look_again(self, event: str) -> None:
         """Read the window anew, once for all who ask in this moment: another server may just have moved it."""

@@ -28,7 +28,9 @@ class Organiser(RoomLoops):
             state = await self.store.snapshot(event)
             assert state is not None, "a room just made is there"
             await self.audit.append(event, [RoomRow(state, state.now_us)])
-        return self.take(event, state).view(self.leader.owner)
+        known = self.take(event, state)
+        await self.follow_ended(known)
+        return known.view(self.leader.owner)
 
     async def open(self, event: str, beacon: str = "") -> RoomView:
         """Open the doors; from PREQUEUE this draws the order. `beacon`: public randomness nobody could know before."""
@@ -65,7 +67,9 @@ class Organiser(RoomLoops):
 
     async def configure(self, event: str, **changes: Any) -> RoomView:
         """Change any settings of `RoomConfig`."""
-        return await self._change(event, config=self.known(event).state.config.changed(**changes))
+        config = self.known(event).state.config.changed(**changes)  # says what is wrong before anything is asked
+        check_fits(event, config)
+        return await self._change(event, changes=changes)
 
     def view(self, event: str) -> RoomView:
         """The room as last seen. Raises RoomUnknown."""

@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
 
 from frontrow.core.errors import ConfigError
+from frontrow.core.persons import with_event
 from frontrow.waitingroom.errors import PassExpired, PassForeign, PassInvalid
 from frontrow.waitingroom.places import b64
 from frontrow.waitingroom.ports import PlaceKey
@@ -44,6 +45,12 @@ class Pass:
     @property
     def id(self) -> str:
         return f"{self.event}.{self.place.lane}.{self.place.epoch}.{self.place.position}"
+
+
+def place_of(visit_id: str) -> tuple[str, PlaceKey]:
+    """The event and the place that `Pass.id` names."""
+    event, lane, epoch, position = visit_id.rsplit(".", 3)
+    return event, PlaceKey(int(lane), int(epoch), int(position))
 
 
 def new_key() -> rsa.RSAPrivateKey:
@@ -98,6 +105,10 @@ class PassSigner:
     def verify(self, text: str, event: str | None, now_s: int) -> Pass:
         return self._verifier.verify(text, event, now_s)
 
+    def read(self, text: str, event: str | None = None) -> Pass:
+        """The pass, if it is genuine and for `event` (if given), whether or not it has run out."""
+        return self._verifier.read(text, event)
+
     def jwks(self) -> dict[str, Any]:
         """The public keys, as served at /.well-known/jwks.json."""
         return {"keys": [_jwk(kid, key) for kid, key in self._keys]}
@@ -118,14 +129,19 @@ class PassVerifier:
 
     def verify(self, text: str, event: str | None, now_s: int) -> Pass:
         """The pass, if one of the keys signed it, it is for `event` (if given) and has not run out at `now_s`."""
+        visit = self.read(text, event)
+        if now_s >= visit.expires_s:
+            raise PassExpired("this pass has run out; join again", expires_s=visit.expires_s)
+        return visit
+
+    def read(self, text: str, event: str | None) -> Pass:
+        """The pass, if one of the keys signed it and it is for `event` (if given)."""
         visit = self._genuine.get(text)
         if visit is None:
             visit = self._checked(text)
             self.remember(text, visit)
         if event is not None and visit.event != event:
             raise PassForeign(f"this pass is for another event ({visit.event})", event=visit.event)
-        if now_s >= visit.expires_s:
-            raise PassExpired("this pass has run out; join again", expires_s=visit.expires_s)
         return visit
 
     def _checked(self, text: str) -> Pass:
@@ -149,7 +165,7 @@ def _pass(claims: dict[str, Any]) -> Pass:
         raise ValueError("aud and sub are text")
     return Pass(
         event=claims["aud"],
-        person=claims["sub"],
+        person=with_event(claims["sub"], claims["aud"]),
         place=PlaceKey(lane, epoch, position),
         issued_s=int(claims["iat"]),
         expires_s=int(claims["exp"]),

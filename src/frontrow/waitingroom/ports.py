@@ -8,7 +8,7 @@ service then rebuilds it from the audit under a new epoch.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
@@ -46,6 +46,8 @@ class RoomState:
     active: int = 0
     knocking: int = 0  # people with an active place who found the shop full in the last half minute
     released: int = 0  # passes that ended (given back or expired) so far
+    ended_no: int = 0  # visits whose pass could still be shown when they ended, so far; `ended` lists them
+    kept: int = 0  # visits that a live hold keeps
     slide_no: int = 0
     slid_at_us: int = 0
     held_at_us: int = 0  # since when the phase is not OPEN; 0 while it is
@@ -62,13 +64,14 @@ class RoomState:
 
 
 class JoinAsk(msgspec.Struct, frozen=True, gc=False):
-    """One person's wish to join. `key` (idempotency) or `person` (roster) repeated gives the same position again;
-    `code_id` is used up by a fresh join."""
+    """One person's wish to join. `key` (idempotency) repeated gives the same position again, and so does `person` with
+    `one_place` (or in a store by identity); `code_id` is used up by a fresh join."""
 
     lane: int
     key: str = ""
     person: str = ""
     code_id: int = 0
+    one_place: bool = False
 
 
 class JoinAnswer(msgspec.Struct, frozen=True, gc=False):
@@ -103,19 +106,23 @@ class VisitOp(StrEnum):
     CLAIM = "claim"
     RENEW = "renew"
     GIVE_BACK = "give_back"
+    HEAR = "hear"  # the visitor was heard: the idle time begins again, and a departure is taken back
+    LEAVE = "leave"  # a page was closed: the visit ends soon unless the visitor is heard again
+    KEEP = "keep"  # a hold is alive until `until_s`: the visit lasts at least as long; 0: the hold is over
 
 
 @dataclass(frozen=True, slots=True)
 class VisitAsk:
-    """Claim, renew or give back. `tag` (1…2^32−1) lets the same caller repeat a claim whose answer was lost;
+    """One request about a visit. `tag` (1…2^32−1) lets the same caller repeat a claim whose answer was lost;
     `slide_no` says which slide admitted the place (for the measured show rate only)."""
 
     op: VisitOp
     place: PlaceKey
     ttl_s: int = 0  # CLAIM, RENEW: how long the pass is to live, by the store's clock
-    until_s: int = 0  # RENEW: never longer than this
+    until_s: int = 0  # RENEW: never longer than this; KEEP: the end of the hold
     tag: int = 0
     slide_no: int = 0
+    hold: str = ""  # KEEP: which hold, for whoever checks later whether it is still alive
 
 
 class VisitResult(StrEnum):
@@ -126,14 +133,36 @@ class VisitResult(StrEnum):
     EXPIRED = "expired"
     FULL = "full"
     HELD = "held"
-    ENDED = "ended"  # there is no live pass to renew or give back
+    ENDED = "ended"  # there is no live visit
 
 
 @dataclass(frozen=True, slots=True)
 class VisitAnswer:
+    """`expires_s` is the end of the pass; `ends_s` the end of the visit unless the visitor is heard before."""
+
     result: VisitResult
     expires_s: int = 0
     active: int = 0
+    ends_s: int = 0
+    kept_until_s: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class EndedVisit:
+    """A visit that ended before its pass ran out: every process refuses the pass until then."""
+
+    place: PlaceKey
+    expires_s: int
+    timed_out: bool = False  # nobody gave it back, so nobody wrote it to the audit yet
+
+
+@dataclass(frozen=True, slots=True)
+class KeptVisit:
+    """A visit that a live hold keeps."""
+
+    place: PlaceKey
+    until_s: int
+    hold: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +213,17 @@ class RoomStore(Protocol):
         nothing (RoomRecovering)."""
 
     async def visit(self, event: str, asks: Sequence[VisitAsk]) -> Sequence[VisitAnswer]:
-        """Claims, renewals and returns, each decided once, in order, in one step. Active never exceeds capacity."""
+        """Requests about visits, each decided once, in order, in one step. Active never exceeds capacity.
+
+        A visit ends when it is given back, when its pass runs out, when nobody was heard for the room's `idle_s`, or
+        `leave_s` after a departure. A kept visit ends only by the first of these or with its hold."""
+
+    async def ended(self, event: str, after: int, most: int) -> tuple[int, Sequence[EndedVisit]]:
+        """At most `most` of the visits that ended after number `after`, in order, and the number of the last one.
+        Entries are dropped, oldest first, once their pass has run out."""
+
+    async def kept(self, event: str) -> Sequence[KeptVisit]:
+        """The visits that a hold keeps; no more than there are people inside."""
 
     async def live(self, event: str, place: PlaceKey) -> int:
         """The standing expiry (seconds) of the pass of this place; 0 if there is none or it ended."""
@@ -199,9 +238,17 @@ class RoomStore(Protocol):
         """Check owner, due time, slide number and lengths, then move the window; all or nothing."""
 
     async def configure(
-        self, event: str, *, config: RoomConfig | None = None, phase: Phase | None = None, beacon: str | None = None
+        self,
+        event: str,
+        *,
+        config: RoomConfig | None = None,
+        changes: Mapping[str, Any] | None = None,
+        phase: Phase | None = None,
+        beacon: str | None = None,
     ) -> RoomState:
-        """Change settings or phase. Leaving PREQUEUE fixes `drawn` of each lane; leaving a hold starts anew."""
+        """Change settings or phase. `config` replaces all settings; `changes` only those it names, over whatever the
+        others are at that instant, so that two servers changing different settings lose neither. Leaving PREQUEUE fixes
+        `drawn` of each lane; leaving a hold starts anew."""
 
     async def aclose(self) -> None:
         """Let go of connections."""
@@ -274,6 +321,7 @@ class Recovered:
     claims: tuple[ClaimRow, ...] = ()
     codes: tuple[int, ...] = ()
     people: tuple["PersonAt", ...] = ()
+    ended: tuple[EndedVisit, ...] = ()
 
 
 class Audit(Protocol):

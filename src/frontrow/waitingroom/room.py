@@ -1,4 +1,6 @@
-"""The waiting room as a service: status, claim, renew, give back; joining is in `joining`, organisers in `organiser`.
+"""The waiting room as a service: status, claim, and how a visit goes on and ends (renew, hear, leave, keep, give back).
+
+Joining is in `joining`, organisers in `organiser`.
 
 Hot paths: `join` is one store call shared by everybody who arrives during a round trip; `status` is a pure function of
 the verified place and the cached window; `now_serving` hands out cached bytes. `start()` keeps the cache fresh, leads
@@ -6,26 +8,28 @@ when it is this process' turn, and rebuilds a store that lost its memory (`RoomL
 """
 
 import hashlib
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 from frontrow.core.clock import Clock, WallClock
 from frontrow.core.coalescer import Coalescer
 from frontrow.core.errors import NotFound
+from frontrow.core.persons import person_of_place
 from frontrow.waitingroom.answers import Claimed, Joined, PlaceStatus, RoomView, claim_refusal
 from frontrow.waitingroom.binding import check_proof
 from frontrow.waitingroom.codes import Codes
-from frontrow.waitingroom.errors import NotYourTurn, PassEnded, StayTooLong
+from frontrow.waitingroom.errors import NotYourTurn, PassEnded, PassExpired, StayTooLong
 from frontrow.waitingroom.joining import Joining
 from frontrow.waitingroom.keys import RoomKeys
 from frontrow.waitingroom.known import KnownRoom
 from frontrow.waitingroom.nowserving import NowServing
-from frontrow.waitingroom.passes import Pass, PassSigner
+from frontrow.waitingroom.passes import Pass, PassSigner, place_of
 from frontrow.waitingroom.places import PlaceSigner, b64
 from frontrow.waitingroom.ports import (
     Audit,
     ClaimRow,
+    EndedVisit,
     PlaceKey,
     RoomStore,
     Roster,
@@ -37,8 +41,6 @@ from frontrow.waitingroom.ports import (
 from frontrow.waitingroom.window import PlaceState
 
 __all__ = ["Claimed", "Joined", "PlaceStatus", "RoomView", "WaitingRoom"]
-
-MAX_ENDED = 100_000
 
 
 class WaitingRoom(Joining):
@@ -56,19 +58,21 @@ class WaitingRoom(Joining):
         refresh_us: int = 250_000,
         durable_joins: bool = False,
         codes: Codes | None = None,
+        sale_clock: Clock | None = None,
     ) -> None:
         """`clock` is only used to check passes and proofs; the window and new passes go by the store's clock.
-        `durable_joins`: a join is answered after its audit row is on disk (the embedded mode)."""
+        `durable_joins`: a join is answered after its audit row is on disk (the embedded mode). `sale_clock` is what
+        the end of a presale goes by, if it is another."""
         clock = clock or WallClock()
         super().__init__(
             store, audit, keys, clock, owner=owner, lease_ttl_us=lease_ttl_us, refresh_us=refresh_us,
             durable_joins=durable_joins,
         )  # fmt: skip
         self.codes = codes or Codes(keys.master_secret)
+        self.sale_clock = sale_clock or clock
         self.places = PlaceSigner(keys.place_secrets)
         self.passes = PassSigner(keys.pass_keys)
         self._visits: dict[str, Coalescer[VisitAsk, VisitAnswer]] = {}
-        self._ended: OrderedDict[str, None] = OrderedDict()
 
     # -- people ------------------------------------------------------------------------------------------------------
 
@@ -109,7 +113,7 @@ class WaitingRoom(Joining):
         if refused is not None:
             self.counts[f"claim_{answer.result.value}"] += 1
             raise refused
-        person = place.person or f"place:{place.lane}.{place.epoch}.{position}"
+        person = place.person or person_of_place(place.event, place.lane, place.epoch, position, place.issued_s)
         since_s = answer.expires_s - ttl_s
         visit = Pass(place.event, person, key, since_s, answer.expires_s, since_s, place.jkt)
         await self._record_visit(visit, answer.expires_s, tag)
@@ -117,42 +121,113 @@ class WaitingRoom(Joining):
         return Claimed(self.passes.mint(visit), answer.expires_s, answer.result is VisitResult.REPEATED)
 
     async def renew(self, pass_jwt: str, event: str | None = None) -> Claimed:
-        """A pass with a later expiry for a live one. Raises PassInvalid, PassExpired, PassEnded, StayTooLong."""
-        visit = self.check_pass(pass_jwt, event)
+        """A pass with a later expiry for a live visit. While a hold keeps the visit, a pass that has run out can be
+        renewed too. Raises PassInvalid, PassExpired, PassEnded, StayTooLong."""
+        visit = self.read_pass(pass_jwt, event)
         known = self.known(visit.event)
         config = known.state.config
         until_s = visit.since_s + config.max_stay_s
-        if until_s <= visit.expires_s:
-            raise StayTooLong(f"a visit lasts at most {config.max_stay_s} seconds")
+        now_s = self.clock() // 1_000_000
+        ran_out = now_s >= visit.expires_s
+        if ran_out and not visit.place.epoch:
+            raise PassExpired("this pass has run out; join again", expires_s=visit.expires_s)
         answer = await self._visit(known, VisitAsk(VisitOp.RENEW, visit.place, config.pass_ttl_s, until_s))
         if answer.result not in (VisitResult.OK, VisitResult.REPEATED):
+            if ran_out:
+                raise PassExpired("this pass has run out; join again", expires_s=visit.expires_s)
             raise PassEnded("this visit has ended; join again")
-        issued_s = answer.expires_s - config.pass_ttl_s
-        fresh = Pass(visit.event, visit.person, visit.place, issued_s, answer.expires_s, visit.since_s, visit.jkt)
+        if answer.expires_s <= visit.expires_s and until_s <= visit.expires_s:
+            raise StayTooLong(f"a visit lasts at most {config.max_stay_s} seconds")
+        return await self._longer(visit, answer)
+
+    async def keep(self, visit_id: str, until_s: int, hold: str) -> VisitAnswer:
+        """A hold is alive until then: its visit lasts at least as long. 0: that hold is over."""
+        event, place = place_of(visit_id)
+        if not place.epoch:
+            return VisitAnswer(VisitResult.OK)
+        return await self._visit(self.known(event), VisitAsk(VisitOp.KEEP, place, until_s=until_s, hold=hold))
+
+    async def keep_pass(self, pass_jwt: str, until_s: int, hold: str) -> Claimed | None:
+        """`keep` for the visit of this pass, and a pass that lasts as long; None if it lasts long enough already.
+        Raises PassInvalid, PassEnded."""
+        visit = self.read_pass(pass_jwt)
+        answer = await self.keep(visit.id, until_s, hold)
+        if answer.result not in (VisitResult.OK, VisitResult.REPEATED):
+            raise PassEnded("this visit has ended; join again")
+        return await self._longer(visit, answer) if answer.expires_s > visit.expires_s else None
+
+    async def _longer(self, visit: Pass, answer: VisitAnswer) -> Claimed:
+        issued_s = max(visit.issued_s, answer.expires_s - self.known(visit.event).state.config.pass_ttl_s)
+        fresh = replace(visit, issued_s=issued_s, expires_s=answer.expires_s)
         await self._record_visit(fresh, answer.expires_s, 0)
         return Claimed(self.passes.mint(fresh), answer.expires_s, answer.result is VisitResult.REPEATED)
+
+    def hear(self, visit_id: str) -> None:
+        """The visitor made a request: the idle time begins again. Costs no round trip; the store is told soon."""
+        event, place = place_of(visit_id)
+        known = self._known.get(event)
+        if known is not None and place.epoch and known.state.config.idle_s:
+            known.heard[place] = None
+
+    async def heartbeat(self, pass_jwt: str, event: str | None = None) -> VisitAnswer:
+        """The visitor is still there: when the visit ends unless there is more to hear. Raises as `renew` does."""
+        return await self._go_on(pass_jwt, event, VisitOp.HEAR)
+
+    async def leave_shop(self, pass_jwt: str, event: str | None = None) -> VisitAnswer:
+        """A page of the shop was closed: the visit ends soon, unless the visitor is heard again or a hold keeps it."""
+        return await self._go_on(pass_jwt, event, VisitOp.LEAVE)
+
+    async def _go_on(self, pass_jwt: str, event: str | None, op: VisitOp) -> VisitAnswer:
+        visit = self.read_pass(pass_jwt, event)
+        if not visit.place.epoch:
+            self.check_pass(pass_jwt, event)
+            return VisitAnswer(VisitResult.OK, visit.expires_s, 0, visit.expires_s)
+        answer = await self._visit(self.known(visit.event), VisitAsk(op, visit.place))
+        if answer.result is not VisitResult.OK:
+            raise PassEnded("this visit has ended; join again")
+        return answer
 
     async def give_back(self, pass_jwt: str, event: str | None = None) -> bool:
         """End a visit (finished or left): the capacity returns at once. False if it had ended before."""
         visit = self.passes.verify(pass_jwt, event, self.clock() // 1_000_000)
-        answer = await self._visit(self.known(visit.event), VisitAsk(VisitOp.GIVE_BACK, visit.place))
-        self._ended[visit.id] = None
-        if len(self._ended) > MAX_ENDED:
-            self._ended.popitem(last=False)
+        return await self._end(visit.event, visit.place, visit.expires_s, visit.person)
+
+    async def end_visit(self, visit_id: str) -> bool:
+        """`give_back` for whoever knows the visit but has no pass: the box office, once a purchase is complete."""
+        event, place = place_of(visit_id)
+        return bool(place.epoch) and await self._end(event, place, 0, "")
+
+    async def _end(self, event: str, place: PlaceKey, expires_s: int, person: str) -> bool:
+        known = self.known(event)
+        if place in known.ended:
+            return False
+        answer = await self._visit(known, VisitAsk(VisitOp.GIVE_BACK, place, until_s=expires_s))
+        now_us = self.clock()
+        latest_s = max(expires_s, answer.expires_s)
+        known.end([EndedVisit(place, latest_s)], now_us // 1_000_000)
         if answer.result is VisitResult.OK:
-            await self._record_visit(visit, 0, 0)
+            begun = [] if place.epoch else [ClaimRow(place, expires_s, now_us, person)]
+            await self.audit.append(event, [*begun, ClaimRow(place, 0, now_us, person)])
         return answer.result is VisitResult.OK
 
     def check_pass(self, pass_jwt: str, event: str | None = None) -> Pass:
-        """The pass, verified offline (signature, event, expiry, given back here). Raises PassInvalid, PassForeign,
-        PassExpired, PassEnded. For middleware and nginx."""
+        """The pass, verified without a round trip: signature, event, expiry, and not ended anywhere (each process
+        follows the list of ended visits). Raises PassInvalid, PassForeign, PassExpired, PassEnded."""
         visit = self.passes.verify(pass_jwt, event, self.clock() // 1_000_000)
-        if visit.id in self._ended:
+        return self._not_ended(visit)
+
+    def read_pass(self, pass_jwt: str, event: str | None = None) -> Pass:
+        """`check_pass` for a pass that may have run out, as it may while a hold keeps its visit."""
+        return self._not_ended(self.passes.read(pass_jwt, event))
+
+    def _not_ended(self, visit: Pass) -> Pass:
+        known = self._known.get(visit.event)
+        if known is not None and visit.place in known.ended:
             raise PassEnded("this visit has ended; join again")
         return visit
 
     async def check_pass_live(self, pass_jwt: str, event: str | None = None) -> Pass:
-        """Like `check_pass`, and asks the store whether it was given back anywhere."""
+        """Like `check_pass`, and asks the store whether the visit ended in the last second."""
         visit = self.check_pass(pass_jwt, event)
         if not await self.store.live(visit.event, visit.place):
             raise PassEnded("this visit has ended; join again")
@@ -181,15 +256,15 @@ class WaitingRoom(Joining):
     async def rank(self, place_jwt: str) -> int | None:
         """How many people still in line are before this place; None if its person has left."""
         place = self.places.verify(place_jwt)
-        return await self._roster().rank(place.event, place.lane, place.person)
+        return await self._roster(place.event).rank(place.event, place.lane, place.person)
 
     async def leave(self, place_jwt: str) -> bool:
         """Leave the line."""
         place = self.places.verify(place_jwt)
-        return await self._roster().leave(place.event, place.lane, place.person)
+        return await self._roster(place.event).leave(place.event, place.lane, place.person)
 
-    def _roster(self) -> Roster:
-        if not getattr(self.store, "one_place_per_person", False):
+    def _roster(self, event: str) -> Roster:
+        if not self._by_identity(self.known(event)):
             raise NotFound("this room is anonymous: it has no roster")
         return cast(Roster, self.store)
 

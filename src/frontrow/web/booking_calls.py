@@ -14,10 +14,11 @@ from typing import Annotated, Final
 import msgspec
 
 from frontrow.boxoffice.model.bookings import Booking, StaleFence
-from frontrow.boxoffice.model.messages import Contact
+from frontrow.boxoffice.model.names import MAX_NAME_CHARS
 from frontrow.boxoffice.services.checkout import CheckoutState
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import FrontrowError, Refused
+from frontrow.core.persons import is_reserved
 from frontrow.web.api.access import Caller, identified, need_pass, own_booking
 from frontrow.web.api.views import BookingView, booking_view, declined, looked_at
 from frontrow.web.platform import Platform
@@ -30,6 +31,7 @@ Fence = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
 Email = Annotated[
     str, msgspec.Meta(max_length=254, pattern=r"^[^@\s]{1,64}@[^@\s]{1,189}$", examples=["fan@example.org"])
 ]
+Name = Annotated[str, msgspec.Meta(max_length=MAX_NAME_CHARS, examples=["Ada Lovelace"])]
 Call = Callable[[Platform, Caller, str, Ask], Awaitable[Answer]]
 Endpoint = Callable[[Platform, str, Ask], Result]
 
@@ -47,6 +49,7 @@ class PayBody(msgspec.Struct, forbid_unknown_fields=True):
 
     method: Annotated[str, msgspec.Meta(max_length=200, examples=["pm_card_visa"])] = ""
     email: Email | None = None
+    name: Name = ""
     locale: Annotated[str, msgspec.Meta(max_length=10, pattern=r"^[A-Za-z-]{2,10}$")] = "en"
     fence: Fence | None = None
 
@@ -118,8 +121,8 @@ async def pay(platform: Platform, caller: Caller, booking_id: str, ask: Ask) -> 
     """From a hold to a sold booking; 202 while the provider is away and the seats are kept."""
     body = decoded(_decode_pay, ask.body)
     booking = await held(platform, caller, booking_id, body.fence)
-    if body.email is not None and await platform.ledger.contact(booking.fan) is None:
-        await platform.ledger.put_contact(Contact(booking.fan, body.email, locale=body.locale), platform.clock())
+    if body.email or body.name or not is_reserved(booking.fan):
+        await platform.people.fans.keep_buyer(booking, name=body.name, email=body.email or "", locale=body.locale)
     if body.method or booking.amount_minor == 0:
         outcome = await platform.checkout.pay(booking.id, booking.fence, body.method or "none", loaded=booking)
     else:
@@ -152,7 +155,7 @@ async def extend_hold(platform: Platform, caller: Caller, booking_id: str, ask: 
 async def release_hold(platform: Platform, caller: Caller, booking_id: str, ask: Ask) -> Answer:
     """The held seats go back."""
     booking = await held(platform, caller, booking_id)
-    return await _shown(platform, await platform.holds.release(booking.id, booking.fence))
+    return await _shown(platform, await platform.checkout.release(booking.id, booking.fence))
 
 
 async def _shown(platform: Platform, booking: Booking) -> Answer:

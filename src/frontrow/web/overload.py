@@ -30,6 +30,7 @@ CROWD: Final = 16.0
 HIGHEST: Final = float(Rank.PAY)  # at full pressure everything below PAY is shed
 _ROOM: Final = {
     b"/room/claim": Rank.HOLD, b"/room/renew": Rank.HOLD, b"/room/give-back": Rank.HOLD, b"/room/pass": Rank.HOLD,
+    b"/room/heartbeat": Rank.HOLD, b"/room/left": Rank.HOLD,
 }  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from frontrow.core.cookies import cookie_names
 from frontrow.waitingroom.window import Wait
 from frontrow.web.wire import header_line
 
@@ -80,12 +81,14 @@ def progress(from_hi: int, hi: int, number: int) -> int:
     return max(10, min(1000, 1000 * (hi - from_hi) // max(1, number - from_hi))) if number else 0
 
 
-def from_cookie(event: str) -> str:
-    return f"frontrow_from_{event}"
+def from_cookies(event: str) -> tuple[str, str]:
+    """The names of the cookie that keeps where the window was when this browser joined."""
+    return cookie_names("from", event)
 
 
-def place_cookie(event: str) -> str:
-    return f"frontrow_place_{event}"
+def place_cookies(event: str) -> tuple[str, str]:
+    """The names of the cookie that keeps this browser's place."""
+    return cookie_names("place", event)
 
 
 def page_head(policy: str) -> bytes:

@@ -1,17 +1,17 @@
 """The pass of a request as both doors read it: header or cookie. In a cookie it counts only for our own pages."""
 
 import zlib
-from http.cookies import CookieError, SimpleCookie
 
 from frontrow.boxoffice.model.attempts import ShopPass
 from frontrow.core.clock import US_PER_S
+from frontrow.core.cookies import read_cookie
 from frontrow.core.errors import Forbidden, Unauthorised
 from frontrow.waitingroom.passes import MAX_PASS_CHARS, Pass
 from frontrow.waitingroom.ports import PlaceKey
+from frontrow.waitingroom.protect.guard import PASS_COOKIES
 from frontrow.waitingroom.room import WaitingRoom
 from frontrow.web.wire import Ask
 
-COOKIES = ("__Host-frontrow-pass", "frontrow_pass")
 OTHER_TOKENS = (b"frb_", b"frs_", b"frk_")  # booking tokens, sessions, API keys
 
 
@@ -57,11 +57,7 @@ class Passes:
         cookie = ask.header(b"cookie")
         if cookie is None or b"frontrow" not in cookie:
             return ""
-        try:
-            jar: SimpleCookie = SimpleCookie(cookie[:16_384].decode("latin-1"))
-        except CookieError:
-            return ""
-        text = next((jar[name].value for name in COOKIES if name in jar), "")
+        text = read_cookie(cookie.decode("latin-1"), PASS_COOKIES)
         if text:
             check_same_site(ask)
         return text

@@ -56,6 +56,10 @@ ROUTES = (
     Route("GET", "/pass", "check_pass", "204 when the request carries a good pass (nginx auth_request)", hot=True),
     Route("POST", "/renew", "renew", "A pass that lives longer"),
     Route("POST", "/give-back", "give_back", "End a visit; its room goes to the next person"),
+    Route("POST", "/heartbeat", "heartbeat", "The visitor is still there; answers when the visit ends otherwise"),
+    Route(
+        "POST", "/left", "left", "A page of the shop was closed; the visit ends soon unless the visitor is heard again"
+    ),
     Route("POST", "/leave", "leave", "Leave the line (rooms by identity)"),
     Route("GET", "/challenge", "challenge", "What a browser needs to prove that a person sits there"),
     Route("GET", "/draw", "draw", "The published record of the pre-queue draw"),

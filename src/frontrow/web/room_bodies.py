@@ -6,7 +6,7 @@ from typing import TypeVar
 import msgspec
 
 from frontrow.core.errors import InvalidInput, Unauthorised
-from frontrow.waitingroom.protect.guard import PASS_COOKIE, pass_from
+from frontrow.waitingroom.protect.guard import PASS_COOKIES, pass_from
 from frontrow.web import wire
 from frontrow.web.wire import MAX_BODY_BYTES, Ask
 
@@ -65,5 +65,5 @@ def pass_of(ask: Ask) -> str:
     told = [ask.header(name) for name in (b"authorization", b"frontrow-pass", b"cookie")]
     text = pass_from(*(value.decode("latin-1") if value is not None else None for value in told))
     if not text:
-        raise Unauthorised(f"send the pass as a bearer token or in the cookie {PASS_COOKIE}")
+        raise Unauthorised(f"send the pass as a bearer token or in the cookie {PASS_COOKIES[1]}")
     return text

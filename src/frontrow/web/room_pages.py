@@ -5,9 +5,7 @@ follows the stream, and goes in by itself. The place lives in a cookie that scri
 exactly our own style and script, by policy_hash, plus the CAPTCHA provider if one is chosen.
 """
 
-import re
 from dataclasses import dataclass
-from http.cookies import CookieError, SimpleCookie
 from importlib.resources import files
 from typing import Any, TypeVar
 from urllib.parse import parse_qs, quote, urlsplit
@@ -15,10 +13,11 @@ from urllib.parse import parse_qs, quote, urlsplit
 import jinja2
 import msgspec
 
+from frontrow.core.cookies import cookie_line, read_cookie
 from frontrow.core.errors import Forbidden, FrontrowError, InvalidInput, Unauthorised
 from frontrow.waitingroom.binding import place_hash
 from frontrow.waitingroom.entry import Entry
-from frontrow.waitingroom.protect.guard import PASS_COOKIE, is_plain
+from frontrow.waitingroom.protect.guard import PASS_COOKIES, is_plain
 from frontrow.waitingroom.room import Claimed, Joined, PlaceStatus, WaitingRoom
 from frontrow.waitingroom.window import PlaceState
 from frontrow.web.notices import OVERFLOW, OVERFLOW_AGAIN_S, Notices
@@ -26,11 +25,11 @@ from frontrow.web.page_parts import (
     HEADINGS,
     PLAIN_WORDS,
     WHY,
-    from_cookie,
+    from_cookies,
     lean,
     lean_script,
     page_head,
-    place_cookie,
+    place_cookies,
     policy_hash,
     progress,
     safe,
@@ -94,7 +93,14 @@ class RoomPages:
     def surroundings(self, event: str, words: Any) -> dict[str, Any]:
         """What the page knows beyond the room: the event's title, where to get ready, its script's translations."""
         title = dict(self._settings.titles).get(event, event)
-        return {"event_title": title, "ready_url": "", "home": "", "script_words": ""}
+        return {
+            "event_title": title,
+            "ready_url": "",
+            "home": "",
+            "script_words": "",
+            "hint": "",
+            "hint_link": ("", ""),
+        }
 
     # -- the page ----------------------------------------------------------------------------------------------------
 
@@ -223,8 +229,8 @@ class RoomPages:
         """The place as a cookie: for a form back to the page, for a script its status."""
         state = self._room.view(event).state
         hi = state.lanes[state.config.lane_index(joined.status.lane)].hi
-        cookie = self._cookie(place_cookie(event), joined.place_jwt, PLACE_DAYS * 86_400)
-        cookie += self._cookie(from_cookie(event), str(hi), PLACE_DAYS * 86_400)
+        cookie = self._cookie(place_cookies(event), joined.place_jwt, PLACE_DAYS * 86_400)
+        cookie += self._cookie(from_cookies(event), str(hi), PLACE_DAYS * 86_400)
         if is_form:
             back = self.base(event) + "/" + (f"?return={quote(wish, safe='/')}" if wish and is_plain(wish) else "")
             return Answer(303, NO_STORE + cookie + header_line("location", back))
@@ -232,7 +238,7 @@ class RoomPages:
 
     def claimed(self, claimed: Claimed, *, is_form: bool, wish: str = "") -> Answer:
         """The pass as a cookie, and on to the shop."""
-        cookie = self._cookie(PASS_COOKIE, claimed.pass_jwt, 86_400)
+        cookie = self._cookie(PASS_COOKIES, claimed.pass_jwt, 86_400)
         onward = self.next_url(wish)
         if is_form:
             return Answer(303, NO_STORE + cookie + header_line("location", onward))
@@ -240,8 +246,11 @@ class RoomPages:
         return json_answer(201, body, cookie)
 
     def forget_pass(self) -> bytes:
-        """The header that removes the pass from the browser."""
-        return self._cookie(PASS_COOKIE, "", 0)
+        """The header lines that remove the pass from the browser, under both of its names."""
+        return b"".join(
+            header_line("set-cookie", cookie_line(PASS_COOKIES, "", 0, secure=secure))
+            for secure in ((True, False) if self._settings.secure_cookies else (False,))
+        )
 
     def place_of(self, event: str, ask: Ask) -> str:
         """The place of this request: the bearer token, or the page's cookie."""
@@ -251,22 +260,15 @@ class RoomPages:
                     raise Unauthorised("send the place as a bearer token")
                 return given[7:].decode("latin-1")
         cookie = ask.header(b"cookie")
-        own = place_cookie(event)
-        if cookie is not None and own.encode() in cookie:
-            try:
-                morsel = SimpleCookie(cookie[:16_384].decode("latin-1")).get(own)
-            except CookieError:
-                morsel = None
-            if morsel is not None and morsel.value:
-                return morsel.value
+        kept = read_cookie(cookie.decode("latin-1"), place_cookies(event)) if cookie is not None else ""
+        if kept:
+            return kept
         raise Unauthorised("send the place you got from join as a bearer token")
 
     def _from_hi(self, event: str, ask: Ask) -> int:
         """How far the window was when this browser joined: where its progress bar begins."""
-        found = re.search(
-            rb"(?:^|; )" + re.escape(from_cookie(event).encode()) + rb"=(\d{1,12})", ask.header(b"cookie") or b""
-        )
-        return int(found[1]) if found else 0
+        kept = read_cookie((ask.header(b"cookie") or b"").decode("latin-1"), from_cookies(event))
+        return int(kept) if kept.isdecimal() and kept.isascii() and len(kept) <= 12 else 0
 
     def base(self, event: str) -> str:
         """Where this event's endpoints are: at the root, or under their own path."""
@@ -274,9 +276,8 @@ class RoomPages:
 
     # -- pieces ------------------------------------------------------------------------------------------------------
 
-    def _cookie(self, name: str, value: str, max_age_s: int) -> bytes:
-        secure = "; Secure" if self._settings.secure_cookies else ""
-        return header_line("set-cookie", f"{name}={value}; Path=/; Max-Age={max_age_s}; HttpOnly; SameSite=Lax{secure}")
+    def _cookie(self, names: tuple[str, str], value: str, max_age_s: int) -> bytes:
+        return header_line("set-cookie", cookie_line(names, value, max_age_s, secure=self._settings.secure_cookies))
 
     def _policy(self, human: str) -> str:
         host = CAPTCHA_HOSTS.get(human, "")

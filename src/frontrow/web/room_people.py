@@ -12,6 +12,7 @@ from typing import Any
 from frontrow.core.errors import Forbidden, FrontrowError, Unavailable
 from frontrow.waitingroom.entry import Entry
 from frontrow.waitingroom.metrics import OtherCounts
+from frontrow.waitingroom.ports import VisitAnswer
 from frontrow.waitingroom.room import Claimed, Joined, WaitingRoom
 from frontrow.web.live import Streams
 from frontrow.web.room_bodies import (
@@ -145,6 +146,14 @@ class PeopleEndpoints:
         """POST give-back: the visit is over; its room goes to the next person at once."""
         return self._with_pass(event, ask, "give_back")
 
+    def heartbeat(self, event: str, ask: Ask) -> Result:
+        """POST heartbeat: the visitor is still there."""
+        return self._with_pass(event, ask, "heartbeat")
+
+    def left(self, event: str, ask: Ask) -> Result:
+        """POST left: a page was closed (sent by the page itself, as a beacon)."""
+        return self._with_pass(event, ask, "left")
+
     def _with_pass(self, event: str, ask: Ask, what: str) -> Result:
         try:
             self.entry.knock_ip(self._ip(ask))
@@ -159,6 +168,11 @@ class PeopleEndpoints:
                 ended = await self.room.give_back(text, event)
                 self.count(what)
                 return json_answer(200, {"ended": ended}, self.pages.forget_pass())
+            if what in ("heartbeat", "left"):
+                go_on = self.room.heartbeat if what == "heartbeat" else self.room.leave_shop
+                visit = await go_on(text, event)
+                self.count(what)
+                return json_answer(200, self._visit_body(event, visit))
             renewed = await self.room.renew(text, event)
         except FrontrowError as error:
             return self.problem(what, error, ask, event)
@@ -185,11 +199,21 @@ class PeopleEndpoints:
         """GET pass: 204 when the request carries a good pass; for nginx's auth_request."""
         try:
             visit = self.room.check_pass(pass_of(ask), event)
+            self.room.hear(visit.id)
         except FrontrowError as error:
             if error.http_status == 409:  # auth_request knows only 401 and 403
                 error = Forbidden(error.message, code=error.code)
             return self.problem("pass", error, ask, event)
         return Answer(204, NO_STORE + header_line("frontrow-person", visit.person))
+
+    def _visit_body(self, event: str, visit: VisitAnswer) -> dict[str, Any]:
+        return {
+            "ends_at_s": visit.ends_s,
+            "ends_in_s": max(0, visit.ends_s - self.room.clock() // 1_000_000),
+            "expires_at_s": visit.expires_s,
+            "kept_until_s": visit.kept_until_s,
+            "idle_s": self.room.view(event).state.config.idle_s,
+        }
 
     # -- pieces ------------------------------------------------------------------------------------------------------
 

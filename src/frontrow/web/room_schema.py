@@ -26,6 +26,9 @@ STATUS: dict[str, Any] = {
     "poll_after_s": 18, "epoch": 1, "message_no": 0,
 }  # fmt: skip
 PASS: dict[str, Any] = {"pass": "eyJhbGciOiJSUzI1NiJ9.e30.c2ln", "expires_at_s": 1_800_000_900, "repeated": False}
+VISIT: dict[str, Any] = {
+    "ends_at_s": 1_800_000_120, "ends_in_s": 120, "expires_at_s": 1_800_000_900, "kept_until_s": 0, "idle_s": 120,
+}  # fmt: skip
 ROOM: dict[str, Any] = {
     "event": "aurora", "phase": "open", "epoch": 1,
     "lanes": [{"name": "general", "weight": 1, "issued": 120, "hi": 50, "lo": 0}],
@@ -77,6 +80,8 @@ SHAPES: dict[str, Shape] = {
     "check_pass": Shape(204, errors=(401, 403), bearer="pass"),
     "renew": Shape(200, PASS, errors=(401, 403, 409, 503), bearer="pass"),
     "give_back": Shape(200, {"ended": True}, errors=(401, 403, 503), bearer="pass"),
+    "heartbeat": Shape(200, VISIT, errors=(401, 403, 409, 503), bearer="pass"),
+    "left": Shape(200, VISIT, errors=(401, 403, 409, 503), bearer="pass"),
     "leave": Shape(200, {"left": True}, errors=(401, 403, 404), bearer="place"),
     "challenge": Shape(200, {"check": "none"}, errors=(429,)),
     "draw": Shape(200, DRAW, errors=(404,)),

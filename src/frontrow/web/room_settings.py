@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from frontrow.boxoffice.model.room_rules import Lane, RoomRules
+from frontrow.core.cookies import is_https
 from frontrow.core.errors import ConfigError
 from frontrow.core.settings import setting
 from frontrow.waitingroom.config import LaneRule, Phase, RoomConfig
@@ -18,7 +20,7 @@ class RoomSettings:
     hot_lane: bool = setting(True)
     store: str = setting("memory://", example="redis://127.0.0.1:6379/0")
     shards: tuple[str, ...] = setting((), doc="spread each line over these Redis URLs, instead of one store")
-    by_identity: bool = setting(False, doc="one place a person (sorted set) instead of counters; Redis only")
+    by_identity: bool = setting(False, doc="one place per person (a sorted set) instead of counters")
     folder: str = setting("frontrow-room", doc="keys, and the audit unless it has a place of its own")
     audit: str = setting("", doc="postgresql://… ; empty: a SQLite file in the folder")
     organiser_key: str = setting("", secret=True, doc="bearer of the organiser's endpoints; empty: nobody")
@@ -33,6 +35,13 @@ class RoomSettings:
     grace_s: float = setting(300.0, low=1, high=86_400)
     pass_ttl_s: int = setting(900, low=1, high=86_400)
     max_stay_s: int = setting(3_600, low=1)
+    idle_s: int = setting(
+        -1,
+        low=-1,
+        high=86_400,
+        doc="a visit ends when nobody was heard for so long; 0: never; -1: 120 in `frontrow serve`",
+    )
+    leave_s: int = setting(10, low=1, high=3_600, doc="a visit ends so long after its page was closed")
     depth_cap: int = setting(0, low=0)
     lanes: tuple[str, ...] = setting(("general:1",), doc="name:weight", example='["general:1", "fans:3"]')
     codes_csv: str = setting("", doc="Verified-Fan codes of the first event: CSV with code,lane")
@@ -51,15 +60,25 @@ class RoomSettings:
     brand: str = setting("Frontrow")
     title: str = setting("", doc="the event's name for people")
     shop_url: str = setting("/", doc="where to go with a pass")
-    secure_cookies: bool = setting(False, doc="set it when people come by https")
+    public_url: str = setting(
+        "",
+        example="https://shop.example.org",
+        doc="how people reach the room served alone; with https its cookies are Secure",
+    )
+    secure_cookies: bool = setting(False, doc="Secure cookies also without public_url")
     max_streams: int = setting(10_000, low=0, high=1_000_000, doc="of the whole server, divided among its workers")
     heartbeat_s: float = setting(5.0, low=0.1, high=60)
 
     def __post_init__(self) -> None:
         if not self.events:
             raise ConfigError('room.events must name at least one room, for example ["aurora"]', param="room.events")
-        if self.embedded and (self.workers > 1 or self.by_identity):
-            raise ConfigError("several workers and rooms by identity need a Redis store", param="room.store")
+        if self.embedded and self.workers > 1:
+            raise ConfigError("room.workers above 1 needs a Redis store", param="room.store")
+
+    @property
+    def secure(self) -> bool:
+        """Whether cookies are for https only."""
+        return self.secure_cookies or is_https(self.public_url)
 
     @property
     def embedded(self) -> bool:
@@ -94,9 +113,21 @@ class RoomSettings:
             grace_us=round(self.grace_s * 1e6),
             pass_ttl_s=self.pass_ttl_s,
             max_stay_s=max(self.max_stay_s, self.pass_ttl_s),
+            idle_s=max(0, self.idle_s),
+            leave_s=self.leave_s,
             depth_cap=self.depth_cap,
             lanes=tuple(_lane(text) for text in self.lanes),
         )
+
+    def rules(self) -> RoomRules:
+        """What an event's room is like where its organiser left it open."""
+        lanes = tuple(Lane(lane.name, lane.weight) for lane in self.config().lanes)
+        return RoomRules(lanes, self.depth_cap, self.human, self.by_identity)
+
+    @property
+    def human_checks(self) -> tuple[str, ...]:
+        """The human checks organisers can choose: the provider's only where its keys are set."""
+        return tuple(dict.fromkeys(("none", "altcha", self.human)))
 
 
 def _lane(text: str) -> LaneRule:

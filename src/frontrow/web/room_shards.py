@@ -13,10 +13,11 @@ from typing import Any
 
 import msgspec
 
+from frontrow.core.cookies import read_cookie
 from frontrow.core.errors import FrontrowError, InvalidInput, NotFound
 from frontrow.waitingroom.places import unb64
 from frontrow.waitingroom.sharding import ShardedRoom, slices
-from frontrow.web.page_parts import place_cookie
+from frontrow.web.page_parts import place_cookies
 from frontrow.web.room_bodies import idempotency_key, pass_of
 from frontrow.web.room_endpoints import RoomEndpoints
 from frontrow.web.room_organiser import patch_room, room_body
@@ -54,6 +55,12 @@ class ShardedEndpoints(RoomEndpoints):
     def give_back(self, event: str, ask: Ask) -> Result:
         return super().give_back(self._of_pass(event, ask), ask)
 
+    def heartbeat(self, event: str, ask: Ask) -> Result:
+        return super().heartbeat(self._of_pass(event, ask), ask)
+
+    def left(self, event: str, ask: Ask) -> Result:
+        return super().left(self._of_pass(event, ask), ask)
+
     def check_pass(self, event: str, ask: Ask) -> Result:
         return super().check_pass(self._of_pass(event, ask), ask)
 
@@ -71,8 +78,7 @@ class ShardedEndpoints(RoomEndpoints):
         line = self.lines.get(event)
         if line is None:
             return super().page(event, ask)
-        cookie = ask.header(b"cookie") or b""
-        mine = [name for name in line.names if place_cookie(name).encode() in cookie]
+        mine = [name for name in line.names if _has_place(name, ask)]
         try:
             return self.pages.page(mine[0] if mine else line.names[0], ask, front="" if mine else event)
         except FrontrowError as error:
@@ -146,9 +152,8 @@ class ShardedEndpoints(RoomEndpoints):
         line = self.lines.get(event)
         if line is None:
             return event
-        cookie = ask.header(b"cookie") or b""
         for name in line.names:
-            if place_cookie(name).encode() in cookie and ask.header(b"authorization") is None:
+            if ask.header(b"authorization") is None and _has_place(name, ask):
                 return name
         return _named(line, (ask.header(b"authorization") or b"")[7:], "evt")
 
@@ -199,3 +204,9 @@ async def keep_balanced(lines: Mapping[str, ShardedRoom]) -> None:
                     await line.rebalance()
             except FrontrowError as error:
                 log.warning("line not rebalanced", extra={"event": line.event, "problem": str(error)})
+
+
+def _has_place(name: str, ask: Ask) -> bool:
+    """Whether this browser keeps a place of this shard."""
+    cookie = ask.header(b"cookie")
+    return cookie is not None and bool(read_cookie(cookie.decode("latin-1"), place_cookies(name)))

@@ -24,8 +24,10 @@ STEPS = {
     ],
     "declined": [
         "commit begin_payment creating", "call create", "commit authorising", "call authorise",
-        "commit declined", "commit decline declined",
+        "commit declined", "commit decline declined", "call void", "commit declined",
     ],
+    "paid in the browser": ["commit authorised", "commit confirm capturing", "call capture", "commit captured"],
+    "given back": ["commit withdraw voiding", "call void", "commit voided"],
     "late": [
         "commit begin_payment creating", "call create", "commit authorising", "call authorise",
         "commit voiding", "call void", "commit voided",
@@ -41,7 +43,7 @@ STEPS = {
     "partly refunded": ["commit refund asked", "call refund", "commit refund done"],
 }  # fmt: skip
 # Steps that another scenario has in the same situation are tried once.
-TRIED = {"declined": range(3, 6), "late": range(3, 7), "lapsed": [*range(5, 15), 23]}
+TRIED = {"declined": range(3, 8), "given back": range(1, 3), "late": range(3, 7), "lapsed": [*range(5, 15), 23]}
 POINTS = [
     (scenario, number, when, step)
     for scenario, steps in STEPS.items()
@@ -53,6 +55,8 @@ POINTS = [
 ENDS = {
     "sold": {BookingState.CONFIRMED},
     "declined": {BookingState.CANCELLED},
+    "paid in the browser": {BookingState.CONFIRMED},
+    "given back": {BookingState.CANCELLED},
     "late": {BookingState.EXPIRED},
     "lapsed": {BookingState.CANCELLED},
     "refunded": {BookingState.REFUNDED},
@@ -60,6 +64,7 @@ ENDS = {
 }
 UNTOUCHED = {
     "sold": BookingState.HELD,
+    "paid in the browser": BookingState.CONFIRMED,  # the worker finds it without us
     "refunded": BookingState.CONFIRMED,
     "partly refunded": BookingState.CONFIRMED,
 }
@@ -139,6 +144,10 @@ async def play(
         booking = await checkout.driver.load(booking_id)
         await refunds.refund(booking_id, fence, booking.seats[:1])
         await refunds.work()
+    elif scenario == "paid in the browser":
+        await checkout.look(booking_id, fence)
+    elif scenario == "given back":
+        await checkout.release(booking_id, fence)
     elif scenario == "late":
         authorise = checkout.driver.provider.authorise
 

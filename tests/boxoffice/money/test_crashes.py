@@ -24,11 +24,15 @@ from tests.boxoffice.shop import shop_event
 
 
 async def begun(till: Till, scenario: str) -> tuple[str, int]:
-    """A hold, or a sold booking for the refunds."""
+    """A hold; with its payment page open, or sold, where the scenario begins there."""
     hold = await till.hold(1, 2)
     if "refunded" in scenario:
         await till.ledger.put_event(shop_event(id=EVENT), till.clock())
         await till.checkout.pay(hold.booking_id, hold.fence, CARD)
+    if scenario in ("paid in the browser", "given back"):
+        await till.checkout.begin(hold.booking_id, hold.fence)
+    if scenario == "paid in the browser":
+        till.provider.confirm_in_browser((await till.driver_payment(hold.booking_id)).ref, CARD)
     return hold.booking_id, hold.fence
 
 

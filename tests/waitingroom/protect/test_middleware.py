@@ -79,7 +79,8 @@ def bearer(text: str) -> dict[str, str]:
 def test_a_good_pass_opens_the_shop_from_each_of_its_three_places(shop: Any) -> None:
     """W7."""
     text = minted()
-    for headers in (bearer(text), {"Frontrow-Pass": text}, {"Cookie": f"a=b; frontrow_pass={text}; c=d"}):
+    old, new = f"a=b; frontrow_pass={text}; c=d", f"frontrow_pass=stale; __Host-frontrow-pass={text}"
+    for headers in (bearer(text), {"Frontrow-Pass": text}, {"Cookie": old}, {"Cookie": new}):
         answer = shop().get("/checkout", headers=headers)
         assert (answer.status_code, answer.text) == (200, "ada")
 

@@ -15,7 +15,7 @@ from frontrow.waitingroom.errors import AlreadyClaimed, NotYourTurn, PassEnded, 
 from frontrow.waitingroom.nowserving import NowServing, document
 from frontrow.waitingroom.passes import Pass, PassSigner, new_key
 from frontrow.waitingroom.places import Place, PlaceSigner
-from frontrow.waitingroom.ports import LaneState, PlaceKey, RoomState
+from frontrow.waitingroom.ports import LaneState, PlaceKey, RoomState, VisitAnswer, VisitResult
 from frontrow.waitingroom.room import Claimed, Joined, PlaceStatus, RoomView, WaitingRoom
 from frontrow.waitingroom.window import PlaceState, Reason, Wait, estimate
 
@@ -35,6 +35,7 @@ class SimpleRoom(WaitingRoom):
         self.keys: dict[str, Joined] = {}
         self.claimed: dict[int, str] = {}
         self.ended: set[str] = set()
+        self.heard: set[str] = set()
         self.listeners: list[Callable[[NowServing], None]] = []
         self.document = self._make()
 
@@ -140,6 +141,20 @@ class SimpleRoom(WaitingRoom):
         fresh = pass_jwt not in self.ended
         self.ended.add(pass_jwt)
         return fresh
+
+    async def heartbeat(self, pass_jwt: str, event: str | None = None) -> VisitAnswer:
+        visit = self.check_pass(pass_jwt, event)
+        return VisitAnswer(VisitResult.OK, visit.expires_s, 1, NOW_S + 120)
+
+    async def leave_shop(self, pass_jwt: str, event: str | None = None) -> VisitAnswer:
+        visit = self.check_pass(pass_jwt, event)
+        return VisitAnswer(VisitResult.OK, visit.expires_s, 1, NOW_S + 10)
+
+    def hear(self, visit_id: str) -> None:
+        self.heard.add(visit_id)
+
+    def clock(self) -> int:
+        return NOW_S * 1_000_000
 
     def check_pass(self, pass_jwt: str, event: str | None = None) -> Pass:
         visit = self.passes.verify(pass_jwt, event, NOW_S)

@@ -1,6 +1,5 @@
 """The page in a real browser: a place bound to the browser's own key is worthless anywhere else (W1, W7, W9)."""
 
-import shutil
 from collections.abc import Iterator
 
 import httpx
@@ -8,6 +7,7 @@ import jwt
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
+from tests.support.chromium import launch
 from tests.web.room.test_serve import Served, wait_for
 
 pytestmark = pytest.mark.xdist_group("room-serve")
@@ -16,9 +16,8 @@ PLACE = "frontrow_place_aurora"
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        started = launch(playwright.chromium)
         yield started
         started.close()
 

@@ -71,11 +71,17 @@ def test_an_active_place_becomes_a_pass_once_and_the_pass_is_checked_renewed_and
     assert jwt.decode(text, key, algorithms=["RS256"], audience="aurora", options=options)["sub"] == "p1"
     checked = door.client.get("/pass", headers=bearer(text))
     assert (checked.status_code, checked.headers["frontrow-person"]) == (204, "p1")
+    heard = door.client.post("/heartbeat", headers=bearer(text))
+    assert (heard.status_code, heard.json()["ends_in_s"]) == (200, 120)
+    left = door.client.post("/left", headers=bearer(text))
+    assert (left.status_code, left.json()["ends_in_s"]) == (200, 10)
     renewed = door.client.post("/renew", headers=bearer(text)).json()
     assert renewed["expires_at_s"] > claimed.json()["expires_at_s"]
     assert door.client.post("/give-back", headers=bearer(text)).json() == {"ended": True}
     gone = door.client.get("/pass", headers=bearer(text))
     assert (gone.status_code, gone.json()["code"]) == (403, "pass_ended")
+    over = door.client.post("/heartbeat", headers=bearer(text))
+    assert (over.status_code, over.json()["code"]) == (409, "pass_ended")
 
 
 def test_of_a_hundred_parallel_claims_one_gets_the_pass(door: Door) -> None:

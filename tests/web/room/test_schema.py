@@ -53,7 +53,9 @@ def test_every_route_has_shapes_and_examples(door: Door) -> None:
             assert fits(content["examples"]["example"]["value"], content["schema"])
 
 
-@pytest.mark.parametrize("name", ["join", "status", "claim", "now_serving", "message", "show_room", "give_back"])
+@pytest.mark.parametrize(
+    "name", ["join", "status", "claim", "now_serving", "message", "show_room", "give_back", "heartbeat"]
+)
 def test_what_a_running_room_answers_is_what_the_document_says(door: Door, name: str) -> None:
     one = operations(door.client.get("/schema/openapi.json").json())[name]
     joined = door.client.post("/join")
@@ -63,10 +65,12 @@ def test_what_a_running_room_answers_is_what_the_document_says(door: Door, name:
         answer = joined
     elif name == "status":
         answer = door.client.get("/status", headers=bearer)
-    elif name in ("claim", "give_back"):
+    elif name in ("claim", "give_back", "heartbeat"):
         answer = door.client.post("/claim", headers=bearer)
-        if name == "give_back":
-            answer = door.client.post("/give-back", headers={"Authorization": f"Bearer {answer.json()['pass']}"})
+        if name != "claim":
+            answer = door.client.post(
+                f"/{name.replace('_', '-')}", headers={"Authorization": f"Bearer {answer.json()['pass']}"}
+            )
     else:
         path = {"now_serving": "/now-serving", "message": "/message", "show_room": "/room"}[name]
         answer = door.client.get(path, headers=KEY)

@@ -18,7 +18,8 @@ from frontrow.boxoffice.ledger.waitlist_programs import entry_of
 from frontrow.boxoffice.model.bookings import Booking
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.facts import Fact
-from frontrow.boxoffice.model.messages import Endpoint
+from frontrow.boxoffice.model.messages import Buyer, Endpoint
+from frontrow.boxoffice.model.names import LAST
 from frontrow.boxoffice.model.organising import Cancellation, Change, NotedChange, OwnVenue
 from frontrow.boxoffice.model.payments import Refund
 from frontrow.boxoffice.model.tickets import Scan
@@ -158,11 +159,21 @@ class OrganiserBook:
         query = Query("bookings_of_fans", [(row[0],) for row in fans], (event_id, before or NEWEST, limit))
         return [booking_of(row) for row in await self.store.read(query)]
 
-    async def emails_of(self, fans: Sequence[str]) -> dict[str, str]:
+    async def bookings_by_name(self, event_id: str, words: Sequence[str], before: int, limit: int) -> list[Booking]:
+        """Bookings whose buyer's name has all these folded words in it (`names.search_words`); the first is looked up
+        in the index, two more are compared."""
+        if not words:
+            return []
+        also = [f"%{word}%" for word in (*words[1:3], "", "")][:2]
+        params = (event_id, words[0], words[0] + LAST, *also, before or NEWEST, limit)
+        return [booking_of(row) for row in await self.store.read(Query("bookings_by_name", params=params))]
+
+    async def buyers_of(self, fans: Sequence[str]) -> dict[str, Buyer]:
+        """Name and address of those who gave any."""
         if not fans:
             return {}
         rows = await self.store.read(Query("contacts_of", [(fan,) for fan in sorted(set(fans))]))
-        return {row[0]: row[1] for row in rows}
+        return {row[0]: Buyer(row[1], row[2]) for row in rows}
 
     async def reseat(self, ask: Reseat, change: Change) -> Booking:
         """Move a confirmed booking to other seats: all of it or nothing."""

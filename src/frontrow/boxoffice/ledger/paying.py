@@ -69,7 +69,7 @@ Saved = tuple[Booking | None] | BaseException
 
 
 def payment_of(row: Row) -> Payment:
-    return Payment(row[0], row[1], row[2], row[3], row[4], row[5], PAYMENT_STATES[row[6]], *row[7:16])
+    return Payment(row[0], row[1], row[2], row[3], row[4], row[5], PAYMENT_STATES[row[6]], *row[7:18])
 
 
 def refund_of(row: Row) -> Refund:
@@ -139,7 +139,8 @@ def _save_locked(
 
 
 def _set_query(payments: Sequence[Payment]) -> Query:
-    return Query("set_payments", [(p.id, *_tail(p), p.changed_at_us) for p in sorted(payments, key=_by_id)])
+    rows = [(p.id, *_tail(p), p.changed_at_us, p.declines, p.failure) for p in sorted(payments, key=_by_id)]
+    return Query("set_payments", rows)
 
 
 def _by_id(payment: Payment) -> str:
@@ -156,7 +157,17 @@ def _write_payments(
     written: set[str] = set()
     if new:
         rows = [
-            (*_head(p), p.amount_minor, p.currency, *_tail(p), p.created_at_us, p.changed_at_us, p.key("create"))
+            (
+                *_head(p),
+                p.amount_minor,
+                p.currency,
+                *_tail(p),
+                p.created_at_us,
+                p.changed_at_us,
+                p.declines,
+                p.failure,
+                p.key("create"),
+            )
             for p in new
         ]
         written |= {row[0] for row in (yield Query("add_payments", rows))}

@@ -5,7 +5,7 @@ id and nothing else.
 """
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from frontrow.boxoffice.ledger.batch import Operation, Ran, Store, Written
 from frontrow.boxoffice.ledger.programs import Program, booking_of
@@ -16,6 +16,9 @@ from frontrow.boxoffice.model.facts import Fact
 from frontrow.boxoffice.model.people import Fan
 from frontrow.boxoffice.model.waitlist import Entry
 from frontrow.core.coalescer import Coalescer
+
+MAX_NAMES: Final = 1_000
+MAX_ERASED: Final = 100_000  # nobody who asks to be forgotten is left half remembered
 
 
 class FanBook:
@@ -50,12 +53,16 @@ class FanBook:
     async def open_magic_link(self, secret_hash: str, now_us: int) -> bool:
         return bool(await self.store.read(Query("open_magic_link", params=(secret_hash, now_us))))
 
-    async def add_aliases(self, fan: str, aliases: Sequence[str]) -> None:
-        if aliases:
-            await self.line.submit(Written((Query("add_alias", sorted((alias, fan) for alias in aliases)),)))
+    async def names_of_address(self, email: str) -> list[str]:
+        rows = await self.store.read(Query("names_of_address", params=(email, MAX_NAMES))) if email else []
+        return [str(row[0]) for row in rows]
 
-    async def aliases_of(self, fan: str) -> list[str]:
-        return [str(row[0]) for row in await self.store.read(Query("aliases_of", params=(fan,)))]
+    async def is_reached_at(self, fan: str, email: str) -> bool:
+        return bool(email and await self.store.read(Query("is_reached_at", params=(fan, email))))
+
+    async def purchases_of_address(self, email: str) -> list[Booking]:
+        rows = await self.store.read(Query("purchases_of_address", params=(email,))) if email else []
+        return [booking_of(row) for row in rows]
 
     async def purchases_of(self, fans: Sequence[str]) -> list[Booking]:
         if not fans:
@@ -90,14 +97,15 @@ def _erase(fan_id: str, now_us: int, facts: list[Fact]) -> Program[bool]:
     rows = yield Query("fan_by_id", params=(fan_id,))
     if not rows:
         return False
-    aliases = yield Query("aliases_of", params=(fan_id,))
-    known_as = sorted({(fan_id,), *((str(row[0]),) for row in aliases)})
-    if rows[0][1]:
-        yield Query("drop_links_to", [(rows[0][1],)])
-    for name in ("drop_contacts", "drop_push", "drop_in_app"):
-        yield Query(name, known_as)
-    for row in (yield Query("entries_in_line", known_as)):  # nobody is left to be offered a seat
+    email = str(rows[0][1])
+    known_as = {(fan_id,)}
+    if email:
+        yield Query("drop_links_to", [(email,)])
+        known_as |= {(str(row[0]),) for row in (yield Query("names_of_address", params=(email, MAX_ERASED)))}
+    names = sorted(known_as)
+    for query in ("drop_contacts", "drop_name_tails", "drop_push", "drop_in_app"):
+        yield Query(query, names)
+    for row in (yield Query("entries_in_line", names)):  # nobody is left to be offered a seat
         yield from leave(row[1], row[3], now_us, facts)  # refused only while its offer is being paid for
-    yield Query("drop_aliases_of", [(fan_id,)])
     yield Query("drop_sessions_of", [(fan_id,)])
     return bool((yield Query("erase_fan", [(fan_id, now_us)])))

@@ -172,6 +172,7 @@ _PLAIN_FACTS: Mapping[Move, Callable[[str, str, str, int, tuple[int, ...], int],
     Move.BEGIN_PAYMENT: PaymentBegun,
     Move.STEP_BACK: PaymentSteppedBack,
     Move.RELEASE: HoldReleased,
+    Move.WITHDRAW: HoldReleased,
     Move.REFUND: BookingRefunded,
 }
 

@@ -30,6 +30,10 @@ class TicketBook:
         rows = await self.looks["tickets_of_bookings"].of(booking_id)
         return [_ticket_of(row) for row in rows]
 
+    async def name_of_buyer(self, booking_id: str) -> str:
+        rows = await self.store.read(Query("name_of_buyer", params=(booking_id,)))
+        return str(rows[0][0]) if rows else ""
+
     async def revoked_tickets(
         self, event_id: str, after: tuple[int, str] = (-1, ""), limit: int = 1_000
     ) -> list[tuple[str, int]]:

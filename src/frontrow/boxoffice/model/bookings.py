@@ -42,6 +42,7 @@ class Move(StrEnum):
     CONFIRM = "confirm"
     DECLINE = "decline"
     RELEASE = "release"
+    WITHDRAW = "withdraw"
     EXPIRE = "expire"
     CANCEL = "cancel"
     REFUND = "refund"
@@ -49,15 +50,15 @@ class Move(StrEnum):
 
 
 TABLE: Final = """
-           admit      hold  extend  begin_payment  step_back  confirm    decline    release    expire   cancel     refund    refund_some
-queued     selecting  -     -       -              -          -          -          cancelled  expired  -          -         -
-selecting  =          held  -       -              -          -          -          cancelled  expired  -          -         -
-held       -          =     held    paying         =          -          -          cancelled  expired  -          -         -
-paying     -          =     paying  =              held       confirmed  cancelled  -          expired  -          -         -
-confirmed  -          =     -       -              -          =          -          -          -        cancelled  refunded  confirmed
-expired    -          -     -       -              -          -          -          =          =        -          -         -
-cancelled  -          -     -       -              -          -          =          =          -        =          -         -
-refunded   -          -     -       -              -          -          -          -          -        -          =         -
+           admit      hold  extend  begin_payment  step_back  confirm    decline    release    withdraw   expire   cancel     refund    refund_some
+queued     selecting  -     -       -              -          -          -          cancelled  -          expired  -          -         -
+selecting  =          held  -       -              -          -          -          cancelled  -          expired  -          -         -
+held       -          =     held    paying         =          -          -          cancelled  -          expired  -          -         -
+paying     -          =     paying  =              held       confirmed  cancelled  -          cancelled  expired  -          -         -
+confirmed  -          =     -       -              -          =          -          -          -          -        cancelled  refunded  confirmed
+expired    -          -     -       -              -          -          -          =          =          =        -          -         -
+cancelled  -          -     -       -              -          -          =          =          =          -        =          -         -
+refunded   -          -     -       -              -          -          -          -          -          -        -          =         -
 """  # noqa: E501 - a table is read across
 
 NEEDS_LIVE_HOLD: Final = frozenset({Move.EXTEND, Move.BEGIN_PAYMENT, Move.STEP_BACK, Move.CONFIRM})

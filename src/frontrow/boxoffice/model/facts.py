@@ -8,6 +8,8 @@ from typing import TypeAlias
 
 import msgspec
 
+from frontrow.core.persons import with_event
+
 
 class _Fact(msgspec.Struct, frozen=True, tag_field="fact", tag=True, gc=False):
     booking_id: str
@@ -188,7 +190,10 @@ def encode_fact(fact: Fact) -> str:
 
 
 def decode_fact(body: str | bytes) -> Fact:
-    return _decoder.decode(body)
+    """The fact of a text; the person of a fact written before version 12 of the ledger gets the event's name."""
+    fact = _decoder.decode(body)
+    person = with_event(fact.fan, fact.event_id)
+    return fact if person == fact.fan else msgspec.structs.replace(fact, fan=person)
 
 
 class OutboxFact(msgspec.Struct, frozen=True):

@@ -7,10 +7,31 @@ ProviderError
 """
 
 from enum import StrEnum
+from typing import Final
 
 import msgspec
 
 from frontrow.core.errors import FrontrowError
+
+# What is wrong with the typing, not with the card: an error of the form, never a declined card.
+MISTYPED: Final = frozenset(
+    {
+        "incorrect_number",
+        "invalid_number",
+        "incomplete_number",
+        "incorrect_cvc",
+        "invalid_cvc",
+        "incomplete_cvc",
+        "invalid_expiry_month",
+        "invalid_expiry_year",
+        "invalid_expiry_month_past",
+        "invalid_expiry_year_past",
+        "incomplete_expiry",
+        "incorrect_zip",
+        "incomplete_zip",
+        "incorrect_address",
+    }
+)
 
 
 class IntentState(StrEnum):
@@ -45,13 +66,20 @@ class Intent(msgspec.Struct, frozen=True):
     attempt: int = 0
     client_secret: str = ""
     action_url: str = ""
-    error: str = ""
+    error: str = ""  # why the last card was not taken
+    failure: str = ""  # names that failure, so that it counts once: the charge, or the card it was tried with
     refunds: tuple[ProviderRefund, ...] = ()
     created_at_us: int = 0
 
     @property
     def declined(self) -> bool:
+        """Whether the last card was not taken; another may be tried."""
         return self.state is IntentState.CREATED and bool(self.error)
+
+    @property
+    def mistyped(self) -> bool:
+        """Whether that was because of a wrong number, date or code."""
+        return self.error in MISTYPED
 
     @property
     def refunded_minor(self) -> int:

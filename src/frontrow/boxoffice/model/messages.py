@@ -46,6 +46,17 @@ class Contact(msgspec.Struct, frozen=True):
     locale: str = "en"
     channels: tuple[str, ...] = DEFAULT_CHANNELS
     push: tuple[str, ...] = ()  # web push subscriptions, JSON each
+    name: str = ""  # as the buyer wrote it; empty when nobody asked
+
+
+class Buyer(msgspec.Struct, frozen=True):
+    """Who bought something, as organisers see it."""
+
+    email: str = ""
+    name: str = ""
+
+
+NOBODY: Final = Buyer()
 
 
 class Attachment(msgspec.Struct, frozen=True):

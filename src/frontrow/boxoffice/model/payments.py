@@ -5,7 +5,12 @@ unknown outcome as a state of its own, and whoever finds it (this process or the
 back and goes on. `retry_at_us` says when somebody should look again (0: at rest), so a crash needs no other record.
 
 Keys are `booking:operation:attempt`. A call whose request or answer was lost is repeated under its key; only after the
-provider's definite answer to that key (a stored 500, say) and a look at the object comes a new one (`attempt.call`).
+provider's definite answer to that key (a stored 500, say) and a look at the object comes a new one (`attempt.call`). A
+card after a declined one is a new call too.
+
+The fan may confirm an `open` payment in the browser without us: the provider's object knows it first. One object takes
+several cards, so a payment counts the cards that were declined (`declines`) and remembers the last failure it has seen
+(`failure`), whoever told of it and however often.
 """
 
 from collections.abc import Mapping
@@ -37,8 +42,8 @@ class PaymentState(StrEnum):
 _TABLE: Final = """
 creating     open authorising voided
 open         authorising action authorised declined captured voiding voided
-authorising  action authorised capturing declined captured voiding voided
-action       authorised capturing declined captured voiding voided
+authorising  open action authorised capturing declined captured voiding voided
+action       open authorised capturing declined captured voiding voided
 authorised   capturing captured voiding voided
 capturing    captured lapsed voiding
 captured     -
@@ -55,6 +60,7 @@ NEXT: Final[Mapping[PaymentState, frozenset[PaymentState]]] = {
 UNKNOWN: Final = frozenset(
     {PaymentState.CREATING, PaymentState.AUTHORISING, PaymentState.CAPTURING, PaymentState.VOIDING}
 )
+TAKES_CARDS: Final = frozenset({PaymentState.OPEN, PaymentState.AUTHORISING, PaymentState.ACTION})
 ENDED: Final = frozenset({PaymentState.VOIDED, PaymentState.DECLINED, PaymentState.LAPSED})
 RETRIES_S: Final = (5, 15, 45, 135)  # after an outage, inside the hold (B8)
 LOOK_AGAIN_S: Final = 30  # a driver that has not written for so long is taken to be dead
@@ -80,12 +86,15 @@ class Payment(msgspec.Struct, frozen=True, gc=False):
     version: int = 1
     created_at_us: int = 0
     changed_at_us: int = 0
+    declines: int = 0  # cards that the bank declined, of all attempts of the booking so far
+    failure: str = ""  # the provider's name for the last failure that was seen here
 
     def moved(self, state: PaymentState, now_us: int, *, retry_at_us: int = 0, **changes: object) -> "Payment":
         """The next version in `state`; a step that the table does not have is a bug, not an answer."""
         if state is not self.state:
             assert state in NEXT[self.state], f"a payment that is {self.state} cannot become {state}"
-            changes = {"call": 1, "tries": 0} | changes
+            call = self.call if {self.state, state} <= TAKES_CARDS else 1  # a key is never used for two cards
+            changes = {"call": call, "tries": 0} | changes
         return replace(
             self, state=state, changed_at_us=now_us, retry_at_us=retry_at_us, version=self.version + 1, **changes
         )

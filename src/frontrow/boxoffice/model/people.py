@@ -55,11 +55,7 @@ ROLES: Final[Mapping[Role, frozenset[str]]] = {
 
 MAX_SCOPES: Final = len(PERMISSIONS)
 MIN_PASSWORD_CHARS, MAX_PASSWORD_CHARS = 12, 256
-MAX_EMAIL_CHARS: Final = 254
 MAX_NAME_CHARS: Final = 200
-_WORD: Final = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
-EMAIL_PATTERN: Final = rf"^{_WORD}(\.{_WORD})*@[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*$"
-_EMAIL: Final = re.compile(EMAIL_PATTERN, re.ASCII)
 # Words that guessers try first; a password made of one of them and digits is refused whatever its length.
 _TOO_EASY: Final = re.compile(r"(pass(word|wort)?|frontrow|qwert[yz]|letmein|welcome|admin|ticket|secret|iloveyou)+\W*")
 
@@ -226,14 +222,6 @@ def secret_hash(kind: str, secret: str) -> str:
 def csrf_of(session_secret: str) -> str:
     """The CSRF word of a session: follows from its secret, cannot be turned back into it, dies with it."""
     return secret_hash("csrf", session_secret)[:43]
-
-
-def checked_email(text: str) -> str:
-    """The address as it is kept and compared, or an error."""
-    email = text.strip().lower()
-    if len(email) > MAX_EMAIL_CHARS or not _EMAIL.fullmatch(email):
-        raise InvalidInput("this is no e-mail address such as ada@example.org", param="email")
-    return email
 
 
 def checked_name(text: str, param: str = "name") -> str:

@@ -11,8 +11,12 @@ from typing import Final
 
 from frontrow.boxoffice.model.bookings import HOLD_STATES, Booking, BookingState
 from frontrow.boxoffice.model.intents import Intent, IntentState
-from frontrow.boxoffice.model.payments import Payment, PaymentState
+from frontrow.boxoffice.model.payments import TAKES_CARDS, Payment, PaymentState
+from frontrow.core.clock import US_PER_S
 
+ACTION_LOOK_S: Final = 15  # how often we look whether the fan has answered the bank, should the webhook be lost
+OPEN_LOOK_S: Final = 15  # how often we look whether the fan has paid in the browser: less and less often, up to
+OPEN_LOOK_MOST_S: Final = 120
 MAX_ATTEMPTS: Final = 3  # authorisations of one booking after captures that failed for good
 
 
@@ -22,7 +26,6 @@ class Step(StrEnum):
     REST = "rest"  # nothing, until somebody comes (a fan with a card, a webhook, the hold's end)
     CREATE = "create"
     AUTHORISE = "authorise"
-    READ = "read"
     CONFIRM = "confirm"
     CAPTURE = "capture"
     VOID = "void"
@@ -32,6 +35,7 @@ class Step(StrEnum):
     REAUTHORISE = "reauthorise"
     CANCEL = "cancel"
     RETURN = "return"  # captured for a booking that is over: give it back
+    DROP = "drop"  # declined for good: void the object, or a browser could still put a card to it
 
 
 def next_step(booking: Booking, payment: Payment, now_us: int) -> Step:
@@ -39,6 +43,22 @@ def next_step(booking: Booking, payment: Payment, now_us: int) -> Step:
     paying = booking.state in HOLD_STATES and now_us < booking.hold_expires_at_us
     sold = booking.state is BookingState.CONFIRMED
     return _TABLE[payment.state](paying, sold, booking, payment)
+
+
+def next_look_us(booking: Booking, payment: Payment, now_us: int) -> int:
+    """When to look at a payment that rests, should nobody tell of it before; 0: never. At the latest at the hold's end.
+
+    An open payment is looked at after 15 s, then whenever its age has doubled, and at least every two minutes: a hold
+    of ten minutes costs eight reads.
+    """
+    if payment.state is PaymentState.ACTION:
+        pause_us = ACTION_LOOK_S * US_PER_S
+    elif payment.state is PaymentState.OPEN:
+        age_us = now_us - payment.created_at_us
+        pause_us = min(max(age_us, OPEN_LOOK_S * US_PER_S), OPEN_LOOK_MOST_S * US_PER_S)
+    else:
+        return 0
+    return min(now_us + pause_us, booking.hold_expires_at_us)
 
 
 def _creating(paying: bool, sold: bool, booking: Booking, payment: Payment) -> Step:
@@ -60,7 +80,7 @@ def _authorising(paying: bool, sold: bool, booking: Booking, payment: Payment) -
 
 
 def _action(paying: bool, sold: bool, booking: Booking, payment: Payment) -> Step:
-    return Step.READ if paying else Step.VOID
+    return Step.REST if paying else Step.VOID
 
 
 def _authorised(paying: bool, sold: bool, booking: Booking, payment: Payment) -> Step:
@@ -82,7 +102,9 @@ def _captured(paying: bool, sold: bool, booking: Booking, payment: Payment) -> S
 def _declined(paying: bool, sold: bool, booking: Booking, payment: Payment) -> Step:
     if sold:
         return Step.CANCEL  # a second authorisation after a lapsed capture
-    return Step.DECLINE if booking.state is BookingState.PAYING else Step.REST
+    if booking.state is BookingState.PAYING:
+        return Step.DECLINE
+    return Step.DROP if payment.ref and payment.retry_at_us else Step.REST
 
 
 def _lapsed(paying: bool, sold: bool, booking: Booking, payment: Payment) -> Step:
@@ -122,7 +144,7 @@ _BEFORE_CONFIRM: Final = {
 _SEEN: Final[dict[PaymentState, dict[IntentState, PaymentState]]] = {
     PaymentState.OPEN: _BEFORE_CONFIRM,
     PaymentState.AUTHORISING: _BEFORE_CONFIRM,
-    PaymentState.ACTION: _BEFORE_CONFIRM,
+    PaymentState.ACTION: _BEFORE_CONFIRM | {IntentState.CREATED: PaymentState.OPEN},
     PaymentState.AUTHORISED: {IntentState.CAPTURED: PaymentState.CAPTURED, IntentState.VOID: PaymentState.VOIDED},
     PaymentState.CAPTURING: {IntentState.CAPTURED: PaymentState.CAPTURED, IntentState.VOID: PaymentState.LAPSED},
     PaymentState.VOIDING: {IntentState.CAPTURED: PaymentState.CAPTURED, IntentState.VOID: PaymentState.VOIDED},
@@ -130,8 +152,13 @@ _SEEN: Final[dict[PaymentState, dict[IntentState, PaymentState]]] = {
 
 
 def seen(payment: Payment, intent: Intent) -> PaymentState | None:
-    """The payment's state after a look at the provider's object; None: nothing new there."""
-    if intent.declined and payment.state in (PaymentState.AUTHORISING, PaymentState.ACTION):
-        return PaymentState.DECLINED
+    """The payment's state after a look at the provider's object; None: nothing new there.
+
+    DECLINED is one card: whether another may be tried is the event's policy, and the service's to apply.
+    """
+    if intent.declined and payment.state in TAKES_CARDS:
+        if payment.state is not PaymentState.ACTION and intent.failure == payment.failure:
+            return None  # known: the card that we ask about now has not arrived yet
+        return PaymentState.OPEN if intent.mistyped else PaymentState.DECLINED
     state = _SEEN.get(payment.state, {}).get(intent.state)
     return None if state is payment.state else state

@@ -84,6 +84,12 @@ class JournaledProvider(SimulatedProvider):
                 if key and not known and key in self._answers:
                     self._append(key, asked)
 
+    def confirm_in_browser(self, ref: str, method: str) -> Intent:
+        with self._lock():
+            intent = super().confirm_in_browser(ref, method)
+            self._append("", ref)
+            return intent
+
     def finish_action(self, ref: str) -> None:
         with self._lock():
             super().finish_action(ref)

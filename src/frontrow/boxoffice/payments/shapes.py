@@ -34,8 +34,17 @@ def intent_of(found: Mapping[str, Any], refunds: Sequence[Mapping[str, Any]] = (
         client_secret=found.get("client_secret") or "",
         action_url=action.get("url") or "",
         error=error.get("decline_code") or error.get("code") or ("declined" if error else ""),
+        failure=_failure_of(error),
         refunds=tuple(map(refund_of, refunds)),
         created_at_us=int(found.get("created") or 0) * US_PER_S,
+    )
+
+
+def _failure_of(error: Mapping[str, Any]) -> str:
+    """The name of one failed try: its charge, else the card it was tried with, else what went wrong."""
+    card = error.get("payment_method") or ""
+    return str(
+        error.get("charge") or (card.get("id") if isinstance(card, Mapping) else card) or error.get("code") or ""
     )
 
 

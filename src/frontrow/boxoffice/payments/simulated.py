@@ -34,6 +34,7 @@ CARDS: Final = {
     "pm_card_declined": "card_declined",
     "pm_card_insufficient_funds": "insufficient_funds",
     "pm_card_expired": "expired_card",
+    "pm_card_incorrect_cvc": "incorrect_cvc",
 }
 NEEDS_ACTION: Final = frozenset({"pm_card_3ds", "pm_card_3ds_declined"})
 LAPSES: Final = "pm_card_lapses"  # authorised, but the capture is refused for good
@@ -173,6 +174,10 @@ class SimulatedProvider:
             self._decide(found, CARDS.get(method, ""))
         return self._intent(ref)
 
+    def confirm_in_browser(self, ref: str, method: str) -> Intent:
+        """What the provider's own form does in a fan's browser: no key of ours, and we are not told of the answer."""
+        return self._authorise(ref, method)
+
     def finish_action(self, ref: str) -> None:
         """The fan answered the bank's question."""
         found = self._found(ref)
@@ -185,7 +190,8 @@ class SimulatedProvider:
         ref = found["id"]
         if error:
             found["status"] = "requires_payment_method"
-            found["last_payment_error"] = {"type": "card_error", "code": error, "message": error}
+            charge = f"ch_{self._id(ref)}"
+            found["last_payment_error"] = {"type": "card_error", "code": error, "message": error, "charge": charge}
             self._tell("payment_intent.payment_failed", ref)
             return
         found["status"], found["amount_capturable"] = "requires_capture", found["amount"]

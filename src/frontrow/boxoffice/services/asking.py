@@ -10,19 +10,23 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from frontrow.boxoffice.model.bookings import HOLD_STATES, Booking, BookingNotFound, Move
+from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.facts import Fact
-from frontrow.boxoffice.model.intents import Intent, NewIntent, ProviderRefused
-from frontrow.boxoffice.model.payments import LOOK_AGAIN_S, Payment, PaymentNotFound, PaymentState
-from frontrow.boxoffice.model.saga import seen
+from frontrow.boxoffice.model.intents import MISTYPED, Intent, IntentState, NewIntent, ProviderRefused, ProviderUnknown
+from frontrow.boxoffice.model.payments import LOOK_AGAIN_S, TAKES_CARDS, Payment, PaymentNotFound, PaymentState
+from frontrow.boxoffice.model.saga import next_look_us, seen
 from frontrow.boxoffice.model.tickets import NewTicket
 from frontrow.boxoffice.payment_ports import PaymentBook, PaymentProvider
 from frontrow.core.clock import US_PER_S, Clock
+from frontrow.core.errors import NotFound
 
 
 class SaleLedger(PaymentBook, Protocol):
     """What the money services need of the ledger."""
 
     async def booking(self, booking_id: str) -> Booking | None: ...
+
+    async def event(self, event_id: str) -> Event: ...
 
 
 class Asking:
@@ -79,12 +83,37 @@ class Asking:
             return None
 
     async def saw(self, payment: Payment, intent: Intent) -> Payment | None:
+        """Write what the provider's object says; None when there is nothing new."""
         state = seen(payment, intent)
         if state is None:
             return None
-        moved = self.moved(payment, state, reason=intent.error or payment.reason)
-        await self.save(moved)
-        return moved
+        if intent.declined:
+            return await self._failed(payment, intent.error, intent.failure)
+        changes: dict[str, object] = {"call": payment.call + 1} if state is PaymentState.OPEN else {}
+        if payment.state in TAKES_CARDS:
+            changes["reason"] = ""  # of a card that failed before this one
+        return await self._written(self.moved(payment, state, **changes))
+
+    async def _failed(self, payment: Payment, reason: str, failure: str) -> Payment:
+        """A card was not taken: the payment waits for another one, or is over if it was the last that may be tried."""
+        declines = payment.declines + (reason not in MISTYPED)
+        again = reason in MISTYPED or declines < await self.card_tries(payment)
+        changes = {"reason": reason, "failure": failure, "declines": declines}
+        if again:
+            return await self._written(
+                self.moved(payment, PaymentState.OPEN, method="", call=payment.call + 1, **changes)
+            )
+        return await self._written(self.moved(payment, PaymentState.DECLINED, **changes))
+
+    async def card_tries(self, payment: Payment) -> int:
+        """How many cards may be declined before the seats are free again (the event's); 0 without a live hold."""
+        booking = await self.load(payment.booking_id)
+        if booking.state not in HOLD_STATES or not booking.live(self.clock()):
+            return 0
+        try:
+            return (await self.ledger.event(booking.event_id)).card_tries
+        except NotFound:
+            return 1
 
     async def create(self, booking: Booking, payment: Payment) -> Payment:
         new = NewIntent(
@@ -101,9 +130,8 @@ class Asking:
         if payment.method:
             moved = self.moved(payment, PaymentState.AUTHORISING, ref=intent.ref)
         else:
-            moved = replace(
-                self.moved(payment, PaymentState.OPEN, ref=intent.ref), retry_at_us=booking.hold_expires_at_us
-            )
+            opened = self.moved(payment, PaymentState.OPEN, ref=intent.ref)
+            moved = replace(opened, retry_at_us=next_look_us(booking, opened, self.clock()))
         await self.save(moved)
         return moved
 
@@ -113,8 +141,9 @@ class Asking:
         try:
             intent = await self.provider.authorise(payment.ref, payment.method, payment.key("authorise"))
         except ProviderRefused as error:
-            looked = await self.look(payment)
-            return looked or await self._written(self.moved(payment, PaymentState.DECLINED, reason=error.reason))
+            return await self.look(payment) or await self._failed(payment, error.reason, payment.failure)
+        if intent.declined:  # the answer to our own call: news, whatever the failure is called
+            return await self._failed(payment, intent.error, intent.failure)
         if seen(payment, intent) is PaymentState.AUTHORISED:
             # Not written by itself: the confirming transaction follows at once and says so too, or the void does.
             return replace(payment, state=PaymentState.AUTHORISED)
@@ -138,11 +167,31 @@ class Asking:
     async def void(self, payment: Payment) -> Payment:
         try:
             await self.provider.void(payment.ref, payment.key("void"))
-        except ProviderRefused:
-            looked = await self.look(payment)
+        except ProviderRefused as error:
+            looked = await self._look_at_refused(payment, error)
             if looked is not None:
                 return looked
         return await self._written(replace(self.moved(payment, PaymentState.VOIDED), retry_at_us=0))
+
+    async def _look_at_refused(self, payment: Payment, refused: ProviderRefused) -> Payment | None:
+        """The provider would not void: what became of the object. If it may still take money, ask again later."""
+        try:
+            intent = await self.provider.read(payment.ref)
+        except ProviderRefused:  # there is none
+            return None
+        looked = await self.saw(payment, intent)
+        if looked is None and intent.state is not IntentState.VOID:
+            raise ProviderUnknown(f"{payment.ref} is {intent.state}: {refused.message}", answered=True)
+        return looked
+
+    async def drop(self, payment: Payment) -> Payment:
+        """Void the object of a payment that is over already, so that no card can be put to it any more."""
+        try:
+            await self.provider.void(payment.ref, payment.key("void"))
+        except ProviderRefused:
+            if (await self.provider.read(payment.ref)).state is not IntentState.CAPTURED:
+                raise ProviderUnknown(f"{payment.ref} cannot be voided yet", answered=True) from None
+        return await self._written(self.touched(payment))
 
     async def _written(self, payment: Payment) -> Payment:
         await self.save(payment)

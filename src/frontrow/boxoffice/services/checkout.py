@@ -1,8 +1,11 @@
 """Checkout (B6-B9): from a hold to a sold booking, or back, and the worker that finishes what others left unfinished.
 
-`begin` shows the payment page (the provider's object exists, no money is reserved), `pay` brings a card. The answer is
-an `Outcome`: confirmed, declined, an action the bank wants, or "retrying automatically" while the provider is away and
-the fan keeps the seats. A payment that succeeds after the hold's end is given back, and the fan hears 410.
+`begin` shows the payment page (the provider's object exists, no money is reserved). The card comes with `pay`, or the
+fan's browser puts it to the provider's own form and we are not asked: then a webhook, the page (`look`) or the worker's
+next look finds out, whichever comes first. The answer is an `Outcome`: confirmed, open (with what was wrong with the
+last card and how many may still be tried), declined, an action the bank wants, or "retrying automatically" while the
+provider is away and the fan keeps the seats. A payment that succeeds after the hold's end is given back, and the fan
+hears 410. `release` gives the seats back at any moment before the sale, and voids what was opened or reserved.
 
 `work` looks at every payment that is due: outages, lost webhooks, crashes and expired holds are all the same to it.
 """
@@ -15,7 +18,8 @@ from typing import Final, Protocol
 
 import msgspec
 
-from frontrow.boxoffice.model.bookings import Booking, BookingState, HoldEnded, Move, StaleFence
+from frontrow.boxoffice.model.bookings import Booking, BookingState, HoldEnded, Move, MoveRefused, StaleFence
+from frontrow.boxoffice.model.intents import Intent, ProviderError
 from frontrow.boxoffice.model.payments import ENDED, LOOK_AGAIN_S, Payment, PaymentChanged, PaymentState
 from frontrow.boxoffice.model.tickets import NewTicket
 from frontrow.boxoffice.payment_ports import PaymentProvider
@@ -23,7 +27,7 @@ from frontrow.boxoffice.ports import TicketIssuer
 from frontrow.boxoffice.services.asking import SaleLedger
 from frontrow.boxoffice.services.driving import Driver, Seats
 from frontrow.core.clock import US_PER_S, Clock
-from frontrow.core.errors import FrontrowError, InvalidInput
+from frontrow.core.errors import FrontrowError, InvalidInput, Overloaded
 
 MAX_METHOD_CHARS: Final = 200
 WORK_BATCH: Final = 500
@@ -31,6 +35,11 @@ BATCHES_A_TURN: Final = 20
 AT_ONCE: Final = 200  # payments one worker drives at the same time
 EVERY_S: Final = 0.5
 LONGEST_PAUSE_S: Final = 5.0
+MAX_WITHDRAWALS: Final = 8  # a payment that others keep changing under our hands
+
+
+REASONS: Final = {Move.RELEASE: "released", Move.STEP_BACK: "stepped_back"}  # of a payment that the fan ended
+SHOWN: Final = frozenset({PaymentState.OPEN, PaymentState.ACTION})  # the fan has something to do on a page
 
 
 class CheckoutState(StrEnum):
@@ -50,6 +59,12 @@ class Outcome(msgspec.Struct, frozen=True):
     payment: Payment | None = None
     client_secret: str = ""
     action_url: str = ""
+    tries_left: int = 0  # cards that may still be declined before the seats are given up; of an open payment
+
+    @property
+    def problem(self) -> str:
+        """What was wrong with the last card of an open payment (the provider's code); another may be tried."""
+        return self.payment.reason if self.payment and self.state is CheckoutState.OPEN else ""
 
     @property
     def retry_at_us(self) -> int:
@@ -58,6 +73,10 @@ class Outcome(msgspec.Struct, frozen=True):
 
 class CheckoutLedger(SaleLedger, Protocol):
     async def begin_payment(self, booking_id: str, fence: int, now_us: int, expires_at_us: int = 0) -> Booking: ...
+
+    async def release_hold(self, booking_id: str, fence: int, now_us: int) -> Booking: ...
+
+    async def step_back(self, booking_id: str, fence: int, now_us: int) -> Booking: ...
 
     async def confirm(self, booking_id: str, fence: int, now_us: int, tickets: Sequence[NewTicket] = ()) -> Booking: ...
 
@@ -81,8 +100,14 @@ class Checkout:
     async def begin(self, booking_id: str, fence: int, *, loaded: Booking | None = None) -> Outcome:
         """held -> paying, and the provider's object for the payment page."""
         booking = loaded or await self._own(booking_id, fence)
-        booking, payment = await self._begun(booking, "")
-        return await self._outcome(*await self.driver.drive(booking, payment, fresh=payment.version == 1))
+        for _ in range(2):  # an earlier payment that was being voided makes room for a new one
+            booking, payment = await self._begun(booking, "")
+            if payment.state in SHOWN:
+                return await self._looked(booking, payment)
+            booking, payment = await self.driver.drive(booking, payment, fresh=payment.version == 1)
+            if payment.state not in ENDED or not booking.live(self._clock()):
+                break
+        return await self._outcome(booking, payment)
 
     async def pay(self, booking_id: str, fence: int, method: str, *, loaded: Booking | None = None) -> Outcome:
         """Pay with this card; all the way to a sold booking if nothing is in the way.
@@ -112,9 +137,66 @@ class Checkout:
         """How it stands; for a fan who comes back from the bank's page, also what the provider says now."""
         booking = await self._own(booking_id, fence)
         payment = await self.driver.latest(booking_id)
-        if payment is not None and payment.state is PaymentState.ACTION:
-            booking, payment = await self.driver.drive(booking, payment)
+        if payment is not None and payment.state in SHOWN:
+            return await self._looked(booking, payment)
         return await self._outcome(booking, payment)
+
+    async def _looked(self, booking: Booking, payment: Payment) -> Outcome:
+        """What the provider says now about a payment that waits for the fan, and what follows from it."""
+        if not booking.live(self._clock()):
+            return await self._outcome(*await self.driver.drive(booking, payment))
+        try:
+            intent = await self._provider.read(payment.ref)
+            seen = await self.driver.saw(payment, intent)
+        except ProviderError:  # the worker looks again; the page says that it takes longer
+            return await self._shown(booking, payment, None)
+        except PaymentChanged:
+            booking, payment = await self.driver.load(booking.id), await self.driver.reload(payment)
+            return await self._outcome(booking, payment)
+        if seen is None:
+            return await self._shown(booking, payment, intent)
+        return await self._outcome(*await self.driver.drive(booking, seen, fresh=True))
+
+    async def release(self, booking_id: str, fence: int) -> Booking:
+        """The fan gives the seats back before the sale. What was opened or reserved at the provider is voided.
+
+        One transaction decides: if the sale was written first, `MoveRefused`; else the seats are free at once and no
+        card that gets through in a browser meanwhile is charged.
+        """
+        return await self._withdraw(booking_id, fence, Move.RELEASE)
+
+    async def step_back(self, booking_id: str, fence: int) -> Booking:
+        """The fan wants to pay otherwise: what was opened or reserved is voided, and the seats stay held."""
+        return await self._withdraw(booking_id, fence, Move.STEP_BACK)
+
+    async def _withdraw(self, booking_id: str, fence: int, wish: Move) -> Booking:
+        for _ in range(MAX_WITHDRAWALS):
+            booking = await self._own(booking_id, fence)
+            try:
+                if booking.state is not BookingState.PAYING:
+                    return await self._move(booking, wish)
+                payment = await self.driver.latest(booking_id)
+                if payment is None or payment.state in ENDED:  # nothing to void: as if it had not begun
+                    await self._ledger.step_back(booking_id, fence, self._clock())
+                elif payment.state is PaymentState.CAPTURED:  # by hand, at the provider: it is sold
+                    await self.driver.drive(booking, payment)
+                else:
+                    both = Move.WITHDRAW if wish is Move.RELEASE else Move.STEP_BACK
+                    return (await self.driver.withdraw(booking, payment, both, REASONS[wish]))[0]
+            except (PaymentChanged, MoveRefused) as error:
+                if isinstance(error, MoveRefused) and error.state is not BookingState.PAYING:
+                    raise  # it is sold
+        raise Overloaded(f"booking {booking_id} is being changed by others; try again", retry_after_s=0.1)
+
+    async def _move(self, booking: Booking, wish: Move) -> Booking:
+        """Move a booking that has no payment to void."""
+        now_us = self._clock()
+        if wish is Move.STEP_BACK:
+            return await self._ledger.step_back(booking.id, booking.fence, now_us)
+        released = await self._ledger.release_hold(booking.id, booking.fence, now_us)
+        if self._seats is not None:
+            await self._seats.freed(released.event_id, released.seats, released.id)
+        return released
 
     async def noticed(self, body: bytes, signature: str) -> bool:
         """A webhook: checked, done once, and never trusted for its content; False when it was known or is not ours.
@@ -125,7 +207,7 @@ class Checkout:
         if notice is None or await self._ledger.noticed(self._provider.name, notice.id):
             return False
         payment = await self._ledger.payment_by_ref(self._provider.name, notice.ref)
-        if payment is not None and payment.state not in ENDED:
+        if payment is not None and (payment.state not in ENDED or payment.retry_at_us):
             await self.driver.drive(await self.driver.load(payment.booking_id), payment)
         return not await self._ledger.seen_before(self._provider.name, notice.id, self._clock())
 
@@ -141,13 +223,15 @@ class Checkout:
         payment = None
         if booking.state is not BookingState.HELD or booking.changed_at_us != booking.created_at_us:
             payment = await self.driver.latest(booking.id)
-        if payment is None or (payment.state in ENDED and booking.live(self._clock())):
-            attempt = payment.attempt + 1 if payment else 1
-            with contextlib.suppress(PaymentChanged):  # another click made it a moment ago
-                return await self.driver.new_attempt(booking, attempt, method, Move.BEGIN_PAYMENT)
+        for _ in range(2):
+            if payment is not None and (payment.state not in ENDED or not booking.live(self._clock())):
+                break
+            attempt, declines = (payment.attempt + 1, payment.declines) if payment else (1, 0)
+            with contextlib.suppress(PaymentChanged):  # another click made it a moment ago, or it is not the first
+                return await self.driver.new_attempt(booking, attempt, method, Move.BEGIN_PAYMENT, declines=declines)
             payment = await self.driver.latest(booking.id)
             booking = await self.driver.load(booking.id)
-            assert payment is not None
+        assert payment is not None
         return booking, payment
 
     async def _give(self, booking: Booking) -> Outcome:
@@ -155,7 +239,7 @@ class Checkout:
         now_us = self._clock()
         if booking.state is BookingState.HELD:
             await self._ledger.begin_payment(booking.id, booking.fence, now_us)
-        sold = await self._ledger.confirm(booking.id, booking.fence, now_us, self.driver.tickets(booking))
+        sold = await self._ledger.confirm(booking.id, booking.fence, now_us, await self.driver.tickets(booking))
         if self._seats is not None:
             with contextlib.suppress(FrontrowError):
                 await self._seats.sold(sold)
@@ -172,13 +256,19 @@ class Checkout:
             raise HoldEnded(booking.id, booking.hold_expires_at_us)
         if payment is None:
             return Outcome(CheckoutState.OPEN, booking)
-        if payment.state in (PaymentState.OPEN, PaymentState.ACTION):
-            state = CheckoutState.OPEN if payment.state is PaymentState.OPEN else CheckoutState.ACTION
-            with contextlib.suppress(FrontrowError):  # the page can ask again
+        if payment.state in SHOWN:
+            intent = None
+            with contextlib.suppress(ProviderError):  # the page can ask again
                 intent = await self._provider.read(payment.ref)
-                return Outcome(state, booking, payment, intent.client_secret, intent.action_url)
-            return Outcome(state, booking, payment)
+            return await self._shown(booking, payment, intent)
         return Outcome(CheckoutState.RETRYING, booking, payment)
+
+    async def _shown(self, booking: Booking, payment: Payment, intent: Intent | None) -> Outcome:
+        """A payment that waits for the fan; without `intent` the provider could not be asked."""
+        state = CheckoutState.OPEN if payment.state is PaymentState.OPEN else CheckoutState.ACTION
+        tries_left = max(0, await self.driver.card_tries(payment) - payment.declines)
+        secret, url = (intent.client_secret, intent.action_url) if intent else ("", "")
+        return Outcome(state, booking, payment, secret, url, tries_left)
 
     # the worker
 

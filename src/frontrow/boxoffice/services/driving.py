@@ -14,21 +14,26 @@ from msgspec.structs import replace
 from frontrow.boxoffice.model.bookings import HOLD_STATES, Booking, HoldEnded, Move, MoveRefused
 from frontrow.boxoffice.model.facts import Fact, LatePaymentReturned, PriorityGranted
 from frontrow.boxoffice.model.intents import ProviderSpared, ProviderUnknown
-from frontrow.boxoffice.model.payments import LOOK_AGAIN_S, Payment, PaymentChanged, PaymentState, Refund
-from frontrow.boxoffice.model.saga import Step, next_step
+from frontrow.boxoffice.model.payments import (
+    LOOK_AGAIN_S,
+    TAKES_CARDS,
+    Payment,
+    PaymentChanged,
+    PaymentState,
+    Refund,
+)
+from frontrow.boxoffice.model.saga import Step, next_look_us, next_step
 from frontrow.boxoffice.model.tickets import NewTicket
 from frontrow.boxoffice.payment_ports import PaymentProvider
 from frontrow.boxoffice.ports import TicketIssuer
 from frontrow.boxoffice.services.asking import Asking, SaleLedger
+from frontrow.boxoffice.services.rotating_codes import RotatingCodes
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import FrontrowError
 
 MAX_STEPS: Final = 24  # more than the longest way through the table; then the worker comes again
-ACTION_LOOK_S: Final = 15  # how often we look whether the fan has answered the bank, should the webhook be lost
 PRIORITY_S: Final = 86_400
-READ_BACK: Final = frozenset(
-    {PaymentState.AUTHORISING, PaymentState.ACTION, PaymentState.CAPTURING, PaymentState.VOIDING}
-)
+READ_BACK: Final = TAKES_CARDS | {PaymentState.CAPTURING, PaymentState.VOIDING}
 
 
 class Seats(Protocol):
@@ -53,6 +58,7 @@ class Driver(Asking):
     ) -> None:
         super().__init__(ledger, provider, clock)
         self._seats, self._issuer = seats, issuer
+        self._rotating = RotatingCodes(ledger)
 
     async def drive(self, booking: Booking, payment: Payment, *, fresh: bool = False) -> tuple[Booking, Payment]:
         """Go on until the payment rests or must wait; `fresh`: the caller wrote this state a moment ago."""
@@ -94,13 +100,11 @@ class Driver(Asking):
         step = next_step(booking, payment, self.clock())
         match step:
             case Step.REST:
-                return booking, await self._rest(booking, payment)
+                return booking, await self._rest(booking, payment, fresh=fresh)
             case Step.CREATE:
                 return booking, await self.create(booking, payment)
             case Step.AUTHORISE:
                 return booking, await self.authorise(payment)
-            case Step.READ:
-                return booking, await self.look(payment) or await self._rest(booking, payment)
             case Step.CONFIRM:
                 return await self._confirm(booking, payment)
             case Step.CAPTURE:
@@ -115,17 +119,15 @@ class Driver(Asking):
                 return booking, await self._reauthorise(booking, payment)
             case Step.RETURN:
                 return booking, await self._return(booking, payment)
+            case Step.DROP:
+                return booking, await self.drop(payment)
 
-    async def _rest(self, booking: Booking, payment: Payment) -> Payment:
+    async def _rest(self, booking: Booking, payment: Payment, *, fresh: bool) -> Payment:
         """Nothing to do now: when to look again, if ever."""
-        wake_us = 0
-        if payment.state is PaymentState.ACTION:
-            wake_us = min(self.clock() + ACTION_LOOK_S * US_PER_S, booking.hold_expires_at_us)
-        elif payment.state is PaymentState.OPEN:
-            wake_us = booking.hold_expires_at_us
-        if wake_us == payment.retry_at_us or (wake_us and self.clock() < payment.retry_at_us <= wake_us):
+        wake_us = next_look_us(booking, payment, self.clock())
+        if wake_us == payment.retry_at_us or (fresh and 0 < payment.retry_at_us <= wake_us):
             return payment
-        rested = self.touched(payment, wake_us)
+        rested = replace(self.touched(payment, wake_us), tries=0)
         await self.save(rested)
         return rested
 
@@ -137,16 +139,18 @@ class Driver(Asking):
             moved = self.touched(payment)
         else:
             moved = self.moved(payment, PaymentState.CAPTURING)
-        sold = await self.save(moved, Move.CONFIRM, booking, tickets=self.tickets(booking))
+        sold = await self.save(moved, Move.CONFIRM, booking, tickets=await self.tickets(booking))
         assert sold is not None
         if self._seats is not None:
             with contextlib.suppress(FrontrowError):  # recovery makes the claim store agree
                 await self._seats.sold(sold)
         return sold, moved
 
-    def tickets(self, booking: Booking) -> tuple[NewTicket, ...]:
-        """The tickets that are written with the confirmation."""
-        return self._issuer.issue(booking) if self._issuer is not None else ()
+    async def tickets(self, booking: Booking) -> tuple[NewTicket, ...]:
+        """The tickets that are written with the confirmation; the event says whether their codes rotate."""
+        if self._issuer is None:
+            return ()
+        return self._issuer.issue(booking, rotating=await self._rotating.of(booking.event_id))
 
     async def _turn_back(self, booking: Booking, payment: Payment, step: Step) -> tuple[Booking, Payment]:
         """Write that this payment ends, why, and what the person should hear."""
@@ -158,7 +162,7 @@ class Driver(Asking):
         outage = payment.tries > 0 and payment.state in (PaymentState.CREATING, PaymentState.AUTHORISING)
         if outage:
             facts.append(PriorityGranted(*told, until_us=now_us + PRIORITY_S * US_PER_S))
-        reason = "provider_unavailable" if outage or step is Step.GIVE_UP else payment.reason or "hold_ended"
+        reason = "provider_unavailable" if outage or step is Step.GIVE_UP else "hold_ended"
         if payment.ref:
             moved = self.moved(payment, PaymentState.VOIDING, reason=reason)
         else:
@@ -168,10 +172,28 @@ class Driver(Asking):
             await self._free(ended)
         return ended or booking, moved
 
+    async def withdraw(self, booking: Booking, payment: Payment, move: Move, reason: str) -> tuple[Booking, Payment]:
+        """The fan changed their mind before the sale: the booking's move and the intent to void, in one transaction.
+
+        A card that gets through meanwhile is voided too. If the sale was written first: `PaymentChanged`.
+        """
+        if payment.state is PaymentState.VOIDING:
+            moved = self.touched(payment, self.clock() + LOOK_AGAIN_S * US_PER_S)
+        elif payment.ref:
+            moved = self.moved(payment, PaymentState.VOIDING, reason=reason)
+        else:
+            moved = replace(self.moved(payment, PaymentState.VOIDED, reason=reason), retry_at_us=0)
+        changed = await self.save(moved, move, booking, reason=reason)
+        assert changed is not None
+        if changed.state not in HOLD_STATES:
+            await self._free(changed)
+        return await self.drive(changed, moved, fresh=True)
+
     async def _end(self, booking: Booking, payment: Payment, move: Move) -> tuple[Booking, Payment]:
         """The payment failed for good: free the seats and tell the person why."""
         reason = payment.reason if move is Move.DECLINE else "capture_failed"
-        moved = self.touched(payment)
+        unvoided = payment.state is PaymentState.DECLINED and payment.ref
+        moved = self.touched(payment, self.clock() + LOOK_AGAIN_S * US_PER_S if unvoided else 0)
         ended = await self.save(moved, move, booking, reason=reason)
         assert ended is not None
         await self._free(ended)
@@ -185,14 +207,14 @@ class Driver(Asking):
     # new rows
 
     async def new_attempt(
-        self, booking: Booking, attempt: int, method: str, move: Move | None = None
+        self, booking: Booking, attempt: int, method: str, move: Move | None = None, *, declines: int = 0
     ) -> tuple[Booking, Payment]:
         """Write the intent to collect the booking's money, before anything is asked of the provider."""
         now_us = self.clock()
         payment = Payment(
             f"pay_{booking.id.removeprefix('bkg_')}_{attempt}", booking.id, attempt, self.provider.name,
             booking.amount_minor, booking.currency, method=method, created_at_us=now_us, changed_at_us=now_us,
-            retry_at_us=now_us + LOOK_AGAIN_S * US_PER_S,
+            retry_at_us=now_us + LOOK_AGAIN_S * US_PER_S, declines=declines,
         )  # fmt: skip
         return await self.save(payment, move, booking) or booking, payment
 

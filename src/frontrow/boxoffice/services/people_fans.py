@@ -1,15 +1,16 @@
 """Fans: signing in by magic link, buying as a guest, what is theirs, taking it along and being forgotten.
 
 A link works once, for a short time and only in the browser that asked for it: a link that somebody else asked for signs
-nobody in. What a guest bought becomes the fan's own only when its contact address is the one just proven.
+nobody in. What was bought without an account belongs to whoever proves the address it was bought with.
 """
 
-from collections.abc import Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 from frontrow.boxoffice.message_ports import MessageBook
 from frontrow.boxoffice.model.bookings import Booking
+from frontrow.boxoffice.model.emails import checked_email
 from frontrow.boxoffice.model.messages import Contact, InAppMessage
+from frontrow.boxoffice.model.names import clean_name
 from frontrow.boxoffice.model.people import (
     Fan,
     LinkSpent,
@@ -17,7 +18,6 @@ from frontrow.boxoffice.model.people import (
     PersonNotFound,
     Session,
     SubjectKind,
-    checked_email,
     secret_hash,
 )
 from frontrow.boxoffice.ports_people import PeopleBook
@@ -28,7 +28,6 @@ from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.ids import Ids
 
 LINK_PREFIX, ASK_PREFIX = "frl_", "fra_"
-MAX_MERGED: Final = 50
 
 
 class FanBooks(PeopleBook, MessageBook, Protocol):
@@ -58,9 +57,7 @@ class FanDesk:
         await self._mail.sign_in(address, link, locale, self._life_s)
         return ask
 
-    async def redeem(
-        self, link: str, ask: str, *, agent: str = "", replaces: Session | None = None, bookings: Sequence[str] = ()
-    ) -> SignedIn:
+    async def redeem(self, link: str, ask: str, *, agent: str = "", replaces: Session | None = None) -> SignedIn:
         """A session of the fan whose address the link proves. `LinkSpent`, or `OtherBrowser` without using it up."""
         now_us, hashed = self._clock(), secret_hash("link", link)
         if not is_secret(link, LINK_PREFIX):
@@ -73,21 +70,7 @@ class FanDesk:
         fan = await self._book.fan_of_address(Fan(self._ids.new("fan"), email, now_us))
         if await self._book.contact(fan.id) is None:
             await self._book.put_contact(Contact(fan.id, email), now_us)
-        await self._merge(fan, replaces, bookings)
         return await self._sessions.start(SubjectKind.FAN, fan.id, agent=agent, replaces=replaces)
-
-    async def _merge(self, fan: Fan, guest: Session | None, bookings: Sequence[str]) -> None:
-        """What was bought before signing in, if the proven address is the one it was bought with."""
-        names = {guest.subject} if guest is not None and guest.kind is SubjectKind.GUEST else set()
-        for booking_id in list(bookings)[:MAX_MERGED]:
-            booking = await self._book.booking(booking_id)
-            names |= {booking.fan} if booking is not None else set()
-        mine = []
-        for name in sorted(names - {fan.id, ""}):
-            contact = await self._book.contact(name)
-            if contact is not None and contact.email.lower() == fan.email:
-                mine.append(name)
-        await self._book.add_aliases(fan.id, mine)
 
     async def guest(self, email: str, locale: str, *, agent: str = "", replaces: Session | None = None) -> SignedIn:
         """A guest: a session without an account; the address, if given, is only where tickets go."""
@@ -99,8 +82,16 @@ class FanDesk:
         return await self._sessions.start(SubjectKind.GUEST, fan.id, agent=agent, replaces=replaces)
 
     async def names(self, fan_id: str) -> list[str]:
-        """Every name this fan's bookings may stand under."""
-        return [fan_id, *await self._book.aliases_of(fan_id)]
+        """Every name this fan's messages may stand under: their own, and all that gave the address they have proven."""
+        fan = await self._book.fan(fan_id)
+        return [fan_id, *await self._book.names_of_address(fan.email)] if fan is not None else [fan_id]
+
+    async def owns(self, fan_id: str, booking: Booking) -> bool:
+        """Whether the booking is this fan's: made by them, or with the address that they have proven."""
+        if booking.fan == fan_id:
+            return True
+        fan = await self._book.fan(fan_id)
+        return fan is not None and await self._book.is_reached_at(booking.fan, fan.email)
 
     async def fan(self, fan_id: str) -> Fan:
         fan = await self._book.fan(fan_id)
@@ -108,14 +99,32 @@ class FanDesk:
             raise PersonNotFound("this account is gone", fan=fan_id)
         return fan
 
+    async def is_proven(self, fan_id: str) -> bool:
+        """Whether this is a fan with a proven e-mail address, and no guest."""
+        fan = await self._book.fan(fan_id)
+        return fan is not None and bool(fan.email) and not fan.erased_at_us
+
     async def contact(self, fan_id: str) -> Contact:
         return await self._book.contact(fan_id) or Contact(fan_id)
 
     async def put_contact(self, contact: Contact) -> None:
         await self._book.put_contact(contact, self._clock())
 
+    async def keep_buyer(self, booking: Booking, *, name: str, email: str, locale: str) -> None:
+        """Who buys and where the tickets go; empty: as it was. An address that was proven stays."""
+        buyer = Contact(booking.fan, checked_email(email) if email else "", locale=locale, name=clean_name(name))
+        await self._book.keep_buyer(buyer, booking.event_id, self._clock())
+
+    async def proven_address(self, fan_id: str) -> str:
+        """The address that the buyer has proven; empty for guests and people of places."""
+        fan = await self._book.fan(fan_id)
+        return fan.email if fan is not None else ""
+
     async def bookings(self, fan_id: str) -> list[Booking]:
-        return await self._book.purchases_of(await self.names(fan_id))
+        fan = await self._book.fan(fan_id)
+        found = await self._book.purchases_of([fan_id])
+        found += await self._book.purchases_of_address(fan.email if fan is not None else "")
+        return sorted(found, key=lambda one: (one.created_at_us, one.id), reverse=True)
 
     async def messages(self, fan_id: str, limit: int = 50) -> list[InAppMessage]:
         found: list[InAppMessage] = []
@@ -131,7 +140,7 @@ class FanDesk:
             "fan": fan,
             "known_as": names,
             "contacts": [one for one in contacts if one is not None],
-            "bookings": await self._book.purchases_of(names),
+            "bookings": await self.bookings(fan_id),
             "waitlist": await self._book.entries_of(names),
             "messages": await self.messages(fan_id, 500),
             "sessions": await self._sessions.of(fan_id),

@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 import pyotp
 
+from frontrow.boxoffice.model.emails import checked_email
 from frontrow.boxoffice.model.people import (
     NotAllowed,
     PersonNotFound,
@@ -19,7 +20,6 @@ from frontrow.boxoffice.model.people import (
     Stage,
     SubjectKind,
     WrongCredentials,
-    checked_email,
     checked_password,
     secret_hash,
 )

@@ -8,6 +8,7 @@ from typing import Final
 
 import msgspec
 
+from frontrow.boxoffice.model.emails import checked_email
 from frontrow.boxoffice.model.people import (
     ROLES,
     AlreadyMember,
@@ -19,7 +20,6 @@ from frontrow.boxoffice.model.people import (
     PersonNotFound,
     Role,
     Staff,
-    checked_email,
     checked_name,
     checked_password,
     checked_scopes,

@@ -99,8 +99,8 @@ class Reconciler:
         if payment is None:
             return await self._orphan(intent, report)
         if seen(payment, intent) is not None or (payment.retry_at_us and payment.retry_at_us <= self._clock()):
-            await self._driver.drive(await self._driver.load(payment.booking_id), payment)
-            report.mended += 1
+            _, driven = await self._driver.drive(await self._driver.load(payment.booking_id), payment)
+            report.mended += driven.state is not payment.state or driven.declines != payment.declines
         elif payment.state in ENDED and intent.state in (IntentState.AUTHORISED, IntentState.ACTION):
             await self._drop(intent, report)
         elif payment.state is PaymentState.CAPTURED and intent.state is not IntentState.CAPTURED:

@@ -14,8 +14,16 @@ _WIDTH_MM, _HEIGHT_MM = 148.0, 210.0  # A5: two fit a sheet of A4
 _MARGIN_MM: Final = 12.0
 _QR_MM: Final = 84.0
 TEXTS: Final = {
-    "en": {"seat": "Seat", "when": "When", "where": "Where", "ticket": "Ticket", "once": "Valid once. Keep it to you."},
+    "en": {
+        "name": "Name",
+        "seat": "Seat",
+        "when": "When",
+        "where": "Where",
+        "ticket": "Ticket",
+        "once": "Valid once. Keep it to you.",
+    },
     "de": {
+        "name": "Name",
         "seat": "Platz",
         "when": "Wann",
         "where": "Wo",
@@ -48,9 +56,11 @@ def _page(pdf: FPDF, sheet: Sheet, words: dict[str, str]) -> None:
         (words["when"], f"{sheet.starts_at:%Y-%m-%d %H:%M} ({sheet.time_zone})"),
         (words["where"], sheet.place),
         (words["seat"], sheet.seat),
+        (words["name"], sheet.name),
         (words["ticket"], sheet.ticket_id),
     ):
-        _line(pdf, name, value)
+        if value:
+            _line(pdf, name, value)
     left, top = (_WIDTH_MM - _QR_MM) / 2, _HEIGHT_MM - _QR_MM - 24
     pdf.image(io.BytesIO(qr.png(sheet.code, scale=4)), x=left, y=top, w=_QR_MM, h=_QR_MM)
     pdf.set_xy(_MARGIN_MM, _HEIGHT_MM - 20)

@@ -27,6 +27,7 @@ class Sheet:
     booking_id: str
     issued_at_us: int
     rotating: bool = False
+    name: str = ""  # of who bought it
 
     @property
     def place(self) -> str:

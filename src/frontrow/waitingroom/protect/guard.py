@@ -9,14 +9,14 @@ import posixpath
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from http.cookies import CookieError, SimpleCookie
 from urllib.parse import quote
 
 from frontrow.core.clock import US_PER_S, Clock, WallClock
+from frontrow.core.cookies import cookie_names, read_cookie
 from frontrow.core.errors import ConfigError, Forbidden, FrontrowError, Unauthorised
 from frontrow.waitingroom.passes import MAX_PASS_CHARS, Pass
 
-PASS_COOKIE = "frontrow_pass"  # noqa: S105  # a cookie's name
+PASS_COOKIES = cookie_names("pass")
 PASS_HEADER = "frontrow-pass"  # noqa: S105
 _PLAIN = re.compile(r"/[A-Za-z0-9._~!$&'()*+,=:@/-]*\Z")
 
@@ -91,13 +91,7 @@ def pass_from(authorization: str | None, header: str | None, cookie: str | None)
         return authorization[7:].strip()
     if header:
         return header.strip()
-    if cookie and PASS_COOKIE in cookie:
-        try:
-            morsel = SimpleCookie(cookie[:16384]).get(PASS_COOKIE)
-        except CookieError:
-            return None
-        return morsel.value if morsel else None
-    return None
+    return (read_cookie(cookie, PASS_COOKIES) or None) if cookie else None
 
 
 def wants_page(method: str, accept: str | None) -> bool:

@@ -2,9 +2,13 @@
 method, so each is atomic in its loop. The Redis scripts mirror it; the contract suite holds them equal."""
 
 import copy
+import itertools
 from array import array
+from bisect import bisect_left
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from frontrow.core.clock import Clock, SystemClock
 from frontrow.core.errors import FrontrowError
@@ -12,8 +16,10 @@ from frontrow.waitingroom.config import Phase, RoomConfig
 from frontrow.waitingroom.errors import CodeUsed, RoomClosed, RoomOverflow, RoomRecovering
 from frontrow.waitingroom.phases import moved, reconfigured
 from frontrow.waitingroom.ports import (
+    EndedVisit,
     JoinAnswer,
     JoinAsk,
+    KeptVisit,
     LaneState,
     PlaceKey,
     Recovered,
@@ -40,11 +46,14 @@ class Room:
 
     state: RoomState
     issued: list[int]
-    active: int = 0
     released: int = 0
     took: dict[int, int] = field(default_factory=dict)
     visits: dict[tuple[int, int, int], "array[int]"] = field(default_factory=dict)
-    ends: dict[int, int] = field(default_factory=dict)  # second -> passes that run out then
+    ends: dict[PlaceKey, int] = field(default_factory=dict)  # visits inside -> when they end unless somebody is heard
+    due: dict[int, dict[PlaceKey, None]] = field(default_factory=dict)  # second -> visits that end then
+    kept: dict[PlaceKey, tuple[int, str]] = field(default_factory=dict)  # visits a hold keeps -> until when, which
+    ended: deque[EndedVisit] = field(default_factory=deque)  # the last of them has the number `ended_no`
+    ended_no: int = 0
     knocks: dict[int, int] = field(default_factory=dict)  # second -> knocks that are forgotten then
     swept_s: int = 0
     codes: set[int] = field(default_factory=set)
@@ -53,11 +62,15 @@ class Room:
     lines: dict[int, list[int]] = field(default_factory=dict)  # lane -> positions of people in line, ascending
 
     @property
+    def active(self) -> int:
+        return len(self.ends)
+
+    @property
     def waiting(self) -> int:
         return sum(max(0, n - lane.hi) for n, lane in zip(self.issued, self.state.lanes, strict=True))
 
 
-class MemoryStore:  # implements RoomStore
+class MemoryStore:  # implements RoomStore and Roster
     one_place_per_person = False
 
     def __init__(self, clock: Clock | None = None) -> None:
@@ -68,7 +81,7 @@ class MemoryStore:  # implements RoomStore
         if event in self._rooms:
             return False
         now_us, state = self._clock(), room.state
-        fresh = replace(state, active=0, took={}, leader="", leader_until_us=0, now_us=0)
+        fresh = replace(state, active=0, kept=0, ended_no=0, took={}, leader="", leader_until_us=0, now_us=0)
         if not fresh.slid_at_us:
             fresh = replace(fresh, slid_at_us=now_us - state.config.interval_us, bucket_at_us=now_us)
         made = self._rooms[event] = Room(fresh, [lane.issued for lane in state.lanes], released=state.released)
@@ -76,7 +89,9 @@ class MemoryStore:  # implements RoomStore
         for row in room.claims:
             self._enter(made, row.place, row.expires_s or ENDED_S, row.tag)
             if row.expires_s > made.swept_s:
-                self._count(made, row.expires_s, +1)
+                self._end_at(made, row.place, self._idle_end(made, row.expires_s, 0, made.swept_s))
+        made.ended.extend(room.ended)
+        made.ended_no = len(room.ended)
         for who in sorted(room.people, key=lambda who: who.position):
             made.people[who.person] = JoinAnswer(who.lane, who.position, who.epoch, who.at_us)
             made.lines.setdefault(who.lane, []).append(who.position)
@@ -123,7 +138,7 @@ class MemoryStore:  # implements RoomStore
             if len(room.keys) >= MAX_KEYS:
                 room.keys.pop(next(iter(room.keys)))
             room.keys[ask.key] = (now_us + KEY_TTL_US, answer)
-        if ask.person and self.one_place_per_person:
+        if ask.person and (ask.one_place or self.one_place_per_person):
             room.people[ask.person] = answer
             room.lines.setdefault(ask.lane, []).append(answer.position)
         return answer
@@ -147,29 +162,89 @@ class MemoryStore:  # implements RoomStore
         now_s = self._clock() // 1_000_000
         if ask.op is VisitOp.CLAIM:
             return self._claim(room, ask, expires_s, tag, now_s)
+        if ask.op is VisitOp.GIVE_BACK and ask.place.epoch == 0:  # a pass beside the line: it takes up no capacity
+            self._remember_ended(room, EndedVisit(ask.place, ask.until_s), now_s)
+            return VisitAnswer(VisitResult.OK, ask.until_s, room.active)
         if expires_s == ENDED_S:
             return VisitAnswer(VisitResult.ALREADY if ask.op is VisitOp.GIVE_BACK else VisitResult.ENDED)
         if expires_s <= now_s:
             return VisitAnswer(VisitResult.ENDED)
         if ask.op is VisitOp.GIVE_BACK:
-            self._enter(room, ask.place, ENDED_S, tag)
-            self._count(room, expires_s, -1)
-            room.released += 1
-            return VisitAnswer(VisitResult.OK, 0, room.active)
-        new_s = min(now_s + ask.ttl_s, ask.until_s)
-        if new_s <= expires_s:
-            return VisitAnswer(VisitResult.REPEATED, expires_s, room.active)
-        self._enter(room, ask.place, new_s, tag)
-        self._count(room, expires_s, -1)
-        self._count(room, new_s, +1)
-        return VisitAnswer(VisitResult.OK, new_s, room.active)
+            self._finish(room, ask.place, expires_s, tag, now_s)
+            return VisitAnswer(VisitResult.OK, expires_s, room.active)
+        return self._stay(room, ask, expires_s, tag, now_s)
+
+    def _stay(self, room: Room, ask: VisitAsk, expires_s: int, tag: int, now_s: int) -> VisitAnswer:
+        """A live visit goes on, longer or shorter than before."""
+        place, was_s = ask.place, expires_s
+        kept_s, hold = room.kept.get(place, (0, ""))
+        result, ends_s = VisitResult.OK, room.ends[place]
+        if ask.op is VisitOp.KEEP and ask.until_s and (ask.hold == hold or ask.until_s >= kept_s):
+            kept_s = ask.until_s
+            room.kept[place] = (kept_s, ask.hold)
+            expires_s = max(expires_s, kept_s)
+            ends_s = max(ends_s, kept_s)
+        elif ask.op is VisitOp.KEEP and (ask.until_s or (hold and ask.hold != hold)):
+            result = VisitResult.REPEATED  # another hold keeps it
+        elif ask.op is VisitOp.LEAVE:
+            ends_s = min(ends_s, max(now_s + room.state.config.leave_s, kept_s))
+        else:
+            if ask.op is VisitOp.KEEP:
+                room.kept.pop(place, None)
+                kept_s = 0
+            if ask.op is VisitOp.RENEW:
+                expires_s = max(expires_s, min(now_s + ask.ttl_s, ask.until_s))
+                result = VisitResult.OK if expires_s > was_s else VisitResult.REPEATED
+            ends_s = self._idle_end(room, expires_s, kept_s, now_s)
+        if expires_s != was_s:
+            self._enter(room, place, expires_s, tag)
+        self._end_at(room, place, ends_s)
+        return VisitAnswer(result, expires_s, room.active, ends_s, kept_s)
+
+    @staticmethod
+    def _idle_end(room: Room, expires_s: int, kept_s: int, now_s: int) -> int:
+        """When a visit that was heard now ends."""
+        idle_s = room.state.config.idle_s
+        return max(kept_s, min(expires_s, now_s + idle_s) if idle_s else expires_s)
+
+    def _end_at(self, room: Room, place: PlaceKey, ends_s: int) -> None:
+        """Let a visit end then; also one that was not inside before."""
+        self._take_out(room, place)
+        room.ends[place] = ends_s
+        room.due.setdefault(ends_s, {})[place] = None
+
+    @staticmethod
+    def _take_out(room: Room, place: PlaceKey) -> None:
+        was_s = room.ends.pop(place, 0)
+        if was_s:
+            del room.due[was_s][place]
+            if not room.due[was_s]:
+                del room.due[was_s]
+
+    def _finish(
+        self, room: Room, place: PlaceKey, expires_s: int, tag: int, now_s: int, *, timed_out: bool = False
+    ) -> None:
+        """End a visit: its capacity is free, its pass is refused from now on."""
+        self._take_out(room, place)
+        room.kept.pop(place, None)
+        room.released += 1
+        if expires_s > now_s:
+            self._enter(room, place, ENDED_S, tag)
+        self._remember_ended(room, EndedVisit(place, expires_s, timed_out), now_s)
+
+    @staticmethod
+    def _remember_ended(room: Room, ended: EndedVisit, now_s: int) -> None:
+        if ended.expires_s > now_s:
+            room.ended.append(ended)
+            room.ended_no += 1
 
     def _claim(self, room: Room, ask: VisitAsk, expires_s: int, tag: int, now_s: int) -> VisitAnswer:
         state, lane = room.state, room.state.lanes[ask.place.lane]
         knocking = expires_s == KNOCKED_S and tag > now_s
         if expires_s not in (0, KNOCKED_S):
-            mine = ask.tag and ask.tag == tag and expires_s > now_s
-            return VisitAnswer(VisitResult.REPEATED, expires_s) if mine else VisitAnswer(VisitResult.ALREADY)
+            if not (ask.tag and ask.tag == tag and expires_s > now_s):
+                return VisitAnswer(VisitResult.ALREADY)
+            return VisitAnswer(VisitResult.REPEATED, expires_s, room.active, room.ends[ask.place])
         if ask.place.position <= lane.lo and not knocking:
             return VisitAnswer(VisitResult.EXPIRED)
         if ask.place.position > lane.hi:
@@ -186,11 +261,24 @@ class MemoryStore:  # implements RoomStore
             return VisitAnswer(VisitResult.FULL, 0, room.active)
         expires_s = now_s + ask.ttl_s
         self._enter(room, ask.place, expires_s, ask.tag)
-        self._count(room, expires_s, +1)
-        return VisitAnswer(VisitResult.OK, expires_s, room.active)
+        self._end_at(room, ask.place, self._idle_end(room, expires_s, 0, now_s))
+        return VisitAnswer(VisitResult.OK, expires_s, room.active, room.ends[ask.place])
+
+    async def ended(self, event: str, after: int, most: int) -> tuple[int, Sequence[EndedVisit]]:
+        room = self._room(event)
+        self._sweep(room)
+        first = room.ended_no - len(room.ended)  # the number before the oldest one kept
+        skip = max(0, after - first)
+        some = tuple(itertools.islice(room.ended, skip, skip + most))
+        return max(first, after) + len(some), some
+
+    async def kept(self, event: str) -> Sequence[KeptVisit]:
+        return tuple(KeptVisit(place, until_s, hold) for place, (until_s, hold) in self._room(event).kept.items())
 
     async def live(self, event: str, place: PlaceKey) -> int:
-        expires_s, _ = self._entry(self._room(event), place)
+        room = self._room(event)
+        self._sweep(room)
+        expires_s, _ = self._entry(room, place)
         return expires_s if expires_s > self._clock() // 1_000_000 else 0
 
     async def lease(self, event: str, owner: str, ttl_us: int) -> bool:
@@ -229,16 +317,42 @@ class MemoryStore:  # implements RoomStore
         return SlideResult.SLID
 
     async def configure(
-        self, event: str, *, config: RoomConfig | None = None, phase: Phase | None = None, beacon: str | None = None
+        self,
+        event: str,
+        *,
+        config: RoomConfig | None = None,
+        changes: Mapping[str, Any] | None = None,
+        phase: Phase | None = None,
+        beacon: str | None = None,
     ) -> RoomState:
         room, now_us = self._room(event), self._clock()
         room.state = self._shown(room)
+        if changes:
+            config = (config or room.state.config).changed(**changes)
         if config is not None:
             room.state = reconfigured(room.state, config)
             room.issued = [lane.issued for lane in room.state.lanes]
         if phase is not None and phase is not room.state.phase:
             room.state = moved(room.state, phase, now_us, beacon or "")
         return self._shown(room)
+
+    async def rank(self, event: str, lane: int, person: str) -> int | None:
+        room = self._room(event)
+        held = room.people.get(person)
+        if held is None or held.lane != lane:
+            return None
+        line, hi = room.lines[lane], room.state.lanes[lane].hi
+        return max(0, bisect_left(line, held.position) - bisect_left(line, hi + 1))
+
+    async def leave(self, event: str, lane: int, person: str) -> bool:
+        room = self._room(event)
+        held = room.people.get(person)
+        if held is None or held.lane != lane:
+            return False
+        del room.people[person]
+        line = room.lines[lane]
+        line.pop(bisect_left(line, held.position))
+        return True
 
     async def aclose(self) -> None:
         """Nothing to let go of."""
@@ -259,25 +373,22 @@ class MemoryStore:  # implements RoomStore
         lanes = (replace(lane, issued=issued) for lane, issued in zip(room.state.lanes, room.issued, strict=True))
         return replace(
             room.state, lanes=tuple(lanes), active=room.active, released=room.released, took=took,
-            knocking=sum(room.knocks.values()), now_us=self._clock(),
+            ended_no=room.ended_no, kept=len(room.kept), knocking=sum(room.knocks.values()), now_us=self._clock(),
         )  # fmt: skip
 
     def _sweep(self, room: Room) -> None:
-        """Count out the passes that have run out."""
+        """End the visits that are due, and forget those that ended so long ago that their pass has run out."""
         now_s = self._clock() // 1_000_000
         if now_s <= room.swept_s:
             return
         room.swept_s = now_s
-        for second in [second for second in room.ends if second <= now_s]:
-            gone = room.ends.pop(second)
-            room.active -= gone
-            room.released += gone
+        for second in sorted(second for second in room.due if second <= now_s):
+            for place in tuple(room.due[second]):
+                self._finish(room, place, *self._entry(room, place), now_s, timed_out=True)
+        while room.ended and room.ended[0].expires_s <= now_s:
+            room.ended.popleft()
         for second in [second for second in room.knocks if second <= now_s]:
             del room.knocks[second]
-
-    def _count(self, room: Room, expires_s: int, change: int) -> None:
-        _add(room.ends, expires_s, change)
-        room.active += change
 
     def _entry(self, room: Room, place: PlaceKey) -> tuple[int, int]:
         chunk = room.visits.get((place.lane, place.epoch, place.position // CHUNK))

@@ -1,14 +1,15 @@
 """The store in Redis or Valkey: alone, Sentinel or Cluster. Every method is one script and one round trip.
 
 All keys of a room carry the hash tag `{room:<event>}`, so they share a slot and a room's scripts are atomic; different
-rooms (and the shards of one, see `sharding`) spread over slots and servers. Keys: the room's hash, `took` and `ends`
-(at most 64 and one for each second of a pass' life), `codes`, idempotency keys that expire, and chunks of 8 bytes for
-each admitted position. Nothing is stored for anybody who waits.
+rooms (and the shards of one, see `sharding`) spread over slots and servers. Keys: the room's hash, `took` (at most 64
+fields), `visits` and `kept` (one entry for each person inside), `ended` (visits that ended before their pass ran out),
+`codes`, idempotency keys that expire, and chunks of 8 bytes for each admitted position. Nothing is stored for anybody
+who waits. `ends` counts passes that were claimed under an older version.
 """
 
 import functools
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from typing import Any
 
@@ -21,8 +22,10 @@ from frontrow.waitingroom.config import MAX_LANES, Phase, RoomConfig
 from frontrow.waitingroom.errors import CodeUsed, RoomClosed, RoomOverflow, RoomRecovering
 from frontrow.waitingroom.phases import moved, reconfigured
 from frontrow.waitingroom.ports import (
+    EndedVisit,
     JoinAnswer,
     JoinAsk,
+    KeptVisit,
     LaneState,
     PlaceKey,
     Recovered,
@@ -49,7 +52,7 @@ def script(name: str) -> tuple[str, str]:
 
 
 class RedisStore:
-    """Implements `RoomStore`."""
+    """Implements `RoomStore` and `Roster`."""
 
     one_place_per_person = False
 
@@ -63,9 +66,13 @@ class RedisStore:
         fields = [part for pair in fields_of(room.state).items() for part in pair]
         took = [part for pair in room.state.took.items() for part in pair]
         chunks = [_chunk(event, row.place) for row in room.claims]
-        entries = [part for row in room.claims for part in (_offset(row.place), row.expires_s or ENDED_S, row.tag)]
-        keys = [room_key(event, part) for part in ("", "took", "codes", "ends", "knocks")] + chunks
-        args = [len(fields), *fields, len(took), *took, len(room.codes), *room.codes, *entries]
+        entries: list[Any] = []
+        for row in room.claims:
+            entries += [_member(row.place), _offset(row.place), row.expires_s or ENDED_S, row.tag]
+        ended = [f"{_member(one.place)}:{one.expires_s}:{int(one.timed_out)}" for one in room.ended]
+        parts = ("", "took", "codes", "ends", "knocks", "visits", "kept", "ended")
+        keys = [room_key(event, part) for part in parts] + chunks
+        args = [len(fields), *fields, len(took), *took, len(room.codes), *room.codes, len(ended), *ended, *entries]
         made = bool(await self._run("create", keys, args))
         for start in range(0, len(room.people), PEOPLE_A_CALL):  # harmless to repeat, so not part of the script
             for lane in range(MAX_LANES):
@@ -89,7 +96,7 @@ class RedisStore:
         self, event: str, asks: Sequence[JoinAsk], seen: Sequence[int] = ()
     ) -> Sequence[JoinAnswer | FrontrowError]:
         alike = asks[:1] if list(asks).count(asks[0]) == len(asks) else asks  # most are, and then one look is enough
-        plain = all(not (ask.key or ask.code_id or (ask.person and self.one_place_per_person)) for ask in alike)
+        plain = all(not (ask.key or ask.code_id or (ask.person and self._one_place(ask))) for ask in alike)
         floor = [*seen, *[0] * MAX_LANES][:MAX_LANES]
         return await (self._join_counted(event, asks, floor) if plain else self._join_each(event, asks, floor))
 
@@ -127,24 +134,37 @@ class RedisStore:
             *(roster_key(event, lane) for lane in range(MAX_LANES)),
             *own,
         ]
-        args: list[Any] = [*floor, KEY_TTL_US // 1000, int(self.one_place_per_person)]
+        args: list[Any] = [*floor, KEY_TTL_US // 1000, int(any(map(self._one_place, asks)))]
         for ask in asks:
             args += [ask.lane, ask.person, ask.code_id]
         return [_join_answer(reply) for reply in await self._run("join", keys, args)]
 
+    def _one_place(self, ask: JoinAsk) -> bool:
+        return ask.one_place or self.one_place_per_person
+
     async def visit(self, event: str, asks: Sequence[VisitAsk]) -> Sequence[VisitAnswer]:
-        keys = [room_key(event, part) for part in ("", "ends", "took", "knocks")]
+        keys = [room_key(event, part) for part in ("", "ends", "took", "knocks", "visits", "kept", "ended")]
         keys += [_chunk(event, ask.place) for ask in asks]
         args: list[Any] = [KNOCK_TTL_S]
         for ask in asks:
             place = ask.place
-            args += [ask.op.value, place.lane, place.position, _offset(place)]
-            args += [ask.ttl_s, ask.until_s, ask.tag, ask.slide_no]
+            args += [ask.op.value, place.lane, place.epoch, place.position, _offset(place)]
+            args += [ask.ttl_s, ask.until_s, ask.tag, ask.slide_no, ask.hold]
         replies = await self._run("visit", keys, args)
-        return [VisitAnswer(VisitResult(word.decode()), expires_s, active) for word, expires_s, active in replies]
+        return [VisitAnswer(VisitResult(word.decode()), *map(int, numbers)) for word, *numbers in replies]
+
+    async def ended(self, event: str, after: int, most: int) -> tuple[int, Sequence[EndedVisit]]:
+        keys = [room_key(event, part) for part in ("", "ends", "knocks", "visits", "kept", "ended")]
+        last, entries = await self._run("ended", keys, [after, most])
+        return int(last), [_ended_visit(entry.decode()) for entry in entries]
+
+    async def kept(self, event: str) -> Sequence[KeptVisit]:
+        flat = [part.decode() for part in await self._run("kept", [room_key(event), room_key(event, "kept")], [])]
+        return [_kept_visit(member, value) for member, value in zip(flat[::2], flat[1::2], strict=True)]
 
     async def live(self, event: str, place: PlaceKey) -> int:
-        return int(await self._run("live", [room_key(event), _chunk(event, place)], [_offset(place)]))
+        keys = [room_key(event), _chunk(event, place), room_key(event, "visits")]
+        return int(await self._run("live", keys, [_offset(place), _member(place)]))
 
     async def lease(self, event: str, owner: str, ttl_us: int) -> bool:
         return bool(await self._run("lease", [room_key(event)], [owner, ttl_us]))
@@ -163,14 +183,21 @@ class RedisStore:
         return SlideResult((await self._run("slide", [room_key(event), room_key(event, "took")], args)).decode())
 
     async def configure(
-        self, event: str, *, config: RoomConfig | None = None, phase: Phase | None = None, beacon: str | None = None
+        self,
+        event: str,
+        *,
+        config: RoomConfig | None = None,
+        changes: Mapping[str, Any] | None = None,
+        phase: Phase | None = None,
+        beacon: str | None = None,
     ) -> RoomState:
         for _ in range(MAX_CONFIGURE_TRIES):
             read = await self._read(event)
             if read is None:
                 raise RoomRecovering(f"the store does not know room {event!r} (yet)", retry_after_s=1)
             state, revision = read
-            fresh = reconfigured(state, config) if config is not None else state
+            wanted = (config or state.config).changed(**changes) if changes else config
+            fresh = reconfigured(state, wanted) if wanted is not None else state
             draws = phase not in (None, state.phase) and state.phase is Phase.PREQUEUE
             if phase is not None and phase is not state.phase:
                 fresh = moved(fresh, phase, state.now_us, beacon or "")
@@ -193,19 +220,26 @@ class RedisStore:
         args = [slide_no, revision, int(draws), *(part for pair in fields.items() for part in pair)]
         return bool(await self._run("configure", [room_key(event)], args))
 
+    async def rank(self, event: str, lane: int, person: str) -> int | None:
+        found = await self._run("rank", [room_key(event), roster_key(event, lane)], [lane, person])
+        return None if found is None else int(found)
+
+    async def leave(self, event: str, lane: int, person: str) -> bool:
+        return int(await self._send("ZREM", roster_key(event, lane), person)) == 1
+
     async def aclose(self) -> None:
         await disconnect(self._redis)
 
     # -- parts ---------------------------------------------------------------------------------------------------------
 
     async def _read(self, event: str) -> tuple[RoomState, int] | None:
-        keys = [room_key(event, part) for part in ("", "ends", "took", "knocks")]
+        keys = [room_key(event, part) for part in ("", "ends", "took", "knocks", "visits", "kept", "ended")]
         reply = await self._run("snapshot", keys, [])
         if reply is None:
             return None
         now_us, flat, took = int(reply[0]), [part.decode() for part in reply[1]], [int(part) for part in reply[2]]
         fields = dict(zip(flat[::2], flat[1::2], strict=True))
-        state = state_of(fields, dict(zip(took[::2], took[1::2], strict=True)), now_us)
+        state = state_of(fields, dict(zip(took[::2], took[1::2], strict=True)), now_us, int(reply[3]))
         return state, int(fields.get("rev", 0))
 
     async def _run(self, name: str, keys: Sequence[str], args: Sequence[Any]) -> Any:
@@ -243,6 +277,21 @@ def roster_key(event: str, lane: int) -> str:
 
 def _chunk(event: str, place: PlaceKey) -> str:
     return room_key(event, f"v:{place.lane}:{place.epoch}:{place.position // CHUNK}")
+
+
+def _member(place: PlaceKey) -> str:
+    return f"{place.lane}:{place.epoch}:{place.position}"
+
+
+def _ended_visit(text: str) -> EndedVisit:
+    lane, epoch, position, expires_s, timed_out = map(int, text.split(":"))
+    return EndedVisit(PlaceKey(lane, epoch, position), expires_s, bool(timed_out))
+
+
+def _kept_visit(member: str, value: str) -> KeptVisit:
+    lane, epoch, position = map(int, member.split(":"))
+    until_s, _, hold = value.partition(" ")
+    return KeptVisit(PlaceKey(lane, epoch, position), int(until_s), hold)
 
 
 def _offset(place: PlaceKey) -> int:

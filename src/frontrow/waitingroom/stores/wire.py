@@ -37,6 +37,8 @@ def config_fields(config: RoomConfig) -> dict[str, Any]:
         "capacity": config.capacity,
         "interval": config.interval_us,
         "depth": config.depth_cap,
+        "idle": config.idle_s,
+        "leave": config.leave_s,
     }
 
 
@@ -49,7 +51,7 @@ def fields_of(state: RoomState) -> dict[str, Any]:
     return fields | config_fields(state.config)
 
 
-def state_of(fields: Mapping[str, str], took: Mapping[int, int], now_us: int) -> RoomState:
+def state_of(fields: Mapping[str, str], took: Mapping[int, int], now_us: int, kept: int = 0) -> RoomState:
     """The room as read."""
     config = RoomConfig.from_json(fields["config"])
     lanes = tuple(
@@ -62,7 +64,9 @@ def state_of(fields: Mapping[str, str], took: Mapping[int, int], now_us: int) ->
         lanes=lanes,
         active=int(fields.get("active", 0)),
         knocking=int(fields.get("knocking", 0)),
+        ended_no=int(fields.get("ended_no", 0)),
         ring=ring_of(fields["ring"]),
+        kept=kept,
         took=took,
         note=fields["note"],
         beacon=fields["beacon"],

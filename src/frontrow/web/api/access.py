@@ -9,7 +9,6 @@ import base64
 import hashlib
 import hmac
 from dataclasses import dataclass
-from http.cookies import CookieError, SimpleCookie
 from typing import Any, ClassVar, Final
 
 import msgspec
@@ -31,16 +30,16 @@ from frontrow.boxoffice.model.people import (
 )
 from frontrow.boxoffice.services.people_sessions import KEY_PREFIX, SESSION_PREFIX
 from frontrow.core.clock import US_PER_S
+from frontrow.core.cookies import read_cookie, read_cookies
 from frontrow.core.errors import ConfigError, FrontrowError, Unauthorised
 from frontrow.waitingroom.passes import MAX_PASS_CHARS
+from frontrow.waitingroom.protect.guard import PASS_COOKIES
 from frontrow.web.csrf import JSON_ONLY, HeaderLines, check_media_type, check_same_site, check_token
 from frontrow.web.platform import Platform, Secrets
 
-PASS_COOKIES: Final = ("__Host-frontrow-pass", "frontrow_pass")
 SESSION_COOKIE: Final = "__Host-frontrow-session"
 BOOKING_PREFIX: Final = "frb_"
 MAX_BOOKING_TOKENS: Final = 20
-MAX_COOKIE_CHARS: Final = 16_384
 MAC_BYTES: Final = 16
 Connection = ASGIConnection[Any, Any, Any, Any]
 
@@ -134,12 +133,8 @@ def presented(headers: HeaderLines) -> Presented:
     passes: list[str] = []
     session = ""
     for value in headers.getall("cookie", []):
-        try:
-            jar: SimpleCookie = SimpleCookie(value[:MAX_COOKIE_CHARS])
-        except CookieError:
-            continue
-        passes += [jar[name].value for name in PASS_COOKIES if name in jar]
-        session = jar[SESSION_COOKIE].value if SESSION_COOKIE in jar else session
+        passes += read_cookies(value, PASS_COOKIES)
+        session = read_cookie(value, (SESSION_COOKIE,)) or session
     return Presented(tuple(tokens), tuple(passes), session)
 
 
@@ -224,7 +219,7 @@ async def own_booking(platform: Platform, caller: Caller, booking_id: str) -> Bo
     booking = await platform.ledger.booking(booking_id)
     if booking is not None and caller.owns(booking):
         return booking
-    if booking is not None and caller.kind == "fan" and booking.fan in await platform.people.fans.names(caller.id):
+    if booking is not None and caller.kind == "fan" and await platform.people.fans.owns(caller.id, booking):
         return booking
     raise BookingNotFound(booking_id)
 

@@ -106,9 +106,7 @@ async def redeem_link(
     """What a guest bought before, and the bookings whose tokens are shown, become the fan's own if they were bought
     with the address that the link proves."""
     ask = data.ask or request.cookies.get(ASK_COOKIE, "")
-    made = await platform.people.fans.redeem(
-        data.link, ask, agent=agent_of(request), replaces=caller.session, bookings=sorted(caller.bookings)
-    )
+    made = await platform.people.fans.redeem(data.link, ask, agent=agent_of(request), replaces=caller.session)
     answer = signed_in(made, made.session, data.deliver)
     answer.cookies.append(gone_cookie(ASK_COOKIE))
     return answer

@@ -7,7 +7,8 @@ import msgspec
 from litestar import Request, Response
 from litestar.datastructures import Cookie
 
-from frontrow.boxoffice.model.people import EMAIL_PATTERN, Session, csrf_of
+from frontrow.boxoffice.model.emails import EMAIL_PATTERN
+from frontrow.boxoffice.model.people import Session, csrf_of
 from frontrow.boxoffice.services.people_sessions import SignedIn
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import InvalidInput

@@ -103,7 +103,7 @@ async def cancel_booking(platform: FromPlatform, caller: FromCaller, booking_id:
         await platform.refunds.refund(booking.id, booking.fence)
         booking = await own_booking(platform, caller, booking_id)
     elif booking.state is not BookingState.REFUNDED:
-        booking = await platform.holds.release(booking.id, booking.fence)
+        booking = await platform.checkout.release(booking.id, booking.fence)
     return await booking_view(platform, booking)
 
 

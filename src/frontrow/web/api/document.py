@@ -97,10 +97,13 @@ def _complete(operation: dict[str, Any], method: str, handler: HTTPRouteHandler)
         operation["security"] = security
 
 
+BY_PASS = frozenset({"room_renew", "room_give_back", "room_check_pass", "room_heartbeat", "room_left"})
+
+
 def _security(handler: HTTPRouteHandler, access: Access) -> list[dict[str, list[str]]]:
     if handler.operation_id in ("room_status", "room_claim", "room_leave"):
         return [{"place": []}]
-    if handler.operation_id in ("room_renew", "room_give_back", "room_check_pass"):
+    if handler.operation_id in BY_PASS:
         return [{"pass": []}, {"shop_pass": []}]
     if handler.opt.get("shop"):
         return [{"booking": [], "shop_pass": []}, {"pass": []}]

@@ -64,6 +64,17 @@ class EndedView(msgspec.Struct):
     ended: bool
 
 
+class VisitView(msgspec.Struct):
+    """When a visit ends: at `ends_at_s` unless the visitor is heard before, and with the pass at `expires_at_s`. A live
+    hold keeps it until `kept_until_s` (0: there is none)."""
+
+    ends_at_s: int
+    ends_in_s: int
+    expires_at_s: int
+    kept_until_s: int
+    idle_s: int
+
+
 class LeftView(msgspec.Struct):
     left: bool
 
@@ -94,6 +105,8 @@ ABOUT: dict[str, tuple[Any, dict[int, Any], tuple[int, ...]]] = {
     "check_pass": (None, {204: None}, (401, 403)),
     "renew": (None, {200: PassView}, (401, 403, 409, 429, 503)),
     "give_back": (None, {200: EndedView}, (401, 403, 404, 409, 429, 503)),
+    "heartbeat": (None, {200: VisitView}, (401, 403, 404, 409, 429, 503)),
+    "left": (None, {200: VisitView}, (401, 403, 404, 409, 429, 503)),
     "leave": (None, {200: LeftView}, (401, 404, 409, 429, 503)),
     "challenge": (None, {200: ChallengeView}, (404, 429)),
     "draw": (None, {200: DrawView}, (404,)),

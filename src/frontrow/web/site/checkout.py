@@ -1,6 +1,5 @@
 """Checkout: what is held and for how long, paying, the bank's question, and a clear page for each way it can end."""
 
-import re
 from typing import Any, Final
 
 from litestar import Request, Response
@@ -8,6 +7,7 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
 from frontrow.boxoffice.model.bookings import Booking, BookingState, HoldEnded
+from frontrow.boxoffice.model.emails import is_email
 from frontrow.boxoffice.model.messages import Contact
 from frontrow.boxoffice.services.checkout import CheckoutState, Outcome
 from frontrow.core.clock import US_PER_S
@@ -28,7 +28,6 @@ from frontrow.web.site.shown import seat_parts, shown
 from frontrow.web.site.words import N_
 
 Asked = Request[Any, Any, Any]
-EMAIL: Final = re.compile(r"[^@\s]{1,64}@[^@\s]{1,180}\.[^@\s.]{2,}")
 BAD_EMAIL: Final = N_("This does not look like an e-mail address.")
 NO_ERRORS: Final = {"email": "", "card": ""}
 BAD_CARD: Final = N_("This is not a card number.")
@@ -125,8 +124,9 @@ async def _form_page(
     errors: dict[str, str] | None = None,
     outcome: Outcome | None = None,
 ) -> Response[bytes]:
-    contact = await platform.ledger.contact(booking.fan)
-    ready = filled or ready_of(request)
+    contact = await platform.people.fans.contact(booking.fan)
+    proven = await platform.people.fans.proven_address(booking.fan)
+    ready = filled or _filled_before(contact, ready_of(request))
     publishable = platform.settings.stripe.publishable_key
     stripe = platform.provider.name != "simulated" and bool(publishable)
     secret = ""
@@ -137,7 +137,7 @@ async def _form_page(
     return render(
         request, "checkout.html", script="js/checkout.js", status=422 if errors else 200,
         policy=STRIPE if stripe else PLAIN, headers=headers, errors=NO_ERRORS | (errors or {}), ready=ready,
-        contact=contact, cards=SHOWN, stripe=stripe, publishable=publishable, client_secret=secret,
+        contact=contact, proven=proven, cards=SHOWN, stripe=stripe, publishable=publishable, client_secret=secret,
         **context,
     )  # fmt: skip
 
@@ -153,12 +153,11 @@ async def pay(
     if pass_for(platform, caller, booking.event_id) is None:
         return await outcome_page(request, platform, booking, "visit_over", 401)
     filled = Ready(form.one("name", 120), form.one("email", 254))
-    contact = await platform.ledger.contact(booking.fan)
-    method, errors = _checked(form, filled, has_contact=contact is not None)
+    proven = await platform.people.fans.proven_address(booking.fan)
+    method, errors = _checked(form, filled, proven=bool(proven))
     if errors:
         return await _form_page(request, platform, caller, booking, filled=filled, errors=errors)
-    if contact is None:
-        await _keep_contact(request, platform, booking, filled)
+    await _keep_contact(request, platform, booking, filled)
     try:
         outcome = await platform.checkout.pay(booking.id, booking.fence, method)
     except HoldEnded:
@@ -177,22 +176,27 @@ async def keep_contact(
     """Where the tickets go, before a provider's own form is sent: that one does not come through here."""
     booking = await own_booking(platform, caller, booking_id)
     filled = Ready(form.one("name", 120), form.one("email", 254))
-    if await platform.ledger.contact(booking.fan) is None:
-        if not EMAIL.fullmatch(filled.email):
-            return Response(b"", status_code=422, media_type="text/plain")
-        await _keep_contact(request, platform, booking, filled)
+    if not is_email(filled.email) and not await platform.people.fans.proven_address(booking.fan):
+        return Response(b"", status_code=422, media_type="text/plain")
+    await _keep_contact(request, platform, booking, filled)
     return Response(b"", status_code=200, media_type="text/plain")
 
 
 async def _keep_contact(request: Asked, platform: Platform, booking: Booking, filled: Ready) -> None:
-    locale = words_for(request).language
-    await platform.ledger.put_contact(Contact(booking.fan, filled.email, locale=locale), platform.clock())
+    email = filled.email if is_email(filled.email) else ""
+    fans, locale = platform.people.fans, words_for(request).language
+    await fans.keep_buyer(booking, name=filled.name, email=email, locale=locale)
 
 
-def _checked(form: Form, filled: Ready, *, has_contact: bool) -> tuple[str, dict[str, str]]:
+def _filled_before(contact: Contact, ready: Ready) -> Ready:
+    """What the form begins with: what was given for this event, else what this browser filled in while waiting."""
+    return Ready(contact.name or ready.name, contact.email or ready.email)
+
+
+def _checked(form: Form, filled: Ready, *, proven: bool) -> tuple[str, dict[str, str]]:
     """The payment method, and what is wrong with the form by field."""
     errors = {}
-    if not has_contact and not EMAIL.fullmatch(filled.email):
+    if not proven and not is_email(filled.email):
         errors["email"] = BAD_EMAIL
     method = method_of(form.one("card", 40))
     if method is None:
@@ -224,7 +228,7 @@ async def release(
     """Give the held seats back and choose others."""
     booking = await own_booking(platform, caller, booking_id)
     try:
-        await platform.holds.release(booking.id, booking.fence)
+        await platform.checkout.release(booking.id, booking.fence)
     except Unavailable:
         raise
     except FrontrowError:  # being paid, or over: the page says how it stands

@@ -10,11 +10,14 @@ from typing import Any, Final
 import msgspec
 from litestar import Request
 
-from frontrow.web.api.access import MAX_BOOKING_TOKENS, PASS_COOKIES, booking_token
+from frontrow.core.cookies import cookie_line, cookie_names, is_https, read_cookie
+from frontrow.waitingroom.protect.guard import PASS_COOKIES
+from frontrow.web.api.access import MAX_BOOKING_TOKENS, booking_token
 from frontrow.web.platform import Platform
-from frontrow.web.site.routes import BOOKINGS_COOKIE
+from frontrow.web.site.render import LANGUAGE_COOKIES
+from frontrow.web.site.routes import BOOKINGS_COOKIES, kept_bookings
 
-READY_COOKIE: Final = "frontrow_ready"
+READY_COOKIES: Final = cookie_names("ready")
 YEAR_S: Final = 365 * 86_400
 DAY_S: Final = 86_400
 MAX_READY_CHARS: Final = 1_000
@@ -28,29 +31,32 @@ class Ready(msgspec.Struct, frozen=True):
     email: str = ""
 
 
-def cookie(platform: Platform, name: str, value: str, life_s: int) -> str:
+def cookie(platform: Platform, names: tuple[str, str], value: str, life_s: int) -> str:
     """A cookie for the server's eyes only."""
-    secure = "; Secure" if platform.settings.public_url.startswith("https://") else ""
-    return f"{name}={value}; Path=/; Max-Age={life_s}; HttpOnly; SameSite=Lax{secure}"
+    return cookie_line(names, value, life_s, secure=is_https(platform.settings.public_url))
 
 
 def remember_booking(platform: Platform, request: Asked, booking_id: str) -> dict[str, str]:
     """The header that adds a booking to those of this browser; nothing if it is there already."""
     token = booking_token(platform.secrets, booking_id)
-    known = [one for one in request.cookies.get(BOOKINGS_COOKIE, "").split("~") if one]
+    known = kept_bookings(request)
     if token in known:
         return {}
     kept = "~".join([token, *known][:MAX_BOOKING_TOKENS])
-    return {"set-cookie": cookie(platform, BOOKINGS_COOKIE, kept, YEAR_S)}
+    return {"set-cookie": cookie(platform, BOOKINGS_COOKIES, kept, YEAR_S)}
 
 
 def pass_cookie(platform: Platform, text: str) -> str:
-    return cookie(platform, PASS_COOKIES[1], text, DAY_S)
+    return cookie(platform, PASS_COOKIES, text, DAY_S)
+
+
+def language_cookie(platform: Platform, language: str) -> str:
+    return cookie(platform, LANGUAGE_COOKIES, language, YEAR_S)
 
 
 def ready_of(request: Asked) -> Ready:
     """What this browser filled in earlier."""
-    text = request.cookies.get(READY_COOKIE, "")[:MAX_READY_CHARS]
+    text = read_cookie(request.headers.get("cookie", ""), READY_COOKIES)[:MAX_READY_CHARS]
     try:
         return msgspec.json.decode(base64.urlsafe_b64decode(text), type=Ready)
     except (ValueError, msgspec.MsgspecError):
@@ -59,4 +65,4 @@ def ready_of(request: Asked) -> Ready:
 
 def ready_cookie(platform: Platform, ready: Ready) -> str:
     text = base64.urlsafe_b64encode(msgspec.json.encode(ready)).decode()
-    return cookie(platform, READY_COOKIE, text, DAY_S)
+    return cookie(platform, READY_COOKIES, text, DAY_S)

@@ -10,13 +10,13 @@ from frontrow.core.errors import NotFound
 from frontrow.waitingroom.protect.guard import is_plain
 from frontrow.web.api.access import Access
 from frontrow.web.site.assets import site_assets
-from frontrow.web.site.render import LANGUAGE_COOKIE, render
+from frontrow.web.site.cookies import language_cookie
+from frontrow.web.site.render import render
 from frontrow.web.site.routes import go_to, page
 from frontrow.web.site.security import WORKER_CSP
 from frontrow.web.site.words import LANGUAGES
 
 FOREVER = "public, max-age=31536000, immutable"
-YEAR_S = 365 * 86_400
 WORKER = "-worker.js"  # scripts that run by themselves
 
 
@@ -53,8 +53,8 @@ async def choose_language(request: Request[Any, Any, Any], language: FromPath[st
     if language not in LANGUAGES:
         raise NotFound("there is no such language")
     back = request.query_params.get("back", "/")
-    cookie = f"{LANGUAGE_COOKIE}={language}; Path=/; Max-Age={YEAR_S}; SameSite=Lax"
-    return go_to(back if is_plain(back) else "/", {"set-cookie": cookie})
+    chosen = language_cookie(request.app.state.platform, language)
+    return go_to(back if is_plain(back) else "/", {"set-cookie": chosen})
 
 
 @page("/maintenance", "maintenance")

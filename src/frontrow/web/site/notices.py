@@ -3,25 +3,24 @@
 A browser that wants HTML gets a small page in its language; programs get problem+json as ever.
 """
 
-import re
 from typing import Final
 
+from frontrow.core.cookies import read_cookie
 from frontrow.core.errors import FrontrowError
 from frontrow.web.notices import ForPeople, Notices
 from frontrow.web.site.problems import KINDS
-from frontrow.web.site.render import LANGUAGE_COOKIE
+from frontrow.web.site.render import LANGUAGE_COOKIES
 from frontrow.web.site.words import N_, Words, best_language, words_of
 from frontrow.web.wire import NO_STORE, Answer, Ask
 
 HOME: Final = N_("See all events")
 MOST_AGAIN_S: Final = 300
-_COOKIE: Final = re.compile(rb"(?:^|; )" + LANGUAGE_COOKIE.encode() + rb"=([a-z]{2})(?:;|$)")
 
 
 def words_in(ask: Ask) -> Words:
     """The words of the visitor's language."""
-    chosen = _COOKIE.search(ask.header(b"cookie") or b"")
-    return words_of(best_language(chosen[1].decode() if chosen else "", accepted(ask)))
+    chosen = read_cookie((ask.header(b"cookie") or b"").decode("latin-1"), LANGUAGE_COOKIES)
+    return words_of(best_language(chosen, accepted(ask)))
 
 
 def accepted(ask: Ask) -> str:

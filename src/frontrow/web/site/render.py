@@ -14,13 +14,14 @@ from litestar import Request, Response
 from markupsafe import Markup
 
 from frontrow.boxoffice.model.people import csrf_of
+from frontrow.core.cookies import cookie_names, read_cookie
 from frontrow.web.api.access import Caller, presented
 from frontrow.web.platform import Platform
 from frontrow.web.site.assets import site_assets
 from frontrow.web.site.security import PLAIN, Policy
 from frontrow.web.site.words import LANGUAGES, Words, best_language, load_all, words_of
 
-LANGUAGE_COOKIE: Final = "frontrow_lang"
+LANGUAGE_COOKIES: Final = cookie_names("lang")
 MIN_GZIP_BYTES: Final = 1_000
 PRIVATE: Final = "private, no-store"
 PUBLIC: Final = "public, max-age=0, must-revalidate"
@@ -50,7 +51,7 @@ def as_json(value: Any) -> Markup:
 
 def words_for(request: Asked) -> Words:
     """The words of the visitor's language."""
-    chosen = request.cookies.get(LANGUAGE_COOKIE, "")
+    chosen = read_cookie(request.headers.get("cookie", ""), LANGUAGE_COOKIES)
     return words_of(best_language(chosen, request.headers.get("accept-language", "")))
 
 

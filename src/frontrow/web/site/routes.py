@@ -19,6 +19,7 @@ from litestar.handlers import BaseRouteHandler, HTTPRouteHandler
 from litestar.params import SkipValidation
 
 from frontrow.boxoffice.model.people import SignInNeeded, csrf_of
+from frontrow.core.cookies import cookie_names, read_cookies
 from frontrow.core.errors import Forbidden, FrontrowError, InvalidInput
 from frontrow.web.api.access import (
     BOOKING_PREFIX,
@@ -38,7 +39,7 @@ from frontrow.web.platform import Platform
 from frontrow.web.site.problems import on_page_bug, on_page_http_error, on_page_problem
 
 FORM_TYPE: Final = "application/x-www-form-urlencoded"
-BOOKINGS_COOKIE: Final = "frontrow_bookings"
+BOOKINGS_COOKIES: Final = cookie_names("bookings")
 MAX_FIELDS: Final = 400
 MAX_FORM_BYTES: Final = 64 * 1024
 
@@ -71,13 +72,19 @@ FromForm = NamedDependency[SkipValidation[Form]]
 ERRORS: Final = {HTTPException: on_page_http_error, FrontrowError: on_page_problem, Exception: on_page_bug}
 
 
+def kept_bookings(connection: Connection) -> list[str]:
+    """The tokens of the bookings this browser made, newest first."""
+    kept = read_cookies("; ".join(connection.headers.getall("cookie", [])), BOOKINGS_COOKIES)
+    return list(dict.fromkeys(token for text in kept for token in text.split("~") if token))
+
+
 async def page_caller(platform: Platform, connection: Connection) -> Caller:
     """Who looks at a page, by cookies alone: session, pass, and the bookings this browser made."""
     given = presented(connection.headers)
     session = await platform.people.sessions.find(given.session_cookie) if given.session_cookie else None
     visits = (read_pass(platform, text) for text in given.passes)
     visit = next((one for one in visits if one is not None), None)
-    tokens = connection.cookies.get(BOOKINGS_COOKIE, "").split("~")[:MAX_BOOKING_TOKENS]
+    tokens = kept_bookings(connection)[:MAX_BOOKING_TOKENS]
     mine = {
         found
         for token in tokens

@@ -30,14 +30,15 @@ FROM :rows WHERE d.number = r.number AND coalesce(d.delivery_state, '') = 'waiti
 -- name: delivery_counts() :kind text
 SELECT delivery_state, count(*) FROM deliveries WHERE kind = :kind GROUP BY delivery_state
 
--- name: put_contacts(fan text, locale text, email text, phone text, channels text, now_us int)
-INSERT INTO contacts (fan, locale, email, phone, channels, changed_at_us)
-SELECT r.fan, r.locale, r.email, r.phone, r.channels, r.now_us FROM :rows WHERE true
+-- name: put_contacts(fan text, locale text, email text, phone text, channels text, name text, folded_name text, now_us int)
+INSERT INTO contacts (fan, locale, email, phone, channels, name, folded_name, changed_at_us)
+SELECT r.fan, r.locale, r.email, r.phone, r.channels, r.name, r.folded_name, r.now_us FROM :rows WHERE true
 ON CONFLICT (fan) DO UPDATE SET locale = excluded.locale, email = excluded.email, phone = excluded.phone,
-  channels = excluded.channels, changed_at_us = excluded.changed_at_us
+  channels = excluded.channels, name = excluded.name, folded_name = excluded.folded_name,
+  changed_at_us = excluded.changed_at_us
 
 -- name: contacts_by_fan(fan text)
-SELECT c.fan, c.email, c.phone, c.locale, c.channels FROM :rows CROSS JOIN contacts AS c WHERE c.fan = r.fan
+SELECT c.fan, c.email, c.phone, c.locale, c.channels, c.name FROM :rows CROSS JOIN contacts AS c WHERE c.fan = r.fan
 
 -- name: drop_push(fan text)
 DELETE FROM push_subscriptions WHERE fan IN (SELECT r.fan FROM :rows)

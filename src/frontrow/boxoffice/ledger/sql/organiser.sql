@@ -105,11 +105,25 @@ ORDER BY 5 DESC LIMIT :limit
 -- Every name under which somebody with this address may have bought.
 SELECT fan FROM contacts WHERE email = :email AND email <> ''
 UNION SELECT id FROM fans WHERE email = :email AND email <> ''
-UNION SELECT a.alias FROM fans AS f JOIN fan_aliases AS a ON a.fan = f.id WHERE f.email = :email AND f.email <> ''
 LIMIT :limit
 
+-- name: bookings_by_name() :event_id text :low text :high text :also text :and text :before int :limit int
+-- Live ones and purchases of everybody with a tail of a name from low to high whose folded name is like the others.
+SELECT :booking FROM (
+  SELECT DISTINCT t.fan FROM name_tails AS t JOIN contacts AS c ON c.fan = t.fan
+  WHERE t.event_id = :event_id AND t.tail >= :low AND t.tail < :high AND c.folded_name LIKE :also AND c.folded_name LIKE :and
+) AS n CROSS JOIN bookings AS b
+WHERE b.event_id = :event_id AND b.fan = n.fan AND b.state IN ('held', 'paying', 'confirmed') AND b.fence < :before
+UNION
+SELECT :booking FROM (
+  SELECT DISTINCT t.fan FROM name_tails AS t JOIN contacts AS c ON c.fan = t.fan
+  WHERE t.event_id = :event_id AND t.tail >= :low AND t.tail < :high AND c.folded_name LIKE :also AND c.folded_name LIKE :and
+) AS n CROSS JOIN bookings AS b
+WHERE b.event_id = :event_id AND b.fan = n.fan AND b.state IN ('confirmed', 'cancelled', 'refunded') AND b.fence < :before
+ORDER BY 5 DESC LIMIT :limit
+
 -- name: contacts_of(fan text)
-SELECT c.fan, c.email FROM :rows CROSS JOIN contacts AS c WHERE c.fan = r.fan AND c.email <> ''
+SELECT c.fan, c.email, c.name FROM :rows CROSS JOIN contacts AS c WHERE c.fan = r.fan AND (c.email <> '' OR c.name <> '')
 
 -- name: seats_had(booking_id text, seat_index int)
 SELECT s.seat_index FROM :rows CROSS JOIN booking_seats AS s

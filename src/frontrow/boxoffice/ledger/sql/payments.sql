@@ -2,19 +2,19 @@
 -- The payments as they are, kept so until this transaction ends. In the order of their ids: no deadlock.
 SELECT :payment FROM payments AS p WHERE p.id IN (SELECT r.id FROM :rows) ORDER BY p.id :for_update
 
--- name: add_payments(id text, booking_id text, attempt int, provider text, amount_minor int, currency text, payment_state text, provider_ref text, method text, reason text, call int, tries int, retry_at_us int, version int, created_at_us int, changed_at_us int, key text)
+-- name: add_payments(id text, booking_id text, attempt int, provider text, amount_minor int, currency text, payment_state text, provider_ref text, method text, reason text, call int, tries int, retry_at_us int, version int, created_at_us int, changed_at_us int, declines int, failure text, key text)
 -- A booking with another payment that is not over keeps that one: left out of the answer (one_live_payment_per_booking).
-INSERT INTO payments (id, booking_id, attempt, provider, amount_minor, currency, payment_state, provider_ref, method, reason, call, tries, retry_at_us, version, created_at_us, changed_at_us, idempotency_key)
-SELECT r.id, r.booking_id, r.attempt, r.provider, r.amount_minor, r.currency, r.payment_state, r.provider_ref, r.method, r.reason, r.call, r.tries, r.retry_at_us, r.version, r.created_at_us, r.changed_at_us, r.key
+INSERT INTO payments (id, booking_id, attempt, provider, amount_minor, currency, payment_state, provider_ref, method, reason, call, tries, retry_at_us, version, created_at_us, changed_at_us, declines, failure, idempotency_key)
+SELECT r.id, r.booking_id, r.attempt, r.provider, r.amount_minor, r.currency, r.payment_state, r.provider_ref, r.method, r.reason, r.call, r.tries, r.retry_at_us, r.version, r.created_at_us, r.changed_at_us, r.declines, r.failure, r.key
 FROM :rows WHERE true ORDER BY r.id
 ON CONFLICT DO NOTHING
 RETURNING id
 
--- name: set_payments(id text, payment_state text, provider_ref text, method text, reason text, call int, tries int, retry_at_us int, version int, changed_at_us int)
+-- name: set_payments(id text, payment_state text, provider_ref text, method text, reason text, call int, tries int, retry_at_us int, version int, changed_at_us int, declines int, failure text)
 -- Compare and set: over the version before, or not at all.
 UPDATE payments AS p SET payment_state = r.payment_state, provider_ref = r.provider_ref, method = r.method,
   reason = r.reason, call = r.call, tries = r.tries, retry_at_us = r.retry_at_us, version = r.version,
-  changed_at_us = r.changed_at_us
+  changed_at_us = r.changed_at_us, declines = r.declines, failure = r.failure
 FROM :rows WHERE p.id = r.id AND p.version = r.version - 1
 RETURNING p.id
 

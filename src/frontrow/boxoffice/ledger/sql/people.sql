@@ -171,21 +171,43 @@ SELECT id, email, created_at_us, erased_at_us FROM fans WHERE id = :id
 -- name: fan_by_email() :email text
 SELECT id, email, created_at_us, erased_at_us FROM fans WHERE email = :email AND email <> ''
 
--- name: add_alias(alias text, fan text)
--- An alias belongs to the first who proved it.
-INSERT INTO fan_aliases (alias, fan) SELECT r.alias, r.fan FROM :rows WHERE true ON CONFLICT DO NOTHING
+-- name: names_of_address() :email text :limit int
+-- Everybody who gave this address and has no account of their own; the proof of the address is the caller's business.
+SELECT c.fan FROM contacts AS c LEFT JOIN fans AS f ON f.id = c.fan
+WHERE c.email = :email AND c.email <> '' AND coalesce(f.email, '') = ''
+ORDER BY c.changed_at_us DESC, c.fan LIMIT :limit
 
--- name: aliases_of() :fan text
-SELECT alias FROM fan_aliases WHERE fan = :fan ORDER BY alias LIMIT 1000
+-- name: is_reached_at() :fan text :email text
+SELECT c.fan FROM contacts AS c LEFT JOIN fans AS f ON f.id = c.fan
+WHERE c.fan = :fan AND c.email = :email AND c.email <> '' AND coalesce(f.email, '') = ''
 
--- name: drop_aliases_of(fan text)
-DELETE FROM fan_aliases WHERE fan IN (SELECT r.fan FROM :rows)
+-- name: purchases_of_address() :email text
+-- What was bought with an address by people without an account of their own.
+SELECT :booking FROM contacts AS c LEFT JOIN fans AS f ON f.id = c.fan
+JOIN bookings AS b ON b.fan = c.fan AND b.state IN ('confirmed', 'cancelled', 'refunded')
+WHERE c.email = :email AND c.email <> '' AND coalesce(f.email, '') = ''
+ORDER BY b.created_at_us DESC, b.id DESC LIMIT 1000
 
 -- name: erase_fan(id text, now_us int)
 UPDATE fans AS f SET email = '', erased_at_us = r.now_us FROM :rows WHERE f.id = r.id AND f.erased_at_us = 0 RETURNING f.id
 
 -- name: drop_contacts(fan text)
 DELETE FROM contacts WHERE fan IN (SELECT r.fan FROM :rows)
+
+-- name: drop_name_tails(fan text)
+DELETE FROM name_tails WHERE fan IN (SELECT r.fan FROM :rows)
+
+-- name: add_name_tails(event_id text, tail text, fan text)
+INSERT INTO name_tails (event_id, tail, fan) SELECT r.event_id, r.tail, r.fan FROM :rows WHERE true ON CONFLICT DO NOTHING
+
+-- name: events_bought() :fan text
+SELECT DISTINCT event_id FROM bookings WHERE fan = :fan AND state IN ('confirmed', 'cancelled', 'refunded') LIMIT 1000
+
+-- name: has_name_in() :event_id text :fan text
+SELECT t.fan FROM name_tails AS t WHERE t.fan = :fan AND t.event_id = :event_id LIMIT 1
+
+-- name: name_of_buyer() :booking_id text
+SELECT c.name FROM bookings AS b JOIN contacts AS c ON c.fan = b.fan WHERE b.id = :booking_id
 
 -- name: drop_in_app(fan text)
 DELETE FROM in_app_messages WHERE fan IN (SELECT r.fan FROM :rows)

@@ -12,8 +12,8 @@ local function get(field) return tonumber(redis.call('HGET', room, field) or '0'
 local function missing() return redis.call('EXISTS', room) == 0 end
 local ROOMLESS = redis.error_reply('ROOMLESS the room is not in this store')
 
--- Count out what has run out: `ends` maps a second to how many passes end then, `knocks` to how many knocks are forgotten
--- then (at most one field for each second of their life).
+-- `ends` maps a second to how many passes end then (only passes of an older version: visits have their own keys now),
+-- `knocks` to how many knocks are forgotten then (at most one field for each second of their life).
 local function due(counts)
   local all, gone = redis.call('HGETALL', counts), 0
   for i = 1, #all, 2 do
@@ -24,17 +24,72 @@ local function due(counts)
   end
   return gone
 end
-local function sweep(ends, knocks)
-  if now_s <= get('swept') then return end
-  local gone = due(ends)
-  redis.call('HSET', room, 'swept', int(now_s))
-  redis.call('HINCRBY', room, 'active', -gone)
-  redis.call('HINCRBY', room, 'released', gone)
-  redis.call('HINCRBY', room, 'knocking', -due(knocks))
-end
 local function count(counts, second, total, change)
   if redis.call('HINCRBY', counts, int(second), change) == 0 then redis.call('HDEL', counts, int(second)) end
   redis.call('HINCRBY', room, total, change)
+end
+
+-- A chunk holds 8 bytes for each position: expiry in seconds (0 never claimed, 1 given back, 2 knocked) and the claim's
+-- tag (of a knock: until when it counts).
+local function entry(chunk, offset)
+  local raw = redis.call('GETRANGE', chunk, offset, offset + 7)
+  if #raw < 8 then return 0, 0 end
+  return struct.unpack('>I4I4', raw)
+end
+local function enter(chunk, offset, expires, tag)
+  redis.call('SETRANGE', chunk, offset, struct.pack('>I4I4', expires, tag))
+end
+
+-- The visits of the room. `visits`: sorted set, member lane:epoch:position, score the second it ends unless somebody is
+-- heard. `kept`: hash, member to "<until> <hold>". `ended`: list of "lane:epoch:position:expiry:timed_out", whose last
+-- entry has the number `ended_no`. `legacy` is `ends`. `store` is these four keys.
+local function remember_ended(store, member, expires, timed_out)
+  if expires > now_s then
+    redis.call('RPUSH', store.ended, member .. ':' .. int(expires) .. ':' .. timed_out)
+    redis.call('HINCRBY', room, 'ended_no', 1)
+  end
+end
+local function finish(store, member, chunk, offset, expires, tag, timed_out)
+  if redis.call('ZREM', store.visits, member) == 1 then
+    redis.call('HINCRBY', room, 'active', -1)
+  else
+    count(store.legacy, expires, 'active', -1)
+  end
+  redis.call('HDEL', store.kept, member)
+  redis.call('HINCRBY', room, 'released', 1)
+  if expires > now_s then enter(chunk, offset, 1, tag) end
+  remember_ended(store, member, expires, timed_out)
+end
+
+-- Once a second: end the visits that are due and forget what has run out, at most SWEEP_MOST of them in one call. The
+-- chunk of a due visit is named here and not in KEYS; it has the room's hash tag, so it is in the same slot.
+local SWEEP_MOST = 2000
+local function sweep(store, knocks)
+  if now_s <= get('swept') then return end
+  local gone = due(store.legacy)
+  redis.call('HINCRBY', room, 'active', -gone)
+  redis.call('HINCRBY', room, 'released', gone)
+  redis.call('HINCRBY', room, 'knocking', -due(knocks))
+  local over = redis.call('ZRANGEBYSCORE', store.visits, '-inf', int(now_s), 'LIMIT', 0, SWEEP_MOST)
+  for _, member in ipairs(over) do
+    local lane, epoch, position = string.match(member, '(%d+):(%d+):(%d+)')
+    local chunk = room .. ':v:' .. lane .. ':' .. epoch .. ':' .. int(math.floor(position / 1024))
+    local offset = position % 1024 * 8
+    local expires, tag = entry(chunk, offset)
+    finish(store, member, chunk, offset, expires, tag, '1')
+  end
+  for _ = 1, SWEEP_MOST do
+    local oldest = redis.call('LINDEX', store.ended, 0)
+    if not oldest or tonumber(string.match(oldest, ':(%d+):%d$')) > now_s then break end
+    redis.call('LPOP', store.ended)
+  end
+  if #over < SWEEP_MOST then redis.call('HSET', room, 'swept', int(now_s)) end
+end
+-- When a visit that was heard now ends.
+local function idle_end(expires, kept_until)
+  local idle = get('idle')
+  if idle > 0 then expires = math.min(expires, now_s + idle) end
+  return math.max(kept_until, expires)
 end
 -- Whether this store is behind what the caller has seen issued (ARGV[2] to ARGV[4], one for each lane there can be).
 local function behind()

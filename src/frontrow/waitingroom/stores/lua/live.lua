@@ -1,6 +1,7 @@
--- The standing expiry of one pass, 0 if there is none. KEYS: room, chunk. ARGV: now, offset.
+-- The standing expiry of one pass, 0 if there is none or its visit ended. KEYS: room, chunk, visits. ARGV: now, offset,
+-- member.
 if missing() then return ROOMLESS end
-local raw = redis.call('GETRANGE', KEYS[2], ARGV[2], ARGV[2] + 3)
-if #raw < 4 then return 0 end
-local expires = struct.unpack('>I4', raw)
+local expires = entry(KEYS[2], tonumber(ARGV[2]))
+local ends = redis.call('ZSCORE', KEYS[3], ARGV[3])
+if ends and tonumber(ends) <= now_s then return 0 end
 return expires > now_s and expires or 0

@@ -1,72 +1,103 @@
--- Claims, renewals and returns, each decided once, in order. Mirrors MemoryStore._visit.
--- KEYS: room, ends, took, knocks, then the chunk of each ask. ARGV: now, seconds a knock counts, then (op, lane, position,
--- offset, ttl, until, tag, slide) of each. A chunk holds 8 bytes for each position: expiry in seconds (0 never claimed,
--- 1 given back, 2 knocked) and the claim's tag (of a knock: until when it counts).
+-- Requests about visits, each decided once, in order. Mirrors MemoryStore._visit.
+-- KEYS: room, ends, took, knocks, visits, kept, ended, then the chunk of each ask. ARGV: now, seconds a knock counts,
+-- then (op, lane, epoch, position, offset, ttl, until, tag, slide, hold) of each.
+-- Answers for each: {result, expiry of the pass, people inside, end of the visit, end of the hold that keeps it}.
 if missing() then return ROOMLESS end
-sweep(KEYS[2], KEYS[4])
+local store = {legacy = KEYS[2], visits = KEYS[5], kept = KEYS[6], ended = KEYS[7]}
+sweep(store, KEYS[4])
 local capacity, held = get('capacity'), redis.call('HGET', room, 'phase') == 'queue_all'
 
-local function entry(chunk, offset)
-  local raw = redis.call('GETRANGE', chunk, offset, offset + 7)
-  if #raw < 8 then return 0, 0 end
-  return struct.unpack('>I4I4', raw)
-end
-local function enter(chunk, offset, expires, tag)
-  redis.call('SETRANGE', chunk, offset, struct.pack('>I4I4', expires, tag))
-end
-
-local function claim(chunk, offset, lane, position, ttl, tag, slide)
-  local expires, old_tag = entry(chunk, offset)
+local function claim(ask)
+  local expires, old_tag = entry(ask.chunk, ask.offset)
   local knocking = expires == 2 and old_tag > now_s
   if expires ~= 0 and expires ~= 2 then
-    if tag ~= 0 and tag == old_tag and expires > now_s then return {'repeated', expires} end
-    return {'already', 0}
+    if ask.tag ~= 0 and ask.tag == old_tag and expires > now_s then
+      return {'repeated', expires, 0, tonumber(redis.call('ZSCORE', store.visits, ask.member) or expires), 0}
+    end
+    return {'already', 0, 0, 0, 0}
   end
-  if position <= get('l' .. lane) and not knocking then return {'expired', 0} end
-  if position > get('h' .. lane) then return {'waiting', 0} end
-  if held then return {'held', 0} end
+  if ask.position <= get('l' .. ask.lane) and not knocking then return {'expired', 0, 0, 0, 0} end
+  if ask.position > get('h' .. ask.lane) then return {'waiting', 0, 0, 0, 0} end
+  if held then return {'held', 0, 0, 0, 0} end
   if knocking then count(KEYS[4], old_tag, 'knocking', -1) end
-  if slide ~= '0' and expires == 0 then redis.call('HINCRBY', KEYS[3], slide, 1) end
+  if ask.slide ~= '0' and expires == 0 then redis.call('HINCRBY', KEYS[3], ask.slide, 1) end
   if get('active') >= capacity then
     local till = now_s + tonumber(ARGV[2])
-    enter(chunk, offset, 2, till)
+    enter(ask.chunk, ask.offset, 2, till)
     count(KEYS[4], till, 'knocking', 1)
-    return {'full', 0}
+    return {'full', 0, 0, 0, 0}
   end
-  enter(chunk, offset, now_s + ttl, tag)
-  count(KEYS[2], now_s + ttl, 'active', 1)
-  return {'ok', now_s + ttl}
+  expires = now_s + ask.ttl
+  local ends = idle_end(expires, 0)
+  enter(ask.chunk, ask.offset, expires, ask.tag)
+  redis.call('ZADD', store.visits, int(ends), ask.member)
+  redis.call('HINCRBY', room, 'active', 1)
+  return {'ok', expires, 0, ends, 0}
 end
 
-local function stay(op, chunk, offset, ttl, till)
-  local expires, tag = entry(chunk, offset)
-  if expires == 1 then return {op == 'give_back' and 'already' or 'ended', 0} end
-  if expires <= now_s then return {'ended', 0} end
-  if op == 'give_back' then
-    enter(chunk, offset, 1, tag)
-    count(KEYS[2], expires, 'active', -1)
-    redis.call('HINCRBY', room, 'released', 1)
-    return {'ok', 0}
+-- A live visit goes on, longer or shorter than before.
+local function stay(ask, expires, tag)
+  local was, result, kept_until, hold = expires, 'ok', 0, ''
+  local ends = tonumber(redis.call('ZSCORE', store.visits, ask.member))
+  if not ends then  -- claimed under an older version: from now on it is counted like all others
+    redis.call('HINCRBY', store.legacy, int(expires), -1)
+    ends = expires
   end
-  local new = math.min(now_s + ttl, till)
-  if new <= expires then return {'repeated', expires} end
-  enter(chunk, offset, new, tag)
-  count(KEYS[2], expires, 'active', -1)
-  count(KEYS[2], new, 'active', 1)
-  return {'ok', new}
+  local kept = redis.call('HGET', store.kept, ask.member)
+  if kept then
+    kept_until, hold = string.match(kept, '^(%d+) (.*)$')
+    kept_until = tonumber(kept_until)
+  end
+  if ask.op == 'keep' and ask.till > 0 and (ask.hold == hold or ask.till >= kept_until) then
+    kept_until = ask.till
+    redis.call('HSET', store.kept, ask.member, int(kept_until) .. ' ' .. ask.hold)
+    expires = math.max(expires, kept_until)
+    ends = math.max(ends, kept_until)
+  elseif ask.op == 'keep' and (ask.till > 0 or (hold ~= '' and ask.hold ~= hold)) then
+    result = 'repeated'
+  elseif ask.op == 'leave' then
+    ends = math.min(ends, math.max(now_s + get('leave'), kept_until))
+  else
+    if ask.op == 'keep' then
+      redis.call('HDEL', store.kept, ask.member)
+      kept_until = 0
+    elseif ask.op == 'renew' then
+      expires = math.max(expires, math.min(now_s + ask.ttl, ask.till))
+      if expires == was then result = 'repeated' end
+    end
+    ends = idle_end(expires, kept_until)
+  end
+  if expires ~= was then enter(ask.chunk, ask.offset, expires, tag) end
+  redis.call('ZADD', store.visits, int(ends), ask.member)
+  return {result, expires, 0, ends, kept_until}
+end
+
+local function answer(ask)
+  if ask.op == 'claim' then return claim(ask) end
+  if ask.op == 'give_back' and ask.epoch == '0' then  -- a pass beside the line: it takes up no capacity
+    remember_ended(store, ask.member, ask.till, '0')
+    return {'ok', ask.till, 0, 0, 0}
+  end
+  local expires, tag = entry(ask.chunk, ask.offset)
+  if expires == 1 then return {ask.op == 'give_back' and 'already' or 'ended', 0, 0, 0, 0} end
+  if expires <= now_s then return {'ended', 0, 0, 0, 0} end
+  if ask.op == 'give_back' then
+    finish(store, ask.member, ask.chunk, ask.offset, expires, tag, '0')
+    return {'ok', expires, 0, 0, 0}
+  end
+  return stay(ask, expires, tag)
 end
 
 local answers = {}
-for i = 0, (#ARGV - 2) / 8 - 1 do
-  local a = 3 + 8 * i
-  local op, chunk, offset, ttl = ARGV[a], KEYS[5 + i], tonumber(ARGV[a + 3]), tonumber(ARGV[a + 4])
-  local answer
-  if op == 'claim' then
-    answer = claim(chunk, offset, ARGV[a + 1], tonumber(ARGV[a + 2]), ttl, tonumber(ARGV[a + 6]), ARGV[a + 7])
-  else
-    answer = stay(op, chunk, offset, ttl, tonumber(ARGV[a + 5]))
-  end
-  answer[3] = get('active')
-  answers[i + 1] = answer
+for i = 0, (#ARGV - 2) / 10 - 1 do
+  local a = 3 + 10 * i
+  local ask = {
+    op = ARGV[a], lane = ARGV[a + 1], epoch = ARGV[a + 2], position = tonumber(ARGV[a + 3]), chunk = KEYS[8 + i],
+    offset = tonumber(ARGV[a + 4]), ttl = tonumber(ARGV[a + 5]), till = tonumber(ARGV[a + 6]),
+    tag = tonumber(ARGV[a + 7]), slide = ARGV[a + 8], hold = ARGV[a + 9],
+    member = ARGV[a + 1] .. ':' .. ARGV[a + 2] .. ':' .. ARGV[a + 3],
+  }
+  answers[i + 1] = answer(ask)
+  answers[i + 1][3] = get('active')
 end
 return answers

@@ -1,0 +1,3 @@
+-- The visits that a hold keeps. KEYS: room, kept. Answers member, value, …
+if missing() then return ROOMLESS end
+return redis.call('HGETALL', KEYS[2])

@@ -1,0 +1,103 @@
+"""Fixtures of the journeys: `stack` (embedded, then clustered) and `visitor` (a fresh browser for each person)."""
+
+import uuid
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+import redis
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+
+from frontrow.boxoffice.ledger.migrate import migrate
+from tests.journeys.stack import Stack, clustered, embedded
+from tests.support.chromium import launch
+
+WAIT_MS = 60_000  # nobody waits that long unless something is broken or the machine is very busy
+FORMS = ("embedded", "clustered")
+Visitor = Callable[..., Page]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The journeys of one file and form run in one worker and share their shop; files spread over the workers."""
+    for item in items:
+        if Path(str(item.fspath)).parent.name == "journeys":
+            form = next((form for form in FORMS if f"[{form}" in item.name or f"-{form}" in item.name), "")
+            item.add_marker(pytest.mark.xdist_group(f"journey-{Path(str(item.fspath)).stem}-{form}"))
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    expect.set_options(timeout=WAIT_MS)
+    with sync_playwright() as playwright:
+        started = launch(playwright.chromium)
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="module")
+def stack_options() -> dict[str, Any]:
+    """Overridden by a file that wants other settings: sections by name, or fields of `[server]`."""
+    return {}
+
+
+@pytest.fixture(scope="module", params=FORMS)
+def stack(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, stack_options: dict[str, Any]
+) -> Iterator[Stack]:
+    """The running shop, once embedded and once clustered."""
+    folder = tmp_path_factory.mktemp("shop")
+    if request.param == "embedded":
+        with embedded(folder, **stack_options) as running:
+            yield running
+        return
+    redis_url, postgres_url = request.getfixturevalue("empty_redis"), request.getfixturevalue("empty_postgres")
+    with clustered(folder, redis_url, postgres_url, **stack_options) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def empty_redis(shared_redis_url: str) -> str:
+    with redis.Redis.from_url(shared_redis_url) as client:
+        client.flushdb()
+    return shared_redis_url
+
+
+@pytest.fixture(scope="session")
+def migrated_postgres(shared_postgres_url: str) -> str:
+    """The name of a database with the newest schema, to make copies of."""
+    name = f"migrated_{uuid.uuid4().hex}"
+    with psycopg.connect(shared_postgres_url, autocommit=True) as admin:
+        admin.execute(f'CREATE DATABASE "{name}"')  # type: ignore[arg-type]
+    with ThreadPoolExecutor(1) as thread:  # a loop may run in this one: Playwright's
+        thread.submit(migrate, shared_postgres_url.rpartition("/")[0] + f"/{name}").result(60)
+    return name
+
+
+@pytest.fixture(scope="module")
+def empty_postgres(shared_postgres_url: str, migrated_postgres: str) -> Iterator[str]:
+    """A database of this file's own, with the newest schema and nothing in it."""
+    name = f"journey_{uuid.uuid4().hex}"
+    with psycopg.connect(shared_postgres_url, autocommit=True) as admin:
+        admin.execute(f'CREATE DATABASE "{name}" TEMPLATE "{migrated_postgres}"')  # type: ignore[arg-type]
+    yield shared_postgres_url.rpartition("/")[0] + f"/{name}"
+    with psycopg.connect(shared_postgres_url, autocommit=True) as admin:
+        admin.execute(f'DROP DATABASE "{name}" WITH (FORCE)')  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def visitor(browser: Browser) -> Iterator[Visitor]:
+    """A person with their own browser: `visitor(width=390, height=844, locale="ar", java_script_enabled=False)`."""
+    contexts: list[BrowserContext] = []
+
+    def come(width: int = 1280, height: int = 800, **options: Any) -> Page:
+        context = browser.new_context(viewport={"width": width, "height": height}, **options)
+        context.set_default_timeout(WAIT_MS)
+        contexts.append(context)
+        return context.new_page()
+
+    yield come
+    for context in contexts:
+        context.close()

@@ -1,0 +1,62 @@
+"""Steps of fans that several journeys take, in English pages; each waits until it has happened."""
+
+from pathlib import Path
+
+import zxingcpp
+from PIL import Image
+from playwright.sync_api import Page, expect
+
+from tests.browser.steps import choose, until
+from tests.journeys.stack import Stack
+
+GOOD_CARD = "4242 4242 4242 4242"
+
+
+def enter_shop(page: Page, stack: Stack, event_name: str) -> None:
+    """From the home page through the waiting room to the seats."""
+    page.goto(stack.url)
+    page.get_by_role("heading", name=event_name).first.click()
+    page.get_by_role("link", name="Get tickets").click()
+    page.get_by_role("button", name="Join the line").click()
+    page.wait_for_url("**/seats")
+
+
+def hold_seats(page: Page, count: int = 1) -> str:
+    """Pick free seats on the seats page and go on to the checkout; the booking's id."""
+    until(page, "window.frontrow")
+    choose(page, count)
+    page.locator("#go").click()
+    page.wait_for_url("**/checkout/**")
+    return page.url.rpartition("/")[2].partition("?")[0]
+
+
+def fill_buyer(page: Page, name: str, email: str) -> None:
+    """Who buys, as the checkout asks."""
+    page.locator("#name").fill(name)
+    page.locator("#email").fill(email)
+
+
+def pay_by_card(page: Page, card: str = GOOD_CARD) -> None:
+    """Pay with a card number typed into our own form (the simulated provider's)."""
+    page.locator("#card").fill(card)
+    page.locator("#go").click()
+
+
+def buy(page: Page, stack: Stack, event_name: str, email: str, *, count: int = 1, name: str = "Ada Lovelace") -> str:
+    """A whole purchase; ends on the booking's page; the booking's id."""
+    enter_shop(page, stack, event_name)
+    booking_id = hold_seats(page, count)
+    fill_buyer(page, name, email)
+    pay_by_card(page)
+    page.wait_for_url("**/bookings/**")
+    return booking_id
+
+
+def read_code(page: Page, folder: Path) -> str:
+    """What a scanner reads from the first ticket on the screen."""
+    picture = page.locator(".qr img").first
+    expect(picture).to_have_js_property("complete", True)
+    (folder / "code.png").write_bytes(picture.screenshot())
+    found = zxingcpp.read_barcode(Image.open(folder / "code.png"))
+    assert found is not None, "the ticket's code can be scanned from the screen"
+    return str(found.text)

