@@ -21,6 +21,7 @@ from frontrow.boxoffice.feed.service import MapFeed
 from frontrow.boxoffice.ledger.opening import open_ledger
 from frontrow.boxoffice.ledger.requests import RequestBook
 from frontrow.boxoffice.ledger.sql_ledger import SqlLedger
+from frontrow.boxoffice.mail_links import MailLinks
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.outgoing import Outgoing
 from frontrow.boxoffice.payment_ports import PaymentProvider
@@ -97,7 +98,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         with named("bus.url"):
             bus = open_bus(settings.bus_url, (*GROUPS, WAITLIST_GROUP))
         stack.push_async_callback(bus.aclose)
-        box = _BoxOffice(settings, keys.tickets, ledger, claims, provider, outgoing, now)
+        box = _BoxOffice(settings, keys.tickets, ledger, claims, provider, outgoing, now, secret_keys)
         stack.push_async_callback(box.holds.aclose)
         openings = Openings(ledger, box.sales, claims, box.recovery, now, box.feeds, make_log)
         stack.push_async_callback(openings.aclose)
@@ -137,7 +138,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
             box.browse, provider, box.checkout, box.refunds, box.waitlist, box.offering, box.resale, box.desk,
             box.notifier, box.webhooks, room, endpoints, live.shop, live.passes, live.table, endpoints.entry,
             secret_keys, tuple(jobs), people, office, telemetry=telemetry, figures=office.figures,
-            shown=live.table.shown, listed=EventLists(box.browse, catalogue_changes),
+            shown=live.table.shown, links=box.links, listed=EventLists(box.browse, catalogue_changes),
         )  # fmt: skip
         share(platform)
         yield platform
@@ -177,6 +178,7 @@ class _BoxOffice:
         provider: PaymentProvider,
         outgoing: Outgoing,
         clock: Clock,
+        secret_keys: Secrets,
     ) -> None:
         self.ledger, self.provider, self.clock = ledger, provider, clock
         self.feeds: dict[str, MapFeed] = {}
@@ -194,7 +196,8 @@ class _BoxOffice:
         self.desk = TicketDesk(ledger, keys)
         with named("mail.url"):
             channels = open_channels(settings.mail_url, settings.messages, ledger, outgoing, clock)
-        self.notifier = Notifier(ledger, self.desk, channels, clock)
+        self.links = MailLinks(secret_keys.key("mail links"), settings.public_url)
+        self.notifier = Notifier(ledger, self.desk, channels, clock, self.links)
         self.webhooks = Webhooks(ledger, outgoing, clock)
 
     def _changed(self, event_id: str, seats: Sequence[int]) -> None:

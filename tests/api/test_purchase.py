@@ -6,6 +6,7 @@ import pytest
 
 from frontrow.boxoffice.ledger.migrate import migrate
 from frontrow.boxoffice.model.fsmap import read_snapshot
+from frontrow.boxoffice.model.organising import Change, Editor
 from frontrow.boxoffice.model.people import Role
 from frontrow.boxoffice.tickets.door import Gate, Verdict
 from tests.api.script import a_buyer
@@ -58,6 +59,10 @@ async def test_b18_from_the_line_to_the_door_and_back_knowing_only_the_document(
         assert refund.json()["amount"] == {"amount_minor": 5000, "currency": "EUR"}
         left = (await buyer.call("list_tickets", booking_id=held["booking"])).json()["tickets"]
         assert [ticket["seat"] for ticket in left] == ["S-B-3"]
+        inside = await buyer.call("cancel_booking", booking_id=held["booking"])
+        assert (inside.status_code, inside.json()["code"]) == (409, "ticket_scanned"), "the seat would be sold twice"
+        undone = Change(Editor("stf_door", "org_default"), "undo_scan", EVENT_ID, platform.clock())
+        assert await platform.ledger.undo_admission(scans[0]["scan"], tickets[0]["ticket"], undone)
         await buyer.call("cancel_booking", booking_id=held["booking"])
         assert (await buyer.call("get_booking", booking_id=held["booking"])).json()["state"] == "refunded"
         refunds = (await buyer.call("list_refunds", booking_id=held["booking"])).json()["refunds"]

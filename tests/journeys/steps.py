@@ -4,7 +4,7 @@ from pathlib import Path
 
 import zxingcpp
 from PIL import Image
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.steps import choose, until
 from tests.journeys.stack import Stack
@@ -54,9 +54,18 @@ def buy(page: Page, stack: Stack, event_name: str, email: str, *, count: int = 1
 
 def read_code(page: Page, folder: Path) -> str:
     """What a scanner reads from the first ticket on the screen."""
-    picture = page.locator(".qr img").first
+    return read_codes(page, folder)[0]
+
+
+def read_codes(page: Page, folder: Path) -> list[str]:
+    """What a scanner reads from each ticket on the screen."""
+    return [scan_picture(picture, folder) for picture in page.locator(".qr img").all()]
+
+
+def scan_picture(picture: Locator, folder: Path) -> str:
+    """What a scanner reads from a picture on the screen."""
     expect(picture).to_have_js_property("complete", True)
     (folder / "code.png").write_bytes(picture.screenshot())
     found = zxingcpp.read_barcode(Image.open(folder / "code.png"))
-    assert found is not None, "the ticket's code can be scanned from the screen"
+    assert found is not None, "the code can be scanned from the screen"
     return str(found.text)

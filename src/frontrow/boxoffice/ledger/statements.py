@@ -30,7 +30,8 @@ PAYMENT_COLUMNS: Final = (
 )
 REFUND_COLUMNS: Final = (
     "f.id, f.booking_id, f.payment_id, f.number, f.amount_minor, f.currency, f.seats, f.fee_minor, f.refund_state, "
-    "f.provider_ref, f.reason, f.call, f.tries, f.retry_at_us, f.version, f.created_at_us, f.changed_at_us"
+    "f.provider_ref, f.reason, f.call, f.tries, f.retry_at_us, f.version, f.created_at_us, f.changed_at_us, "
+    "f.failure"
 )
 # Conditions of a search for events e. Each term of the search fills one slot: the range of words that match it.
 # `+ 0` keeps planners from choosing an index for a condition; the statement says by what the events are looked up.

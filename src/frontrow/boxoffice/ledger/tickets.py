@@ -66,6 +66,12 @@ class TicketBook:
         rows = await self.store.read(Query("scans_of", [(row[0],) for row in found]))
         return duplicates([Scan(*row) for row in rows])
 
+    async def conflicting_scans(self, event_id: str, limit: int = 100) -> list[Scan]:
+        """First admissions of tickets that had been, or have since been, given back: a gate without a network."""
+        limit = max(1, min(limit, MAX_SCANS))
+        found = await self.store.read(Query("conflicting_scans", params=(event_id, limit)))
+        return [Scan(*row) for row in found]
+
 
 def _ticket_of(row: Row) -> Ticket:
     return Ticket(row[0], row[1], row[2], row[3], TicketState(row[4]), *row[5:9])

@@ -76,6 +76,7 @@ class Message(msgspec.Struct, frozen=True):
     html: str = ""
     short: str = ""
     attachments: tuple[Attachment, ...] = ()
+    url: str = ""  # the link that does what the message asks for
 
 
 class InAppMessage(msgspec.Struct, frozen=True):

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, Protocol
 
-from frontrow.boxoffice.model.bookings import Booking, BookingState
+from frontrow.boxoffice.model.bookings import Booking
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.messages import NOBODY, Buyer
 from frontrow.boxoffice.model.payments import Payment, PaymentState, Refund, RefundState
@@ -20,7 +20,6 @@ from frontrow.core.errors import NotFound
 
 PAGE: Final = 500
 MAX_PAGES: Final = 2_000  # a million bookings
-BOUGHT: Final = (BookingState.CONFIRMED, BookingState.REFUNDED)
 HEADERS: Final = {
     "bookings": (
         "booking", "state", "email", "seats", "amount_minor", "currency", "created_at", "confirmed_at", "name",
@@ -66,11 +65,11 @@ class Exports:
 
     async def _rows(self, kind: str, page: Sequence[Booking], names: Sequence[str]) -> Rows:
         if kind == "revenue":
-            return await self._revenue([one for one in page if one.state in BOUGHT])
+            return await self._revenue(page)
         buyers = await self._ledger.buyers_of([one.fan for one in page]) if kind != "tickets" else {}
         if kind == "bookings":
             return [_booking(one, buyers, names) for one in page]
-        bought = [one for one in page if one.state in BOUGHT]
+        bought = [one for one in page if one.confirmed_at_us]  # also what was returned to the pool or cancelled since
         tickets = await asyncio.gather(*(self._ledger.tickets_of(one.id) for one in bought))
         pairs = [(one, ticket) for one, some in zip(bought, tickets, strict=True) for ticket in some]
         if kind == "tickets":
@@ -78,9 +77,11 @@ class Exports:
         return [_attendee(one, ticket, buyers, names) for one, ticket in pairs if ticket.state == "valid"]
 
     async def _revenue(self, page: Sequence[Booking]) -> Rows:
+        """Everything that was sold or paid for, whatever became of it."""
         payments = await asyncio.gather(*(self._ledger.payments_of(one.id) for one in page))
         refunds = await asyncio.gather(*(self._ledger.refunds_of(one.id) for one in page))
-        return [_revenue(*row) for row in zip(page, payments, refunds, strict=True)]
+        rows = zip(page, payments, refunds, strict=True)
+        return [_revenue(*row) for row in rows if row[0].confirmed_at_us or _captured(row[1])]
 
 
 def known_kind(kind: str) -> str:
@@ -108,8 +109,12 @@ def _attendee(one: Booking, ticket: Ticket, buyers: Mapping[str, Buyer], names: 
     return buyer.email, names[ticket.seat_index], one.id, ticket.id, _moment(ticket.scanned_at_us), buyer.name
 
 
+def _captured(payments: Sequence[Payment]) -> int:
+    return sum(payment.amount_minor for payment in payments if payment.state is PaymentState.CAPTURED)
+
+
 def _revenue(one: Booking, payments: Sequence[Payment], refunds: Sequence[Refund]) -> tuple[Any, ...]:
-    captured = sum(payment.amount_minor for payment in payments if payment.state is PaymentState.CAPTURED)
+    captured = _captured(payments)
     owed = [refund for refund in refunds if refund.state not in (RefundState.FAILED, RefundState.MOOT)]
     back, kept = sum(refund.amount_minor for refund in owed), sum(refund.fee_minor for refund in owed)
     return one.id, _moment(one.confirmed_at_us), one.currency, captured, back, kept, captured - back

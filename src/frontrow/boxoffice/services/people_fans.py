@@ -57,7 +57,9 @@ class FanDesk:
         await self._mail.sign_in(address, link, locale, self._life_s)
         return ask
 
-    async def redeem(self, link: str, ask: str, *, agent: str = "", replaces: Session | None = None) -> SignedIn:
+    async def redeem(
+        self, link: str, ask: str, *, agent: str = "", replaces: Session | None = None, locale: str = "en"
+    ) -> SignedIn:
         """A session of the fan whose address the link proves. `LinkSpent`, or `OtherBrowser` without using it up."""
         now_us, hashed = self._clock(), secret_hash("link", link)
         if not is_secret(link, LINK_PREFIX):
@@ -69,7 +71,7 @@ class FanDesk:
             raise LinkSpent("this link was used or has run out; ask for a new one")
         fan = await self._book.fan_of_address(Fan(self._ids.new("fan"), email, now_us))
         if await self._book.contact(fan.id) is None:
-            await self._book.put_contact(Contact(fan.id, email), now_us)
+            await self._book.put_contact(Contact(fan.id, email, locale=locale), now_us)
         return await self._sessions.start(SubjectKind.FAN, fan.id, agent=agent, replaces=replaces)
 
     async def guest(self, email: str, locale: str, *, agent: str = "", replaces: Session | None = None) -> SignedIn:

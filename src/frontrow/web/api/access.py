@@ -16,6 +16,7 @@ from litestar.connection import ASGIConnection
 from litestar.handlers import BaseRouteHandler
 
 from frontrow.boxoffice.ledger.catalogue import EventNotFound
+from frontrow.boxoffice.mail_links import LinkPurpose
 from frontrow.boxoffice.model.attempts import ShopPass
 from frontrow.boxoffice.model.bookings import Booking, BookingNotFound
 from frontrow.boxoffice.model.events import Event
@@ -82,6 +83,7 @@ class Caller(msgspec.Struct, frozen=True):
     shop_pass: ShopPass | None = None
     bookings: frozenset[str] = frozenset()  # ids of bookings whose token was presented
     session: Session | None = None
+    links: frozenset[tuple[str, str]] = frozenset()  # (purpose, subject) of opened mail links; pages only
 
     def owns(self, booking: Booking) -> bool:
         """Whether the booking is this caller's: by its token, by the session, or by the pass it was made with."""
@@ -217,11 +219,26 @@ def need_pass(caller: Caller, event_id: str) -> ShopPass:
 async def own_booking(platform: Platform, caller: Caller, booking_id: str) -> Booking:
     """The booking, if it is the caller's; somebody else's does not exist for them."""
     booking = await platform.ledger.booking(booking_id)
-    if booking is not None and caller.owns(booking):
-        return booking
-    if booking is not None and caller.kind == "fan" and await platform.people.fans.owns(caller.id, booking):
-        return booking
-    raise BookingNotFound(booking_id)
+    if booking is None or not await is_own(platform, caller, booking):
+        raise BookingNotFound(booking_id)
+    return booking
+
+
+async def seen_booking(platform: Platform, caller: Caller, booking_id: str) -> Booking:
+    """The booking, if the caller may look at it: as its owner, or by a link from a message about it."""
+    purposes = (LinkPurpose.BOOKING.value, LinkPurpose.PRIORITY.value)
+    if any((purpose, booking_id) in caller.links for purpose in purposes):
+        booking = await platform.ledger.booking(booking_id)
+        if booking is not None:
+            return booking
+    return await own_booking(platform, caller, booking_id)
+
+
+async def is_own(platform: Platform, caller: Caller, booking: Booking) -> bool:
+    """Whether the caller may change the booking, not only look at it."""
+    if caller.owns(booking):
+        return True
+    return caller.kind == "fan" and await platform.people.fans.owns(caller.id, booking)
 
 
 async def own_event(platform: Platform, caller: Caller, event_id: str) -> Event:

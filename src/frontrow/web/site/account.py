@@ -81,7 +81,11 @@ async def redeem(request: Asked, platform: FromPlatform, caller: FromCaller, for
     link = form.one("link", 400).rpartition("#")[2]
     try:
         made = await platform.people.fans.redeem(
-            link, request.cookies.get(ASK_COOKIE, ""), agent=agent_of(request), replaces=caller.session
+            link,
+            request.cookies.get(ASK_COOKIE, ""),
+            agent=agent_of(request),
+            replaces=caller.session,
+            locale=words_for(request).language,
         )
     except Unavailable:
         raise

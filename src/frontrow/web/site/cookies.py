@@ -15,7 +15,7 @@ from frontrow.waitingroom.protect.guard import PASS_COOKIES
 from frontrow.web.api.access import MAX_BOOKING_TOKENS, booking_token
 from frontrow.web.platform import Platform
 from frontrow.web.site.render import LANGUAGE_COOKIES
-from frontrow.web.site.routes import BOOKINGS_COOKIES, kept_bookings
+from frontrow.web.site.routes import BOOKINGS_COOKIES, LINKS_COOKIES, MAX_LINKS, kept_bookings, kept_links
 
 READY_COOKIES: Final = cookie_names("ready")
 YEAR_S: Final = 365 * 86_400
@@ -44,6 +44,13 @@ def remember_booking(platform: Platform, request: Asked, booking_id: str) -> dic
         return {}
     kept = "~".join([token, *known][:MAX_BOOKING_TOKENS])
     return {"set-cookie": cookie(platform, BOOKINGS_COOKIES, kept, YEAR_S)}
+
+
+def remember_link(platform: Platform, request: Asked, text: str) -> dict[str, str]:
+    """The header that adds a message's link to those this browser has opened."""
+    known = [one for one in kept_links(request) if one != text]
+    kept = "~".join([text, *known][:MAX_LINKS])
+    return {"set-cookie": cookie(platform, LINKS_COOKIES, kept, YEAR_S)}
 
 
 def pass_cookie(platform: Platform, text: str) -> str:

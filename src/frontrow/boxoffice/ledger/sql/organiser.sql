@@ -58,7 +58,7 @@ ON CONFLICT DO NOTHING
 RETURNING event_id
 
 -- name: cancellation_of() :event_id text
-SELECT event_id, job_state, refunded, released, stopped, failed, started_at_us, changed_at_us
+SELECT event_id, job_state, refunded, released, stopped, failed, started_at_us, changed_at_us, returned
 FROM cancellations WHERE event_id = :event_id
 
 -- name: due_cancellations() :now_us int :limit int
@@ -67,15 +67,21 @@ ORDER BY next_at_us LIMIT :limit :skip_locked
 
 -- name: lease_cancellations(event_id text, until_us int)
 UPDATE cancellations AS c SET next_at_us = r.until_us FROM :rows WHERE c.event_id = r.event_id
-RETURNING c.event_id
+RETURNING c.event_id, c.started_at_us
 
--- name: note_cancellations(event_id text, job_state text, refunded int, released int, stopped int, failed int, next_at_us int, now_us int)
+-- name: note_cancellations(event_id text, job_state text, refunded int, released int, stopped int, failed int, returned int, next_at_us int, now_us int)
 -- Adds a page's work; `failed` is of the newest round only, for those are tried again.
 UPDATE cancellations AS c SET job_state = r.job_state, refunded = c.refunded + r.refunded,
-  released = c.released + r.released, stopped = c.stopped + r.stopped, failed = r.failed, next_at_us = r.next_at_us,
-  changed_at_us = r.now_us
+  released = c.released + r.released, stopped = c.stopped + r.stopped, failed = r.failed, returned = c.returned + r.returned,
+  next_at_us = r.next_at_us, changed_at_us = r.now_us
 FROM :rows WHERE c.event_id = r.event_id
 RETURNING c.event_id
+
+-- name: failed_refunds() :organiser_id text :event_id text :limit int
+-- Money that is owed and could not be given back, oldest first; an empty event means any of the organiser's.
+SELECT :refund, b.event_id FROM refunds AS f JOIN bookings AS b ON b.id = f.booking_id JOIN events AS e ON e.id = b.event_id
+WHERE f.refund_state = 'failed' AND e.organiser_id = :organiser_id AND (:event_id = '' OR b.event_id = :event_id)
+ORDER BY f.changed_at_us, f.id LIMIT :limit
 
 -- name: bookings_page() :event_id text :state text :before int :limit int
 -- An event's bookings, newest first; an empty state means any.

@@ -48,9 +48,9 @@ FROM :rows WHERE true ORDER BY r.id
 ON CONFLICT DO NOTHING
 RETURNING id
 
--- name: set_refunds(id text, refund_state text, provider_ref text, reason text, call int, tries int, retry_at_us int, version int, changed_at_us int)
+-- name: set_refunds(id text, refund_state text, provider_ref text, reason text, call int, tries int, retry_at_us int, version int, changed_at_us int, failure text)
 UPDATE refunds AS f SET refund_state = r.refund_state, provider_ref = r.provider_ref, reason = r.reason, call = r.call,
-  tries = r.tries, retry_at_us = r.retry_at_us, version = r.version, changed_at_us = r.changed_at_us
+  tries = r.tries, retry_at_us = r.retry_at_us, version = r.version, changed_at_us = r.changed_at_us, failure = r.failure
 FROM :rows WHERE f.id = r.id AND f.version = r.version - 1
 RETURNING f.id
 
