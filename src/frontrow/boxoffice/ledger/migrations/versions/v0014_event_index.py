@@ -16,7 +16,7 @@ from frontrow.boxoffice.model.events import SHOW_US
 from frontrow.boxoffice.model.venues import Venue
 
 revision = "0014"
-down_revision = "0017"
+down_revision = "0013"
 
 PAGE: Final = 1_000
 
