@@ -34,7 +34,7 @@ async def test_b1_events_are_found_by_place_time_price_and_free_seats(tmp_path):
 
         both = await found(city="vienna", currency="EUR", max_price=2000, free=1)
         assert both == ["Aurora", "Borealis"]
-        assert await found(q="bor", venue="ven_", starts_from="2020-01-01", min_price=1) == []
+        assert await found(q="bor", venue="ven_", starts_from="2020-01-01T00:00:00Z", min_price=1) == []
         starts_at = (await client.get("/v1/events")).json()["events"][0]["starts_at"]
         assert await found(q="bor", starts_from=starts_at) == ["Borealis"]
         assert await found(starts_before=starts_at) == []

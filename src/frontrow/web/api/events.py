@@ -1,6 +1,6 @@
 """Browsing (B1): the events, found by words, in cursor pages; one event with what is free, and where its map is."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -17,8 +17,6 @@ from frontrow.boxoffice.model.event_search import (
     EventSearch,
 )
 from frontrow.boxoffice.model.events import EventStatus
-from frontrow.core.clock import US_PER_S
-from frontrow.core.errors import InvalidInput
 from frontrow.web.api import FromPlatform
 from frontrow.web.api.access import Access
 from frontrow.web.api.routes import own_checks
@@ -31,7 +29,8 @@ MAX_PRICE = 10**12
 MAX_FREE = 10**6
 Q_HELP = "words that begin words of the event's name, description, venue or city; case and accents do not matter"
 VENUE_HELP = "the venue's id, or how its name begins"
-FROM_HELP = "starts at this time or later: RFC 3339, or a date for midnight in UTC"
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
 MIN_PRICE_HELP = "the dearest price tier costs at least this, in minor units of the event's currency"
 MAX_PRICE_HELP = "the cheapest price tier costs at most this, in minor units of the event's currency"
 
@@ -60,8 +59,8 @@ async def list_events(
     limit: Annotated[int, QueryParameter(ge=1, le=MAX_PAGE)] = 20,
     city: Annotated[str, QueryParameter(max_length=MAX_PLACE_CHARS, description="the city begins so")] = "",
     venue: Annotated[str, QueryParameter(max_length=MAX_PLACE_CHARS, description=VENUE_HELP)] = "",
-    starts_from: Annotated[str, QueryParameter(max_length=40, description=FROM_HELP)] = "",
-    starts_before: Annotated[str, QueryParameter(max_length=40, description="starts before this time")] = "",
+    starts_from: Annotated[datetime | None, QueryParameter(description="starts at this time or later")] = None,
+    starts_before: Annotated[datetime | None, QueryParameter(description="starts before this time")] = None,
     currency: Annotated[str, QueryParameter(pattern="^([A-Z]{3})?$", description="sold in this currency")] = "",
     min_price: Annotated[int | None, QueryParameter(ge=0, le=MAX_PRICE, description=MIN_PRICE_HELP)] = None,
     max_price: Annotated[int | None, QueryParameter(ge=0, le=MAX_PRICE, description=MAX_PRICE_HELP)] = None,
@@ -72,8 +71,8 @@ async def list_events(
         status=EventStatus(status or EventStatus.ON_SALE),
         city=city,
         venue=venue,
-        from_us=_time_us(starts_from, "starts_from", 0),
-        before_us=_time_us(starts_before, "starts_before", END_OF_TIME_US),
+        from_us=_time_us(starts_from, 0),
+        before_us=_time_us(starts_before, END_OF_TIME_US),
         currency=currency,
         min_price_minor=-1 if min_price is None else min_price,
         max_price_minor=-1 if max_price is None else max_price,
@@ -84,15 +83,11 @@ async def list_events(
     return AnswerApp(await platform.listed.answer(search, await ask_of(request)))
 
 
-def _time_us(given: str, param: str, otherwise: int) -> int:
-    """An RFC 3339 time, or a date (its midnight in UTC), in microseconds."""
-    if not given:
+def _time_us(at: datetime | None, otherwise: int) -> int:
+    """Microseconds; a time without a zone is in UTC."""
+    if at is None:
         return otherwise
-    try:
-        at = datetime.fromisoformat(given)
-    except ValueError:
-        raise InvalidInput(f"{param} is a date or a time such as 2027-05-01T19:30:00Z", param=param) from None
-    return int((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()) * US_PER_S
+    return int(((at if at.tzinfo else at.replace(tzinfo=UTC)) - EPOCH) / MICROSECOND)
 
 
 @get(
