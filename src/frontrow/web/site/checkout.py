@@ -10,19 +10,18 @@ from frontrow.boxoffice.model.bookings import Booking, BookingState, HoldEnded
 from frontrow.boxoffice.model.emails import is_email
 from frontrow.boxoffice.model.messages import Contact
 from frontrow.boxoffice.services.checkout import CheckoutState, Outcome
+from frontrow.boxoffice.services.purchases import MOST_TIMES
 from frontrow.core.clock import US_PER_S
-from frontrow.core.errors import FrontrowError, Refused, Unavailable
+from frontrow.core.errors import FrontrowError, Refused, Unauthorised, Unavailable
 from frontrow.web.api import FromCaller, FromPlatform
-from frontrow.web.api.access import Access, Caller, own_booking
-from frontrow.web.api.holds import MOST_TIMES
+from frontrow.web.api.access import Access, Caller, need_visit, own_booking
 from frontrow.web.api.views import seat_ids
 from frontrow.web.platform import Platform
 from frontrow.web.shapes import time_text
 from frontrow.web.site.cards import SHOWN, method_of
-from frontrow.web.site.cookies import Ready, ready_of, remember_booking
+from frontrow.web.site.cookies import Ready, keep_visit, ready_of, remember_booking
 from frontrow.web.site.render import render, words_for
 from frontrow.web.site.routes import Form, FromForm, action, go_to, page
-from frontrow.web.site.seats import pass_for
 from frontrow.web.site.security import PLAIN, STRIPE
 from frontrow.web.site.shown import seat_parts, shown
 from frontrow.web.site.words import N_
@@ -39,6 +38,12 @@ async def checkout(
 ) -> Response[bytes]:
     """The page for wherever the booking stands."""
     booking = await own_booking(platform, caller, booking_id)
+    response = await _checkout(request, platform, caller, booking)
+    await keep_visit(platform, request, booking, response)
+    return response
+
+
+async def _checkout(request: Asked, platform: Platform, caller: Caller, booking: Booking) -> Response[bytes]:
     headers = remember_booking(platform, request, booking.id)
     if booking.state is BookingState.PAYING:
         try:
@@ -131,7 +136,11 @@ async def _form_page(
     stripe = platform.provider.name != "simulated" and bool(publishable)
     secret = ""
     if stripe:
-        begun = outcome or await platform.checkout.begin(booking.id, booking.fence)
+        try:
+            visit = need_visit(platform, caller, booking)
+        except Unauthorised:
+            return await outcome_page(request, platform, booking, "visit_over", 401)
+        begun = outcome or await platform.purchases.begin(booking, visit)
         secret, booking = begun.client_secret, begun.booking
     context = await booking_context(platform, booking)
     return render(
@@ -150,7 +159,9 @@ async def pay(
     booking = await own_booking(platform, caller, booking_id)
     if booking.state not in (BookingState.HELD, BookingState.PAYING) or not booking.live(platform.clock()):
         return await _ended(request, platform, booking, {})
-    if pass_for(platform, caller, booking.event_id) is None:
+    try:
+        visit = need_visit(platform, caller, booking)
+    except Unauthorised:
         return await outcome_page(request, platform, booking, "visit_over", 401)
     filled = Ready(form.one("name", 120), form.one("email", 254))
     proven = await platform.people.fans.proven_address(booking.fan)
@@ -159,7 +170,7 @@ async def pay(
         return await _form_page(request, platform, caller, booking, filled=filled, errors=errors)
     await _keep_contact(request, platform, booking, filled)
     try:
-        outcome = await platform.checkout.pay(booking.id, booking.fence, method)
+        outcome = await platform.purchases.pay(booking, visit, method)
     except HoldEnded:
         return await outcome_page(request, platform, booking, "expired", 410)
     if outcome.state is CheckoutState.DECLINED:
@@ -210,14 +221,12 @@ async def extend(
 ) -> Response[bytes]:
     """More time, once."""
     booking = await own_booking(platform, caller, booking_id)
-    event = await platform.ledger.event(booking.event_id)
-    hold_us = event.hold_ttl_s * US_PER_S
-    end_us = min(platform.clock() + hold_us, booking.created_at_us + MOST_TIMES * hold_us)
     try:
-        if end_us > booking.hold_expires_at_us:
-            await platform.holds.extend(booking.id, booking.fence, end_us)
+        await platform.purchases.extend(booking, need_visit(platform, caller, booking))
+    except Unauthorised:
+        return await outcome_page(request, platform, booking, "visit_over", 401)
     except Refused:
-        pass  # too late, or being paid: the page says how it stands
+        pass  # too late, or as long as it may be: the page says how it stands
     return go_to(f"/checkout/{booking.id}")
 
 
@@ -228,7 +237,9 @@ async def release(
     """Give the held seats back and choose others."""
     booking = await own_booking(platform, caller, booking_id)
     try:
-        await platform.checkout.release(booking.id, booking.fence)
+        await platform.purchases.release(booking, need_visit(platform, caller, booking))
+    except Unauthorised:
+        return await outcome_page(request, platform, booking, "visit_over", 401)
     except Unavailable:
         raise
     except FrontrowError:  # being paid, or over: the page says how it stands
