@@ -141,8 +141,8 @@ class Signups:
         except NotFound:
             return 0
         over = event.status in (EventStatus.CANCELLED, EventStatus.COMPLETED) or now_us >= event.sale_ends_at_us
-        if not over and (now_us < event.sale_starts_at_us or event.paused):
-            return 0  # postponed or paused: told when it really opens
+        if not over and (now_us < event.sale_starts_at_us or event.paused or event.status is EventStatus.SOLD_OUT):
+            return 0  # postponed, paused or sold out: told when there is something to buy
         zone, sent = await self._zone_of(event), 0
         for _ in range(BATCHES_A_ROUND):
             count = await self._book.send_notices(

@@ -3,7 +3,7 @@
 from frontrow.boxoffice.ledger.migrations import ddl
 
 revision = "0016"
-down_revision = "0013"
+down_revision = "0014"
 
 SIGNUPS = """
 CREATE TABLE sale_signups (
