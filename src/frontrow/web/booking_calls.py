@@ -124,7 +124,7 @@ async def pay(platform: Platform, caller: Caller, booking_id: str, ask: Ask) -> 
         outcome = await platform.checkout.pay(booking.id, booking.fence, body.method or "none", loaded=booking)
     else:
         outcome = await platform.checkout.begin(booking.id, booking.fence, loaded=booking)
-    refusal = declined(outcome)
+    refusal = declined(outcome, tried=bool(body.method))
     if refusal is not None:
         raise refusal
     view = await booking_view(platform, outcome.booking, outcome)

@@ -64,6 +64,7 @@ class EventEdit(msgspec.Struct, frozen=True, kw_only=True):
     lonely_rule_until_percent: int | None = None
     refunds: RefundPolicy | None = None
     withheld: tuple[str, ...] | None = None
+    card_tries: int | None = None
 
     def fields(self) -> list[str]:
         """The fields it changes."""

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import msgspec
 
-from frontrow.boxoffice.model.events import Event, Fee, PriceTier, RefundPolicy
+from frontrow.boxoffice.model.events import MAX_CARD_TRIES, Event, Fee, PriceTier, RefundPolicy
 from frontrow.boxoffice.model.venues import Plan
 from frontrow.boxoffice.services.organise import EventEdit
 from frontrow.core.money import Money
@@ -17,6 +17,9 @@ Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200, examples=["Auro
 Text = Annotated[str, msgspec.Meta(max_length=10_000)]
 Currency = Annotated[str, msgspec.Meta(min_length=3, max_length=3, examples=["EUR"])]
 Id = Annotated[str, msgspec.Meta(max_length=60)]
+CardTries = Annotated[
+    int, msgspec.Meta(ge=1, le=MAX_CARD_TRIES, description="declined cards after which the seats are free again")
+]
 PerPerson = Annotated[int, msgspec.Meta(ge=1, le=100, examples=[8])]
 HoldS = Annotated[int, msgspec.Meta(ge=1, le=3600, examples=[600])]
 Percent = Annotated[int, msgspec.Meta(ge=0, le=100)]
@@ -71,6 +74,7 @@ class EventChange(msgspec.Struct, forbid_unknown_fields=True):
     lonely_rule_until_percent: Percent | None = None
     refunds: RefundRules | None = None
     withheld: Withheld | None = None
+    card_tries: CardTries | None = None
 
 
 class NewEvent(EventChange, forbid_unknown_fields=True, kw_only=True):
@@ -119,6 +123,7 @@ class OwnEventView(OwnEventSummary):
     refunds: RefundRules | None = None
     withheld: list[str] = []
     plan_hash: str = ""
+    card_tries: int = 1
 
 
 class OwnEventPage(msgspec.Struct):
@@ -144,7 +149,7 @@ def edit_of(given: EventChange, currency: str) -> EventEdit:
         sale_ends_at_us=moment_us(given.sale_ends_at, "sale_ends_at"), tiers=tiers, fees=fees,
         max_per_person=given.max_per_person, hold_ttl_s=given.hold_s,
         lonely_rule_until_percent=given.lonely_rule_until_percent, refunds=refunds,
-        withheld=None if given.withheld is None else tuple(given.withheld),
+        withheld=None if given.withheld is None else tuple(given.withheld), card_tries=given.card_tries,
     )  # fmt: skip
 
 
@@ -166,5 +171,5 @@ def view_of(event: Event, plan: Plan, tag: str) -> OwnEventView:
         time_text(event.ends_at_us) if event.ends_at_us else None, tiers, fees, event.max_per_person, event.hold_ttl_s,
         event.lonely_rule_until_percent,
         RefundRules(policy.allowed, policy.window_s, policy.fee_per_seat_minor, policy.fee_basis_points),
-        [plan.seat_id(seat) for seat in sorted(event.withheld)], event.plan_hash,
+        [plan.seat_id(seat) for seat in sorted(event.withheld)], event.plan_hash, event.card_tries,
     )  # fmt: skip
