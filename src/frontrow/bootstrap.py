@@ -21,6 +21,7 @@ from frontrow.boxoffice.feed.service import MapFeed
 from frontrow.boxoffice.ledger.opening import open_ledger
 from frontrow.boxoffice.ledger.requests import RequestBook
 from frontrow.boxoffice.ledger.sql_ledger import SqlLedger
+from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.outgoing import Outgoing
 from frontrow.boxoffice.payment_ports import PaymentProvider
 from frontrow.boxoffice.payments.guarded import GuardedProvider
@@ -106,8 +107,11 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         openings.watch(rooms.open)
         people = _people(settings, ledger, now, box.ids, secret_keys)
         stack.push_async_callback(people.aclose)
-        endpoints.person_of = fan_of(people)
+        endpoints.person_of, endpoints.is_proven = fan_of(people), people.fans.is_proven
         endpoints.pages.events = openings.events  # type: ignore[attr-defined]
+        zones: dict[str, str] = {}
+        endpoints.pages.zones = zones  # type: ignore[attr-defined]
+        openings.watch(functools.partial(_learn_zone, ledger, zones))
         token_of = functools.partial(booking_token, secret_keys)
         live = LiveSeats(endpoints, box.holds, box.feeds, Passes(room), settings.server.max_streams, token_of)
         live.table.shown = EventViews(openings, box.browse, ledger, box.feeds, endpoints.entry)
@@ -119,7 +123,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         jobs += people.jobs() if settings.server.jobs_inside else []
         office = open_office(
             ledger, claims, box.issuer, box.holds, box.refunds, room, openings, box.feeds, now, box.ids,
-            settings.room.config(),
+            settings.room.rules(), settings.room.human_checks,
         )  # fmt: skip
         office.figures.speeds, office.live.speeds = telemetry.speeds, telemetry.recent_speeds
         stack.push_async_callback(office.live.aclose)
@@ -149,6 +153,12 @@ async def _ledger(settings: PlatformSettings) -> SqlLedger:
     except Exception as error:  # the driver's own, of any class; its words may hold no password, its address might
         why = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
         raise Unavailable(f"the ledger of ledger.url does not answer: {why}") from None
+
+
+async def _learn_zone(ledger: SqlLedger, zones: dict[str, str], event: Event) -> None:
+    """Keep the time zone of an event's venue, for pages that cannot ask for it."""
+    venue = await ledger.venue(event.venue_id)
+    zones[event.id] = venue.time_zone if venue and venue.time_zone else "UTC"
 
 
 class _BoxOffice:
@@ -223,8 +233,9 @@ def _room(settings: PlatformSettings, keys: RoomKeys, clock: Clock) -> tuple[Wai
     folder = settings.folder / "room"
     audit = settings.ledger_url if settings.shared else str(settings.folder / "room-audit.sqlite")
     server, page = settings.server, settings.room
-    own = replace(page, store=settings.redis.url or "memory://", folder=str(folder), audit=audit)
-    room = make_room(own, keys)
+    store = settings.redis.url or "memory://"
+    own = replace(page, store=store, folder=str(folder), audit=audit, by_identity=False)  # each event says by itself
+    room = make_room(own, keys, sale_clock=clock)
     rules = EntryRules(server.per_person, server.per_ip, page.per_device)
     entry = Entry(rules=rules, trusted_proxies=server.trusted_proxies, processes=server.workers)
     secure = page.secure_cookies or is_https(settings.public_url)
@@ -235,7 +246,8 @@ def _room(settings: PlatformSettings, keys: RoomKeys, clock: Clock) -> tuple[Wai
         own.config(),
         clock,
         lambda: Streams(max_open=server.max_streams, heartbeat_s=page.heartbeat_s),
-        lambda event: human_check(own, keys, event),
+        functools.partial(human_check, own, keys),
+        page.rules(),
     )
     return room, endpoints, rooms
 

@@ -1,11 +1,12 @@
 """What fans do in a browser, step by step; and how a test looks at the map behind the page."""
 
+import time
 from typing import Any
 
 from playwright.sync_api import Page, expect
 
 from tests.api.support import EVENT_ID
-from tests.browser.served import Site
+from tests.browser.served import WAIT_S, Site
 
 __all__ = ["EVENT_ID", "SHORT_ID", "choose", "differing_seats", "enter", "landed", "pay", "settled", "until"]
 
@@ -38,6 +39,17 @@ def enter(page: Page, site: Site, event_id: str = EVENT_ID) -> None:
     page.get_by_role("button", name="Join the line").click()
     page.wait_for_url("**/seats")
     until(page, "window.frontrow")
+
+
+def go_in_without_scripts(page: Page) -> None:
+    """Join the line and go in when it is time. The page would refresh itself; a test need not wait for that."""
+    page.get_by_role("button", name="Join the line").click()
+    ends_s = time.monotonic() + WAIT_S
+    while not page.get_by_role("button", name="Go in").is_visible():
+        assert time.monotonic() < ends_s, "nobody was let in"
+        page.reload()
+    page.get_by_role("button", name="Go in").click()
+    page.wait_for_url("**/seats")
 
 
 def choose(page: Page, count: int = 1) -> list[int]:

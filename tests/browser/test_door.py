@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.conftest import ARGS, chromium
 from tests.browser.doors import (
     CAMERA,
     OTHER,
@@ -29,6 +28,7 @@ from tests.browser.looks import AXE, COLOURS, axe
 from tests.browser.served import Site
 from tests.browser.staff import staff
 from tests.browser.steps import until
+from tests.support.chromium import launch
 
 INSIDE = "() => Number(document.querySelector('#inside').textContent)"
 
@@ -51,9 +51,8 @@ def test_b10_the_camera_reads_a_ticket_once_and_lets_it_in(browser: Browser, sit
     (ticket,) = buy(site)
     film(tmp_path / "ticket.y4m", ticket.code)
     before = inside(site)
-    watching = browser.browser_type.launch(
-        executable_path=chromium(),
-        args=[*ARGS, *CAMERA, f"--use-file-for-fake-video-capture={tmp_path / 'ticket.y4m'}"],
+    watching = launch(
+        browser.browser_type, args=[*CAMERA, f"--use-file-for-fake-video-capture={tmp_path / 'ticket.y4m'}"]
     )
     try:
         context = watching.new_context(viewport={"width": 390, "height": 844}, permissions=["camera"])

@@ -8,7 +8,7 @@ from PIL import Image
 from playwright.sync_api import Page, expect
 
 from tests.browser.served import Site
-from tests.browser.steps import EVENT_ID, choose, enter, landed, pay, said, until
+from tests.browser.steps import EVENT_ID, choose, enter, go_in_without_scripts, landed, pay, said, until
 
 
 def test_b18_a_purchase_by_mouse_from_the_list_of_events_to_the_ticket(fan: Page, site: Site, tmp_path: Any) -> None:
@@ -120,13 +120,7 @@ def test_a_purchase_without_javascript_from_the_list(profile: Any, site: Site) -
     page = profile(java_script_enabled=False).new_page()
     page.goto(f"{site.url}/events/{EVENT_ID}")
     page.get_by_role("link", name="Get tickets").click()
-    page.get_by_role("button", name="Join the line").click()
-    for _ in range(20):  # without scripts the page refreshes itself; a test need not wait for it
-        if page.get_by_role("button", name="Go in").is_visible():
-            break
-        page.reload()
-    page.get_by_role("button", name="Go in").click()
-    page.wait_for_url("**/seats")
+    go_in_without_scripts(page)
     assert not page.locator("#mapbox").is_visible(), "the map needs scripts; the list is there instead"
     page.get_by_role("link", name=re.compile("^Section")).first.click()
     free = page.locator("input[name=seat]:not([disabled])")
@@ -144,12 +138,7 @@ def test_without_javascript_a_lost_seat_is_told_with_one_nearby(profile: Any, si
     first, second = (profile(java_script_enabled=False).new_page() for _ in range(2))
     for page in (first, second):
         page.goto(f"{site.url}/v1/events/{EVENT_ID}/room/")
-        page.get_by_role("button", name="Join the line").click()
-        for _ in range(20):
-            if page.get_by_role("button", name="Go in").is_visible():
-                break
-            page.reload()
-        page.get_by_role("button", name="Go in").click()
+        go_in_without_scripts(page)
         page.goto(f"{site.url}/events/{EVENT_ID}/seats?section=101")
     wanted = first.locator("input[name=seat]:not([disabled])").nth(5).get_attribute("value")
     for page in (first, second):

@@ -16,7 +16,7 @@ import yaml
 from tests.api.support import EVENT_ID, a_server
 
 DEPLOY = Path("deploy")
-DASHBOARD = json.loads((DEPLOY / "grafana" / "frontrow.json").read_text())
+DASHBOARD = json.loads((DEPLOY / "grafana" / "dashboards" / "frontrow.json").read_text())
 RULES = [
     rule
     for file in sorted((DEPLOY / "alerts").glob("*.yml"))

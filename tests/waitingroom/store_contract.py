@@ -563,6 +563,23 @@ class StoreContract:
         assert len(states) == 10
         assert (await state_of(store)).config.capacity in asked
 
+    async def test_ten_organisers_who_change_different_settings_lose_none(self, make: Make) -> None:
+        store, _ = await make()
+        asked = {"capacity": 7, "message": "hello", "depth_cap": 9, "rate_per_s": 3, "burst": 4, "codes_until_us": 5}
+        await asyncio.gather(*(store.configure(EVENT, changes={name: value}) for name, value in asked.items()))
+        config = (await state_of(store)).config
+        assert {name: getattr(config, name) for name in asked} == asked
+
+    async def test_w8_fifty_joins_of_one_person_who_has_one_place_get_it(self, make: Make) -> None:
+        store, _ = await make()
+        mine = JoinAsk(0, person="ada", one_place=True)
+        answers = [(await store.join(EVENT, [mine]))[0] for _ in range(5)]
+        batch = await store.join(EVENT, [mine] * 45 + [JoinAsk(0, person="bob", one_place=True)])
+        positions = {one.position for one in (*answers, *batch[:-1]) if isinstance(one, JoinAnswer)}
+        assert positions == {1}
+        assert isinstance(batch[-1], JoinAnswer)
+        assert batch[-1].position == 2
+
     # -- loss and return -----------------------------------------------------------------------------------------------
 
     async def test_w13_a_room_nobody_knows_says_so(self, make: Make) -> None:

@@ -17,11 +17,14 @@ from frontrow.waitingroom.config import LaneRule, Phase, RoomConfig
 from frontrow.waitingroom.errors import (
     AlreadyClaimed,
     CodeInvalid,
+    CodeNeeded,
+    CodeOver,
     CodeUsed,
     NotYourTurn,
     PassEnded,
     PassExpired,
     PassForeign,
+    PersonNeeded,
     PlaceExpired,
     PlaceForeign,
     PlaceInvalid,
@@ -438,6 +441,53 @@ async def test_w8_rooms_by_identity(kind: str, request: pytest.FixtureRequest, r
     assert await room.leave(places[4])
     assert await room.rank(places[9]) == 8
     assert await room.rank(places[4]) is None
+    await room.aclose()
+
+
+@pytest.mark.parametrize("kind", ["memory", "redis"])
+async def test_w8_one_place_per_person_is_a_setting_of_a_room(
+    kind: str, request: pytest.FixtureRequest, room_keys: RoomKeys
+) -> None:
+    store: Any = MemoryStore() if kind == "memory" else RedisStore(request.getfixturevalue("redis_url"), timeout_s=20)
+    room = WaitingRoom(store, SqliteAudit(":memory:"), room_keys)
+    await room.create(EVENT, SMALL.changed(one_place_per_person=True))
+    await room.create("other", SMALL)
+    again = await asyncio.gather(*(room.join(EVENT, person="ada") for _ in range(50)))
+    assert {one.position for one in again} == {1}
+    with pytest.raises(PersonNeeded):
+        await room.join(EVENT)
+    with pytest.raises(PersonNeeded):
+        room.join_soon(EVENT)
+    assert (await room.join("other")).position == 1
+    assert (await room.join("other", person="ada")).position == 2
+    assert (await room.join("other", person="ada")).position == 3
+    assert await room.leave(again[0].place_jwt)
+    await room.aclose()
+
+
+async def test_w12_a_presale_lets_in_who_has_a_code_until_it_ends(room_keys: RoomKeys) -> None:
+    clock = ManualClock()
+    room = WaitingRoom(MemoryStore(clock), SqliteAudit(":memory:"), room_keys, clock=clock)
+    ends_us = clock() + 60_000_000
+    lanes = (LaneRule("general"), LaneRule("presale"))
+    await room.create(EVENT, SMALL.changed(lanes=lanes, codes_until_us=ends_us))
+    first, second, late = room.codes.make(EVENT, 1, range(3))
+    with pytest.raises(CodeNeeded) as refused:
+        await room.join(EVENT)
+    assert refused.value.about["general_sale_at_s"] == ends_us // 1_000_000
+    with pytest.raises(CodeNeeded):
+        room.join_soon(EVENT)
+    with pytest.raises(CodeInvalid):
+        await room.join(EVENT, code="VF-0000000-0000000000000")
+    assert (await room.join(EVENT, code=first)).status.lane == "presale"
+    with pytest.raises(CodeUsed):
+        await room.join(EVENT, code=first)
+    clock.advance(us=59_999_999)
+    assert (await room.join(EVENT, code=second)).status.lane == "presale"
+    clock.advance(us=1)
+    with pytest.raises(CodeOver):
+        await room.join(EVENT, code=late)
+    assert (await room.join(EVENT)).status.lane == "general"
     await room.aclose()
 
 

@@ -230,9 +230,10 @@ class SeatClaims(Protocol):
 class TicketIssuer(Protocol):
     """Signs tickets. Pure and quick (about 60 us a seat): no I/O, so it may be called while building the confirm."""
 
-    def issue(self, booking: Booking) -> tuple[NewTicket, ...]:
+    def issue(self, booking: Booking, *, rotating: bool = False) -> tuple[NewTicket, ...]:
         """One signed ticket per seat of a booking about to be confirmed: pass them to `Ledger.confirm(tickets=...)`.
 
+        `rotating` is the event's choice (`Event.rotating_codes`), which is fixed once the event is published.
         The same booking (id, fence, seats) always gets the same tickets, byte for byte, so a repeated confirm and
         every message about it show the same QR.
         """

@@ -20,6 +20,7 @@ class EventSummary(msgspec.Struct):
     paused: bool
     venue: dict[str, Any] | None = None
     from_price: Money | None = None
+    presale_starts_at: str | None = None
 
 
 class EventPage(msgspec.Struct):

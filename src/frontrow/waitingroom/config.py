@@ -12,6 +12,7 @@ EVENT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,34}")
 MAX_LANES = 3
 MAX_MESSAGE_CHARS = 280
 MAX_NUMBER = 10**9
+MAX_TIME_US = 10**17
 
 
 class Phase(StrEnum):
@@ -58,6 +59,8 @@ class RoomConfig:
     depth_cap: int = 0  # more people waiting than this get the overflow page; 0: no cap
     message: str = ""
     draw_salt: str = ""  # makes each sale's draw a different one; filled in when the room is made
+    codes_until_us: int = 0  # a presale: until then only people with a code may join, later nobody needs one; 0: never
+    one_place_per_person: bool = False  # everybody must say who they are, and gets the same place again
 
     def __post_init__(self) -> None:
         for name, low, high in _BOUNDS:
@@ -85,7 +88,9 @@ class RoomConfig:
         return dataclasses.replace(self, **changes)
 
     def to_json(self) -> str:
-        return json.dumps(dataclasses.asdict(self), separators=(",", ":"), sort_keys=True)
+        """The settings as text. What newer versions added is left out while unused, so that older servers can read."""
+        fields = {name: value for name, value in dataclasses.asdict(self).items() if value or name not in _ADDED}
+        return json.dumps(fields, separators=(",", ":"), sort_keys=True)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> "RoomConfig":
@@ -93,6 +98,8 @@ class RoomConfig:
         fields["lanes"] = tuple(LaneRule(**lane) for lane in fields["lanes"])
         return cls(**fields)
 
+
+_ADDED = ("codes_until_us", "one_place_per_person")
 
 _BOUNDS = (
     ("capacity", 0, MAX_NUMBER),
@@ -107,6 +114,7 @@ _BOUNDS = (
     ("pass_ttl_s", 1, 86_400),
     ("max_stay_s", 1, 604_800),
     ("depth_cap", 0, MAX_NUMBER),
+    ("codes_until_us", 0, MAX_TIME_US),
     ("idle_s", 0, 86_400),
     ("leave_s", 1, 3_600),
 )

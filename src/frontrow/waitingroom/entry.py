@@ -58,9 +58,12 @@ class Entry:
         self.addresses: dict[str, str] = {}  # peer -> its key
         self.refused = 0
 
-    def learn(self, event: str, check: HumanCheck) -> None:
-        """Ask this check of whoever joins the event's room; for rooms that are made while running."""
-        self._checks[event] = check
+    def learn(self, event: str, check: HumanCheck | None) -> None:
+        """Ask this check, or none, of whoever joins the event's room from now on."""
+        if check is None:
+            self._checks.pop(event, None)
+        else:
+            self._checks[event] = check
 
     def ip_of(self, peer: str, forwarded: Sequence[str] = ()) -> str:
         """The key of the caller's address; `X-Forwarded-For` counts only when `peer` is one of our proxies."""

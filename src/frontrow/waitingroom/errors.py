@@ -1,9 +1,10 @@
 """What can go wrong in the waiting room, as one branch of the tree in `core.errors`.
 
 NotFound       RoomUnknown
-Unauthorised   PlaceInvalid, PassInvalid, PassExpired, ProofInvalid
-Forbidden      PlaceForeign (another event), PassForeign, CodeInvalid
-Refused        NotYourTurn, PlaceExpired, AlreadyClaimed, PassEnded, CodeUsed, RoomClosed, StayTooLong
+Unauthorised   PlaceInvalid, PassInvalid, PassExpired, ProofInvalid, PersonNeeded (one place per person)
+Forbidden      PlaceForeign (another event), PassForeign, CodeInvalid, CodeNeeded (presale)
+Refused        NotYourTurn, PlaceExpired, AlreadyClaimed, PassEnded, CodeUsed, CodeOver (the presale has ended),
+               RoomClosed, StayTooLong
 Overloaded     RoomFull (capacity used up this instant), RoomOverflow (too many waiting)
 Unavailable    RoomHeld (queue-all is on), RoomRecovering (the store lost its memory and is being rebuilt)
 """
@@ -66,6 +67,24 @@ class CodeInvalid(errors.Forbidden):
 
 class CodeUsed(errors.Refused):
     code = "code_used"
+
+
+class CodeNeeded(errors.Forbidden):
+    """A presale is on: only people with a code may join until `general_sale_at_s`."""
+
+    code = "code_needed"
+
+
+class CodeOver(errors.Refused):
+    """The presale has ended; nobody needs a code any more."""
+
+    code = "code_over"
+
+
+class PersonNeeded(errors.Unauthorised):
+    """In this line everybody has one place, so everybody must sign in."""
+
+    code = "person_needed"
 
 
 class RoomClosed(errors.Refused):

@@ -8,13 +8,14 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
+from frontrow.core.clock import Clock
 from frontrow.core.coalescer import Coalescer, Slot
 from frontrow.core.errors import FrontrowError, InvalidInput
 from frontrow.core.persons import is_reserved
 from frontrow.waitingroom.answers import Joined
 from frontrow.waitingroom.binding import check_thumbprint, key_digest
 from frontrow.waitingroom.codes import Codes, digest_of, imported, read_csv
-from frontrow.waitingroom.errors import CodeInvalid, RoomRecovering
+from frontrow.waitingroom.errors import CodeInvalid, CodeNeeded, CodeOver, PersonNeeded, RoomRecovering
 from frontrow.waitingroom.known import KnownRoom
 from frontrow.waitingroom.organiser import Organiser
 from frontrow.waitingroom.places import MAX_PERSON_CHARS, Place, PlaceSigner
@@ -31,6 +32,7 @@ class Joining(Organiser):
 
     places: PlaceSigner
     codes: Codes
+    sale_clock: Clock  # by which presales end
 
     def __init__(self, *given: Any, durable_joins: bool = False, **named: Any) -> None:
         super().__init__(*given, **named)
@@ -48,11 +50,12 @@ class Joining(Organiser):
     ) -> Joined:
         """A place at the end of the line. `person` may be empty (anonymous); `code` picks a lane; `cnf` is the RFC 7638
         thumbprint of the browser's key; `ip` only spreads people over shards. Raises RoomUnknown, RoomClosed,
-        RoomOverflow, CodeInvalid, CodeUsed, Unavailable."""
+        RoomOverflow, CodeInvalid, CodeUsed, CodeNeeded, CodeOver, PersonNeeded, Unavailable."""
         known = self.known(event)
+        self._check_welcome(known, person, with_code=bool(code))
         jkt = check_thumbprint(cnf) if cnf else ""
         lane, code_id = await self._lane_of(known, code) if code else (0, 0)
-        ask = _ask(person, idempotency_key, jkt, lane, code_id)
+        ask = _ask(known, person, idempotency_key, jkt, lane, code_id)
         answer = await self._line_of(known).submit(ask)
         if code_id and answer.fresh:
             await self.audit.append(event, [CodeRow(code_id, answer.at_us)])
@@ -64,13 +67,17 @@ class Joining(Organiser):
     ) -> "asyncio.Future[JoinAnswer]":
         """`join` without a code or a key binding, for callers that want no task of their own; `joined` makes a place
         of the answer."""
-        return self._line_of(self.known(event)).submit(_ask(person, idempotency_key))
+        known = self.known(event)
+        self._check_welcome(known, person)
+        return self._line_of(known).submit(_ask(known, person, idempotency_key))
 
     def join_into(self, event: str, slot: Slot, person: str = "", idempotency_key: str | None = None) -> None:
         """`join_soon` into the caller's slot; `joined_json` makes the answer's body."""
-        ask = _ask(person, idempotency_key) if person or idempotency_key else PLAIN
+        known = self.known(event)
+        self._check_welcome(known, person)
+        ask = _ask(known, person, idempotency_key) if person or idempotency_key else PLAIN
         joins = self._joins.get(event)
-        (joins if joins is not None else self._line_of(self.known(event))).submit_into(ask, slot)
+        (joins if joins is not None else self._line_of(known)).submit_into(ask, slot)
 
     def joined(self, event: str, answer: JoinAnswer, person: str) -> Joined:
         """The place that the store's answer to `join_soon` stands for."""
@@ -93,6 +100,23 @@ class Joining(Organiser):
         return len(lanes)
 
     # -- parts ---------------------------------------------------------------------------------------------------------
+
+    def _check_welcome(self, known: KnownRoom, person: str, *, with_code: bool = False) -> None:
+        """Refuse who may not join now: without a code during a presale, with one after it, without a name where
+        everybody has one place."""
+        config = known.state.config
+        if config.one_place_per_person and not person:
+            raise PersonNeeded("sign in first: in this line everybody has one place")
+        if not config.codes_until_us or self.sale_clock() < config.codes_until_us:
+            if config.codes_until_us and not with_code:
+                at_s = config.codes_until_us // 1_000_000
+                raise CodeNeeded(
+                    "this is a presale: join with the code you got, or come back when the general sale begins",
+                    param="code",
+                    general_sale_at_s=at_s,
+                )
+        elif with_code:
+            raise CodeOver("the presale has ended: join without a code", param="code")
 
     async def _lane_of(self, known: KnownRoom, code: str) -> tuple[int, int]:
         """The lane a code leads to, and the number it is used up by (never 0)."""
@@ -142,12 +166,16 @@ class Joining(Organiser):
                 at_us = answer.at_us
                 if answer.position > known.issued[answer.lane]:
                     known.issued[answer.lane] = answer.position
-        by_identity = getattr(self.store, "one_place_per_person", False)
+        by_identity = self._by_identity(known)
         self.counts["joins"] += sum(len(run) for run in runs.values())
         return [
             JoinRow(epoch, lane, run[0][0], run[-1][0], at_us, tuple(who for _, who in run) if by_identity else ())
             for (epoch, lane), run in runs.items()
         ]
+
+    def _by_identity(self, known: KnownRoom) -> bool:
+        """Whether everybody has one place in this room: the store does so for all rooms, or this room's settings."""
+        return bool(getattr(self.store, "one_place_per_person", False) or known.state.config.one_place_per_person)
 
     async def _with_recovery(
         self, known: KnownRoom, call: Callable[[], Awaitable[Sequence[Answer]]]
@@ -160,13 +188,15 @@ class Joining(Organiser):
             return await call()
 
 
-def _ask(person: str, idempotency_key: str | None, jkt: str = "", lane: int = 0, code_id: int = 0) -> JoinAsk:
+def _ask(
+    known: KnownRoom, person: str, idempotency_key: str | None, jkt: str = "", lane: int = 0, code_id: int = 0
+) -> JoinAsk:
     if len(person) > MAX_PERSON_CHARS:
         raise InvalidInput(f"a person is named by at most {MAX_PERSON_CHARS} characters", param="person")
     if is_reserved(person):
         raise InvalidInput("names that begin with place: belong to people without an account", param="person")
     key = key_digest(idempotency_key, person, jkt) if idempotency_key else ""
-    return JoinAsk(lane, key, person, code_id)
+    return JoinAsk(lane, key, person, code_id, known.state.config.one_place_per_person)
 
 
 def _place(known: KnownRoom, answer: JoinAnswer, person: str, jkt: str) -> Place:

@@ -67,7 +67,9 @@ class Organiser(RoomLoops):
 
     async def configure(self, event: str, **changes: Any) -> RoomView:
         """Change any settings of `RoomConfig`."""
-        return await self._change(event, config=self.known(event).state.config.changed(**changes))
+        config = self.known(event).state.config.changed(**changes)  # says what is wrong before anything is asked
+        check_fits(event, config)
+        return await self._change(event, changes=changes)
 
     def view(self, event: str) -> RoomView:
         """The room as last seen. Raises RoomUnknown."""

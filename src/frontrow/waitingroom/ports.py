@@ -8,7 +8,7 @@ service then rebuilds it from the audit under a new epoch.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
@@ -64,13 +64,14 @@ class RoomState:
 
 
 class JoinAsk(msgspec.Struct, frozen=True, gc=False):
-    """One person's wish to join. `key` (idempotency) or `person` (roster) repeated gives the same position again;
-    `code_id` is used up by a fresh join."""
+    """One person's wish to join. `key` (idempotency) repeated gives the same position again, and so does `person` with
+    `one_place` (or in a store by identity); `code_id` is used up by a fresh join."""
 
     lane: int
     key: str = ""
     person: str = ""
     code_id: int = 0
+    one_place: bool = False
 
 
 class JoinAnswer(msgspec.Struct, frozen=True, gc=False):
@@ -237,9 +238,17 @@ class RoomStore(Protocol):
         """Check owner, due time, slide number and lengths, then move the window; all or nothing."""
 
     async def configure(
-        self, event: str, *, config: RoomConfig | None = None, phase: Phase | None = None, beacon: str | None = None
+        self,
+        event: str,
+        *,
+        config: RoomConfig | None = None,
+        changes: Mapping[str, Any] | None = None,
+        phase: Phase | None = None,
+        beacon: str | None = None,
     ) -> RoomState:
-        """Change settings or phase. Leaving PREQUEUE fixes `drawn` of each lane; leaving a hold starts anew."""
+        """Change settings or phase. `config` replaces all settings; `changes` only those it names, over whatever the
+        others are at that instant, so that two servers changing different settings lose neither. Leaving PREQUEUE fixes
+        `drawn` of each lane; leaving a hold starts anew."""
 
     async def aclose(self) -> None:
         """Let go of connections."""

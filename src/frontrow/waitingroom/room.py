@@ -58,15 +58,18 @@ class WaitingRoom(Joining):
         refresh_us: int = 250_000,
         durable_joins: bool = False,
         codes: Codes | None = None,
+        sale_clock: Clock | None = None,
     ) -> None:
         """`clock` is only used to check passes and proofs; the window and new passes go by the store's clock.
-        `durable_joins`: a join is answered after its audit row is on disk (the embedded mode)."""
+        `durable_joins`: a join is answered after its audit row is on disk (the embedded mode). `sale_clock` is what
+        the end of a presale goes by, if it is another."""
         clock = clock or WallClock()
         super().__init__(
             store, audit, keys, clock, owner=owner, lease_ttl_us=lease_ttl_us, refresh_us=refresh_us,
             durable_joins=durable_joins,
         )  # fmt: skip
         self.codes = codes or Codes(keys.master_secret)
+        self.sale_clock = sale_clock or clock
         self.places = PlaceSigner(keys.place_secrets)
         self.passes = PassSigner(keys.pass_keys)
         self._visits: dict[str, Coalescer[VisitAsk, VisitAnswer]] = {}
@@ -253,15 +256,15 @@ class WaitingRoom(Joining):
     async def rank(self, place_jwt: str) -> int | None:
         """How many people still in line are before this place; None if its person has left."""
         place = self.places.verify(place_jwt)
-        return await self._roster().rank(place.event, place.lane, place.person)
+        return await self._roster(place.event).rank(place.event, place.lane, place.person)
 
     async def leave(self, place_jwt: str) -> bool:
         """Leave the line."""
         place = self.places.verify(place_jwt)
-        return await self._roster().leave(place.event, place.lane, place.person)
+        return await self._roster(place.event).leave(place.event, place.lane, place.person)
 
-    def _roster(self) -> Roster:
-        if not getattr(self.store, "one_place_per_person", False):
+    def _roster(self, event: str) -> Roster:
+        if not self._by_identity(self.known(event)):
             raise NotFound("this room is anonymous: it has no roster")
         return cast(Roster, self.store)
 

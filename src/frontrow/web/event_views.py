@@ -47,6 +47,7 @@ class EventSummary(msgspec.Struct):
     paused: bool
     venue: VenueView | None
     from_price: MoneyView | None
+    presale_starts_at: Time | None
 
 
 class FreeView(msgspec.Struct):
@@ -196,6 +197,7 @@ def summary(listing: Listing) -> EventSummary:
         event.id, event.name, event.status.value, time_text(event.starts_at_us), time_text(event.sale_starts_at_us),
         time_text(event.sale_ends_at_us), event.paused, _venue(listing.venue),
         None if cheapest is None else MoneyView(cheapest, event.currency),
+        time_text(event.presale_starts_at_us) if event.presale_starts_at_us else None,
     )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from frontrow.boxoffice.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.ledger.verifying import verify
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.figures import RoomFigures
+from frontrow.boxoffice.model.room_rules import RoomRules
 from frontrow.boxoffice.ports import SeatClaims, TicketIssuer
 from frontrow.boxoffice.services.analytics import Figures
 from frontrow.boxoffice.services.cancelling import Cancelling
@@ -22,7 +23,6 @@ from frontrow.boxoffice.services.workers import Job
 from frontrow.core.clock import Clock
 from frontrow.core.errors import FrontrowError
 from frontrow.core.ids import Ids
-from frontrow.waitingroom.config import RoomConfig
 from frontrow.waitingroom.room import WaitingRoom
 from frontrow.web.fan_codes import FanCodes
 from frontrow.web.live_figures import LiveFiguresStreams
@@ -60,10 +60,11 @@ def open_office(
     feeds: dict[str, MapFeed],
     clock: Clock,
     ids: Ids,
-    config: RoomConfig,
+    room_defaults: RoomRules,
+    human_checks: tuple[str, ...],
 ) -> Office:
     """Everything put together."""
-    organise = Organise(ledger, clock, ids)
+    organise = Organise(ledger, clock, ids, room_defaults=room_defaults, human_checks=human_checks)
 
     def states_of(event_id: str) -> bytes | bytearray | None:
         feed = feeds.get(event_id)
@@ -81,7 +82,7 @@ def open_office(
         organise,
         Reseating(ledger, claims, issuer, seats, clock),
         Cancelling(ledger, refunds, clock),
-        FanCodes(ledger, room.audit, config, clock, room.codes),
+        FanCodes(ledger, room.audit, organise.rules_of, clock, room.codes),
         figures,
         live,
         History(clock, lambda: openings.events, states_of, room_of, lambda: live.speeds()),

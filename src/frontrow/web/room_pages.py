@@ -93,7 +93,14 @@ class RoomPages:
     def surroundings(self, event: str, words: Any) -> dict[str, Any]:
         """What the page knows beyond the room: the event's title, where to get ready, its script's translations."""
         title = dict(self._settings.titles).get(event, event)
-        return {"event_title": title, "ready_url": "", "home": "", "script_words": ""}
+        return {
+            "event_title": title,
+            "ready_url": "",
+            "home": "",
+            "script_words": "",
+            "hint": "",
+            "hint_link": ("", ""),
+        }
 
     # -- the page ----------------------------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ import uvicorn
 
 from frontrow.core import collector
 from frontrow.core import settings as settings_files
+from frontrow.core.clock import Clock
 from frontrow.core.errors import ConfigError, FrontrowError, Unavailable
 from frontrow.core.redis_url import connect
 from frontrow.waitingroom.audit import SqliteAudit
@@ -58,9 +59,10 @@ def _without(changes: dict[str, Any]) -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in taken}
 
 
-def make_room(settings: RoomSettings, keys: RoomKeys) -> WaitingRoom:
-    """The service over the store and the audit that the settings name."""
-    return WaitingRoom(_store(settings), _audit(settings), keys, durable_joins=settings.embedded)
+def make_room(settings: RoomSettings, keys: RoomKeys, *, sale_clock: Clock | None = None) -> WaitingRoom:
+    """The service over the store and the audit that the settings name; presales end by `sale_clock`."""
+    stores = _store(settings), _audit(settings)
+    return WaitingRoom(*stores, keys, durable_joins=settings.embedded, sale_clock=sale_clock)
 
 
 async def _import_codes(room: WaitingRoom, settings: RoomSettings) -> None:
@@ -73,12 +75,12 @@ async def _import_codes(room: WaitingRoom, settings: RoomSettings) -> None:
 
 
 def _store(settings: RoomSettings) -> RoomStore:
-    if settings.embedded:
-        return MemoryStore()
     from frontrow.waitingroom.stores.redis import RedisStore
-    from frontrow.waitingroom.stores.roster import RosterRedisStore
+    from frontrow.waitingroom.stores.roster import RosterMemoryStore, RosterRedisStore
     from frontrow.waitingroom.stores.routed import RoutedStore
 
+    if settings.embedded:
+        return RosterMemoryStore() if settings.by_identity else MemoryStore()
     kind = RosterRedisStore if settings.by_identity else RedisStore
     if settings.shards:
         return cast(RoomStore, RoutedStore([kind(url) for url in settings.shards]))
@@ -95,15 +97,16 @@ def _audit(settings: RoomSettings) -> Audit:
     return SqliteAudit(settings.audit or Path(settings.folder) / "audit.sqlite")
 
 
-def human_check(settings: RoomSettings, keys: RoomKeys, event: str) -> HumanCheck | None:
-    """Who proves to be a person, and how, at this event's room."""
-    if settings.human == "none":
+def human_check(settings: RoomSettings, keys: RoomKeys, event: str, chosen: str = "") -> HumanCheck | None:
+    """Who proves to be a person, and how, at this event's room; `chosen` instead of the settings' own check."""
+    human = chosen or settings.human
+    if human == "none":
         return None
-    if settings.human == "altcha":
+    if human == "altcha":
         url = settings.shards[0] if settings.shards else settings.store
         spent: SpentProofs = MemorySpent() if settings.embedded else RedisSpent(connect(url), event)
         return ProofOfWork(keys.master_secret, event, spent, max_number=settings.human_max_number)
-    kind = Turnstile if settings.human == "turnstile" else HCaptcha
+    kind = Turnstile if human == "turnstile" else HCaptcha
     return kind(
         settings.human_site_key,
         settings.human_secret,

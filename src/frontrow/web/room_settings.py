@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from frontrow.boxoffice.model.room_rules import Lane, RoomRules
 from frontrow.core.cookies import is_https
 from frontrow.core.errors import ConfigError
 from frontrow.core.settings import setting
@@ -19,7 +20,7 @@ class RoomSettings:
     hot_lane: bool = setting(True)
     store: str = setting("memory://", example="redis://127.0.0.1:6379/0")
     shards: tuple[str, ...] = setting((), doc="spread each line over these Redis URLs, instead of one store")
-    by_identity: bool = setting(False, doc="one place a person (sorted set) instead of counters; Redis only")
+    by_identity: bool = setting(False, doc="one place per person (a sorted set) instead of counters")
     folder: str = setting("frontrow-room", doc="keys, and the audit unless it has a place of its own")
     audit: str = setting("", doc="postgresql://… ; empty: a SQLite file in the folder")
     organiser_key: str = setting("", secret=True, doc="bearer of the organiser's endpoints; empty: nobody")
@@ -71,8 +72,8 @@ class RoomSettings:
     def __post_init__(self) -> None:
         if not self.events:
             raise ConfigError('room.events must name at least one room, for example ["aurora"]', param="room.events")
-        if self.embedded and (self.workers > 1 or self.by_identity):
-            raise ConfigError("several workers and rooms by identity need a Redis store", param="room.store")
+        if self.embedded and self.workers > 1:
+            raise ConfigError("room.workers above 1 needs a Redis store", param="room.store")
 
     @property
     def secure(self) -> bool:
@@ -117,6 +118,16 @@ class RoomSettings:
             depth_cap=self.depth_cap,
             lanes=tuple(_lane(text) for text in self.lanes),
         )
+
+    def rules(self) -> RoomRules:
+        """What an event's room is like where its organiser left it open."""
+        lanes = tuple(Lane(lane.name, lane.weight) for lane in self.config().lanes)
+        return RoomRules(lanes, self.depth_cap, self.human, self.by_identity)
+
+    @property
+    def human_checks(self) -> tuple[str, ...]:
+        """The human checks organisers can choose: the provider's only where its keys are set."""
+        return tuple(dict.fromkeys(("none", "altcha", self.human)))
 
 
 def _lane(text: str) -> LaneRule:

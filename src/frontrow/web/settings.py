@@ -13,6 +13,7 @@ from typing import Any
 
 from frontrow.boxoffice.channels.opening import MessageSettings
 from frontrow.boxoffice.ledger.urls import is_postgres
+from frontrow.boxoffice.model.room_rules import MAX_LANES
 from frontrow.boxoffice.services.people_settings import PeopleSettings
 from frontrow.core.errors import ConfigError
 from frontrow.core.redis_url import scheme_of
@@ -24,6 +25,30 @@ from frontrow.web.room_settings import RoomSettings
 from frontrow.web.traces import TraceSettings
 
 MIN_SECRET_CHARS = 32
+NO_LIMITS = (
+    "is only for apps that use the limiter by itself; the platform's limits are server.per_person, server.per_ip and "
+    "room.per_device"
+)
+# fields of [room] that only `frontrow room serve` uses -> what the platform uses instead
+ROOM_SERVE_ONLY = {
+    "events": "every published event has a room of its own",
+    "host": "set server.host",
+    "port": "set server.port",
+    "workers": "set server.workers",
+    "hot_lane": "set server.hot_lane",
+    "store": "set redis.url",
+    "shards": "the platform keeps its rooms in redis.url",
+    "folder": "set server.folder",
+    "audit": "the platform keeps it in ledger.url",
+    "opening": "a room opens when its event's sale does",
+    "codes_csv": "import codes on the event's page or with POST /v1/organiser/events/{event}/codes",
+    "per_person": "set server.per_person",
+    "per_ip": "set server.per_ip",
+    "trusted_proxies": "set server.trusted_proxies",
+    "public_url": "set server.public_url",
+    "title": "a room is titled by its event's name",
+    "max_streams": "set server.max_streams",
+}
 QUOTAS_OF_PEOPLE = ("account_tries", "ip_tries", "code_tries", "link_asks", "link_asks_per_ip")
 # what Kubernetes tells every container about a service named frontrow-redis, frontrow-ledger and so on
 OF_KUBERNETES = re.compile(r"_SERVICE_(HOST|PORT\w*)|_PORT(_\d+_(TCP|UDP)\w*)?")
@@ -120,6 +145,7 @@ class PlatformSettings:
     def __post_init__(self) -> None:
         """Refuse what cannot be right together."""
         self._check_forms()
+        self._check_room()
         demo = self.server.demo
         if not self.secret.key and not demo:
             raise ConfigError(
@@ -143,6 +169,7 @@ class PlatformSettings:
                 "secret.key is not set; servers on shared stores cannot each make one up", param="secret.key"
             )
 
+<<<<<<< HEAD
     def _check_stripe(self) -> None:
         """All three of Stripe's settings, or none of them and made-up money."""
         stripe = self.stripe
@@ -167,6 +194,19 @@ class PlatformSettings:
             raise ConfigError(
                 "stripe.publishable_key is a secret key, and every visitor would see it; it must start with pk_",
                 param="stripe.publishable_key",
+=======
+    def _check_room(self) -> None:
+        """Refuse settings of the room that the platform would not use."""
+        for one in fields(RoomSettings):
+            if one.name in ROOM_SERVE_ONLY and getattr(self.room, one.name) != one.default:
+                raise _unused(f"room.{one.name}")
+        if len(self.room.lanes) > MAX_LANES:
+            raise ConfigError(f"room.lanes: an event has at most {MAX_LANES} lanes", param="room.lanes")
+        if self.room.human in ("turnstile", "hcaptcha") and not (self.room.human_site_key and self.room.human_secret):
+            raise ConfigError(
+                f"room.human is {self.room.human}, which needs room.human_site_key and room.human_secret",
+                param="room.human",
+>>>>>>> main
             )
 
     def _check_forms(self) -> None:
@@ -232,14 +272,36 @@ def read_settings(
     """The file (if any), the environment, then what the command line says about the server."""
     environment = dict(os.environ if env is None else env)
     tables = read_toml(path) if path else read_toml(DEFAULT_FILE) if Path(DEFAULT_FILE).exists() else {}
-    unknown = sorted(set(tables) - set(_SECTIONS) - {"limits"})
+    if "limits" in tables:
+        raise ConfigError(f"[limits] {NO_LIMITS}", param="limits")
+    unknown = sorted(set(tables) - set(_SECTIONS))
     if unknown:
         raise ConfigError(f"[{unknown[0]}] is no section; there are {', '.join(_SECTIONS)}", param=unknown[0])
     _check_names(environment)
+    _check_used(tables.get("room", {}), environment)
     sections = {name: load(kind, name, tables=tables, env=environment) for name, kind in _SECTIONS.items()}
     given = {name: value for name, value in server.items() if value is not None}
     sections["server"] = replace(sections["server"], **given)
     return PlatformSettings(**sections)
+
+
+def _unused(where: str) -> ConfigError:
+    """Says that a setting would have no effect here, and what has."""
+    name = where.removeprefix("FRONTROW_ROOM_").removeprefix("room.").lower()
+    return ConfigError(f"{where} is only for `frontrow room serve`; here {ROOM_SERVE_ONLY[name]}", param=where)
+
+
+def _check_used(room: Any, environment: Mapping[str, str]) -> None:
+    """Refuse what is given and would not be used, even if it is what would be used anyway."""
+    for name in ROOM_SERVE_ONLY:
+        variable = f"FRONTROW_ROOM_{name}".upper()
+        if variable in environment:
+            raise _unused(variable)
+        if isinstance(room, Mapping) and name in room:
+            raise _unused(f"room.{name}")
+    limits = sorted(name for name in environment if name.startswith("FRONTROW_LIMITS_"))
+    if limits:
+        raise ConfigError(f"{limits[0]} {NO_LIMITS}", param=limits[0])
 
 
 def _check_names(environment: Mapping[str, str]) -> None:

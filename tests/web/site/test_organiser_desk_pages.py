@@ -59,9 +59,9 @@ async def a_site(folder: Path) -> AsyncIterator[Site]:
 
 def test_the_scripts_of_the_live_page_keep_their_budget() -> None:
     assets = site_assets()
-    files = [*assets.with_imports("js/organiser/live.js"), "vendor/uplot/uPlot.iife.min.js"]
+    files = [*assets.with_imports("js/organiser/live.js"), "js/organiser/language.js", "vendor/uplot/uPlot.iife.min.js"]
     sent = {path: len(assets.files[path].gzipped or assets.files[path].body) for path in files}
-    assert len(sent) == 9
+    assert len(sent) == 10
     assert sum(sent.values()) <= LIVE_SCRIPT_BYTES, sent
 
 

@@ -171,18 +171,18 @@ async def test_an_edit_of_an_older_version_is_told_and_keeps_what_was_typed(
 
 async def test_w12_codes_of_a_batch_are_the_same_each_time_and_only_their_numbers_are_noted(platform: Platform) -> None:
     await on_sale(platform)
-    editor, desk = Editor("stf_x", "org_hall"), platform.office.codes
-    first, second = await desk.make(editor, EVENT_ID, "general", 5), await desk.make(editor, EVENT_ID, "general", 7)
+    editor, desk, event = Editor("stf_x", "org_hall"), platform.office.codes, await platform.ledger.event(EVENT_ID)
+    first, second = await desk.make(editor, event, "general", 5), await desk.make(editor, event, "general", 7)
     kept = await desk.batches(editor, EVENT_ID)
     assert [(one.first, one.count) for one in kept] == [(second.first, 7), (first.first, 5)]
-    texts = desk.texts(EVENT_ID, kept[1])
-    assert texts == desk.texts(EVENT_ID, first)
-    assert not set(texts) & set(desk.texts(EVENT_ID, second))
+    texts = desk.texts(event, kept[1])
+    assert texts == desk.texts(event, first)
+    assert not set(texts) & set(desk.texts(event, second))
     assert [platform.room.codes.check(EVENT_ID, text).lane for text in texts] == [0] * 5
     assert await desk.used(EVENT_ID) == 0
     for lane, count in (("nowhere", 5), ("general", 0), ("general", 10_001)):
         with pytest.raises(InvalidInput):
-            await desk.make(editor, EVENT_ID, lane, count)
+            await desk.make(editor, event, lane, count)
     assert await desk.batches(Editor("stf_y", "org_other"), EVENT_ID) == []
 
 

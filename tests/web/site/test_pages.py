@@ -150,6 +150,14 @@ def test_every_file_that_is_sent_compressed_is_the_same_file() -> None:
             assert gzip.decompress(found.gzipped) == found.body, path
 
 
+def test_no_script_formats_by_the_browsers_language() -> None:
+    """It may be no language tag at all (`en-US@posix`), and `Intl` throws then; the page's own language is one."""
+    own = {path: one.body.decode() for path, one in site_assets().files.items() if re.match(r"js/.*\.js$", path)}
+    assert len(own) > 20
+    asking = {path for path, text in own.items() if re.search(r"navigator\.languages?|toLocale|Intl\.\w+\(\)", text)}
+    assert asking == {"js/organiser/language.js"}, "only the script that puts it right may ask for it"
+
+
 async def test_a_path_that_nobody_knows_is_a_page_for_people_and_a_problem_for_programs(
     client: httpx.AsyncClient,
 ) -> None:

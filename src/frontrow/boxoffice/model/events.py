@@ -7,6 +7,7 @@ inside the sale window (half-open). A sold-out event goes back on sale when a se
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from frontrow.boxoffice.model.room_rules import NO_RULES, RoomRules, check_rules
 from frontrow.boxoffice.model.venues import SHOWN, Plan
 from frontrow.core.errors import InvalidInput, Refused
 from frontrow.core.money import Money
@@ -111,6 +112,14 @@ class Event:
     refunds: RefundPolicy = RefundPolicy()
     card_tries: int = 1  # cards a buyer may try: with so many declined ones the seats are free again
     organiser_id: str = "org_default"  # whose event it is (model.people.DEFAULT_ORGANISER)
+    room: RoomRules = NO_RULES  # how its waiting room is run
+    rotating_codes: bool = False  # tickets show a code that changes every 30 seconds
+    presale_starts_at_us: int = 0  # from then until the sale starts, people with a code may buy; 0: no presale
+
+    @property
+    def opens_at_us(self) -> int:
+        """When the first people may buy: the presale, or the sale if there is none."""
+        return self.presale_starts_at_us or self.sale_starts_at_us
 
     def moved(self, move: EventMove) -> "Event":
         """This event after `move`, or EventMoveRefused."""
@@ -140,8 +149,8 @@ def check_on_sale(event: Event, now_us: int) -> None:
         raise NotOnSale(f"{event.name} is {event.status.value.replace('_', ' ')}", reason=event.status.value)
     if event.paused:
         raise NotOnSale(f"the sale of {event.name} is paused; try again soon", reason="paused", retry_after_s=5.0)
-    if now_us < event.sale_starts_at_us:
-        wait_s = (event.sale_starts_at_us - now_us) / 1_000_000
+    if now_us < event.opens_at_us:
+        wait_s = (event.opens_at_us - now_us) / 1_000_000
         raise NotOnSale(f"the sale of {event.name} has not begun", reason="not_begun", retry_after_s=wait_s)
     if now_us >= event.sale_ends_at_us:
         raise NotOnSale(f"the sale of {event.name} is over", reason="over")
@@ -151,6 +160,8 @@ def check_event(event: Event, plan: Plan) -> Event:
     """`event` if it can be sold on `plan`; an InvalidInput that names the field otherwise."""
     if event.sale_starts_at_us >= event.sale_ends_at_us:
         raise InvalidInput("the sale must end after it starts", param="sale_ends_at")
+    if event.presale_starts_at_us and event.presale_starts_at_us >= event.sale_starts_at_us:
+        raise InvalidInput("the presale must start before the sale", param="presale_starts_at")
     if event.ends_at_us and event.ends_at_us <= event.starts_at_us:
         raise InvalidInput("the show must end after it starts", param="ends_at")
     if not 1 <= event.max_per_person <= MAX_PER_PERSON:
@@ -164,6 +175,7 @@ def check_event(event: Event, plan: Plan) -> Event:
     outside = sorted(index for index in event.withheld if not 0 <= index < plan.size)
     if outside:
         raise InvalidInput(f"withheld seats {outside[:SHOWN]} are not in plan {plan.name!r}", param="withheld")
+    check_rules(event.room)
     _check_prices(event, plan)
     return event
 

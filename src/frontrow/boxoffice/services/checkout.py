@@ -239,7 +239,7 @@ class Checkout:
         now_us = self._clock()
         if booking.state is BookingState.HELD:
             await self._ledger.begin_payment(booking.id, booking.fence, now_us)
-        sold = await self._ledger.confirm(booking.id, booking.fence, now_us, self.driver.tickets(booking))
+        sold = await self._ledger.confirm(booking.id, booking.fence, now_us, await self.driver.tickets(booking))
         if self._seats is not None:
             with contextlib.suppress(FrontrowError):
                 await self._seats.sold(sold)

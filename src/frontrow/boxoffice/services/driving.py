@@ -27,6 +27,7 @@ from frontrow.boxoffice.model.tickets import NewTicket
 from frontrow.boxoffice.payment_ports import PaymentProvider
 from frontrow.boxoffice.ports import TicketIssuer
 from frontrow.boxoffice.services.asking import Asking, SaleLedger
+from frontrow.boxoffice.services.rotating_codes import RotatingCodes
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import FrontrowError
 
@@ -57,6 +58,7 @@ class Driver(Asking):
     ) -> None:
         super().__init__(ledger, provider, clock)
         self._seats, self._issuer = seats, issuer
+        self._rotating = RotatingCodes(ledger)
 
     async def drive(self, booking: Booking, payment: Payment, *, fresh: bool = False) -> tuple[Booking, Payment]:
         """Go on until the payment rests or must wait; `fresh`: the caller wrote this state a moment ago."""
@@ -137,16 +139,18 @@ class Driver(Asking):
             moved = self.touched(payment)
         else:
             moved = self.moved(payment, PaymentState.CAPTURING)
-        sold = await self.save(moved, Move.CONFIRM, booking, tickets=self.tickets(booking))
+        sold = await self.save(moved, Move.CONFIRM, booking, tickets=await self.tickets(booking))
         assert sold is not None
         if self._seats is not None:
             with contextlib.suppress(FrontrowError):  # recovery makes the claim store agree
                 await self._seats.sold(sold)
         return sold, moved
 
-    def tickets(self, booking: Booking) -> tuple[NewTicket, ...]:
-        """The tickets that are written with the confirmation."""
-        return self._issuer.issue(booking) if self._issuer is not None else ()
+    async def tickets(self, booking: Booking) -> tuple[NewTicket, ...]:
+        """The tickets that are written with the confirmation; the event says whether their codes rotate."""
+        if self._issuer is None:
+            return ()
+        return self._issuer.issue(booking, rotating=await self._rotating.of(booking.event_id))
 
     async def _turn_back(self, booking: Booking, payment: Payment, step: Step) -> tuple[Booking, Payment]:
         """Write that this payment ends, why, and what the person should hear."""

@@ -33,6 +33,7 @@ from frontrow.boxoffice.model.organising import (
     tag_of,
 )
 from frontrow.boxoffice.model.people import checked_name
+from frontrow.boxoffice.model.room_rules import HUMAN_CHECKS, RoomRules, check_change, check_rules
 from frontrow.boxoffice.model.venues import Plan, UnknownSeats
 from frontrow.boxoffice.services.organise_venues import VenueLedger, Venues
 from frontrow.core.clock import Clock
@@ -64,7 +65,13 @@ class EventEdit(msgspec.Struct, frozen=True, kw_only=True):
     lonely_rule_until_percent: int | None = None
     refunds: RefundPolicy | None = None
     withheld: tuple[str, ...] | None = None
+<<<<<<< HEAD
     card_tries: int | None = None
+=======
+    room: RoomRules | None = None  # of it, what is not None
+    rotating_codes: bool | None = None
+    presale_starts_at_us: int | None = None  # 0: no presale
+>>>>>>> main
 
     def fields(self) -> list[str]:
         """The fields it changes."""
@@ -95,8 +102,18 @@ class OrganiseLedger(VenueLedger, Protocol):
 class Organise:
     """An organiser's hand on the catalogue. `venues` are created and changed there."""
 
-    def __init__(self, ledger: OrganiseLedger, clock: Clock, ids: Ids) -> None:
+    def __init__(
+        self,
+        ledger: OrganiseLedger,
+        clock: Clock,
+        ids: Ids,
+        *,
+        room_defaults: RoomRules | None = None,
+        human_checks: tuple[str, ...] = HUMAN_CHECKS,
+    ) -> None:
+        """`room_defaults` are the server's own rules of waiting rooms; `human_checks` those it is set up for."""
         self._ledger, self._clock, self._ids = ledger, clock, ids
+        self.room_defaults, self.human_checks = (room_defaults or RoomRules()).filled(RoomRules()), human_checks
         self.venues = Venues(ledger, clock, ids)
 
     async def get(self, editor: Editor, event_id: str) -> Versioned:
@@ -132,6 +149,8 @@ class Organise:
             check_tag(tag, tag_of(document))
             _check_open(event, edit)
             changed = await self._edited(editor, event, edit)
+            if event.status is not EventStatus.DRAFT:
+                check_change(event, changed, self.room_defaults, self._clock())
             change = Change(editor, "change_event", event_id, self._clock(), {"fields": edit.fields()})
             if changed == event or await self._ledger.swap_event(document, changed, change):
                 return await self.get(editor, event_id)
@@ -146,11 +165,15 @@ class Organise:
                 raise InvalidInput("the sale would be over already", param="sale_ends_at")
             if event.starts_at_us <= now_us:
                 raise InvalidInput("the show would have begun already", param="starts_at")
-            return event.moved(EventMove.PUBLISH)
+            return replace(event.moved(EventMove.PUBLISH), room=self.rules_of(event))
 
         event, _ = await self._read(editor, event_id)
         check_event(event, await self.venues.plan(event.plan_hash))
         return await self._move(editor, event_id, "publish_event", published, tag)
+
+    def rules_of(self, event: Event) -> RoomRules:
+        """How this event's waiting room is run, with everything its organiser left open."""
+        return event.room.filled(self.room_defaults, presale=bool(event.presale_starts_at_us))
 
     async def complete(self, editor: Editor, event_id: str, tag: str | None = None) -> Versioned:
         """The show is over, or nothing more is sold."""
@@ -213,6 +236,9 @@ class Organise:
         """The event with the edit made and checked."""
         values: dict[str, Any] = {name: getattr(edit, name) for name in edit.fields()}
         wanted = values.pop("withheld", None)
+        if edit.room is not None:
+            values["room"] = event.room.edited(edit.room)
+            check_rules(edit.room, self.human_checks)
         if edit.name is not None:
             values["name"] = checked_name(edit.name)
         if edit.venue_id is not None:

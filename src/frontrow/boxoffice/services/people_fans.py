@@ -98,6 +98,11 @@ class FanDesk:
             raise PersonNotFound("this account is gone", fan=fan_id)
         return fan
 
+    async def is_proven(self, fan_id: str) -> bool:
+        """Whether this is a fan with a proven e-mail address, and no guest."""
+        fan = await self._book.fan(fan_id)
+        return fan is not None and bool(fan.email) and not fan.erased_at_us
+
     async def contact(self, fan_id: str) -> Contact:
         return await self._book.contact(fan_id) or Contact(fan_id)
 

@@ -40,7 +40,7 @@ class Reseating:
         """The booking on `come` instead of `leave`, each for the price of the one it stands for."""
         pairs = paired(event, plan, leave, come)
         seats = tuple(sorted(come))
-        tickets = self._issuer.issue(replace(booking, seats=seats))
+        tickets = self._issuer.issue(replace(booking, seats=seats), rotating=event.rotating_codes)
         now_us = self._clock()
         await self._claim(booking, seats, now_us)
         try:

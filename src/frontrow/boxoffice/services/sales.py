@@ -21,9 +21,7 @@ MAX_MASKS = 256
 def on_sale(event: Event, now_us: int) -> bool:
     """Whether `check_on_sale` has nothing to say."""
     return (
-        event.status is EventStatus.ON_SALE
-        and not event.paused
-        and event.sale_starts_at_us <= now_us < event.sale_ends_at_us
+        event.status is EventStatus.ON_SALE and not event.paused and event.opens_at_us <= now_us < event.sale_ends_at_us
     )
 
 

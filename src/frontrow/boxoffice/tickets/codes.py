@@ -113,12 +113,13 @@ class Issuer:
     """The TicketIssuer: signs one ticket per seat; the same booking always gets the same codes."""
 
     def __init__(self, keys: TicketKeys, *, rotating: bool = False) -> None:
-        self._keys = keys
-        self._kind = bytes([VERSION | (ROTATING if rotating else 0)])
+        """`rotating`: the codes of all events rotate, whatever the events say."""
+        self._keys, self._rotating = keys, rotating
 
-    def issue(self, booking: Booking) -> tuple[NewTicket, ...]:
+    def issue(self, booking: Booking, *, rotating: bool = False) -> tuple[NewTicket, ...]:
         """One signed ticket per seat (ports.TicketIssuer)."""
-        head = self._kind + self._keys.kid + event_hash(booking.event_id)
+        kind = bytes([VERSION | (ROTATING if rotating or self._rotating else 0)])
+        head = kind + self._keys.kid + event_hash(booking.event_id)
         fence = booking.fence.to_bytes(6)
         tickets = []
         for seat in booking.seats:

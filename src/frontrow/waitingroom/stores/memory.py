@@ -4,9 +4,11 @@ method, so each is atomic in its loop. The Redis scripts mirror it; the contract
 import copy
 import itertools
 from array import array
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from frontrow.core.clock import Clock, SystemClock
 from frontrow.core.errors import FrontrowError
@@ -68,7 +70,7 @@ class Room:
         return sum(max(0, n - lane.hi) for n, lane in zip(self.issued, self.state.lanes, strict=True))
 
 
-class MemoryStore:  # implements RoomStore
+class MemoryStore:  # implements RoomStore and Roster
     one_place_per_person = False
 
     def __init__(self, clock: Clock | None = None) -> None:
@@ -136,7 +138,7 @@ class MemoryStore:  # implements RoomStore
             if len(room.keys) >= MAX_KEYS:
                 room.keys.pop(next(iter(room.keys)))
             room.keys[ask.key] = (now_us + KEY_TTL_US, answer)
-        if ask.person and self.one_place_per_person:
+        if ask.person and (ask.one_place or self.one_place_per_person):
             room.people[ask.person] = answer
             room.lines.setdefault(ask.lane, []).append(answer.position)
         return answer
@@ -315,16 +317,42 @@ class MemoryStore:  # implements RoomStore
         return SlideResult.SLID
 
     async def configure(
-        self, event: str, *, config: RoomConfig | None = None, phase: Phase | None = None, beacon: str | None = None
+        self,
+        event: str,
+        *,
+        config: RoomConfig | None = None,
+        changes: Mapping[str, Any] | None = None,
+        phase: Phase | None = None,
+        beacon: str | None = None,
     ) -> RoomState:
         room, now_us = self._room(event), self._clock()
         room.state = self._shown(room)
+        if changes:
+            config = (config or room.state.config).changed(**changes)
         if config is not None:
             room.state = reconfigured(room.state, config)
             room.issued = [lane.issued for lane in room.state.lanes]
         if phase is not None and phase is not room.state.phase:
             room.state = moved(room.state, phase, now_us, beacon or "")
         return self._shown(room)
+
+    async def rank(self, event: str, lane: int, person: str) -> int | None:
+        room = self._room(event)
+        held = room.people.get(person)
+        if held is None or held.lane != lane:
+            return None
+        line, hi = room.lines[lane], room.state.lanes[lane].hi
+        return max(0, bisect_left(line, held.position) - bisect_left(line, hi + 1))
+
+    async def leave(self, event: str, lane: int, person: str) -> bool:
+        room = self._room(event)
+        held = room.people.get(person)
+        if held is None or held.lane != lane:
+            return False
+        del room.people[person]
+        line = room.lines[lane]
+        line.pop(bisect_left(line, held.position))
+        return True
 
     async def aclose(self) -> None:
         """Nothing to let go of."""

@@ -9,7 +9,7 @@ who waits. `ends` counts passes that were claimed under an older version.
 
 import functools
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from typing import Any
 
@@ -52,7 +52,7 @@ def script(name: str) -> tuple[str, str]:
 
 
 class RedisStore:
-    """Implements `RoomStore`."""
+    """Implements `RoomStore` and `Roster`."""
 
     one_place_per_person = False
 
@@ -96,7 +96,7 @@ class RedisStore:
         self, event: str, asks: Sequence[JoinAsk], seen: Sequence[int] = ()
     ) -> Sequence[JoinAnswer | FrontrowError]:
         alike = asks[:1] if list(asks).count(asks[0]) == len(asks) else asks  # most are, and then one look is enough
-        plain = all(not (ask.key or ask.code_id or (ask.person and self.one_place_per_person)) for ask in alike)
+        plain = all(not (ask.key or ask.code_id or (ask.person and self._one_place(ask))) for ask in alike)
         floor = [*seen, *[0] * MAX_LANES][:MAX_LANES]
         return await (self._join_counted(event, asks, floor) if plain else self._join_each(event, asks, floor))
 
@@ -134,10 +134,13 @@ class RedisStore:
             *(roster_key(event, lane) for lane in range(MAX_LANES)),
             *own,
         ]
-        args: list[Any] = [*floor, KEY_TTL_US // 1000, int(self.one_place_per_person)]
+        args: list[Any] = [*floor, KEY_TTL_US // 1000, int(any(map(self._one_place, asks)))]
         for ask in asks:
             args += [ask.lane, ask.person, ask.code_id]
         return [_join_answer(reply) for reply in await self._run("join", keys, args)]
+
+    def _one_place(self, ask: JoinAsk) -> bool:
+        return ask.one_place or self.one_place_per_person
 
     async def visit(self, event: str, asks: Sequence[VisitAsk]) -> Sequence[VisitAnswer]:
         keys = [room_key(event, part) for part in ("", "ends", "took", "knocks", "visits", "kept", "ended")]
@@ -180,14 +183,21 @@ class RedisStore:
         return SlideResult((await self._run("slide", [room_key(event), room_key(event, "took")], args)).decode())
 
     async def configure(
-        self, event: str, *, config: RoomConfig | None = None, phase: Phase | None = None, beacon: str | None = None
+        self,
+        event: str,
+        *,
+        config: RoomConfig | None = None,
+        changes: Mapping[str, Any] | None = None,
+        phase: Phase | None = None,
+        beacon: str | None = None,
     ) -> RoomState:
         for _ in range(MAX_CONFIGURE_TRIES):
             read = await self._read(event)
             if read is None:
                 raise RoomRecovering(f"the store does not know room {event!r} (yet)", retry_after_s=1)
             state, revision = read
-            fresh = reconfigured(state, config) if config is not None else state
+            wanted = (config or state.config).changed(**changes) if changes else config
+            fresh = reconfigured(state, wanted) if wanted is not None else state
             draws = phase not in (None, state.phase) and state.phase is Phase.PREQUEUE
             if phase is not None and phase is not state.phase:
                 fresh = moved(fresh, phase, state.now_us, beacon or "")
@@ -209,6 +219,13 @@ class RedisStore:
         }
         args = [slide_no, revision, int(draws), *(part for pair in fields.items() for part in pair)]
         return bool(await self._run("configure", [room_key(event)], args))
+
+    async def rank(self, event: str, lane: int, person: str) -> int | None:
+        found = await self._run("rank", [room_key(event), roster_key(event, lane)], [lane, person])
+        return None if found is None else int(found)
+
+    async def leave(self, event: str, lane: int, person: str) -> bool:
+        return int(await self._send("ZREM", roster_key(event, lane), person)) == 1
 
     async def aclose(self) -> None:
         await disconnect(self._redis)

@@ -1,10 +1,16 @@
 """An organiser's event as HTTP takes and shows it: every field, drafts included."""
 
-from typing import Annotated
+from datetime import datetime
+from typing import Annotated, Literal
 
 import msgspec
 
+<<<<<<< HEAD
 from frontrow.boxoffice.model.events import MAX_CARD_TRIES, Event, Fee, PriceTier, RefundPolicy
+=======
+from frontrow.boxoffice.model.events import Event, Fee, PriceTier, RefundPolicy
+from frontrow.boxoffice.model.room_rules import Lane, RoomRules
+>>>>>>> main
 from frontrow.boxoffice.model.venues import Plan
 from frontrow.boxoffice.services.organise import EventEdit
 from frontrow.core.money import Money
@@ -52,12 +58,49 @@ class RefundRules(msgspec.Struct, forbid_unknown_fields=True):
     fee_basis_points: Points = 0
 
 
+class LaneGiven(msgspec.Struct, forbid_unknown_fields=True):
+    """A line of people: the first is for everybody, the second needs a code. Lanes share admissions by weight."""
+
+    name: Annotated[str, msgspec.Meta(min_length=1, max_length=35, examples=["fans"])]
+    weight: Annotated[int, msgspec.Meta(ge=1, le=1_000)] = 1
+
+
+Lanes = Annotated[list[LaneGiven], msgspec.Meta(min_length=1, max_length=2)]
+
+
+class RoomRulesGiven(msgspec.Struct, forbid_unknown_fields=True):
+    """How the waiting room is run; what is not named stays as it is (at first: as the server is set up).
+
+    Once the event is published, `one_place_per_person` is fixed and lanes can only be added or weighted anew.
+    """
+
+    lanes: Lanes | None = None
+    depth_cap: Annotated[int, msgspec.Meta(ge=0, le=10**9, description="more people waiting are sent away; 0: any")] | (
+        None
+    ) = None
+    human: Literal["none", "altcha", "turnstile", "hcaptcha"] | None = None
+    one_place_per_person: bool | None = None
+
+
+class RoomRulesView(msgspec.Struct):
+    """How the waiting room is run, everything included."""
+
+    lanes: list[LaneGiven]
+    depth_cap: int
+    human: str
+    one_place_per_person: bool
+
+
 Tiers = Annotated[list[TierGiven], msgspec.Meta(max_length=32)]
 Fees = Annotated[list[FeeGiven], msgspec.Meta(max_length=10)]
 
 
 class EventChange(msgspec.Struct, forbid_unknown_fields=True):
-    """What is not named stays as it is. Venue and currency are fixed once the event is published."""
+    """What is not named stays as it is. Venue, currency and rotating codes are fixed once the event is published.
+
+    `presale_starts_at`: from then until `sale_starts_at` only people with a code may join the waiting room and buy;
+    null takes the presale away from a draft.
+    """
 
     name: Name | None = None
     description: Text | None = None
@@ -74,7 +117,13 @@ class EventChange(msgspec.Struct, forbid_unknown_fields=True):
     lonely_rule_until_percent: Percent | None = None
     refunds: RefundRules | None = None
     withheld: Withheld | None = None
+<<<<<<< HEAD
     card_tries: CardTries | None = None
+=======
+    room: RoomRulesGiven | None = None
+    rotating_codes: bool | None = None
+    presale_starts_at: Moment | msgspec.UnsetType | None = msgspec.UNSET
+>>>>>>> main
 
 
 class NewEvent(EventChange, forbid_unknown_fields=True, kw_only=True):
@@ -123,7 +172,13 @@ class OwnEventView(OwnEventSummary):
     refunds: RefundRules | None = None
     withheld: list[str] = []
     plan_hash: str = ""
+<<<<<<< HEAD
     card_tries: int = 1
+=======
+    room: RoomRulesView | None = None
+    rotating_codes: bool = False
+    presale_starts_at: Time | None = None
+>>>>>>> main
 
 
 class OwnEventPage(msgspec.Struct):
@@ -149,8 +204,27 @@ def edit_of(given: EventChange, currency: str) -> EventEdit:
         sale_ends_at_us=moment_us(given.sale_ends_at, "sale_ends_at"), tiers=tiers, fees=fees,
         max_per_person=given.max_per_person, hold_ttl_s=given.hold_s,
         lonely_rule_until_percent=given.lonely_rule_until_percent, refunds=refunds,
+<<<<<<< HEAD
         withheld=None if given.withheld is None else tuple(given.withheld), card_tries=given.card_tries,
+=======
+        withheld=None if given.withheld is None else tuple(given.withheld), room=_room_of(given.room),
+        rotating_codes=given.rotating_codes, presale_starts_at_us=_presale_of(given.presale_starts_at),
+>>>>>>> main
     )  # fmt: skip
+
+
+def _room_of(given: RoomRulesGiven | None) -> RoomRules | None:
+    if given is None:
+        return None
+    lanes = None if given.lanes is None else tuple(Lane(lane.name, lane.weight) for lane in given.lanes)
+    return RoomRules(lanes, given.depth_cap, given.human, given.one_place_per_person)
+
+
+def _presale_of(given: datetime | msgspec.UnsetType | None) -> int | None:
+    """The presale's start; 0 for a null, which takes the presale away from a draft."""
+    if isinstance(given, msgspec.UnsetType):
+        return None
+    return moment_us(given, "presale_starts_at") or 0
 
 
 def summary_of(event: Event) -> OwnEventSummary:
@@ -160,7 +234,8 @@ def summary_of(event: Event) -> OwnEventSummary:
     )  # fmt: skip
 
 
-def view_of(event: Event, plan: Plan, tag: str) -> OwnEventView:
+def view_of(event: Event, plan: Plan, tag: str, rules: RoomRules) -> OwnEventView:
+    """The whole event; `rules` are those of its room with everything that was left open."""
     known = summary_of(event)
     tiers = [TierView(t.key, t.name, t.colour, MoneyView(t.price.minor, t.price.currency)) for t in event.tiers]
     fees = [FeeGiven(f.name, f.per_seat_minor, f.per_booking_minor, f.basis_points) for f in event.fees]
@@ -171,5 +246,14 @@ def view_of(event: Event, plan: Plan, tag: str) -> OwnEventView:
         time_text(event.ends_at_us) if event.ends_at_us else None, tiers, fees, event.max_per_person, event.hold_ttl_s,
         event.lonely_rule_until_percent,
         RefundRules(policy.allowed, policy.window_s, policy.fee_per_seat_minor, policy.fee_basis_points),
+<<<<<<< HEAD
         [plan.seat_id(seat) for seat in sorted(event.withheld)], event.plan_hash, event.card_tries,
+=======
+        [plan.seat_id(seat) for seat in sorted(event.withheld)], event.plan_hash,
+        RoomRulesView(
+            [LaneGiven(lane.name, lane.weight) for lane in rules.lanes or ()], rules.depth_cap or 0,
+            rules.human or "none", bool(rules.one_place_per_person),
+        ),
+        event.rotating_codes, time_text(event.presale_starts_at_us) if event.presale_starts_at_us else None,
+>>>>>>> main
     )  # fmt: skip

@@ -167,7 +167,8 @@ async def _answer(platform: Platform, versioned: Versioned, status: int = 200) -
 
 async def _shown(platform: Platform, versioned: Versioned, status: int = 200) -> Response[OwnEventView]:
     plan = await platform.office.organise.venues.plan(versioned.event.plan_hash)
-    return tagged(view_of(versioned.event, plan, versioned.tag), versioned.tag, status)
+    rules = platform.office.organise.rules_of(versioned.event)
+    return tagged(view_of(versioned.event, plan, versioned.tag, rules), versioned.tag, status)
 
 
 ROUTES: list[HTTPRouteHandler] = [

@@ -9,6 +9,7 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, JSONBody
 from msgspec.structs import replace
 
+from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.facts import Fact
 from frontrow.boxoffice.model.messages import Endpoint
 from frontrow.boxoffice.model.organising import Change, DeliveryNotFound, EndpointNotFound
@@ -172,8 +173,7 @@ async def redeliver(
     opt={"access": Access.staff("codes:write")},
 )
 async def count_codes(platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]) -> CodesView:
-    await own_event(platform, caller, event_id)
-    return await _counted(platform, event_id, 0)
+    return await _counted(platform, await own_event(platform, caller, event_id), 0)
 
 
 @post(
@@ -186,15 +186,15 @@ async def count_codes(platform: FromPlatform, caller: FromCaller, event_id: From
 async def import_codes(
     platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], data: JSONBody[CodesAsked]
 ) -> CodesView:
-    await own_event(platform, caller, event_id)
-    taken = await platform.office.codes.take(editor_of(caller), event_id, data.csv)
-    return await _counted(platform, event_id, taken)
+    event = await own_event(platform, caller, event_id)
+    taken = await platform.office.codes.take(editor_of(caller), event, data.csv)
+    return await _counted(platform, event, taken)
 
 
-async def _counted(platform: Platform, event_id: str, taken: int) -> CodesView:
-    counts = await platform.office.codes.counts(event_id)
+async def _counted(platform: Platform, event: Event, taken: int) -> CodesView:
+    counts = await platform.office.codes.counts(event)
     lanes = [CodeCount(lane, count) for lane, count in sorted(counts.items())]
-    return CodesView(taken, lanes, await platform.office.codes.used(event_id))
+    return CodesView(taken, lanes, await platform.office.codes.used(event.id))
 
 
 def _check_url(url: str) -> None:

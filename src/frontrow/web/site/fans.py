@@ -30,7 +30,7 @@ WHENS: Final = {
 SHOWS: Final = {
     "": (N_("All events"), ()),
     "sale": (N_("On sale now"), ("open", "few")),
-    "soon": (N_("Sale opens soon"), ("soon",)),
+    "soon": (N_("Sale opens soon"), ("soon", "presale")),
     "sold_out": (N_("Sold out"), ("sold_out",)),
 }
 

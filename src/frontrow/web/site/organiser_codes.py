@@ -38,12 +38,13 @@ async def _codes(
 ) -> Response[bytes]:
     event, desk = await own_event(platform, caller, event_id), platform.office.codes
     errors = reading.errors if reading else Errors()
-    typed = Typed({"count": "100", "lane": list(desk.lanes)[-1]} | (reading.form.first() if reading else {}))
+    typed = Typed({"count": "100", "lane": list(desk.lanes(event))[-1]} | (reading.form.first() if reading else {}))
     venue = await platform.ledger.venue(event.venue_id)
     return render(
         request, "organiser/codes.html", status=422 if errors else 200, script="js/organiser/codes.js",
-        of_event=event, lanes=list(desk.lanes), imported=await desk.counts(event_id), used=await desk.used(event_id),
-        batches=await desk.batches(editor_of(caller), event_id), errors=errors, v=typed, wrong=wrong, most=MAX_BATCH,
+        of_event=event, lanes=list(desk.lanes(event)), imported=await desk.counts(event),
+        used=await desk.used(event_id), batches=await desk.batches(editor_of(caller), event_id), errors=errors,
+        v=typed, wrong=wrong, most=MAX_BATCH,
         zone=venue.time_zone if venue else "UTC", done=DONE.get(request.query_params.get("done", ""), ""),
     )  # fmt: skip
 
@@ -53,14 +54,14 @@ async def make(
     request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], form: FromForm
 ) -> Response[bytes]:
     """New single-use codes for one lane."""
-    await own_event(platform, caller, event_id)
+    event = await own_event(platform, caller, event_id)
     reading = Reading(form)
     count, lane = reading.whole("count", 1, MAX_BATCH), form.one("lane", 40)
-    if lane not in platform.office.codes.lanes:
+    if lane not in platform.office.codes.lanes(event):
         reading.errors["lane"] = NEEDED
     if reading.errors:
         return await _codes(request, platform, caller, event_id, reading)
-    await platform.office.codes.make(editor_of(caller), event_id, lane, count)
+    await platform.office.codes.make(editor_of(caller), event, lane, count)
     return go_to(f"/organiser/events/{event_id}/codes?done=made")
 
 
@@ -69,13 +70,13 @@ async def take(
     request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], form: FromForm
 ) -> Response[bytes]:
     """The organiser's own codes, all or none."""
-    await own_event(platform, caller, event_id)
+    event = await own_event(platform, caller, event_id)
     reading = Reading(form)
     text = reading.text("text", MAX_TEXT_CHARS)
     if reading.errors:
         return await _codes(request, platform, caller, event_id, reading)
     try:
-        await platform.office.codes.take(editor_of(caller), event_id, text)
+        await platform.office.codes.take(editor_of(caller), event, text)
     except InvalidInput as error:
         reading.errors["text"] = N_("These codes cannot be read; none was taken:")
         return await _codes(request, platform, caller, event_id, reading, error.message)
@@ -87,12 +88,12 @@ async def file(
     platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], first: FromPath[int]
 ) -> Response[bytes]:
     """A batch as a file; the same each time."""
-    await own_event(platform, caller, event_id)
+    event = await own_event(platform, caller, event_id)
     desk = platform.office.codes
     batch = next((one for one in await desk.batches(editor_of(caller), event_id) if one.first == first), None)
-    if batch is None or batch.lane not in desk.lanes:
+    if batch is None or batch.lane not in desk.lanes(event):
         raise NotFound("there are no such codes")
-    lines = ["code,lane", *(f"{code},{batch.lane}" for code in desk.texts(event_id, batch))]
+    lines = ["code,lane", *(f"{code},{batch.lane}" for code in desk.texts(event, batch))]
     headers = {"cache-control": PRIVATE, "content-disposition": f'attachment; filename="codes-{first}.csv"'}
     return Response(("\r\n".join(lines) + "\r\n").encode(), headers=headers, media_type="text/csv")
 

@@ -3,7 +3,16 @@
 from collections.abc import Callable
 from typing import Final
 
-from frontrow.boxoffice.model.events import MAX_CARD_TRIES, MAX_PER_PERSON, Event, Fee, PriceTier, RefundPolicy
+from frontrow.boxoffice.model.events import (
+    MAX_CARD_TRIES,
+    MAX_PER_PERSON,
+    Event,
+    EventStatus,
+    Fee,
+    PriceTier,
+    RefundPolicy,
+)
+from frontrow.boxoffice.model.room_rules import MAX_DEPTH, MAX_WEIGHT, PRESALE_LANE, Lane, RoomRules
 from frontrow.boxoffice.model.venues import Plan
 from frontrow.boxoffice.plans.ranges import read_seats, write_seats
 from frontrow.boxoffice.services.organise import MAX_DESCRIPTION_CHARS, EventEdit
@@ -117,6 +126,42 @@ def read_sale(reading: Reading, event: Event, plan: Plan) -> EventEdit:
     )  # fmt: skip
 
 
+def room(event: Event, plan: Plan, zone: str) -> Values:
+    """The waiting room; the event comes with its rules filled in."""
+    lanes = event.room.lanes or (Lane("general"),)
+    second = lanes[1] if len(lanes) > 1 else None
+    return {
+        "presale": local_text(event.presale_starts_at_us, zone),
+        "share": str(lanes[0].weight),
+        "code_lane": second.name if second else "",
+        "code_share": str(second.weight if second else 1),
+        "depth": str(event.room.depth_cap or 0),
+        "human": event.room.human or "none",
+        "one_place": "yes" if event.room.one_place_per_person else "",
+        "rotating": "yes" if event.rotating_codes else "",
+    }
+
+
+def read_room(reading: Reading, event: Event, plan: Plan) -> EventEdit:
+    """What is fixed once published comes disabled and is not read then."""
+    is_draft = event.status is EventStatus.DRAFT
+    known = event.room.lanes or (Lane("general"),)
+    lanes = [Lane(known[0].name, reading.whole("share", 1, MAX_WEIGHT))]
+    presale_us = reading.when("presale", needed=False)
+    second = reading.text("code_lane", 35, needed=False) if len(known) == 1 or is_draft else known[1].name
+    if second or presale_us:
+        lanes.append(Lane(second or PRESALE_LANE, reading.whole("code_share", 1, MAX_WEIGHT)))
+    rules = RoomRules(
+        lanes=tuple(lanes),
+        depth_cap=reading.whole("depth", 0, MAX_DEPTH),
+        human=reading.form.one("human", 20) or None,
+        one_place_per_person=bool(reading.form.one("one_place")) if is_draft else None,
+    )
+    rotating = bool(reading.form.one("rotating")) if is_draft else None
+    fixed = not is_draft and not reading.form.one("presale")  # disabled once it has begun, and while there is none
+    return EventEdit(room=rules, rotating_codes=rotating, presale_starts_at_us=None if fixed else presale_us)
+
+
 def seats(event: Event, plan: Plan, zone: str) -> Values:
     return {"withheld": write_seats(plan, event.withheld)}
 
@@ -130,8 +175,10 @@ def read_kept(reading: Reading, event: Event, plan: Plan) -> EventEdit:
 
 
 VALUES: Final[dict[str, Callable[[Event, Plan, str], Values]]] = {
-    "details": details, "venue": venue, "prices": prices, "sale": sale, "seats": seats,
+    "details": details, "venue": venue, "prices": prices, "sale": sale, "room": room,
+    "seats": seats,
 }  # fmt: skip
 READERS: Final[dict[str, Callable[[Reading, Event, Plan], EventEdit]]] = {
-    "details": read_details, "venue": read_venue, "prices": read_prices, "sale": read_sale, "seats": read_kept,
+    "details": read_details, "venue": read_venue, "prices": read_prices, "sale": read_sale,
+    "room": read_room, "seats": read_kept,
 }  # fmt: skip

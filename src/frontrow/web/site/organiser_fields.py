@@ -39,6 +39,10 @@ PARAMS: Final = {
     "city": ("city", OTHERWISE),
     "withheld": ("withheld", N_("Somebody holds or has bought one of these seats.")),
     "tiers": ("form", N_("Every price tier needs a price.")),
+    "lanes": ("code_lane", N_("A lane has a name of letters, digits, dots or dashes, different from the other's.")),
+    "depth_cap": ("depth", BAD_NUMBER),
+    "human": ("human", N_("This server is not set up for that check.")),
+    "presale_starts_at": ("presale", N_("The presale must start before the sale; once it has begun it cannot move.")),
 }
 
 

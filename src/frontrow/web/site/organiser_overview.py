@@ -29,6 +29,7 @@ NEXT: Final = {
     "past_dates": (N_("Its dates have passed: choose new ones"), "/sale", "events:write"),
     "ready": (N_("Look at it and publish"), "/preview", "sales:control"),
     "soon": (N_("Watch the waiting room fill"), "/live", "figures:read"),
+    "presale": (N_("Watch the sale"), "/live", "figures:read"),
     "open": (N_("Watch the sale"), "/live", "figures:read"),
     "few": (N_("Watch the sale"), "/live", "figures:read"),
     "paused": (N_("Paused: go on selling"), "/live", "figures:read"),

@@ -3,7 +3,7 @@
 A form carries the tag of the version it was made from: whoever edits an older one is told, and nothing typed is lost.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from litestar import Request, Response
@@ -12,6 +12,7 @@ from litestar.params import FromPath
 
 from frontrow.boxoffice.model.events import Event, EventStatus
 from frontrow.boxoffice.model.organising import ChangedMeanwhile, OwnVenue
+from frontrow.boxoffice.model.room_rules import RoomRules
 from frontrow.boxoffice.model.venues import Plan, Venue
 from frontrow.boxoffice.services.organise import FINAL, EventEdit
 from frontrow.core.errors import FrontrowError, NotFound, Unavailable
@@ -37,6 +38,13 @@ DONE: Final = {
     "published": N_("Published. Fans see it now."),
     "closed": N_("The event is closed."),
 }
+# human check -> its name for organisers
+HUMANS: Final = {
+    "none": N_("No check"),
+    "altcha": N_("A small proof of work in the browser"),
+    "turnstile": N_("Cloudflare Turnstile"),
+    "hcaptcha": N_("hCaptcha"),
+}
 MEANWHILE: Final = N_("Somebody else changed this event meanwhile. Your changes are below: save again to keep them.")
 
 
@@ -48,6 +56,7 @@ class Known:
     tag: str
     plan: Plan
     venue: Venue | None
+    rules: RoomRules  # of its waiting room, with what was left open filled in
 
     @property
     def zone(self) -> str:
@@ -66,7 +75,8 @@ async def known(platform: Platform, caller: Caller, event_id: str) -> Known:
     """The event, if it is this organiser's."""
     found = await platform.office.organise.get(editor_of(caller), event_id)
     plan = await platform.office.organise.venues.plan(found.event.plan_hash)
-    return Known(found.event, found.tag, plan, await platform.ledger.venue(found.event.venue_id))
+    venue = await platform.ledger.venue(found.event.venue_id)
+    return Known(found.event, found.tag, plan, venue, platform.office.organise.rules_of(found.event))
 
 
 def done_of(request: Asked) -> str:
@@ -81,7 +91,8 @@ def _shows(step: str) -> HTTPRouteHandler:
     ) -> Response[bytes]:
         """One step as it is."""
         one = await known(platform, caller, event_id)
-        return await _step(request, platform, caller, one, step, VALUES[step](one.event, one.plan, one.zone))
+        whole = replace(one.event, room=one.rules)
+        return await _step(request, platform, caller, one, step, VALUES[step](whole, one.plan, one.zone))
 
     return shows
 
@@ -95,7 +106,7 @@ def _takes(step: str) -> HTTPRouteHandler:
         one = await known(platform, caller, event_id)
         reading = Reading(form, one.zone, one.event.currency)
         try:
-            edit = READERS[step](reading, one.event, one.plan)
+            edit = READERS[step](reading, replace(one.event, room=one.rules), one.plan)
             if not reading.errors:
                 return await _changed(platform, caller, one, step, edit, form.one("tag", 60), on=bool(form.one("on")))
         except (Unavailable, NotFound):
@@ -138,6 +149,8 @@ async def _step(
         request, "organiser/event_step.html", status=422 if errors else 200, script="js/organiser/wizard.js", one=one,
         of_event=one.event, step=step, steps=STEPS, v=Typed(values), errors=errors or Errors(), venues=venues,
         sizes=sizes, currencies=CURRENCIES, done=done_of(request), can_write=_can_write(caller, one),
+        humans={kind: HUMANS[kind] for kind in platform.office.organise.human_checks},
+        presale_begun=0 < one.event.presale_starts_at_us <= platform.clock(),
     )  # fmt: skip
 
 

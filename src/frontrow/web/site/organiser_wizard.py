@@ -36,6 +36,7 @@ STEPS: Final = {
     "venue": N_("Venue"),
     "prices": N_("Prices and fees"),
     "sale": N_("Sale"),
+    "room": N_("Waiting room"),
     "seats": N_("Seats kept back"),
     "preview": N_("Preview"),
 }

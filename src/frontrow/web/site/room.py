@@ -29,6 +29,9 @@ REFUSALS: Final = {
     "proof_invalid": N_("This place belongs to another browser. Go in there, or join again here."),
     "code_invalid": N_("This code is not good for this sale."),
     "code_used": N_("This code was used already."),
+    "code_needed": N_("This is a presale: you need a code to join. Everybody can join once the general sale begins."),
+    "code_over": N_("The presale has ended. You can join without a code."),
+    "person_needed": N_("In this line everybody has one place. Please sign in before you join."),
     "human_check_failed": N_("The check that you are no robot did not work. Please try again."),
     "room_closed": N_("The sale is closed at the moment."),
     "room_full": N_("Everybody who may come in at once is inside. Your place is kept; please try again in a moment."),
@@ -42,6 +45,7 @@ class SiteRoomPages(RoomPages):
     """See the module. `events` are those of this server, by id."""
 
     events: dict[str, Event] = {}  # noqa: RUF012 - set once, by the composition
+    zones: dict[str, str] = {}  # noqa: RUF012 - the time zones of their venues, likewise
 
     def words(self, ask: Ask) -> Any:
         return words_in(ask)
@@ -63,7 +67,20 @@ class SiteRoomPages(RoomPages):
             "ready_url": f"/ready?back={self.base(event)}/",
             "home": f"/events/{event}",
             "script_words": script_words(words.language),
+            **self._hint(event, words),
         }
+
+    def _hint(self, event: str, words: Any) -> dict[str, Any]:
+        """What somebody should know before joining: the presale, or that everybody has one place."""
+        config = self._room.view(event).state.config
+        if config.codes_until_us > self._room.sale_clock():
+            when = words.when(config.codes_until_us, self.zones.get(event, "UTC"))
+            text = words("This is a presale for people with a code. The general sale begins {when}.", when=when)
+            return {"hint": text, "hint_link": (f"/events/{event}", words("About the sale"))}
+        if config.one_place_per_person:
+            text = words("In this line everybody has one place. Please sign in before you join.")
+            return {"hint": text, "hint_link": (f"/sign-in?back={self.base(event)}/", words("Sign in"))}
+        return {"hint": "", "hint_link": ("", "")}
 
     def default_wish(self, event: str) -> str:
         return f"/events/{event}/seats" if self._settings.next_url == "/" else ""

