@@ -1,6 +1,5 @@
 """How a checkout can end (B6-B9), what comes after it (B10-B12), and who one is: each with its page, for people."""
 
-import re
 from typing import Any
 
 from playwright.sync_api import Page, expect

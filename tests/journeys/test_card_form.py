@@ -1,7 +1,7 @@
 """J3, J4, J5: a fan pays on Stripe's own form, which the browser confirms without our server (B6, B7, B8, B9, F2, F4).
 
-The form is a stand-in for Stripe.js whose confirm really calls localstripe (tests/support/stripe_js.py). In each journey
-the provider's book and the mails are read.
+The form is a stand-in for Stripe.js whose confirm really calls localstripe (tests/support/stripe_js.py). In each
+journey the provider's book and the mails are read.
 """
 
 from collections.abc import Iterator

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import httpx
-from playwright.sync_api import BrowserContext, Page, Route
+from playwright.sync_api import BrowserContext, Page, Route, expect
 
 from tests.support.localstripe import PUBLISHABLE_KEY, LocalStripe
 
@@ -102,7 +102,7 @@ def leave_after_paying(page: Page) -> None:
 
 
 def wait_until_taken(page: Page) -> None:
-    page.wait_for_function("document.title === 'card taken'")
+    expect(page).to_have_title("card taken")
 
 
 def pay_on_stripes_form(page: Page, number: str = GOOD) -> None:

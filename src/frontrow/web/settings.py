@@ -169,7 +169,6 @@ class PlatformSettings:
                 "secret.key is not set; servers on shared stores cannot each make one up", param="secret.key"
             )
 
-<<<<<<< HEAD
     def _check_stripe(self) -> None:
         """All three of Stripe's settings, or none of them and made-up money."""
         stripe = self.stripe
@@ -194,7 +193,8 @@ class PlatformSettings:
             raise ConfigError(
                 "stripe.publishable_key is a secret key, and every visitor would see it; it must start with pk_",
                 param="stripe.publishable_key",
-=======
+            )
+
     def _check_room(self) -> None:
         """Refuse settings of the room that the platform would not use."""
         for one in fields(RoomSettings):
@@ -206,7 +206,6 @@ class PlatformSettings:
             raise ConfigError(
                 f"room.human is {self.room.human}, which needs room.human_site_key and room.human_secret",
                 param="room.human",
->>>>>>> main
             )
 
     def _check_forms(self) -> None:

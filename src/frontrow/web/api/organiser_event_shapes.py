@@ -5,12 +5,8 @@ from typing import Annotated, Literal
 
 import msgspec
 
-<<<<<<< HEAD
 from frontrow.boxoffice.model.events import MAX_CARD_TRIES, Event, Fee, PriceTier, RefundPolicy
-=======
-from frontrow.boxoffice.model.events import Event, Fee, PriceTier, RefundPolicy
 from frontrow.boxoffice.model.room_rules import Lane, RoomRules
->>>>>>> main
 from frontrow.boxoffice.model.venues import Plan
 from frontrow.boxoffice.services.organise import EventEdit
 from frontrow.core.money import Money
@@ -117,13 +113,10 @@ class EventChange(msgspec.Struct, forbid_unknown_fields=True):
     lonely_rule_until_percent: Percent | None = None
     refunds: RefundRules | None = None
     withheld: Withheld | None = None
-<<<<<<< HEAD
-    card_tries: CardTries | None = None
-=======
     room: RoomRulesGiven | None = None
     rotating_codes: bool | None = None
     presale_starts_at: Moment | msgspec.UnsetType | None = msgspec.UNSET
->>>>>>> main
+    card_tries: CardTries | None = None
 
 
 class NewEvent(EventChange, forbid_unknown_fields=True, kw_only=True):
@@ -172,13 +165,10 @@ class OwnEventView(OwnEventSummary):
     refunds: RefundRules | None = None
     withheld: list[str] = []
     plan_hash: str = ""
-<<<<<<< HEAD
-    card_tries: int = 1
-=======
     room: RoomRulesView | None = None
     rotating_codes: bool = False
     presale_starts_at: Time | None = None
->>>>>>> main
+    card_tries: int = 1
 
 
 class OwnEventPage(msgspec.Struct):
@@ -204,12 +194,9 @@ def edit_of(given: EventChange, currency: str) -> EventEdit:
         sale_ends_at_us=moment_us(given.sale_ends_at, "sale_ends_at"), tiers=tiers, fees=fees,
         max_per_person=given.max_per_person, hold_ttl_s=given.hold_s,
         lonely_rule_until_percent=given.lonely_rule_until_percent, refunds=refunds,
-<<<<<<< HEAD
-        withheld=None if given.withheld is None else tuple(given.withheld), card_tries=given.card_tries,
-=======
         withheld=None if given.withheld is None else tuple(given.withheld), room=_room_of(given.room),
         rotating_codes=given.rotating_codes, presale_starts_at_us=_presale_of(given.presale_starts_at),
->>>>>>> main
+        card_tries=given.card_tries,
     )  # fmt: skip
 
 
@@ -246,14 +233,11 @@ def view_of(event: Event, plan: Plan, tag: str, rules: RoomRules) -> OwnEventVie
         time_text(event.ends_at_us) if event.ends_at_us else None, tiers, fees, event.max_per_person, event.hold_ttl_s,
         event.lonely_rule_until_percent,
         RefundRules(policy.allowed, policy.window_s, policy.fee_per_seat_minor, policy.fee_basis_points),
-<<<<<<< HEAD
-        [plan.seat_id(seat) for seat in sorted(event.withheld)], event.plan_hash, event.card_tries,
-=======
         [plan.seat_id(seat) for seat in sorted(event.withheld)], event.plan_hash,
         RoomRulesView(
             [LaneGiven(lane.name, lane.weight) for lane in rules.lanes or ()], rules.depth_cap or 0,
             rules.human or "none", bool(rules.one_place_per_person),
         ),
         event.rotating_codes, time_text(event.presale_starts_at_us) if event.presale_starts_at_us else None,
->>>>>>> main
+        event.card_tries,
     )  # fmt: skip
