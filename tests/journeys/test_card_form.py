@@ -4,6 +4,7 @@ The form is a stand-in for Stripe.js whose confirm really calls localstripe (tes
 journey the provider's book and the mails are read.
 """
 
+import asyncio
 from collections.abc import Iterator
 from typing import Any
 
@@ -76,8 +77,6 @@ def state_of(stack: Stack, booking_id: str) -> str:
 
 def until_state(stack: Stack, booking_id: str, state: str) -> None:
     async def wait(platform: Any) -> None:
-        import asyncio
-
         for _ in range(3_000):
             if (await platform.ledger.booking(booking_id)).state == state:
                 return
@@ -89,8 +88,6 @@ def until_state(stack: Stack, booking_id: str, state: str) -> None:
 
 def until_nothing_is_authorised(stack: Stack, booking_id: str) -> None:
     async def wait(platform: Any) -> None:
-        import asyncio
-
         for _ in range(3_000):
             book = [one for one in await platform.provider.page(0) if one.booking_id == booking_id]
             if book and all(one.state == "void" for one in book):
@@ -174,6 +171,8 @@ def test_a_declined_card_frees_the_seat_for_the_next_at_once(stack: Stack, visit
     pay_on_stripes_form(ada, DECLINED)
     if told_by == "page":
         expect(ada.get_by_role("heading", name="The card was declined")).to_be_visible()
+    else:
+        expect(ada.locator("#stripe-err")).to_have_text("Your card was declined.")
     until_state(stack, booking_id, "cancelled")
     until_nothing_is_authorised(stack, booking_id)
     assert stack.paid(booking_id) == 0
@@ -268,6 +267,8 @@ def test_two_tabs_double_clicks_and_the_back_button_charge_once(stack: Stack, vi
     other.locator("#go").click()
     other.wait_for_url("**/bookings/**")
     ada.go_back()
+    ada.wait_for_url("**/seats")
+    ada.goto(f"{stack.url}/checkout/{booking_id}")
     ada.wait_for_url("**/bookings/**")
     sold_once(stack, booking_id, "tabs@example.org")
 
