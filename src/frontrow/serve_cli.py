@@ -115,6 +115,12 @@ def work(
     ] = None,
     stripe_key: Annotated[str | None, typer.Option(envvar="FRONTROW_STRIPE_KEY", help="Stripe's secret key.")] = None,
     stripe_api: Annotated[str | None, typer.Option(envvar="FRONTROW_STRIPE_API", help="Instead of Stripe's.")] = None,
+    secret_key: Annotated[
+        str | None, typer.Option(envvar="FRONTROW_SECRET_KEY", help="The servers' secret key.")
+    ] = None,
+    public_url: Annotated[
+        str | None, typer.Option(envvar="FRONTROW_SERVER_PUBLIC_URL", help="How people reach the servers.")
+    ] = None,
 ) -> None:
     """End dead holds, relay facts, send messages and webhooks, finish payments, make offers, until told to stop.
 
@@ -125,6 +131,7 @@ def work(
 
         given = {"ledger": ledger, "bus": bus, "mail": mail, "keys": keys, "claims": claims, "payments": payments}
         stripe = {"stripe_key": stripe_key, "stripe_api": stripe_api}
+        given |= {"secret_key": secret_key, "public_url": public_url}
         chosen = {name: value for name, value in (given | stripe).items() if value is not None}
         work_cli.work(**chosen)  # type: ignore[arg-type]
         return

@@ -54,7 +54,7 @@ def desk(profile: Any, hall: Site) -> Page:
 def test_b12_a_refund_asked_for_on_the_page_is_in_the_ledger(desk: Page, hall: Site) -> None:
     booking = sold(hall, "101-A-1", "101-A-2", fan="eve")
     desk.goto(f"{hall.url}{BASE}/bookings")
-    desk.get_by_label("E-mail, booking number or seat").fill("eve@example.org")
+    desk.get_by_label("Name, e-mail, booking number or seat").fill("eve@example.org")
     desk.get_by_role("button", name="Search").click()
     desk.get_by_role("link", name=booking.id[-8:]).click()
     desk.get_by_label("101-A-2").uncheck()

@@ -4,7 +4,18 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from frontrow.boxoffice.model.messages import Contact, Delivery, Endpoint, InAppMessage, NewDelivery, Outcome, settled
+from frontrow.boxoffice.model.messages import (
+    Buyer,
+    Contact,
+    Delivery,
+    Endpoint,
+    InAppMessage,
+    NewDelivery,
+    Outcome,
+    settled,
+)
+from frontrow.boxoffice.model.names import search_words
+from frontrow.boxoffice.model.people import Fan
 from frontrow.core.errors import InvalidInput
 from tests.contracts.ledger_contract import CALLERS, Bench, refusal
 
@@ -81,12 +92,73 @@ async def a_delivery_comes_back_at_its_time_and_is_sent_once(bench: Bench) -> No
     assert (await refusal(lease(bench, kind, limit=0), InvalidInput)).param == "limit"
 
 
+async def what_a_buyer_says_is_kept_and_a_proven_address_stays(bench: Bench) -> None:
+    guest, fan = f"place:{bench.event}:0.1.1.5", Fan(f"fan_{bench.event}", f"{bench.event}@example.org", bench.now_us)
+    await bench.one.fan_of_address(fan)
+    device = f'{{"endpoint":"https://push.example/b{bench.event}"}}'
+    await bench.one.put_contact(Contact(fan.id, fan.email, "+49", "de", ("sms",), (device,)), bench.now_us)
+
+    async def says(buyer: str, email: str, name: str) -> tuple[str, str]:
+        await bench.one.keep_buyer(Contact(buyer, email, locale="fr", name=name), bench.event, bench.now_us)
+        kept = await bench.two.contact(buyer)
+        return (kept.email, kept.name) if kept is not None else ("", "")
+
+    assert await says(guest, "Typo@EXAMPLE.org", "") == ("typo@example.org", "")
+    assert await says(guest, "", "Ada Lovelace") == ("typo@example.org", "Ada Lovelace")
+    assert await says(guest, "ada@example.org", "") == ("ada@example.org", "Ada Lovelace")
+    assert await says(fan.id, "thief@example.org", "Bob") == (fan.email, "Bob")
+    kept = await bench.two.contact(fan.id)
+    assert kept == Contact(fan.id, fan.email, "+49", "de", ("sms",), (device,), "Bob")
+    newcomer = Fan(f"fan_n{bench.event}", f"n{bench.event}@example.org", bench.now_us)
+    await bench.one.fan_of_address(newcomer)
+    assert await says(newcomer.id, "thief@example.org", "") == (newcomer.email, "")
+
+
+async def a_buyer_is_found_by_any_part_of_the_name_in_the_event_only(bench: Bench) -> None:
+    people = {
+        "ada": "Ada King, Countess of Lovelace",
+        "bjork": "Björk Guðmundsdóttir",
+        "taro": "山田 太郎",
+        "ass": "Straßer Anna",
+        "two": "Anna Annabel Müller",
+    }
+    bookings = {}
+    for seat, (who, name) in enumerate(people.items(), 1):
+        fan = f"place:{bench.event}:0.1.{seat}.5"
+        hold = await bench.paid(seat, fan=fan, amount_minor=500, currency="EUR")
+        await bench.one.keep_buyer(Contact(fan, f"{who}@example.org", name=name), bench.event, bench.now_us)
+        await bench.one.confirm(hold.booking_id, hold.fence, bench.now_us)
+        bookings[hold.booking_id] = who
+
+    async def found(text: str, event: str = "", before: int = 0, limit: int = 10) -> list[str]:
+        page = await bench.two.bookings_by_name(event or bench.event, search_words(text), before, limit)
+        return [bookings[one.id] for one in page]
+
+    assert await found("vela") == await found("LOVELACE") == await found("king ada") == ["ada"]
+    assert await found("bjork") == await found("gudmunds") == await found("Björk") == ["bjork"]
+    assert await found("田") == await found("山田") == ["taro"]
+    assert await found("strass") == ["ass"]
+    assert await found("anna") == ["two", "ass"], "newest first, each once"
+    assert await found("anna muller") == await found("Müll abel") == ["two"]
+    assert await found("ann", limit=1) == ["two"]
+    newest = (await bench.two.bookings_by_name(bench.event, ["anna"], 0, 1))[0]
+    assert await found("anna", before=newest.fence) == ["ass"]
+    for nothing in ("a", "", "%", "_", "'", "lovelace anna", "velacex"):
+        assert await found(nothing) == [], nothing
+    assert await found("anna", event="evt_another") == []
+    ada = f"place:{bench.event}:0.1.1.5"
+    buyers = await bench.two.buyers_of([ada, "fan_nobody"])
+    assert buyers == {ada: Buyer("ada@example.org", people["ada"])}
+    await bench.one.put_contact(Contact(ada, "ada@example.org", name="Augusta Byron"), bench.now_us)
+    assert (await found("lovelace"), await found("byron")) == ([], ["ada"]), "a changed name is found, the old is not"
+
+
 async def what_people_and_organisers_want_is_kept(bench: Bench) -> None:
     fan = f"fan {bench.event}"
     device = f'{{"endpoint":"https://push.example/{bench.event}"}}'
     assert await bench.one.contact(fan) is None
     for contact in (
-        Contact(fan, "a@example.org", "+49", "de", ("email", "push"), (device,)),
+        Contact(fan, "a@example.org", "+49", "de", ("email", "push"), (device,), "Ada Lovelace"),
         Contact(fan, "b@example.org"),
     ):
         await bench.one.put_contact(contact, bench.now_us)
@@ -116,6 +188,8 @@ CHECKS: list[Check] = [
     a_lane_is_leased_to_one_worker_and_no_lane_waits_for_another,
     a_delivery_comes_back_at_its_time_and_is_sent_once,
     what_people_and_organisers_want_is_kept,
+    what_a_buyer_says_is_kept_and_a_proven_address_stays,
+    a_buyer_is_found_by_any_part_of_the_name_in_the_event_only,
     the_page_has_each_message_once_newest_first,
     many_messages_are_heard_once_each_in_one_step,
 ]

@@ -7,10 +7,12 @@ from typing import Any
 from msgspec.structs import replace
 
 from frontrow.boxoffice.model.bookings import BookingState, HoldEnded, Move, MoveRefused, SeatsNotInBooking, StaleFence
+from frontrow.boxoffice.model.events import EventCancelled, EventStatus
 from frontrow.boxoffice.model.facts import PriorityGranted
 from frontrow.boxoffice.model.holds import PlacedHold
 from frontrow.boxoffice.model.payments import Payment, PaymentChanged, PaymentState, Refund, RefundState
-from frontrow.boxoffice.model.tickets import NewTicket, TicketState
+from frontrow.boxoffice.model.tickets import NewTicket, Scan, TicketRevoked, TicketScanned, TicketState
+from tests.boxoffice.shop import shop_event
 from tests.contracts.ledger_contract import CALLERS, TEN_MINUTES_US, Bench, outcomes, refusal
 
 Check = Callable[[Bench], Coroutine[Any, Any, None]]
@@ -26,8 +28,9 @@ def first(bench: Bench, hold: PlacedHold, attempt: int = 1, **more: Any) -> Paym
     id_ = f"pay_{hold.booking_id[4:]}_{attempt}"
     now_us = bench.now_us
     return Payment(
-        id_, hold.booking_id, attempt, "simulated", 9000, "EUR", created_at_us=now_us, changed_at_us=now_us, **more
-    )
+        id_, hold.booking_id, attempt, "simulated", 4500 * len(hold.seats), "EUR", created_at_us=now_us,
+        changed_at_us=now_us, **more,
+    )  # fmt: skip
 
 
 async def begun(bench: Bench, *seats: int) -> tuple[PlacedHold, Payment]:
@@ -230,6 +233,97 @@ async def late_money_is_owed_only_for_a_booking_that_is_over(bench: Bench) -> No
     await refusal(ask(refund, fence=hold.fence, now_us=bench.now_us, late=True), MoveRefused)
     await bench.one.expire_due(bench.now_us + TEN_MINUTES_US, 1000)
     assert await ask(refund, fence=hold.fence, now_us=bench.now_us, late=True) == refund
+
+
+@check
+async def a_new_attempt_is_for_what_the_booking_costs_now(bench: Bench) -> None:
+    """A refund between a lapsed capture and the next authorisation: nobody pays for what was given back."""
+    hold, payment = await sold(bench, 1, 2)
+    await bench.one.save_payment(payment.moved(PaymentState.LAPSED, bench.now_us), now_us=bench.now_us)
+    stale = first(bench, hold, 2)
+    await bench.two.ask_refund(owed(bench, payment, 1, 1), fence=hold.fence, now_us=bench.now_us)
+    await refusal(bench.one.save_payment(stale, now_us=bench.now_us), PaymentChanged)
+    right = replace(stale, amount_minor=4500)
+    await bench.one.save_payment(right, now_us=bench.now_us)
+    await bench.two.save_payment(right, now_us=bench.now_us)
+    whole = owed(bench, right, 2, 2)
+    await bench.two.ask_refund(whole, fence=hold.fence, now_us=bench.now_us)
+    await bench.one.save_payment(right.moved(PaymentState.VOIDED, bench.now_us), now_us=bench.now_us)
+    await refusal(bench.one.save_payment(first(bench, hold, 3), now_us=bench.now_us), PaymentChanged)
+
+
+@check
+async def a_refund_names_the_newest_payment(bench: Bench) -> None:
+    """Counted before a lapsed payment was replaced, a refund would wait for money that never comes."""
+    hold, payment = await sold(bench, 1, 2)
+    await bench.one.save_payment(payment.moved(PaymentState.LAPSED, bench.now_us), now_us=bench.now_us)
+    newer = first(bench, hold, 2)
+    await bench.one.save_payment(newer, now_us=bench.now_us)
+    ask = bench.two.ask_refund
+    await refusal(ask(owed(bench, payment, 1, 1), fence=hold.fence, now_us=bench.now_us), PaymentChanged)
+    refund = owed(bench, newer, 1, 1)
+    assert await ask(refund, fence=hold.fence, now_us=bench.now_us) == refund
+
+
+@check
+async def a_ticket_that_was_let_in_is_not_refunded(bench: Bench) -> None:
+    """H3; of a cancelled event it is: nobody else will come with this seat."""
+    await bench.one.put_event(shop_event(id=bench.event), bench.now_us)
+    hold, payment = await sold(bench, 1, 2)
+    assert await bench.one.admit(scan_of(bench, hold, 1)) == []
+    ask = bench.two.ask_refund
+    for seats in ((1,), (1, 2)):
+        error = await refusal(
+            ask(owed(bench, payment, 1, *seats), fence=hold.fence, now_us=bench.now_us), TicketScanned
+        )
+        assert error.seats == (1,)
+    for move in (bench.one.cancel, bench.one.refund):
+        await refusal(move(hold.booking_id, hold.fence, bench.now_us), TicketScanned)
+    refund = owed(bench, payment, 1, 2)
+    assert await ask(refund, fence=hold.fence, now_us=bench.now_us) == refund
+    await refusal(bench.one.admit(scan_of(bench, hold, 2)), TicketRevoked)
+    await bench.one.put_event(shop_event(id=bench.event, status=EventStatus.CANCELLED), bench.now_us)
+    last = owed(bench, payment, 2, 1)
+    assert await ask(last, fence=hold.fence, now_us=bench.now_us) == last
+
+
+@check
+async def of_a_gate_and_a_refund_at_once_one_wins(bench: Bench) -> None:
+    """H3: whoever comes first; never both, never neither."""
+    for round_ in range(12):
+        hold, payment = await sold(bench, round_)
+        refund = bench.one.ask_refund(owed(bench, payment, 1, round_), fence=hold.fence, now_us=bench.now_us)
+        scan = bench.two.admit(scan_of(bench, hold, round_))
+        (given, entry) = await asyncio.gather(refund, scan, return_exceptions=True)
+        wins = [not isinstance(given, BaseException), entry == []]
+        assert wins.count(True) == 1, (given, entry)
+
+
+@check
+async def nothing_of_a_cancelled_event_is_held_or_sold(bench: Bench) -> None:
+    """H2: whatever a server believes of the event."""
+    await bench.one.put_event(shop_event(id=bench.event), bench.now_us)
+    hold, payment = await begun(bench, 1)
+    free = await bench.paid(5)
+    await bench.two.put_event(shop_event(id=bench.event, status=EventStatus.CANCELLED), bench.now_us)
+    taking = replace(payment, state=PaymentState.CAPTURING, version=2)
+    save = bench.one.save_payment
+    await refusal(save(taking, now_us=bench.now_us, move=Move.CONFIRM, fence=hold.fence), EventCancelled)
+    await refusal(bench.one.confirm(free.booking_id, free.fence, bench.now_us), EventCancelled)
+    assert await bench.two.payment(payment.id) == payment
+    await refusal(bench.hold(2), EventCancelled)
+    other = bench.event
+    bench.event = f"{other}_other"
+    both = [bench.wish(3), bench.wish(4)]
+    both[0] = replace(both[0], event_id=other)
+    won, refused = await outcomes([bench.one.place_hold(wish) for wish in both])
+    assert ([one.seats for one in won], [type(one) for one in refused]) == ([(4,)], [EventCancelled])
+    bench.event = other
+    assert await bench.seats() == {1: ("paying", hold.booking_id), 5: ("paying", free.booking_id)}
+
+
+def scan_of(bench: Bench, hold: PlacedHold, seat: int) -> Scan:
+    return Scan(f"scn_{hold.booking_id}_{seat}", bench.event, f"tkt_{hold.booking_id}_{seat}", "north", bench.now_us)
 
 
 @check

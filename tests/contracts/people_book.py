@@ -252,6 +252,7 @@ async def somebody_erased_is_forgotten_and_the_money_is_not(bench: Bench) -> Non
     for name in (stranger, other.id):
         await bench.one.put_contact(Contact(name, other.email, name="Eve Lovelace"), bench.now_us)
         await bench.one.put_in_app([InAppMessage(f"m {name}", name, "S", "B", bench.now_us)], bench.now_us)
+    assert [one.id for one in await bench.two.bookings_by_name(bench.event, ["vela"], 0, 10)] == [hold.booking_id]
     (bought,) = await bench.two.purchases_of_address(fan.email)
     assert (bought.id, bought.amount_minor) == (hold.booking_id, 500)
     assert await bench.one.erase_fan(fan.id, bench.now_us)
@@ -266,6 +267,7 @@ async def somebody_erased_is_forgotten_and_the_money_is_not(bench: Bench) -> Non
         assert (kept.email, kept.name) == (other.email, "Eve Lovelace")
         assert len(await bench.two.in_app(name)) == 1
     assert await bench.two.purchases_of_address(fan.email) == []
+    assert await bench.two.bookings_by_name(bench.event, ["lovelace"], 0, 10) == []
     left = await bench.two.fan(fan.id)
     assert left is not None
     assert (left.email, left.erased_at_us) == ("", bench.now_us)

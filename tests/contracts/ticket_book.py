@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from frontrow.boxoffice.model.payments import PaymentState
 from frontrow.boxoffice.model.tickets import NewTicket, Scan, TicketState
 from frontrow.core.errors import FrontrowError
 from tests.contracts.ledger_contract import CALLERS, Bench, outcomes, refusal
@@ -69,7 +70,8 @@ async def a_partial_refund_revokes_the_tickets_of_its_seats_in_its_transaction(b
 
 async def a_returned_ticket_is_dead_from_the_moment_it_is_given_back(bench: Bench) -> None:
     """B11, ADR 0073: revoked in the transaction that frees the seat, long before it is resold; one seat, then all."""
-    hold, _ = await sold(bench, 1, 2)
+    hold, payment = await sold(bench, 1, 2)
+    await bench.one.save_payment(payment.moved(PaymentState.CAPTURED, bench.now_us), now_us=bench.now_us)
     booking = await bench.one.booking(hold.booking_id)
     assert booking is not None
     valid, revoked = TicketState.VALID, TicketState.REVOKED

@@ -44,11 +44,13 @@ class Desk:
         person = await member(self.platform, role, organiser, name)
         return Desk(self.platform, self.client, person, self.event)
 
-    async def bought(self, *seats: str, fan: str = "fan_eve", email: str = "", pay: str = "pm_card_visa") -> Booking:
+    async def bought(
+        self, *seats: str, fan: str = "fan_eve", email: str = "", name: str = "", pay: str = "pm_card_visa"
+    ) -> Booking:
         """Hold and pay by the services themselves."""
         platform = self.platform
         if email:
-            await platform.ledger.put_contact(Contact(fan, email), platform.clock())
+            await platform.ledger.keep_buyer(Contact(fan, email, name=name), self.event, platform.clock())
         visit = ShopPass(self.event, fan, platform.clock() + 900 * US_PER_S)
         hold = await platform.holds.place(self.event, visit, list(seats))
         if pay:

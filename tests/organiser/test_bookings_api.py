@@ -14,10 +14,10 @@ from tests.organiser.http import EVENTS, a_desk
 from tests.people.support import opened
 
 
-async def test_b13_bookings_are_found_by_id_email_seat_and_state_page_by_page(tmp_path):
+async def test_b13_bookings_are_found_by_id_email_name_seat_and_state_page_by_page(tmp_path):
     async with a_desk(tmp_path, Role.BOX_OFFICE) as desk:
         path = f"{EVENTS}/{desk.event}/bookings"
-        ada = await desk.bought("S-A-1", "S-A-2", fan="fan_ada", email="ada@example.org")
+        ada = await desk.bought("S-A-1", "S-A-2", fan="fan_ada", email="ada@example.org", name="Ada Lovelace")
         more = [await desk.bought(f"S-B-{n}", fan=f"fan_{n}") for n in range(1, 5)]
         held = await desk.bought("S-C-1", fan="fan_ada", pay="")
 
@@ -26,6 +26,8 @@ async def test_b13_bookings_are_found_by_id_email_seat_and_state_page_by_page(tm
 
         assert await found(email="Ada@Example.org") == [held.id, ada.id]
         assert await found(email="nobody@example.org") == []
+        assert await found(name="lovel") == await found(name="ADA lace") == [held.id, ada.id]
+        assert await found(name="eve") == await found(name="a") == []
         assert await found(seat="S-A-2") == [ada.id]
         assert await found(status="held") == [held.id]
         assert await found(booking=more[0].id) == [more[0].id]
@@ -36,7 +38,8 @@ async def test_b13_bookings_are_found_by_id_email_seat_and_state_page_by_page(tm
         assert [one["booking"] for one in first["bookings"] + rest["bookings"]] == newest_first
         assert rest["next"] is None
         shown = await desk.get(f"{path}/{ada.id}")
-        assert (shown["email"], shown["seats"]) == ("ada@example.org", ["S-A-1", "S-A-2"])
+        assert (shown["email"], shown["name"]) == ("ada@example.org", "Ada Lovelace")
+        assert shown["seats"] == ["S-A-1", "S-A-2"]
         for bad in ({"seat": "nowhere"}, {"cursor": "%%"}, {"email": "x", "seat": "S-A-1"}, {"status": "odd"}):
             assert (await desk.ask("GET", path, params=bad)).status_code == 422, bad
 

@@ -53,16 +53,17 @@ async def test_b10_the_tickets_go_out_once_more_with_the_same_codes(tmp_path):
 
 async def test_b13_tables_tell_what_was_sold_and_are_safe_in_a_spreadsheet(tmp_path):
     async with a_desk(tmp_path) as desk:
-        first = await desk.bought("S-A-1", "S-A-2", email="=cmd@example.org")
+        first = await desk.bought("S-A-1", "S-A-2", email="=cmd@example.org", name="=1+1 Ada")
         await desk.bought("B-A-1", fan="fan_held", pay="")
         await desk.platform.refunds.override(first.id, [0])
         bookings = await table(desk, "bookings")
         assert [(one["state"], one["seats"]) for one in bookings] == [("held", "B-A-1"), ("confirmed", "S-A-2")]
-        assert bookings[1]["email"] == "'=cmd@example.org"
+        assert (bookings[1]["email"], bookings[1]["name"]) == ("'=cmd@example.org", "'=1+1 Ada")
         tickets = await table(desk, "tickets")
         assert sorted((one["seat"], one["state"]) for one in tickets) == [("S-A-1", "revoked"), ("S-A-2", "valid")]
         (guest,) = await table(desk, "attendees")
         assert (guest["seat"], guest["booking"], guest["scanned_at"]) == ("S-A-2", first.id, "")
+        assert guest["name"] == "'=1+1 Ada"
         (row,) = await table(desk, "revenue")
         assert (row["captured_minor"], row["refunded_minor"], row["net_minor"]) == ("10000", "5000", "5000")
         with pytest.raises(NotFound):

@@ -24,6 +24,9 @@ ROWS = {
     "page_waitlist": "public",
     "page_join_waitlist": "public",
     "page_answer_offer": "public",  # whose the offer is, the service asks
+    "page_offer": "public",  # by its link, the session or the pass; the handler asks
+    "page_open_link": "public",  # what is behind `#` no server sees
+    "page_redeem_mail_link": "public",  # the capability is checked
     "page_tickets": "public",  # of this browser, and of the session if there is one
     "page_ready": "public",
     "page_keep_ready": "public",
@@ -42,6 +45,8 @@ ROWS = {
     "page_checkout": "owner",
     "page_pay": "owner",
     "page_keep_contact": "owner",
+    "page_look_at_payment": "owner",
+    "page_other_card": "owner",
     "page_extend": "owner",
     "page_release": "owner",
     "page_bank": "owner",

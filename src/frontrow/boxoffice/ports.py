@@ -250,6 +250,10 @@ class TicketBook(Protocol):
         """All tickets of a booking, revoked ones included, by seat."""
         ...
 
+    async def name_of_buyer(self, booking_id: str) -> str:
+        """The name that was given when the booking was bought; empty when none was."""
+        ...
+
     async def revoked_tickets(
         self, event_id: str, after: tuple[int, str] = (-1, ""), limit: int = 1_000
     ) -> list[tuple[str, int]]:

@@ -37,11 +37,17 @@ def work(
         ),
     ] = "",
     stripe_api: Annotated[str, typer.Option(envvar="FRONTROW_STRIPE_API", help="Another address than Stripe's.")] = "",
+    secret_key: Annotated[
+        str, typer.Option(envvar="FRONTROW_SECRET_KEY", help="The servers' secret key: signs the links in messages.")
+    ] = "",
+    public_url: Annotated[
+        str, typer.Option(envvar="FRONTROW_SERVER_PUBLIC_URL", help="How people reach the servers.")
+    ] = "http://127.0.0.1:8000",
 ) -> None:
     """End dead holds, relay facts, serve the waitlist, send messages and webhooks, until told to stop."""
     from frontrow.boxoffice.working import WorkUrls
 
-    urls = WorkUrls(ledger, bus, mail, keys, claims, payments, stripe_key, stripe_api)
+    urls = WorkUrls(ledger, bus, mail, keys, claims, payments, stripe_key, stripe_api, secret_key, public_url)
     try:
         clean = asyncio.run(_work(urls))
     except FrontrowError as error:

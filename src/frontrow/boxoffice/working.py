@@ -15,6 +15,7 @@ from frontrow.boxoffice.channels.opening import MessageSettings, open_channels
 from frontrow.boxoffice.claims.memory import MemoryClaims
 from frontrow.boxoffice.ledger.opening import open_ledger
 from frontrow.boxoffice.ledger.sql_ledger import SqlLedger
+from frontrow.boxoffice.mail_links import MailLinks
 from frontrow.boxoffice.message_ports import Bus
 from frontrow.boxoffice.outgoing import Outgoing
 from frontrow.boxoffice.payments.opening import open_provider
@@ -36,6 +37,7 @@ from frontrow.boxoffice.services.workers import GROUPS, Job, box_office_jobs, mo
 from frontrow.boxoffice.tickets.codes import Issuer
 from frontrow.boxoffice.tickets.keys import TicketKeys
 from frontrow.core.clock import Clock, SystemClock
+from frontrow.core.secrets import Secrets
 from frontrow.core.settings import load
 
 ALL_GROUPS: Final = (*GROUPS, WAITLIST_GROUP)
@@ -52,6 +54,8 @@ class WorkUrls(msgspec.Struct, frozen=True):
     payments: str = ""
     stripe_key: str = ""
     stripe_api: str = ""
+    secret_key: str = ""  # the servers' own; without it links in messages lead to pages that ask who one is
+    public_url: str = "http://127.0.0.1:8000"
 
 
 @contextlib.asynccontextmanager
@@ -76,7 +80,8 @@ async def open_jobs(urls: WorkUrls) -> AsyncIterator[list[Job]]:
             cancelling = Cancelling(ledger, Refunds(ledger, provider, clock, seats=seats), clock)
             more = [*money_jobs(ledger, provider, clock, Issuer(keys), seats=seats), cancelling.job(), *more]
         channels = open_channels(urls.mail, load(MessageSettings, "messages"), ledger, outgoing, clock)
-        notifier = Notifier(ledger, TicketDesk(ledger, keys), channels, clock)
+        links = MailLinks(_link_key(urls.secret_key), urls.public_url)
+        notifier = Notifier(ledger, TicketDesk(ledger, keys), channels, clock, links)
         webhooks = Webhooks(ledger, outgoing, clock)
         yield box_office_jobs(ledger, bus, clock, notifier, webhooks, told=seats.expired, more=more)
 
@@ -88,6 +93,10 @@ def _waitlist(ledger: SqlLedger, bus: Bus, claims: SeatClaims, clock: Clock) -> 
     offering = Offering(sales, ledger, claims, seats, clock)
     resale = Resale(sales, ledger, seats, ReturnRefunds(ledger), clock)
     return seats, [Job("catalogue", following.run), *waitlist_jobs(ledger, bus, clock, offering, resale)]
+
+
+def _link_key(secret_key: str) -> bytes:
+    return Secrets(secret_key.encode()).key("mail links") if secret_key else b""
 
 
 def open_claims(url: str) -> SeatClaims:

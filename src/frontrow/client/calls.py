@@ -68,8 +68,10 @@ def release_hold(booking: str) -> Call[shapes.Booking]:
     return Call("DELETE", path(BOOKING + "/hold", booking), shapes.Booking, booking=booking)
 
 
-def pay(booking: str, method: str = "", *, email: str | None = None, fence: int | None = None) -> Call[shapes.Booking]:
-    given = {"method": method or None, "email": email, "fence": fence}
+def pay(
+    booking: str, method: str = "", *, email: str | None = None, name: str | None = None, fence: int | None = None
+) -> Call[shapes.Booking]:
+    given = {"method": method or None, "email": email, "name": name, "fence": fence}
     body = {name: value for name, value in given.items() if value is not None}
     return Call("POST", path(BOOKING + "/pay", booking), shapes.Booking, body=body, booking=booking)
 

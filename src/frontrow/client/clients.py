@@ -73,8 +73,10 @@ class Client(_Base):
     def hold_best(self, event: str, count: int, *, key: str = "", **wish: Any) -> shapes.Hold:
         return self._drive(self._holding(calls.hold_best(event, count, key=key, **wish)))
 
-    def pay(self, booking: str, method: str = "", *, email: str | None = None) -> shapes.Booking:
-        return self.send(calls.pay(booking, method, email=email))
+    def pay(
+        self, booking: str, method: str = "", *, email: str | None = None, name: str | None = None
+    ) -> shapes.Booking:
+        return self.send(calls.pay(booking, method, email=email, name=name))
 
     def tickets(self, booking: str) -> list[shapes.Ticket]:
         return self.send(calls.list_tickets(booking)).tickets
@@ -144,8 +146,10 @@ class AsyncClient(_Base):
     async def hold_best(self, event: str, count: int, *, key: str = "", **wish: Any) -> shapes.Hold:
         return await self._drive(self._holding(calls.hold_best(event, count, key=key, **wish)))
 
-    async def pay(self, booking: str, method: str = "", *, email: str | None = None) -> shapes.Booking:
-        return await self.send(calls.pay(booking, method, email=email))
+    async def pay(
+        self, booking: str, method: str = "", *, email: str | None = None, name: str | None = None
+    ) -> shapes.Booking:
+        return await self.send(calls.pay(booking, method, email=email, name=name))
 
     async def tickets(self, booking: str) -> list[shapes.Ticket]:
         return (await self.send(calls.list_tickets(booking))).tickets

@@ -1,13 +1,12 @@
 """The platform as its handlers see it: every service of one process, put together by `frontrow.bootstrap`."""
 
 import asyncio
-import hashlib
-import hmac
 from dataclasses import dataclass, field
 
 from frontrow.boxoffice.feed.service import MapFeed
 from frontrow.boxoffice.ledger.requests import RequestBook
 from frontrow.boxoffice.ledger.sql_ledger import SqlLedger
+from frontrow.boxoffice.mail_links import MailLinks
 from frontrow.boxoffice.payment_ports import PaymentProvider
 from frontrow.boxoffice.ports import SeatClaims
 from frontrow.boxoffice.services.analytics import Figures
@@ -17,6 +16,7 @@ from frontrow.boxoffice.services.hold import HoldService
 from frontrow.boxoffice.services.notify import Notifier
 from frontrow.boxoffice.services.offering import Offering
 from frontrow.boxoffice.services.people import People
+from frontrow.boxoffice.services.purchases import Purchases
 from frontrow.boxoffice.services.recovery import Recovery
 from frontrow.boxoffice.services.refunds import Refunds
 from frontrow.boxoffice.services.resale import Resale
@@ -27,6 +27,7 @@ from frontrow.boxoffice.services.webhooks import Webhooks
 from frontrow.boxoffice.services.workers import Job
 from frontrow.core.clock import Clock
 from frontrow.core.ids import Ids
+from frontrow.core.secrets import Secrets as Secrets
 from frontrow.waitingroom.entry import Entry
 from frontrow.waitingroom.room import WaitingRoom
 from frontrow.web.event_lists import EventLists
@@ -39,20 +40,6 @@ from frontrow.web.room_endpoints import RoomEndpoints
 from frontrow.web.settings import PlatformSettings
 from frontrow.web.shop import ShopEndpoints
 from frontrow.web.telemetry import Telemetry
-
-
-class Secrets:
-    """Keys for each purpose, all made from the one secret key; shows nothing of itself."""
-
-    def __init__(self, master: bytes) -> None:
-        self._master = master
-
-    def key(self, purpose: str) -> bytes:
-        """32 bytes that only this purpose knows, the same on every server with this secret key."""
-        return hmac.new(self._master, b"frontrow/" + purpose.encode(), hashlib.sha256).digest()
-
-    def __repr__(self) -> str:
-        return "Secrets(…)"
 
 
 @dataclass(frozen=True)
@@ -73,6 +60,7 @@ class Platform:
     browse: Browse
     provider: PaymentProvider
     checkout: Checkout
+    purchases: Purchases
     refunds: Refunds
     waitlist: WaitlistService
     offering: Offering
@@ -95,3 +83,4 @@ class Platform:
     figures: Figures = field(kw_only=True)
     shown: EventViews = field(kw_only=True)
     listed: EventLists = field(kw_only=True)
+    links: MailLinks = field(kw_only=True)

@@ -45,6 +45,14 @@ CANARIES = {
         ("free_some_seats", ("SET active = 0", "SET active = 1")),
         "a_partial_refund_shrinks_the_booking",
     ),
+    "sells what was cancelled": (
+        ("move_bookings", ("event_state = 'cancelled'", "event_state = 'never'")),
+        "nothing_of_a_cancelled_event_is_held_or_sold",
+    ),
+    "refunds who is inside": (
+        ("lock_tickets", ("t.scanned_at_us FROM", "NULL FROM")),
+        "a_ticket_that_was_let_in_is_not_refunded",
+    ),
     "changes a refund that is done": (
         ("set_refunds", ("f.version = r.version - 1", "f.version <> 0")),
         "refunds_are_leased_and_change_by_version",

@@ -11,6 +11,7 @@ from email.message import EmailMessage
 from pathlib import Path
 
 import http_ece
+import msgspec
 import pytest
 import zxingcpp
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -22,16 +23,27 @@ from frontrow.boxoffice.channels.email import FolderChannel, SmtpChannel
 from frontrow.boxoffice.channels.in_app import InAppChannel
 from frontrow.boxoffice.channels.push import PushChannel
 from frontrow.boxoffice.channels.sms import HttpSmsProvider, SmsChannel
-from frontrow.boxoffice.channels.texts import languages, render
 from frontrow.boxoffice.ledger.opening import open_ledger
 from frontrow.boxoffice.ledger.sql_ledger import SqlLedger
+from frontrow.boxoffice.mail_links import LinkPurpose, MailLinks, OpenedLink
 from frontrow.boxoffice.message_ports import Channel
-from frontrow.boxoffice.model.facts import BookingConfirmed, BookingReseated, Fact, HoldExpired, PaymentDeclined
+from frontrow.boxoffice.model.facts import (
+    BookingConfirmed,
+    BookingRefunded,
+    BookingReseated,
+    Fact,
+    HoldExpired,
+    OfferMade,
+    PaymentDeclined,
+    PriorityGranted,
+    RefundFailed,
+    RefundPaid,
+    TicketReturned,
+)
 from frontrow.boxoffice.model.messages import Contact, Message, Outcome
 from frontrow.boxoffice.model.venues import Venue
 from frontrow.boxoffice.outgoing import Outgoing
-from frontrow.boxoffice.services.notify import KIND, TELLS, Notifier
-from frontrow.boxoffice.services.people_mail import ACCOUNT_KINDS
+from frontrow.boxoffice.services.notify import KIND, Notifier
 from frontrow.boxoffice.services.tickets import TicketDesk
 from frontrow.boxoffice.tickets.codes import Issuer
 from frontrow.core.clock import ManualClock
@@ -41,6 +53,7 @@ from tests.boxoffice.tickets.samples import KEYS
 from tests.contracts.ledger_contract import Bench
 
 LEASE_S = 120
+LINKS = MailLinks(b"k" * 32, "https://tickets.example.org")
 
 
 class Desk:
@@ -51,7 +64,7 @@ class Desk:
         self.clock = ManualClock(NOW)
 
     def notifier(self, *channels: Channel) -> Notifier:
-        return Notifier(self.ledger, TicketDesk(self.ledger, KEYS), channels, self.clock)
+        return Notifier(self.ledger, TicketDesk(self.ledger, KEYS), channels, self.clock, LINKS)
 
     async def tell(self, notifier: Notifier, fact: Fact | None = None, number: int = 1) -> None:
         """As the consumer does it; twice, as the bus may."""
@@ -165,7 +178,16 @@ async def test_a_refunded_booking_is_told_no_dead_tickets(desk: Desk, tmp_path: 
 
 
 def message(fan: str = "fan_1", **contact: object) -> Message:
-    return Message(f"m-{fan}", "declined", Contact(fan, **contact), "Subject", "Text", "<p>Html</p>", "Short")  # type: ignore[arg-type]
+    return Message(
+        f"m-{fan}",
+        "declined",
+        Contact(fan, **contact),
+        "Subject",
+        "Text",
+        "<p>Html</p>",
+        "Short",
+        url="https://t.example/open#x",
+    )  # type: ignore[arg-type]
 
 
 async def test_a_batch_of_mails_takes_one_connection_and_each_has_its_own_outcome(post: Postbox) -> None:
@@ -201,7 +223,7 @@ async def test_web_push_is_encrypted_for_the_browser_and_signed_by_us() -> None:
         assert [(one.sent, one.final) for one in outcomes] == [(True, True), (False, True), (False, True)]
         ((_, headers, body),) = receiver.calls
         told = json.loads(http_ece.decrypt(body, private_key=browser, auth_secret=secret, version="aes128gcm"))
-        assert told == {"id": "m-fan_1", "title": "Subject", "body": "Short"}
+        assert told == {"id": "m-fan_1", "title": "Subject", "body": "Short", "url": "https://t.example/open#x"}
         assert (headers["content-encoding"], int(headers["ttl"]) > 0) == ("aes128gcm", True)
         assert Vapid02.verify(headers["authorization"])
         receiver.answer = lambda headers, body: "410 Gone"
@@ -219,7 +241,7 @@ async def test_sms_goes_to_the_provider_with_an_idempotency_key() -> None:
         assert [(one.sent, one.final) for one in sent] == [(True, True), (False, True)]
         ((_, headers, body),) = receiver.calls
         assert (headers["idempotency-key"], headers["authorization"]) == ("m-fan_1", "Bearer key")
-        assert json.loads(body) == {"to": "+4930123", "text": "Short", "from": "Frontrow"}
+        assert json.loads(body) == {"to": "+4930123", "text": "Short\nhttps://t.example/open#x", "from": "Frontrow"}
         for status, final in (("400 Bad", True), ("429 Slow", False), ("500 Oops", False)):
             receiver.answer = lambda headers, body, status=status: status  # type: ignore[misc]
             assert (await channel.send([message(phone="1")]))[0] == Outcome(
@@ -230,25 +252,6 @@ async def test_sms_goes_to_the_provider_with_an_idempotency_key() -> None:
     await provider.aclose()
 
 
-def test_every_language_has_every_text_and_no_name_can_break_a_message() -> None:
-    """Localised texts: English and German are complete; a hostile event name stays a name."""
-    about = {
-        "event_name": "<script>\r\nBcc: x@y", "booking_id": "bkg_1", "when": "w", "place": "p", "amount": "1.00 EUR",
-        "seats": "A-1-1", "seat_count": 1, "until": "u", "tickets": [], "url": "https://x.example/#y", "minutes": 15,
-        "hours": 72,
-    }  # fmt: skip
-    assert {"en", "de"} <= set(languages())
-    for name, language in languages().items():
-        assert set(language.kinds) == {*TELLS.values(), *ACCOUNT_KINDS}, name
-        for kind in language.kinds:
-            made = render(kind, name, about)
-            assert "\n" not in made.subject + made.short
-            assert "<script>" not in made.html
-            assert made.text.strip()
-    assert render("declined", "fr", about) == render("declined", "en", about)
-    assert render("declined", "de_CH", about).subject.startswith("Zahlung")
-
-
 async def test_a_message_that_cannot_be_rendered_holds_up_no_other(desk: Desk, tmp_path: Path) -> None:
     await desk.ledger.put_contact(Contact("fan_1", email="ada@example.org"), NOW)
     notifier = desk.notifier(FolderChannel(tmp_path / "outbox"))
@@ -257,6 +260,69 @@ async def test_a_message_that_cannot_be_rendered_holds_up_no_other(desk: Desk, t
     await notifier.worker().drain()
     assert [path.name for path in (tmp_path / "outbox").iterdir()] == ["declined-bkg_2-2.eml"]
     assert await desk.ledger.delivery_counts(KIND) == {"sent": 1, "waiting": 1}
+
+
+HOUR_US = 3_600_000_000
+DAY_US = 24 * HOUR_US
+
+
+@pytest.mark.parametrize(
+    ("fact", "opens"),
+    [
+        (BookingConfirmed("bkg_X", EVENT, "fan_1", 1, (3, 4), NOW), OpenedLink(LinkPurpose.BOOKING, "bkg_X", 0)),
+        (BookingRefunded("bkg_X", EVENT, "fan_1", 1, (3,), NOW), OpenedLink(LinkPurpose.BOOKING, "bkg_X", 0)),
+        (RefundPaid("bkg_X", EVENT, "fan_1", 1, (3,), NOW), OpenedLink(LinkPurpose.BOOKING, "bkg_X", 0)),
+        (RefundFailed("bkg_X", EVENT, "fan_1", 1, (3,), NOW), OpenedLink(LinkPurpose.BOOKING, "bkg_X", 0)),
+        (TicketReturned("bkg_X", EVENT, "fan_1", 1, (3,), NOW), OpenedLink(LinkPurpose.BOOKING, "bkg_X", 0)),
+        (PriorityGranted("bkg_X", EVENT, "fan_1", 1, (3,), NOW, until_us=NOW + HOUR_US),
+         OpenedLink(LinkPurpose.PRIORITY, "bkg_X", (NOW + HOUR_US + DAY_US) // 1_000_000)),
+        (OfferMade("bkg_X", EVENT, "fan_1", 1, (3,), NOW, offer_id="ofr_1", expires_at_us=NOW + HOUR_US),
+         OpenedLink(LinkPurpose.OFFER, "ofr_1", (NOW + HOUR_US + DAY_US) // 1_000_000)),
+    ],
+)  # fmt: skip
+async def test_every_mail_has_the_link_that_does_what_it_is_about(
+    desk: Desk, tmp_path: Path, fact: Fact, opens: OpenedLink
+) -> None:
+    """Issue 11: the offer mail had no link. One link, bound to its purpose, with an end; none in the ledger."""
+    fact = msgspec.structs.replace(fact, booking_id=desk.fact.booking_id)
+    subject = opens.subject if opens.purpose is LinkPurpose.OFFER else desk.fact.booking_id
+    await desk.ledger.put_contact(Contact("fan_1", email="ada@example.org", locale="ja"), NOW)
+    notifier = desk.notifier(FolderChannel(tmp_path / "outbox"), InAppChannel(desk.ledger, desk.clock))
+    await desk.tell(notifier, fact)
+    due = await desk.ledger.lease_deliveries(KIND, NOW, LEASE_S * 1_000_000, 100, 100)
+    assert not any("frm_" in one.body for one in due)
+    for one in due:
+        assert await notifier.send([one]) == [Outcome(True)]
+    (path,) = (tmp_path / "outbox").glob("*.eml")
+    mail = email.message_from_bytes(path.read_bytes(), policy=email.policy.default)
+    text = mail.get_body(("plain",)).get_content()  # type: ignore[union-attr]
+    (url,) = [line for line in text.splitlines() if line.startswith("https://")]
+    address, _, capability = url.partition("#")
+    assert address == "https://tickets.example.org/open"
+    link = LINKS.read(capability)
+    assert link is not None
+    assert (link.purpose, link.subject) == (opens.purpose, subject)
+    assert link.expires_s == (opens.expires_s or (NOW + 30 * DAY_US) // 1_000_000)
+    (page,) = await desk.ledger.in_app("fan_1")
+    assert "frm_" not in page.body  # the ledger holds no usable link
+    assert (
+        f"https://tickets.example.org/{'offers' if opens.purpose is LinkPurpose.OFFER else 'bookings'}/{subject}"
+        in (page.body)
+    )
+
+
+def test_a_link_opens_only_what_it_was_signed_for() -> None:
+    text = LINKS.capability(LinkPurpose.BOOKING, "bkg_1", 5_000_000)
+    link = LINKS.read(text)
+    assert link == OpenedLink(LinkPurpose.BOOKING, "bkg_1", 5)
+    assert (link.ended(4_999_999), link.ended(5_000_000)) == (False, True)
+    changed = [text.replace("booking", "offer"), text.replace("bkg_1", "bkg_2"), text.replace(".5.", ".9."), text[:-1]]
+    for other in [*changed, text + "x", "frm_", "frm_...", "é" * 9, "", text.removeprefix("frm_"), text * 9]:
+        assert LINKS.read(other) is None
+    assert MailLinks(b"l" * 32, "https://x.example").read(text) is None
+    unsigned = MailLinks(b"", "https://x.example/")
+    assert unsigned.url(LinkPurpose.OFFER, "ofr_1", 1) == "https://x.example/offers/ofr_1"
+    assert unsigned.read(unsigned.capability(LinkPurpose.BOOKING, "bkg_1", 9)) is None
 
 
 class RecordingChannel:

@@ -35,7 +35,8 @@ class PushChannel:
     async def _to_person(self, message: Message) -> Outcome:
         if not message.contact.push:
             return Outcome(False, reason="the person has no device for push")
-        body = msgspec.json.encode({"id": message.id, "title": message.subject, "body": message.short})
+        note = {"id": message.id, "title": message.subject, "body": message.short, "url": message.url}
+        body = msgspec.json.encode(note)
         outcomes = [await self._to_device(document, body) for document in message.contact.push]
         if any(one.sent for one in outcomes):
             return SENT

@@ -59,6 +59,12 @@ class SmsChannel:
             if not message.contact.phone:
                 return Outcome(False, reason="the person has no phone number")
             async with turn:
-                return await self._provider.send(message.contact.phone, message.short[:MAX_CHARS], message.id)
+                return await self._provider.send(message.contact.phone, sms_text(message), message.id)
 
         return list(await asyncio.gather(*map(one, messages)))
+
+
+def sms_text(message: Message) -> str:
+    """The short form, cut where it is too long, then the whole link: a cut link opens nothing."""
+    link = f"\n{message.url}" if message.url else ""
+    return message.short[: MAX_CHARS - len(link)] + link

@@ -20,6 +20,7 @@ from frontrow.boxoffice.ledger.programs import STATES, Program, encode_seats, en
 from frontrow.boxoffice.ledger.repeats import Placed, bookings_named, repeated
 from frontrow.boxoffice.ledger.statements import ALL_WENT_WELL, Query
 from frontrow.boxoffice.model.bookings import BookingState
+from frontrow.boxoffice.model.events import EventCancelled
 from frontrow.boxoffice.model.facts import Fact, HoldPlaced
 from frontrow.boxoffice.model.holds import CapExceeded, ExpiredHold, NewHold, PlacedHold, SeatsTaken
 from frontrow.core.errors import Overloaded
@@ -201,10 +202,11 @@ class _Batch:
         made = yield Query("add_new_bookings", rows, otherwise="add_bookings")
         fences: dict[str, int] = {row[0]: row[1] for row in made}
         clashing = [at for at in won if self.wishes[at].booking_id not in fences] if len(fences) < len(won) else []
-        if clashing:  # a booking of that id exists with other seats
+        if clashing:  # a booking of that id exists with other seats, or the event was cancelled
             drop = [(self.wishes[at].booking_id, seat) for at in clashing for seat in self.wishes[at].seats]
             yield Query("drop_seats", drop)
             yield from self._answer_existing(clashing)
+            yield from self._refuse_cancelled([at for at in clashing if at not in self.answers])
         for at in won:
             fence = fences.get(self.wishes[at].booking_id)
             if fence is not None:
@@ -220,6 +222,14 @@ class _Batch:
             w.booking_id, w.event_id, w.fan, seats, fence, w.expires_at_us, BookingState.HELD, False, ended
         )
         self.facts.append(HoldPlaced(w.booking_id, w.event_id, w.fan, fence, seats, w.now_us, w.expires_at_us))
+
+    def _refuse_cancelled(self, ats: Sequence[int]) -> Program[None]:
+        """Refuse wishes for events that were cancelled meanwhile."""
+        events = sorted({self.wishes[at].event_id for at in ats})
+        gone = {row[0] for row in (yield Query("cancelled_events", [(one,) for one in events]))} if events else set()
+        for at in ats:
+            if self.wishes[at].event_id in gone:
+                self.answers[at] = EventCancelled(self.wishes[at].event_id)
 
     def _answer_existing(self, ats: Iterable[int]) -> Program[None]:
         """Answer wishes whose booking id is in the ledger already."""

@@ -72,28 +72,25 @@ class MessageBook:
     async def put_contact(self, contact: Contact, now_us: int) -> None:
         if len(contact.push) > MAX_PUSH:
             raise InvalidInput(f"a person has at most {MAX_PUSH} devices for push", param="push")
-        channels = msgspec.json.encode(contact.channels).decode()
-        folded = folded_name(contact.name)
-        about = (contact.fan, contact.locale, canonical_email(contact.email), contact.phone, channels)
-        queries = [
-            Query("put_contacts", [(*about, contact.name, folded, now_us)]),
-            Query("drop_name_tails", [(contact.fan,)]),
-            Query("drop_push", [(contact.fan,)]),
-        ]
-        if folded:
-            queries.append(Query("add_name_tails", [(tail, contact.fan) for tail in name_tails(folded)]))
-        if contact.push:
-            devices = sorted((_push_endpoint(document), contact.fan, document, now_us) for document in contact.push)
-            queries.append(Query("put_push", devices))
-        await self.line.submit(Written(tuple(queries), now_us=now_us))
+        devices = sorted((_push_endpoint(document), contact.fan, document, now_us) for document in contact.push)
+
+        def run() -> Program[None]:
+            yield from _put_contact(contact, "", now_us)
+            yield Query("drop_push", [(contact.fan,)])
+            if devices:
+                yield Query("put_push", devices)
+
+        await self.line.submit(Ran(lambda _: run(), now_us))
+
+    async def keep_buyer(self, buyer: Contact, event_id: str, now_us: int) -> None:
+        await self.line.submit(Ran(lambda _: _keep_buyer(buyer, event_id, now_us), now_us))
 
     async def contact(self, fan: str) -> Contact | None:
         rows = await self.looks["contacts_by_fan"].of(fan)
         if not rows:
             return None
         push = await self.store.read(Query("push_of", params=(fan,)))
-        fan, email, phone, locale, channels, name = rows[0]
-        return Contact(fan, email, phone, locale, _names.decode(channels), tuple(row[0] for row in push), name)
+        return msgspec.structs.replace(_contact_of(rows[0]), push=tuple(row[0] for row in push))
 
     async def put_endpoint(self, endpoint: Endpoint, now_us: int) -> None:
         facts = msgspec.json.encode(endpoint.facts).decode()
@@ -149,6 +146,40 @@ def _lease(params: tuple[str, int, int, int], until_us: int) -> Program[list[Row
     if not due:
         return []
     return (yield Query("lease_deliveries", [(row[0], until_us) for row in due]))
+
+
+def _put_contact(contact: Contact, event_id: str, now_us: int) -> Program[None]:
+    """Write the contact, and its name into the index of every event it bought in, and of `event_id`."""
+    folded = folded_name(contact.name)
+    channels = msgspec.json.encode(contact.channels).decode()
+    about = (contact.fan, contact.locale, canonical_email(contact.email), contact.phone, channels)
+    yield Query("put_contacts", [(*about, contact.name, folded, now_us)])
+    yield Query("drop_name_tails", [(contact.fan,)])
+    if folded:
+        bought = yield Query("events_bought", params=(contact.fan,))
+        events = sorted({str(row[0]) for row in bought} | ({event_id} if event_id else set()))
+        rows = [(event, tail, contact.fan) for event in events for tail in name_tails(folded)]
+        if rows:
+            yield Query("add_name_tails", rows)
+
+
+def _keep_buyer(buyer: Contact, event_id: str, now_us: int) -> Program[None]:
+    """Change what the buyer said; who has proven an address keeps it."""
+    rows = yield Query("contacts_by_fan", [(buyer.fan,)])
+    known = _contact_of(rows[0]) if rows else Contact(buyer.fan, locale=buyer.locale)
+    account = yield Query("fan_by_id", params=(buyer.fan,))
+    proven = str(account[0][1]) if account else ""
+    email = (known.email or proven) if proven else (canonical_email(buyer.email) or known.email)
+    wanted = msgspec.structs.replace(known, email=email, name=buyer.name or known.name)
+    searched = bool((yield Query("has_name_in", params=(event_id, buyer.fan)))) if wanted.name else True
+    if wanted != known or not rows or not searched:
+        yield from _put_contact(wanted, event_id, now_us)
+
+
+def _contact_of(row: Row) -> Contact:
+    """Without the devices, which are rows of their own."""
+    fan, email, phone, locale, channels, name = row
+    return Contact(fan, email, phone, locale, _names.decode(channels), name=name)
 
 
 def _endpoint_of(row: Row) -> Endpoint:

@@ -8,7 +8,7 @@ import msgspec
 
 from frontrow.boxoffice.ledger.batch import Operation, Ran, Store, Written
 from frontrow.boxoffice.ledger.looks import Looks
-from frontrow.boxoffice.ledger.paying import RefundAsked, ask_refunds
+from frontrow.boxoffice.ledger.paying import RefundAsked, RefundSaved, ask_refunds, refund_of, save_refunds
 from frontrow.boxoffice.ledger.programs import Program, booking_of
 from frontrow.boxoffice.ledger.reseating import Reseat, reseat
 from frontrow.boxoffice.ledger.statements import Query, Row
@@ -16,10 +16,11 @@ from frontrow.boxoffice.ledger.waitlist_programs import entry_of
 from frontrow.boxoffice.model.bookings import Booking
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.facts import Fact
-from frontrow.boxoffice.model.messages import Endpoint
+from frontrow.boxoffice.model.messages import Buyer, Endpoint
+from frontrow.boxoffice.model.names import LAST
 from frontrow.boxoffice.model.organising import Cancellation, Change, NotedChange, OwnVenue
-from frontrow.boxoffice.model.payments import Refund
-from frontrow.boxoffice.model.tickets import Scan
+from frontrow.boxoffice.model.payments import PaymentChanged, Refund
+from frontrow.boxoffice.model.tickets import Scan, TicketRevoked
 from frontrow.boxoffice.model.venues import Venue
 from frontrow.boxoffice.model.waitlist import Entry
 from frontrow.core.coalescer import Coalescer
@@ -106,14 +107,15 @@ class OrganiserBook:
         rows = await self.store.read(Query("cancellation_of", params=(event_id,)))
         return Cancellation(*rows[0]) if rows else None
 
-    async def lease_cancellations(self, now_us: int, until_us: int, limit: int) -> list[str]:
-        """Events whose cancellation nobody is working on; workers get distinct ones."""
+    async def lease_cancellations(self, now_us: int, until_us: int, limit: int) -> list[tuple[str, int]]:
+        """Events whose cancellation nobody is working on, and when it began; workers get distinct ones."""
         run = Ran(lambda facts: _lease(now_us, until_us, limit), now_us)
-        return [str(row[0]) for row in await self.line.submit(run)]
+        return [(str(row[0]), int(row[1])) for row in await self.line.submit(run)]
 
     async def note_cancellation(
-        self, event_id: str, state: str, done: tuple[int, int, int, int], next_at_us: int, now_us: int
+        self, event_id: str, state: str, done: tuple[int, int, int, int, int], next_at_us: int, now_us: int
     ) -> None:
+        """Add a page's work: bookings refunded, released, stopped and failed, and returns paid back."""
         row = (event_id, state, *done, next_at_us, now_us)
         await self.line.submit(Written((Query("note_cancellations", [row]),), now_us=now_us))
 
@@ -134,11 +136,21 @@ class OrganiserBook:
         query = Query("bookings_of_fans", [(row[0],) for row in fans], (event_id, before or NEWEST, limit))
         return [booking_of(row) for row in await self.store.read(query)]
 
-    async def emails_of(self, fans: Sequence[str]) -> dict[str, str]:
+    async def bookings_by_name(self, event_id: str, words: Sequence[str], before: int, limit: int) -> list[Booking]:
+        """Bookings whose buyer's name has all these folded words in it (`names.search_words`); the first is looked up
+        in the index, two more are compared."""
+        if not words:
+            return []
+        also = [f"%{word}%" for word in (*words[1:3], "", "")][:2]
+        params = (event_id, words[0], words[0] + LAST, *also, before or NEWEST, limit)
+        return [booking_of(row) for row in await self.store.read(Query("bookings_by_name", params=params))]
+
+    async def buyers_of(self, fans: Sequence[str]) -> dict[str, Buyer]:
+        """Name and address of those who gave any."""
         if not fans:
             return {}
         rows = await self.store.read(Query("contacts_of", [(fan,) for fan in sorted(set(fans))]))
-        return {row[0]: row[1] for row in rows}
+        return {row[0]: Buyer(row[1], row[2]) for row in rows}
 
     async def reseat(self, ask: Reseat, change: Change) -> Booking:
         """Move a confirmed booking to other seats: all of it or nothing."""
@@ -149,6 +161,18 @@ class OrganiserBook:
         """Ask for a refund with the note of who gave it: both or neither. One that is known already is not noted."""
         ask = RefundAsked(refund, fence, now_us)
         return cast(Refund, await self.line.submit(Ran(lambda facts: _refunded(ask, _noted(change), facts), now_us)))
+
+    async def save_refund_noted(self, refund: Refund, *, now_us: int, change: Change) -> Refund:
+        """The next version of a refund with the note of who wanted it: both or neither."""
+        ask = RefundSaved(refund, (), now_us)
+        ran = Ran(lambda facts: _saved(ask, _noted(change), facts), now_us, note=_note(change))
+        return cast(Refund, await self.line.submit(ran))
+
+    async def failed_refunds(self, organiser_id: str, event_id: str, limit: int) -> list[tuple[str, Refund]]:
+        """Refunds that failed, oldest first, each with its event; of one event or (empty) of all."""
+        params = (organiser_id, event_id, limit)
+        rows = await self.store.read(Query("failed_refunds", params=params))
+        return [(row[-1], refund_of(row[:-1])) for row in rows]
 
     # waitlist
 
@@ -186,7 +210,10 @@ class OrganiserBook:
     # the door
 
     async def admit(self, scan: Scan) -> list[Scan]:
-        """Let a ticket in once; the scans of it that came before, none if this one let it in. Safe to repeat."""
+        """Let a ticket in once; the scans of it that came before, none if this one let it in. Safe to repeat.
+
+        `TicketRevoked` when it no longer counts: given back, refunded or moved, perhaps a moment ago.
+        """
         run = Ran(lambda facts: _admit(scan), scan.at_us)
         before = await self.line.submit(run)
         return [Scan(*row) for row in before]
@@ -244,6 +271,14 @@ def _refunded(ask: RefundAsked, note: Query, facts: list[Fact]) -> Program[Refun
     return answer
 
 
+def _saved(ask: RefundSaved, note: Query, facts: list[Fact]) -> Program[Refund | BaseException]:
+    (written,) = yield from save_refunds([ask], facts)
+    if not written:
+        return PaymentChanged(ask.refund.id)
+    yield note
+    return ask.refund
+
+
 def _noted(change: Change) -> Query:
     detail = msgspec.json.encode(change.detail).decode()
     editor = change.editor
@@ -264,14 +299,18 @@ def _lease(now_us: int, until_us: int, limit: int) -> Program[list[Row]]:
     return (yield Query("lease_cancellations", [(row[0], until_us) for row in due]))
 
 
-def _admit(scan: Scan) -> Program[list[Row]]:
+def _admit(scan: Scan) -> Program[list[Row] | BaseException]:
     let_in = yield Query("admit_tickets", [(scan.ticket_id, scan.event_id, scan.at_us)])
     if let_in:
         yield Query("add_scans", [(scan.id, scan.event_id, scan.ticket_id, scan.gate, scan.at_us)])
         return []
     before = yield Query("scans_of", [(scan.ticket_id,)])
-    first = before[0] if before else None
-    return [] if first is not None and first[0] == scan.id else before
+    known = yield Query("tickets_by_id", [(scan.ticket_id,)])
+    if before and before[0][0] == scan.id:
+        return []  # this very scan let it in: the answer was lost
+    if not before or not known or known[0][2] != "valid":
+        return TicketRevoked(scan.ticket_id)
+    return before
 
 
 def _venue_of(row: Row) -> OwnVenue:

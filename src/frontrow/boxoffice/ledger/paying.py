@@ -12,7 +12,16 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from frontrow.boxoffice.ledger.programs import MoveAsked, Program, booking_of, decode_seats, encode_seats, make_moves
+from frontrow.boxoffice.ledger.programs import (
+    STATES,
+    MoveAsked,
+    Program,
+    booking_of,
+    decode_seats,
+    encode_seats,
+    make_moves,
+    scanned_seats,
+)
 from frontrow.boxoffice.ledger.statements import Query, Row
 from frontrow.boxoffice.model.bookings import (
     ACTIVE_STATES,
@@ -26,6 +35,7 @@ from frontrow.boxoffice.model.bookings import (
 )
 from frontrow.boxoffice.model.facts import BookingPartlyRefunded, Fact
 from frontrow.boxoffice.model.payments import Payment, PaymentChanged, PaymentState, Refund, RefundState
+from frontrow.boxoffice.model.tickets import TicketScanned
 
 PAYMENT_STATES: Final = {state.value: state for state in PaymentState}
 
@@ -74,7 +84,7 @@ def payment_of(row: Row) -> Payment:
 
 def refund_of(row: Row) -> Refund:
     head = (row[0], row[1], row[2], row[3], row[4], row[5])
-    return Refund(*head, decode_seats(row[6]), row[7], RefundState(row[8]), *row[9:17])
+    return Refund(*head, decode_seats(row[6]), row[7], RefundState(row[8]), *row[9:18])
 
 
 def same(kept: Payment, asked: Payment) -> bool:
@@ -129,6 +139,8 @@ def _save_locked(
             answers[at] = PaymentChanged(new.id)
         else:  # a repeated one with a move: the move itself is safe to repeat and answers the booking
             ready[new.id] = at
+    yield from _check_amounts([at for at in ready.values() if asks[at].payment.version == 1], asks, answers)
+    ready = {payment_id: at for payment_id, at in ready.items() if at not in answers}
     movers = [at for at in ready.values() if asks[at].move is not None]
     if movers:
         moved = yield from make_moves([asks[at].move for at in movers], facts)  # type: ignore[misc]
@@ -136,6 +148,19 @@ def _save_locked(
             answers[at] = booking if isinstance(booking, BaseException) else (booking,)
     fine = [at for at in sorted(ready.values()) if not isinstance(answers.get(at), BaseException)]
     yield from _write_payments([asks[at] for at in fine], kept, fine, answers, facts)
+
+
+def _check_amounts(ats: Sequence[int], asks: Sequence[PaymentAsked], answers: dict[int, Saved]) -> Program[None]:
+    """A new attempt without a move is for what the booking costs now: a refund or a return may have come between."""
+    plain = [at for at in ats if asks[at].move is None]
+    if not plain:
+        return
+    rows = yield Query("lock_bookings", [(one,) for one in sorted({asks[at].payment.booking_id for at in plain})])
+    costs = {row[0]: row[6] for row in rows if STATES[row[3]] in ACTIVE_STATES}
+    for at in plain:
+        payment = asks[at].payment
+        if costs.get(payment.booking_id) != payment.amount_minor:
+            answers[at] = PaymentChanged(payment.id)
 
 
 def _set_query(payments: Sequence[Payment]) -> Query:
@@ -206,12 +231,13 @@ def ask_refunds(asks: Sequence[RefundAsked], facts: list[Fact]) -> Program[list[
     locked = yield Query("lock_bookings", [(id_,) for id_ in sorted({ask.refund.booking_id for ask in asks})])
     bookings = {row[0]: booking_of(row) for row in locked}
     known = {row[0]: refund_of(row) for row in (yield Query("refunds_by_id", [(ask.refund.id,) for ask in asks]))}
+    against = yield from _against(asks, bookings)
     pending = list(range(len(asks)))
     while pending:  # a round answers one ask of every booking, all of them together
         firsts = {asks[at].refund.booking_id: at for at in reversed(pending)}
         for at in firsts.values():
             ask = asks[at]
-            refused = why_no_refund(ask, bookings.get(ask.refund.booking_id))
+            refused = why_no_refund(ask, bookings.get(ask.refund.booking_id), against)
             if ask.refund.id in known:
                 answers[at] = known[ask.refund.id]
             elif refused is not None:
@@ -222,6 +248,27 @@ def ask_refunds(asks: Sequence[RefundAsked], facts: list[Fact]) -> Program[list[
             known.update((asks[at].refund.id, asks[at].refund) for at in new if answers[at] is asks[at].refund)
         pending = [at for at in pending if at not in answers]
     return [answers[at] for at in range(len(asks))]
+
+
+class Against(msgspec.Struct, frozen=True):
+    """What may speak against refunds besides their bookings: newest payments by booking, seats of people inside."""
+
+    newest: dict[str, str] = {}
+    inside: dict[str, set[int]] = {}
+
+
+def _against(asks: Sequence[RefundAsked], bookings: dict[str, Booking]) -> Program[Against]:
+    """Read under the bookings' locks: no new payment, and no gate, comes between this and the refund."""
+    ids = sorted({ask.refund.booking_id for ask in asks if not ask.late} & bookings.keys())
+    if not ids:
+        return Against()
+    newest = {row[1]: row[0] for row in (yield Query("payments_of_bookings", [(one,) for one in ids]))}
+    inside = yield from scanned_seats(ids)
+    if inside:  # of a cancelled event everybody gets the money back: nobody will sit on these seats
+        events = {bookings[one].event_id for one in inside}
+        gone = {row[0] for row in (yield Query("cancelled_events", [(one,) for one in sorted(events)]))}
+        inside = {one: seats for one, seats in inside.items() if bookings[one].event_id not in gone}
+    return Against(newest, inside)
 
 
 def _add_refunds(
@@ -239,7 +286,7 @@ def _add_refunds(
         yield from _give_back(given, bookings, facts)
 
 
-def why_no_refund(ask: RefundAsked, booking: Booking | None) -> BaseException | None:
+def why_no_refund(ask: RefundAsked, booking: Booking | None, against: Against) -> BaseException | None:
     refund = ask.refund
     if booking is None:
         return BookingNotFound(refund.booking_id)
@@ -251,7 +298,14 @@ def why_no_refund(ask: RefundAsked, booking: Booking | None) -> BaseException | 
     if booking.state is not BookingState.CONFIRMED:
         return MoveRefused(booking.id, booking.state, Move.REFUND)
     missing = set(refund.seats) - set(booking.seats)
-    return SeatsNotInBooking(booking.id, sorted(missing)) if missing or not refund.seats else None
+    if missing or not refund.seats:
+        return SeatsNotInBooking(booking.id, sorted(missing))
+    inside = against.inside.get(booking.id, set()) & set(refund.seats)
+    if inside:
+        return TicketScanned(booking.id, sorted(inside))
+    if refund.payment_id != against.newest.get(booking.id, ""):  # a lapsed one was replaced: count again
+        return PaymentChanged(refund.id)
+    return None
 
 
 def _give_back(asks: Sequence[RefundAsked], bookings: dict[str, Booking], facts: list[Fact]) -> Program[None]:
@@ -259,7 +313,9 @@ def _give_back(asks: Sequence[RefundAsked], bookings: dict[str, Booking], facts:
     left = {ask.refund.booking_id: _left(bookings[ask.refund.booking_id], ask.refund) for ask in asks}
     whole = [ask for ask in asks if not left[ask.refund.booking_id]]
     if whole:
-        ends = [MoveAsked(ask.refund.booking_id, Move.REFUND, ask.fence, ask.now_us) for ask in whole]
+        ends = [
+            MoveAsked(ask.refund.booking_id, Move.REFUND, ask.fence, ask.now_us, even_scanned=True) for ask in whole
+        ]
         for moved in (yield from make_moves(ends, facts)):
             assert isinstance(moved, Booking), moved
             bookings[moved.id] = moved
@@ -287,7 +343,7 @@ def _shrunk(ask: RefundAsked, booking: Booking, left: tuple[int, ...]) -> tuple[
 
 
 def _set_refund(f: Refund) -> tuple[object, ...]:
-    return f.id, f.state.value, f.ref, f.reason, f.call, f.tries, f.retry_at_us, f.version, f.changed_at_us
+    return f.id, f.state.value, f.ref, f.reason, f.call, f.tries, f.retry_at_us, f.version, f.changed_at_us, f.failure
 
 
 def _new_refund(f: Refund) -> tuple[object, ...]:

@@ -23,6 +23,7 @@ from frontrow.boxoffice.model.bookings import (
     StaleFence,
     sources,
 )
+from frontrow.boxoffice.model.events import EventCancelled
 from frontrow.boxoffice.model.facts import (
     BookingCancelled,
     BookingConfirmed,
@@ -36,7 +37,7 @@ from frontrow.boxoffice.model.facts import (
     PaymentSteppedBack,
 )
 from frontrow.boxoffice.model.holds import ExpiredHold
-from frontrow.boxoffice.model.tickets import NewTicket
+from frontrow.boxoffice.model.tickets import NewTicket, TicketScanned
 from frontrow.core.errors import Overloaded
 
 Answer = TypeVar("Answer")
@@ -56,6 +57,7 @@ class MoveAsked(msgspec.Struct, frozen=True, gc=False):
     now_us: int
     expires_at_us: int = 0
     reason: str = ""  # of a decline or a cancel, for its fact
+    even_scanned: bool = False  # of a refund: the event is cancelled, so nobody else will come with this seat
     tickets: tuple[NewTicket, ...] = ()  # of a confirm: written only if the booking is confirmed by this very move
 
 
@@ -106,14 +108,18 @@ def _move_round(
     asks: Sequence[MoveAsked], facts: list[Fact]
 ) -> Program[tuple[dict[str, Booking | BaseException | None], dict[str, Booking]]]:
     """One update for all asks (a booking each): what each got, and the bookings as they are after it."""
+    inside = yield from _scanned(asks)
+    if inside:
+        asks = [ask for ask in asks if ask.booking_id not in inside]
     rows = [
         (ask.booking_id, ask.fence, state, MOVES[state, ask.move].to, ask.now_us, ask.expires_at_us, needs_live)
         for ask in sorted(asks, key=_by_booking)
         for needs_live in (int(ask.move in NEEDS_LIVE_HOLD),)
         for state in sources(ask.move)
     ]
-    seen: dict[str, Booking] = {row[0]: booking_of(row) for row in (yield Query("move_bookings", rows))}
-    answers: dict[str, Booking | BaseException | None] = dict(seen)
+    moved = (yield Query("move_bookings", rows)) if rows else []
+    seen: dict[str, Booking] = {row[0]: booking_of(row) for row in moved}
+    answers: dict[str, Booking | BaseException | None] = {**seen, **inside}
     facts.extend(fact_of(ask, seen[ask.booking_id]) for ask in asks if ask.booking_id in seen)
     freed = [(booking.id,) for booking in seen.values() if booking.state in ENDED]
     if freed:
@@ -125,7 +131,37 @@ def _move_round(
         seen.update((row[0], booking_of(row)) for row in found)
         for ask in missing:
             answers[ask.booking_id] = why_not(ask, seen.get(ask.booking_id))
+        yield from _refuse_cancelled([ask for ask in missing if answers[ask.booking_id] is None], seen, answers)
     return answers, seen
+
+
+def _refuse_cancelled(
+    asks: Sequence[MoveAsked], seen: Mapping[str, Booking], answers: dict[str, Booking | BaseException | None]
+) -> Program[None]:
+    """Confirmations that nothing of the booking speaks against: was its event cancelled?"""
+    events = {seen[ask.booking_id].event_id for ask in asks if ask.move is Move.CONFIRM}
+    if not events:
+        return
+    gone = {row[0] for row in (yield Query("cancelled_events", [(one,) for one in sorted(events)]))}
+    for ask in asks:
+        if ask.move is Move.CONFIRM and seen[ask.booking_id].event_id in gone:
+            answers[ask.booking_id] = EventCancelled(seen[ask.booking_id].event_id)
+
+
+def _scanned(asks: Sequence[MoveAsked]) -> Program[dict[str, TicketScanned]]:
+    """Refusals of moves that would give away the seats of people who are inside."""
+    ending = sorted(ask.booking_id for ask in asks if ask.move in (Move.CANCEL, Move.REFUND) and not ask.even_scanned)
+    inside = (yield from scanned_seats(ending)) if ending else {}
+    return {booking_id: TicketScanned(booking_id, sorted(seats)) for booking_id, seats in inside.items()}
+
+
+def scanned_seats(booking_ids: Sequence[str]) -> Program[dict[str, set[int]]]:
+    """The seats of each booking whose valid tickets were let in; no gate can let in another until this ends."""
+    inside: dict[str, set[int]] = {}
+    for row in (yield Query("lock_tickets", [(one,) for one in sorted(set(booking_ids))])):
+        if row[2] is not None:
+            inside.setdefault(row[0], set()).add(row[1])
+    return inside
 
 
 def move_tickets(made: Sequence[MoveAsked], seen: Mapping[str, Booking]) -> Program[None]:

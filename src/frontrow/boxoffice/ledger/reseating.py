@@ -1,11 +1,13 @@
 """Moving a confirmed booking to other seats in one transaction: the new seats are taken under the unique index, the old
-ones free, the old tickets dead and the new ones valid, or nothing has changed."""
+ones free, the old tickets dead and the new ones valid, or nothing has changed. Whoever had returned a new seat to the
+pool is owed its price from then on. A seat whose holder is inside stays where it is."""
 
 from collections.abc import Sequence
 
 import msgspec
 
-from frontrow.boxoffice.ledger.programs import STATES, Program, booking_of, encode_seats, end_holds
+from frontrow.boxoffice.ledger.programs import STATES, Program, booking_of, encode_seats, end_holds, scanned_seats
+from frontrow.boxoffice.ledger.returns import settle_moved
 from frontrow.boxoffice.ledger.statements import Query
 from frontrow.boxoffice.model.bookings import (
     Booking,
@@ -17,7 +19,7 @@ from frontrow.boxoffice.model.bookings import (
 from frontrow.boxoffice.model.facts import BookingReseated, Fact
 from frontrow.boxoffice.model.holds import SeatsTaken
 from frontrow.boxoffice.model.organising import ReseatRefused
-from frontrow.boxoffice.model.tickets import NewTicket
+from frontrow.boxoffice.model.tickets import NewTicket, TicketScanned
 
 
 class Reseat(msgspec.Struct, frozen=True):
@@ -43,6 +45,9 @@ def reseat(ask: Reseat, note: Query, facts: list[Fact]) -> Program[Booking | Bas
     had = yield Query("seats_had", [(booking.id, seat) for seat in sorted(coming)])
     if had:
         return ReseatRefused("the booking had one of these seats before; choose others", param="to")
+    inside = (yield from scanned_seats([booking.id])).get(booking.id, set())
+    if inside & leaving:
+        return TicketScanned(booking.id, sorted(inside & leaving))
     taken = yield from _clear(booking.event_id, sorted(coming), ask.now_us, facts)
     if taken:
         return SeatsTaken(booking.event_id, taken)
@@ -50,6 +55,7 @@ def reseat(ask: Reseat, note: Query, facts: list[Fact]) -> Program[Booking | Bas
     left = sorted((set(booking.seats) - leaving) | coming)
     row = (booking.id, len(left), encode_seats(left), booking.amount_minor, ask.now_us)
     moved = yield Query("shrink_bookings", [row])
+    yield from settle_moved(booking.event_id, sorted(coming), booking.id, ask.now_us, facts)
     yield note
     facts.append(
         BookingReseated(

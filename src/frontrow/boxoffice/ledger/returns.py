@@ -4,12 +4,22 @@ import functools
 from collections.abc import Sequence
 from typing import Any, cast
 
+from msgspec.structs import replace
+
 from frontrow.boxoffice.ledger.batch import Operation, Ran, Store
-from frontrow.boxoffice.ledger.programs import MoveAsked, Program, booking_of, encode_seats, make_moves
+from frontrow.boxoffice.ledger.programs import (
+    MoveAsked,
+    Program,
+    booking_of,
+    encode_seats,
+    make_moves,
+    scanned_seats,
+)
 from frontrow.boxoffice.ledger.statements import Query, Row
 from frontrow.boxoffice.model.bookings import Booking, BookingNotFound, BookingState, Move, StaleFence
 from frontrow.boxoffice.model.facts import Fact, TicketResold, TicketReturned
 from frontrow.boxoffice.model.returns import NotReturnable, Return, ReturnState, return_id
+from frontrow.boxoffice.model.tickets import TicketScanned
 from frontrow.core.coalescer import Coalescer
 
 MAX_AT_ONCE = 1_000
@@ -24,31 +34,43 @@ def begin(
     booking_id: str, fan: str, fence: int, seats: Sequence[int], now_us: int, facts: list[Fact]
 ) -> Program[list[Return] | BaseException]:
     """The intent to give these seats back; those given before are answered as they stand."""
-    rows = yield Query("bookings_by_id", [(booking_id,)])
+    rows = yield Query("lock_bookings", [(booking_id,)])
     if not rows or rows[0][2] != fan:
         return BookingNotFound(booking_id)
     booking = booking_of(rows[0])
     if booking.fence != fence:
         return StaleFence(booking_id, fence)
-    known = {
-        given.seat_index: given for given in map(return_of, (yield Query("returns_of_booking", params=(booking_id,))))
-    }
-    new = [seat for seat in seats if seat not in known]
-    if new and (booking.state is not BookingState.CONFIRMED or not set(new) <= set(booking.seats)):
+    known = yield from _known(booking_id)
+    own = set(booking.seats) if booking.state is BookingState.CONFIRMED else set[int]()
+    again = [g for g in known.values() if g.state is ReturnState.VOID and g.seat_index in own & set(seats)]
+    new = sorted(seat for seat in seats if seat not in known)
+    if not set(new) <= own:
         return NotReturnable("only seats that you bought can be given back", booking=booking_id, seats=new)
+    if new or again:
+        refused = yield from _why_not(booking, {*new, *(g.seat_index for g in again)})
+        if refused is not None:
+            return refused
     if new:
-        yield Query(
-            "add_returns",
-            [
-                (return_id(booking_id, s), booking_id, booking.event_id, fan, fence, s, booking.currency, now_us)
-                for s in sorted(new)
-            ],
-        )
-        known = {
-            given.seat_index: given
-            for given in map(return_of, (yield Query("returns_of_booking", params=(booking_id,))))
-        }
+        rows = [
+            (return_id(booking_id, s), booking_id, booking.event_id, fan, fence, s, booking.currency, now_us)
+            for s in new
+        ]
+        yield Query("add_returns", rows)
+    if again:  # a seat that could not be given back earlier, because its holder was inside
+        yield Query("turn_returns", sorted((g.id, "void", "giving", "", now_us) for g in again))
+    known = yield from _known(booking_id)
     return [known[seat] for seat in sorted(set(seats)) if seat in known]
+
+
+def _why_not(booking: Booking, seats: set[int]) -> Program[BaseException | None]:
+    """Why seats of a sold booking cannot be given back now."""
+    inside = (yield from scanned_seats([booking.id])).get(booking.id, set())
+    if inside & seats:
+        return TicketScanned(booking.id, sorted(inside & seats))
+    payments = yield Query("payments_of_bookings", [(booking.id,)])
+    if payments and payments[-1][6] != "captured":
+        return NotReturnable("your payment is not through yet; try again in a few minutes", booking=booking.id)
+    return None
 
 
 def _known(booking_id: str) -> Program[dict[int, Return]]:
@@ -57,13 +79,17 @@ def _known(booking_id: str) -> Program[dict[int, Return]]:
 
 
 def list_given(booking_id: str, seats: Sequence[int], now_us: int, facts: list[Fact]) -> Program[list[Return]]:
-    """Free those of the seats that are being given; they are listed, or void if the booking ended otherwise."""
-    rows = yield Query("returns_of_booking", params=(booking_id,))
-    giving = [g for g in map(return_of, rows) if g.state is ReturnState.GIVING and g.seat_index in set(seats)]
+    """Free those of the seats that are being given; they are listed, or void if the booking ended otherwise or somebody
+    came in with the ticket meanwhile."""
+    rows = yield Query("lock_bookings", [(booking_id,)])
+    known = yield from _known(booking_id)
+    giving = [g for g in known.values() if g.state is ReturnState.GIVING and g.seat_index in set(seats)]
     if not giving:
         return []
-    booking = booking_of((yield Query("bookings_by_id", [(booking_id,)]))[0])
-    given = [g for g in giving if booking.state is BookingState.CONFIRMED and g.seat_index in booking.seats]
+    booking = booking_of(rows[0])
+    inside = (yield from scanned_seats([booking_id])).get(booking_id, set())
+    own = set(booking.seats) - inside if booking.state is BookingState.CONFIRMED else set[int]()
+    given = [g for g in giving if g.seat_index in own]
     freed = (yield from _free(booking, given, now_us, facts)) if given else True
     if not freed:  # it changed under our hands: the next sweep sees how
         return []
@@ -102,10 +128,23 @@ def settle(now_us: int, limit: int, facts: list[Fact]) -> Program[list[Return]]:
             first[row[0]] = row
     if not first:
         return []
-    turned = yield Query(
-        "turn_returns", sorted((key, "listed", "resold", row[9], now_us) for key, row in first.items())
-    )
-    resold = [return_of((*first[row[0]][:8], "resold", first[row[0]][9])) for row in turned]
+    return (yield from _resold({key: (return_of(row), row[9]) for key, row in first.items()}, now_us, facts))
+
+
+def settle_moved(
+    event_id: str, seats: Sequence[int], booking_id: str, now_us: int, facts: list[Fact]
+) -> Program[list[Return]]:
+    """A booking was moved to these seats: whoever had returned them is owed their price."""
+    rows = yield Query("listed_on", [(event_id, seat) for seat in seats])
+    listed = {row[0]: (return_of(row), booking_id) for row in rows if row[1] != booking_id}
+    return (yield from _resold(listed, now_us, facts)) if listed else []
+
+
+def _resold(found: dict[str, tuple[Return, str]], now_us: int, facts: list[Fact]) -> Program[list[Return]]:
+    """Turn listed returns, each with the booking that has its seat; those that this call turned."""
+    asked = sorted((key, "listed", "resold", booking_id, now_us) for key, (_, booking_id) in found.items())
+    turned = yield Query("turn_returns", asked)
+    resold = [replace(found[row[0]][0], state=ReturnState.RESOLD, resold_booking_id=found[row[0]][1]) for row in turned]
     facts.extend(
         TicketResold(
             r.booking_id, r.event_id, r.fan, r.fence, (r.seat_index,), now_us,
@@ -139,6 +178,11 @@ class Returns:
     async def settle_resales(self, now_us: int, limit: int) -> list[Return]:
         run = functools.partial(settle, now_us, max(1, min(limit, MAX_AT_ONCE)))
         return cast(list[Return], await self.line.submit(Ran(run, now_us)))
+
+    async def returns_of_event(self, event_id: str, after: str, limit: int) -> list[Return]:
+        """Those of an event that are not settled, by id."""
+        params = (event_id, after, max(1, min(limit, MAX_AT_ONCE)))
+        return [return_of(row) for row in await self.store.read(Query("returns_of_event", params=params))]
 
     async def turn_return(self, given_id: str, was: ReturnState, to: ReturnState, now_us: int) -> bool:
         return cast(bool, await self.line.submit(Ran(functools.partial(turn, given_id, was, to, now_us), now_us)))

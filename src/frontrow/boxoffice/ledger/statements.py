@@ -28,7 +28,8 @@ PAYMENT_COLUMNS: Final = (
 )
 REFUND_COLUMNS: Final = (
     "f.id, f.booking_id, f.payment_id, f.number, f.amount_minor, f.currency, f.seats, f.fee_minor, f.refund_state, "
-    "f.provider_ref, f.reason, f.call, f.tries, f.retry_at_us, f.version, f.created_at_us, f.changed_at_us"
+    "f.provider_ref, f.reason, f.call, f.tries, f.retry_at_us, f.version, f.created_at_us, f.changed_at_us, "
+    "f.failure"
 )
 _COLUMNS: Final = {"booking": BOOKING_COLUMNS, "payment": PAYMENT_COLUMNS, "refund": REFUND_COLUMNS}
 _HEADER: Final = re.compile(r"-- name: (\w+)\(([^)]*)\)(.*)")

@@ -30,6 +30,10 @@ class TicketBook:
         rows = await self.looks["tickets_of_bookings"].of(booking_id)
         return [_ticket_of(row) for row in rows]
 
+    async def name_of_buyer(self, booking_id: str) -> str:
+        rows = await self.store.read(Query("name_of_buyer", params=(booking_id,)))
+        return str(rows[0][0]) if rows else ""
+
     async def revoked_tickets(
         self, event_id: str, after: tuple[int, str] = (-1, ""), limit: int = 1_000
     ) -> list[tuple[str, int]]:
@@ -61,6 +65,12 @@ class TicketBook:
             return []
         rows = await self.store.read(Query("scans_of", [(row[0],) for row in found]))
         return duplicates([Scan(*row) for row in rows])
+
+    async def conflicting_scans(self, event_id: str, limit: int = 100) -> list[Scan]:
+        """First admissions of tickets that had been, or have since been, given back: a gate without a network."""
+        limit = max(1, min(limit, MAX_SCANS))
+        found = await self.store.read(Query("conflicting_scans", params=(event_id, limit)))
+        return [Scan(*row) for row in found]
 
 
 def _ticket_of(row: Row) -> Ticket:

@@ -26,6 +26,14 @@ def canonical_email(text: str) -> str:
     return local.translate(_LOWER) + at + unicodedata.normalize("NFC", domain.lower())
 
 
+def is_email(text: str) -> bool:
+    """Whether somebody on the open internet can be reached at this: its domain has a dot."""
+    try:
+        return "." in checked_email(text).rpartition("@")[2]
+    except InvalidInput:
+        return False
+
+
 def checked_email(text: str) -> str:
     """The canonical form of an address, or `InvalidInput`."""
     email = canonical_email(text)

@@ -54,6 +54,13 @@ class NotOnSale(Refused):
     code = "not_on_sale"
 
 
+class EventCancelled(NotOnSale):
+    """Nothing of a cancelled event is held or sold any more, not even what was about to be paid."""
+
+    def __init__(self, event_id: str) -> None:
+        super().__init__("this event was cancelled; nothing is charged", event=event_id, reason="cancelled")
+
+
 @dataclass(frozen=True, slots=True)
 class PriceTier:
     """The price of all seats of the plan whose `tier` is this `key`."""

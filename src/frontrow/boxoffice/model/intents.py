@@ -46,12 +46,14 @@ class IntentState(StrEnum):
 
 
 class ProviderRefund(msgspec.Struct, frozen=True):
-    """Money given back, at the provider."""
+    """Money given back, at the provider. `pending`: the bank has not said yes or no."""
 
     ref: str
     amount_minor: int
     refund_id: str = ""  # ours, from its metadata
     failed: bool = False
+    pending: bool = False
+    failure: str = ""  # why it failed, in the provider's word
 
 
 class Intent(msgspec.Struct, frozen=True):

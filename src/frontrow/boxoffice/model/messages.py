@@ -49,6 +49,16 @@ class Contact(msgspec.Struct, frozen=True):
     name: str = ""  # as the buyer wrote it; empty when nobody asked
 
 
+class Buyer(msgspec.Struct, frozen=True):
+    """Who bought something, as organisers see it."""
+
+    email: str = ""
+    name: str = ""
+
+
+NOBODY: Final = Buyer()
+
+
 class Attachment(msgspec.Struct, frozen=True):
     name: str
     media_type: str
@@ -66,6 +76,7 @@ class Message(msgspec.Struct, frozen=True):
     html: str = ""
     short: str = ""
     attachments: tuple[Attachment, ...] = ()
+    url: str = ""  # the link that does what the message asks for
 
 
 class InAppMessage(msgspec.Struct, frozen=True):

@@ -66,6 +66,7 @@ class Cancellation(msgspec.Struct, frozen=True):
     failed: int
     started_at_us: int
     changed_at_us: int
+    returned: int = 0  # seats that had been given back to the pool
 
 
 class ChangedMeanwhile(Refused):

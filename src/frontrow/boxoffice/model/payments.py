@@ -131,12 +131,28 @@ def call_key(booking_id: str, operation: str, attempt: int, call: int) -> str:
 
 
 class RefundState(StrEnum):
-    """`asked` is also the unknown outcome; `moot`: nothing was ever captured; `failed`: a person must look."""
+    """`asked` is also the unknown outcome; `pending`: the provider took it, the bank has not; `moot`: nothing was ever
+    captured; `failed`: the money is still owed, and a person tries again."""
 
     ASKED = "asked"
+    PENDING = "pending"
     DONE = "done"
     MOOT = "moot"
     FAILED = "failed"
+
+
+_REFUND_TABLE: Final = """
+asked    pending done moot failed
+pending  done failed
+done     failed
+moot     -
+failed   asked pending done
+"""  # a refund that succeeded may still come back from the bank; one that failed may be tried again, or by hand
+NEXT_REFUND: Final[Mapping[RefundState, frozenset[RefundState]]] = {
+    RefundState(words[0]): frozenset(RefundState(word) for word in words[1:] if word != "-")
+    for words in (line.split() for line in _REFUND_TABLE.strip().splitlines())
+}
+UNFINISHED_REFUNDS: Final = frozenset({RefundState.ASKED, RefundState.PENDING})
 
 
 class Refund(msgspec.Struct, frozen=True, gc=False):
@@ -159,10 +175,23 @@ class Refund(msgspec.Struct, frozen=True, gc=False):
     version: int = 1
     created_at_us: int = 0
     changed_at_us: int = 0
+    failure: str = ""  # why the provider could not give the money back
 
-    def moved(self, state: RefundState, now_us: int, **changes: object) -> "Refund":
-        assert self.state is RefundState.ASKED, f"refund {self.id} is {self.state} already"
-        return replace(self, state=state, changed_at_us=now_us, retry_at_us=0, version=self.version + 1, **changes)
+    def moved(self, state: RefundState, now_us: int, *, retry_at_us: int = 0, **changes: object) -> "Refund":
+        """The next version in `state`; a step that the table does not have is a bug, not an answer."""
+        assert state is self.state or state in NEXT_REFUND[self.state], f"a {self.state} refund cannot become {state}"
+        return replace(
+            self, state=state, changed_at_us=now_us, retry_at_us=retry_at_us, version=self.version + 1, **changes
+        )
+
+    def retried(self, now_us: int) -> "Refund":
+        """A failed refund asked for again, under a new key. `tries`: the provider is read before it is asked."""
+        return self.moved(RefundState.ASKED, now_us, retry_at_us=now_us, call=self.call + 1, tries=1)
+
+    @property
+    def promised_minor(self) -> int:
+        """What this refund takes of its payment, fee included; nothing if there never was any money."""
+        return 0 if self.state is RefundState.MOOT else self.amount_minor + self.fee_minor
 
     def again(self, now_us: int, *, answered: bool) -> "Refund":
         return replace(

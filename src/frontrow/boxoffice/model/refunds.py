@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from frontrow.boxoffice.model.bookings import Booking, SeatsNotInBooking
 from frontrow.boxoffice.model.events import Event, EventStatus
 from frontrow.core.clock import US_PER_S
-from frontrow.core.errors import Refused
+from frontrow.core.errors import NotFound, Refused
 from frontrow.core.money import Money
 
 
@@ -13,6 +13,10 @@ class RefundRefused(Refused):
     """The event's policy says no; the organiser may still say yes."""
 
     code = "refund_refused"
+
+
+class RefundNotFound(NotFound):
+    code = "refund_not_found"
 
 
 def check_window(event: Event, now_us: int) -> None:

@@ -2,11 +2,13 @@
 
 giving -> listed -> resold -> refunded. Each step is durable before the next begins and may be repeated: `giving` is the
 intent (the ticket is being revoked), `listed` frees the seat, `resold` says that a later booking of the seat was
-confirmed and the price is owed, `refunded` that it was paid. `void`: the booking ended otherwise meanwhile.
+confirmed and the price is owed, `refunded` that it was paid. `void`: the booking ended otherwise meanwhile, or somebody
+came in with the ticket. When the event is cancelled, everything that is not paid yet is.
 """
 
 import hashlib
 from enum import StrEnum
+from typing import Final
 
 import msgspec
 
@@ -20,6 +22,9 @@ class ReturnState(StrEnum):
     RESOLD = "resold"
     REFUNDED = "refunded"
     VOID = "void"
+
+
+OWED_STATES: Final = frozenset({ReturnState.GIVING, ReturnState.LISTED, ReturnState.RESOLD})  # the price is still ours
 
 
 class Return(msgspec.Struct, frozen=True):

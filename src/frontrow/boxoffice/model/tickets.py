@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from frontrow.core.errors import NotFound
+from frontrow.core.errors import NotFound, Refused
 from frontrow.core.ids import encode32
 
 TICKET_ID_BYTES: Final = 16
@@ -69,6 +69,28 @@ class DuplicateScan(msgspec.Struct, frozen=True):
 
 class TicketNotFound(NotFound):
     code = "ticket_not_found"
+
+
+class TicketScanned(Refused):
+    """Somebody is inside with this ticket: its seat can be neither given back, nor refunded, nor moved."""
+
+    code = "ticket_scanned"
+
+    def __init__(self, booking_id: str, seats: Sequence[int]) -> None:
+        super().__init__(
+            "a ticket that was let in cannot be given back; take the admission back at the door first",
+            booking=booking_id,
+        )
+        self.booking_id, self.seats = booking_id, tuple(seats)
+
+
+class TicketRevoked(Refused):
+    """The ticket was cancelled or given back, perhaps a moment ago: it lets nobody in."""
+
+    code = "ticket_revoked"
+
+    def __init__(self, ticket_id: str) -> None:
+        super().__init__("this ticket was cancelled or given back", ticket=ticket_id)
 
 
 def ticket_id_bytes(booking_id: str, fence: int, seat_index: int) -> bytes:

@@ -95,6 +95,11 @@ class JournaledProvider(SimulatedProvider):
             super().finish_action(ref)
             self._append("", ref)
 
+    def settle_refund(self, refund_ref: str, status: str) -> None:
+        with self._lock():
+            super().settle_refund(refund_ref, status)
+            self._append("", self.refunds[refund_ref]["payment_intent"])
+
     def _append(self, key: str, asked: str) -> None:
         answer = self._answers[key][1] if key else None
         ref = answer.ref if isinstance(answer, Intent) else asked.split()[0]

@@ -49,7 +49,10 @@ def _failure_of(error: Mapping[str, Any]) -> str:
 
 
 def refund_of(found: Mapping[str, Any]) -> ProviderRefund:
-    """A Refund; one that failed or was cancelled gave nothing back."""
+    """A Refund; one that failed or was cancelled gave nothing back, one without a status is as good as given."""
     metadata = found.get("metadata") or {}
-    failed = found.get("status") in ("failed", "canceled")
-    return ProviderRefund(found["id"], found["amount"], metadata.get("refund", ""), failed)
+    status = found.get("status")
+    failed = status in ("failed", "canceled")
+    failure = str(found.get("failure_reason") or status) if failed else ""
+    pending = status in ("pending", "requires_action")
+    return ProviderRefund(found["id"], found["amount"], metadata.get("refund", ""), failed, pending, failure)

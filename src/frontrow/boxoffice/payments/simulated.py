@@ -2,8 +2,9 @@
 
 What can go wrong is a `Fault` on a call: the request is lost before it arrives, the answer is lost after it happened, a
 500 comes before or after it happened (and is stored under the key and replayed, as Stripe does), the call takes long,
-or is answered 429. Cards decide by their name (`CARDS`). Webhooks pile up in `notices` (bounded) as signed bodies; a
-test delivers them once, twice or in another order. Time is the caller's clock; waiting goes through the given `sleep`.
+or is answered 429. Cards decide by their name (`CARDS`), also how their refunds end. Webhooks pile up in `notices`
+(bounded) as signed bodies; a test delivers them once, twice or in another order. Time is the caller's clock; waiting
+goes through the given `sleep`.
 """
 
 import asyncio
@@ -38,6 +39,8 @@ CARDS: Final = {
 }
 NEEDS_ACTION: Final = frozenset({"pm_card_3ds", "pm_card_3ds_declined"})
 LAPSES: Final = "pm_card_lapses"  # authorised, but the capture is refused for good
+REFUND_FAILS: Final = "pm_card_refund_fails"  # the first refund of each payment fails, later ones succeed
+REFUND_PENDS: Final = "pm_card_refund_pends"  # refunds wait until `settle_refund`
 MAX_NOTICES: Final = 10_000  # webhooks that nobody fetched; the oldest are lost, as they may be
 AUTHORISATION_LIVES_US: Final = 7 * 86_400 * US_PER_S
 
@@ -85,6 +88,7 @@ class SimulatedProvider:
         self.calls: Counter[str] = Counter()
         self.down = False
         self._answers: dict[str, tuple[str, Any]] = {}  # key -> (what was asked, the stored answer)
+        self.refund_status: Callable[[dict[str, Any], list[dict[str, Any]]], str] = refund_status
         self.next_number = 1
         self._call = itertools.count(1)
 
@@ -118,19 +122,24 @@ class SimulatedProvider:
     async def refund(self, ref: str, amount_minor: int, refund_id: str, key: str) -> ProviderRefund:
         def give() -> ProviderRefund:
             found = self._found(ref)
-            left = found["amount_received"] - sum(r["amount"] for r in self._refunds_of(ref))
+            known = self._refunds_of(ref)
+            left = found["amount_received"] - sum(r["amount"] for r in known if r["status"] != "failed")
             if found["status"] != "succeeded" or not 0 < amount_minor <= left:
                 raise ProviderRefused(f"{amount_minor} is more than is left of {ref}", "charge_already_refunded")
             made = f"re_{self._id(key)}"
             self.refunds[made] = {
                 "id": made, "object": "refund", "amount": amount_minor, "currency": found["currency"],
-                "payment_intent": ref, "status": "succeeded", "created": self._clock() // US_PER_S,
+                "payment_intent": ref, "status": self.refund_status(found, known), "failure_reason": None,
+                "created": self._clock() // US_PER_S,
                 "metadata": {"refund": refund_id}, "reason": None, "charge": found["latest_charge"],
                 "balance_transaction": None, "receipt_number": None, "source_transfer_reversal": None,
                 "transfer_reversal": None,
             }  # fmt: skip
             self._refunded.setdefault(ref, []).append(made)
-            self._tell("charge.refunded", ref)
+            if self.refunds[made]["status"] == "failed":
+                self._fail(self.refunds[made])
+            else:
+                self._tell("charge.refunded", found)
             return refund_of(self.refunds[made])
 
         return await self._do("refund", key, f"{ref} {amount_minor}", give)
@@ -149,7 +158,8 @@ class SimulatedProvider:
     def notice(self, body: bytes, signature: str, now_us: int) -> Notice | None:
         check_signature(body, signature, self._secret, now_us)
         told = msgspec.json.decode(body)
-        return Notice(told["id"], told["type"], told["data"]["object"]["id"])
+        about = told["data"]["object"]
+        return Notice(told["id"], told["type"], about["payment_intent" if about["object"] == "refund" else "id"])
 
     async def aclose(self) -> None:
         """Nothing to let go of."""
@@ -169,7 +179,7 @@ class SimulatedProvider:
                 "type": "redirect_to_url",
                 "redirect_to_url": {"url": f"https://bank.example/3ds/{ref}", "return_url": None},
             }
-            self._tell("payment_intent.requires_action", ref)
+            self._tell("payment_intent.requires_action", found)
         else:
             self._decide(found, CARDS.get(method, ""))
         return self._intent(ref)
@@ -186,18 +196,31 @@ class SimulatedProvider:
             wrong = found["payment_method"] == "pm_card_3ds_declined"
             self._decide(found, "payment_intent_authentication_failure" if wrong else "")
 
+    def settle_refund(self, refund_ref: str, status: str) -> None:
+        """The bank says what became of a refund: `succeeded` or `failed`, also after it had succeeded."""
+        given = self.refunds[refund_ref]
+        if status == "failed":
+            self._fail(given)
+        else:
+            given["status"] = status
+            self._tell("refund.updated", given)
+
+    def _fail(self, given: dict[str, Any]) -> None:
+        given["status"], given["failure_reason"] = "failed", "lost_or_stolen_card"
+        self._tell("refund.failed", given)
+
     def _decide(self, found: dict[str, Any], error: str) -> None:
         ref = found["id"]
         if error:
             found["status"] = "requires_payment_method"
             charge = f"ch_{self._id(ref)}"
             found["last_payment_error"] = {"type": "card_error", "code": error, "message": error, "charge": charge}
-            self._tell("payment_intent.payment_failed", ref)
+            self._tell("payment_intent.payment_failed", found)
             return
         found["status"], found["amount_capturable"] = "requires_capture", found["amount"]
         found["last_payment_error"], found["latest_charge"] = None, f"ch_{ref[3:]}"
         self._authorised_at_us[ref] = self._clock()
-        self._tell("payment_intent.amount_capturable_updated", ref)
+        self._tell("payment_intent.amount_capturable_updated", found)
 
     def _capture(self, ref: str) -> Intent:
         found = self._found(ref)
@@ -206,10 +229,10 @@ class SimulatedProvider:
         gone = self._clock() - self._authorised_at_us[ref] >= AUTHORISATION_LIVES_US
         if gone or found["payment_method"] == LAPSES:
             found["status"], found["amount_capturable"] = "canceled", 0
-            self._tell("payment_intent.canceled", ref)
+            self._tell("payment_intent.canceled", found)
             raise ProviderRefused(f"the authorisation of {ref} is gone", "charge_expired_for_capture")
         found["status"], found["amount_capturable"], found["amount_received"] = "succeeded", 0, found["amount"]
-        self._tell("payment_intent.succeeded", ref)
+        self._tell("payment_intent.succeeded", found)
         return self._intent(ref)
 
     def _void(self, ref: str) -> Intent:
@@ -219,7 +242,7 @@ class SimulatedProvider:
         if found["status"] != "canceled":
             found["status"], found["amount_capturable"] = "canceled", 0
             found["canceled_at"] = self._clock() // US_PER_S
-            self._tell("payment_intent.canceled", ref)
+            self._tell("payment_intent.canceled", found)
         return self._intent(ref)
 
     # the wire
@@ -270,16 +293,23 @@ class SimulatedProvider:
     def _intent(self, ref: str) -> Intent:
         return intent_of(self._found(ref), self._refunds_of(ref))
 
-    def _tell(self, kind: str, ref: str) -> None:
+    def _tell(self, kind: str, about: dict[str, Any]) -> None:
         if not self.notices.maxlen:
             return
         body = msgspec.json.encode(
             {
-                "id": f"evt_{self._id(ref)}", "object": "event", "type": kind, "data": {"object": self.objects[ref]},
+                "id": f"evt_{self._id(about['id'])}", "object": "event", "type": kind, "data": {"object": about},
                 "created": self._clock() // US_PER_S, "livemode": False, "pending_webhooks": 1,
             }
         )  # fmt: skip
         self.notices.append((body, sign(body, self._secret, self._clock())))
+
+
+def refund_status(found: dict[str, Any], known: list[dict[str, Any]]) -> str:
+    """How the next refund of a payment begins, by its card; `known` are the refunds it has."""
+    if found["payment_method"] == REFUND_FAILS and not known:
+        return "failed"
+    return "pending" if found["payment_method"] == REFUND_PENDS else "succeeded"
 
 
 def _reply(operation: str, answer: object, fault: Fault | None) -> object:

@@ -14,6 +14,7 @@ from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.facts import Fact
 from frontrow.boxoffice.model.intents import MISTYPED, Intent, IntentState, NewIntent, ProviderRefused, ProviderUnknown
 from frontrow.boxoffice.model.payments import LOOK_AGAIN_S, TAKES_CARDS, Payment, PaymentNotFound, PaymentState
+from frontrow.boxoffice.model.returns import Return
 from frontrow.boxoffice.model.saga import next_look_us, seen
 from frontrow.boxoffice.model.tickets import NewTicket
 from frontrow.boxoffice.payment_ports import PaymentBook, PaymentProvider
@@ -25,6 +26,8 @@ class SaleLedger(PaymentBook, Protocol):
     """What the money services need of the ledger."""
 
     async def booking(self, booking_id: str) -> Booking | None: ...
+
+    async def returns_of(self, booking_id: str) -> list[Return]: ...
 
     async def event(self, event_id: str) -> Event: ...
 

@@ -26,6 +26,7 @@ from frontrow.boxoffice.payment_ports import PaymentProvider
 from frontrow.boxoffice.ports import TicketIssuer
 from frontrow.boxoffice.services.asking import SaleLedger
 from frontrow.boxoffice.services.driving import Driver, Seats
+from frontrow.boxoffice.services.repaying import Repaying
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import FrontrowError, InvalidInput, Overloaded
 
@@ -95,6 +96,7 @@ class Checkout:
     ) -> None:
         self._ledger, self._provider, self._clock, self._seats = ledger, provider, clock, seats
         self.driver = Driver(ledger, provider, clock, seats=seats, issuer=issuer)
+        self._repaying = Repaying(ledger, provider, clock)
         self.failures = 0
 
     async def begin(self, booking_id: str, fence: int, *, loaded: Booking | None = None) -> Outcome:
@@ -209,6 +211,8 @@ class Checkout:
         payment = await self._ledger.payment_by_ref(self._provider.name, notice.ref)
         if payment is not None and (payment.state not in ENDED or payment.retry_at_us):
             await self.driver.drive(await self.driver.load(payment.booking_id), payment)
+        if payment is not None and "refund" in notice.kind:  # refund.updated, refund.failed, charge.refund.updated
+            await self._repaying.look(await self.driver.reload(payment))
         return not await self._ledger.seen_before(self._provider.name, notice.id, self._clock())
 
     async def _own(self, booking_id: str, fence: int) -> Booking:

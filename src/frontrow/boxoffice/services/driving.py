@@ -12,6 +12,7 @@ from typing import Final, Protocol
 from msgspec.structs import replace
 
 from frontrow.boxoffice.model.bookings import HOLD_STATES, Booking, HoldEnded, Move, MoveRefused
+from frontrow.boxoffice.model.events import EventCancelled
 from frontrow.boxoffice.model.facts import Fact, LatePaymentReturned, PriorityGranted
 from frontrow.boxoffice.model.intents import ProviderSpared, ProviderUnknown
 from frontrow.boxoffice.model.payments import (
@@ -22,8 +23,9 @@ from frontrow.boxoffice.model.payments import (
     PaymentState,
     Refund,
 )
+from frontrow.boxoffice.model.returns import OWED_STATES
 from frontrow.boxoffice.model.saga import Step, next_look_us, next_step
-from frontrow.boxoffice.model.tickets import NewTicket
+from frontrow.boxoffice.model.tickets import NewTicket, TicketScanned
 from frontrow.boxoffice.payment_ports import PaymentProvider
 from frontrow.boxoffice.ports import TicketIssuer
 from frontrow.boxoffice.services.asking import Asking, SaleLedger
@@ -70,6 +72,8 @@ class Driver(Asking):
             except PaymentChanged:
                 booking, payment, fresh = await self.load(booking.id), await self.reload(payment), False
                 continue
+            except TicketScanned:  # never paid, and inside: a person must look (the reconciler says so)
+                return booking, await self._wait_for_a_person(payment)
             except (HoldEnded, MoveRefused):  # the booking moved on (F4): look at it again, the payment is as it was
                 booking = await self.load(booking.id)
                 continue
@@ -78,6 +82,11 @@ class Driver(Asking):
             if payment is before:
                 break
         return booking, payment
+
+    async def _wait_for_a_person(self, payment: Payment) -> Payment:
+        rested = self.touched(payment)
+        await self.save(rested)
+        return rested
 
     async def _later(self, booking: Booking, payment: Payment, error: ProviderUnknown | ProviderSpared) -> Payment:
         """Note the outage and when to look again; inside the hold as long as somebody waits for it."""
@@ -106,7 +115,10 @@ class Driver(Asking):
             case Step.AUTHORISE:
                 return booking, await self.authorise(payment)
             case Step.CONFIRM:
-                return await self._confirm(booking, payment)
+                try:
+                    return await self._confirm(booking, payment)
+                except EventCancelled:  # on another server, a moment ago: the seats and the money go back
+                    return await self._stop(booking, payment)
             case Step.CAPTURE:
                 return booking, await self.capture(payment)
             case Step.VOID | Step.GIVE_UP | Step.ABANDON:
@@ -145,6 +157,18 @@ class Driver(Asking):
             with contextlib.suppress(FrontrowError):  # recovery makes the claim store agree
                 await self._seats.sold(sold)
         return sold, moved
+
+    async def _stop(self, booking: Booking, payment: Payment) -> tuple[Booking, Payment]:
+        """The event was cancelled while this was being paid: nothing is charged, and the person hears why."""
+        reason = "event_cancelled"
+        if payment.state is PaymentState.CAPTURED:  # due at once: given back in full
+            moved = self.touched(payment, self.clock())
+        else:
+            moved = self.moved(payment, PaymentState.VOIDING, reason=reason)
+        ended = await self.save(moved, Move.DECLINE, booking, reason=reason)
+        assert ended is not None
+        await self._free(ended)
+        return ended, moved
 
     async def tickets(self, booking: Booking) -> tuple[NewTicket, ...]:
         """The tickets that are written with the confirmation; the event says whether their codes rotate."""
@@ -229,16 +253,23 @@ class Driver(Asking):
         if not payment.retry_at_us:
             return payment
         now_us = self.clock()
-        given = sum(refund.amount_minor for refund in await self.ledger.refunds_of(booking.id))
-        if given < payment.amount_minor:
+        refunds = await self.ledger.refunds_of(booking.id)
+        returns = await self.ledger.returns_of(booking.id)
+        # A failed refund is tried again by itself; a moot one never had money; a return is paid when it is resold.
+        promised = sum(refund.promised_minor for refund in refunds if refund.payment_id == payment.id)
+        promised += sum(given.price_minor for given in returns if given.state in OWED_STATES)
+        left_minor = payment.amount_minor - promised
+        facts: list[Fact] = []
+        if left_minor > 0:
+            number = max([refund.number for refund in refunds], default=0) + 1
             refund = Refund(
-                f"rfd_{payment.id.removeprefix('pay_')}_late", booking.id, payment.id, 0,
-                payment.amount_minor - given, payment.currency, booking.seats, reason="late",
-                retry_at_us=now_us, created_at_us=now_us, changed_at_us=now_us,
+                f"rfd_{payment.id.removeprefix('pay_')}_late", booking.id, payment.id, number, left_minor,
+                payment.currency, booking.seats, reason="late", retry_at_us=now_us, created_at_us=now_us,
+                changed_at_us=now_us,
             )  # fmt: skip
             await self.ledger.ask_refund(refund, fence=booking.fence, now_us=now_us, late=True)
-        told = (booking.id, booking.event_id, booking.fan, booking.fence, booking.seats, now_us)
+            told = (booking.id, booking.event_id, booking.fan, booking.fence, booking.seats, now_us)
+            facts.append(LatePaymentReturned(*told, amount_minor=left_minor, currency=payment.currency))
         rested = self.touched(payment)
-        fact = LatePaymentReturned(*told, amount_minor=payment.amount_minor, currency=payment.currency)
-        await self.save(rested, facts=[fact])
+        await self.save(rested, facts=facts)
         return rested

@@ -9,8 +9,9 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, Protocol
 
-from frontrow.boxoffice.model.bookings import Booking, BookingState
+from frontrow.boxoffice.model.bookings import Booking
 from frontrow.boxoffice.model.events import Event
+from frontrow.boxoffice.model.messages import NOBODY, Buyer
 from frontrow.boxoffice.model.payments import Payment, PaymentState, Refund, RefundState
 from frontrow.boxoffice.model.tables import to_csv
 from frontrow.boxoffice.model.tickets import Ticket
@@ -19,11 +20,12 @@ from frontrow.core.errors import NotFound
 
 PAGE: Final = 500
 MAX_PAGES: Final = 2_000  # a million bookings
-BOUGHT: Final = (BookingState.CONFIRMED, BookingState.REFUNDED)
 HEADERS: Final = {
-    "bookings": ("booking", "state", "email", "seats", "amount_minor", "currency", "created_at", "confirmed_at"),
+    "bookings": (
+        "booking", "state", "email", "seats", "amount_minor", "currency", "created_at", "confirmed_at", "name",
+    ),
     "tickets": ("ticket", "booking", "seat", "state", "issued_at", "scanned_at"),
-    "attendees": ("email", "seat", "booking", "ticket", "scanned_at"),
+    "attendees": ("email", "seat", "booking", "ticket", "scanned_at", "name"),
     "revenue": (
         "booking", "confirmed_at", "currency", "captured_minor", "refunded_minor", "fees_kept_minor", "net_minor",
     ),
@@ -34,7 +36,7 @@ Rows = list[tuple[Any, ...]]
 class ExportLedger(Protocol):
     async def event_bookings(self, event_id: str, state: str, before: int, limit: int) -> list[Booking]: ...
 
-    async def emails_of(self, fans: Sequence[str]) -> dict[str, str]: ...
+    async def buyers_of(self, fans: Sequence[str]) -> dict[str, Buyer]: ...
 
     async def tickets_of(self, booking_id: str) -> list[Ticket]: ...
 
@@ -63,21 +65,23 @@ class Exports:
 
     async def _rows(self, kind: str, page: Sequence[Booking], names: Sequence[str]) -> Rows:
         if kind == "revenue":
-            return await self._revenue([one for one in page if one.state in BOUGHT])
-        emails = await self._ledger.emails_of([one.fan for one in page]) if kind != "tickets" else {}
+            return await self._revenue(page)
+        buyers = await self._ledger.buyers_of([one.fan for one in page]) if kind != "tickets" else {}
         if kind == "bookings":
-            return [_booking(one, emails, names) for one in page]
-        bought = [one for one in page if one.state in BOUGHT]
+            return [_booking(one, buyers, names) for one in page]
+        bought = [one for one in page if one.confirmed_at_us]  # also what was returned to the pool or cancelled since
         tickets = await asyncio.gather(*(self._ledger.tickets_of(one.id) for one in bought))
         pairs = [(one, ticket) for one, some in zip(bought, tickets, strict=True) for ticket in some]
         if kind == "tickets":
             return [_ticket(ticket, names) for _, ticket in pairs]
-        return [_attendee(one, ticket, emails, names) for one, ticket in pairs if ticket.state == "valid"]
+        return [_attendee(one, ticket, buyers, names) for one, ticket in pairs if ticket.state == "valid"]
 
     async def _revenue(self, page: Sequence[Booking]) -> Rows:
+        """Everything that was sold or paid for, whatever became of it."""
         payments = await asyncio.gather(*(self._ledger.payments_of(one.id) for one in page))
         refunds = await asyncio.gather(*(self._ledger.refunds_of(one.id) for one in page))
-        return [_revenue(*row) for row in zip(page, payments, refunds, strict=True)]
+        rows = zip(page, payments, refunds, strict=True)
+        return [_revenue(*row) for row in rows if row[0].confirmed_at_us or _captured(row[1])]
 
 
 def known_kind(kind: str) -> str:
@@ -87,11 +91,11 @@ def known_kind(kind: str) -> str:
     return kind
 
 
-def _booking(one: Booking, emails: Mapping[str, str], names: Sequence[str]) -> tuple[Any, ...]:
-    seats = " ".join(names[seat] for seat in one.seats)
+def _booking(one: Booking, buyers: Mapping[str, Buyer], names: Sequence[str]) -> tuple[Any, ...]:
+    seats, buyer = " ".join(names[seat] for seat in one.seats), buyers.get(one.fan, NOBODY)
     return (
-        one.id, one.state.value, emails.get(one.fan, ""), seats, one.amount_minor, one.currency,
-        _moment(one.created_at_us), _moment(one.confirmed_at_us),
+        one.id, one.state.value, buyer.email, seats, one.amount_minor, one.currency,
+        _moment(one.created_at_us), _moment(one.confirmed_at_us), buyer.name,
     )  # fmt: skip
 
 
@@ -100,12 +104,17 @@ def _ticket(one: Ticket, names: Sequence[str]) -> tuple[Any, ...]:
     return (one.id, one.booking_id, names[one.seat_index], one.state.value, *times)
 
 
-def _attendee(one: Booking, ticket: Ticket, emails: Mapping[str, str], names: Sequence[str]) -> tuple[Any, ...]:
-    return emails.get(one.fan, ""), names[ticket.seat_index], one.id, ticket.id, _moment(ticket.scanned_at_us)
+def _attendee(one: Booking, ticket: Ticket, buyers: Mapping[str, Buyer], names: Sequence[str]) -> tuple[Any, ...]:
+    buyer = buyers.get(one.fan, NOBODY)
+    return buyer.email, names[ticket.seat_index], one.id, ticket.id, _moment(ticket.scanned_at_us), buyer.name
+
+
+def _captured(payments: Sequence[Payment]) -> int:
+    return sum(payment.amount_minor for payment in payments if payment.state is PaymentState.CAPTURED)
 
 
 def _revenue(one: Booking, payments: Sequence[Payment], refunds: Sequence[Refund]) -> tuple[Any, ...]:
-    captured = sum(payment.amount_minor for payment in payments if payment.state is PaymentState.CAPTURED)
+    captured = _captured(payments)
     owed = [refund for refund in refunds if refund.state not in (RefundState.FAILED, RefundState.MOOT)]
     back, kept = sum(refund.amount_minor for refund in owed), sum(refund.fee_minor for refund in owed)
     return one.id, _moment(one.confirmed_at_us), one.currency, captured, back, kept, captured - back

@@ -12,10 +12,13 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from frontrow.boxoffice.channels.texts import language_of, render
+from frontrow.boxoffice.channels.texts import render
 from frontrow.boxoffice.ledger.statements import Query
+from frontrow.boxoffice.locale_formats import Moment, language_of
+from frontrow.boxoffice.mail_links import LinkPurpose, MailLinks
 from frontrow.boxoffice.message_ports import Channel, MessageBook
 from frontrow.boxoffice.model.bookings import Booking
+from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.facts import BookingConfirmed, Fact, decode_fact, encode_fact
 from frontrow.boxoffice.model.messages import Attachment, Contact, Delivery, Message, NewDelivery, Outcome
 from frontrow.boxoffice.ports import Catalogue, TicketBook
@@ -25,8 +28,8 @@ from frontrow.boxoffice.tickets import qr
 from frontrow.boxoffice.tickets.bundle import seat_name
 from frontrow.boxoffice.tickets.calendar import calendar_entry
 from frontrow.boxoffice.tickets.pdf import tickets_pdf
-from frontrow.boxoffice.tickets.sheets import Sheet, at
-from frontrow.core.clock import Clock
+from frontrow.boxoffice.tickets.sheets import Sheet
+from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.money import Money
 
 KIND: Final = "notification"
@@ -44,10 +47,16 @@ TELLS: Final = {
     "LatePaymentReturned": "late_returned",
     "PriorityGranted": "priority",
     "RefundPaid": "refund_paid",
+    "RefundFailed": "refund_delayed",
     "OfferMade": "offer",
     "TicketReturned": "returned",
     "TicketResold": "resold",
 }
+# kinds whose link opens something else than the booking
+EVENT_KINDS: Final = frozenset({"declined", "expired"})
+PURPOSES: Final = {"priority": LinkPurpose.PRIORITY, "offer": LinkPurpose.OFFER}
+LINK_LIFE_US: Final = 30 * 86_400 * US_PER_S  # of a booking's link, after the show
+ENDED_LINK_US: Final = 86_400 * US_PER_S  # so long a link still says that its offer is over
 QUIET: Final = frozenset({"expired"})  # not worth a mail or an SMS
 WITH_TICKETS: Final = frozenset({"confirmed", "reseated"})
 WITHOUT_HTML: Final = frozenset({"in_app", "push", "sms"})
@@ -70,8 +79,10 @@ class _Body(msgspec.Struct, frozen=True):
 class Notifier:
     """Plans, renders and sends messages to people."""
 
-    def __init__(self, ledger: NotifyLedger, desk: TicketDesk, channels: Sequence[Channel], clock: Clock) -> None:
-        self._ledger, self._desk, self._clock = ledger, desk, clock
+    def __init__(
+        self, ledger: NotifyLedger, desk: TicketDesk, channels: Sequence[Channel], clock: Clock, links: MailLinks
+    ) -> None:
+        self._ledger, self._desk, self._clock, self._links = ledger, desk, clock, links
         self._channels = {channel.name: channel for channel in channels}
 
     async def plan(self, number: int, fact: Fact) -> Sequence[Query]:
@@ -132,38 +143,57 @@ class Notifier:
         sheets = await self._desk.sheets(fact.booking_id) if body.kind in WITH_TICKETS else []
         if body.kind in WITH_TICKETS and not sheets:
             return None  # refunded before the mail went out: no dead tickets are sent
-        about = await self._about(fact, sheets)
-        words = render(body.kind, contact.locale, about, html=body.channel not in WITHOUT_HTML)
+        event = await self._ledger.event(fact.event_id)
+        about = await self._about(fact, event, sheets)
+        url = self._url(body, fact, event)
+        words = render(body.kind, contact.locale, about, url=url, html=body.channel not in WITHOUT_HTML)
         attachments: tuple[Attachment, ...] = ()
         if body.channel == "email" and sheets:
             async with drawing:
                 attachments = await asyncio.to_thread(_attached, sheets, language_of(contact.locale))
         return Message(
-            body.message_id, body.kind, contact, words.subject, words.text, words.html, words.short, attachments
+            body.message_id, body.kind, contact, words.subject, words.text, words.html, words.short, attachments, url
         )
 
-    async def _about(self, fact: Fact, sheets: Sequence[Sheet]) -> dict[str, Any]:
+    def _url(self, body: _Body, fact: Fact, event: Event) -> str:
+        """The link that does what the message asks for. In-app messages are kept in the ledger: no capability there."""
+        if body.kind in EVENT_KINDS:
+            return self._links.page(f"/events/{event.id}")
+        purpose = PURPOSES.get(body.kind, LinkPurpose.BOOKING)
+        subject = getattr(fact, "offer_id", "") if purpose is LinkPurpose.OFFER else fact.booking_id
+        if body.channel == "in_app":
+            return self._links.page(f"/{'offers' if purpose is LinkPurpose.OFFER else 'bookings'}/{subject}")
+        if purpose is LinkPurpose.BOOKING:
+            return self._links.url(
+                purpose, subject, max(event.ends_at_us, event.starts_at_us, fact.at_us) + LINK_LIFE_US
+            )
+        return self._links.url(purpose, subject, _ends_at_us(fact) + ENDED_LINK_US)
+
+    async def _about(self, fact: Fact, event: Event, sheets: Sequence[Sheet]) -> dict[str, Any]:
         """Everything the texts may speak of."""
-        event = await self._ledger.event(fact.event_id)
         venue = await self._ledger.venue(event.venue_id)
         zone = venue.time_zone if venue else "UTC"
         names = await self._desk.seat_names(event)
-        until_us = getattr(fact, "until_us", 0) or getattr(fact, "expires_at_us", 0)
         amount = getattr(fact, "amount_minor", 0), getattr(fact, "currency", "") or event.currency
         return {
             "event_name": event.name,
             "booking_id": fact.booking_id,
-            "when": f"{at(event.starts_at_us, zone):%Y-%m-%d %H:%M} ({zone})",
+            "when": Moment(event.starts_at_us, zone),
             "place": ", ".join(part for part in (venue.name, venue.city) if part) if venue else "",
-            "amount": str(Money(*amount)),
-            "seats": ", ".join(seat_name(names, seat) for seat in fact.seats),
+            "amount": Money(*amount),
+            "seats": tuple(seat_name(names, seat) for seat in fact.seats),
             "seat_count": len(fact.seats),
-            "until": f"{at(until_us, zone):%Y-%m-%d %H:%M} ({zone})" if until_us else "",
+            "until": Moment(_ends_at_us(fact), zone),
             "tickets": sheets,
         }
 
     def worker(self) -> DeliveryWorker:
         return DeliveryWorker(KIND, self._ledger, self._clock, self.send, give_up_after_s=GIVE_UP_AFTER_S)
+
+
+def _ends_at_us(fact: Fact) -> int:
+    """When what the fact grants is over; 0 for facts that grant nothing."""
+    return int(getattr(fact, "until_us", 0) or getattr(fact, "expires_at_us", 0))
 
 
 def _attached(sheets: Sequence[Sheet], locale: str) -> tuple[Attachment, ...]:

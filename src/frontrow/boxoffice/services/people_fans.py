@@ -10,6 +10,7 @@ from frontrow.boxoffice.message_ports import MessageBook
 from frontrow.boxoffice.model.bookings import Booking
 from frontrow.boxoffice.model.emails import checked_email
 from frontrow.boxoffice.model.messages import Contact, InAppMessage
+from frontrow.boxoffice.model.names import clean_name
 from frontrow.boxoffice.model.people import (
     Fan,
     LinkSpent,
@@ -56,7 +57,9 @@ class FanDesk:
         await self._mail.sign_in(address, link, locale, self._life_s)
         return ask
 
-    async def redeem(self, link: str, ask: str, *, agent: str = "", replaces: Session | None = None) -> SignedIn:
+    async def redeem(
+        self, link: str, ask: str, *, agent: str = "", replaces: Session | None = None, locale: str = "en"
+    ) -> SignedIn:
         """A session of the fan whose address the link proves. `LinkSpent`, or `OtherBrowser` without using it up."""
         now_us, hashed = self._clock(), secret_hash("link", link)
         if not is_secret(link, LINK_PREFIX):
@@ -68,7 +71,7 @@ class FanDesk:
             raise LinkSpent("this link was used or has run out; ask for a new one")
         fan = await self._book.fan_of_address(Fan(self._ids.new("fan"), email, now_us))
         if await self._book.contact(fan.id) is None:
-            await self._book.put_contact(Contact(fan.id, email), now_us)
+            await self._book.put_contact(Contact(fan.id, email, locale=locale), now_us)
         return await self._sessions.start(SubjectKind.FAN, fan.id, agent=agent, replaces=replaces)
 
     async def guest(self, email: str, locale: str, *, agent: str = "", replaces: Session | None = None) -> SignedIn:
@@ -108,6 +111,16 @@ class FanDesk:
 
     async def put_contact(self, contact: Contact) -> None:
         await self._book.put_contact(contact, self._clock())
+
+    async def keep_buyer(self, booking: Booking, *, name: str, email: str, locale: str) -> None:
+        """Who buys and where the tickets go; empty: as it was. An address that was proven stays."""
+        buyer = Contact(booking.fan, checked_email(email) if email else "", locale=locale, name=clean_name(name))
+        await self._book.keep_buyer(buyer, booking.event_id, self._clock())
+
+    async def proven_address(self, fan_id: str) -> str:
+        """The address that the buyer has proven; empty for guests and people of places."""
+        fan = await self._book.fan(fan_id)
+        return fan.email if fan is not None else ""
 
     async def bookings(self, fan_id: str) -> list[Booking]:
         fan = await self._book.fan(fan_id)

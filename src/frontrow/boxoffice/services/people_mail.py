@@ -78,10 +78,12 @@ class AccountMail:
             body = msgspec.json.decode(self._vault.open(delivery.body, f"mail:{delivery.dedupe}"), type=_Body)
         except SealBroken:
             return None
-        about = {"url": body.url, "minutes": body.minutes, "hours": body.minutes // 60, "tickets": []}
-        words = render(body.kind, body.locale, about)
+        about = {"minutes": body.minutes, "hours": body.minutes // 60}
+        words = render(body.kind, body.locale, about, url=body.url)
         contact = Contact("", body.email, locale=body.locale)
-        return Message(delivery.dedupe, body.kind, contact, words.subject, words.text, words.html, words.short)
+        return Message(
+            delivery.dedupe, body.kind, contact, words.subject, words.text, words.html, words.short, url=body.url
+        )
 
     def worker(self) -> DeliveryWorker:
         return DeliveryWorker(

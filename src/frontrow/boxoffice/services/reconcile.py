@@ -2,7 +2,8 @@
 
 It reads the provider's objects page by page and looks each one up in the ledger, then the ledger's payments that the
 pages did not show. What is unfinished is driven on; an object nobody will come back for is voided, or refunded if it
-was captured; a refund made by hand at the provider is written down. What it cannot decide it reports to a person.
+was captured; a refund made by hand at the provider, or one that failed there later, is written down. What it cannot
+decide it reports to a person.
 """
 
 import asyncio
@@ -18,6 +19,7 @@ from frontrow.boxoffice.model.saga import seen
 from frontrow.boxoffice.payment_ports import PaymentProvider
 from frontrow.boxoffice.services.asking import SaleLedger
 from frontrow.boxoffice.services.driving import Driver
+from frontrow.boxoffice.services.repaying import Repaying
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import FrontrowError
 
@@ -55,6 +57,7 @@ class Reconciler:
 
     def __init__(self, ledger: BookKeeping, provider: PaymentProvider, clock: Clock, driver: Driver) -> None:
         self._ledger, self._provider, self._clock, self._driver = ledger, provider, clock, driver
+        self._repaying = Repaying(ledger, provider, clock)
         self.last: Report | None = None
         self.failures = 0
 
@@ -105,6 +108,7 @@ class Reconciler:
             await self._drop(intent, report)
         elif payment.state is PaymentState.CAPTURED and intent.state is not IntentState.CAPTURED:
             _tell(report, f"{intent.ref}: the ledger says captured, the provider says {intent.state}")
+        report.mended += await self._repaying.compare(payment, intent)
         await self._strange_refunds(intent, payment, report)
         return await self._provider.read(intent.ref)
 
@@ -162,7 +166,8 @@ class Reconciler:
     async def _check(self, payment: Payment, known: dict[str, Intent], report: Report) -> None:
         """The ledger's side: what it says was taken and given back."""
         refunds = await self._ledger.refunds_of(payment.booking_id)
-        given = sum(r.amount_minor for r in refunds if r.state is RefundState.DONE and r.payment_id == payment.id)
+        at_provider = (RefundState.DONE, RefundState.PENDING)
+        given = sum(r.amount_minor for r in refunds if r.state in at_provider and r.payment_id == payment.id)
         taken = payment.amount_minor if payment.state is PaymentState.CAPTURED else 0
         if payment.ref and payment.ref not in known:
             if payment.retry_at_us == 0 and taken == given:
@@ -175,7 +180,18 @@ class Reconciler:
             _add(report.ledger_minor, payment.currency, taken - given)
         for refund in refunds:
             if refund.state is RefundState.FAILED and refund.payment_id == payment.id:
-                _tell(report, f"refund {refund.id}: refused by the provider ({refund.reason})")
+                _tell(report, f"refund {refund.id}: failed at the provider ({refund.failure}); try it again")
+        if payment.state is PaymentState.LAPSED and not payment.retry_at_us:
+            await self._check_unpaid(payment, report)
+
+    async def _check_unpaid(self, payment: Payment, report: Report) -> None:
+        """A sale whose money never came while its holder is inside: it cannot be cancelled, so a person must look."""
+        booking = await self._driver.load(payment.booking_id)
+        latest = await self._driver.latest(payment.booking_id)
+        if booking.state is BookingState.CONFIRMED and latest is not None and latest.id == payment.id:
+            booking, _ = await self._driver.drive(booking, payment)  # the admission may have been taken back
+        if booking.state is BookingState.CONFIRMED and latest is not None and latest.id == payment.id:
+            _tell(report, f"booking {booking.id}: was let in and never paid")
 
 
 def _add(sums: dict[str, int], currency: str, minor: int) -> None:

@@ -3,6 +3,7 @@
 Asking for a refund is one transaction in the ledger: the money owed is written down, the seats are free, the tickets
 are void. Paying it out is the worker's business and survives outages and crashes like a payment does. A whole event is
 cancelled in bounded batches; what is done is known by the bookings themselves, so doing it again goes on where it was.
+Seats that were returned to the pool and not resold are paid back with it.
 """
 
 import asyncio
@@ -16,12 +17,14 @@ from msgspec.structs import replace
 from frontrow.boxoffice.model.bookings import Booking, BookingState, Move, MoveRefused, StaleFence
 from frontrow.boxoffice.model.events import Event, EventMove, EventStatus
 from frontrow.boxoffice.model.organising import Change
-from frontrow.boxoffice.model.payments import PaymentChanged, Refund, RefundState
-from frontrow.boxoffice.model.refunds import check_window, refund_amount
+from frontrow.boxoffice.model.payments import UNFINISHED_REFUNDS, PaymentChanged, Refund, RefundState
+from frontrow.boxoffice.model.refunds import RefundNotFound, RefundRefused, check_window, refund_amount
+from frontrow.boxoffice.model.returns import Return, ReturnState
 from frontrow.boxoffice.payment_ports import PaymentProvider
 from frontrow.boxoffice.services.asking import Asking, SaleLedger
 from frontrow.boxoffice.services.driving import Seats
 from frontrow.boxoffice.services.repaying import Repaying
+from frontrow.boxoffice.services.return_refunds import ReturnRefunds
 from frontrow.core.clock import Clock
 from frontrow.core.errors import FrontrowError, Refused
 
@@ -39,6 +42,14 @@ class RefundLedger(SaleLedger, Protocol):
 
     async def release_hold(self, booking_id: str, fence: int, now_us: int) -> Booking: ...
 
+    async def returns_of_event(self, event_id: str, after: str, limit: int) -> list[Return]: ...
+
+    async def list_return(self, booking_id: str, seats: Sequence[int], now_us: int) -> list[Return]: ...
+
+    async def turn_return(self, given_id: str, was: ReturnState, to: ReturnState, now_us: int) -> bool: ...
+
+    async def save_refund_noted(self, refund: Refund, *, now_us: int, change: Change) -> Refund: ...
+
     async def refund_noted(self, refund: Refund, *, fence: int, now_us: int, change: Change) -> Refund: ...
 
 
@@ -50,6 +61,7 @@ class Progress(msgspec.Struct, frozen=True):
     stopped: int = 0
     failed: int = 0
     last_booking_id: str = ""
+    returned: int = 0  # seats that had been given back to the pool, and are paid back now
 
 
 class Refunds(Repaying):
@@ -61,6 +73,7 @@ class Refunds(Repaying):
         super().__init__(ledger, provider, clock)
         self._sales: RefundLedger = ledger
         self._asking = Asking(ledger, provider, clock)
+        self._returned = ReturnRefunds(ledger)
         self._seats = seats
 
     async def refund(self, booking_id: str, fence: int, seats: Sequence[int] | None = None) -> Refund:
@@ -85,6 +98,19 @@ class Refunds(Repaying):
         booking = await self._asking.load(booking_id)
         event = await self._sales.event(booking.event_id)
         return await self._ask(event, booking, seats, free_of_fee=free_of_fee, reason=reason, note=note)
+
+    async def retry(self, booking_id: str, refund_id: str, note: Note) -> Refund:
+        """Ask the provider again for a refund that failed, under a new key; one that is on its way stays as it is."""
+        refunds = await self._ledger.refunds_of(booking_id)
+        found = next((refund for refund in refunds if refund.id == refund_id), None)
+        if found is None:
+            raise RefundNotFound(f"booking {booking_id} has no refund {refund_id[:60]}", refund=refund_id[:60])
+        if found.state in UNFINISHED_REFUNDS:
+            return found
+        if found.state is not RefundState.FAILED:
+            raise RefundRefused("only a refund that failed can be tried again", refund=found.id)
+        now_us = self._clock()
+        return await self._sales.save_refund_noted(found.retried(now_us), now_us=now_us, change=note(found))
 
     async def _ask(
         self,
@@ -165,7 +191,7 @@ class Refunds(Repaying):
         while True:  # ends with the bookings: the event takes no new ones
             bookings = await self._ledger.live_bookings(event_id, progress.last_booking_id, page)
             if not bookings:
-                return
+                break
             done = await asyncio.gather(*(self._stop(event, booking) for booking in bookings))
             progress = Progress(
                 progress.refunded + done.count("refunded"),
@@ -175,6 +201,38 @@ class Refunds(Repaying):
                 bookings[-1].id,
             )
             yield progress
+        async for paid, failed in self._pay_returns(event_id, page):
+            progress = msgspec.structs.replace(
+                progress, returned=progress.returned + paid, failed=progress.failed + failed
+            )
+            yield progress
+
+    async def _pay_returns(self, event_id: str, page: int) -> AsyncIterator[tuple[int, int]]:
+        """Seats that were returned to the pool: nobody will buy them any more, so their price is owed now."""
+        after = ""
+        while True:  # ends with the returns: a cancelled event takes no new ones
+            given = await self._sales.returns_of_event(event_id, after, page)
+            if not given:
+                return
+            done = await asyncio.gather(*(self._pay_return(one) for one in given))
+            yield done.count(True), done.count(False)
+            after = given[-1].id
+
+    async def _pay_return(self, given: Return) -> bool | None:
+        """Whether its refund is written down; None when there was nothing to pay."""
+        try:
+            now_us = self._clock()
+            if given.state is ReturnState.GIVING:
+                listed = await self._sales.list_return(given.booking_id, [given.seat_index], now_us)
+                if not listed:  # its booking was refunded with this seat
+                    return None
+            await self._returned.refund_return(given, now_us, "event_cancelled")
+            for was in (ReturnState.LISTED, ReturnState.RESOLD):
+                if await self._sales.turn_return(given.id, was, ReturnState.REFUNDED, now_us):
+                    return True
+        except FrontrowError:
+            return False
+        return None
 
     async def _stop(self, event: Event, booking: Booking, reason: str = "event_cancelled") -> str:
         """End one booking; what became of it."""

@@ -7,7 +7,7 @@ again finds it. Never more goes back than was captured and not yet given.
 import contextlib
 from typing import Final
 
-from frontrow.boxoffice.model.payments import ENDED, PaymentChanged, Refund, RefundState
+from frontrow.boxoffice.model.payments import ENDED, PaymentChanged, Refund
 from frontrow.boxoffice.model.returns import Return
 from frontrow.boxoffice.services.asking import SaleLedger
 
@@ -20,7 +20,7 @@ class ReturnRefunds:
     def __init__(self, ledger: SaleLedger) -> None:
         self._ledger = ledger
 
-    async def refund_return(self, resold: Return, now_us: int) -> None:
+    async def refund_return(self, resold: Return, now_us: int, reason: str = "resold") -> None:
         """See services.resale.ReturnRefunding."""
         refund_id = f"rfd_{resold.id.removeprefix('rtn_')}"
         for _ in range(COUNT_AGAIN):
@@ -28,15 +28,15 @@ class ReturnRefunds:
             if any(refund.id == refund_id for refund in refunds):
                 return
             payments = [p for p in await self._ledger.payments_of(resold.booking_id) if p.state not in ENDED]
-            gone = (RefundState.MOOT, RefundState.FAILED)
-            given = sum(refund.amount_minor + refund.fee_minor for refund in refunds if refund.state not in gone)
-            amount_minor = min(resold.price_minor, payments[-1].amount_minor - given) if payments else 0
+            paid = payments[-1].id if payments else ""
+            promised = sum(refund.promised_minor for refund in refunds if refund.payment_id == paid)
+            amount_minor = min(resold.price_minor, payments[-1].amount_minor - promised) if payments else 0
             if amount_minor <= 0:  # a free seat, or all of it went back otherwise
                 return
             number = max([refund.number for refund in refunds], default=0) + 1
             owed = Refund(
                 refund_id, resold.booking_id, payments[-1].id, number, amount_minor, resold.currency,
-                (resold.seat_index,), reason="resold", retry_at_us=now_us, created_at_us=now_us, changed_at_us=now_us,
+                (resold.seat_index,), reason=reason, retry_at_us=now_us, created_at_us=now_us, changed_at_us=now_us,
             )  # fmt: skip
             with contextlib.suppress(PaymentChanged):
                 await self._ledger.ask_refund(owed, fence=resold.fence, now_us=now_us, late=True)

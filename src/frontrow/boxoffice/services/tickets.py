@@ -48,7 +48,8 @@ class TicketDesk:
         event = await self._ledger.event(tickets[0].event_id)
         venue = await self._ledger.venue(event.venue_id)
         seats = await self.seat_names(event)
-        return [_sheet(ticket, event, venue, seat_name(seats, ticket.seat_index)) for ticket in tickets]
+        name = await self._ledger.name_of_buyer(booking_id)
+        return [_sheet(ticket, event, venue, seat_name(seats, ticket.seat_index), name) for ticket in tickets]
 
     async def pdf(self, booking_id: str, *, locale: str = "en") -> bytes:
         return tickets_pdf(await self._some(booking_id), locale=locale)
@@ -135,9 +136,9 @@ class TicketDesk:
         return plan.seat_ids
 
 
-def _sheet(ticket: Ticket, event: Event, venue: Venue | None, seat: str) -> Sheet:
+def _sheet(ticket: Ticket, event: Event, venue: Venue | None, seat: str, name: str) -> Sheet:
     return Sheet(
         ticket.id, ticket.code, seat, event.id, event.name, venue.name if venue else "", venue.city if venue else "",
         venue.time_zone if venue else "UTC", event.starts_at_us, event.ends_at_us, ticket.booking_id,
-        ticket.issued_at_us, read(ticket.code).rotating,
+        ticket.issued_at_us, read(ticket.code).rotating, name,
     )  # fmt: skip

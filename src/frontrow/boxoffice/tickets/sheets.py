@@ -1,6 +1,6 @@
 """What is printed for people: a sheet per ticket (event, venue, time, seat, code); PDF and calendar are made of it."""
 
-import unicodedata
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -27,10 +27,19 @@ class Sheet:
     booking_id: str
     issued_at_us: int
     rotating: bool = False
+    name: str = ""  # of who bought it
 
     @property
     def place(self) -> str:
         return ", ".join(part for part in (self.venue_name, self.city) if part)
+
+    def seat_words(self, words: Mapping[str, str]) -> list[tuple[str, str]]:
+        """Section, row and seat with their labels; what the seat's name does not have is left out."""
+        section, row, number = seat_parts(self.seat)
+        if row == "GA":  # general admission: a count, no seats
+            return [(words["section"], section), (words["standing_place"], number)]
+        parts = zip(("section", "row", "seat"), (section, row, number), strict=True)
+        return [(words[label], part) for label, part in parts if part]
 
     @property
     def starts_at(self) -> datetime:
@@ -40,6 +49,13 @@ class Sheet:
     def ends_at(self) -> datetime:
         """When the show ends; three hours after its start when nobody said."""
         return at(self.ends_at_us or self.starts_at_us + 3 * 3600 * US_PER_S, self.time_zone)
+
+
+def seat_parts(seat_id: str) -> tuple[str, str, str]:
+    """Section, row and number of a public seat id."""
+    section, _, rest = seat_id.partition("-")
+    row, _, number = rest.rpartition("-")
+    return section, row, number
 
 
 def zone(name: str) -> tzinfo:
@@ -53,13 +69,3 @@ def at(time_us: int, time_zone: str) -> datetime:
     """The moment in the venue's own time; far-off times are cut to what a calendar can hold."""
     seconds = max(0, min(time_us // US_PER_S, 250_000_000_000))
     return (EPOCH + timedelta(seconds=seconds)).astimezone(zone(time_zone))
-
-
-def printable(text: str) -> str:
-    """`text` in the letters a PDF's built-in fonts have (Latin-1); accents go before letters do."""
-    try:
-        text.encode("latin-1")
-    except UnicodeEncodeError:
-        plain = "".join(mark for mark in unicodedata.normalize("NFKD", text) if not unicodedata.combining(mark))
-        return plain.encode("latin-1", "replace").decode("latin-1")
-    return text

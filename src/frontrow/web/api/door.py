@@ -13,7 +13,7 @@ from litestar.params import FromPath, JSONBody, QueryParameter
 
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.organising import tag_of
-from frontrow.boxoffice.model.tickets import DuplicateScan, Scan, Ticket, TicketState
+from frontrow.boxoffice.model.tickets import DuplicateScan, Scan, Ticket, TicketRevoked, TicketState
 from frontrow.boxoffice.tickets.bundle import Bundle, seat_name
 from frontrow.boxoffice.tickets.codes import read
 from frontrow.boxoffice.tickets.door import SAYS, Verdict
@@ -151,7 +151,10 @@ async def scan_ticket(
     if ticket_id == data.code.strip() and read(kept.code).rotating:
         return _scanned(Verdict.OLD_CODE)  # its printed part alone lets nobody in
     scan = Scan(data.scan or platform.ids.new("scn"), event.id, kept.id, data.gate, now_us)
-    before = await platform.ledger.admit(scan)
+    try:
+        before = await platform.ledger.admit(scan)
+    except TicketRevoked:  # given back between the look and the scan
+        return _scanned(Verdict.REVOKED, kept.id, seat, reason=await _reason(platform, kept))
     if before:
         return _scanned(Verdict.ALREADY_IN, kept.id, seat, before[0])
     return _scanned(Verdict.WELCOME, kept.id, seat, scan=scan.id)

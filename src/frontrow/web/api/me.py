@@ -11,6 +11,7 @@ from litestar.params import FromPath, JSONBody, QueryParameter
 from frontrow.boxoffice.ledger.messages import MAX_PUSH
 from frontrow.boxoffice.model.emails import checked_email
 from frontrow.boxoffice.model.messages import Contact
+from frontrow.boxoffice.model.names import MAX_NAME_CHARS, clean_name
 from frontrow.boxoffice.model.people import NotAllowed, PersonNotFound
 from frontrow.boxoffice.outgoing import check_url
 from frontrow.core.errors import InvalidInput
@@ -33,6 +34,7 @@ class Preferences(msgspec.Struct):
     phone: str
     locale: str
     channels: list[str]
+    name: str = ""
 
 
 class PushView(msgspec.Struct):
@@ -56,6 +58,7 @@ class PreferencesChanged(msgspec.Struct, forbid_unknown_fields=True):
     phone: Annotated[str, msgspec.Meta(pattern=PHONE_PATTERN, examples=["+436641234567"])] | None = None
     channels: Annotated[list[Channel], msgspec.Meta(max_length=4)] | None = None
     email: Email | None = None
+    name: Annotated[str, msgspec.Meta(max_length=MAX_NAME_CHARS, examples=["Ada Lovelace"])] | None = None
 
 
 class PushKeys(msgspec.Struct, forbid_unknown_fields=True):
@@ -124,6 +127,8 @@ async def change_preferences(
         if caller.role != "guest":
             raise NotAllowed("sign in with a link to the other address instead")
         changes["email"] = checked_email(data.email)
+    if data.name is not None:
+        changes["name"] = clean_name(data.name)
     if data.phone is not None:
         changes["phone"] = data.phone
     if data.locale is not None:
@@ -226,7 +231,7 @@ async def erase(platform: FromPlatform, caller: FromCaller, data: JSONBody[Erase
 async def _me(platform: Platform, caller: Caller) -> MeView:
     fan = await platform.people.fans.fan(caller.id)
     contact: Contact = await platform.people.fans.contact(caller.id)
-    wants = Preferences(contact.email, contact.phone, contact.locale, list(contact.channels))
+    wants = Preferences(contact.email, contact.phone, contact.locale, list(contact.channels), contact.name)
     devices = [PushView(_push_id(document)) for document in contact.push]
     return MeView(fan.id, caller.role == "guest", fan.email, wants, devices)
 

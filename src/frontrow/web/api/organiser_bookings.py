@@ -10,6 +10,8 @@ from litestar.params import FromPath, JSONBody, QueryParameter
 from frontrow.boxoffice.model.bookings import Booking, BookingNotFound, BookingState
 from frontrow.boxoffice.model.emails import checked_email
 from frontrow.boxoffice.model.events import Event
+from frontrow.boxoffice.model.messages import NOBODY
+from frontrow.boxoffice.model.names import search_words
 from frontrow.boxoffice.model.organising import Change
 from frontrow.boxoffice.model.payments import Refund
 from frontrow.boxoffice.model.venues import Plan, UnknownSeats
@@ -40,6 +42,7 @@ class OwnBookingView(msgspec.Struct):
     created_at: Time
     hold_expires_at: Time
     confirmed_at: Time | None
+    name: Annotated[str, msgspec.Meta(description="of the buyer", examples=["Ada Lovelace"])] = ""
 
 
 class OwnBookingPage(msgspec.Struct):
@@ -71,7 +74,7 @@ class ReseatAsked(msgspec.Struct, forbid_unknown_fields=True):
 @get(
     ALL,
     operation_id="search_bookings",
-    summary="Bookings, newest first, by one of id, e-mail, seat and status",
+    summary="Bookings, newest first, by one of id, e-mail, name, seat and status",
     opt={"access": Access.staff("bookings:read")},
 )
 async def search_bookings(
@@ -81,6 +84,9 @@ async def search_bookings(
     email: Annotated[
         str, QueryParameter(max_length=254, description="purchases and live bookings of this address")
     ] = "",
+    name: Annotated[
+        str, QueryParameter(max_length=120, description="buyers with these words, or parts of them, in their name")
+    ] = "",
     seat: Annotated[str, QueryParameter(max_length=100, description="whoever has or had this seat")] = "",
     status: Annotated[BookingState | None, QueryParameter(description="only bookings that are so")] = None,
     booking: Annotated[str, QueryParameter(max_length=60)] = "",
@@ -88,14 +94,16 @@ async def search_bookings(
     limit: Limit = 20,
 ) -> OwnBookingPage:
     event = await own_event(platform, caller, event_id)
-    if sum(map(bool, (email, seat, status, booking))) > 1:
-        raise InvalidInput("search by one of booking, email, seat and status", param="email")
+    if sum(map(bool, (email, name, seat, status, booking))) > 1:
+        raise InvalidInput("search by one of booking, email, name, seat and status", param="email")
     before = read_number(cursor)
     if booking:
         found = await platform.ledger.booking(booking)
         page = [found] if found is not None and found.event_id == event.id else []
     elif email:
         page = await platform.ledger.bookings_by_email(event.id, checked_email(email), before, limit)
+    elif name:
+        page = await platform.ledger.bookings_by_name(event.id, search_words(name), before, limit)
     elif seat:
         (index,) = _indexes(await _plan(platform, event), [seat], "seat")
         page = await platform.ledger.bookings_on_seat(event.id, index, before, limit)
@@ -192,13 +200,14 @@ def _indexes(plan: Plan, seats: list[str], param: str) -> list[int]:
 
 
 async def _views(platform: Platform, event: Event, bookings: list[Booking]) -> list[OwnBookingView]:
-    emails = await platform.ledger.emails_of([booking.fan for booking in bookings])
+    buyers = await platform.ledger.buyers_of([booking.fan for booking in bookings])
     names = (await _plan(platform, event)).seat_ids
     return [
         OwnBookingView(
-            one.id, one.state.value, one.fan, emails.get(one.fan, ""), [names[seat] for seat in one.seats],
+            one.id, one.state.value, one.fan, buyers.get(one.fan, NOBODY).email, [names[seat] for seat in one.seats],
             MoneyView(one.amount_minor, one.currency), one.fence, time_text(one.created_at_us),
             time_text(one.hold_expires_at_us), time_text(one.confirmed_at_us) if one.confirmed_at_us else None,
+            buyers.get(one.fan, NOBODY).name,
         )
         for one in bookings
     ]  # fmt: skip

@@ -8,6 +8,8 @@ from litestar import Request, Response
 from litestar.datastructures import Cookie
 from litestar.handlers import HTTPRouteHandler
 
+from frontrow.boxoffice.model.emails import is_email
+from frontrow.boxoffice.model.names import clean_name
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import FrontrowError, Unavailable
 from frontrow.waitingroom.protect.guard import is_plain
@@ -15,7 +17,7 @@ from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, Caller, client_ip
 from frontrow.web.api.auth_shapes import ASK_COOKIE, agent_of, ask_cookie, gone_cookie, session_cookie
 from frontrow.web.platform import Platform
-from frontrow.web.site.checkout import BAD_EMAIL, EMAIL
+from frontrow.web.site.checkout import BAD_EMAIL
 from frontrow.web.site.cookies import Ready, language_cookie, ready_cookie, ready_of
 from frontrow.web.site.push import PUSHES, push_key
 from frontrow.web.site.render import render, words_for
@@ -52,7 +54,7 @@ async def sign_in(request: Asked) -> Response[bytes]:
 async def ask_link(request: Asked, platform: FromPlatform, form: FromForm) -> Response[bytes]:
     """Send the link; the same answer whether the address is known or not."""
     email, back = form.one("email", 254), back_of(form.one("back"))
-    if not EMAIL.fullmatch(email):
+    if not is_email(email):
         return _again(request, back, BAD_EMAIL, email, 422)
     try:
         ask = await platform.people.fans.ask_link(email, client_ip(platform, request), words_for(request).language)
@@ -79,7 +81,11 @@ async def redeem(request: Asked, platform: FromPlatform, caller: FromCaller, for
     link = form.one("link", 400).rpartition("#")[2]
     try:
         made = await platform.people.fans.redeem(
-            link, request.cookies.get(ASK_COOKIE, ""), agent=agent_of(request), replaces=caller.session
+            link,
+            request.cookies.get(ASK_COOKIE, ""),
+            agent=agent_of(request),
+            replaces=caller.session,
+            locale=words_for(request).language,
         )
     except Unavailable:
         raise
@@ -135,7 +141,8 @@ def _changed(contact: Any, form: Form, phone: str) -> Any:
     chosen = tuple(name for name in CHANNELS if name in form.all("channel"))
     language = form.one("language", 2)
     locale = language if language in LANGUAGES else contact.locale
-    return msgspec.structs.replace(contact, phone=phone, channels=(*chosen, "in_app"), locale=locale)
+    name = clean_name(form.one("name", 120)) or contact.name
+    return msgspec.structs.replace(contact, name=name, phone=phone, channels=(*chosen, "in_app"), locale=locale)
 
 
 @action("/account/erase", "erase", Access.FAN)
@@ -159,7 +166,7 @@ async def ready(request: Asked) -> Response[bytes]:
 async def keep_ready(request: Asked, platform: FromPlatform, form: FromForm) -> Response[bytes]:
     """Keep what was filled in, and back to the line."""
     filled, back = Ready(form.one("name", 120), form.one("email", 254)), back_of(form.one("back"), "/")
-    if filled.email and not EMAIL.fullmatch(filled.email):
+    if filled.email and not is_email(filled.email):
         return render(request, "ready.html", status=422, ready=filled, back=back, bad=BAD_EMAIL)
     return go_to(back, {"set-cookie": ready_cookie(platform, filled)})
 

@@ -1,7 +1,6 @@
 """Checkout: what is held and for how long, paying, the bank's question, and a clear page for each way it can end."""
 
 import contextlib
-import re
 from typing import Any, Final
 
 import msgspec
@@ -10,28 +9,27 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
 from frontrow.boxoffice.model.bookings import Booking, BookingState, HoldEnded
+from frontrow.boxoffice.model.emails import is_email
 from frontrow.boxoffice.model.intents import MISTYPED
 from frontrow.boxoffice.model.messages import Contact
 from frontrow.boxoffice.services.checkout import CheckoutState, Outcome
+from frontrow.boxoffice.services.purchases import MOST_TIMES
 from frontrow.core.clock import US_PER_S
-from frontrow.core.errors import FrontrowError, Refused, Unavailable
+from frontrow.core.errors import FrontrowError, Refused, Unauthorised, Unavailable
 from frontrow.web.api import FromCaller, FromPlatform
-from frontrow.web.api.access import Access, Caller, own_booking
-from frontrow.web.api.holds import MOST_TIMES
+from frontrow.web.api.access import Access, Caller, need_visit, own_booking
 from frontrow.web.api.views import seat_ids
 from frontrow.web.platform import Platform
 from frontrow.web.shapes import time_text
 from frontrow.web.site.cards import SHOWN, method_of
-from frontrow.web.site.cookies import Ready, ready_of, remember_booking
+from frontrow.web.site.cookies import Ready, keep_visit, ready_of, remember_booking
 from frontrow.web.site.render import render, words_for
 from frontrow.web.site.routes import Form, FromForm, action, go_to, page
-from frontrow.web.site.seats import pass_for
 from frontrow.web.site.security import PLAIN, STRIPE
 from frontrow.web.site.shown import seat_parts, shown
 from frontrow.web.site.words import N_, Words
 
 Asked = Request[Any, Any, Any]
-EMAIL: Final = re.compile(r"[^@\s]{1,64}@[^@\s]{1,180}\.[^@\s.]{2,}")
 BAD_EMAIL: Final = N_("This does not look like an e-mail address.")
 NO_ERRORS: Final = {"email": "", "card": ""}
 BAD_CARD: Final = N_("This is not a card number.")
@@ -56,6 +54,12 @@ async def checkout(
 ) -> Response[bytes]:
     """The page for wherever the booking stands."""
     booking = await own_booking(platform, caller, booking_id)
+    response = await _checkout(request, platform, caller, booking)
+    await keep_visit(platform, request, booking, response)
+    return response
+
+
+async def _checkout(request: Asked, platform: Platform, caller: Caller, booking: Booking) -> Response[bytes]:
     headers = remember_booking(platform, request, booking.id)
     if booking.state is BookingState.PAYING:
         try:
@@ -65,7 +69,10 @@ async def checkout(
         return await _led_on(request, platform, outcome, headers)
     if booking.state is BookingState.HELD and booking.live(platform.clock()):
         if _uses_stripe(platform) and booking.amount_minor:
-            outcome = await platform.checkout.begin(booking.id, booking.fence)
+            try:
+                outcome = await platform.purchases.begin(booking, need_visit(platform, caller, booking))
+            except Unauthorised:
+                return await outcome_page(request, platform, booking, "visit_over", 401)
             return await _led_on(request, platform, outcome, headers)
         return await _form_page(request, platform, caller, booking, headers=headers)
     return await _ended(request, platform, booking, headers)
@@ -155,8 +162,9 @@ async def _form_page(
     errors: dict[str, str] | None = None,
     outcome: Outcome | None = None,
 ) -> Response[bytes]:
-    contact = await platform.ledger.contact(booking.fan)
-    ready = filled or ready_of(request)
+    contact = await platform.people.fans.contact(booking.fan)
+    proven = await platform.people.fans.proven_address(booking.fan)
+    ready = filled or _filled_before(contact, ready_of(request))
     stripe = _uses_stripe(platform) and booking.amount_minor > 0
     context = await booking_context(platform, booking)
     problem, tries_left = (outcome.problem, outcome.tries_left) if outcome else ("", context["card_tries"])
@@ -164,8 +172,8 @@ async def _form_page(
     return render(
         request, "checkout.html", script="js/checkout.js", status=422 if errors else 200,
         policy=STRIPE if stripe else PLAIN, headers=headers, errors=NO_ERRORS | (errors or {}), ready=ready,
-        contact=contact, cards=SHOWN, stripe=stripe, publishable=platform.settings.stripe.publishable_key,
-        client_secret=outcome.client_secret if outcome else "", free=booking.amount_minor == 0,
+        contact=contact, proven=proven, cards=SHOWN, stripe=stripe, free=booking.amount_minor == 0,
+        publishable=platform.settings.stripe.publishable_key, client_secret=outcome.client_secret if outcome else "",
         problem=words(_problem_text(problem)) if problem else "", tries_text=_tries_text(words, tries_left),
         **context,
     )  # fmt: skip
@@ -189,20 +197,21 @@ async def pay(
     booking = await own_booking(platform, caller, booking_id)
     if booking.state not in (BookingState.HELD, BookingState.PAYING) or not booking.live(platform.clock()):
         return await _ended(request, platform, booking, {})
-    if pass_for(platform, caller, booking.event_id) is None:
+    try:
+        visit = need_visit(platform, caller, booking)
+    except Unauthorised:
         return await outcome_page(request, platform, booking, "visit_over", 401)
     filled = Ready(form.one("name", 120), form.one("email", 254))
-    contact = await platform.ledger.contact(booking.fan)
+    proven = await platform.people.fans.proven_address(booking.fan)
     free = booking.amount_minor == 0
     if _uses_stripe(platform) and not free:  # no card number ever comes here: the form was sent without its script
         return go_to(f"/checkout/{booking.id}")
-    method, errors = _checked(form, filled, has_contact=contact is not None, free=free)
+    method, errors = _checked(form, filled, proven=bool(proven), free=free)
     if errors:
         return await _form_page(request, platform, caller, booking, filled=filled, errors=errors)
-    if contact is None:
-        await _keep_contact(request, platform, booking, filled)
+    await _keep_contact(request, platform, booking, filled)
     try:
-        outcome = await platform.checkout.pay(booking.id, booking.fence, method)
+        outcome = await platform.purchases.pay(booking, visit, method)
     except HoldEnded:
         return await outcome_page(request, platform, booking, "expired", 410)
     if outcome.state is CheckoutState.DECLINED:
@@ -219,16 +228,16 @@ async def keep_contact(
     """Where the tickets go, before a provider's own form is sent: that one does not come through here."""
     booking = await own_booking(platform, caller, booking_id)
     filled = Ready(form.one("name", 120), form.one("email", 254))
-    if await platform.ledger.contact(booking.fan) is None:
-        if not EMAIL.fullmatch(filled.email):
-            return Response(b"", status_code=422, media_type="text/plain")
-        await _keep_contact(request, platform, booking, filled)
+    if not is_email(filled.email) and not await platform.people.fans.proven_address(booking.fan):
+        return Response(b"", status_code=422, media_type="text/plain")
+    await _keep_contact(request, platform, booking, filled)
     return Response(b"", status_code=200, media_type="text/plain")
 
 
 async def _keep_contact(request: Asked, platform: Platform, booking: Booking, filled: Ready) -> None:
-    locale = words_for(request).language
-    await platform.ledger.put_contact(Contact(booking.fan, filled.email, locale=locale), platform.clock())
+    email = filled.email if is_email(filled.email) else ""
+    fans, locale = platform.people.fans, words_for(request).language
+    await fans.keep_buyer(booking, name=filled.name, email=email, locale=locale)
 
 
 @action("/checkout/{booking_id:str}/look", "look_at_payment", Access.OWNER)
@@ -253,15 +262,24 @@ async def other_card(
 ) -> Response[bytes]:
     """Drop the payment that waits for the bank, keep the seats, and show the form again."""
     booking = await own_booking(platform, caller, booking_id)
-    with contextlib.suppress(Refused):  # sold or over: the page says how it stands
-        await platform.checkout.step_back(booking.id, booking.fence)
+    try:
+        await platform.purchases.step_back(booking, need_visit(platform, caller, booking))
+    except Unauthorised:
+        return await outcome_page(request, platform, booking, "visit_over", 401)
+    except Refused:
+        pass  # sold or over: the page says how it stands
     return go_to(f"/checkout/{booking.id}")
 
 
-def _checked(form: Form, filled: Ready, *, has_contact: bool, free: bool) -> tuple[str, dict[str, str]]:
+def _filled_before(contact: Contact, ready: Ready) -> Ready:
+    """What the form begins with: what was given for this event, else what this browser filled in while waiting."""
+    return Ready(contact.name or ready.name, contact.email or ready.email)
+
+
+def _checked(form: Form, filled: Ready, *, proven: bool, free: bool) -> tuple[str, dict[str, str]]:
     """The payment method, and what is wrong with the form by field."""
     errors = {}
-    if not has_contact and not EMAIL.fullmatch(filled.email):
+    if not proven and not is_email(filled.email):
         errors["email"] = BAD_EMAIL
     method = "none" if free else method_of(form.one("card", 40))
     if method is None:
@@ -275,14 +293,12 @@ async def extend(
 ) -> Response[bytes]:
     """More time, once."""
     booking = await own_booking(platform, caller, booking_id)
-    event = await platform.ledger.event(booking.event_id)
-    hold_us = event.hold_ttl_s * US_PER_S
-    end_us = min(platform.clock() + hold_us, booking.created_at_us + MOST_TIMES * hold_us)
     try:
-        if end_us > booking.hold_expires_at_us:
-            await platform.holds.extend(booking.id, booking.fence, end_us)
+        await platform.purchases.extend(booking, need_visit(platform, caller, booking))
+    except Unauthorised:
+        return await outcome_page(request, platform, booking, "visit_over", 401)
     except Refused:
-        pass  # too late, or being paid: the page says how it stands
+        pass  # too late, or as long as it may be: the page says how it stands
     return go_to(f"/checkout/{booking.id}")
 
 
@@ -293,7 +309,9 @@ async def release(
     """Give the held seats back and choose others."""
     booking = await own_booking(platform, caller, booking_id)
     try:
-        await platform.checkout.release(booking.id, booking.fence)
+        await platform.purchases.release(booking, need_visit(platform, caller, booking))
+    except Unauthorised:
+        return await outcome_page(request, platform, booking, "visit_over", 401)
     except Unavailable:
         raise
     except FrontrowError:  # being paid, or over: the page says how it stands

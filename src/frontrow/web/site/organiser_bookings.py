@@ -14,6 +14,8 @@ from litestar.params import FromPath
 from frontrow.boxoffice.model.bookings import Booking, BookingNotFound, BookingState
 from frontrow.boxoffice.model.emails import checked_email
 from frontrow.boxoffice.model.events import Event
+from frontrow.boxoffice.model.messages import NOBODY, Buyer
+from frontrow.boxoffice.model.names import search_words
 from frontrow.boxoffice.model.payments import PaymentState, RefundState
 from frontrow.boxoffice.model.refunds import RefundRefused, check_window, refund_amount
 from frontrow.boxoffice.model.venues import Plan, UnknownSeats
@@ -62,7 +64,7 @@ class Line:
 
     booking: Booking
     state: tuple[str, str]
-    email: str
+    buyer: Buyer
     seats: list[str]
 
 
@@ -77,9 +79,14 @@ async def bookings(
     state = wanted if wanted in [one.value for one in STATES] else ""
     plan = await platform.office.organise.venues.plan(event.plan_hash)
     found = await _found(platform, event, plan, words, state, _cursor(query.get("after", "")))
-    emails = await platform.ledger.emails_of([one.fan for one in found])
+    buyers = await platform.ledger.buyers_of([one.fan for one in found])
     lines = [
-        Line(one, state_of(one, platform.clock()), emails.get(one.fan, ""), [plan.seat_id(seat) for seat in one.seats])
+        Line(
+            one,
+            state_of(one, platform.clock()),
+            buyers.get(one.fan, NOBODY),
+            [plan.seat_id(seat) for seat in one.seats],
+        )
         for one in found
         if not state or one.state == state
     ]
@@ -91,7 +98,7 @@ async def bookings(
 
 
 async def _found(platform: Platform, event: Event, plan: Plan, words: str, state: str, before: int) -> list[Booking]:
-    """What the words mean: an address, a booking's number, else a seat."""
+    """What the words mean: an address, a booking's number, a seat, else a part of a buyer's name."""
     ledger = platform.ledger
     if not words:
         return await ledger.event_bookings(event.id, state, before, PAGE)
@@ -103,7 +110,9 @@ async def _found(platform: Platform, event: Event, plan: Plan, words: str, state
             return [one] if one is not None and one.event_id == event.id else []
         (seat,) = plan.indexes(["-".join(words.replace("-", " ").split())])
         return await ledger.bookings_on_seat(event.id, seat, before, PAGE)
-    except (InvalidInput, UnknownSeats):  # neither an address nor a seat of this plan
+    except UnknownSeats:
+        return await ledger.bookings_by_name(event.id, search_words(words), before, PAGE)
+    except InvalidInput:  # no address
         return []
 
 
@@ -149,7 +158,7 @@ async def booking_page(
     """The page, with a question before an act (`do` in the query), or with why an act was refused."""
     event, known, plan = await own_booking_of(platform, caller, event_id, booking_id)
     query, may = request.query_params, "refunds:write" in caller.permissions
-    emails = await platform.ledger.emails_of([known.fan])
+    buyer = (await platform.ledger.buyers_of([known.fan])).get(known.fan, NOBODY)
     prices = await platform.ledger.seat_prices(known.id)
     changes = []
     if "audit:read" in caller.permissions:
@@ -161,7 +170,7 @@ async def booking_page(
     return render(
         request, "organiser/booking.html", script="js/organiser/desk.js", status=409 if refusal else 200,
         of_event=event, zone=await zone_of(platform, event), booking=known, state=state_of(known, platform.clock()),
-        email=emails.get(known.fan, ""), refusal=refusal, done=DONE.get(query.get("done", ""), ""), may=may, do=do,
+        buyer=buyer, refusal=refusal, done=DONE.get(query.get("done", ""), ""), may=may, do=do,
         acts=await acts_of(platform, caller, changes), chosen=[plan.seat_id(one) for one in chosen],
         back=_amounts(platform, event, known, prices, chosen) if do == "refund" else None,
         reseat=await choice_of(platform, event, plan, chosen, query) if do in ("reseat", "move") else None,

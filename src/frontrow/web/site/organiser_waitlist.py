@@ -6,6 +6,7 @@ from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
+from frontrow.boxoffice.model.messages import NOBODY
 from frontrow.boxoffice.model.waitlist import EntryState, WaitOrder
 from frontrow.core.errors import InvalidInput, Refused
 from frontrow.web.api import FromCaller, FromPlatform
@@ -41,8 +42,10 @@ async def waitlist(
         view = await get_own_waitlist.fn(platform, caller, event_id, None, asked.get("after", "")[:200], PAGE)
     except InvalidInput:
         view = await get_own_waitlist.fn(platform, caller, event_id, None, "", PAGE)
-    emails = await platform.ledger.emails_of([one.fan for one in view.entries])
-    entries = [(one, emails.get(one.fan, ""), STATES.get(EntryState(one.state), OTHER)) for one in view.entries]
+    buyers = await platform.ledger.buyers_of([one.fan for one in view.entries])
+    entries = [
+        (one, buyers.get(one.fan, NOBODY).email, STATES.get(EntryState(one.state), OTHER)) for one in view.entries
+    ]
     waiting = next((one for one in view.counts if one.state == EntryState.WAITING), None)
     return render(
         request, "organiser/waitlist.html", script="js/organiser/desk.js", of_event=event, line=entries,

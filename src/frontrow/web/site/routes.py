@@ -33,6 +33,7 @@ from frontrow.web.api.access import (
     need_permission,
     presented,
     read_pass,
+    with_pass,
 )
 from frontrow.web.csrf import check_media_type, check_same_site
 from frontrow.web.platform import Platform
@@ -40,6 +41,8 @@ from frontrow.web.site.problems import on_page_bug, on_page_http_error, on_page_
 
 FORM_TYPE: Final = "application/x-www-form-urlencoded"
 BOOKINGS_COOKIES: Final = cookie_names("bookings")
+LINKS_COOKIES: Final = cookie_names("links")
+MAX_LINKS: Final = 12
 MAX_FIELDS: Final = 400
 MAX_FORM_BYTES: Final = 64 * 1024
 
@@ -53,6 +56,10 @@ class Form:
     def one(self, name: str, most_chars: int = 300) -> str:
         """The first value of a field, without spaces around it; empty when there is none."""
         return next((value.strip()[:most_chars] for key, value in self._fields if key == name), "")
+
+    def secret(self, name: str, most_chars: int = 300) -> str:
+        """The first value of a field exactly as it was typed; for passwords, which have a form of their own."""
+        return next((value[:most_chars] for key, value in self._fields if key == name), "")
 
     def all(self, name: str) -> list[str]:
         """Every value of a field."""
@@ -78,12 +85,18 @@ def kept_bookings(connection: Connection) -> list[str]:
     return list(dict.fromkeys(token for text in kept for token in text.split("~") if token))
 
 
+def kept_links(connection: Connection) -> list[str]:
+    """The links of messages that were opened in this browser, newest first."""
+    kept = read_cookies("; ".join(connection.headers.getall("cookie", [])), LINKS_COOKIES)
+    return list(dict.fromkeys(token for text in kept for token in text.split("~") if token))
+
+
 async def page_caller(platform: Platform, connection: Connection) -> Caller:
     """Who looks at a page, by cookies alone: session, pass, and the bookings this browser made."""
     given = presented(connection.headers)
     session = await platform.people.sessions.find(given.session_cookie) if given.session_cookie else None
-    visits = (read_pass(platform, text) for text in given.passes)
-    visit = next((one for one in visits if one is not None), None)
+    visits = [one for text in given.passes if (one := read_pass(platform, text)) is not None]
+    visit = max(visits, key=lambda one: one.expires_at_us, default=None)
     tokens = kept_bookings(connection)[:MAX_BOOKING_TOKENS]
     mine = {
         found
@@ -91,7 +104,14 @@ async def page_caller(platform: Platform, connection: Connection) -> Caller:
         if token.startswith(BOOKING_PREFIX) and (found := booking_of_token(platform.secrets, token)) is not None
     }
     known = caller_in(session) if session is not None else Caller()
-    return msgspec.structs.replace(known, shop_pass=visit, bookings=frozenset(mine))
+    proven = with_pass(platform, known, visit, mine)
+    return msgspec.structs.replace(proven, links=opened_links(platform, connection))
+
+
+def opened_links(platform: Platform, connection: Connection) -> frozenset[tuple[str, str]]:
+    """What the links opened in this browser still allow: (purpose, subject) each."""
+    links = [link for text in kept_links(connection)[:MAX_LINKS] if (link := platform.links.read(text)) is not None]
+    return frozenset((link.purpose.value, link.subject) for link in links if not link.ended(platform.clock()))
 
 
 async def page_guard(connection: Connection, handler: BaseRouteHandler) -> None:

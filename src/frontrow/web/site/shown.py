@@ -8,6 +8,7 @@ from frontrow.boxoffice.ledger.catalogue import EventNotFound
 from frontrow.boxoffice.model.events import Event, EventStatus
 from frontrow.boxoffice.model.venues import Plan, Section, Venue
 from frontrow.boxoffice.services.browse import EventAvailability
+from frontrow.boxoffice.tickets.sheets import seat_parts as seat_parts
 from frontrow.web.platform import Platform
 from frontrow.web.site.words import N_
 
@@ -87,13 +88,6 @@ def sale_state(event: Event, now_us: int, free: EventAvailability | None) -> str
     if free is not None and free.free * 100 <= free.size * FEW_PERCENT:
         return "few"
     return "open"
-
-
-def seat_parts(seat_id: str) -> tuple[str, str, str]:
-    """Section, row and number of a public seat id."""
-    section, _, rest = seat_id.partition("-")
-    row, _, number = rest.rpartition("-")
-    return section, row, number
 
 
 def section_of(plan: Plan, section_id: str) -> tuple[int, Section] | None:

@@ -11,12 +11,13 @@ from frontrow.boxoffice.model.tickets import TicketNotFound
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import FrontrowError, Unavailable
 from frontrow.web.api import FromCaller, FromPlatform
-from frontrow.web.api.access import Access, Caller, own_booking
+from frontrow.web.api.access import Access, Caller, is_own, own_booking, seen_booking
 from frontrow.web.api.bookings import priority_pass
 from frontrow.web.api.views import indexes
 from frontrow.web.platform import Platform
 from frontrow.web.site.checkout import booking_context
 from frontrow.web.site.cookies import pass_cookie, remember_booking
+from frontrow.web.site.mail_links import with_priority
 from frontrow.web.site.render import render, words_for
 from frontrow.web.site.routes import FromForm, action, go_to, page
 from frontrow.web.site.shown import seat_parts, shown
@@ -46,21 +47,31 @@ async def booking_page(
 async def _tickets(
     request: Asked, platform: Platform, caller: Caller, booking_id: str, refusal: str = ""
 ) -> Response[bytes]:
-    booking = await own_booking(platform, caller, booking_id)
+    booking = await seen_booking(platform, caller, booking_id)
     if booking.state in (BookingState.HELD, BookingState.PAYING):
         return go_to(f"/checkout/{booking.id}")
     context = await booking_context(platform, booking)
     event = context["one"].event
+    own = await is_own(platform, caller, booking)
     sheets = await platform.desk.sheets(booking.id)
     refunds = await platform.ledger.refunds_of(booking.id)
     returns = await platform.ledger.returns_of(booking.id)
     ends_us = event.starts_at_us - event.refunds.window_s * US_PER_S
     return render(
-        request, "booking.html", script="js/ticket.js" if sheets else "", headers=remember(platform, request, booking),
+        request, "booking.html", script="js/ticket.js" if sheets else "", own=own,
+        headers=remember(platform, request, booking) if own else {}, goes_first=await goes_first(platform, booking),
         status=409 if refusal else 200, refusal=refusal, state=STATES[booking.state], refunds=refunds, returns=returns,
         refundable=event.refunds.allowed and platform.clock() < ends_us, refund_ends_us=ends_us,
         sheets=[(sheet, *seat_parts(sheet.seat)) for sheet in sheets], **context,
     )  # fmt: skip
+
+
+async def goes_first(platform: Platform, booking: Booking) -> bool:
+    """Whether the booking was lost because the payment provider was away (B8); the act itself looks at the time."""
+    if booking.state not in (BookingState.CANCELLED, BookingState.EXPIRED):
+        return False
+    payments = await platform.ledger.payments_of(booking.id)
+    return bool(payments) and payments[-1].reason == "provider_unavailable"
 
 
 def remember(platform: Platform, request: Asked, booking: Booking) -> dict[str, str]:
@@ -72,7 +83,7 @@ async def ticket_qr(
     platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str], ticket_id: FromPath[str]
 ) -> Response[bytes]:
     """The QR of one ticket as a picture."""
-    booking = await own_booking(platform, caller, booking_id)
+    booking = await seen_booking(platform, caller, booking_id)
     ticket = await platform.ledger.ticket(ticket_id)
     if ticket is None or ticket.booking_id != booking.id:
         raise TicketNotFound("this booking has no such ticket", ticket=ticket_id[:60])
@@ -85,7 +96,7 @@ async def tickets_pdf(
     request: Asked, platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str]
 ) -> Response[bytes]:
     """The tickets to print."""
-    booking = await own_booking(platform, caller, booking_id)
+    booking = await seen_booking(platform, caller, booking_id)
     body = await platform.desk.pdf(booking.id, locale=words_for(request).language)
     headers = PRIVATE | {"content-disposition": f'attachment; filename="{booking.id}.pdf"'}
     return Response(body, headers=headers, media_type="application/pdf")
@@ -94,7 +105,7 @@ async def tickets_pdf(
 @page("/bookings/{booking_id:str}/tickets.ics", "tickets_ics", Access.OWNER)
 async def tickets_ics(platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str]) -> Response[bytes]:
     """The show for the calendar."""
-    booking = await own_booking(platform, caller, booking_id)
+    booking = await seen_booking(platform, caller, booking_id)
     headers = PRIVATE | {"content-disposition": f'attachment; filename="{booking.id}.ics"'}
     return Response(await platform.desk.calendar(booking.id), headers=headers, media_type="text/calendar")
 
@@ -126,6 +137,7 @@ async def priority(
     request: Asked, platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str], form: FromForm
 ) -> Response[bytes]:
     """Straight to the seats, for who lost them because the payment service was away (B8)."""
+    caller = with_priority(caller, booking_id)
     booking = await own_booking(platform, caller, booking_id)
     given = await priority_pass.fn(platform, caller, booking.id)
     return go_to(f"/events/{booking.event_id}/seats", {"set-cookie": pass_cookie(platform, given.pass_)})

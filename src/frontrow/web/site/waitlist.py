@@ -15,6 +15,7 @@ from frontrow.web.api.views import seat_ids
 from frontrow.web.platform import Platform
 from frontrow.web.shapes import time_text
 from frontrow.web.site.cookies import pass_cookie
+from frontrow.web.site.mail_links import may_answer
 from frontrow.web.site.push import PUSHES, push_key
 from frontrow.web.site.render import render
 from frontrow.web.site.routes import FromForm, action, go_to, page
@@ -110,16 +111,18 @@ async def answer(
 ) -> Response[bytes]:
     """Take an offer (on to checkout, with a pass) or leave it to the next in line."""
     offer = await platform.ledger.offer(offer_id)
-    if offer is None or fan_here(platform, caller, offer.event_id) != offer.fan:
+    if offer is None or not may_answer(platform, caller, offer):
         raise OfferNotFound("there is no such offer", offer=offer_id[:60])
     try:
         if form.one("how") == "decline":
             await platform.waitlist.decline(offer.id, offer.fan)
-            return go_to(f"/events/{offer.event_id}/waitlist")
+            return go_to(f"/offers/{offer.id}")
         taken = await platform.waitlist.claim(offer.id, offer.fan)
     except Unavailable:
         raise
     except FrontrowError as error:
+        if fan_here(platform, caller, offer.event_id) != offer.fan:  # who came by the link sees that offer alone
+            return go_to(f"/offers/{offer.id}")
         return await _waitlist(request, platform, caller, offer.event_id, REFUSALS.get(error.code, REFUSED))
     given = give_pass(platform, offer.event_id, offer.fan, offer.id)
     return go_to(f"/checkout/{taken.booking_id}", {"set-cookie": pass_cookie(platform, given.pass_)})

@@ -39,14 +39,14 @@ WHERE (booking_id, seat_index) IN (SELECT r.booking_id, r.seat_index FROM :rows)
 -- The hopeful way. After the seats are taken, never before: so of two holds of one seat the later one has the greater fence.
 INSERT INTO bookings (id, event_id, fan, state, seat_count, seats, amount_minor, currency, session, created_at_us, changed_at_us, hold_expires_at_us)
 SELECT r.id, r.event_id, r.fan, 'held', r.seat_count, r.seats, r.amount_minor, r.currency, r.session, r.now_us, r.now_us, r.expires_at_us
-FROM :rows WHERE true
+FROM :rows WHERE NOT EXISTS (SELECT 1 FROM events AS e WHERE e.id = r.event_id AND e.event_state = 'cancelled')
 RETURNING id, fence
 
 -- name: add_bookings(id text, event_id text, fan text, seat_count int, seats text, amount_minor int, currency text, session text, now_us int, expires_at_us int)
--- The same, leaving out bookings that are there already.
+-- The same, leaving out bookings that are there already. In both, a cancelled event takes no hold.
 INSERT INTO bookings (id, event_id, fan, state, seat_count, seats, amount_minor, currency, session, created_at_us, changed_at_us, hold_expires_at_us)
 SELECT r.id, r.event_id, r.fan, 'held', r.seat_count, r.seats, r.amount_minor, r.currency, r.session, r.now_us, r.now_us, r.expires_at_us
-FROM :rows WHERE true
+FROM :rows WHERE NOT EXISTS (SELECT 1 FROM events AS e WHERE e.id = r.event_id AND e.event_state = 'cancelled')
 ON CONFLICT DO NOTHING
 RETURNING id, fence
 
@@ -71,7 +71,8 @@ WHERE booking_id IN (SELECT r.booking_id FROM :rows)
 -- name: move_bookings(booking_id text, fence int, from_state text, to_state text, now_us int, expires_at_us int, needs_live int) row by row
 -- The one conditional update of every move: the state, the fence and the expiry are its WHERE. A booking is confirmed
 -- only with all of its seats under the unique index, so that layer holds even if the others were broken. (`sum`, not
--- `active = 1`: PostgreSQL would read the whole partial index while it has no statistics, 3 ms a booking.)
+-- `active = 1`: PostgreSQL would read the whole partial index while it has no statistics, 3 ms a booking.) Nothing of a
+-- cancelled event is confirmed, whatever the server that asks believes of it.
 UPDATE bookings AS b SET
   state = r.to_state,
   changed_at_us = r.now_us,
@@ -81,8 +82,12 @@ FROM :rows
 WHERE b.id = r.booking_id AND b.fence = r.fence AND b.state = r.from_state
   AND (r.needs_live = 0 OR b.hold_expires_at_us > r.now_us)
   AND (r.to_state <> 'confirmed'
-    OR b.seat_count = (SELECT coalesce(sum(s.active), 0) FROM booking_seats AS s WHERE s.booking_id = b.id))
+    OR (b.seat_count = (SELECT coalesce(sum(s.active), 0) FROM booking_seats AS s WHERE s.booking_id = b.id)
+      AND NOT EXISTS (SELECT 1 FROM events AS e WHERE e.id = b.event_id AND e.event_state = 'cancelled')))
 RETURNING :booking
+
+-- name: cancelled_events(id text)
+SELECT e.id FROM :rows CROSS JOIN events AS e WHERE e.id = r.id AND e.event_state = 'cancelled'
 
 -- name: bookings_by_id(id text) row by row
 SELECT :booking FROM :rows CROSS JOIN bookings AS b WHERE b.id = r.id

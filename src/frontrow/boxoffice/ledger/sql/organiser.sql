@@ -58,7 +58,7 @@ ON CONFLICT DO NOTHING
 RETURNING event_id
 
 -- name: cancellation_of() :event_id text
-SELECT event_id, job_state, refunded, released, stopped, failed, started_at_us, changed_at_us
+SELECT event_id, job_state, refunded, released, stopped, failed, started_at_us, changed_at_us, returned
 FROM cancellations WHERE event_id = :event_id
 
 -- name: due_cancellations() :now_us int :limit int
@@ -67,15 +67,21 @@ ORDER BY next_at_us LIMIT :limit :skip_locked
 
 -- name: lease_cancellations(event_id text, until_us int)
 UPDATE cancellations AS c SET next_at_us = r.until_us FROM :rows WHERE c.event_id = r.event_id
-RETURNING c.event_id
+RETURNING c.event_id, c.started_at_us
 
--- name: note_cancellations(event_id text, job_state text, refunded int, released int, stopped int, failed int, next_at_us int, now_us int)
+-- name: note_cancellations(event_id text, job_state text, refunded int, released int, stopped int, failed int, returned int, next_at_us int, now_us int)
 -- Adds a page's work; `failed` is of the newest round only, for those are tried again.
 UPDATE cancellations AS c SET job_state = r.job_state, refunded = c.refunded + r.refunded,
-  released = c.released + r.released, stopped = c.stopped + r.stopped, failed = r.failed, next_at_us = r.next_at_us,
-  changed_at_us = r.now_us
+  released = c.released + r.released, stopped = c.stopped + r.stopped, failed = r.failed, returned = c.returned + r.returned,
+  next_at_us = r.next_at_us, changed_at_us = r.now_us
 FROM :rows WHERE c.event_id = r.event_id
 RETURNING c.event_id
+
+-- name: failed_refunds() :organiser_id text :event_id text :limit int
+-- Money that is owed and could not be given back, oldest first; an empty event means any of the organiser's.
+SELECT :refund, b.event_id FROM refunds AS f JOIN bookings AS b ON b.id = f.booking_id JOIN events AS e ON e.id = b.event_id
+WHERE f.refund_state = 'failed' AND e.organiser_id = :organiser_id AND (:event_id = '' OR b.event_id = :event_id)
+ORDER BY f.changed_at_us, f.id LIMIT :limit
 
 -- name: bookings_page() :event_id text :state text :before int :limit int
 -- An event's bookings, newest first; an empty state means any.
@@ -107,8 +113,23 @@ SELECT fan FROM contacts WHERE email = :email AND email <> ''
 UNION SELECT id FROM fans WHERE email = :email AND email <> ''
 LIMIT :limit
 
+-- name: bookings_by_name() :event_id text :low text :high text :also text :and text :before int :limit int
+-- Live ones and purchases of everybody with a tail of a name from low to high whose folded name is like the others.
+SELECT :booking FROM (
+  SELECT DISTINCT t.fan FROM name_tails AS t JOIN contacts AS c ON c.fan = t.fan
+  WHERE t.event_id = :event_id AND t.tail >= :low AND t.tail < :high AND c.folded_name LIKE :also AND c.folded_name LIKE :and
+) AS n CROSS JOIN bookings AS b
+WHERE b.event_id = :event_id AND b.fan = n.fan AND b.state IN ('held', 'paying', 'confirmed') AND b.fence < :before
+UNION
+SELECT :booking FROM (
+  SELECT DISTINCT t.fan FROM name_tails AS t JOIN contacts AS c ON c.fan = t.fan
+  WHERE t.event_id = :event_id AND t.tail >= :low AND t.tail < :high AND c.folded_name LIKE :also AND c.folded_name LIKE :and
+) AS n CROSS JOIN bookings AS b
+WHERE b.event_id = :event_id AND b.fan = n.fan AND b.state IN ('confirmed', 'cancelled', 'refunded') AND b.fence < :before
+ORDER BY 5 DESC LIMIT :limit
+
 -- name: contacts_of(fan text)
-SELECT c.fan, c.email FROM :rows CROSS JOIN contacts AS c WHERE c.fan = r.fan AND c.email <> ''
+SELECT c.fan, c.email, c.name FROM :rows CROSS JOIN contacts AS c WHERE c.fan = r.fan AND (c.email <> '' OR c.name <> '')
 
 -- name: seats_had(booking_id text, seat_index int)
 SELECT s.seat_index FROM :rows CROSS JOIN booking_seats AS s

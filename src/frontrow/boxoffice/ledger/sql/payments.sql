@@ -48,9 +48,9 @@ FROM :rows WHERE true ORDER BY r.id
 ON CONFLICT DO NOTHING
 RETURNING id
 
--- name: set_refunds(id text, refund_state text, provider_ref text, reason text, call int, tries int, retry_at_us int, version int, changed_at_us int)
+-- name: set_refunds(id text, refund_state text, provider_ref text, reason text, call int, tries int, retry_at_us int, version int, changed_at_us int, failure text)
 UPDATE refunds AS f SET refund_state = r.refund_state, provider_ref = r.provider_ref, reason = r.reason, call = r.call,
-  tries = r.tries, retry_at_us = r.retry_at_us, version = r.version, changed_at_us = r.changed_at_us
+  tries = r.tries, retry_at_us = r.retry_at_us, version = r.version, changed_at_us = r.changed_at_us, failure = r.failure
 FROM :rows WHERE f.id = r.id AND f.version = r.version - 1
 RETURNING f.id
 
@@ -85,6 +85,11 @@ WHERE s.booking_id = r.id AND coalesce(s.active, 0) = 1 ORDER BY s.booking_id, s
 -- name: live_bookings() :event_id text :after text :limit int
 SELECT :booking FROM bookings AS b
 WHERE b.event_id = :event_id AND b.id > :after AND b.state IN ('held', 'paying', 'confirmed') ORDER BY b.id LIMIT :limit
+
+-- name: live_holds() :event_id text :now_us int :limit int
+SELECT :booking FROM bookings AS b
+WHERE b.event_id = :event_id AND b.state IN ('held', 'paying') AND b.hold_expires_at_us > :now_us
+ORDER BY b.hold_expires_at_us LIMIT :limit
 
 -- name: inbox_has() :source text :message_id text
 SELECT 1 FROM inbox WHERE source = :source AND message_id = :message_id

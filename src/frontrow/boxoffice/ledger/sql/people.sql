@@ -197,8 +197,17 @@ DELETE FROM contacts WHERE fan IN (SELECT r.fan FROM :rows)
 -- name: drop_name_tails(fan text)
 DELETE FROM name_tails WHERE fan IN (SELECT r.fan FROM :rows)
 
--- name: add_name_tails(tail text, fan text)
-INSERT INTO name_tails (tail, fan) SELECT r.tail, r.fan FROM :rows WHERE true ON CONFLICT DO NOTHING
+-- name: add_name_tails(event_id text, tail text, fan text)
+INSERT INTO name_tails (event_id, tail, fan) SELECT r.event_id, r.tail, r.fan FROM :rows WHERE true ON CONFLICT DO NOTHING
+
+-- name: events_bought() :fan text
+SELECT DISTINCT event_id FROM bookings WHERE fan = :fan AND state IN ('confirmed', 'cancelled', 'refunded') LIMIT 1000
+
+-- name: has_name_in() :event_id text :fan text
+SELECT t.fan FROM name_tails AS t WHERE t.fan = :fan AND t.event_id = :event_id LIMIT 1
+
+-- name: name_of_buyer() :booking_id text
+SELECT c.name FROM bookings AS b JOIN contacts AS c ON c.fan = b.fan WHERE b.id = :booking_id
 
 -- name: drop_in_app(fan text)
 DELETE FROM in_app_messages WHERE fan IN (SELECT r.fan FROM :rows)

@@ -16,17 +16,32 @@ FROM returns WHERE return_state = :return_state AND return_state IN ('giving', '
 ORDER BY changed_at_us LIMIT :limit
 
 -- name: resold_returns() :limit int
--- Listed seats that a later booking was confirmed for; that booking may have ended since.
+-- Listed seats that another booking has now, whether it was bought or moved there; or that a later booking had, which
+-- has ended since: confirmed after the return, give or take a minute between two servers' clocks. (A booking that is
+-- moved to such a seat says so itself: `listed_on`.)
 SELECT t.id, t.booking_id, t.event_id, t.fan, t.fence, t.seat_index, t.price_minor, t.currency, t.return_state, b.id, b.fence
 FROM returns AS t CROSS JOIN booking_seats AS s CROSS JOIN bookings AS b
 WHERE t.return_state = 'listed' AND s.event_id = t.event_id AND s.seat_index = t.seat_index AND s.active = 1
-  AND b.id = s.booking_id AND b.fence > t.fence AND b.confirmed_at_us IS NOT NULL
+  AND b.id = s.booking_id AND b.id <> t.booking_id AND b.confirmed_at_us IS NOT NULL
 UNION ALL
 SELECT t.id, t.booking_id, t.event_id, t.fan, t.fence, t.seat_index, t.price_minor, t.currency, t.return_state, b.id, b.fence
 FROM returns AS t CROSS JOIN booking_seats AS s CROSS JOIN bookings AS b
 WHERE t.return_state = 'listed' AND s.event_id = t.event_id AND s.seat_index = t.seat_index AND s.active = 0
-  AND b.id = s.booking_id AND b.fence > t.fence AND b.confirmed_at_us IS NOT NULL
+  AND b.id = s.booking_id AND b.fence > t.fence AND b.confirmed_at_us > t.changed_at_us - 60000000
 LIMIT :limit
+
+-- name: listed_on(event_id text, seat_index int)
+-- Returns that wait for somebody else to have these seats.
+SELECT t.id, t.booking_id, t.event_id, t.fan, t.fence, t.seat_index, t.price_minor, t.currency, t.return_state, t.resold_booking_id
+FROM :rows CROSS JOIN returns AS t
+WHERE t.event_id = r.event_id AND t.seat_index = r.seat_index AND t.return_state = 'listed'
+  AND t.return_state IN ('giving', 'listed', 'resold') ORDER BY t.id
+
+-- name: returns_of_event() :event_id text :after text :limit int
+-- Those that are not settled, a page at a time.
+SELECT id, booking_id, event_id, fan, fence, seat_index, price_minor, currency, return_state, resold_booking_id
+FROM returns WHERE event_id = :event_id AND id > :after AND return_state IN ('giving', 'listed', 'resold')
+ORDER BY id LIMIT :limit
 
 -- name: turn_returns(id text, from_state text, to_state text, resold_booking_id text, now_us int)
 UPDATE returns AS t SET return_state = r.to_state, changed_at_us = r.now_us,

@@ -17,6 +17,12 @@ UPDATE tickets AS t SET ticket_state = 'revoked', changed_at_us = r.now_us
 FROM :rows WHERE t.booking_id = r.booking_id AND t.seat_index = r.seat_index AND coalesce(t.ticket_state, '') = 'valid'
 RETURNING t.id
 
+-- name: lock_tickets(booking_id text)
+-- The valid tickets of bookings and whether they were let in, kept so until this transaction ends. In the order of their
+-- ids: no deadlock.
+SELECT t.booking_id, t.seat_index, t.scanned_at_us FROM tickets AS t
+WHERE t.booking_id IN (SELECT r.booking_id FROM :rows) AND coalesce(t.ticket_state, '') = 'valid' ORDER BY t.id :for_update
+
 -- name: ticket_by_id() :id text
 SELECT id, booking_id, event_id, seat_index, ticket_state, code, issued_at_us, changed_at_us, scanned_at_us
 FROM tickets WHERE id = :id
@@ -51,3 +57,9 @@ ORDER BY s.at_us, s.id
 -- Tickets of the event with more than one admission; paged by the number of the ticket's first scan.
 SELECT s.ticket_id, min(s.number) FROM scans AS s WHERE s.event_id = :event_id
 GROUP BY s.ticket_id HAVING count(*) > 1 AND min(s.number) > :after ORDER BY 2 LIMIT :limit
+
+-- name: conflicting_scans() :event_id text :limit int
+-- The earliest admission of each revoked ticket that was let in all the same.
+SELECT s.id, s.event_id, s.ticket_id, s.gate, s.at_us FROM tickets AS t JOIN scans AS s ON s.ticket_id = t.id
+WHERE t.event_id = :event_id AND t.ticket_state = 'revoked' AND t.scanned_at_us IS NOT NULL AND s.at_us = t.scanned_at_us
+ORDER BY s.at_us, s.id LIMIT :limit

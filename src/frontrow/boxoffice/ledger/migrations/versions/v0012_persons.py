@@ -25,7 +25,9 @@ OLD = "fan LIKE 'place:%' AND fan NOT LIKE 'place:%:%'"
 CONTACTS = """
 ALTER TABLE contacts ADD COLUMN name text NOT NULL DEFAULT '';
 ALTER TABLE contacts ADD COLUMN folded_name text NOT NULL DEFAULT '';
-CREATE TABLE name_tails (tail :bytewise NOT NULL, fan text NOT NULL, PRIMARY KEY (tail, fan));
+CREATE TABLE name_tails (
+  event_id text NOT NULL, tail :bytewise NOT NULL, fan text NOT NULL, PRIMARY KEY (event_id, tail, fan)
+);
 CREATE INDEX name_tails_of_fan ON name_tails (fan);
 """
 
