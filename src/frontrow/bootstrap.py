@@ -125,6 +125,10 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         openings.on_open(live.opened)
         stack.push_async_callback(live.aclose)
         requests = RequestBook(ledger)
+
+        def catalogue_changes() -> int:
+            return ledger.catalogue_version + openings.follower.changes
+
         keeper = VisitKeeper(ledger, RoomVisits(room), now, lambda: openings.events)
         jobs = [Job("openings", openings.run), Job("rooms", rooms.run), Job("visits", keeper.run)]
         jobs += _jobs(settings, box, bus, requests)
@@ -142,7 +146,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
             box.browse, provider, box.checkout, box.purchases, box.refunds, box.waitlist, box.offering, box.resale,
             box.desk, box.notifier, box.webhooks, room, endpoints, live.shop, live.passes, live.table, endpoints.entry,
             secret_keys, tuple(jobs), people, office, telemetry=telemetry, figures=office.figures,
-            shown=live.table.shown, links=box.links, listed=EventLists(box.browse, lambda: ledger.catalogue_version),
+            shown=live.table.shown, links=box.links, listed=EventLists(box.browse, catalogue_changes),
         )  # fmt: skip
         share(platform)
         yield platform

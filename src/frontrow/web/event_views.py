@@ -48,6 +48,7 @@ class EventSummary(msgspec.Struct):
     venue: VenueView | None
     from_price: MoneyView | None
     presale_starts_at: Time | None
+    seats_left: Annotated[int | None, msgspec.Meta(description="free seats at the last count")] = None
 
 
 class FreeView(msgspec.Struct):
@@ -149,6 +150,10 @@ class EventViews:
             self._kept[event_id] = kept
         return kept
 
+    def forget(self, event_id: str) -> None:
+        """The event is sold here no longer."""
+        self._kept.pop(event_id, None)
+
     def _position(self, event_id: str) -> tuple[int, int]:
         feed = self._feeds.get(event_id)
         return (feed.ring.epoch, feed.ring.seq) if feed is not None else (0, 0)
@@ -164,6 +169,7 @@ class EventViews:
             sections = [FreeView(one.name, one.free, one.size) for one in now.sections]
             tiers = [_tier(one, event.currency) for one in now.tiers]
             details |= {"free": now.free, "seats": now.size, "sections": sections, "tiers": tiers}
+            details["seats_left"] = now.free
         return EventView(
             **details,
             description=event.description,
@@ -197,7 +203,7 @@ def summary(listing: Listing) -> EventSummary:
         event.id, event.name, event.status.value, time_text(event.starts_at_us), time_text(event.sale_starts_at_us),
         time_text(event.sale_ends_at_us), event.paused, _venue(listing.venue),
         None if cheapest is None else MoneyView(cheapest, event.currency),
-        time_text(event.presale_starts_at_us) if event.presale_starts_at_us else None,
+        time_text(event.presale_starts_at_us) if event.presale_starts_at_us else None, listing.seats_left,
     )  # fmt: skip
 
 
