@@ -11,7 +11,12 @@ ROWS: Final[dict[str, tuple[int, str, str]]] = {
     "place_invalid": (401, "Place invalid", "Join the room to get a place."),
     "person_needed": (401, "Person needed", "Sign in: in this line everybody has one place."),
     "proof_invalid": (401, "Proof invalid", "Sign the claim with the key the place was bound to."),
-    "payment_declined": (402, "Payment declined", "Choose seats again and pay with another card."),
+    "card_mistyped": (402, "Card mistyped", "Correct number, date or security code and pay again; the seats are kept."),
+    "payment_declined": (
+        402,
+        "Payment declined",
+        "Pay with another card while `tries_left` is above 0, else choose seats again.",
+    ),
     "code_invalid": (403, "Code invalid", "Check the Verified-Fan code."),
     "code_needed": (403, "Code needed", "Join with a presale code, or come back at `general_sale_at_s`."),
     "human_check_failed": (403, "Human check failed", "Get a new challenge and solve it."),
