@@ -89,6 +89,9 @@ WHERE b.event_id = :event_id AND b.id > :after AND b.state IN ('held', 'paying',
 -- name: inbox_has() :source text :message_id text
 SELECT 1 FROM inbox WHERE source = :source AND message_id = :message_id
 
+-- name: inbox_time() :source text :message_id text
+SELECT received_at_us FROM inbox WHERE source = :source AND message_id = :message_id
+
 -- name: money_totals()
 -- For `frontrow ledger status`: what was taken, given back, kept as fees, and what sold seats are worth.
 SELECT 'captured ' || currency, sum(amount_minor) FROM payments WHERE payment_state = 'captured' GROUP BY currency
