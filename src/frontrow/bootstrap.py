@@ -34,12 +34,14 @@ from frontrow.boxoffice.services.hold import HoldService
 from frontrow.boxoffice.services.notify import Notifier
 from frontrow.boxoffice.services.offering import Offering
 from frontrow.boxoffice.services.people import People
+from frontrow.boxoffice.services.purchases import Purchases
 from frontrow.boxoffice.services.recovery import Recovery
 from frontrow.boxoffice.services.refunds import Refunds
 from frontrow.boxoffice.services.resale import Resale
 from frontrow.boxoffice.services.return_refunds import ReturnRefunds
 from frontrow.boxoffice.services.sales import Sales
 from frontrow.boxoffice.services.tickets import TicketDesk
+from frontrow.boxoffice.services.visit_keeper import VisitKeeper
 from frontrow.boxoffice.services.waitlist import WaitlistService
 from frontrow.boxoffice.services.waitlist_jobs import WAITLIST_GROUP, waitlist_jobs
 from frontrow.boxoffice.services.webhooks import Webhooks
@@ -74,15 +76,19 @@ from frontrow.web.rooms import Rooms
 from frontrow.web.settings import PlatformSettings, read_settings
 from frontrow.web.site.room import SiteRoomPages
 from frontrow.web.telemetry import Telemetry
+from frontrow.web.visits import RoomVisits
 
 __all__ = ["Platform", "PlatformSettings", "Secrets", "open_platform", "read_settings"]
 
+IDLE_S = 120  # a visit ends when nobody was heard for so long, unless the settings say otherwise
 KEEP_ANSWERS_US = 86_400 * US_PER_S
 
 
 @contextlib.asynccontextmanager
 async def open_platform(settings: PlatformSettings, *, clock: Clock | None = None) -> AsyncIterator[Platform]:
     """Everything one process needs, opened; jobs and loops are started by `frontrow.web.app` or `frontrow work`."""
+    if settings.room.idle_s < 0:
+        settings = replace(settings, room=replace(settings.room, idle_s=IDLE_S))
     async with contextlib.AsyncExitStack() as stack:
         ledger = await _ledger(settings)
         stack.push_async_callback(ledger.aclose)
@@ -102,7 +108,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         stack.push_async_callback(box.holds.aclose)
         openings = Openings(ledger, box.sales, claims, box.recovery, now, box.feeds, make_log)
         stack.push_async_callback(openings.aclose)
-        room, endpoints, rooms = _room(settings, keys.room, now)
+        room, endpoints, rooms = _room(settings, keys.room, now, clock)
         stack.push_async_callback(room.aclose)
         stack.push_async_callback(rooms.aclose)
         openings.watch(rooms.open)
@@ -119,7 +125,13 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         openings.on_open(live.opened)
         stack.push_async_callback(live.aclose)
         requests = RequestBook(ledger)
-        jobs = [Job("openings", openings.run), Job("rooms", rooms.run), *_jobs(settings, box, bus, requests)]
+
+        def catalogue_changes() -> int:
+            return ledger.catalogue_version + openings.follower.changes
+
+        keeper = VisitKeeper(ledger, RoomVisits(room), now, lambda: openings.events)
+        jobs = [Job("openings", openings.run), Job("rooms", rooms.run), Job("visits", keeper.run)]
+        jobs += _jobs(settings, box, bus, requests)
         telemetry = Telemetry(settings.overload, Board.of_workers(settings.folder, settings.server.workers))
         jobs += people.jobs() if settings.server.jobs_inside else []
         office = open_office(
@@ -131,10 +143,10 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         jobs += office.jobs(inside=settings.server.jobs_inside)
         platform = Platform(
             settings, now, box.ids, ledger, requests, claims, box.sales, box.holds, box.recovery, box.feeds, openings,
-            box.browse, provider, box.checkout, box.refunds, box.waitlist, box.offering, box.resale, box.desk,
-            box.notifier, box.webhooks, room, endpoints, live.shop, live.passes, live.table, endpoints.entry,
+            box.browse, provider, box.checkout, box.purchases, box.refunds, box.waitlist, box.offering, box.resale,
+            box.desk, box.notifier, box.webhooks, room, endpoints, live.shop, live.passes, live.table, endpoints.entry,
             secret_keys, tuple(jobs), people, office, telemetry=telemetry, figures=office.figures,
-            shown=live.table.shown, links=box.links, listed=EventLists(box.browse, lambda: ledger.catalogue_version),
+            shown=live.table.shown, links=box.links, listed=EventLists(box.browse, catalogue_changes),
         )  # fmt: skip
         share(platform)
         yield platform
@@ -185,6 +197,7 @@ class _BoxOffice:
         self.browse = Browse(ledger, self.sales, self._states)
         self.issuer = Issuer(keys)
         self.checkout = Checkout(ledger, provider, clock, seats=self.holds, issuer=self.issuer)
+        self.purchases = Purchases(self.sales, self.holds, self.checkout, clock)
         self.refunds = Refunds(ledger, provider, clock, seats=self.holds)
         self.waitlist = WaitlistService(self.sales, ledger, claims, self.holds, clock, ids=self.ids)
         self.offering = Offering(self.sales, ledger, claims, self.holds, clock, on_change=self._changed)
@@ -231,14 +244,16 @@ def _provider(settings: PlatformSettings, clock: Clock) -> PaymentProvider:
     return JournaledProvider(clock, settings.folder / "payments.jsonl", webhooks=False)
 
 
-def _room(settings: PlatformSettings, keys: RoomKeys, clock: Clock) -> tuple[WaitingRoom, PlatformRoom, Rooms]:
-    """The waiting room over the same Redis and database as the rest."""
+def _room(
+    settings: PlatformSettings, keys: RoomKeys, clock: Clock, given: Clock | None
+) -> tuple[WaitingRoom, PlatformRoom, Rooms]:
+    """The waiting room over the same Redis and database as the rest; by `given` if the platform was given a clock."""
     folder = settings.folder / "room"
     audit = settings.ledger_url if settings.shared else str(settings.folder / "room-audit.sqlite")
     server, page = settings.server, settings.room
     store = settings.redis.url or "memory://"
     own = replace(page, store=store, folder=str(folder), audit=audit, by_identity=False)  # each event says by itself
-    room = make_room(own, keys, sale_clock=clock)
+    room = make_room(own, keys, sale_clock=clock, clock=given)
     rules = EntryRules(server.per_person, server.per_ip, page.per_device)
     entry = Entry(rules=rules, trusted_proxies=server.trusted_proxies, processes=server.workers)
     secure = page.secure_cookies or is_https(settings.public_url)

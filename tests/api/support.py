@@ -37,7 +37,7 @@ def room_keys() -> RoomKeys:
 
 def settings_for(folder: Path, *, redis_url: str = "", postgres_url: str = "", **server: Any) -> PlatformSettings:
     """Embedded in `folder` unless the two URLs are given; made-up money, rooms that admit at once."""
-    (folder / "room").mkdir(exist_ok=True)
+    (folder / "room").mkdir(exist_ok=True, parents=True)
     room_keys().save(folder / "room")
     given: dict[str, Any] = {"demo": True, "folder": str(folder), "per_person": "1000/second", "per_ip": "1000/second"}
     return PlatformSettings(

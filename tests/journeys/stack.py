@@ -32,6 +32,7 @@ class Stack:
     folder: Path = Path()
     _opened: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
     _events: int = 0
+    _others: list[Site] = field(default_factory=list)
 
     @property
     def url(self) -> str:
@@ -47,7 +48,8 @@ class Stack:
 
     def let_pass(self, seconds: float) -> None:
         """Time passes at once, on every server."""
-        self.site.ahead_s += seconds  # type: ignore[assignment]
+        for site in (self.site, *self._others):
+            site.ahead_s += seconds  # type: ignore[assignment]
 
     def put_on_sale(self, name: str, plan: Plan | None = None, *, seats: int = 4, **changes: Any) -> Event:
         """An event on sale with a hall of one row (or `plan`); returns when this server sells it."""
@@ -60,8 +62,10 @@ class Stack:
     def add_server(self) -> Site:
         """Another server on the same stores; clustered only."""
         assert self.form == "clustered", "an embedded shop has one server"
-        other = Site(self.folder / f"server{self._events}", _nothing, **self.options)
+        other = Site(self.folder / f"server{len(self._others) + 2}", _nothing, **self.options)
+        other.ahead_s = self.site.ahead_s
         self._opened.enter_context(other)
+        self._others.append(other)
         return other
 
     def book(self) -> list[Intent]:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import zxingcpp
 from PIL import Image
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.steps import choose, until
 from tests.journeys.stack import Stack
@@ -54,9 +54,30 @@ def buy(page: Page, stack: Stack, event_name: str, email: str, *, count: int = 1
 
 def read_code(page: Page, folder: Path) -> str:
     """What a scanner reads from the first ticket on the screen."""
-    picture = page.locator(".qr img").first
+    return read_codes(page, folder)[0]
+
+
+def read_codes(page: Page, folder: Path) -> list[str]:
+    """What a scanner reads from each ticket on the screen."""
+    return [scan_picture(picture, folder) for picture in page.locator(".qr img").all()]
+
+
+def scan_picture(picture: Locator, folder: Path) -> str:
+    """What a scanner reads from a picture on the screen."""
     expect(picture).to_have_js_property("complete", True)
     (folder / "code.png").write_bytes(picture.screenshot())
     found = zxingcpp.read_barcode(Image.open(folder / "code.png"))
-    assert found is not None, "the ticket's code can be scanned from the screen"
+    assert found is not None, "the code can be scanned from the screen"
     return str(found.text)
+
+
+def sign_in_by_mail(page: Page, stack: Stack, email: str, back: str = "/tickets") -> None:
+    """Ask for a link and open the one in the mail; ends on the page `back`."""
+    before = len([mail for mail in stack.mailbox.mails() if "/sign-in#" in mail.text and mail.to == email.lower()])
+    page.goto(f"{stack.url}/sign-in?back={back}")
+    page.get_by_label("E-mail").fill(email)
+    page.get_by_role("button", name="Send me a link").click()
+    page.get_by_role("button", name="Send the link again").wait_for()
+    mail = stack.mailbox.wait_for(email.lower(), "/sign-in#", skip=before)
+    page.goto(next(link for link in mail.links() if "/sign-in#" in link))
+    page.wait_for_url(f"**{back}")

@@ -233,6 +233,43 @@ async def test_an_invitation_makes_a_member_once_and_a_reset_a_new_password(tmp_
         assert signed.session.stage is Stage.ENROL
 
 
+COMPOSED, DECOMPOSED = "un caf\u00e9 \u00e0 Orl\u00e9ans", "un cafe\u0301 a\u0300 Orle\u0301ans"
+LIGATURE = "of\ufb01ce \u2075 o\u2019clock at the Stra\u00dfe"
+
+
+async def test_staff_sign_in_with_the_password_they_set_however_it_is_typed(tmp_path):
+    """Set composed, typed decomposed (another keyboard), with spaces around, full width; and the other way round."""
+    async with opened(tmp_path) as platform:
+        team, desk, owner = platform.people.team, platform.people.staff, await member(platform, Role.OWNER)
+        same = [COMPOSED, DECOMPOSED, f"  {COMPOSED}", f"{DECOMPOSED}\u00a0"]
+        for number, (chosen, typed) in enumerate(
+            [(a, b) for a in same for b in same] + [(LIGATURE, LIGATURE), (LIGATURE, LIGATURE.replace("\ufb01", "fi"))]
+        ):
+            email = f"m{number}@example.org"
+            await team.invite(actor(owner), email, Role.DOOR, "en")
+            await team.accept(await mailed(platform, email), "Door", chosen)
+            signed = await desk.sign_in(email, typed, "", f"192.0.2.{number}")
+            assert signed.session.stage is Stage.ENROL
+            with pytest.raises(WrongCredentials):
+                await desk.sign_in(email, COMPOSED.lower(), "", f"192.0.2.{number}")
+        changed = await desk.change_password(signed.session, LIGATURE, DECOMPOSED)
+        assert changed.session.subject == signed.session.subject
+        assert await desk.sign_in(email, COMPOSED, "", "192.0.2.200")
+
+
+@pytest.mark.parametrize("hashed", [DECOMPOSED, f" {COMPOSED} ", f" {DECOMPOSED}", COMPOSED])
+async def test_hashes_of_older_forms_keep_working_and_become_new_ones(tmp_path, hashed):
+    async with opened(tmp_path) as platform:
+        owner, passwords, book = await member(platform, Role.OWNER), platform.people.passwords, platform.people.book
+        old = passwords._hasher.hash(hashed)  # as it was stored before passwords had one form
+        assert await book.change_password(owner.id, old, owner.staff.password_hash, platform.clock())
+        for typed in (hashed, COMPOSED):
+            assert await platform.people.staff.sign_in(owner.staff.email, typed, "", "192.0.2.1")
+        before = passwords.verifications
+        await platform.people.staff.sign_in(owner.staff.email, COMPOSED, "", "192.0.2.1")
+        assert passwords.verifications - before == 1, "the new hash is of today's form"
+
+
 async def test_too_many_wrong_passwords_lock_an_account_for_a_while_whether_it_exists_or_not(tmp_path):
     """Counted, not timed: five verifications for each, then none at all until the window has passed."""
     clock = ManualClock()

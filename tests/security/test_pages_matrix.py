@@ -45,6 +45,8 @@ ROWS = {
     "page_checkout": "owner",
     "page_pay": "owner",
     "page_keep_contact": "owner",
+    "page_look_at_payment": "owner",
+    "page_other_card": "owner",
     "page_extend": "owner",
     "page_release": "owner",
     "page_bank": "owner",

@@ -89,7 +89,7 @@ class RoomConfig:
 
     def to_json(self) -> str:
         """The settings as text. What newer versions added is left out while unused, so that older servers can read."""
-        fields = {name: value for name, value in dataclasses.asdict(self).items() if value or name not in _ADDED}
+        fields = {name: value for name, value in dataclasses.asdict(self).items() if value != _ADDED.get(name)}
         return json.dumps(fields, separators=(",", ":"), sort_keys=True)
 
     @classmethod
@@ -99,7 +99,7 @@ class RoomConfig:
         return cls(**fields)
 
 
-_ADDED = ("codes_until_us", "one_place_per_person")
+_ADDED: dict[str, Any] = {"codes_until_us": 0, "one_place_per_person": False, "idle_s": 0, "leave_s": 10}
 
 _BOUNDS = (
     ("capacity", 0, MAX_NUMBER),

@@ -1,5 +1,7 @@
 """A booking at either door: look at it, pay, hold it longer, give it back. An `Ask` in, an `Answer` out, no framework.
 
+What is allowed is decided by `boxoffice.services.purchases`, for these doors and for the pages alike.
+
 Each call does what the framework's guards do for other routes, by the same functions and in the same order: the limit
 per address, who asks and by what right (`access.identified`), the key, the size, the body. Whose booking it is is
 decided when it is loaded; somebody else's does not exist.
@@ -13,19 +15,18 @@ from typing import Annotated, Final
 
 import msgspec
 
-from frontrow.boxoffice.model.bookings import Booking, StaleFence
+from frontrow.boxoffice.model.bookings import Booking
 from frontrow.boxoffice.model.names import MAX_NAME_CHARS
 from frontrow.boxoffice.services.checkout import CheckoutState
 from frontrow.core.clock import US_PER_S
-from frontrow.core.errors import FrontrowError, Refused
+from frontrow.core.errors import FrontrowError
 from frontrow.core.persons import is_reserved
-from frontrow.web.api.access import Caller, identified, need_pass, own_booking
+from frontrow.web.api.access import Caller, identified, need_visit, own_booking
 from frontrow.web.api.views import BookingView, booking_view, declined, looked_at
 from frontrow.web.platform import Platform
 from frontrow.web.room_people import Result, check_size, decoded
 from frontrow.web.wire import JSON, Answer, Ask, AskHeaders, encode_json, idempotency_key, json_answer, problem_answer
 
-MOST_TIMES: Final = 2  # a hold lasts at most so many times its event's time to hold, however often it is extended
 OWN_ONLY: Final = b"cache-control: private, no-cache\r\n"
 Fence = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
 Email = Annotated[
@@ -36,12 +37,6 @@ Call = Callable[[Platform, Caller, str, Ask], Awaitable[Answer]]
 Endpoint = Callable[[Platform, str, Ask], Result]
 
 log = logging.getLogger("frontrow.web")
-
-
-class HoldFull(Refused):
-    """The hold has lasted as long as it may."""
-
-    code = "hold_cannot_be_extended"
 
 
 class PayBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -120,14 +115,15 @@ async def get_booking(platform: Platform, caller: Caller, booking_id: str, ask: 
 async def pay(platform: Platform, caller: Caller, booking_id: str, ask: Ask) -> Answer:
     """From a hold to a sold booking; 202 while the provider is away and the seats are kept."""
     body = decoded(_decode_pay, ask.body)
-    booking = await held(platform, caller, booking_id, body.fence)
+    booking = await own_booking(platform, caller, booking_id)
+    visit = need_visit(platform, caller, booking, body.fence)
     if body.email or body.name or not is_reserved(booking.fan):
         await platform.people.fans.keep_buyer(booking, name=body.name, email=body.email or "", locale=body.locale)
     if body.method or booking.amount_minor == 0:
-        outcome = await platform.checkout.pay(booking.id, booking.fence, body.method or "none", loaded=booking)
+        outcome = await platform.purchases.pay(booking, visit, body.method)
     else:
-        outcome = await platform.checkout.begin(booking.id, booking.fence, loaded=booking)
-    refusal = declined(outcome)
+        outcome = await platform.purchases.begin(booking, visit)
+    refusal = declined(outcome, tried=bool(body.method))
     if refusal is not None:
         raise refusal
     view = await booking_view(platform, outcome.booking, outcome)
@@ -141,32 +137,21 @@ async def pay(platform: Platform, caller: Caller, booking_id: str, ask: Ask) -> 
 async def extend_hold(platform: Platform, caller: Caller, booking_id: str, ask: Ask) -> Answer:
     """A later end, within the event's bound."""
     body = decoded(_decode_extend, ask.body)
-    booking = await held(platform, caller, booking_id, body.fence)
+    booking = await own_booking(platform, caller, booking_id)
+    visit = need_visit(platform, caller, booking, body.fence)
     if body.extend:
-        hold_us = platform.sales.get(booking.event_id).hold_us
-        end_us = min(platform.clock() + hold_us, booking.created_at_us + MOST_TIMES * hold_us)
-        if booking.live(platform.clock()) and end_us <= booking.hold_expires_at_us:
-            raise HoldFull("this hold has lasted as long as it may", booking=booking.id)
-        booking = await platform.holds.extend(booking.id, booking.fence, end_us)
+        booking = await platform.purchases.extend(booking, visit)
     return await _shown(platform, booking)
 
 
 @at_both_doors("DELETE")
 async def release_hold(platform: Platform, caller: Caller, booking_id: str, ask: Ask) -> Answer:
     """The held seats go back."""
-    booking = await held(platform, caller, booking_id)
-    return await _shown(platform, await platform.checkout.release(booking.id, booking.fence))
+    booking = await own_booking(platform, caller, booking_id)
+    visit = need_visit(platform, caller, booking)
+    return await _shown(platform, await platform.purchases.release(booking, visit))
 
 
 async def _shown(platform: Platform, booking: Booking) -> Answer:
     view: BookingView = await booking_view(platform, booking)
     return json_answer(200, view)
-
-
-async def held(platform: Platform, caller: Caller, booking_id: str, fence: int | None = None) -> Booking:
-    """The caller's booking, with a pass for its event; `fence`, if given, must be its own."""
-    booking = await own_booking(platform, caller, booking_id)
-    need_pass(caller, booking.event_id)
-    if fence is not None and fence != booking.fence:
-        raise StaleFence(booking.id, fence)
-    return booking

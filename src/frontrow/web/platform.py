@@ -16,6 +16,7 @@ from frontrow.boxoffice.services.hold import HoldService
 from frontrow.boxoffice.services.notify import Notifier
 from frontrow.boxoffice.services.offering import Offering
 from frontrow.boxoffice.services.people import People
+from frontrow.boxoffice.services.purchases import Purchases
 from frontrow.boxoffice.services.recovery import Recovery
 from frontrow.boxoffice.services.refunds import Refunds
 from frontrow.boxoffice.services.resale import Resale
@@ -59,6 +60,7 @@ class Platform:
     browse: Browse
     provider: PaymentProvider
     checkout: Checkout
+    purchases: Purchases
     refunds: Refunds
     waitlist: WaitlistService
     offering: Offering

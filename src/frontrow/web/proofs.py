@@ -33,19 +33,19 @@ class Passes:
         if not text:
             raise Unauthorised("a pass for this event is needed; join its waiting room", event=event_id)
         visit = self._room.check_pass(text, event_id)
+        self._room.hear(visit.id)
         return ShopPass(visit.event, visit.person, visit.expires_s * US_PER_S, visit.id)
 
     def beside_the_line(self, event_id: str, person: str, why: str, since_us: int = 0) -> tuple[str, int]:
         """A pass for somebody who needs no place (an offer, priority) and when it ends; the same again is the same.
 
-        `since_us`: when it was first asked for, where one pass is all there is; else it counts from now.
-
-        Its place is of epoch 0, which no room has: renewing it is refused, giving it back ends it here.
+        `since_us`: when it was first asked for, where one pass is all there is; else it counts from now. Its place is of
+        epoch 0, which no room has: renewing it is refused, giving it back ends it everywhere.
         """
         now_s = (since_us or self._room.clock()) // US_PER_S
         issued_s = now_s - now_s % 60
         ttl_s = self._room.view(event_id).state.config.pass_ttl_s + 60
-        place = PlaceKey(0, 0, zlib.crc32(f"{person} {why}".encode()) & 0x3FFFFFFF)
+        place = PlaceKey(0, 0, zlib.crc32(f"{person} {why} {issued_s}".encode()) & 0x3FFFFFFF)
         visit = Pass(event_id, person, place, issued_s, issued_s + ttl_s, issued_s)
         return self._room.passes.mint(visit), visit.expires_s
 

@@ -59,10 +59,13 @@ def _without(changes: dict[str, Any]) -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in taken}
 
 
-def make_room(settings: RoomSettings, keys: RoomKeys, *, sale_clock: Clock | None = None) -> WaitingRoom:
-    """The service over the store and the audit that the settings name; presales end by `sale_clock`."""
-    stores = _store(settings), _audit(settings)
-    return WaitingRoom(*stores, keys, durable_joins=settings.embedded, sale_clock=sale_clock)
+def make_room(
+    settings: RoomSettings, keys: RoomKeys, *, sale_clock: Clock | None = None, clock: Clock | None = None
+) -> WaitingRoom:
+    """The service over the store and the audit that the settings name; presales end by `sale_clock`. `clock` replaces
+    the store's own as well: for simulations and tests."""
+    stores = _store(settings, clock), _audit(settings)
+    return WaitingRoom(*stores, keys, durable_joins=settings.embedded, sale_clock=sale_clock, clock=clock)
 
 
 async def _import_codes(room: WaitingRoom, settings: RoomSettings) -> None:
@@ -74,17 +77,17 @@ async def _import_codes(room: WaitingRoom, settings: RoomSettings) -> None:
         log.info("codes imported", extra={"event": settings.events[0], "codes": count})
 
 
-def _store(settings: RoomSettings) -> RoomStore:
+def _store(settings: RoomSettings, clock: Clock | None = None) -> RoomStore:
     from frontrow.waitingroom.stores.redis import RedisStore
     from frontrow.waitingroom.stores.roster import RosterMemoryStore, RosterRedisStore
     from frontrow.waitingroom.stores.routed import RoutedStore
 
     if settings.embedded:
-        return RosterMemoryStore() if settings.by_identity else MemoryStore()
+        return RosterMemoryStore(clock) if settings.by_identity else MemoryStore(clock)
     kind = RosterRedisStore if settings.by_identity else RedisStore
     if settings.shards:
-        return cast(RoomStore, RoutedStore([kind(url) for url in settings.shards]))
-    return kind(settings.store)
+        return cast(RoomStore, RoutedStore([kind(url, clock=clock) for url in settings.shards]))
+    return kind(settings.store, clock=clock)
 
 
 def _audit(settings: RoomSettings) -> Audit:

@@ -85,6 +85,11 @@ class PaymentBook:
         rows = await self.store.read(Query("live_bookings", params=(event_id, after, limit)))
         return [booking_of(row) for row in rows]
 
+    async def live_holds(self, event_id: str, now_us: int, limit: int) -> list[Booking]:
+        """The bookings whose seats are held and not sold, in the order in which their holds end."""
+        rows = await self.store.read(Query("live_holds", params=(event_id, now_us, limit)))
+        return [booking_of(row) for row in rows]
+
     async def noticed(self, source: str, message_id: str) -> bool:
         return bool(await self.store.read(Query("inbox_has", params=(source, message_id))))
 

@@ -232,9 +232,14 @@ def checked_name(text: str, param: str = "name") -> str:
     return name
 
 
+def normalised_password(text: str) -> str:
+    """The one form in which a password is hashed and compared: NFKC, without spaces around it."""
+    return unicodedata.normalize("NFKC", text).strip()
+
+
 def checked_password(text: str, email: str) -> str:
-    """The password as it is hashed (NFKC), or what is wrong with it."""
-    password = unicodedata.normalize("NFKC", text)
+    """The password as it is hashed, or what is wrong with it."""
+    password = normalised_password(text)
     if not MIN_PASSWORD_CHARS <= len(password) <= MAX_PASSWORD_CHARS:
         raise InvalidInput(
             f"a password has {MIN_PASSWORD_CHARS} to {MAX_PASSWORD_CHARS} characters; a sentence is fine",

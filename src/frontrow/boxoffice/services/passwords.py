@@ -1,24 +1,38 @@
 """Passwords: argon2id in threads of their own, a few at a time, the rest in a bounded line.
 
-Every attempt costs exactly one verification, also for accounts that do not exist (against a hash nobody knows the
-password of), so neither time nor `verifications` tells which addresses have an account.
+A password is normalised (`people.normalised_password`) when it is set and when it is checked, so that every keyboard
+and every page means the same by it. Hashes from before were made of other forms: those are tried too, and whoever
+signs in with one gets a new hash. How many forms there are depends on what was typed alone. Accounts that do not exist
+cost as much (against a hash nobody knows the password of), so neither time nor `verifications` tells which addresses
+have an account.
 """
 
 import asyncio
 import secrets
+import unicodedata
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from enum import Enum
 from typing import Final, TypeVar
 
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 from argon2.low_level import Type
 
+from frontrow.boxoffice.model.people import normalised_password
 from frontrow.boxoffice.services.people_settings import PeopleSettings
 from frontrow.core.errors import Overloaded
 
 MAX_WAITING: Final = 100
 Answer = TypeVar("Answer")
+
+
+class Verified(Enum):
+    """What a check of a password said. AS_BEFORE: right, but its hash is of an older form; make a new one."""
+
+    WRONG = 0
+    AS_NOW = 1
+    AS_BEFORE = 2
 
 
 class Passwords:
@@ -37,11 +51,16 @@ class Passwords:
         self.verifications = 0
 
     async def hash(self, password: str) -> str:
-        return await self._run(lambda: self._hasher.hash(password))
+        """The hash of a password in its normalised form."""
+        return await self._run(lambda: self._hasher.hash(normalised_password(password)))
 
-    async def verify(self, password_hash: str | None, password: str) -> bool:
+    async def verify(self, password_hash: str | None, password: str) -> Verified:
         """Whether the password is this hash's; None (no such account) costs the same and is never right."""
-        return await self._run(lambda: self._verify(password_hash or self._nobodys, password)) and bool(password_hash)
+        for number, form in enumerate(_forms(password)):
+            right = await self._run(lambda form=form: self._verify(password_hash or self._nobodys, form))  # type: ignore[misc]
+            if right and password_hash:
+                return Verified.AS_NOW if number == 0 else Verified.AS_BEFORE
+        return Verified.WRONG
 
     def outdated(self, password_hash: str) -> bool:
         """Whether the hash was made with other settings than today's."""
@@ -51,7 +70,7 @@ class Passwords:
         self.verifications += 1
         try:
             return self._hasher.verify(password_hash, password)
-        except (VerificationError, InvalidHashError):
+        except (VerificationError, InvalidHashError, UnicodeEncodeError):
             return False
 
     async def _run(self, act: Callable[[], Answer]) -> Answer:
@@ -65,3 +84,9 @@ class Passwords:
 
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
+
+
+def _forms(typed: str) -> list[str]:
+    """How a typed password may have been hashed, today's form first; nearly always there is only one."""
+    older = (unicodedata.normalize("NFKC", typed), unicodedata.normalize("NFKC", typed.strip()), typed, typed.strip())
+    return list(dict.fromkeys((normalised_password(typed), *older)))

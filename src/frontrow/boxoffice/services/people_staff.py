@@ -24,7 +24,7 @@ from frontrow.boxoffice.model.people import (
     secret_hash,
 )
 from frontrow.boxoffice.ports_people import PeopleBook
-from frontrow.boxoffice.services.passwords import Passwords
+from frontrow.boxoffice.services.passwords import Passwords, Verified
 from frontrow.boxoffice.services.people_sessions import Sessions, SignedIn
 from frontrow.boxoffice.services.people_tries import AllTries
 from frontrow.boxoffice.vault import SealBroken, Vault
@@ -69,7 +69,9 @@ class StaffDesk:
         await self._tries.ip.take(ip)
         await self._tries.account.take(account)
         staff = await self._book.staff_by_email(account)
-        if not await self._passwords.verify(staff.password_hash if staff else None, password[:MAX_TYPED_CHARS]):
+        typed = password[:MAX_TYPED_CHARS]
+        verified = await self._passwords.verify(staff.password_hash if staff else None, typed)
+        if verified is Verified.WRONG:
             raise WrongCredentials
         assert staff is not None
         stage = Stage.TOTP if staff.totp_sealed else Stage.ENROL
@@ -78,8 +80,8 @@ class StaffDesk:
             stage = Stage.FULL
         await self._tries.account.give_back(account)
         await self._tries.ip.give_back(ip)
-        if self._passwords.outdated(staff.password_hash):
-            renewed = await self._passwords.hash(password)
+        if verified is Verified.AS_BEFORE or self._passwords.outdated(staff.password_hash):
+            renewed = await self._passwords.hash(typed)
             await self._book.change_password(staff.id, renewed, staff.password_hash, self._clock())
         return await self._sessions.start(SubjectKind.STAFF, staff.id, stage=stage, agent=agent, replaces=replaces)
 
@@ -159,7 +161,7 @@ class StaffDesk:
 
     async def _check_password(self, staff: Staff, password: str) -> None:
         await self._tries.account.take(staff.email)
-        if not await self._passwords.verify(staff.password_hash, password[:MAX_TYPED_CHARS]):
+        if await self._passwords.verify(staff.password_hash, password[:MAX_TYPED_CHARS]) is Verified.WRONG:
             raise WrongCredentials
         await self._tries.account.give_back(staff.email)
 

@@ -8,6 +8,7 @@ or the app does not start. What is not somebody's own answers as if it did not e
 import base64
 import hashlib
 import hmac
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
@@ -18,7 +19,7 @@ from litestar.handlers import BaseRouteHandler
 from frontrow.boxoffice.ledger.catalogue import EventNotFound
 from frontrow.boxoffice.mail_links import LinkPurpose
 from frontrow.boxoffice.model.attempts import ShopPass
-from frontrow.boxoffice.model.bookings import Booking, BookingNotFound
+from frontrow.boxoffice.model.bookings import HOLD_STATES, Booking, BookingNotFound
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.people import (
     PERMISSIONS,
@@ -81,6 +82,7 @@ class Caller(msgspec.Struct, frozen=True):
     permissions: frozenset[str] = frozenset()
     session_id: str = ""
     shop_pass: ShopPass | None = None
+    past_pass: ShopPass | None = None  # genuine, but run out: good only for the live hold it was used for
     bookings: frozenset[str] = frozenset()  # ids of bookings whose token was presented
     session: Session | None = None
     links: frozenset[tuple[str, str]] = frozenset()  # (purpose, subject) of opened mail links; pages only
@@ -91,8 +93,10 @@ class Caller(msgspec.Struct, frozen=True):
             return True
         if self.kind == "fan" and self.id == booking.fan:
             return True
-        visit = self.shop_pass
-        return visit is not None and visit.event_id == booking.event_id and visit.fan == booking.fan
+        visit, past = self.shop_pass, self.past_pass
+        if visit is not None:
+            return visit.event_id == booking.event_id and visit.fan == booking.fan
+        return past is not None and past.id == booking.session and booking.state in HOLD_STATES
 
     @property
     def person(self) -> str:
@@ -152,7 +156,7 @@ async def caller_of(platform: Platform, method: str, headers: HeaderLines) -> Ca
     text = next((token for token in given.tokens if not token.startswith(ours)), None) or next(iter(given.passes), None)
     visit = read_pass(platform, text) if text else None
     known = await _known(platform, method, headers, given)
-    return msgspec.structs.replace(known, shop_pass=visit, bookings=frozenset(bookings))
+    return with_pass(platform, known, visit, bookings)
 
 
 async def _known(platform: Platform, method: str, headers: HeaderLines, given: Presented) -> Caller:
@@ -197,22 +201,38 @@ def client_ip(platform: Platform, connection: Connection) -> str:
     return platform.limiter.ip_of(peer[0] if peer else "", forwarded)
 
 
+def with_pass(platform: Platform, known: Caller, visit: ShopPass | None, bookings: Collection[str]) -> Caller:
+    """The caller with the pass and the booking tokens that came along."""
+    ran_out = visit is not None and platform.clock() >= visit.expires_at_us
+    good, past = (None, visit) if ran_out else (visit, None)
+    return msgspec.structs.replace(known, shop_pass=good, past_pass=past, bookings=frozenset(bookings))
+
+
 def read_pass(platform: Platform, text: str) -> ShopPass | None:
-    """The pass, if it is a good one; who needs one says why not by `need_pass`."""
+    """The pass, if it is genuine and its visit has not ended; it may have run out (`with_pass` sorts that out). Who
+    needs one says why not by `need_pass` or `need_visit`."""
     if len(text) > MAX_PASS_CHARS:
         return None
     try:
-        visit = platform.room.check_pass(text)
-    except FrontrowError:  # not ours, run out, or given back
+        visit = platform.room.read_pass(text)
+    except FrontrowError:  # not ours, or its visit ended
         return None
     return ShopPass(visit.event, visit.person, visit.expires_s * US_PER_S, visit.id)
 
 
-def need_pass(caller: Caller, event_id: str) -> ShopPass:
-    """The caller's pass for this event, or 401 (B17)."""
+def need_pass(platform: Platform, caller: Caller, event_id: str) -> ShopPass:
+    """The caller's pass for this event, or 401 (B17). The visitor was heard."""
     visit = caller.shop_pass
     if visit is None or visit.event_id != event_id:
         raise Unauthorised("a pass for this event is needed; join its waiting room", event=event_id)
+    platform.room.hear(visit.id)
+    return visit
+
+
+def need_visit(platform: Platform, caller: Caller, booking: Booking, fence: int | None = None) -> ShopPass:
+    """The caller's visit for acting on this booking, or 401 (`Purchases.need_visit`). The visitor was heard."""
+    visit = platform.purchases.need_visit(booking, caller.shop_pass or caller.past_pass, fence)
+    platform.room.hear(visit.id)
     return visit
 
 
@@ -275,7 +295,7 @@ async def check_access(connection: Connection, handler: BaseRouteHandler) -> Non
         case "public" | "owner":  # owners are checked against the thing itself, which the handler loads
             return
         case "pass":
-            need_pass(caller, connection.path_params["event_id"])
+            need_pass(platform, caller, connection.path_params["event_id"])
         case "session":
             if caller.session is None:
                 raise SignInNeeded("sign in first")

@@ -12,12 +12,10 @@ from frontrow.web.api import FromPlatform
 from frontrow.web.api.access import Access
 from frontrow.web.api.routes import ANY, own_checks
 from frontrow.web.api.views import BookingView
-from frontrow.web.booking_calls import MOST_TIMES, ExtendBody
+from frontrow.web.booking_calls import ExtendBody
 from frontrow.web.room_app import AnswerApp, ask_of
 from frontrow.web.room_endpoints import settle
 from frontrow.web.shop import HoldBody, HoldView
-
-__all__ = ["MOST_TIMES", "ROUTES"]
 
 
 @post(

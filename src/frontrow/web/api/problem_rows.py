@@ -10,7 +10,12 @@ ROWS: Final[dict[str, tuple[int, str, str]]] = {
     "pass_required": (401, "Pass required", "Join the waiting room and claim a pass."),
     "place_invalid": (401, "Place invalid", "Join the room to get a place."),
     "proof_invalid": (401, "Proof invalid", "Sign the claim with the key the place was bound to."),
-    "payment_declined": (402, "Payment declined", "Choose seats again and pay with another card."),
+    "card_mistyped": (402, "Card mistyped", "Correct number, date or security code and pay again; the seats are kept."),
+    "payment_declined": (
+        402,
+        "Payment declined",
+        "Pay with another card while `tries_left` is above 0, else choose seats again.",
+    ),
     "code_invalid": (403, "Code invalid", "Check the Verified-Fan code."),
     "human_check_failed": (403, "Human check failed", "Get a new challenge and solve it."),
     "pass_foreign": (403, "Pass foreign", "Use the pass of this event's room."),

@@ -8,11 +8,15 @@ import base64
 from typing import Any, Final
 
 import msgspec
-from litestar import Request
+from litestar import Request, Response
+from litestar.datastructures import Cookie
 
+from frontrow.boxoffice.model.bookings import Booking
+from frontrow.boxoffice.services.purchases import held_now, kept_until_s
 from frontrow.core.cookies import cookie_line, cookie_names, is_https, read_cookie
+from frontrow.core.errors import FrontrowError
 from frontrow.waitingroom.protect.guard import PASS_COOKIES
-from frontrow.web.api.access import MAX_BOOKING_TOKENS, booking_token
+from frontrow.web.api.access import MAX_BOOKING_TOKENS, booking_token, presented
 from frontrow.web.platform import Platform
 from frontrow.web.site.render import LANGUAGE_COOKIES
 from frontrow.web.site.routes import BOOKINGS_COOKIES, LINKS_COOKIES, MAX_LINKS, kept_bookings, kept_links
@@ -44,6 +48,24 @@ def remember_booking(platform: Platform, request: Asked, booking_id: str) -> dic
         return {}
     kept = "~".join([token, *known][:MAX_BOOKING_TOKENS])
     return {"set-cookie": cookie(platform, BOOKINGS_COOKIES, kept, YEAR_S)}
+
+
+async def keep_visit(platform: Platform, request: Asked, booking: Booking, response: Response[bytes]) -> None:
+    """A live hold keeps the visit it belongs to: a pass that would run out before is replaced in the browser."""
+    if not held_now(booking, platform.clock()):
+        return
+    for text in presented(request.headers).passes:
+        try:
+            if platform.room.read_pass(text, booking.event_id).id != booking.session:
+                continue
+            longer = await platform.room.keep_pass(text, kept_until_s(booking), booking.id)
+        except FrontrowError:  # not ours, ended, or the store is away: the page says what that means
+            continue
+        if longer is not None:
+            secure = is_https(platform.settings.public_url)
+            name = PASS_COOKIES[0 if secure else 1]
+            response.set_cookie(Cookie(name, "/", longer.pass_jwt, DAY_S, httponly=True, samesite="lax", secure=secure))
+        return
 
 
 def remember_link(platform: Platform, request: Asked, text: str) -> dict[str, str]:

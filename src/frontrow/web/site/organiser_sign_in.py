@@ -82,7 +82,7 @@ async def password(request: Asked, platform: FromPlatform, caller: FromCaller, f
     back, email = staff_back(form.one("back")), form.one("email", 254)
     try:
         made = await platform.people.staff.sign_in(
-            email, form.one("password", MOST_PASSWORD_CHARS), "", client_ip(platform, request),
+            email, form.secret("password", MOST_PASSWORD_CHARS), "", client_ip(platform, request),
             agent=agent_of(request), replaces=caller.session,
         )  # fmt: skip
     except WrongCredentials:
@@ -164,7 +164,7 @@ def _invited(request: Asked, problem: str = "", status: int = 200, **typed: str)
 async def accept(request: Asked, platform: FromPlatform, caller: FromCaller, form: FromForm) -> Response[bytes]:
     """A member with a password of their own, signed in so far that the second factor can be set up."""
     link, name = form.one("link", 400).rpartition("#")[2], form.one("name", 200)
-    secret, ip = form.one("password", MOST_PASSWORD_CHARS), client_ip(platform, request)
+    secret, ip = form.secret("password", MOST_PASSWORD_CHARS), client_ip(platform, request)
     try:
         await platform.people.tries.ip.take(ip)
         member = await platform.people.team.accept(link, name, secret)

@@ -33,6 +33,7 @@ from frontrow.web.api.access import (
     need_permission,
     presented,
     read_pass,
+    with_pass,
 )
 from frontrow.web.csrf import check_media_type, check_same_site
 from frontrow.web.platform import Platform
@@ -55,6 +56,10 @@ class Form:
     def one(self, name: str, most_chars: int = 300) -> str:
         """The first value of a field, without spaces around it; empty when there is none."""
         return next((value.strip()[:most_chars] for key, value in self._fields if key == name), "")
+
+    def secret(self, name: str, most_chars: int = 300) -> str:
+        """The first value of a field exactly as it was typed; for passwords, which have a form of their own."""
+        return next((value[:most_chars] for key, value in self._fields if key == name), "")
 
     def all(self, name: str) -> list[str]:
         """Every value of a field."""
@@ -90,8 +95,8 @@ async def page_caller(platform: Platform, connection: Connection) -> Caller:
     """Who looks at a page, by cookies alone: session, pass, and the bookings this browser made."""
     given = presented(connection.headers)
     session = await platform.people.sessions.find(given.session_cookie) if given.session_cookie else None
-    visits = (read_pass(platform, text) for text in given.passes)
-    visit = next((one for one in visits if one is not None), None)
+    visits = [one for text in given.passes if (one := read_pass(platform, text)) is not None]
+    visit = max(visits, key=lambda one: one.expires_at_us, default=None)
     tokens = kept_bookings(connection)[:MAX_BOOKING_TOKENS]
     mine = {
         found
@@ -99,9 +104,8 @@ async def page_caller(platform: Platform, connection: Connection) -> Caller:
         if token.startswith(BOOKING_PREFIX) and (found := booking_of_token(platform.secrets, token)) is not None
     }
     known = caller_in(session) if session is not None else Caller()
-    return msgspec.structs.replace(
-        known, shop_pass=visit, bookings=frozenset(mine), links=opened_links(platform, connection)
-    )
+    proven = with_pass(platform, known, visit, mine)
+    return msgspec.structs.replace(proven, links=opened_links(platform, connection))
 
 
 def opened_links(platform: Platform, connection: Connection) -> frozenset[tuple[str, str]]:

@@ -40,8 +40,10 @@ REFUSED: Final = N_("That did not work. Please try again.")
 def pass_for(platform: Platform, caller: Caller, event_id: str) -> ShopPass | None:
     """The visitor's pass for this event, while it lasts."""
     visit = caller.shop_pass
-    good = visit is not None and visit.event_id == event_id and visit.expires_at_us > platform.clock()
-    return visit if good else None
+    if visit is None or visit.event_id != event_id or visit.expires_at_us <= platform.clock():
+        return None
+    platform.room.hear(visit.id)
+    return visit
 
 
 @page("/events/{event_id:str}/seats", "seats")

@@ -86,6 +86,11 @@ WHERE s.booking_id = r.id AND coalesce(s.active, 0) = 1 ORDER BY s.booking_id, s
 SELECT :booking FROM bookings AS b
 WHERE b.event_id = :event_id AND b.id > :after AND b.state IN ('held', 'paying', 'confirmed') ORDER BY b.id LIMIT :limit
 
+-- name: live_holds() :event_id text :now_us int :limit int
+SELECT :booking FROM bookings AS b
+WHERE b.event_id = :event_id AND b.state IN ('held', 'paying') AND b.hold_expires_at_us > :now_us
+ORDER BY b.hold_expires_at_us LIMIT :limit
+
 -- name: inbox_has() :source text :message_id text
 SELECT 1 FROM inbox WHERE source = :source AND message_id = :message_id
 
