@@ -39,8 +39,8 @@ class Passes:
     def beside_the_line(self, event_id: str, person: str, why: str, since_us: int = 0) -> tuple[str, int]:
         """A pass for somebody who needs no place (an offer, priority) and when it ends; the same again is the same.
 
-        `since_us`: when it was first asked for, where one pass is all there is; else it counts from now. Its place is of
-        epoch 0, which no room has: renewing it is refused, giving it back ends it everywhere.
+        `since_us`: when it was first asked for, where one pass is all there is; else it counts from now. Its place is
+        of epoch 0, which no room has: renewing it is refused, giving it back ends it everywhere.
         """
         now_s = (since_us or self._room.clock()) // US_PER_S
         issued_s = now_s - now_s % 60
