@@ -35,6 +35,7 @@ from frontrow.boxoffice.services.notify import Notifier
 from frontrow.boxoffice.services.offering import Offering
 from frontrow.boxoffice.services.people import People
 from frontrow.boxoffice.services.purchases import Purchases
+from frontrow.boxoffice.services.receipts import Receipts
 from frontrow.boxoffice.services.recovery import Recovery
 from frontrow.boxoffice.services.refunds import Refunds
 from frontrow.boxoffice.services.resale import Resale
@@ -142,7 +143,8 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
             box.browse, provider, box.checkout, box.purchases, box.refunds, box.waitlist, box.offering, box.resale,
             box.desk, box.notifier, box.webhooks, room, endpoints, live.shop, live.passes, live.table, endpoints.entry,
             secret_keys, tuple(jobs), people, office, telemetry=telemetry, figures=office.figures,
-            shown=live.table.shown, links=box.links, listed=EventLists(box.browse, lambda: ledger.catalogue_version),
+            shown=live.table.shown, links=box.links, receipts=box.receipts,
+            listed=EventLists(box.browse, lambda: ledger.catalogue_version),
         )  # fmt: skip
         share(platform)
         yield platform
@@ -202,7 +204,8 @@ class _BoxOffice:
         with named("mail.url"):
             channels = open_channels(settings.mail_url, settings.messages, ledger, outgoing, clock)
         self.links = MailLinks(secret_keys.key("mail links"), settings.public_url)
-        self.notifier = Notifier(ledger, self.desk, channels, clock, self.links)
+        self.receipts = Receipts(ledger, self.desk)
+        self.notifier = Notifier(ledger, self.desk, channels, clock, self.links, self.receipts)
         self.webhooks = Webhooks(ledger, outgoing, clock)
 
     def _changed(self, event_id: str, seats: Sequence[int]) -> None:

@@ -17,6 +17,7 @@ from frontrow.boxoffice.services.notify import Notifier
 from frontrow.boxoffice.services.offering import Offering
 from frontrow.boxoffice.services.people import People
 from frontrow.boxoffice.services.purchases import Purchases
+from frontrow.boxoffice.services.receipts import Receipts
 from frontrow.boxoffice.services.recovery import Recovery
 from frontrow.boxoffice.services.refunds import Refunds
 from frontrow.boxoffice.services.resale import Resale
@@ -84,3 +85,4 @@ class Platform:
     shown: EventViews = field(kw_only=True)
     listed: EventLists = field(kw_only=True)
     links: MailLinks = field(kw_only=True)
+    receipts: Receipts = field(kw_only=True)
