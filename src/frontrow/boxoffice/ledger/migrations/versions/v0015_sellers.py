@@ -3,7 +3,7 @@
 from frontrow.boxoffice.ledger.migrations import ddl
 
 revision = "0015"
-down_revision = "0013"
+down_revision = "0016"
 
 SELLERS = """
 CREATE TABLE sellers (
