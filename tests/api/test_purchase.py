@@ -1,11 +1,13 @@
 """A whole purchase by a script that only knows the API's document (B18), and what can happen on its way (B5-B12)."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
 from frontrow.boxoffice.ledger.migrate import migrate
 from frontrow.boxoffice.model.fsmap import read_snapshot
+from frontrow.boxoffice.model.intents import IntentState
 from frontrow.boxoffice.model.organising import Change, Editor
 from frontrow.boxoffice.model.people import Role
 from frontrow.boxoffice.tickets.door import Gate, Verdict
@@ -77,6 +79,46 @@ async def test_b9_a_declined_card_frees_the_seats_at_once(tmp_path):
         declined = await buyer.call("pay", booking_id=held["booking"], json={"method": "pm_card_declined"})
         assert (declined.status_code, declined.json()["code"]) == (402, "payment_declined")
         assert (await buyer.hold(EVENT_ID, seats=["S-A-1"]))["booking"] != held["booking"]
+
+
+async def test_b9_an_event_may_let_a_buyer_try_several_cards(tmp_path):
+    """One policy for page and API: declines are counted, typing errors are not, the last decline frees the seats."""
+    async with a_platform(tmp_path) as platform, a_client(platform) as client:
+        event = await platform.ledger.event(EVENT_ID)
+        await platform.ledger.put_event(replace(event, card_tries=2), platform.clock())
+        buyer = await a_buyer(client)
+        await buyer.enter(EVENT_ID)
+        held = await buyer.hold(EVENT_ID, seats=["S-A-1"])
+        for card, code, left in (
+            ("pm_card_declined", "payment_declined", 1),
+            ("pm_card_incorrect_cvc", "card_mistyped", None),
+        ):
+            refused = await buyer.call("pay", booking_id=held["booking"], json={"method": card})
+            assert (refused.status_code, refused.json()["code"]) == (402, code)
+            assert refused.json().get("tries_left") == left
+        stands = (await buyer.call("get_booking", booking_id=held["booking"])).json()
+        assert (stands["state"], stands["checkout"]["state"], stands["checkout"]["tries_left"]) == ("paying", "open", 1)
+        assert stands["checkout"]["problem"] == "incorrect_cvc"
+        last = await buyer.call("pay", booking_id=held["booking"], json={"method": "pm_card_declined"})
+        assert (last.status_code, last.json()["code"], last.json()["tries_left"]) == (402, "payment_declined", 0)
+        assert (await buyer.hold(EVENT_ID, seats=["S-A-1"]))["booking"] != held["booking"]
+
+
+async def test_a_hold_whose_payment_is_open_can_be_extended_and_given_back(tmp_path):
+    """Issue 11: once the payment page was opened it was 409 for ever."""
+    async with a_platform(tmp_path) as platform, a_client(platform) as client:
+        buyer = await a_buyer(client)
+        await buyer.enter(EVENT_ID)
+        for give_back in ("release_hold", "cancel_booking"):
+            held = await buyer.hold(EVENT_ID, seats=["S-A-1"])
+            opened = await buyer.call("pay", booking_id=held["booking"], json={})
+            assert (opened.json()["state"], opened.json()["checkout"]["state"]) == ("paying", "open")
+            longer = await buyer.call("extend_hold", booking_id=held["booking"], json={"extend": True})
+            assert longer.status_code == 200
+            released = await buyer.call(give_back, booking_id=held["booking"])
+            assert (released.status_code, released.json()["state"]) == (200, "cancelled")
+        states = {intent.state for intent in await platform.provider.page(0)}
+        assert states == {IntentState.VOID}
 
 
 async def test_b6_three_d_secure_is_an_action_and_then_a_sale(tmp_path):

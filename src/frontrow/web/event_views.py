@@ -66,6 +66,7 @@ class EventView(EventSummary):
     description: str = ""
     max_per_person: int = 0
     hold_s: int = 0
+    card_tries: int = 1
     map_url: str = ""
     free: int = 0
     seats: int = 0
@@ -170,7 +171,11 @@ class EventViews:
             details |= {"free": now.free, "seats": now.size, "sections": sections, "tiers": tiers}
             details["seats_left"] = now.free
         return EventView(
-            **details, description=event.description, max_per_person=event.max_per_person, hold_s=event.hold_ttl_s
+            **details,
+            description=event.description,
+            max_per_person=event.max_per_person,
+            hold_s=event.hold_ttl_s,
+            card_tries=event.card_tries,
         )
 
     def _ip(self, ask: Ask) -> str:

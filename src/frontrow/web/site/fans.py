@@ -26,6 +26,7 @@ from frontrow.web.shapes import time_text
 from frontrow.web.site.render import render
 from frontrow.web.site.routes import page
 from frontrow.web.site.shown import shown, shown_event
+from frontrow.web.site.signups import before_sale
 from frontrow.web.site.words import N_
 
 Asked = Request[Any, Any, Any]
@@ -187,7 +188,8 @@ async def event(request: Asked, platform: FromPlatform, caller: FromCaller, even
     tiers = {tier.name: tier for tier in one.free.tiers} if one.free else {}
     return render(
         request, "event.html", script="js/event.js", one=one, inside=inside, tiers=tiers,
-        opens_at=time_text(known.sale_starts_at_us), now=time_text(platform.clock()),
+        opens_at=time_text(known.opens_at_us if one.state == "soon" else known.sale_starts_at_us),
+        now=time_text(platform.clock()), before=await before_sale(platform, caller, known, one.state),
     )  # fmt: skip
 
 
