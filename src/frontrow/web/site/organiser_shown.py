@@ -27,6 +27,7 @@ ACTS: Final = {
     "resume_sale": N_("Sale resumed"),
     "steer_room": N_("Waiting room steered"),
     "refund": N_("Refund"),
+    "retry_refund": N_("Refund tried again"),
     "cancel_booking": N_("Booking cancelled"),
     "resend": N_("Mail sent again"),
     "reseat": N_("Moved to other seats"),
