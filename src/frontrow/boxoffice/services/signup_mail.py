@@ -94,7 +94,7 @@ class SignupMail:
 
     def code(self, signup: Signup, event: Event, time_zone: str, code: str) -> NewDelivery:
         """A chosen registration's code; its link brings the code along where no server sees it."""
-        url = self.links.page(f"/v1/events/{event.id}/room/#code={code}")
+        url = self.links.page(f"/v1/events/{event.id}/room/#{code}")
         return self._delivery("presale_code", signup, event, time_zone, url, f"presale_code-{signup.id}", code)
 
     def missed(self, signup: Signup, event: Event, time_zone: str) -> NewDelivery:
