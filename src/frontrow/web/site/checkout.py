@@ -29,6 +29,7 @@ from frontrow.web.site.words import N_
 Asked = Request[Any, Any, Any]
 BAD_EMAIL: Final = N_("This does not look like an e-mail address.")
 NO_ERRORS: Final = {"email": "", "card": ""}
+_OUTCOME_SCRIPTS: Final = {"bank": "js/outcome.js", "retrying": "js/outcome.js", "visit_over": "", "given_up": ""}
 BAD_CARD: Final = N_("This is not a card number.")
 
 
@@ -95,8 +96,9 @@ async def outcome_page(
     """One of the ends and pauses of a checkout, in words."""
     context = await booking_context(platform, booking)
     return render(
-        request, "outcome.html", status=status, script="js/outcome.js" if kind in ("bank", "retrying") else "",
-        kind=kind, demo=_is_demo(platform), action_url=outcome.action_url if outcome else "",
+        request, "outcome.html", status=status, script=_OUTCOME_SCRIPTS.get(kind, "js/visit.js"),
+        visit_of="" if kind in ("visit_over", "given_up") else booking.event_id, kind=kind, demo=_is_demo(platform),
+        action_url=outcome.action_url if outcome else "",
         headers=remember_booking(platform, request, booking.id), **context,
     )  # fmt: skip
 
@@ -144,7 +146,7 @@ async def _form_page(
         secret, booking = begun.client_secret, begun.booking
     context = await booking_context(platform, booking)
     return render(
-        request, "checkout.html", script="js/checkout.js", status=422 if errors else 200,
+        request, "checkout.html", script="js/checkout.js", visit_of=booking.event_id, status=422 if errors else 200,
         policy=STRIPE if stripe else PLAIN, headers=headers, errors=NO_ERRORS | (errors or {}), ready=ready,
         contact=contact, proven=proven, cards=SHOWN, stripe=stripe, publishable=publishable, client_secret=secret,
         **context,
