@@ -20,6 +20,7 @@ from frontrow.boxoffice.feed.log import FrameLog, MemoryFrameLog
 from frontrow.boxoffice.feed.service import MapFeed
 from frontrow.boxoffice.ledger.opening import open_ledger
 from frontrow.boxoffice.ledger.requests import RequestBook
+from frontrow.boxoffice.ledger.signups import SignupBook
 from frontrow.boxoffice.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.mail_links import MailLinks
 from frontrow.boxoffice.model.events import Event
@@ -34,12 +35,15 @@ from frontrow.boxoffice.services.hold import HoldService
 from frontrow.boxoffice.services.notify import Notifier
 from frontrow.boxoffice.services.offering import Offering
 from frontrow.boxoffice.services.people import People
+from frontrow.boxoffice.services.presales import Presales
 from frontrow.boxoffice.services.purchases import Purchases
 from frontrow.boxoffice.services.recovery import Recovery
 from frontrow.boxoffice.services.refunds import Refunds
 from frontrow.boxoffice.services.resale import Resale
 from frontrow.boxoffice.services.return_refunds import ReturnRefunds
 from frontrow.boxoffice.services.sales import Sales
+from frontrow.boxoffice.services.signup_mail import SignupLinks, SignupMail
+from frontrow.boxoffice.services.signups import Signups
 from frontrow.boxoffice.services.tickets import TicketDesk
 from frontrow.boxoffice.services.visit_keeper import VisitKeeper
 from frontrow.boxoffice.services.waitlist import WaitlistService
@@ -59,6 +63,7 @@ from frontrow.waitingroom.room import WaitingRoom
 from frontrow.web.api.access import booking_token
 from frontrow.web.event_lists import EventLists
 from frontrow.web.event_views import EventViews
+from frontrow.web.fan_codes import FanCodes
 from frontrow.web.fan_of import fan_of
 from frontrow.web.hot_shared import share
 from frontrow.web.live import Streams
@@ -71,7 +76,7 @@ from frontrow.web.platform_keys import open_keys
 from frontrow.web.platform_room import PlatformRoom
 from frontrow.web.proofs import Passes
 from frontrow.web.room_pages import PageSettings
-from frontrow.web.room_serve import human_check, make_room
+from frontrow.web.room_serve import HumanChecks, make_room
 from frontrow.web.rooms import Rooms
 from frontrow.web.settings import PlatformSettings, read_settings
 from frontrow.web.site.room import SiteRoomPages
@@ -108,7 +113,8 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         stack.push_async_callback(box.holds.aclose)
         openings = Openings(ledger, box.sales, claims, box.recovery, now, box.feeds, make_log)
         stack.push_async_callback(openings.aclose)
-        room, endpoints, rooms = _room(settings, keys.room, now, clock)
+        room, endpoints, rooms, checks = _room(settings, keys.room, now, clock)
+        stack.push_async_callback(checks.aclose)
         stack.push_async_callback(room.aclose)
         stack.push_async_callback(rooms.aclose)
         openings.watch(rooms.open)
@@ -125,6 +131,10 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         openings.on_open(live.opened)
         stack.push_async_callback(live.aclose)
         requests = RequestBook(ledger)
+
+        def catalogue_changes() -> int:
+            return ledger.catalogue_version + openings.follower.changes
+
         keeper = VisitKeeper(ledger, RoomVisits(room), now, lambda: openings.events)
         jobs = [Job("openings", openings.run), Job("rooms", rooms.run), Job("visits", keeper.run)]
         jobs += _jobs(settings, box, bus, requests)
@@ -137,12 +147,15 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         office.figures.speeds, office.live.speeds = telemetry.speeds, telemetry.recent_speeds
         stack.push_async_callback(office.live.aclose)
         jobs += office.jobs(inside=settings.server.jobs_inside)
+        signups, presales = _signups(settings, ledger, now, box.ids, secret_keys, people, office.codes)
+        jobs += [*signups.jobs(), presales.job()] if settings.server.jobs_inside else []
         platform = Platform(
             settings, now, box.ids, ledger, requests, claims, box.sales, box.holds, box.recovery, box.feeds, openings,
             box.browse, provider, box.checkout, box.purchases, box.refunds, box.waitlist, box.offering, box.resale,
             box.desk, box.notifier, box.webhooks, room, endpoints, live.shop, live.passes, live.table, endpoints.entry,
             secret_keys, tuple(jobs), people, office, telemetry=telemetry, figures=office.figures,
-            shown=live.table.shown, links=box.links, listed=EventLists(box.browse, lambda: ledger.catalogue_version),
+            shown=live.table.shown, links=box.links, listed=EventLists(box.browse, catalogue_changes),
+            signups=signups, presales=presales,
         )  # fmt: skip
         share(platform)
         yield platform
@@ -242,7 +255,7 @@ def _provider(settings: PlatformSettings, clock: Clock) -> PaymentProvider:
 
 def _room(
     settings: PlatformSettings, keys: RoomKeys, clock: Clock, given: Clock | None
-) -> tuple[WaitingRoom, PlatformRoom, Rooms]:
+) -> tuple[WaitingRoom, PlatformRoom, Rooms, HumanChecks]:
     """The waiting room over the same Redis and database as the rest; by `given` if the platform was given a clock."""
     folder = settings.folder / "room"
     audit = settings.ledger_url if settings.shared else str(settings.folder / "room-audit.sqlite")
@@ -255,15 +268,16 @@ def _room(
     secure = page.secure_cookies or is_https(settings.public_url)
     pages = SiteRoomPages(room, entry, PageSettings(page.brand, (), page.shop_url, secure))
     endpoints = PlatformRoom(room, entry, pages, {}, organiser_key=page.organiser_key)
+    checks = HumanChecks(own, keys)
     rooms = Rooms(
         endpoints,
         own.config(),
         clock,
         lambda: Streams(max_open=server.max_streams, heartbeat_s=page.heartbeat_s),
-        functools.partial(human_check, own, keys),
+        checks.make,
         page.rules(),
     )
-    return room, endpoints, rooms
+    return room, endpoints, rooms, checks
 
 
 def _people(settings: PlatformSettings, ledger: SqlLedger, clock: Clock, ids: Ids, known: Secrets) -> People:
@@ -276,6 +290,29 @@ def _people(settings: PlatformSettings, ledger: SqlLedger, clock: Clock, ids: Id
         settings=settings.people,
         public_url=settings.public_url,
         limits_url=settings.redis.url or "memory://",
+    )
+
+
+def _signups(
+    settings: PlatformSettings,
+    ledger: SqlLedger,
+    clock: Clock,
+    ids: Ids,
+    known: Secrets,
+    people: People,
+    codes: FanCodes,
+) -> tuple[Signups, Presales]:
+    """Notices of openings, and registration for presales."""
+    book, links = SignupBook(ledger), SignupLinks(known.key("sign-ups"), settings.public_url)
+    mail = SignupMail(ledger, open_mail(settings.mail_url), people.vault, clock, links)
+
+    async def zone_of(event: Event) -> str:
+        venue = await ledger.venue(event.venue_id)
+        return venue.time_zone if venue and venue.time_zone else "UTC"
+
+    return (
+        Signups(book, mail, people.tries, clock, ids, ledger.event, zone_of),
+        Presales(book, mail, codes, clock, ledger.event, zone_of, ledger.note),
     )
 
 

@@ -23,6 +23,37 @@ async def test_b1_events_are_listed_found_by_words_and_paged(tmp_path):
         assert [one["id"] for one in rest["events"]] == ["evt_02"]
 
 
+async def test_b1_events_are_found_by_place_time_price_and_free_seats(tmp_path):
+    async with a_platform(tmp_path) as platform, a_client(platform) as client:
+        await put_event(platform, id="evt_01", name="Borealis")
+
+        async def found(**params):
+            answer = await client.get("/v1/events", params=params)
+            assert answer.status_code == 200, answer.text
+            return [one["name"] for one in answer.json()["events"]]
+
+        both = await found(city="vienna", currency="EUR", max_price=2000, free=1)
+        assert both == ["Aurora", "Borealis"]
+        assert await found(q="bor", venue="ven_", starts_from="2020-01-01T00:00:00Z", min_price=1) == []
+        starts_at = (await client.get("/v1/events")).json()["events"][0]["starts_at"]
+        assert await found(q="bor", starts_from=starts_at) == ["Borealis"]
+        assert await found(starts_before=starts_at) == []
+        assert await found(max_price=1999) == []
+        assert await found(free=1000) == []
+        assert await found(city="graz") == []
+        left = (await client.get("/v1/events")).json()["events"][0]["seats_left"]
+        assert left == 56
+        for wrong in (
+            {"starts_from": "tomorrow"},
+            {"currency": "euro"},
+            {"free": -1},
+            {"max_price": -1},
+            {"cursor": "x"},
+        ):
+            odd = await client.get("/v1/events", params=wrong)
+            assert (odd.status_code, odd.json()["param"]) == (422, next(iter(wrong)))
+
+
 async def test_b1_an_event_shows_what_is_free_by_section_and_tier(tmp_path):
     async with a_platform(tmp_path) as platform, a_client(platform) as client:
         event = (await client.get(f"/v1/events/{EVENT_ID}")).json()

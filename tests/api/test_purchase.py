@@ -1,12 +1,16 @@
 """A whole purchase by a script that only knows the API's document (B18), and what can happen on its way (B5-B12)."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
 from frontrow.boxoffice.ledger.migrate import migrate
+from frontrow.boxoffice.model.bookings import Move
 from frontrow.boxoffice.model.fsmap import read_snapshot
+from frontrow.boxoffice.model.intents import IntentState
 from frontrow.boxoffice.model.organising import Change, Editor
+from frontrow.boxoffice.model.payments import Payment, PaymentState
 from frontrow.boxoffice.model.people import Role
 from frontrow.boxoffice.tickets.door import Gate, Verdict
 from tests.api.script import a_buyer
@@ -77,6 +81,46 @@ async def test_b9_a_declined_card_frees_the_seats_at_once(tmp_path):
         declined = await buyer.call("pay", booking_id=held["booking"], json={"method": "pm_card_declined"})
         assert (declined.status_code, declined.json()["code"]) == (402, "payment_declined")
         assert (await buyer.hold(EVENT_ID, seats=["S-A-1"]))["booking"] != held["booking"]
+
+
+async def test_b9_an_event_may_let_a_buyer_try_several_cards(tmp_path):
+    """One policy for page and API: declines are counted, typing errors are not, the last decline frees the seats."""
+    async with a_platform(tmp_path) as platform, a_client(platform) as client:
+        event = await platform.ledger.event(EVENT_ID)
+        await platform.ledger.put_event(replace(event, card_tries=2), platform.clock())
+        buyer = await a_buyer(client)
+        await buyer.enter(EVENT_ID)
+        held = await buyer.hold(EVENT_ID, seats=["S-A-1"])
+        for card, code, left in (
+            ("pm_card_declined", "payment_declined", 1),
+            ("pm_card_incorrect_cvc", "card_mistyped", None),
+        ):
+            refused = await buyer.call("pay", booking_id=held["booking"], json={"method": card})
+            assert (refused.status_code, refused.json()["code"]) == (402, code)
+            assert refused.json().get("tries_left") == left
+        stands = (await buyer.call("get_booking", booking_id=held["booking"])).json()
+        assert (stands["state"], stands["checkout"]["state"], stands["checkout"]["tries_left"]) == ("paying", "open", 1)
+        assert stands["checkout"]["problem"] == "incorrect_cvc"
+        last = await buyer.call("pay", booking_id=held["booking"], json={"method": "pm_card_declined"})
+        assert (last.status_code, last.json()["code"], last.json()["tries_left"]) == (402, "payment_declined", 0)
+        assert (await buyer.hold(EVENT_ID, seats=["S-A-1"]))["booking"] != held["booking"]
+
+
+async def test_a_hold_whose_payment_is_open_can_be_extended_and_given_back(tmp_path):
+    """Issue 11: once the payment page was opened it was 409 for ever."""
+    async with a_platform(tmp_path) as platform, a_client(platform) as client:
+        buyer = await a_buyer(client)
+        await buyer.enter(EVENT_ID)
+        for give_back in ("release_hold", "cancel_booking"):
+            held = await buyer.hold(EVENT_ID, seats=["S-A-1"])
+            opened = await buyer.call("pay", booking_id=held["booking"], json={})
+            assert (opened.json()["state"], opened.json()["checkout"]["state"]) == ("paying", "open")
+            longer = await buyer.call("extend_hold", booking_id=held["booking"], json={"extend": True})
+            assert longer.status_code == 200
+            released = await buyer.call(give_back, booking_id=held["booking"])
+            assert (released.status_code, released.json()["state"]) == (200, "cancelled")
+        states = {intent.state for intent in await platform.provider.page(0)}
+        assert states == {IntentState.VOID}
 
 
 async def test_b6_three_d_secure_is_an_action_and_then_a_sale(tmp_path):
@@ -150,6 +194,32 @@ async def test_nobody_sees_or_changes_somebody_elses_booking(tmp_path):
         assert (await without_pass.call("get_booking", booking_id=held["booking"])).status_code == 200
         refused = await without_pass.call("pay", booking_id=held["booking"], json={"method": "pm_card_visa"})
         assert refused.status_code == 401, "B17: paying is a shop call"
+
+
+async def test_b8_a_priority_pass_is_given_once(tmp_path):
+    """Fetched again it is the same pass; when that has run out there is no other."""
+    async with a_platform(tmp_path) as platform, a_client(platform) as client:
+        ttl_s = platform.room.view(EVENT_ID).state.config.pass_ttl_s
+        for seat, fetched_before_s in (("S-A-1", 120), ("S-A-3", ttl_s + 60)):
+            buyer = await a_buyer(client)
+            await buyer.enter(EVENT_ID)
+            held = await buyer.hold(EVENT_ID, seats=[seat])
+            now_us = platform.clock()
+            over = Payment(
+                f"pay_{held['booking'][4:]}_1", held["booking"], 1, "simulated", 5000, "EUR", PaymentState.VOIDED,
+                reason="provider_unavailable", changed_at_us=now_us,
+            )  # fmt: skip
+            await platform.ledger.save_payment(over, now_us=now_us, move=Move.BEGIN_PAYMENT, fence=held["fence"])
+            await platform.ledger.decline(held["booking"], held["fence"], now_us)
+            first_us = now_us - fetched_before_s * 1_000_000
+            assert await platform.ledger.first_seen("priority", held["booking"], first_us) == first_us
+            assert await platform.ledger.first_seen("priority", held["booking"], now_us) == first_us
+            answers = [await buyer.call("priority_pass", booking_id=held["booking"]) for _ in range(2)]
+            assert answers[0].json() == answers[1].json() or fetched_before_s > ttl_s
+            if fetched_before_s > ttl_s:
+                assert (answers[0].status_code, answers[0].json()["code"]) == (409, "no_priority")
+            else:
+                assert answers[0].json()["expires_at_s"] <= first_us // 1_000_000 + ttl_s + 60
 
 
 async def test_a_join_cannot_say_whose_place_it_is(tmp_path):

@@ -31,6 +31,11 @@ CANARY = "canary-" + "x" * 40
         ({"secret": SecretSettings("short")}, "secret.key"),
         ({"secret": SecretSettings(SECRET)}, "stripe.key"),
         ({"secret": SecretSettings(SECRET), "stripe": StripeSettings("sk_live")}, "stripe.webhook_secret"),
+        ({"secret": SecretSettings(SECRET), "stripe": StripeSettings("sk_1", "whsec_1")}, "stripe.publishable_key"),
+        ({"server": ServerSettings(demo=True), "stripe": StripeSettings("sk_1", "whsec_1")}, "stripe.publishable_key"),
+        ({"server": ServerSettings(demo=True), "stripe": StripeSettings(publishable_key="pk_1")}, "stripe.key"),
+        ({"server": ServerSettings(demo=True), "stripe": StripeSettings("", "whsec_1")}, "stripe.key"),
+        ({"secret": SecretSettings(SECRET), "stripe": StripeSettings("sk_1", "whsec_1", "sk_1")}, "pk_"),
         ({"server": ServerSettings(demo=True, workers=2)}, "server.workers"),
         ({"server": ServerSettings(demo=True), "redis": RedisSettings("redis://x")}, "redis.url"),
         ({"server": ServerSettings(demo=True), "ledger": LedgerSettings("postgresql://x/y")}, "redis.url"),
@@ -75,7 +80,7 @@ def test_an_unknown_section_and_an_unknown_setting_are_named(tmp_path):
 
 def test_secrets_show_in_no_repr():
     settings = PlatformSettings(
-        secret=SecretSettings(CANARY), stripe=StripeSettings(CANARY, CANARY), server=ServerSettings(demo=True)
+        secret=SecretSettings(CANARY), stripe=StripeSettings(CANARY, CANARY, "pk_1"), server=ServerSettings(demo=True)
     )
     assert CANARY not in repr(settings)
 

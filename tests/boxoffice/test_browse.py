@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from frontrow.boxoffice.model.event_search import EventSearch
 from frontrow.boxoffice.model.events import EventStatus
 from frontrow.boxoffice.model.venues import Venue
 from frontrow.boxoffice.services.browse import Browse, Free
@@ -20,18 +21,18 @@ async def test_events_are_found_by_all_their_words_page_by_page(tmp_path: Path) 
             await shop.ledger.put_event(replace(shop.event, id=f"evt_{number:02d}", name=name), NOW)
         await shop.ledger.put_event(replace(shop.event, id="evt_d", name="Aurora", status=EventStatus.DRAFT), NOW)
         browse = Browse(shop.ledger, shop.sales)
-        first = await browse.search("aurora MUNICH", limit=10)
+        first = await browse.search(EventSearch("aurora MUNICH", limit=10))
         assert len(first.listings) == 10
         assert first.after is not None
-        rest = await browse.search("aurora munich", after=first.after, limit=10)
+        rest = await browse.search(EventSearch("aurora munich", after=first.after, limit=10))
         assert len(rest.listings) == 5
         assert rest.after is None
         names = [listing.event.name for page in (first, rest) for listing in page.listings]
         assert names == [f"Aurora {number}" for number in range(1, 30, 2)]
-        assert (await browse.search("aurora berlin")).listings == ()
-        assert len((await browse.search("aurora", status=EventStatus.DRAFT)).listings) == 1
+        assert (await browse.search(EventSearch("aurora berlin"))).listings == ()
+        assert len((await browse.search(EventSearch("aurora", status=EventStatus.DRAFT))).listings) == 1
         with pytest.raises(InvalidInput):
-            await browse.search(limit=101)
+            await browse.search(EventSearch(limit=101))
 
 
 async def test_free_seats_are_counted_by_section_and_by_tier(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from frontrow.core.clock import US_PER_S, SystemClock
 from frontrow.web.app import front_of, platform_app
 from frontrow.web.front import RequestIds
 from frontrow.web.hot import lane
-from frontrow.web.settings import PlatformSettings, StripeSettings
+from frontrow.web.settings import PlatformSettings
 from tests.api.support import put_event, settings_for
 
 WAIT_S = 120  # a busy machine takes its time
@@ -66,10 +66,7 @@ class Site:
         server = {name: given for name, given in self._settings.items() if name not in SECTIONS}
         sections = {name: given for name, given in self._settings.items() if name in SECTIONS}
         settings = settings_for(self._folder, public_url=self.url, **server)
-        usual = {
-            "messages": MessageSettings(VAPID_KEY, "mailto:ops@example.org"),
-            "stripe": StripeSettings(publishable_key="pk_test_1"),
-        }
+        usual = {"messages": MessageSettings(VAPID_KEY, "mailto:ops@example.org")}
         settings = dataclasses.replace(settings, **(usual | sections))
         clock = SystemClock()
         async with open_platform(settings, clock=lambda: clock() + self.ahead_s * US_PER_S) as platform:

@@ -1,16 +1,13 @@
 """How a checkout can end (B6-B9), what comes after it (B10-B12), and who one is: each with its page, for people."""
 
-import re
 from typing import Any
 
 from playwright.sync_api import Page, expect
 
 from frontrow.boxoffice.payments.simulated import Fault
-from frontrow.web.site.security import STRIPE
 from tests.browser.mails import sign_in
 from tests.browser.served import Site
 from tests.browser.steps import EVENT_ID, SHORT_ID, choose, enter, pay
-from tests.browser.tour import instead
 
 
 def at_checkout(page: Page, site: Site, event_id: str = EVENT_ID) -> str:
@@ -122,42 +119,3 @@ def test_another_browser_cannot_see_the_booking(fan: Page, profile: Any, site: S
         answer = other.goto(path)
         assert answer is not None
         assert answer.status == 404
-
-
-def test_the_providers_own_card_form_is_mounted_with_our_key_and_nothing_else_is_allowed(
-    profile: Any, site: Site
-) -> None:
-    """The real page of a checkout with Stripe. Stripe's script cannot come here: a stand-in with its interface, served
-    by this test, records what our page asks of it and says no the first time."""
-    context = profile()
-    context.route(
-        "https://js.stripe.com/**", lambda route: route.fulfill(body=STAND_IN, content_type="text/javascript")
-    )
-    page = context.new_page()
-    told: list[str] = []
-    page.on("console", lambda message: told.append(message.text) if message.type == "error" else None)
-    inner = site.platform.provider.inner  # type: ignore[attr-defined]
-    with instead(type(inner), "name", "stripe"):
-        at_checkout(page, site)
-        assert re.search(r"default-src 'none'", STRIPE.csp())
-        assert "unsafe" not in STRIPE.csp()
-        page.get_by_role("button", name="Pay").click()
-        expect(page.locator("#stripe-err")).to_have_text("This does not look like an e-mail address.")
-        page.get_by_label("E-mail for your tickets").fill("ada@example.org")
-        page.get_by_role("button", name="Pay").click()
-        expect(page.locator("#stripe-err")).to_have_text("Your card was declined.")
-        expect(page.get_by_role("button", name="Pay")).to_be_enabled()
-        asked = page.evaluate("window.asked")
-        page.reload()
-        expect(page.get_by_label("E-mail for your tickets")).to_have_value("ada@example.org")
-    assert (asked["key"], asked["mounted"]) == ("pk_test_1", "#stripe")
-    assert asked["secret"].endswith("_secret")
-    assert asked["back"] == page.url
-    assert [text for text in told if "status of 422" not in text] == []
-
-
-STAND_IN = """window.asked = {};
-window.Stripe = (key) => ({
-  elements: ({ clientSecret }) => { Object.assign(window.asked, { key, secret: clientSecret }); return { create: () => ({ mount: (at) => { window.asked.mounted = at; } }) }; },
-  confirmPayment: async ({ confirmParams }) => { Object.assign(window.asked, { confirmed: true, back: confirmParams.return_url }); return { error: { message: "Your card was declined." } }; },
-});"""  # noqa: E501

@@ -117,3 +117,9 @@ def test_the_command_answers_in_json_with_its_exit_code(tmp_path, monkeypatch):
     assert told.exit_code == 1
     assert "secret.key" in told.output
     assert "FAIL" in told.output
+    monkeypatch.setenv("FRONTROW_SECRET_KEY", GOOD_KEY)
+    monkeypatch.setenv("FRONTROW_STRIPE_KEY", "sk_test_1")
+    monkeypatch.setenv("FRONTROW_STRIPE_WEBHOOK_SECRET", "whsec_1")
+    told = CliRunner().invoke(app, [])
+    assert told.exit_code == 1
+    assert "stripe.publishable_key is not set" in told.output

@@ -27,6 +27,12 @@ ROWS = {
     "page_offer": "public",  # by its link, the session or the pass; the handler asks
     "page_open_link": "public",  # what is behind `#` no server sees
     "page_redeem_mail_link": "public",  # the capability is checked
+    "page_ask_notice": "public",  # the address is proven by a mailed link or the session
+    "page_register_presale": "public",  # likewise
+    "page_confirm_sign_up": "public",  # the token is checked
+    "page_do_confirm_sign_up": "public",
+    "page_end_sign_up": "public",
+    "page_do_end_sign_up": "public",
     "page_tickets": "public",  # of this browser, and of the session if there is one
     "page_ready": "public",
     "page_keep_ready": "public",
@@ -45,6 +51,8 @@ ROWS = {
     "page_checkout": "owner",
     "page_pay": "owner",
     "page_keep_contact": "owner",
+    "page_look_at_payment": "owner",
+    "page_other_card": "owner",
     "page_extend": "owner",
     "page_release": "owner",
     "page_bank": "owner",

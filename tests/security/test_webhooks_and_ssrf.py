@@ -29,7 +29,7 @@ def notice(number: int) -> bytes:
 async def test_webhook_forgery_and_replay(tmp_path):
     """Unsigned, wrongly signed, changed, old and future notices are refused; the same one again does nothing."""
     _room_keys(tmp_path / "room")
-    stripe = StripeSettings("sk_test_never_called", SECRET, "http://127.0.0.1:9")
+    stripe = StripeSettings("sk_test_never_called", SECRET, "pk_test_never_called", "http://127.0.0.1:9")
     async with open_platform(replace(settings_for(tmp_path), stripe=stripe)) as platform:
         door = Door(front_of(platform_app(platform, own_loops=False), platform))
         now_us, body = platform.clock(), notice(1)

@@ -47,6 +47,17 @@ class LocalStripe:
         form: dict[str, Any] = {"url": url, "secret": WEBHOOK_SECRET, "events[]": list(NOTICES)}
         self.client.post("/_config/webhooks/shop", data=form).raise_for_status()
 
+    def send_no_webhooks(self) -> None:
+        """From now on every notice is lost."""
+        self.send_webhooks_to("http://127.0.0.1:9/lost")
+
+    def go_down(self) -> None:
+        """Our server is answered 503 from now on; browsers still reach Stripe."""
+        self.client.post("/_config/down").raise_for_status()
+
+    def come_back(self) -> None:
+        self.client.delete("/_config/down").raise_for_status()
+
     def intents(self) -> list[dict[str, Any]]:
         """Every PaymentIntent in the provider's book, newest first."""
         found: list[dict[str, Any]] = self.client.get("/v1/payment_intents?limit=100").raise_for_status().json()["data"]

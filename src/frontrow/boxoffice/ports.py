@@ -11,6 +11,7 @@ from typing import Protocol
 
 from frontrow.boxoffice.model.bookings import Booking
 from frontrow.boxoffice.model.claims import BestClaim, Claimed, ClaimRefused, SeatClaim, TakenSeat
+from frontrow.boxoffice.model.event_search import EventSearch
 from frontrow.boxoffice.model.events import Event, EventStatus
 from frontrow.boxoffice.model.facts import OutboxFact
 from frontrow.boxoffice.model.holds import ActiveSeat, ExpiredHold, NewHold, PlacedHold
@@ -155,6 +156,22 @@ class Catalogue(Protocol):
         """Events in order of (starts_at_us, id), from after that pair on."""
         ...
 
+    async def find_events(self, search: EventSearch) -> tuple[list[Event], bool]:
+        """A page of what a search finds, in the same order, and whether there is more."""
+        ...
+
+    async def newest_change(self) -> int:
+        """The number of the newest change of any event. Numbers become visible in their order."""
+        ...
+
+    async def live_events(self, after: tuple[int, str], limit: int) -> list[Event]:
+        """What is on sale or sold out, in order of (starts_at_us, id)."""
+        ...
+
+    async def changed_events(self, after: tuple[int, str], limit: int) -> list[tuple[int, str, Event | None]]:
+        """(number, id, event) of what changed behind that pair, in its order; no event if it is not for sale."""
+        ...
+
 
 # --- SeatClaims ------------------------------------------------------------------------------------------------------
 
@@ -170,6 +187,10 @@ class SeatClaims(Protocol):
 
     def learn(self, event_id: str, plan: Plan) -> None:
         """Know the seats of an event; again with the same plan changes nothing."""
+        ...
+
+    def forget(self, event_id: str) -> None:
+        """This process sells the event no longer; what others know of it stays."""
         ...
 
     async def claim(self, wish: SeatClaim, now_us: int) -> Claimed | ClaimRefused:

@@ -44,6 +44,7 @@ class Event(EventSummary):
     seats: int = 0
     sections: list[Free] = []
     tiers: list[Free] = []
+    card_tries: int = 1
 
 
 class PlaceStatus(msgspec.Struct):
@@ -82,6 +83,8 @@ class Checkout(msgspec.Struct):
     client_secret: str = ""
     action_url: str = ""
     retry_at: str | None = None
+    problem: str = ""
+    tries_left: int | None = None
 
 
 class Booking(msgspec.Struct):

@@ -123,7 +123,7 @@ async def pay(platform: Platform, caller: Caller, booking_id: str, ask: Ask) -> 
         outcome = await platform.purchases.pay(booking, visit, body.method)
     else:
         outcome = await platform.purchases.begin(booking, visit)
-    refusal = declined(outcome)
+    refusal = declined(outcome, tried=bool(body.method))
     if refusal is not None:
         raise refusal
     view = await booking_view(platform, outcome.booking, outcome)

@@ -1,8 +1,8 @@
-"""The list of events (B1), a page at a time: made once for all who ask, kept for a moment, 304 for who has it.
+"""The list of events (B1), a page at a time: built once for all who ask, cached briefly, 304 if the client has it.
 
-A kept page is good until this process changes the catalogue, or for `KEPT_S` (others change it too, and events sell
-out). The plain question without words or cursor is answered by the hot lane; whoever shows a pass, a session or a
-token is counted as a person, as everywhere.
+A cached page is good until this process sees or makes a change of the catalogue, or for `KEPT_S` (seats are sold
+meanwhile). The plain list is answered by the hot lane; whoever shows a pass, a session or a token is counted as a
+person, as everywhere. At most `MAX_KEPT` pages are cached, whatever is asked for.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from frontrow.boxoffice.model.events import EventStatus
+from frontrow.boxoffice.model.event_search import EventSearch
 from frontrow.boxoffice.services.browse import Browse
 from frontrow.core.errors import InvalidInput
 from frontrow.web.event_views import EventSummary, summary
@@ -32,15 +32,6 @@ class EventPage(msgspec.Struct):
     next: str | None = None
 
 
-class Asked(NamedTuple):
-    """Which page."""
-
-    words: str = ""
-    status: EventStatus = EventStatus.ON_SALE
-    cursor: str = ""
-    limit: int = 20
-
-
 class _Kept(NamedTuple):
     version: int
     until_s: float
@@ -48,7 +39,7 @@ class _Kept(NamedTuple):
     answer: Answer
 
 
-PLAIN: Final = Asked()
+PLAIN: Final = EventSearch()
 
 
 class EventLists:
@@ -56,18 +47,18 @@ class EventLists:
 
     def __init__(self, browse: Browse, version: Callable[[], int]) -> None:
         self._browse, self._version = browse, version
-        self._kept: dict[Asked, _Kept] = {}
-        self._making: dict[tuple[Asked, int], asyncio.Task[_Kept]] = {}
+        self._kept: dict[EventSearch, _Kept] = {}
+        self._making: dict[tuple[EventSearch, int], asyncio.Task[_Kept]] = {}
         self.made = 0
 
-    def ready(self, asked: Asked, ask: Ask) -> Answer | None:
+    def ready(self, asked: EventSearch, ask: Ask) -> Answer | None:
         """The answer, if it is kept."""
         kept = self._kept.get(asked)
         if kept is None or kept.version != self._version() or time.monotonic() >= kept.until_s:
             return None
         return _told(kept, ask)
 
-    async def answer(self, asked: Asked, ask: Ask) -> Answer:
+    async def answer(self, asked: EventSearch, ask: Ask) -> Answer:
         """The page, kept or made once for all who ask meanwhile."""
         ready = self.ready(asked, ask)
         if ready is not None:
@@ -79,15 +70,13 @@ class EventLists:
             making.add_done_callback(lambda done: self._over(key, done))
         return _told(await asyncio.shield(making), ask)
 
-    def _over(self, key: tuple[Asked, int], done: "asyncio.Task[_Kept]") -> None:
+    def _over(self, key: tuple[EventSearch, int], done: "asyncio.Task[_Kept]") -> None:
         self._making.pop(key, None)
         if not done.cancelled():
             done.exception()  # looked at: whoever asked may have left
 
-    async def _make(self, asked: Asked, version: int) -> _Kept:
-        page = await self._browse.search(
-            asked.words, status=asked.status, after=_after(asked.cursor), limit=asked.limit
-        )
+    async def _make(self, asked: EventSearch, version: int) -> _Kept:
+        page = await self._browse.search(asked)
         after = None if page.after is None else f"{page.after[0]}.{page.after[1]}"
         body = encode_json(EventPage([summary(one) for one in page.listings], after))
         tag = b'"' + hashlib.blake2s(body, digest_size=9).hexdigest().encode() + b'"'
@@ -107,7 +96,8 @@ def _told(kept: _Kept, ask: Ask) -> Answer:
     return kept.answer
 
 
-def _after(cursor: str) -> tuple[int, str]:
+def read_cursor(cursor: str) -> tuple[int, str]:
+    """Where the page before ended."""
     if not cursor:
         return (-1, "")
     if not re.match(CURSOR, cursor):

@@ -48,6 +48,7 @@ class EventSummary(msgspec.Struct):
     venue: VenueView | None
     from_price: MoneyView | None
     presale_starts_at: Time | None
+    seats_left: Annotated[int | None, msgspec.Meta(description="free seats at the last count")] = None
 
 
 class FreeView(msgspec.Struct):
@@ -65,6 +66,7 @@ class EventView(EventSummary):
     description: str = ""
     max_per_person: int = 0
     hold_s: int = 0
+    card_tries: int = 1
     map_url: str = ""
     free: int = 0
     seats: int = 0
@@ -148,6 +150,10 @@ class EventViews:
             self._kept[event_id] = kept
         return kept
 
+    def forget(self, event_id: str) -> None:
+        """The event is sold here no longer."""
+        self._kept.pop(event_id, None)
+
     def _position(self, event_id: str) -> tuple[int, int]:
         feed = self._feeds.get(event_id)
         return (feed.ring.epoch, feed.ring.seq) if feed is not None else (0, 0)
@@ -163,8 +169,13 @@ class EventViews:
             sections = [FreeView(one.name, one.free, one.size) for one in now.sections]
             tiers = [_tier(one, event.currency) for one in now.tiers]
             details |= {"free": now.free, "seats": now.size, "sections": sections, "tiers": tiers}
+            details["seats_left"] = now.free
         return EventView(
-            **details, description=event.description, max_per_person=event.max_per_person, hold_s=event.hold_ttl_s
+            **details,
+            description=event.description,
+            max_per_person=event.max_per_person,
+            hold_s=event.hold_ttl_s,
+            card_tries=event.card_tries,
         )
 
     def _ip(self, ask: Ask) -> str:
@@ -192,7 +203,7 @@ def summary(listing: Listing) -> EventSummary:
         event.id, event.name, event.status.value, time_text(event.starts_at_us), time_text(event.sale_starts_at_us),
         time_text(event.sale_ends_at_us), event.paused, _venue(listing.venue),
         None if cheapest is None else MoneyView(cheapest, event.currency),
-        time_text(event.presale_starts_at_us) if event.presale_starts_at_us else None,
+        time_text(event.presale_starts_at_us) if event.presale_starts_at_us else None, listing.seats_left,
     )  # fmt: skip
 
 

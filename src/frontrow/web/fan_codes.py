@@ -94,6 +94,17 @@ class FanCodes:
         await self._ledger.note(Change(editor, "make_codes", event.id, now_us, detail))
         return Batch(lane, first, count, now_us)
 
+    async def reserve(self, editor: Editor, event: Event, lane: str, count: int) -> int:
+        """The first of so many fresh numbers (`services.presales.CodeMaker`)."""
+        return (await self.make(editor, event, lane, count)).first
+
+    def text(self, event: Event, lane: str, number: int) -> str:
+        """The code with this number."""
+        return next(self._codes.make(event.id, self.lanes(event)[lane], [number]))
+
+    def lane_names(self, event: Event) -> list[str]:
+        return list(self.lanes(event))
+
     async def batches(self, editor: Editor, event_id: str) -> list[Batch]:
         """The batches made for an event, newest first."""
         found: list[Batch] = []

@@ -1,12 +1,10 @@
 """Opens events for sale on this server as the catalogue changes: the sale, its claims, its live map and its room.
 
-The catalogue is looked at about twice a second, on every server, so that whatever an organiser publishes, pauses or
-cancels takes effect everywhere within a second. Events that are over are closed after a while. A look is bounded; what
-fails is tried again in the next.
+A follower of the catalogue says what an organiser published, paused or cancelled, on every server within a second.
+Events that are over are closed after a while: their feed, claims, room and everything that was remembered of them.
 """
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -16,26 +14,24 @@ import msgspec
 from frontrow.boxoffice.feed.log import FrameLog
 from frontrow.boxoffice.feed.service import FeedSettings, MapFeed
 from frontrow.boxoffice.feed.truth import ClaimsTruth
-from frontrow.boxoffice.model.events import Event, EventStatus
+from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.venues import Plan
 from frontrow.boxoffice.plans.document import digest, map_bytes
 from frontrow.boxoffice.plans.reading import from_bytes
 from frontrow.boxoffice.ports import Catalogue, SeatClaims
+from frontrow.boxoffice.services.catalogue_follower import EVERY_S, CatalogueFollower
 from frontrow.boxoffice.services.recovery import Recovery
-from frontrow.boxoffice.services.sales import Sales
+from frontrow.boxoffice.services.sales import Sale, Sales
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import FrontrowError
 
 log = logging.getLogger("frontrow.openings")
 
-SOLD_HERE = (EventStatus.ON_SALE, EventStatus.SOLD_OUT)
-EVERY_S = 0.4
-PAGE = 200
-MAX_PAGES = 50
 KEEP_CLOSED_US = 600 * US_PER_S  # refunds of a cancelled event still want its sale for a while
 
 Watcher = Callable[[Event], Awaitable[None]]
 Opened = Callable[[str, MapFeed | None], None]
+Closed = Callable[[str], Awaitable[None]]
 
 
 class MapFile(msgspec.Struct, frozen=True):
@@ -48,6 +44,11 @@ class MapFile(msgspec.Struct, frozen=True):
 def _draw(plan: Plan, event: Event) -> MapFile:
     body = map_bytes(plan, event)
     return MapFile(digest(body), body)
+
+
+def _drawn_from(event: Event) -> tuple[Any, ...]:
+    """What of an event its drawn map depends on."""
+    return event.plan_hash, event.tiers
 
 
 class Openings:
@@ -68,18 +69,17 @@ class Openings:
     ) -> None:
         self._catalogue, self._sales, self._claims, self._recovery = catalogue, sales, claims, recovery
         self._clock, self._feeds, self._make_log = clock, feeds, make_log
-        self._feed_settings, self._every_s = feed_settings, every_s
+        self._feed_settings = feed_settings
+        self.follower = CatalogueFollower(catalogue, self._sell, self._end, every_s=every_s)
         self._truths: dict[str, ClaimsTruth] = {}
         self._over: dict[str, int] = {}
         self._plans: dict[str, Plan] = {}
         self._watchers: list[Watcher] = []
         self._opened: list[Opened] = []
+        self._closed: list[Closed] = []
         self._logs: dict[str, FrameLog] = {}
         self.maps: dict[str, MapFile] = {}
-        self._looking = asyncio.Lock()
         self.events: dict[str, Event] = {}  # every event that is or was sold here, as last seen
-        self.failures = 0
-        self.last_error = ""
 
     def watch(self, watcher: Watcher) -> None:
         """Be called with every event that is opened or has changed, before it is sold; used by the room."""
@@ -89,63 +89,62 @@ class Openings:
         """Be called when an event's feed runs, and again without a feed when the event is closed."""
         self._opened.append(opened)
 
+    def on_close(self, closed: Closed) -> None:
+        """Be called when an event is forgotten, to release what is kept of it."""
+        self._closed.append(closed)
+
     async def look(self) -> None:
         """Make this server agree with the catalogue now."""
-        async with self._looking:
-            after = (-1, "")
-            for _ in range(MAX_PAGES):
-                page = await self._catalogue.events(None, after, PAGE)
-                for event in page:
-                    await self._see(event)
-                if len(page) < PAGE:
-                    break
-                after = (page[-1].starts_at_us, page[-1].id)
-            await self._close_the_over()
+        await self.follower.look()
+        await self._close_the_over()
 
-    async def _see(self, event: Event) -> None:
-        known = self.events.get(event.id)
-        if known is None and event.status not in SOLD_HERE:
-            return
-        if known is not None and event.status not in SOLD_HERE:
-            self._over.setdefault(event.id, self._clock())
-        if known == event:
-            return
-        try:
+    async def _sell(self, event: Event) -> None:
+        self._over.pop(event.id, None)
+        if self.events.get(event.id) != event:
             await self._open(event)
-        except FrontrowError as error:  # a store is away: the next look tries again
-            self.failures += 1
-            self.last_error = error.message
-            log.warning("event not opened", extra={"event_id": event.id, "problem": error.code})
+
+    async def _end(self, event_id: str, event: Event) -> None:
+        """Nothing is sold any more; refunds and pages want the event for a while."""
+        if event_id in self.events:
+            self._over.setdefault(event_id, self._clock())
+            await self._open(event)
 
     async def _open(self, event: Event) -> None:
         for watcher in self._watchers:
             await watcher(event)
+        known = self.events.get(event.id)
         plan = await self._plan(event)
         self._claims.learn(event.id, plan)
         sale = await asyncio.to_thread(self._sales.open, event, plan)
-        self.maps[event.id] = await asyncio.to_thread(_draw, plan, event)
+        if known is None or event.id not in self.maps or _drawn_from(known) != _drawn_from(event):
+            self.maps[event.id] = await asyncio.to_thread(_draw, plan, event)
         truth = self._truths.get(event.id)
         if truth is not None:
             truth.changed(event)
-            self._feeds[event.id].notify(range(plan.size))
+            if known is None or known.withheld != event.withheld:
+                self._feeds[event.id].notify(range(plan.size))
         else:
             await self._recovery.check(event.id)
-            truth = ClaimsTruth(self._claims, event, plan.size, self._clock, sale.seats.meet)
-            self._logs[event.id] = self._make_log(event.id)
-            feed = MapFeed(
-                plan.size,
-                self._logs[event.id],
-                truth,
-                self._feed_settings,
-                on_changes=lambda states: feed.look(sale.seats.observe(states)),
-                on_sync=lambda: sale.seats.follow(feed.ring.states, self._clock()),
-            )
-            await feed.start()
-            self._truths[event.id], self._feeds[event.id] = truth, feed
-            for opened in self._opened:
-                opened(event.id, feed)
+            await self._feed(event, plan, sale)
             log.info("event opened", extra={"event_id": event.id, "seats": plan.size})
         self.events[event.id] = event
+
+    async def _feed(self, event: Event, plan: Plan, sale: Sale) -> None:
+        """Start the event's live map and put it before the public."""
+        truth = ClaimsTruth(self._claims, event, plan.size, self._clock, sale.seats.meet)
+        self._logs[event.id] = self._make_log(event.id)
+        feed = MapFeed(
+            plan.size,
+            self._logs[event.id],
+            truth,
+            self._feed_settings,
+            on_changes=lambda states: feed.look(sale.seats.observe(states)),
+            on_sync=lambda: sale.seats.follow(feed.ring.states, self._clock()),
+        )
+        await feed.start()
+        self._truths[event.id], self._feeds[event.id] = truth, feed
+        for opened in self._opened:
+            opened(event.id, feed)
 
     async def _plan(self, event: Event) -> Plan:
         plan = self._plans.get(event.plan_hash)
@@ -165,8 +164,20 @@ class Openings:
             await self._close(event_id)
 
     async def _close(self, event_id: str) -> None:
+        """Forget the event, and have everybody else forget it."""
+        await self._stop_feed(event_id)
         self.events.pop(event_id, None)
         self._truths.pop(event_id, None)
+        self._sales.close(event_id)
+        self._claims.forget(event_id)
+        self.maps.pop(event_id, None)
+        for closed in self._closed:
+            await closed(event_id)
+        used = {event.plan_hash for event in self.events.values()}
+        self._plans = {plan_hash: plan for plan_hash, plan in self._plans.items() if plan_hash in used}
+        log.info("event closed", extra={"event_id": event_id})
+
+    async def _stop_feed(self, event_id: str) -> None:
         feed = self._feeds.pop(event_id, None)
         if feed is not None:
             for opened in self._opened:
@@ -175,21 +186,14 @@ class Openings:
         closing = getattr(self._logs.pop(event_id, None), "aclose", None)
         if closing is not None:
             await closing()
-        self._sales.close(event_id)
-        self.maps.pop(event_id, None)
-        used = {event.plan_hash for event in self.events.values()}
-        self._plans = {plan_hash: plan for plan_hash, plan in self._plans.items() if plan_hash in used}
 
     async def run(self) -> None:
-        """Look again and again until cancelled."""
-        while True:
-            with contextlib.suppress(FrontrowError):  # the ledger is away: nothing changes until it is back
-                await self.look()
-            await asyncio.sleep(self._every_s)
+        """Follow the catalogue until cancelled."""
+        await self.follower.run(self.look)
 
     async def aclose(self) -> None:
         for event_id in list(self._feeds):
-            await self._close(event_id)
+            await self._stop_feed(event_id)
 
     def __contains__(self, event_id: Any) -> bool:
         return event_id in self.events

@@ -16,11 +16,13 @@ from frontrow.boxoffice.services.hold import HoldService
 from frontrow.boxoffice.services.notify import Notifier
 from frontrow.boxoffice.services.offering import Offering
 from frontrow.boxoffice.services.people import People
+from frontrow.boxoffice.services.presales import Presales
 from frontrow.boxoffice.services.purchases import Purchases
 from frontrow.boxoffice.services.recovery import Recovery
 from frontrow.boxoffice.services.refunds import Refunds
 from frontrow.boxoffice.services.resale import Resale
 from frontrow.boxoffice.services.sales import Sales
+from frontrow.boxoffice.services.signups import Signups
 from frontrow.boxoffice.services.tickets import TicketDesk
 from frontrow.boxoffice.services.waitlist import WaitlistService
 from frontrow.boxoffice.services.webhooks import Webhooks
@@ -83,4 +85,6 @@ class Platform:
     figures: Figures = field(kw_only=True)
     shown: EventViews = field(kw_only=True)
     listed: EventLists = field(kw_only=True)
+    signups: Signups = field(kw_only=True)
+    presales: Presales = field(kw_only=True)
     links: MailLinks = field(kw_only=True)

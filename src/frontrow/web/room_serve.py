@@ -10,7 +10,7 @@ import logging
 import os
 import socket
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any, cast
 
@@ -20,7 +20,7 @@ from frontrow.core import collector
 from frontrow.core import settings as settings_files
 from frontrow.core.clock import Clock, WallClock
 from frontrow.core.errors import ConfigError, FrontrowError, Unavailable
-from frontrow.core.redis_url import connect
+from frontrow.core.redis_url import connect, disconnect
 from frontrow.waitingroom.audit import SqliteAudit
 from frontrow.waitingroom.entry import Entry, EntryRules
 from frontrow.waitingroom.humans import HCaptcha, HumanCheck, ProofOfWork, SpentProofs, Turnstile
@@ -108,14 +108,46 @@ def _audit(settings: RoomSettings) -> Audit:
     return SqliteAudit(settings.audit or Path(settings.folder) / "audit.sqlite")
 
 
-def human_check(settings: RoomSettings, keys: RoomKeys, event: str, chosen: str = "") -> HumanCheck | None:
+class HumanChecks:
+    """Makes the human checks of rooms; their used proofs share one connection."""
+
+    def __init__(self, settings: RoomSettings, keys: RoomKeys) -> None:
+        self._settings, self._keys = settings, keys
+        self._redis: Any = None
+
+    def make(self, event: str, human: str) -> HumanCheck | None:
+        """The check of an event's room by its name."""
+        return human_check(self._settings, self._keys, event, human, self._spent)
+
+    def _spent(self, event: str) -> SpentProofs:
+        if self._settings.embedded:
+            return MemorySpent()
+        if self._redis is None:
+            self._redis = connect(self._settings.store)
+        return RedisSpent(self._redis, event)
+
+    async def aclose(self) -> None:
+        if self._redis is not None:
+            await disconnect(self._redis)
+
+
+def human_check(
+    settings: RoomSettings,
+    keys: RoomKeys,
+    event: str,
+    chosen: str = "",
+    spent_of: Callable[[str], SpentProofs] | None = None,
+) -> HumanCheck | None:
     """Who proves to be a person, and how, at this event's room; `chosen` instead of the settings' own check."""
     human = chosen or settings.human
     if human == "none":
         return None
     if human == "altcha":
         url = settings.shards[0] if settings.shards else settings.store
-        spent: SpentProofs = MemorySpent() if settings.embedded else RedisSpent(connect(url), event)
+        if spent_of is not None:
+            spent = spent_of(event)
+        else:
+            spent = MemorySpent() if settings.embedded else RedisSpent(connect(url), event)
         return ProofOfWork(keys.master_secret, event, spent, max_number=settings.human_max_number)
     kind = Turnstile if human == "turnstile" else HCaptcha
     return kind(

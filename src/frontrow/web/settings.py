@@ -119,7 +119,9 @@ class StripeSettings:
 
     key: str = setting("", secret=True, example="sk_live_…")
     webhook_secret: str = setting("", secret=True, example="whsec_…")
-    publishable_key: str = setting("", example="pk_live_…", doc="for the provider's card form on our checkout page")
+    publishable_key: str = setting(
+        "", example="pk_live_…", doc="for Stripe's card form on the checkout page; needed with a key"
+    )
     api: str = setting("", doc="another address than Stripe's, for tests")
 
 
@@ -152,12 +154,7 @@ class PlatformSettings:
             )
         if self.secret.key and len(self.secret.key) < MIN_SECRET_CHARS:
             raise ConfigError(f"secret.key must have at least {MIN_SECRET_CHARS} characters", param="secret.key")
-        if not self.stripe.key and not demo:
-            raise ConfigError("stripe.key is not set; only server.demo takes made-up money", param="stripe.key")
-        if self.stripe.key and not self.stripe.webhook_secret:
-            raise ConfigError(
-                "stripe.webhook_secret is not set; notices could be forged", param="stripe.webhook_secret"
-            )
+        self._check_stripe()
         if self.server.workers > 1 and not self.shared:
             raise ConfigError(
                 "server.workers above 1 needs redis.url and a PostgreSQL ledger.url", param="server.workers"
@@ -170,6 +167,32 @@ class PlatformSettings:
         if self.shared and not self.secret.key:
             raise ConfigError(
                 "secret.key is not set; servers on shared stores cannot each make one up", param="secret.key"
+            )
+
+    def _check_stripe(self) -> None:
+        """All three of Stripe's settings, or none of them and made-up money."""
+        stripe = self.stripe
+        if not stripe.key and (stripe.publishable_key or stripe.webhook_secret):
+            given = "stripe.publishable_key" if stripe.publishable_key else "stripe.webhook_secret"
+            raise ConfigError(
+                f"{given} is set without stripe.key; set FRONTROW_STRIPE_KEY too, or neither", param="stripe.key"
+            )
+        if not stripe.key and not self.server.demo:
+            raise ConfigError("stripe.key is not set; only server.demo takes made-up money", param="stripe.key")
+        if stripe.key and not stripe.webhook_secret:
+            raise ConfigError(
+                "stripe.webhook_secret is not set; notices could be forged", param="stripe.webhook_secret"
+            )
+        if stripe.key and not stripe.publishable_key:
+            raise ConfigError(
+                "stripe.publishable_key is not set; the checkout page needs it for Stripe's card form "
+                "(FRONTROW_STRIPE_PUBLISHABLE_KEY, pk_… beside your secret key in Stripe's dashboard)",
+                param="stripe.publishable_key",
+            )
+        if stripe.publishable_key.startswith(("sk_", "rk_")):
+            raise ConfigError(
+                "stripe.publishable_key is a secret key, and every visitor would see it; it must start with pk_",
+                param="stripe.publishable_key",
             )
 
     def _check_room(self) -> None:

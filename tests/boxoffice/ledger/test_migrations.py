@@ -24,6 +24,7 @@ from tests.contracts.ledger_contract import Bench
 TABLES = {
     "events", "venues", "plans", "seats", "price_tiers", "bookings", "booking_seats", "payments", "refunds", "waitlist",
     "offers", "tickets", "outbox", "inbox", "idempotency_keys", "queue_audit", "audit_log", "audit_heads",
+    "event_listings", "event_words", "catalogue_version",
 }  # fmt: skip
 OLD_FILE = Path(__file__).parent / "fixtures" / "schema_0001.sql"
 
@@ -40,7 +41,7 @@ def columns(url: str) -> dict[str, set[str]]:
     if url.startswith("sqlite"):
         connection = sqlite3.connect(url.removeprefix("sqlite:///"))
         names = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-        found = {name: {row[1] for row in connection.execute(f"PRAGMA table_info({name})")} for name in names}
+        found = {name: {row[1] for row in connection.execute(f"PRAGMA table_xinfo({name})")} for name in names}
         connection.close()
     else:
         with psycopg.connect(url) as admin:

@@ -11,6 +11,7 @@ from frontrow.boxoffice.channels.texts import Words, Writer, languages, render
 from frontrow.boxoffice.locale_formats import LANGUAGES, Moment, formats_of, language_of
 from frontrow.boxoffice.services.notify import TELLS
 from frontrow.boxoffice.services.people_mail import ACCOUNT_KINDS
+from frontrow.boxoffice.services.signup_mail import SIGNUP_KINDS
 from frontrow.core.clock import US_PER_S
 from frontrow.core.money import Money
 from frontrow.web.site.words import LANGUAGES as PAGE_LANGUAGES
@@ -19,7 +20,7 @@ SHOW = Moment(1_780_680_600 * US_PER_S, "Europe/Vienna")  # Friday 5 June 2026, 
 ABOUT = {
     "event_name": "Aurora", "booking_id": "bkg_1", "when": SHOW, "place": "Stadthalle, Wien",
     "amount": Money(1_234_50, "EUR"), "seats": ("A-1-12", "A-1-13"), "seat_count": 2, "until": SHOW,
-    "minutes": 15, "hours": 72,
+    "minutes": 15, "hours": 72, "presale": SHOW, "general_sale": SHOW, "code": "VF-1", "end_url": "https://x.example/end",
 }  # fmt: skip
 URL = "https://tickets.example.org/open#frm_x"
 
@@ -35,7 +36,7 @@ def test_every_kind_of_message_exists_in_all_seven_languages_with_the_same_place
     """Issue 11, section 5: mails were in English and German only."""
     assert set(languages()) == set(LANGUAGES) == set(PAGE_LANGUAGES)
     english = languages()["en"]
-    assert set(english.kinds) >= {*TELLS.values(), *ACCOUNT_KINDS}
+    assert set(english.kinds) >= {*TELLS.values(), *ACCOUNT_KINDS, *SIGNUP_KINDS}
     for name, language in languages().items():
         assert language.kinds.keys() == english.kinds.keys(), name
         assert language.words.keys() == english.words.keys(), name

@@ -1,7 +1,8 @@
 """Runs localstripe on a free port, told on stdout, with what it is known to lack put right (EVIDENCE of each in docs):
 
 no idempotency keys, no payment method in a confirm, capture after cancel answered 200, refunds beyond the charge, no
-amounts received or capturable, no filter by creation time.
+amounts received or capturable, no filter by creation time, no notices of authorised, cancelled and asked-for payments,
+most declining test cards succeed. `POST /_config/down` makes it answer our server with 503; `DELETE` ends that.
 """
 
 import asyncio
@@ -15,6 +16,29 @@ from localstripe import resources, server  # noqa: E402
 from localstripe.errors import UserError  # noqa: E402
 
 answers: dict[str, tuple[str, int, bytes]] = {}
+
+
+down = False
+
+
+async def go_down(request: web.Request) -> web.Response:
+    global down
+    down = True
+    return web.Response()
+
+
+async def come_back(request: web.Request) -> web.Response:
+    global down
+    down = False
+    return web.Response()
+
+
+@web.middleware
+async def away(request: web.Request, handler: Any) -> web.StreamResponse:
+    """While it is down, Stripe's Python client (our server) is answered 503; browsers still reach it."""
+    if down and "PythonBindings" in request.headers.get("User-Agent", ""):
+        return web.json_response({"error": {"type": "api_error", "message": "down"}}, status=503)
+    return await handler(request)
 
 
 @web.middleware
@@ -42,8 +66,33 @@ def confirm(cls: Any, id: str, payment_method: str | None = None, **more: Any) -
     if payment_method is not None:
         resources.PaymentMethod._api_retrieve(payment_method)
         found.payment_method, found.latest_charge = payment_method, None
-    found._confirm(on_failure_now=found._report_failure)
+    try:
+        found._confirm(on_failure_now=found._report_failure)
+    finally:
+        report(found)
     return found
+
+
+def authenticated(cls: Any, id: str, client_secret: str = "", success: Any = False, **more: Any) -> Any:
+    found = cls._api_authenticate(id, client_secret=client_secret, success=success)
+    if found.status == "requires_payment_method":
+        resources.schedule_webhook(resources.Event("payment_intent.payment_failed", found))
+    report(found)
+    return found
+
+
+def cancelled(cls: Any, id: str, **more: Any) -> Any:
+    found = cls._api_cancel(id, **more)
+    report(found)
+    return found
+
+
+def report(found: Any) -> None:
+    """Send the notices that localstripe forgets."""
+    kinds = {"requires_capture": "amount_capturable_updated", "requires_action": "requires_action"}
+    kind = (kinds | {"canceled": "canceled"}).get(found.status)
+    if kind is not None:
+        resources.schedule_webhook(resources.Event(f"payment_intent.{kind}", found))
 
 
 def captured(cls: Any, id: str, amount_to_capture: Any = None, **more: Any) -> Any:
@@ -69,6 +118,29 @@ def refund_within(self: Any, charge: Any = None, payment_intent: Any = None, amo
     made(self, charge=charge, payment_intent=payment_intent, amount=amount, **more)
 
 
+DECLINED = {
+    "4000000000000002": "card_declined",
+    "4000000000009995": "insufficient_funds",
+    "4000000000000127": "incorrect_cvc",
+}
+MESSAGES = {"incorrect_cvc": "Your card's security code is incorrect."}
+once_declined, once_failed = resources.PaymentMethod._charging_is_declined, resources.Charge._set_auth_failure
+
+
+def is_declined(self: Any) -> bool:
+    return getattr(self, "_card_number", "") in DECLINED or once_declined(self)
+
+
+def set_failure(self: Any) -> None:
+    once_failed(self)
+    intent = resources.PaymentIntent._api_retrieve(self.payment_intent)
+    card = resources.PaymentMethod._api_retrieve(intent.payment_method)
+    self.failure_code = DECLINED.get(card._card_number, self.failure_code)
+    self.failure_message = MESSAGES.get(self.failure_code, self.failure_message)
+
+
+resources.PaymentMethod._charging_is_declined = is_declined
+resources.Charge._set_auth_failure = set_failure
 made = resources.Refund.__init__
 resources.Refund.__init__ = refund_within
 kind = resources.PaymentIntent
@@ -79,14 +151,17 @@ resources.store.dump_to_disk = lambda: None
 
 
 async def main() -> None:
-    app = web.Application(middlewares=[idempotent, *server.app.middlewares])
+    app = web.Application(middlewares=[away, idempotent, *server.app.middlewares])
     # Routes of localstripe keep the functions they were made with: ours go first.
-    app.router.add_post("/v1/payment_intents/{id}/confirm", server.api_extra(lambda **d: confirm(kind, **d), ""))
-    app.router.add_post("/v1/payment_intents/{id}/capture", server.api_extra(lambda **d: captured(kind, **d), ""))
+    ours = {"confirm": confirm, "capture": captured, "cancel": cancelled, "_authenticate": authenticated}
+    for name, act in ours.items():
+        route = server.api_extra(lambda act=act, **given: act(kind, **given), "")
+        app.router.add_post(f"/v1/payment_intents/{{id}}/{name}", route)
+    app.router.add_post("/_config/down", go_down)
+    app.router.add_delete("/_config/down", come_back)
     for route in server.app.router.routes():
         if route.method != "HEAD" and route.resource.canonical not in (
-            "/v1/payment_intents/{id}/confirm",
-            "/v1/payment_intents/{id}/capture",
+            f"/v1/payment_intents/{{id}}/{name}" for name in ours
         ):
             app.router.add_route(route.method, route.resource.canonical, route.handler)
     runner = web.AppRunner(app, access_log=None)

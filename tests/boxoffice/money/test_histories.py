@@ -1,7 +1,8 @@
 """Random simulated histories: money is conserved after every step, and exact at rest (N4, F2, F4, F5, B7, B12).
 
 Each seed is a little sale with faults on a quarter of all provider calls: lost requests, lost replies, stored 500s,
-429s, outages, processes dying at any step, webhooks late, twice or never, holds that end while the bank thinks.
+429s, outages, processes dying at any step, webhooks late, twice or never, holds that end while the bank thinks,
+browsers that confirm, decline and mistype on their own, fans who give the seats back or want another card.
 `FRONTROW_SEEDS=5000` runs more of them.
 """
 
@@ -14,7 +15,7 @@ import pytest
 
 from frontrow.boxoffice.model.bookings import BookingState
 from frontrow.boxoffice.payments.simulated import CARDS, LAPSES, Fault
-from frontrow.boxoffice.services.checkout import Checkout
+from frontrow.boxoffice.services.checkout import Checkout, Outcome
 from frontrow.boxoffice.services.refunds import Refunds
 from frontrow.core.errors import FrontrowError
 from tests.boxoffice.money.crashes import Crash, Fuse, FusedLedger, FusedProvider
@@ -33,6 +34,7 @@ class History:
     def __init__(self, till: Till, seed: int) -> None:
         self.till, self.random = till, random.Random(seed)
         self.bookings: list[tuple[str, int]] = []
+        self.shown: list[str] = []  # payments whose page was open in a browser
         self.faulty = True
         till.provider.script = self.fault
 
@@ -51,9 +53,11 @@ class History:
             till.provider.down = not till.provider.down
         elif chance < 0.44:
             await self.webhooks()
-        elif chance < 0.48:
+        elif chance < 0.52:
+            self.confirm_in_browser()
+        elif chance < 0.55:
             await till.reconciler.run()
-        elif chance < 0.68 or not self.bookings:
+        elif chance < 0.72 or not self.bookings:
             with contextlib.suppress(FrontrowError):
                 seats = self.random.sample(range(SEATS), self.random.choice([1, 1, 2, 3]))
                 hold = await till.hold(*seats, hold_s=self.random.choice([60, 600]))
@@ -73,10 +77,19 @@ class History:
                 some = self.random.sample(booking.seats, self.random.randint(1, len(booking.seats)))
                 await refunds.refund(booking_id, fence, some)
                 await refunds.work()
-            elif self.random.random() < 0.3:
-                await checkout.begin(booking_id, fence)
             else:
-                await checkout.pay(booking_id, fence, self.random.choice(METHODS))
+                wish = self.random.choice(["begin", "begin", "begin", "pay", "pay", "look", "release", "step_back"])
+                more = [self.random.choice(METHODS)] if wish == "pay" else []
+                answer = await getattr(checkout, wish)(booking_id, fence, *more)
+                if isinstance(answer, Outcome) and answer.client_secret and answer.payment:
+                    self.shown.append(answer.payment.ref)
+
+    def confirm_in_browser(self) -> None:
+        """A fan puts a card to a payment page that is open somewhere, perhaps for a hold that is long over."""
+        if self.shown:
+            ref = self.random.choice(self.shown)
+            with contextlib.suppress(FrontrowError):
+                self.till.provider.confirm_in_browser(ref, self.random.choice(METHODS))
 
     async def webhooks(self) -> None:
         for ref in list(self.till.provider.objects):
@@ -91,7 +104,7 @@ class History:
 @pytest.mark.parametrize("seed", range(SEEDS))
 async def test_money_is_conserved(seed: int, tmp_path: Path) -> None:
     async with open_till(tmp_path) as till:
-        await till.ledger.put_event(shop_event(id=EVENT), till.clock())
+        await till.ledger.put_event(shop_event(id=EVENT, card_tries=1 + seed % 3), till.clock())
         history = History(till, seed)
         for _ in range(STEPS):
             with contextlib.suppress(FrontrowError):

@@ -3,6 +3,8 @@
 import io
 import re
 import struct
+import zlib
+from dataclasses import replace
 from pathlib import Path
 
 import icalendar
@@ -10,6 +12,7 @@ import pytest
 import zxingcpp
 from PIL import Image
 
+from frontrow.boxoffice.channels.texts import languages
 from frontrow.boxoffice.ledger.opening import open_ledger
 from frontrow.boxoffice.model.bookings import BookingNotFound
 from frontrow.boxoffice.model.tickets import TicketNotFound
@@ -19,6 +22,7 @@ from frontrow.boxoffice.services.tickets import TicketDesk
 from frontrow.boxoffice.tickets import codes, qr
 from frontrow.boxoffice.tickets.calendar import calendar_entry
 from frontrow.boxoffice.tickets.pdf import tickets_pdf
+from frontrow.boxoffice.tickets.print_fonts import printable
 from tests.boxoffice.shop import shop_event, shop_plan, sqlite_url
 from tests.boxoffice.tickets.samples import EVENT, KEYS, NOW, issued, sheet
 from tests.contracts.ledger_contract import Bench
@@ -76,6 +80,58 @@ def test_the_pdf_has_a_page_a_ticket_with_its_qr_and_is_the_same_each_time() -> 
     assert tickets_pdf(sheets) == pdf
     assert tickets_pdf(sheets, locale="de") != pdf
     assert tickets_pdf(sheets, locale="xx") == pdf
+
+
+def unicode_of(pdf: bytes) -> str:
+    """Every letter that a PDF's embedded fonts stand for, as a reader that copies text sees it (ToUnicode)."""
+    letters = ""
+    for raw in re.findall(rb"stream\n(.*?)\nendstream", pdf, re.DOTALL):
+        try:
+            text = zlib.decompress(raw).decode("latin-1")
+        except zlib.error:
+            text = raw.decode("latin-1")
+        if "begincmap" in text:
+            pairs = re.findall(r"<[0-9A-Fa-f]{4}> <([0-9A-Fa-f]+)>", text)
+            letters += "".join(bytes.fromhex(pair).decode("utf-16-be") for pair in pairs)
+    return letters
+
+
+@pytest.mark.parametrize(
+    ("locale", "name", "fonts"),
+    [
+        ("en", "Ada Lovelace", ""),
+        ("en", "Ζωή Παπαδοπούλου", "NotoSans"),
+        ("de", "Алексей Ёлкин", "NotoSans"),
+        ("en", "髙橋 﨑太郎", "NotoSansJP"),
+        ("ja", "山田 太郎", "NotoSansJP"),
+        ("ar", "محمد بن علي", "NotoSansArabic"),
+        ("fr", "Nguyễn 山田 Zoë Żuławski", "NotoSans NotoSansJP"),
+    ],
+)
+def test_a_ticket_prints_the_buyers_name_in_its_own_letters(
+    locale: str, name: str, fonts: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Issue 11: names that are not Latin-1 were printed as question marks."""
+    buyer = replace(sheet(issued(1)[0]), name=name, event_name="Aurora")
+    pdf = tickets_pdf([buyer], locale=locale)
+    embedded = {found.decode() for found in re.findall(rb"/BaseFont /[A-Z]+\+([A-Za-z]+)", pdf)}
+    assert set(fonts.split()) <= embedded
+    assert bool(embedded) == bool(fonts)
+    if fonts:
+        missing = set(name) - set(unicode_of(pdf)) - {" "}
+        assert not missing or locale == "ar"  # Arabic letters are joined: their shapes stand for several of them
+    assert not [record for record in caplog.records if "missing" in record.getMessage()]  # no .notdef was printed
+    assert tickets_pdf([buyer], locale=locale) == pdf
+
+
+def test_every_letter_is_printed_or_replaced_and_the_shipped_fonts_have_the_languages_letters() -> None:
+    assert printable("Zoë Żuławski") == "Zoë Żuławski"
+    assert printable("e\u0301") == "é"
+    assert printable("a\x00\u200bb") == "ab"
+    assert printable("👩 한 ๏") == "? ? ?"
+    for name, language in languages().items():
+        words = "".join(language.words.values()) + "".join(str(kind) for kind in language.kinds.values())
+        assert "?" not in printable("".join(set(words) - {"?"})), name
 
 
 def test_the_calendar_entry_is_read_back_and_can_be_taken_back() -> None:

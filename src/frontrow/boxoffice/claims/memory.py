@@ -44,6 +44,9 @@ class MemoryClaims:
         if known is None or known.plan != plan:
             self._events[check_name(event_id, "event")] = _EventClaims(plan)
 
+    def forget(self, event_id: str) -> None:
+        self._events.pop(event_id, None)
+
     def _event(self, event_id: str) -> _EventClaims:
         try:
             return self._events[event_id]

@@ -62,6 +62,10 @@ class RedisClaims:
             self._events[event_id] = EventKeys(event_id, plan)
             self._layouts[event_id] = layouts(plan)
 
+    def forget(self, event_id: str) -> None:
+        self._events.pop(event_id, None)
+        self._layouts.pop(event_id, None)
+
     def _event(self, event_id: str) -> EventKeys:
         try:
             return self._events[event_id]

@@ -4,18 +4,39 @@ An event and a plan are kept whole as documents; beside them stand the columns a
 constraints ask for. Every change leaves a note in the audit log.
 """
 
+import asyncio
+import functools
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
-from frontrow.boxoffice.ledger.batch import Operation, Store, Written
+from frontrow.boxoffice.ledger.batch import Operation, Ran, Store, Written
+from frontrow.boxoffice.ledger.event_index import index_events, index_venue
+from frontrow.boxoffice.ledger.event_status import SettledEvent, settle_event
 from frontrow.boxoffice.ledger.looks import Looks
-from frontrow.boxoffice.ledger.statements import Query, Row
+from frontrow.boxoffice.ledger.programs import Program
+from frontrow.boxoffice.ledger.statements import WORD_SLOTS, Query, Row
+from frontrow.boxoffice.model.event_search import EventSearch, term_bounds
 from frontrow.boxoffice.model.events import Event, EventStatus
+from frontrow.boxoffice.model.facts import Fact
 from frontrow.boxoffice.model.venues import Plan, Venue
 from frontrow.core.coalescer import Coalescer
 from frontrow.core.errors import NotFound
+
+MAX_CURRENCIES: Final = 50
+NO_BOUND: Final = -(2**62)  # of free seats: a count may be behind
+SHELVES: Final = {
+    EventStatus.DRAFT: 0,
+    None: 1,
+    EventStatus.ON_SALE: 1,
+    EventStatus.SOLD_OUT: 1,
+    EventStatus.COMPLETED: 2,
+    EventStatus.CANCELLED: 3,
+}
+# A search begins with what few events have, else it goes through the events in order until a page is full.
+RARE: Final = 2_000
+MAX_FIRST: Final = 20_000  # of the rarest of several words: going through all events could find nothing for long
 
 
 class EventNotFound(NotFound):
@@ -48,9 +69,15 @@ class Catalogue:
         return str(rows[0][0]) if rows else None
 
     async def put_venue(self, venue: Venue, now_us: int) -> None:
-        """Create or change a venue."""
+        """Create or change a venue; its events are found by its new name from then on."""
         row = (venue.id, venue.name, venue.plan_hash, venue.city, venue.country, venue.time_zone, now_us)
-        await self._write((Query("put_venues", [row]),), {"act": "put_venue", "venue": venue.id}, now_us)
+
+        def program(facts: list[Fact]) -> Program[bool]:
+            yield Query("put_venues", [row])
+            yield from index_venue(venue)
+            return True
+
+        await self._change(program, {"act": "put_venue", "venue": venue.id}, now_us)
 
     async def venue(self, venue_id: str) -> Venue | None:
         rows = await self.looks["venues_by_id"].of(venue_id)
@@ -58,18 +85,23 @@ class Catalogue:
 
     async def put_event(self, event: Event, now_us: int) -> None:
         """Create or change an event with its price tiers; all of it or nothing."""
-        document = msgspec.json.encode(event).decode()
-        row = (
-            event.id, event.venue_id, event.plan_hash, event.name, event.status, event.currency, event.starts_at_us,
-            event.sale_starts_at_us, event.sale_ends_at_us, event.max_per_person, document, now_us,
-            event.organiser_id,
-        )  # fmt: skip
-        tiers = [(event.id, t.key, t.name, t.price.minor, t.price.currency) for t in event.tiers]
-        queries = [Query("put_events", [row]), Query("drop_tiers", [(event.id,)])]
-        queries += [Query("put_tiers", tiers)] if tiers else []
-        await self._write(
-            tuple(queries), {"act": "put_event", "event": event.id, "status": event.status, "at_us": now_us}, now_us
-        )
+        await self.put_events([event], now_us)
+
+    async def put_events(self, events: Sequence[Event], now_us: int) -> None:
+        """Create or change several events in one transaction."""
+        rows = [_row(event, now_us) for event in events]
+        tiers = [(event.id, t.key, t.name, t.price.minor, t.price.currency) for event in events for t in event.tiers]
+
+        def program(facts: list[Fact]) -> Program[bool]:
+            yield Query("put_events", rows)
+            yield Query("drop_tiers", [(event.id,) for event in events])
+            if tiers:
+                yield Query("put_tiers", tiers)
+            yield from index_events(events)
+            return True
+
+        one = {"event": events[0].id, "status": events[0].status} if len(events) == 1 else {"events": len(events)}
+        await self._change(program, {"act": "put_event", **one, "at_us": now_us}, now_us)
 
     async def event(self, event_id: str) -> Event:
         """The event, or EventNotFound."""
@@ -94,6 +126,117 @@ class Catalogue:
         rows: list[Row] = await self.store.read(Query("events_of_organiser", params=params))
         return [msgspec.json.decode(row[0], type=Event) for row in rows]
 
+    async def find_events(self, search: EventSearch) -> tuple[list[Event], bool]:
+        """A page of what a search finds, in order of (starts_at_us, id), and whether there is more; by index."""
+        search.check()
+        terms = [term_bounds(term) for term in search.terms()][:WORD_SLOTS]
+        slots = [*terms, *[("", "")] * (WORD_SLOTS - len(terms))]
+        given = (
+            SHELVES[search.status],
+            search.status.value if search.status is not None else "",
+            max(search.from_us, search.after[0]),
+            search.before_us,
+            search.local_from_us,
+            search.local_before_us,
+            search.sale_from_us,
+            search.sale_before_us,
+            search.sale_ends_after_us,
+            *search.after,
+            search.currency,
+            search.min_price_minor,
+            search.max_price_minor,
+            search.free or NO_BOUND,
+            *(bound for slot in slots for bound in slot),
+        )
+        statement, first = await self._plan(search, terms)
+        skip = (search.page - 1) * search.limit
+        rows = await self.store.read(Query(statement, params=(*given, *first, search.limit + 1, skip)))
+        found = await asyncio.gather(*(self.looks["events_by_id"].of(row[0]) for row in rows[: search.limit]))
+        events = [msgspec.json.decode(each[0][1], type=Event) for each in found if each]
+        return events, len(rows) > search.limit
+
+    async def _plan(self, search: EventSearch, terms: Sequence[tuple[str, str]]) -> tuple[str, tuple[str, ...]]:
+        """The statement that looks at the fewest events, with its own parameters."""
+        if terms:
+            most = MAX_FIRST if len(terms) > 1 else RARE
+            counts = {row[0]: int(row[1]) for row in await self.store.read(Query("count_words", terms, (most,)))}
+            rarest = min(terms, key=lambda term: counts[term[0]])
+            if counts[rarest[0]] < most:
+                return "find_by_word", rarest
+        if search.max_price_minor >= 0:
+            asked = (SHELVES[search.status], search.max_price_minor, RARE)
+            if int((await self.store.read(Query("count_cheap", params=asked)))[0][0]) < RARE:
+                return "find_by_price", ()
+        return "find_by_start", ()
+
+    async def listed_currencies(self) -> list[str]:
+        """What the events on sale are sold in."""
+        return [str(row[0]) for row in await self.store.read(Query("listed_currencies", params=(MAX_CURRENCIES,)))]
+
+    async def seats_left(self, event_ids: Sequence[str]) -> dict[str, int]:
+        """How many seats of these events were free when they were last counted."""
+        if not event_ids:
+            return {}
+        rows = await self.store.read(Query("seats_left_of", [(event_id,) for event_id in event_ids]))
+        return {row[0]: int(row[1]) for row in rows}
+
+    # seats and status
+
+    async def settle_event(self, event_id: str, now_us: int) -> SettledEvent | None:
+        """Count the event's free seats and move its status if that is due: one transaction."""
+        run = Ran(functools.partial(settle_event, event_id, now_us), now_us)
+        settled: SettledEvent | None = await self.line.submit(run)
+        if settled is not None and settled.move is not None:
+            self.catalogue_version += 1
+        return settled
+
+    async def ended_events(self, now_us: int, limit: int) -> list[str]:
+        """Events on sale or sold out that are over by now."""
+        return [str(row[0]) for row in await self.store.read(Query("ended_events", params=(now_us, limit)))]
+
+    async def stale_counts(self, before_us: int, limit: int) -> list[str]:
+        """Events on sale or sold out whose seats were not counted since then, the oldest count first."""
+        return [str(row[0]) for row in await self.store.read(Query("stale_counts", params=(before_us, limit)))]
+
+    # following changes
+
+    async def newest_change(self) -> int:
+        """The number of the newest change of any event: one row, the only thing that is read while nothing changes."""
+        return int((await self.store.read(Query("catalogue_version")))[0][0])
+
+    async def live_events(self, after: tuple[int, str], limit: int) -> list[Event]:
+        """What is on sale or sold out, in order of (starts_at_us, id)."""
+        rows = await self.store.read(Query("live_events", params=(*after, limit)))
+        return [msgspec.json.decode(row[0], type=Event) for row in rows]
+
+    async def changed_events(self, after: tuple[int, str], limit: int) -> list[tuple[int, str, Event | None]]:
+        """(number, id, event) of what changed behind that pair, in its order; no event if it is not for sale."""
+        rows = await self.store.read(Query("changed_events", params=(*after, limit)))
+        return [(int(row[0]), row[1], msgspec.json.decode(row[2], type=Event) if row[2] else None) for row in rows]
+
+    async def _change(self, program: Any, note: dict[str, Any], now_us: int) -> None:
+        await self.line.submit(Ran(program, now_us, note=msgspec.json.encode(note).decode()))
+        self.catalogue_version += 1
+
     async def _write(self, queries: Sequence[Query], note: dict[str, Any], now_us: int) -> None:
         await self.line.submit(Written(tuple(queries), msgspec.json.encode(note).decode(), now_us))
         self.catalogue_version += 1
+
+
+def _row(event: Event, now_us: int) -> Row:
+    """The columns of `put_events`."""
+    return (
+        event.id,
+        event.venue_id,
+        event.plan_hash,
+        event.name,
+        event.status,
+        event.currency,
+        event.starts_at_us,
+        event.sale_starts_at_us,
+        event.sale_ends_at_us,
+        event.max_per_person,
+        msgspec.json.encode(event).decode(),
+        now_us,
+        event.organiser_id,
+    )

@@ -1,12 +1,14 @@
 """The ledger as organisers write it: every change with a note of who made it, in one transaction, over the version it
 was made from; and the pages they read (bookings, changes, waitlist, webhooks, the door's counts)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, cast
 
 import msgspec
 
 from frontrow.boxoffice.ledger.batch import Operation, Ran, Store, Written
+from frontrow.boxoffice.ledger.event_index import index_events, index_venue
 from frontrow.boxoffice.ledger.looks import Looks
 from frontrow.boxoffice.ledger.paying import RefundAsked, RefundSaved, ask_refunds, refund_of, save_refunds
 from frontrow.boxoffice.ledger.programs import Program, booking_of
@@ -39,10 +41,16 @@ class OrganiserBook:
     looks: Mapping[str, Looks]
     catalogue_version: int
 
-    async def changed(self, change: Change, first: Query, rest: Sequence[Query] = ()) -> list[Row]:
-        """Run `first`; if it answers anything, `rest` and the note too. What `first` answered."""
+    async def changed(
+        self,
+        change: Change,
+        first: Query,
+        rest: Sequence[Query] = (),
+        index: Callable[[], Program[None]] | None = None,
+    ) -> list[Row]:
+        """Run `first`; if it answers anything, `rest`, `index` and the note too. What `first` answered."""
         note = _note(change)
-        run = Ran(lambda facts: _changed(change, first, tuple(rest)), change.at_us, note=note)
+        run = Ran(lambda facts: _changed(change, first, tuple(rest), index), change.at_us, note=note)
         answered = cast("list[Row]", await self.line.submit(run))
         self.catalogue_version += 1
         return answered
@@ -77,6 +85,22 @@ class OrganiserBook:
         rows = await self.store.read(Query("own_venue", params=(venue_id, organiser_id)))
         return _venue_of(rows[0]) if rows else None
 
+    async def swap_venue(self, was: OwnVenue, venue: Venue, change: Change) -> bool:
+        """The venue changed from `was`, unless somebody was quicker; its events are found by its new name."""
+        row = (
+            venue.id,
+            was.changed_at_us,
+            venue.name,
+            venue.plan_hash,
+            venue.city,
+            venue.country,
+            venue.time_zone,
+            change.at_us,
+        )
+        same = replace(was.venue, plan_hash="") == replace(venue, plan_hash="")
+        index = None if same else lambda: index_venue(venue)
+        return bool(await self.changed(change, Query("swap_venues", [row]), (), index))
+
     async def event_document(self, event_id: str) -> str | None:
         """The event exactly as it is kept, for edits over it."""
         rows = await self.looks["events_by_id"].of(event_id)
@@ -85,14 +109,14 @@ class OrganiserBook:
     async def add_event(self, event: Event, change: Change) -> bool:
         rest = [Query("drop_tiers", [(event.id,)]), *_tiers(event)]
         row = (*_columns(event), change.at_us, event.organiser_id)
-        return bool(await self.changed(change, Query("add_events", [row]), rest))
+        return bool(await self.changed(change, Query("add_events", [row]), rest, lambda: index_events([event])))
 
     async def swap_event(self, was: str, event: Event, change: Change, more: Sequence[Query] = ()) -> bool:
         """The event changed from the document `was`, unless somebody was quicker."""
         first, *others = _columns(event)
         row = (first, was, *others, change.at_us)
         rest = [Query("drop_tiers", [(event.id,)]), *_tiers(event), *more]
-        return bool(await self.changed(change, Query("swap_events", [row]), rest))
+        return bool(await self.changed(change, Query("swap_events", [row]), rest, lambda: index_events([event])))
 
     async def taken_seats(self, event_id: str, seats: Sequence[int], now_us: int) -> list[int]:
         """Those of the seats that are sold or held."""
@@ -254,12 +278,16 @@ def _plain(text: str) -> str:
     return text.replace("%", "")
 
 
-def _changed(change: Change, first: Query, rest: Sequence[Query]) -> Program[list[Row]]:
+def _changed(
+    change: Change, first: Query, rest: Sequence[Query], index: Callable[[], Program[None]] | None
+) -> Program[list[Row]]:
     rows = yield first
     if not rows:
         return []
     for query in rest:  # noqa: UP028 - `yield from` a list cannot be sent the rows
         yield query
+    if index is not None:
+        yield from index()
     yield _noted(change)
     return rows
 

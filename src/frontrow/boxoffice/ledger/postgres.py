@@ -57,7 +57,14 @@ SETTINGS: Final = {
     "lock_timeout": "10s",
     "idle_in_transaction_session_timeout": "30s",
 }
-READER_SETTINGS: Final = {"application_name": "frontrow-ledger-reader", "default_transaction_read_only": "on"}
+# Tables by index here too: a page of a search must not sort everything that might match.
+READER_SETTINGS: Final = {
+    "application_name": "frontrow-ledger-reader",
+    "default_transaction_read_only": "on",
+    "enable_seqscan": "off",
+    "enable_bitmapscan": "off",
+    "jit": "off",
+}
 LOST: Final = (
     OSError,
     TimeoutError,

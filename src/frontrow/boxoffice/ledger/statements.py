@@ -5,7 +5,9 @@ the text becomes a table `r` of all rows of a batch: arrays through `unnest` on 
 `json_each` on SQLite. Where the header ends with `row by row`, each row is decided by itself, and SQLite gets the rows
 in pieces as bound values (its JSON functions read a row again for every column: 10 of 17 us of a booking). Single
 parameters stand after the header (`:now_us int`) and in the text under their name.
-`:booking`, `:payment` and `:refund` are the columns of one; `:skip_locked` lets workers step over each other,
+`:booking`, `:payment` and `:refund` are the columns of one, `:event_filters` and `:word_filters` the
+conditions of a search for events;
+`:skip_locked` lets workers step over each other,
 `:for_update` keeps rows as they are until the transaction ends.
 """
 
@@ -31,7 +33,31 @@ REFUND_COLUMNS: Final = (
     "f.provider_ref, f.reason, f.call, f.tries, f.retry_at_us, f.version, f.created_at_us, f.changed_at_us, "
     "f.failure"
 )
-_COLUMNS: Final = {"booking": BOOKING_COLUMNS, "payment": PAYMENT_COLUMNS, "refund": REFUND_COLUMNS}
+# Conditions of a search for events e. Each term of the search fills one slot: the range of words that match it.
+# `+ 0` keeps planners from choosing an index for a condition; the statement says by what the events are looked up.
+WORD_SLOTS: Final = 8
+# (Not EXISTS: PostgreSQL would rather hash all words of the range than look one event up.)
+_SLOT: Final = """
+  AND (:low# = '' OR (SELECT 1 FROM event_words AS x
+    WHERE x.event_id = e.event_id AND x.word >= :low# AND x.word < :high# LIMIT 1) IS NOT NULL)"""
+EVENT_FILTERS: Final = """
+  (:event_state = '' OR e.event_state = :event_state)
+  AND e.starts_local_us >= :local_from_us AND e.starts_local_us < :local_before_us
+  AND e.sale_starts_at_us >= :sale_from_us AND e.sale_starts_at_us < :sale_before_us
+  AND e.sale_ends_at_us > :sale_ends_after_us
+  AND (e.starts_at_us + 0 > :after_us OR (e.starts_at_us + 0 = :after_us AND e.event_id > :after_id))
+  AND (:currency = '' OR e.currency || '' = :currency)
+  AND (:min_price < 0 OR e.max_price_minor >= :min_price)
+  AND (:max_price < 0 OR (e.min_price_minor + 0 >= 0 AND e.min_price_minor + 0 <= :max_price))
+  AND e.free_seats >= :free"""
+WORD_FILTERS: Final = "true" + "".join(_SLOT.replace("#", str(number)) for number in range(1, WORD_SLOTS + 1))
+_PARTS: Final = {
+    "booking": BOOKING_COLUMNS,
+    "payment": PAYMENT_COLUMNS,
+    "refund": REFUND_COLUMNS,
+    "event_filters": EVENT_FILTERS,
+    "word_filters": WORD_FILTERS,
+}
 _HEADER: Final = re.compile(r"-- name: (\w+)\(([^)]*)\)(.*)")
 _POSTGRES_TYPES: Final = {"text": "text", "int": "bigint"}
 
@@ -122,7 +148,9 @@ def sqlite_piece(name: str, count: int) -> str:
 
 def _render(statement: Statement, dialect: Dialect, rows: str = "") -> str:
     sqlite = dialect is Dialect.SQLITE
-    text = re.sub(r":(booking|payment|refund)\b", lambda found: _COLUMNS[found[1]], statement.text)
+    text = re.sub(
+        r":(booking|payment|refund|event_filters|word_filters)\b", lambda found: _PARTS[found[1]], statement.text
+    )
     text = text.replace(" :skip_locked", "" if sqlite else " FOR UPDATE SKIP LOCKED")
     text = text.replace(" :for_update", "" if sqlite else " FOR UPDATE")
     if sqlite:  # its RETURNING knows the table's columns by their bare names only

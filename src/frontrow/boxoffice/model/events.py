@@ -14,6 +14,7 @@ from frontrow.core.money import Money
 
 MAX_PER_PERSON = 100
 MAX_HOLD_TTL_S = 3600
+SHOW_US = 6 * 3600 * 1_000_000  # how long a show without an end is taken to last
 MAX_CARD_TRIES = 5
 
 
@@ -138,6 +139,11 @@ class Event:
             if tier.key == key:
                 return tier
         raise InvalidInput(f"{self.name} has no price tier {key!r}", param="tier")
+
+
+def over_at_us(event: Event) -> int:
+    """When the event is over: its show has ended and nothing more is sold."""
+    return max(event.ends_at_us or event.starts_at_us + SHOW_US, event.sale_ends_at_us)
 
 
 def next_status(status: EventStatus, move: EventMove) -> EventStatus:

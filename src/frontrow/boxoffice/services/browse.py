@@ -1,39 +1,37 @@
 """Browsing (B1): which events there are, found by words, and how many seats are free by section and by price tier.
 
-Events come from the ledger's catalogue. Free seats are counted in the states this server already has (the map's, or its
-own belief), so a page of figures costs no store a question.
+Events come from the ledger's index (model.event_search). Free seats are counted in the states this server already has
+(the map's, or its own belief), so a page of figures costs no store a question.
 """
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import msgspec
 
-from frontrow.boxoffice.model.events import Event, EventStatus
+from frontrow.boxoffice.model.event_search import EventSearch
+from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.venues import Plan, Venue
 from frontrow.boxoffice.services.sales import Sales
-from frontrow.core.errors import InvalidInput
-
-MAX_PAGE = 100
-MAX_PAGES_SEARCHED = 20
-MAX_WORDS = 10
 
 
 class Catalogue(Protocol):
     """What browsing needs of the ledger."""
 
-    async def events(
-        self, status: EventStatus | None = None, after: tuple[int, str] = (-1, ""), limit: int = 100
-    ) -> list[Event]: ...
+    async def find_events(self, search: EventSearch) -> tuple[list[Event], bool]: ...
+
+    async def seats_left(self, event_ids: Sequence[str]) -> dict[str, int]: ...
 
     async def venue(self, venue_id: str) -> Venue | None: ...
 
 
 class Listing(msgspec.Struct, frozen=True):
-    """An event with its venue, as a list shows it."""
+    """An event with its venue and how many seats were free at the last count, as a list shows it."""
 
     event: Event
     venue: Venue | None
+    seats_left: int | None = None
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -70,34 +68,21 @@ class Browse:
         self._states = states or (lambda event_id: sales.get(event_id).seats.states)
         self._stretches: dict[str, tuple[Plan, dict[str, list[tuple[int, int]]]]] = {}
 
-    async def search(
-        self,
-        words: str = "",
-        *,
-        status: EventStatus | None = EventStatus.ON_SALE,
-        after: tuple[int, str] = (-1, ""),
-        limit: int = 20,
-    ) -> Page:
-        """Events whose name, description, venue or city has all the words; looks through a bounded number."""
-        if not 1 <= limit <= MAX_PAGE:
-            raise InvalidInput(f"limit must be 1 to {MAX_PAGE}, not {limit}", param="limit")
-        wanted = words.casefold().split()[:MAX_WORDS]
-        found: list[Listing] = []
-        venues: dict[str, Venue | None] = {}
-        for _ in range(MAX_PAGES_SEARCHED):
-            events = await self._catalogue.events(status, after, MAX_PAGE)
-            for event in events:
-                after = (event.starts_at_us, event.id)
-                if event.venue_id not in venues:
-                    venues[event.venue_id] = await self._catalogue.venue(event.venue_id)
-                listing = Listing(event, venues[event.venue_id])
-                if _matches(listing, wanted):
-                    found.append(listing)
-                    if len(found) == limit:
-                        return Page(tuple(found), after)
-            if len(events) < MAX_PAGE:
-                return Page(tuple(found), None)
-        return Page(tuple(found), after)
+    async def search(self, search: EventSearch) -> Page:
+        """One page of the events that a search finds."""
+        shown, more = await self._catalogue.find_events(search)
+        venue_ids = sorted({event.venue_id for event in shown})
+        venues, left = await asyncio.gather(
+            asyncio.gather(*(self._catalogue.venue(venue_id) for venue_id in venue_ids)),
+            self._catalogue.seats_left([event.id for event in shown]),
+        )
+        by_id = dict(zip(venue_ids, venues, strict=True))
+        listings = tuple(Listing(event, by_id[event.venue_id], left.get(event.id)) for event in shown)
+        return Page(listings, (shown[-1].starts_at_us, shown[-1].id) if more else None)
+
+    def forget(self, event_id: str) -> None:
+        """The event is sold here no longer."""
+        self._stretches.pop(event_id, None)
 
     def availability(self, event_id: str) -> EventAvailability:
         """How many seats are free, in all, by section and by price tier."""
@@ -126,10 +111,3 @@ class Browse:
                     begin = index
             known = self._stretches[event_id] = (plan, stretches)
         return known[1]
-
-
-def _matches(listing: Listing, words: list[str]) -> bool:
-    event, venue = listing.event, listing.venue
-    parts = [event.name, event.description, *((venue.name, venue.city, venue.country) if venue else ())]
-    text = " ".join(parts).casefold()
-    return all(word in text for word in words)

@@ -65,6 +65,7 @@ class EventEdit(msgspec.Struct, frozen=True, kw_only=True):
     lonely_rule_until_percent: int | None = None
     refunds: RefundPolicy | None = None
     withheld: tuple[str, ...] | None = None
+    card_tries: int | None = None
     room: RoomRules | None = None  # of it, what is not None
     rotating_codes: bool | None = None
     presale_starts_at_us: int | None = None  # 0: no presale

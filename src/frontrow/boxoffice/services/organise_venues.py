@@ -50,6 +50,8 @@ class VenueLedger(Protocol):
 
     async def own_venues(self, organiser_id: str, after: str, limit: int) -> list[OwnVenue]: ...
 
+    async def swap_venue(self, was: OwnVenue, venue: Venue, change: Change) -> bool: ...
+
     async def put_plan(self, plan_hash: str, plan: Plan, document: str, now_us: int) -> None: ...
 
     async def plan_document(self, plan_hash: str) -> str | None: ...
@@ -107,14 +109,9 @@ class Venues:
         known = await self.get(editor, venue_id)
         check_tag(tag, known.tag)
         venue = await self._edited(known.venue, edit)
-        now_us = self._clock()
-        row = (
-            venue.id, known.changed_at_us, venue.name, venue.plan_hash, venue.city, venue.country, venue.time_zone,
-            now_us,
-        )  # fmt: skip
         fields = [name for name in edit.__struct_fields__ if getattr(edit, name) is not None]
-        change = Change(editor, "change_venue", "", now_us, {"venue": venue.id, "fields": fields})
-        if not await self._ledger.changed(change, Query("swap_venues", [row])):
+        change = Change(editor, "change_venue", "", self._clock(), {"venue": venue.id, "fields": fields})
+        if not await self._ledger.swap_venue(known, venue, change):
             raise ChangedMeanwhile("somebody else changed this venue meanwhile; read it again", param="If-Match")
         return await self.get(editor, venue_id)
 

@@ -72,6 +72,11 @@ class Purchases:
         self.need_visit(booking, visit, fence)
         return await self._checkout.begin(booking.id, booking.fence, loaded=booking)
 
+    async def step_back(self, booking: Booking, visit: ShopPass | None, fence: int | None = None) -> Booking:
+        """Void the open payment and keep the seats, to pay otherwise."""
+        self.need_visit(booking, visit, fence)
+        return await self._checkout.step_back(booking.id, booking.fence)
+
     async def pay(self, booking: Booking, visit: ShopPass | None, method: str, fence: int | None = None) -> Outcome:
         """Pay with this method; a booking that costs nothing needs none."""
         self.need_visit(booking, visit, fence)

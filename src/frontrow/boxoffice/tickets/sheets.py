@@ -1,6 +1,5 @@
 """What is printed for people: a sheet per ticket (event, venue, time, seat, code); PDF and calendar are made of it."""
 
-import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
@@ -70,13 +69,3 @@ def at(time_us: int, time_zone: str) -> datetime:
     """The moment in the venue's own time; far-off times are cut to what a calendar can hold."""
     seconds = max(0, min(time_us // US_PER_S, 250_000_000_000))
     return (EPOCH + timedelta(seconds=seconds)).astimezone(zone(time_zone))
-
-
-def printable(text: str) -> str:
-    """`text` in the letters a PDF's built-in fonts have (Latin-1); accents go before letters do."""
-    try:
-        text.encode("latin-1")
-    except UnicodeEncodeError:
-        plain = "".join(mark for mark in unicodedata.normalize("NFKD", text) if not unicodedata.combining(mark))
-        return plain.encode("latin-1", "replace").decode("latin-1")
-    return text

@@ -19,6 +19,7 @@ from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, Caller
 from frontrow.web.api.auth_shapes import Email, Locale, checked_locale, gone_cookie, private
 from frontrow.web.api.shapes import MoneyView, Time, time_text
+from frontrow.web.api.signups import proven_email
 from frontrow.web.platform import Platform
 
 Channel = Literal["email", "push", "sms", "in_app"]
@@ -211,6 +212,7 @@ async def list_bookings(platform: FromPlatform, caller: FromCaller) -> Response[
 )
 async def export(platform: FromPlatform, caller: FromCaller) -> Response[dict[str, Any]]:
     kept = msgspec.to_builtins(await platform.people.fans.export(caller.id))
+    kept["sign_ups"] = msgspec.to_builtins(await platform.signups.of_address(await proven_email(platform, caller)))
     answer = private(Response(kept))
     answer.headers["content-disposition"] = 'attachment; filename="frontrow-my-data.json"'
     return answer

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from frontrow.boxoffice.model.events import Event, Fee, PriceTier, RefundPolicy
+from frontrow.boxoffice.model.events import MAX_CARD_TRIES, Event, Fee, PriceTier, RefundPolicy
 from frontrow.boxoffice.model.room_rules import Lane, RoomRules
 from frontrow.boxoffice.model.venues import Plan
 from frontrow.boxoffice.services.organise import EventEdit
@@ -19,6 +19,9 @@ Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200, examples=["Auro
 Text = Annotated[str, msgspec.Meta(max_length=10_000)]
 Currency = Annotated[str, msgspec.Meta(min_length=3, max_length=3, examples=["EUR"])]
 Id = Annotated[str, msgspec.Meta(max_length=60)]
+CardTries = Annotated[
+    int, msgspec.Meta(ge=1, le=MAX_CARD_TRIES, description="declined cards after which the seats are free again")
+]
 PerPerson = Annotated[int, msgspec.Meta(ge=1, le=100, examples=[8])]
 HoldS = Annotated[int, msgspec.Meta(ge=1, le=3600, examples=[600])]
 Percent = Annotated[int, msgspec.Meta(ge=0, le=100)]
@@ -113,6 +116,7 @@ class EventChange(msgspec.Struct, forbid_unknown_fields=True):
     room: RoomRulesGiven | None = None
     rotating_codes: bool | None = None
     presale_starts_at: Moment | msgspec.UnsetType | None = msgspec.UNSET
+    card_tries: CardTries | None = None
 
 
 class NewEvent(EventChange, forbid_unknown_fields=True, kw_only=True):
@@ -164,6 +168,7 @@ class OwnEventView(OwnEventSummary):
     room: RoomRulesView | None = None
     rotating_codes: bool = False
     presale_starts_at: Time | None = None
+    card_tries: int = 1
 
 
 class OwnEventPage(msgspec.Struct):
@@ -191,6 +196,7 @@ def edit_of(given: EventChange, currency: str) -> EventEdit:
         lonely_rule_until_percent=given.lonely_rule_until_percent, refunds=refunds,
         withheld=None if given.withheld is None else tuple(given.withheld), room=_room_of(given.room),
         rotating_codes=given.rotating_codes, presale_starts_at_us=_presale_of(given.presale_starts_at),
+        card_tries=given.card_tries,
     )  # fmt: skip
 
 
@@ -233,4 +239,5 @@ def view_of(event: Event, plan: Plan, tag: str, rules: RoomRules) -> OwnEventVie
             rules.human or "none", bool(rules.one_place_per_person),
         ),
         event.rotating_codes, time_text(event.presale_starts_at_us) if event.presale_starts_at_us else None,
+        event.card_tries,
     )  # fmt: skip

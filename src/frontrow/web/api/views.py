@@ -1,10 +1,11 @@
 """Bookings, payments and refunds as HTTP shows them, and how they are made from what the ledger says."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 
 from frontrow.boxoffice.model.bookings import Booking, BookingState, HoldEnded
+from frontrow.boxoffice.model.intents import MISTYPED
 from frontrow.boxoffice.model.payments import Refund
 from frontrow.boxoffice.services.checkout import CheckoutState, Outcome
 from frontrow.core.errors import NotFound, Refused
@@ -13,12 +14,15 @@ from frontrow.web.shapes import MoneyView, Time, time_text
 
 
 class CheckoutView(msgspec.Struct):
-    """How paying stands. `retrying`: the provider is away, the seats are kept, it goes on by itself at `retry_at`."""
+    """How paying stands. `retrying`: the provider is away, the seats are kept, it goes on by itself at `retry_at`.
+    `open`: `problem` is what was wrong with the last card, `tries_left` how many may still be declined."""
 
     state: Annotated[str, msgspec.Meta(examples=["confirmed"])]
     client_secret: str = ""
     action_url: str = ""
     retry_at: Time | None = None
+    problem: str = ""
+    tries_left: int | None = None
 
 
 class BookingView(msgspec.Struct):
@@ -49,9 +53,16 @@ class RefundView(msgspec.Struct):
 
 
 class PaymentDeclined(Refused):
-    """The bank said no; the seats are free again (B9)."""
+    """The bank declined the card (B9). With `tries_left` above 0 another may be tried; else the seats are free."""
 
     code = "payment_declined"
+    http_status = 402
+
+
+class CardMistyped(Refused):
+    """Number, date or security code are wrong. That is no declined card: the seats are kept."""
+
+    code = "card_mistyped"
     http_status = 402
 
 
@@ -92,8 +103,10 @@ async def booking_view(platform: Platform, booking: Booking, outcome: Outcome | 
 def checkout_view(outcome: Outcome) -> CheckoutView:
     retry_at_us = outcome.retry_at_us
     return CheckoutView(
-        outcome.state.value, outcome.client_secret, outcome.action_url, time_text(retry_at_us) if retry_at_us else None
-    )
+        outcome.state.value, outcome.client_secret, outcome.action_url,
+        time_text(retry_at_us) if retry_at_us else None, outcome.problem,
+        outcome.tries_left if outcome.state is CheckoutState.OPEN else None,
+    )  # fmt: skip
 
 
 async def looked_at(platform: Platform, booking: Booking) -> BookingView:
@@ -107,13 +120,17 @@ async def looked_at(platform: Platform, booking: Booking) -> BookingView:
     return await booking_view(platform, outcome.booking, outcome)
 
 
-def declined(outcome: Outcome) -> PaymentDeclined | None:
-    """The refusal of a declined card; None otherwise."""
-    if outcome.state is not CheckoutState.DECLINED:
+def declined(outcome: Outcome, *, tried: bool = True) -> Refused | None:
+    """The refusal of a card that was `tried` and not taken; None otherwise."""
+    about: dict[str, Any] = {"booking": outcome.booking.id, "reason": outcome.payment.reason if outcome.payment else ""}
+    if outcome.state is CheckoutState.DECLINED:
+        return PaymentDeclined("the card was declined and the seats are free again", **about, tries_left=0)
+    if not tried or not outcome.problem:
         return None
-    reason = outcome.payment.reason if outcome.payment else ""
+    if outcome.problem in MISTYPED:
+        return CardMistyped("the card's number, date or security code is wrong; the seats are kept", **about)
     return PaymentDeclined(
-        "the card was declined and the seats are free again", booking=outcome.booking.id, reason=reason
+        "the card was declined; the seats are kept, another card may be tried", **about, tries_left=outcome.tries_left
     )
 
 

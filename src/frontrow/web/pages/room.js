@@ -113,6 +113,7 @@ $("join").addEventListener("submit", async (e) => {
     if (r.ok) { sessionStorage.removeItem("claim"); location.reload(); } else bad(told(r.body) + (r.after ? " " + t("Try again in {n} s.", { n: r.after }) : ""));
   } catch { bad(t("No connection. Please try again.")); } finally { b.disabled = false; b.textContent = t("Join the line"); }
 });
+const own = location.hash.match(/^#code=([\w-]+)$/); if (own) $("join").code.value = own[1];
 $("turn").addEventListener("submit", (e) => { e.preventDefault(); enter(); });
 addEventListener("pageshow", (e) => { if (e.persisted && state === Q) refresh(); });
 const ping = () => show("ping", window.Notification?.permission === "default"); ping();

@@ -11,6 +11,7 @@ NUMBERS: Final = {
     "4000000000000002": "pm_card_declined",
     "4000000000009995": "pm_card_insufficient_funds",
     "4000000000000069": "pm_card_expired",
+    "4000000000000127": "pm_card_incorrect_cvc",
     "4000002760003184": "pm_card_3ds",
     "4000008400001629": "pm_card_3ds_declined",
 }

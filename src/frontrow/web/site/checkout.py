@@ -1,13 +1,16 @@
 """Checkout: what is held and for how long, paying, the bank's question, and a clear page for each way it can end."""
 
+import contextlib
 from typing import Any, Final
 
+import msgspec
 from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
 from frontrow.boxoffice.model.bookings import Booking, BookingState, HoldEnded
 from frontrow.boxoffice.model.emails import is_email
+from frontrow.boxoffice.model.intents import MISTYPED
 from frontrow.boxoffice.model.messages import Contact
 from frontrow.boxoffice.services.checkout import CheckoutState, Outcome
 from frontrow.boxoffice.services.purchases import MOST_TIMES
@@ -24,13 +27,26 @@ from frontrow.web.site.render import render, words_for
 from frontrow.web.site.routes import Form, FromForm, action, go_to, page
 from frontrow.web.site.security import PLAIN, STRIPE
 from frontrow.web.site.shown import seat_parts, shown
-from frontrow.web.site.words import N_
+from frontrow.web.site.words import N_, Words
 
 Asked = Request[Any, Any, Any]
 BAD_EMAIL: Final = N_("This does not look like an e-mail address.")
 NO_ERRORS: Final = {"email": "", "card": ""}
 _OUTCOME_SCRIPTS: Final = {"bank": "js/outcome.js", "retrying": "js/outcome.js", "visit_over": "", "given_up": ""}
 BAD_CARD: Final = N_("This is not a card number.")
+MISTYPED_CARD: Final = N_("Please check the card number, the date and the security code. Your seats are still kept.")
+DECLINED_CARD: Final = N_("Your bank declined this card. Nothing was charged, and your seats are still kept.")
+ONE_CARD: Final = N_("If your bank declines the card, the seats go back on sale at once.")
+SOME_CARDS: Final = N_("If your bank declines the card, you can try another: up to {n} cards from now on.")
+# how a payment ended that the fan or the clock ended, not a bank
+ENDED_WITHOUT_BANK: Final = frozenset({"", "released", "stepped_back", "hold_ended"})
+
+
+class PaymentLook(msgspec.Struct):
+    """`open`: a card may still be tried, and `says` what a declined one will do. If not, load the page again."""
+
+    open: bool
+    says: str = ""
 
 
 @page("/checkout/{booking_id:str}", "checkout", Access.OWNER)
@@ -53,8 +69,19 @@ async def _checkout(request: Asked, platform: Platform, caller: Caller, booking:
             return await outcome_page(request, platform, booking, "expired", 410)
         return await _led_on(request, platform, outcome, headers)
     if booking.state is BookingState.HELD and booking.live(platform.clock()):
+        if _uses_stripe(platform) and booking.amount_minor:
+            try:
+                outcome = await platform.purchases.begin(booking, need_visit(platform, caller, booking))
+            except Unauthorised:
+                return await outcome_page(request, platform, booking, "visit_over", 401)
+            return await _led_on(request, platform, outcome, headers)
         return await _form_page(request, platform, caller, booking, headers=headers)
     return await _ended(request, platform, booking, headers)
+
+
+def _uses_stripe(platform: Platform) -> bool:
+    """Whether cards go into Stripe's own form, straight from the browser."""
+    return platform.provider.name == "stripe"
 
 
 async def _ended(request: Asked, platform: Platform, booking: Booking, headers: dict[str, str]) -> Response[bytes]:
@@ -63,7 +90,7 @@ async def _ended(request: Asked, platform: Platform, booking: Booking, headers: 
         return go_to(f"/bookings/{booking.id}", headers)
     payments = await platform.ledger.payments_of(booking.id)
     reason = payments[-1].reason if payments else ""
-    if booking.state is BookingState.CANCELLED and not reason:
+    if booking.state is BookingState.CANCELLED and reason in ENDED_WITHOUT_BANK:
         return await outcome_page(request, platform, booking, "released", 200)
     if reason == "provider_unavailable":
         return await outcome_page(request, platform, booking, "given_up", 503)
@@ -86,6 +113,8 @@ async def _led_on(request: Asked, platform: Platform, outcome: Outcome, headers:
             return await outcome_page(request, platform, booking, "declined", 402)
         case CheckoutState.ENDED:
             return await outcome_page(request, platform, booking, "expired", 410)
+        case _ if _uses_stripe(platform) and not outcome.client_secret:  # Stripe could not be asked
+            return await outcome_page(request, platform, booking, "retrying", 200, outcome=outcome)
         case _:
             return await _form_page(request, platform, request.state.caller, booking, headers=headers, outcome=outcome)
 
@@ -95,10 +124,13 @@ async def outcome_page(
 ) -> Response[bytes]:
     """One of the ends and pauses of a checkout, in words."""
     context = await booking_context(platform, booking)
+    stripe = kind == "bank" and _uses_stripe(platform)
     return render(
         request, "outcome.html", status=status, script=_OUTCOME_SCRIPTS.get(kind, "js/visit.js"),
-        visit_of="" if kind in ("visit_over", "given_up") else booking.event_id, kind=kind, demo=_is_demo(platform),
-        action_url=outcome.action_url if outcome else "",
+        visit_of="" if kind in ("visit_over", "given_up") else booking.event_id,
+        policy=STRIPE if stripe else PLAIN, kind=kind, demo=_is_demo(platform),
+        action_url=outcome.action_url if outcome else "", stripe=stripe,
+        publishable=platform.settings.stripe.publishable_key, client_secret=outcome.client_secret if outcome else "",
         headers=remember_booking(platform, request, booking.id), **context,
     )  # fmt: skip
 
@@ -116,6 +148,7 @@ async def booking_context(platform: Platform, booking: Booking) -> dict[str, Any
         "until": time_text(booking.hold_expires_at_us),
         "left_s": max(0, (booking.hold_expires_at_us - platform.clock()) // US_PER_S),
         "total_s": event.hold_ttl_s,
+        "card_tries": event.card_tries,
         "can_extend": booking.hold_expires_at_us < longest_us - US_PER_S,
     }
 
@@ -134,23 +167,28 @@ async def _form_page(
     contact = await platform.people.fans.contact(booking.fan)
     proven = await platform.people.fans.proven_address(booking.fan)
     ready = filled or _filled_before(contact, ready_of(request))
-    publishable = platform.settings.stripe.publishable_key
-    stripe = platform.provider.name != "simulated" and bool(publishable)
-    secret = ""
-    if stripe:
-        try:
-            visit = need_visit(platform, caller, booking)
-        except Unauthorised:
-            return await outcome_page(request, platform, booking, "visit_over", 401)
-        begun = outcome or await platform.purchases.begin(booking, visit)
-        secret, booking = begun.client_secret, begun.booking
+    stripe = _uses_stripe(platform) and booking.amount_minor > 0
     context = await booking_context(platform, booking)
+    problem, tries_left = (outcome.problem, outcome.tries_left) if outcome else ("", context["card_tries"])
+    words = words_for(request)
     return render(
         request, "checkout.html", script="js/checkout.js", visit_of=booking.event_id, status=422 if errors else 200,
         policy=STRIPE if stripe else PLAIN, headers=headers, errors=NO_ERRORS | (errors or {}), ready=ready,
-        contact=contact, proven=proven, cards=SHOWN, stripe=stripe, publishable=publishable, client_secret=secret,
+        contact=contact, proven=proven, cards=SHOWN, stripe=stripe, free=booking.amount_minor == 0,
+        publishable=platform.settings.stripe.publishable_key, client_secret=outcome.client_secret if outcome else "",
+        problem=words(_problem_text(problem)) if problem else "", tries_text=_tries_text(words, tries_left),
         **context,
     )  # fmt: skip
+
+
+def _problem_text(problem: str) -> str:
+    """What was wrong with the last card, in a sentence."""
+    return MISTYPED_CARD if problem in MISTYPED else DECLINED_CARD
+
+
+def _tries_text(words: Words, tries_left: int) -> str:
+    """What a declined card will do."""
+    return words(SOME_CARDS, n=tries_left) if tries_left > 1 else words(ONE_CARD)
 
 
 @action("/checkout/{booking_id:str}/pay", "pay", Access.OWNER)
@@ -167,7 +205,10 @@ async def pay(
         return await outcome_page(request, platform, booking, "visit_over", 401)
     filled = Ready(form.one("name", 120), form.one("email", 254))
     proven = await platform.people.fans.proven_address(booking.fan)
-    method, errors = _checked(form, filled, proven=bool(proven))
+    free = booking.amount_minor == 0
+    if _uses_stripe(platform) and not free:  # no card number ever comes here: the form was sent without its script
+        return go_to(f"/checkout/{booking.id}")
+    method, errors = _checked(form, filled, proven=bool(proven), free=free)
     if errors:
         return await _form_page(request, platform, caller, booking, filled=filled, errors=errors)
     await _keep_contact(request, platform, booking, filled)
@@ -201,17 +242,48 @@ async def _keep_contact(request: Asked, platform: Platform, booking: Booking, fi
     await fans.keep_buyer(booking, name=filled.name, email=email, locale=locale)
 
 
+@action("/checkout/{booking_id:str}/look", "look_at_payment", Access.OWNER)
+async def look_at_payment(
+    request: Asked, platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str], form: FromForm
+) -> Response[bytes]:
+    """The page says that Stripe's form refused a card: what that means for the seats, in a sentence."""
+    booking = await own_booking(platform, caller, booking_id)
+    shown = PaymentLook(open=False)
+    if booking.state is BookingState.PAYING:
+        with contextlib.suppress(HoldEnded):
+            outcome = await platform.checkout.look(booking.id, booking.fence)
+            words = words_for(request)
+            if outcome.state is CheckoutState.OPEN:
+                shown = PaymentLook(open=True, says=_tries_text(words, outcome.tries_left))
+    return Response(msgspec.json.encode(shown), status_code=200, media_type="application/json")
+
+
+@action("/checkout/{booking_id:str}/other-card", "other_card", Access.OWNER)
+async def other_card(
+    request: Asked, platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str], form: FromForm
+) -> Response[bytes]:
+    """Drop the payment that waits for the bank, keep the seats, and show the form again."""
+    booking = await own_booking(platform, caller, booking_id)
+    try:
+        await platform.purchases.step_back(booking, need_visit(platform, caller, booking))
+    except Unauthorised:
+        return await outcome_page(request, platform, booking, "visit_over", 401)
+    except Refused:
+        pass  # sold or over: the page says how it stands
+    return go_to(f"/checkout/{booking.id}")
+
+
 def _filled_before(contact: Contact, ready: Ready) -> Ready:
     """What the form begins with: what was given for this event, else what this browser filled in while waiting."""
     return Ready(contact.name or ready.name, contact.email or ready.email)
 
 
-def _checked(form: Form, filled: Ready, *, proven: bool) -> tuple[str, dict[str, str]]:
+def _checked(form: Form, filled: Ready, *, proven: bool, free: bool) -> tuple[str, dict[str, str]]:
     """The payment method, and what is wrong with the form by field."""
     errors = {}
     if not proven and not is_email(filled.email):
         errors["email"] = BAD_EMAIL
-    method = method_of(form.one("card", 40))
+    method = "none" if free else method_of(form.one("card", 40))
     if method is None:
         errors["card"] = BAD_CARD
     return method or "", errors
@@ -266,4 +338,6 @@ def _is_demo(platform: Platform) -> bool:
     return getattr(getattr(platform.provider, "inner", None), "finish_action", None) is not None
 
 
-ROUTES: list[HTTPRouteHandler] = [checkout, pay, keep_contact, extend, release, bank]
+ROUTES: list[HTTPRouteHandler] = [
+    checkout, pay, keep_contact, look_at_payment, other_card, extend, release, bank,
+]  # fmt: skip

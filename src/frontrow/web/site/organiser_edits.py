@@ -3,7 +3,15 @@
 from collections.abc import Callable
 from typing import Final
 
-from frontrow.boxoffice.model.events import MAX_PER_PERSON, Event, EventStatus, Fee, PriceTier, RefundPolicy
+from frontrow.boxoffice.model.events import (
+    MAX_CARD_TRIES,
+    MAX_PER_PERSON,
+    Event,
+    EventStatus,
+    Fee,
+    PriceTier,
+    RefundPolicy,
+)
 from frontrow.boxoffice.model.room_rules import MAX_DEPTH, MAX_WEIGHT, PRESALE_LANE, Lane, RoomRules
 from frontrow.boxoffice.model.venues import Plan
 from frontrow.boxoffice.plans.ranges import read_seats, write_seats
@@ -94,7 +102,8 @@ def sale(event: Event, plan: Plan, zone: str) -> Values:
     return {
         "sale_starts": local_text(event.sale_starts_at_us, zone), "sale_ends": local_text(event.sale_ends_at_us, zone),
         "max_per_person": str(event.max_per_person), "hold_min": str(max(1, -(-event.hold_ttl_s // 60))),
-        "lonely": str(event.lonely_rule_until_percent), "refunds": "yes" if policy.allowed else "",
+        "lonely": str(event.lonely_rule_until_percent), "card_tries": str(event.card_tries),
+        "refunds": "yes" if policy.allowed else "",
         "refund_hours": str(policy.window_s // 3600),
         "refund_fee": money_text(policy.fee_per_seat_minor, event.currency) if policy.fee_per_seat_minor else "",
         "refund_percent": percent_text(policy.fee_basis_points) if policy.fee_basis_points else "",
@@ -112,7 +121,8 @@ def read_sale(reading: Reading, event: Event, plan: Plan) -> EventEdit:
         sale_starts_at_us=reading.when("sale_starts"), sale_ends_at_us=reading.when("sale_ends"),
         max_per_person=reading.whole("max_per_person", 1, MAX_PER_PERSON),
         hold_ttl_s=None if str(hold_min) == shown["hold_min"] else hold_min * 60,  # 90 s stay 90 s
-        lonely_rule_until_percent=reading.whole("lonely", 0, 100), refunds=policy,
+        lonely_rule_until_percent=reading.whole("lonely", 0, 100),
+        card_tries=reading.whole("card_tries", 1, MAX_CARD_TRIES), refunds=policy,
     )  # fmt: skip
 
 

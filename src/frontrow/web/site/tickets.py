@@ -7,7 +7,8 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
 from frontrow.boxoffice.model.bookings import Booking, BookingState
-from frontrow.boxoffice.model.tickets import TicketNotFound
+from frontrow.boxoffice.model.payments import RefundState
+from frontrow.boxoffice.model.tickets import TicketNotFound, TicketScanned
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import FrontrowError, Unavailable
 from frontrow.web.api import FromCaller, FromPlatform
@@ -26,6 +27,7 @@ from frontrow.web.site.words import N_
 Asked = Request[Any, Any, Any]
 PRIVATE: Final = {"cache-control": "private, no-store", "x-content-type-options": "nosniff"}
 MAX_LISTED: Final = 100
+INSIDE: Final = N_("A ticket that was let in cannot be given back.")
 STATES: Final = {
     BookingState.HELD: ("warn", N_("Not paid yet")),
     BookingState.PAYING: ("warn", N_("Being paid")),
@@ -54,7 +56,7 @@ async def _tickets(
     event = context["one"].event
     own = await is_own(platform, caller, booking)
     sheets = await platform.desk.sheets(booking.id)
-    refunds = await platform.ledger.refunds_of(booking.id)
+    refunds = [one for one in await platform.ledger.refunds_of(booking.id) if one.state is not RefundState.MOOT]
     returns = await platform.ledger.returns_of(booking.id)
     ends_us = event.starts_at_us - event.refunds.window_s * US_PER_S
     return render(
@@ -127,6 +129,8 @@ async def give_back(
             await platform.refunds.refund(booking.id, booking.fence, some)
     except Unavailable:
         raise
+    except TicketScanned:
+        return await _tickets(request, platform, caller, booking_id, INSIDE)
     except FrontrowError:
         return await _tickets(request, platform, caller, booking_id, N_("These tickets cannot be given back any more."))
     return go_to(f"/bookings/{booking.id}")

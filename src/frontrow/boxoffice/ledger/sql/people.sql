@@ -157,9 +157,9 @@ WHERE secret_hash IN (SELECT m.secret_hash FROM magic_links AS m WHERE m.ends_at
 DELETE FROM magic_links WHERE email IN (SELECT r.email FROM :rows)
 
 -- name: drop_sent_account_mail() :limit int
--- Sealed one-time links are of no use once sent or given up.
+-- Sealed one-time links and addresses are of no use once sent or given up.
 DELETE FROM deliveries WHERE number IN (
-  SELECT d.number FROM deliveries AS d WHERE d.kind = 'account' AND d.delivery_state <> 'waiting' ORDER BY d.number LIMIT :limit)
+  SELECT d.number FROM deliveries AS d WHERE d.kind IN ('account', 'signup') AND d.delivery_state <> 'waiting' ORDER BY d.number LIMIT :limit)
 
 -- name: add_fan(id text, email text, now_us int)
 INSERT INTO fans (id, email, created_at_us, erased_at_us) SELECT r.id, r.email, r.now_us, 0 FROM :rows WHERE true

@@ -18,8 +18,9 @@ function busy(on) {
 // more time is offered when it is needed
 timer.addEventListener("low", () => extend?.classList.remove("later"), { once: true });
 if (timer.left_s <= 120) extend?.classList.remove("later");
-timer.addEventListener("over", () => setTimeout(() => location.reload(), 1200));
-addEventListener("pageshow", () => busy(false));
+timer.addEventListener("over", () => setTimeout(() => { if (!button.disabled) location.reload(); }, 1200));
+// the page as it was, from the browser's memory ("back"): look how the booking stands now
+addEventListener("pageshow", (e) => { if (e.persisted) location.reload(); else busy(false); });
 document.querySelector("[aria-invalid=true]")?.dispatchEvent(new Event("focus"));
 /** @type {HTMLElement | null} */ (document.querySelector("[aria-invalid=true]"))?.focus();
 
@@ -31,27 +32,44 @@ async function kept() {
   return answer?.ok ? "" : t("That did not work. Please try again.");
 }
 
+/** Stripe's form refused a card: let the server look, and say what that means for the seats. Null: load the page again. */
+async function lookAgain() {
+  const body = new URLSearchParams(/** @type {any} */ (new FormData(form)));
+  const answer = await fetch(`${form.dataset.back}/look`, { method: "POST", body }).catch(() => null);
+  if (!answer?.ok) return "";  // the server looks by itself soon
+  const told = await answer.json();
+  return told.open ? told.says : null;
+}
+
 if (form.dataset.stripe) {
   /** @type {any} */
   const maker = /** @type {any} */ (window).Stripe;
   const failed = $("#stripe-err");
-  if (!maker) { failed.hidden = false; failed.textContent = t("The payment form could not be loaded. Please reload; your seats are kept."); }
+  /** @param {string} text */
+  const fail = (text) => { failed.hidden = false; failed.textContent = text; busy(false); };
+  if (!maker) fail(t("The payment form could not be loaded. Please reload; your seats are kept."));
   else {
     const stripe = maker(form.dataset.stripe, { locale: document.documentElement.lang });
     const elements = stripe.elements({ clientSecret: form.dataset.secret, appearance: { theme: matchMedia("(prefers-color-scheme: dark)").matches ? "night" : "stripe" } });
-    elements.create("payment").mount("#stripe");
+    const element = elements.create("payment");
+    element.on("loaderror", () => fail(t("The payment form could not be loaded. Please reload; your seats are kept.")));
+    element.mount("#stripe");
     form.addEventListener("submit", async (e) => {
       e.preventDefault();
+      if (button.disabled) return;
       busy(true);
+      failed.hidden = true;
       say(t("Paying …"));
       const wrong = await kept();
-      if (wrong) { failed.hidden = false; failed.textContent = wrong; busy(false); return; }
+      if (wrong) { fail(wrong); return; }
       const back = new URL(form.dataset.back ?? "", location.href).href;
-      const { error } = await stripe.confirmPayment({ elements, confirmParams: { return_url: back }, redirect: "if_required" });
+      const { error } = await stripe.confirmPayment({ elements, confirmParams: { return_url: back }, redirect: "if_required" }).catch(() => ({ error: {} }));
       if (!error) { location.assign(back); return; }
-      failed.hidden = false;
-      failed.textContent = error.message ?? t("That did not work. Please try again.");
-      busy(false);
+      if (error.type === "validation_error") { fail(error.message); return; }
+      const says = await lookAgain();
+      if (says === null) { location.assign(back); return; }
+      if (says) $("#tries").textContent = says;
+      fail(error.message ?? t("That did not work. Please try again."));
     });
   }
 } else form.addEventListener("submit", () => setTimeout(() => { busy(true); say(t("Paying …")); }));

@@ -1,0 +1,295 @@
+"""J3, J4, J5: a fan pays on Stripe's own form, which the browser confirms without our server (B6, B7, B8, B9, F2, F4).
+
+The form is a stand-in for Stripe.js whose confirm really calls localstripe (tests/support/stripe_js.py). In each
+journey the provider's book and the mails are read.
+"""
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.journeys.conftest import Visitor
+from tests.journeys.stack import Stack
+from tests.journeys.steps import enter_shop, fill_buyer, hold_seats
+from tests.support.localstripe import LocalStripe
+from tests.support.stripe_js import (
+    ASKS_BANK,
+    DECLINED,
+    GOOD,
+    MISTYPED,
+    bring_stripe_js,
+    leave_after_paying,
+    pay_on_stripes_form,
+    wait_until_taken,
+)
+
+
+@pytest.fixture(scope="module")
+def localstripe() -> Iterator[LocalStripe]:
+    with LocalStripe() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def stack_options(localstripe: LocalStripe) -> dict[str, Any]:
+    return {"stripe": localstripe}
+
+
+@pytest.fixture(autouse=True)
+def hear_stripe(stack: Stack) -> None:
+    """Webhooks come unless a journey loses them; the provider is there."""
+    assert stack.stripe is not None
+    stack.stripe.come_back()
+    stack.stripe.send_webhooks_to(f"{stack.url}/v1/webhooks/stripe")
+
+
+def come(visitor: Visitor, stack: Stack, **options: Any) -> Page:
+    assert stack.stripe is not None
+    page = visitor(**options)
+    bring_stripe_js(page.context, stack.stripe)
+    return page
+
+
+def at_form(page: Page, stack: Stack, name: str, email: str = "ada@example.org") -> str:
+    """A fan with one seat, in front of Stripe's form; the booking's id."""
+    enter_shop(page, stack, name)
+    booking_id = hold_seats(page)
+    page.locator("#stripe-number").wait_for()
+    if page.locator("#email").count():
+        fill_buyer(page, "Ada Lovelace", email)
+    return booking_id
+
+
+def lose_webhooks(stack: Stack) -> None:
+    assert stack.stripe is not None
+    stack.stripe.send_no_webhooks()
+
+
+def state_of(stack: Stack, booking_id: str) -> str:
+    async def read(platform: Any) -> str:
+        return str((await platform.ledger.booking(booking_id)).state)
+
+    return str(stack.call(read))
+
+
+def until_state(stack: Stack, booking_id: str, state: str) -> None:
+    async def wait(platform: Any) -> None:
+        for _ in range(3_000):
+            if (await platform.ledger.booking(booking_id)).state == state:
+                return
+            await asyncio.sleep(0.02)
+        raise AssertionError(f"{booking_id} is {(await platform.ledger.booking(booking_id)).state}, not {state}")
+
+    stack.call(wait)
+
+
+def until_nothing_is_authorised(stack: Stack, booking_id: str) -> None:
+    async def wait(platform: Any) -> None:
+        for _ in range(3_000):
+            book = [one for one in await platform.provider.page(0) if one.booking_id == booking_id]
+            if book and all(one.state == "void" for one in book):
+                return
+            await asyncio.sleep(0.02)
+        raise AssertionError(f"not void: {book}")
+
+    stack.call(wait)
+
+
+def sold_once(stack: Stack, booking_id: str, email: str = "ada@example.org") -> None:
+    """Captured exactly once, nothing left authorised, one mail with the tickets."""
+    assert state_of(stack, booking_id) == "confirmed"
+    assert stack.paid(booking_id) == 50_00
+    assert stack.authorised(booking_id) == 0
+    assert sum(one.captured_minor > 0 for one in stack.book() if one.booking_id == booking_id) == 1
+    mail = stack.mailbox.wait_for(email, "")
+    assert any(name.endswith(".pdf") for name in mail.attachments())
+    assert len(stack.mailbox.mails(email)) == 1
+
+
+@pytest.mark.parametrize("told_by", ["return", "webhook", "nobody"])
+def test_a_guest_pays_on_stripes_form(stack: Stack, visitor: Visitor, told_by: str) -> None:
+    """J3: the fan comes back and no webhook comes; the webhook comes and the fan does not; neither does."""
+    name, email = f"Told by {told_by}", f"{told_by}@example.org"
+    stack.put_on_sale(name)
+    ada = come(visitor, stack)
+    console: list[str] = []
+    ada.on("console", lambda message: console.append(message.text) if message.type == "error" else None)
+    booking_id = at_form(ada, stack, name, email)
+    if told_by != "webhook":
+        lose_webhooks(stack)
+    if told_by != "return":
+        leave_after_paying(ada)
+    pay_on_stripes_form(ada)
+    if told_by == "return":
+        ada.wait_for_url("**/bookings/**")
+        expect(ada.locator(".ticket")).to_have_count(1)
+    else:
+        wait_until_taken(ada)
+        if told_by == "nobody":
+            stack.let_pass(20)  # the next look is at most 15 s away
+        until_state(stack, booking_id, "confirmed")
+    sold_once(stack, booking_id, email)
+    assert console == [], "the page's policy allows what Stripe's form needs"
+
+
+def test_mistyped_then_declined_then_paid_where_two_cards_may_be_tried(stack: Stack, visitor: Visitor) -> None:
+    """J4: what was mistyped does not count; the page says before paying what a declined card will do."""
+    stack.put_on_sale("Two tries", card_tries=2)
+    ada = come(visitor, stack)
+    booking_id = at_form(ada, stack, "Two tries", "two@example.org")
+    expect(ada.locator("#tries")).to_contain_text("up to 2 cards")
+    pay_on_stripes_form(ada, "42")
+    expect(ada.locator("#stripe-err")).to_have_text("Your card number is incomplete.")
+    pay_on_stripes_form(ada, MISTYPED)
+    expect(ada.locator("#stripe-err")).to_have_text("Your card's security code is incorrect.")
+    expect(ada.locator("#tries")).to_contain_text("up to 2 cards")
+    pay_on_stripes_form(ada, DECLINED)
+    expect(ada.locator("#stripe-err")).to_have_text("Your card was declined.")
+    expect(ada.locator("#tries")).to_contain_text("the seats go back on sale at once")
+    ada.reload()
+    expect(ada.get_by_text("Your bank declined this card.")).to_be_visible()
+    pay_on_stripes_form(ada, GOOD)
+    ada.wait_for_url("**/bookings/**")
+    sold_once(stack, booking_id, "two@example.org")
+
+
+@pytest.mark.parametrize("told_by", ["page", "webhook"])
+def test_a_declined_card_frees_the_seat_for_the_next_at_once(stack: Stack, visitor: Visitor, told_by: str) -> None:
+    """J4, B9: one try, which is the default: the last seat is somebody else's a moment later."""
+    name = f"One try, told by {told_by}"
+    stack.put_on_sale(name, seats=1)
+    ada = come(visitor, stack)
+    booking_id = at_form(ada, stack, name, f"no-{told_by}@example.org")
+    expect(ada.locator("#tries")).to_contain_text("the seats go back on sale at once")
+    if told_by == "page":
+        lose_webhooks(stack)
+    else:
+        ada.route("**/look", lambda route: route.abort())
+    pay_on_stripes_form(ada, DECLINED)
+    if told_by == "page":
+        expect(ada.get_by_role("heading", name="The card was declined")).to_be_visible()
+    else:
+        expect(ada.locator("#stripe-err")).to_have_text("Your card was declined.")
+    until_state(stack, booking_id, "cancelled")
+    until_nothing_is_authorised(stack, booking_id)
+    assert stack.paid(booking_id) == 0
+    bob = come(visitor, stack)
+    other = at_form(bob, stack, name, f"bob-{told_by}@example.org")
+    pay_on_stripes_form(bob)
+    bob.wait_for_url("**/bookings/**")
+    sold_once(stack, other, f"bob-{told_by}@example.org")
+
+
+def test_the_bank_asks_and_a_reload_does_not_lose_the_question(stack: Stack, visitor: Visitor) -> None:
+    """J5: 3-D Secure, answered after the page was loaded again; then another fan says no and pays with another card."""
+    stack.put_on_sale("Secure", card_tries=2)
+    ada = come(visitor, stack)
+    booking_id = at_form(ada, stack, "Secure", "secure@example.org")
+    pay_on_stripes_form(ada, ASKS_BANK)
+    ada.get_by_role("button", name="Bank: yes").wait_for()
+    ada.reload()
+    expect(ada.get_by_role("heading", name="Your bank has a question")).to_be_visible()
+    ada.get_by_role("button", name="Go to my bank").click()
+    ada.get_by_role("button", name="Bank: yes").click()
+    ada.wait_for_url("**/bookings/**")
+    sold_once(stack, booking_id, "secure@example.org")
+
+    bob = come(visitor, stack)
+    other = at_form(bob, stack, "Secure", "bob-secure@example.org")
+    pay_on_stripes_form(bob, ASKS_BANK)
+    bob.get_by_role("button", name="Bank: no").click()
+    expect(bob.locator("#stripe-err")).to_contain_text("unable to authenticate")
+    expect(bob.locator("#tries")).to_contain_text("at once")
+    pay_on_stripes_form(bob, ASKS_BANK)
+    bob.get_by_role("button", name="Bank: yes").wait_for()
+    bob.reload()
+    bob.get_by_role("button", name="Pay with another card").click()
+    pay_on_stripes_form(bob, GOOD)
+    bob.wait_for_url("**/bookings/**")
+    sold_once(stack, other, "bob-secure@example.org")
+
+
+def test_who_comes_back_from_the_bank_after_the_hold_ended_is_not_charged(stack: Stack, visitor: Visitor) -> None:
+    """J5, F4: the authorisation is void, and page and mail say so."""
+    stack.put_on_sale("Too late")
+    ada = come(visitor, stack)
+    booking_id = at_form(ada, stack, "Too late", "late@example.org")
+    lose_webhooks(stack)
+    pay_on_stripes_form(ada, ASKS_BANK)
+    ada.get_by_role("button", name="Bank: yes").wait_for()
+    stack.let_pass(700)
+    ada.get_by_role("button", name="Bank: yes").click()
+    expect(ada.get_by_role("heading", name="Your time ran out")).to_be_visible()
+    expect(ada.get_by_text("if your bank reserved an amount, it is given back by itself")).to_be_visible()
+    until_nothing_is_authorised(stack, booking_id)
+    assert (stack.paid(booking_id), stack.authorised(booking_id)) == (0, 0)
+    assert stack.mailbox.wait_for("late@example.org", "").attachments() == {}
+
+
+def test_a_provider_that_is_away_for_a_while_loses_no_sale(stack: Stack, visitor: Visitor) -> None:
+    """J5, B8: away when the page is opened, and away again when the fan comes back from paying."""
+    assert stack.stripe is not None
+    stack.put_on_sale("Away")
+    ada = come(visitor, stack)
+    enter_shop(ada, stack, "Away")
+    stack.stripe.go_down()
+    booking_id = hold_seats(ada)
+    expect(ada.get_by_role("heading", name="The payment is taking longer")).to_be_visible()
+    stack.stripe.come_back()
+    stack.let_pass(10)  # the next try is 5 s away
+    ada.locator("#stripe-number").wait_for()
+    fill_buyer(ada, "Ada Lovelace", "away@example.org")
+    lose_webhooks(stack)
+    stack.stripe.go_down()
+    pay_on_stripes_form(ada)
+    expect(ada.get_by_role("heading", name="The payment is taking longer")).to_be_visible()
+    stack.stripe.come_back()
+    stack.let_pass(10)
+    ada.wait_for_url("**/bookings/**")
+    sold_once(stack, booking_id, "away@example.org")
+
+
+def test_two_tabs_double_clicks_and_the_back_button_charge_once(stack: Stack, visitor: Visitor) -> None:
+    """J4, B7."""
+    stack.put_on_sale("Two tabs")
+    ada = come(visitor, stack)
+    booking_id = at_form(ada, stack, "Two tabs", "tabs@example.org")
+    other = ada.context.new_page()
+    other.goto(ada.url)
+    other.locator("#stripe-number").fill(GOOD)
+    fill_buyer(other, "Ada Lovelace", "tabs@example.org")
+    ada.locator("#stripe-number").fill(GOOD)
+    ada.locator("#go").dblclick()
+    ada.wait_for_url("**/bookings/**")
+    other.locator("#go").click()
+    other.wait_for_url("**/bookings/**")
+    ada.go_back()
+    ada.wait_for_url("**/seats")
+    ada.goto(f"{stack.url}/checkout/{booking_id}")
+    ada.wait_for_url("**/bookings/**")
+    sold_once(stack, booking_id, "tabs@example.org")
+
+
+def test_seats_can_be_changed_after_the_form_was_opened(stack: Stack, visitor: Visitor) -> None:
+    """The open payment is void at once; a second tab that still shows its form can pay nothing with it."""
+    stack.put_on_sale("Other seats")
+    ada = come(visitor, stack)
+    first = at_form(ada, stack, "Other seats", "other@example.org")
+    old = ada.context.new_page()
+    old.goto(ada.url)
+    old.locator("#stripe-number").fill(GOOD)
+    ada.get_by_role("button", name="Give these seats back and choose others").click()
+    ada.wait_for_url("**/seats")
+    until_nothing_is_authorised(stack, first)
+    fill_buyer(old, "Ada Lovelace", "other@example.org")
+    old.locator("#go").click()
+    expect(old.get_by_role("heading", name="The seats are free again")).to_be_visible()
+    second = hold_seats(ada)
+    assert second != first
+    pay_on_stripes_form(ada)
+    ada.wait_for_url("**/bookings/**")
+    assert stack.paid(first) == 0
+    sold_once(stack, second, "other@example.org")
