@@ -65,7 +65,7 @@ bench-api: setup  ## the platform over HTTP: routes, a sold-out stadium, textboo
 soak: setup      ## a million recorded operations, checked for exclusivity; 1,500 histories of money
 	$(BIN)/python -m bench.seats_history
 	FRONTROW_SCHEMATHESIS_EXAMPLES=50 $(BIN)/python -m pytest -o timeout=3600 tests/api/test_document.py
-	FRONTROW_SEEDS=1500 $(BIN)/python -m pytest -n $(JOBS) tests/boxoffice/money/test_histories.py
+	FRONTROW_SEEDS=1500 $(BIN)/python -m pytest -n $(JOBS) tests/boxoffice/money/test_histories.py tests/simulation/test_money_simulation.py
 
 stripe-schema: setup  ## renew tests/data/stripe_schema.json from Stripe's OpenAPI (a 45 MB package, not kept)
 	folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && cd "$$folder" && \

@@ -6,9 +6,11 @@ from dataclasses import replace
 import pytest
 
 from frontrow.boxoffice.ledger.migrate import migrate
+from frontrow.boxoffice.model.bookings import Move
 from frontrow.boxoffice.model.fsmap import read_snapshot
 from frontrow.boxoffice.model.intents import IntentState
 from frontrow.boxoffice.model.organising import Change, Editor
+from frontrow.boxoffice.model.payments import Payment, PaymentState
 from frontrow.boxoffice.model.people import Role
 from frontrow.boxoffice.tickets.door import Gate, Verdict
 from tests.api.script import a_buyer
@@ -192,6 +194,32 @@ async def test_nobody_sees_or_changes_somebody_elses_booking(tmp_path):
         assert (await without_pass.call("get_booking", booking_id=held["booking"])).status_code == 200
         refused = await without_pass.call("pay", booking_id=held["booking"], json={"method": "pm_card_visa"})
         assert refused.status_code == 401, "B17: paying is a shop call"
+
+
+async def test_b8_a_priority_pass_is_given_once(tmp_path):
+    """Fetched again it is the same pass; when that has run out there is no other."""
+    async with a_platform(tmp_path) as platform, a_client(platform) as client:
+        ttl_s = platform.room.view(EVENT_ID).state.config.pass_ttl_s
+        for seat, fetched_before_s in (("S-A-1", 120), ("S-A-3", ttl_s + 60)):
+            buyer = await a_buyer(client)
+            await buyer.enter(EVENT_ID)
+            held = await buyer.hold(EVENT_ID, seats=[seat])
+            now_us = platform.clock()
+            over = Payment(
+                f"pay_{held['booking'][4:]}_1", held["booking"], 1, "simulated", 5000, "EUR", PaymentState.VOIDED,
+                reason="provider_unavailable", changed_at_us=now_us,
+            )  # fmt: skip
+            await platform.ledger.save_payment(over, now_us=now_us, move=Move.BEGIN_PAYMENT, fence=held["fence"])
+            await platform.ledger.decline(held["booking"], held["fence"], now_us)
+            first_us = now_us - fetched_before_s * 1_000_000
+            assert await platform.ledger.first_seen("priority", held["booking"], first_us) == first_us
+            assert await platform.ledger.first_seen("priority", held["booking"], now_us) == first_us
+            answers = [await buyer.call("priority_pass", booking_id=held["booking"]) for _ in range(2)]
+            assert answers[0].json() == answers[1].json() or fetched_before_s > ttl_s
+            if fetched_before_s > ttl_s:
+                assert (answers[0].status_code, answers[0].json()["code"]) == (409, "no_priority")
+            else:
+                assert answers[0].json()["expires_at_s"] <= first_us // 1_000_000 + ttl_s + 60
 
 
 async def test_a_join_cannot_say_whose_place_it_is(tmp_path):

@@ -21,10 +21,10 @@ expect.set_options(timeout=WAIT_MS)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All browser tests run in one worker: one browser, one site."""
+    """The tests of a file run in one worker and share its browser and site; files spread over the workers."""
     for item in items:
         if Path(str(item.fspath)).parent.name == "browser":
-            item.add_marker(pytest.mark.xdist_group("browser"))
+            item.add_marker(pytest.mark.xdist_group(f"browser-{Path(str(item.fspath)).stem}"))
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from frontrow.boxoffice.model.people import Role
 from frontrow.boxoffice.tickets.door import Verdict
 from frontrow.waitingroom.errors import CodeInvalid, CodeUsed
 from tests.organiser.http import EVENTS, a_desk
-from tests.people.support import opened
+from tests.people.support import ORGANISER, opened
 
 
 async def test_b13_bookings_are_found_by_id_email_name_seat_and_state_page_by_page(tmp_path):
@@ -235,3 +235,28 @@ async def test_b15_webhooks_are_registered_rotated_looked_at_sent_again_and_remo
         audit = await desk.ask("GET", "/v1/organiser/audit")
         assert made["secret"] not in audit.text
         assert rotated["secret"] not in audit.text
+
+
+async def test_b12_a_refund_that_failed_is_on_the_desk_and_is_tried_again(tmp_path):
+    """H4: in the API, on the event's page and the booking's; trying again is a button and stands in the audit."""
+    async with a_desk(tmp_path, Role.OWNER) as desk:
+        booking = await desk.bought("S-A-1", "S-A-2", pay="pm_card_refund_fails")
+        path = f"{EVENTS}/{desk.event}/bookings/{booking.id}"
+        asked = await desk.post(f"{path}/refunds", 201, json={"seats": ["S-A-1"]})
+        await desk.platform.refunds.work()
+        (shown,) = (await desk.get(path))["refunds"]
+        assert (shown["refund"], shown["state"], shown["failure"]) == (asked["refund"], "failed", "lost_or_stolen_card")
+        (listed,) = (await desk.get(f"{EVENTS}/{desk.event}/failed-refunds"))["refunds"]
+        assert listed == shown
+        again = await desk.post(f"{path}/refunds/{asked['refund']}/retry")
+        assert (again["state"], again["failure"]) == ("asked", "")
+        await desk.platform.refunds.work()
+        assert (await desk.get(path))["refunds"][0]["state"] == "done"
+        refused = await desk.ask("POST", f"{path}/refunds/{asked['refund']}/retry")
+        assert (refused.status_code, refused.json()["code"]) == (409, "refund_refused")
+        missing = await desk.ask("POST", f"{path}/refunds/rfd_none/retry")
+        assert (missing.status_code, missing.json()["code"]) == (404, "refund_not_found")
+        changes = await desk.platform.ledger.changes(ORGANISER, desk.event, 0, 3)
+        assert [one.act for one in changes][:2] == ["retry_refund", "refund"]
+        (given,) = [one for one in desk.platform.provider.inner.refunds.values() if one["status"] != "failed"]
+        assert given["amount"] == 5000

@@ -20,8 +20,7 @@ from frontrow.boxoffice.services.people_settings import PeopleSettings
 from frontrow.boxoffice.services.people_team import Actor
 from frontrow.core.clock import US_PER_S
 from frontrow.waitingroom.keys import RoomKeys
-from frontrow.web.app import platform_app
-from tests.api.support import put_event, settings_for
+from tests.api.support import borrowed_app, put_event, settings_for
 
 CHEAP = PeopleSettings(argon2_time_cost=1, argon2_memory_kib=8, argon2_lanes=1)
 PASSWORD = "a sentence nobody guesses"
@@ -65,9 +64,10 @@ async def opened(folder: Path, people: PeopleSettings = CHEAP, **options: Any) -
 
 @contextlib.asynccontextmanager
 async def asking(platform: Platform, **options: Any) -> AsyncIterator[httpx.AsyncClient]:
-    transport = httpx.ASGITransport(platform_app(platform, own_loops=False), **options)  # type: ignore[arg-type]
-    async with httpx.AsyncClient(transport=transport, base_url="https://test") as client:
-        yield client
+    with borrowed_app(platform) as app:
+        transport = httpx.ASGITransport(app, **options)  # type: ignore[arg-type]
+        async with httpx.AsyncClient(transport=transport, base_url="https://test") as client:
+            yield client
 
 
 async def member(platform: Platform, role: Role, organiser: str = ORGANISER, name: str = "") -> Person:

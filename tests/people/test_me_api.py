@@ -36,10 +36,16 @@ async def bought(platform, person: str, seat: int) -> str:
 async def test_preferences_devices_and_messages(tmp_path):
     async with opened(tmp_path) as platform, asking(platform) as client:
         mine = await fan(platform, "fan@example.org")
-        changes = {"locale": "de_AT", "phone": "+436641234567", "channels": ["email", "push", "push"]}
+        changes = {
+            "locale": "de_AT",
+            "phone": "+436641234567",
+            "channels": ["email", "push", "push"],
+            "name": " Ada\tLovelace",
+        }
         me = (await client.patch("/v1/me/preferences", json=changes, headers=mine.bearer)).json()
         assert me["preferences"] == {
             "email": "fan@example.org", "phone": "+436641234567", "locale": "de-AT", "channels": ["email", "push"],
+            "name": "Ada Lovelace",
         }  # fmt: skip
         for bad in ({"phone": "12"}, {"locale": "no locale"}, {"email": "other@example.org"}, {"channels": ["fax"]}):
             assert (await client.patch("/v1/me/preferences", json=bad, headers=mine.bearer)).status_code in (

@@ -1,7 +1,13 @@
 """One contract for people in the ledger on SQLite and PostgreSQL (B13, N4), and canaries it must catch."""
 
+import sqlite3
+from pathlib import Path
+
+import asyncpg
 import pytest
 
+from frontrow.boxoffice.ledger.postgres import SETTINGS
+from frontrow.boxoffice.ledger.statements import Dialect, render, statements
 from tests.boxoffice.ledger.conftest import opened
 from tests.boxoffice.ledger.test_contract import broken, must_catch
 from tests.contracts.ledger_contract import Bench
@@ -71,6 +77,42 @@ CANARIES = {
 async def test_the_contract_catches(canary: str, ledger_url: str) -> None:
     name, change, check = CANARIES[canary]
     await must_catch(ledger_url, broken(ledger_url, name, change), BY_NAME[check])
+
+
+BY_INDEX = (
+    "names_of_address",
+    "is_reached_at",
+    "purchases_of_address",
+    "bookings_by_name",
+    "name_of_buyer",
+    "events_bought",
+)
+
+
+@pytest.mark.parametrize("name", BY_INDEX)
+def test_what_is_found_by_address_or_name_is_found_by_index_on_sqlite(name: str, sqlite_template: Path) -> None:
+    connection = sqlite3.connect(sqlite_template)
+    try:
+        values = [0] * len(statements()[name].params)
+        plan = connection.execute(f"EXPLAIN QUERY PLAN {render(Dialect.SQLITE)[name]}", values).fetchall()
+    finally:
+        connection.close()
+    scanned = [row[3] for row in plan if row[3].startswith("SCAN ") and row[3] != "SCAN n"]
+    assert scanned == [], plan
+
+
+async def test_what_is_found_by_address_or_name_is_found_by_index_on_postgres(postgres_ledger_url: str) -> None:
+    connection = await asyncpg.connect(postgres_ledger_url, server_settings=SETTINGS)
+    try:
+        for name in BY_INDEX:
+            await connection.execute(f"PREPARE q AS {render(Dialect.POSTGRES)[name]}")
+            kinds = {"text": "'x'", "int": "1"}
+            values = ",".join(kinds[kind] for _, kind in statements()[name].params)
+            plan = [row[0] for row in await connection.fetch(f"EXPLAIN EXECUTE q({values})")]
+            await connection.execute("DEALLOCATE q")
+            assert not any("Seq Scan" in line for line in plan), "\n".join(plan)
+    finally:
+        await connection.close()
 
 
 async def test_the_contract_catches_a_team_that_is_not_locked(postgres_ledger_url: str) -> None:

@@ -6,6 +6,7 @@ proxies from the environment are not used, connections are not shared between re
 """
 
 import asyncio
+import functools
 import ipaddress
 import re
 import socket
@@ -115,6 +116,12 @@ def check_url(url: str) -> Target:
 _UNICAST: Final = ipaddress.IPv6Network("2000::/3")  # NAT64 (64:ff9b::), ::/96 and all else lie outside
 
 
+@functools.cache
+def _system_trust() -> ssl.SSLContext:
+    """The certificates that are trusted without further word; reading them takes longer than a call."""
+    return httpx.create_ssl_context(trust_env=False)
+
+
 class Outgoing:
     """An HTTP client for URLs from outside. `trusted` are addresses allowed although they are not public (tests)."""
 
@@ -131,7 +138,8 @@ class Outgoing:
         self._resolver, self._allow_http, self._trusted, self._timeout_s = resolver, allow_http, trusted, timeout_s
         limits = httpx.Limits(max_connections=MAX_CONNECTIONS, max_keepalive_connections=0)
         self._client = httpx.AsyncClient(
-            transport=transport or httpx.AsyncHTTPTransport(verify=tls or True, limits=limits, trust_env=False),
+            transport=transport
+            or httpx.AsyncHTTPTransport(verify=tls or _system_trust(), limits=limits, trust_env=False),
             trust_env=False,
             follow_redirects=False,
             timeout=timeout_s,

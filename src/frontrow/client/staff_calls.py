@@ -71,6 +71,11 @@ def refund_booking(event: str, booking: str, refund: Body) -> Call[Json]:
     return Call("POST", path(OWN + "/bookings/{}/refunds", event, booking), Json, body=refund)
 
 
+def retry_refund(event: str, booking: str, refund: str) -> Call[Json]:
+    """Ask the provider again for a refund that failed."""
+    return Call("POST", path(OWN + "/bookings/{}/refunds/{}/retry", event, booking, refund), Json)
+
+
 def get_room(event: str) -> Call[Json]:
     return Call("GET", path(OWN + "/room", event), Json)
 

@@ -5,6 +5,7 @@ the place it came from (`plc`), so that renewing and giving back can find it. RS
 pass again gives the same bytes, which makes a repeated claim harmless. Keys rotate: the first signs, all verify.
 """
 
+import functools
 import hashlib
 import json
 from collections import OrderedDict
@@ -62,6 +63,7 @@ def to_pem(key: rsa.RSAPrivateKey) -> bytes:
     return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
 
 
+@functools.lru_cache(16)  # reading one checks that its numbers are primes, which takes a while
 def from_pem(pem: bytes) -> rsa.RSAPrivateKey:
     key = load_pem_private_key(pem, None)
     if not isinstance(key, rsa.RSAPrivateKey) or key.key_size < RSA_BITS:

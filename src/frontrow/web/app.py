@@ -74,7 +74,7 @@ def platform_app(platform: Platform, *, own_loops: bool = True) -> Litestar:
         middleware=[IdempotencyMiddleware],
         before_request=before_request,
         dependencies={
-            "platform": Provide(lambda: platform, sync_to_thread=False),
+            "platform": Provide(_platform_of, sync_to_thread=False),
             "caller": Provide(caller),
         },
         lifespan=[_lifespan(platform)] if own_loops else [],
@@ -84,8 +84,24 @@ def platform_app(platform: Platform, *, own_loops: bool = True) -> Litestar:
         request_max_body_size=MAX_BODY_BYTES,
         logging_config=None,
     )
-    app.state.document = msgspec.json.encode(complete(app, handlers))
+    app.state.document = _document(app, handlers)
     return app
+
+
+_documents: dict[tuple[int, ...], bytes] = {}
+
+
+def _document(app: Litestar, handlers: list[HTTPRouteHandler]) -> bytes:
+    """The API's document, made once for the same routes: it takes as long as the rest of the app."""
+    key = tuple(map(id, handlers))  # they are made once, when their modules are read
+    if key not in _documents:
+        _documents[key] = msgspec.json.encode(complete(app, handlers))
+    return _documents[key]
+
+
+def _platform_of(request: Request[Any, Any, Any]) -> Platform:
+    found: Platform = request.app.state.platform
+    return found
 
 
 def front_of(app: Litestar, platform: Platform, ids: RequestIds | None = None) -> Front:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from frontrow import __version__
 from frontrow.boxoffice.model.bookings import BookingState
-from frontrow.boxoffice.model.payments import PaymentState
+from frontrow.boxoffice.model.payments import PaymentState, RefundState
 from frontrow.waitingroom.metrics import RoomCollector
 from frontrow.web.metrics_board import Family, Sample, text
 from frontrow.web.overload import Rank
@@ -105,7 +105,8 @@ def _money(platform: Platform) -> Iterator[Family]:
     known = platform.telemetry.figures.get("payments", {})
     payments = {state.value: known.get(state.value, 0) for state in PaymentState}
     yield _family("frontrow_payments", "gauge", "Payments in the ledger, by state", payments, "state", add="max")
-    refunds = platform.telemetry.figures.get("refunds", {}) or {"done": 0}
+    known = platform.telemetry.figures.get("refunds", {})
+    refunds = {state.value: known.get(state.value, 0) for state in RefundState}
     yield _family("frontrow_refunds", "gauge", "Refunds in the ledger, by state", refunds, "state", add="max")
     provider: Any = platform.provider
     breaker = {(): float(provider.breaker.is_open)}

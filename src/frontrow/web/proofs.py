@@ -36,12 +36,13 @@ class Passes:
         self._room.hear(visit.id)
         return ShopPass(visit.event, visit.person, visit.expires_s * US_PER_S, visit.id)
 
-    def beside_the_line(self, event_id: str, person: str, why: str) -> tuple[str, int]:
+    def beside_the_line(self, event_id: str, person: str, why: str, since_us: int = 0) -> tuple[str, int]:
         """A pass for somebody who needs no place (an offer, priority) and when it ends; the same again is the same.
 
-        Its place is of epoch 0, which no room has: renewing it is refused, giving it back ends it everywhere.
+        `since_us`: when it was first asked for, where one pass is all there is; else it counts from now. Its place is
+        of epoch 0, which no room has: renewing it is refused, giving it back ends it everywhere.
         """
-        now_s = self._room.clock() // US_PER_S
+        now_s = (since_us or self._room.clock()) // US_PER_S
         issued_s = now_s - now_s % 60
         ttl_s = self._room.view(event_id).state.config.pass_ttl_s + 60
         place = PlaceKey(0, 0, zlib.crc32(f"{person} {why} {issued_s}".encode()) & 0x3FFFFFFF)

@@ -5,6 +5,7 @@ follows the stream, and goes in by itself. The place lives in a cookie that scri
 exactly our own style and script, by policy_hash, plus the CAPTCHA provider if one is chosen.
 """
 
+import functools
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any, TypeVar
@@ -58,6 +59,16 @@ class PageSettings:
     root_event: str = ""  # the event that is also served at the root
 
 
+@functools.cache
+def _page_files() -> tuple[str, str, jinja2.Template]:
+    """Style, script and template of the page, made lean once in each process."""
+    folder = files("frontrow.web") / "pages"
+    read = {name: (folder / name).read_text("utf-8") for name in ("room.html", "room.css", "room.js")}
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
+    css, script = short_names(lean(read["room.css"])), lean_script(read["room.js"])
+    return css, script, environment.from_string(lean(read["room.html"]))
+
+
 class RoomPages:
     """Renders the page, the overflow page and the answers to forms."""
 
@@ -65,11 +76,7 @@ class RoomPages:
         self._room = room
         self._entry = entry
         self._settings = settings or PageSettings()
-        folder = files("frontrow.web") / "pages"
-        read = {name: (folder / name).read_text("utf-8") for name in ("room.html", "room.css", "room.js")}
-        environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
-        self._css, self._js = short_names(lean(read["room.css"])), lean_script(read["room.js"])
-        self._page = environment.from_string(lean(read["room.html"]))
+        self._css, self._js, self._page = _page_files()
         self.notices = Notices(self._settings.brand)
 
     # -- what the platform's pages do differently (`site.room`) -----------------------------------------------------
@@ -128,7 +135,8 @@ class RoomPages:
             return self.overflow(503, ask)
         if error.http_status == 404:
             return self.missing(error, ask)
-        return self._render(event, self._told(event, ask)[0], self.told(error, ask), error.http_status, ask)
+        place = None if error.code == "already_claimed" else self._told(event, ask)[0]  # it is used up: join again
+        return self._render(event, place, self.told(error, ask), error.http_status, ask)
 
     def _told(self, event: str, ask: Ask) -> tuple[PlaceStatus | None, str]:
         try:

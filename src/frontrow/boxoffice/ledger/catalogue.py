@@ -5,6 +5,7 @@ constraints ask for. Every change leaves a note in the audit log.
 """
 
 import asyncio
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -12,6 +13,7 @@ import msgspec
 
 from frontrow.boxoffice.ledger.batch import Operation, Ran, Store, Written
 from frontrow.boxoffice.ledger.event_index import index_events, index_venue
+from frontrow.boxoffice.ledger.event_status import SettledEvent, settle_event
 from frontrow.boxoffice.ledger.looks import Looks
 from frontrow.boxoffice.ledger.programs import Program
 from frontrow.boxoffice.ledger.statements import WORD_SLOTS, Query, Row
@@ -177,6 +179,24 @@ class Catalogue:
             return {}
         rows = await self.store.read(Query("seats_left_of", [(event_id,) for event_id in event_ids]))
         return {row[0]: int(row[1]) for row in rows}
+
+    # seats and status
+
+    async def settle_event(self, event_id: str, now_us: int) -> SettledEvent | None:
+        """Count the event's free seats and move its status if that is due: one transaction."""
+        run = Ran(functools.partial(settle_event, event_id, now_us), now_us)
+        settled: SettledEvent | None = await self.line.submit(run)
+        if settled is not None and settled.move is not None:
+            self.catalogue_version += 1
+        return settled
+
+    async def ended_events(self, now_us: int, limit: int) -> list[str]:
+        """Events on sale or sold out that are over by now."""
+        return [str(row[0]) for row in await self.store.read(Query("ended_events", params=(now_us, limit)))]
+
+    async def stale_counts(self, before_us: int, limit: int) -> list[str]:
+        """Events on sale or sold out whose seats were not counted since then, the oldest count first."""
+        return [str(row[0]) for row in await self.store.read(Query("stale_counts", params=(before_us, limit)))]
 
     # following changes
 

@@ -146,6 +146,12 @@ class SqlLedger(
         query = Query("add_inbox", [(source, message_id, now_us)])
         return not await self.line.submit(Written((query,), now_us=now_us))
 
+    async def first_seen(self, source: str, message_id: str, now_us: int) -> int:
+        """When this message came first, by whichever server; remembers it."""
+        queries = (Query("add_inbox", [(source, message_id, now_us)]), Query("inbox_time", params=(source, message_id)))
+        rows = await self.line.submit(Written(queries, now_us=now_us))
+        return int(rows[0][0])
+
     async def audit_queue(self, event_id: str, entries: Sequence[tuple[int, str, str]], now_us: int) -> None:
         """Record what happened in the waiting room: (place, fan, act) each."""
         rows = [(event_id, place, fan, act, now_us) for place, fan, act in entries]

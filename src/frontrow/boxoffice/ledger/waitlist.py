@@ -9,6 +9,7 @@ import msgspec
 
 from frontrow.boxoffice.ledger import waitlist_programs as programs
 from frontrow.boxoffice.ledger.batch import Operation, Ran, Store, Written
+from frontrow.boxoffice.ledger.event_status import status_facts
 from frontrow.boxoffice.ledger.looks import Looks
 from frontrow.boxoffice.ledger.statements import Query
 from frontrow.boxoffice.ledger.waitlist_programs import entry_of, offer_of
@@ -124,7 +125,7 @@ class Waitlist:
         document = msgspec.json.encode(moved).decode()
         note = msgspec.json.encode({"act": "shift_event", "event": event_id, "status": to, "at_us": now_us}).decode()
         query = Query("swap_event", [(event_id, rows[0][1], document, to.value, now_us)])
-        return moved if await self.line.submit(Written((query,), note, now_us)) else None
+        return moved if await self.line.submit(Written((query,), note, now_us, status_facts(moved, now_us))) else None
 
     async def _run(self, now_us: int, program: Any, *arguments: Any) -> Any:
         return await self.line.submit(Ran(functools.partial(program, *arguments), now_us))

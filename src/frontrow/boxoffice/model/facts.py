@@ -153,6 +153,21 @@ class TicketResold(_Fact, frozen=True, tag_field="fact", tag=True, gc=False):
     currency: str = ""
 
 
+# --- The event itself: no booking (`booking_id` is empty, `fence` 0, no seats) and no fan
+
+
+class EventSoldOut(_Fact, frozen=True, tag_field="fact", tag=True, gc=False):
+    """Every seat is sold; the public can only join the waitlist."""
+
+
+class EventReopened(_Fact, frozen=True, tag_field="fact", tag=True, gc=False):
+    """Seats of a sold-out event came back: it is on sale again."""
+
+
+class EventCompleted(_Fact, frozen=True, tag_field="fact", tag=True, gc=False):
+    """The show has ended and nothing more is sold."""
+
+
 Fact: TypeAlias = (
     HoldPlaced
     | HoldExtended
@@ -178,6 +193,9 @@ Fact: TypeAlias = (
     | OfferLapsed
     | TicketReturned
     | TicketResold
+    | EventSoldOut
+    | EventReopened
+    | EventCompleted
 )
 
 _encoder = msgspec.json.Encoder()

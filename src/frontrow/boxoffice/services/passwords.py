@@ -8,6 +8,7 @@ have an account.
 """
 
 import asyncio
+import functools
 import secrets
 import unicodedata
 from collections.abc import Callable
@@ -27,6 +28,16 @@ MAX_WAITING: Final = 100
 Answer = TypeVar("Answer")
 
 
+def _hasher(time_cost: int, memory_kib: int, lanes: int) -> PasswordHasher:
+    return PasswordHasher(time_cost=time_cost, memory_cost=memory_kib, parallelism=lanes, type=Type.ID)
+
+
+@functools.cache
+def _hash_of_nobody(time_cost: int, memory_kib: int, lanes: int) -> str:
+    """A hash of these costs whose password nobody knows; one in each process is enough."""
+    return _hasher(time_cost, memory_kib, lanes).hash(secrets.token_urlsafe(24))
+
+
 class Verified(Enum):
     """What a check of a password said. AS_BEFORE: right, but its hash is of an older form; make a new one."""
 
@@ -39,14 +50,10 @@ class Passwords:
     """Hashes and verifies; never blocks the event loop."""
 
     def __init__(self, settings: PeopleSettings) -> None:
-        self._hasher = PasswordHasher(
-            time_cost=settings.argon2_time_cost,
-            memory_cost=settings.argon2_memory_kib,
-            parallelism=settings.argon2_lanes,
-            type=Type.ID,
-        )
         self._threads = ThreadPoolExecutor(settings.argon2_at_once, thread_name_prefix="passwords")
-        self._nobodys = self._hasher.hash(secrets.token_urlsafe(24))
+        costs = settings.argon2_time_cost, settings.argon2_memory_kib, settings.argon2_lanes
+        self._hasher = _hasher(*costs)
+        self._nobodys = _hash_of_nobody(*costs)
         self._waiting = 0
         self.verifications = 0
 

@@ -1,4 +1,4 @@
-"""The waitlist's jobs for `services.workers`: hear facts from the bus, make offers, see returns through.
+"""The jobs that follow an event's seats, for `services.workers`: make offers, see returns through, keep its status.
 
 Give them as `more` to `box_office_jobs`, on a server that has the sales open and a claim store; name `WAITLIST_GROUP`
 among the bus's groups. Without the bus the sweeps alone do the same, some seconds later.
@@ -11,6 +11,7 @@ from frontrow.boxoffice.ledger.statements import Query
 from frontrow.boxoffice.message_ports import Bus
 from frontrow.boxoffice.model.facts import Fact
 from frontrow.boxoffice.services.consumers import Consumer
+from frontrow.boxoffice.services.event_status import EventStatusKeeper
 from frontrow.boxoffice.services.offering import Offering
 from frontrow.boxoffice.services.resale import Resale
 from frontrow.boxoffice.services.workers import Job
@@ -20,11 +21,13 @@ WAITLIST_GROUP: Final = "waitlist"
 
 
 def waitlist_jobs(ledger: Any, bus: Bus, clock: Clock, offering: Offering, resale: Resale) -> list[Job]:
-    """What goes on by itself for the lines and the pool of returned tickets."""
+    """What goes on by itself for the lines, the pool of returned tickets and the status of events."""
+    keeper = EventStatusKeeper(ledger, clock)
 
     async def hear(number: int, fact: Fact) -> Sequence[Query]:
         offering.hear(fact)
         resale.hear(fact)
+        keeper.hear(fact)
         return ()
 
     consumer = Consumer(WAITLIST_GROUP, bus, ledger, clock, hear)
@@ -32,4 +35,5 @@ def waitlist_jobs(ledger: Any, bus: Bus, clock: Clock, offering: Offering, resal
         Job(f"consumer {WAITLIST_GROUP}", consumer.run, consumer.stop),
         Job("offering", offering.run),
         Job("resale", resale.run),
+        Job("event status", keeper.run),
     ]

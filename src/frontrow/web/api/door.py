@@ -95,7 +95,10 @@ class SyncView(msgspec.Struct):
 
 
 class DuplicatePage(msgspec.Struct):
+    """`conflicts`: tickets that were let in although they had been given back, by a gate without a network."""
+
     duplicates: list[DuplicateView]
+    conflicts: list[DuplicateView] = []
 
 
 class GateCount(msgspec.Struct):
@@ -204,7 +207,11 @@ async def list_duplicates(
     limit: Annotated[int, QueryParameter(ge=1, le=1_000)] = 100,
 ) -> DuplicatePage:
     event = await own_event(platform, caller, event_id)
-    return DuplicatePage([_duplicate(one) for one in await platform.ledger.duplicate_scans(event.id, 0, limit)])
+    found = await platform.ledger.duplicate_scans(event.id, 0, limit)
+    conflicts = await platform.ledger.conflicting_scans(event.id, limit)
+    return DuplicatePage(
+        [_duplicate(one) for one in found], [_duplicate(DuplicateScan(one.ticket_id, (one,))) for one in conflicts]
+    )
 
 
 @get(f"{PATH}/counts", operation_id="count_scans", summary="How many are in, gate by gate", opt=SCANS)

@@ -13,7 +13,7 @@ from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.messages import NOBODY
 from frontrow.boxoffice.model.names import search_words
 from frontrow.boxoffice.model.organising import Change
-from frontrow.boxoffice.model.payments import Refund
+from frontrow.boxoffice.model.payments import Refund, RefundState
 from frontrow.boxoffice.model.venues import Plan, UnknownSeats
 from frontrow.core.errors import InvalidInput
 from frontrow.web.api import FromCaller, FromPlatform
@@ -50,10 +50,30 @@ class OwnBookingPage(msgspec.Struct):
     next: str | None = None
 
 
+class OwnRefundView(msgspec.Struct):
+    """A refund as the box office sees it. `failed`: the money is still owed; `failure` says why, in the provider's
+    word, and the refund can be tried again."""
+
+    refund: str
+    booking: str
+    state: Annotated[str, msgspec.Meta(examples=["failed"])]
+    seats: list[str]
+    amount: MoneyView
+    fee: MoneyView
+    created_at: Time
+    failure: str = ""
+
+
 class OwnBookingDetail(OwnBookingView):
     """With the refunds asked for so far."""
 
-    refunds: list[RefundView] = []
+    refunds: list[OwnRefundView] = []
+
+
+class FailedRefunds(msgspec.Struct):
+    """Refunds that failed, oldest first."""
+
+    refunds: list[OwnRefundView]
 
 
 class RefundAsked(msgspec.Struct, forbid_unknown_fields=True):
@@ -119,7 +139,7 @@ async def get_own_booking(
 ) -> OwnBookingDetail:
     event, booking = await _own(platform, caller, event_id, booking_id)
     (view,) = await _views(platform, event, [booking])
-    refunds = [await refund_view(platform, one, event.id) for one in await platform.ledger.refunds_of(booking.id)]
+    refunds = [await _own_refund(platform, one, event.id) for one in await platform.ledger.refunds_of(booking.id)]
     fields = {name: getattr(view, name) for name in view.__struct_fields__}
     return OwnBookingDetail(**fields, refunds=refunds)
 
@@ -153,6 +173,51 @@ async def refund_booking(
         note=noted,
     )
     return await refund_view(platform, given, event.id)
+
+
+@get(
+    "/v1/organiser/events/{event_id:str}/failed-refunds",
+    operation_id="list_failed_refunds",
+    summary="Refunds that failed at the bank: the money is still owed",
+    opt={"access": Access.staff("bookings:read")},
+)
+async def list_failed_refunds(
+    platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], limit: Limit = 20
+) -> FailedRefunds:
+    event = await own_event(platform, caller, event_id)
+    found = await platform.ledger.failed_refunds(caller.organiser_id, event.id, limit)
+    return FailedRefunds([await _own_refund(platform, one, event.id) for _, one in found])
+
+
+@post(
+    f"{ONE}/refunds/{{refund_id:str}}/retry",
+    operation_id="retry_refund",
+    summary="Ask the provider again for a refund that failed, under a new key",
+    status_code=200,
+    opt={"access": Access.staff("refunds:write")},
+)
+async def retry_refund(
+    platform: FromPlatform,
+    caller: FromCaller,
+    event_id: FromPath[str],
+    booking_id: FromPath[str],
+    refund_id: FromPath[str],
+) -> OwnRefundView:
+    event, booking = await _own(platform, caller, event_id, booking_id)
+
+    def noted(failed: Refund) -> Change:
+        detail = {"booking": booking.id, "refund": failed.id, "amount_minor": failed.amount_minor}
+        return Change(editor_of(caller), "retry_refund", event.id, platform.clock(), detail)
+
+    return await _own_refund(platform, await platform.refunds.retry(booking.id, refund_id, noted), event.id)
+
+
+async def _own_refund(platform: Platform, refund: Refund, event_id: str) -> OwnRefundView:
+    view = await refund_view(platform, refund, event_id)
+    failure = refund.failure if refund.state is RefundState.FAILED else ""
+    return OwnRefundView(
+        view.refund, view.booking, view.state, view.seats, view.amount, view.fee, view.created_at, failure
+    )
 
 
 @post(
@@ -213,4 +278,11 @@ async def _views(platform: Platform, event: Event, bookings: list[Booking]) -> l
     ]  # fmt: skip
 
 
-ROUTES: list[HTTPRouteHandler] = [search_bookings, get_own_booking, refund_booking, reseat_booking]
+ROUTES: list[HTTPRouteHandler] = [
+    search_bookings,
+    get_own_booking,
+    refund_booking,
+    list_failed_refunds,
+    retry_refund,
+    reseat_booking,
+]

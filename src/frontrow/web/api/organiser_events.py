@@ -40,7 +40,8 @@ CONTROLS = {"access": Access.staff("sales:control"), "problems": (409, 412)}
 
 
 class CancellationView(msgspec.Struct):
-    """How far a cancellation is. `failed` bookings are tried again until there are none."""
+    """How far a cancellation is: bookings refunded, holds released, payments stopped, seats of the pool paid back
+    (`returned`). `failed` ones are tried again until there are none."""
 
     event: str
     state: Annotated[str, msgspec.Meta(examples=["running"])]
@@ -50,6 +51,7 @@ class CancellationView(msgspec.Struct):
     failed: int
     started_at: Time
     changed_at: Time
+    returned: int = 0
 
 
 @get(
@@ -155,7 +157,7 @@ async def get_cancellation(platform: FromPlatform, caller: FromCaller, event_id:
 def _cancellation(job: Cancellation) -> CancellationView:
     return CancellationView(
         job.event_id, job.state, job.refunded, job.released, job.stopped, job.failed, time_text(job.started_at_us),
-        time_text(job.changed_at_us),
+        time_text(job.changed_at_us), job.returned,
     )  # fmt: skip
 
 

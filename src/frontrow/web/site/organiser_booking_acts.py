@@ -13,7 +13,7 @@ from frontrow.boxoffice.model.organising import Change
 from frontrow.core.errors import FrontrowError, Unavailable
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, Caller
-from frontrow.web.api.organiser_bookings import RefundAsked, ReseatAsked, refund_booking, reseat_booking
+from frontrow.web.api.organiser_bookings import RefundAsked, ReseatAsked, refund_booking, reseat_booking, retry_refund
 from frontrow.web.api.organiser_shapes import editor_of
 from frontrow.web.platform import Platform
 from frontrow.web.site.organiser_bookings import booking_page, own_booking_of
@@ -27,6 +27,8 @@ REFUSED = N_("That was not possible. Nothing was changed.")
 REFUSALS = {
     "reseat_refused": N_("Those seats do not fit: choose as many free seats of the same price."),
     "seats_taken": N_("Somebody was faster: these seats are taken."),
+    "ticket_scanned": N_("Somebody is inside with this ticket. Take the admission back at the door first."),
+    "refund_refused": N_("This refund is on its way, or was paid already."),
     "move_refused": N_("This booking is not what it was. Look at it again."),
 }
 
@@ -50,6 +52,24 @@ async def refund(
     except FrontrowError as error:
         return await _refused(request, platform, caller, event_id, booking_id, error)
     return _back(event_id, booking_id, "refund")
+
+
+@action(f"{ONE}/refunds/{{refund_id:str}}/retry", "own_retry_refund", Access.staff("refunds:write"))
+async def retry(
+    request: Asked,
+    platform: FromPlatform,
+    caller: FromCaller,
+    event_id: FromPath[str],
+    booking_id: FromPath[str],
+    refund_id: FromPath[str],
+    form: FromForm,
+) -> Response[bytes]:
+    """A refund that failed at the bank once more."""
+    try:
+        await retry_refund.fn(platform, caller, event_id, booking_id, refund_id)
+    except FrontrowError as error:
+        return await _refused(request, platform, caller, event_id, booking_id, error)
+    return _back(event_id, booking_id, "retry")
 
 
 @action(f"{ONE}/reseat", "own_reseat", Access.staff("refunds:write"))
@@ -119,4 +139,4 @@ async def _refused(
     return await booking_page(request, platform, caller, event_id, booking_id, REFUSALS.get(error.code, REFUSED))
 
 
-ROUTES: list[HTTPRouteHandler] = [refund, reseat, cancel, resend]
+ROUTES: list[HTTPRouteHandler] = [refund, retry, reseat, cancel, resend]

@@ -39,6 +39,7 @@ ENDED: Final = (BookingState.EXPIRED, BookingState.CANCELLED, BookingState.REFUN
 DONE: Final = {
     "refund": N_("The refund is on its way. The seats are free again."),
     "reseat": N_("Moved. The new tickets go out by e-mail."),
+    "retry": N_("The refund is on its way again."),
     "cancel": N_("Cancelled. The seats are free again."),
     "resend": N_("The mail with the tickets goes out again."),
     "nobody": N_("Nothing was sent: this booking has no e-mail address."),
@@ -52,6 +53,7 @@ PAYMENTS: Final = {
 UNDER_WAY: Final = ("warn", N_("Under way"))
 REFUNDS: Final = {
     RefundState.ASKED: ("warn", N_("On its way")),
+    RefundState.PENDING: ("warn", N_("At the bank")),
     RefundState.DONE: ("ok", N_("Paid back")),
     RefundState.MOOT: ("", N_("Nothing to pay back")),
     RefundState.FAILED: ("bad", N_("Needs a look")),

@@ -7,9 +7,10 @@ from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
-from frontrow.boxoffice.model.events import EventMoveRefused, EventStatus
+from frontrow.boxoffice.model.events import Event, EventMoveRefused, EventStatus
 from frontrow.boxoffice.model.figures import EventFigures
 from frontrow.boxoffice.model.organising import Editor
+from frontrow.boxoffice.model.payments import RefundState
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, Caller
 from frontrow.web.api.organiser_shapes import editor_of
@@ -25,6 +26,8 @@ from frontrow.web.site.words import N_
 Asked = Request[Any, Any, Any]
 Move = Callable[[Editor, str], Awaitable[object]]
 CONTROLS: Final = Access.staff("sales:control")
+MAX_FAILED: Final = 50  # refunds listed; the API has them all
+SETTLED: Final = (RefundState.DONE, RefundState.MOOT)
 AGAIN_S: Final = 2  # a running cancellation is looked at again
 COPY_OF: Final = N_("Copy of {name}")
 NOT_NOW: Final = N_("That is not possible in the state this event is in.")
@@ -45,12 +48,20 @@ async def _hub(
     seen = shown(platform, event, one.venue)
     refunding = await platform.ledger.cancellation(event.id) if event.status is EventStatus.CANCELLED else None
     running = refunding is not None and refunding.state == "running"
+    failed = await platform.ledger.failed_refunds(caller.organiser_id, event.id, MAX_FAILED)
+    unpaid = running or (refunding is not None and await _unpaid(platform, event))
     return render(
         request, "organiser/event.html", status=409 if refusal else 200, script="js/organiser/event.js", one=one,
         of_event=event, seen=seen, steps=STEPS, figures=await _figures(platform, caller, one), refunding=refunding,
+        failed=[refund for _, refund in failed], unpaid=unpaid,
         again_s=AGAIN_S if running else 0, next=next_of(event, seen.state, now_us), done=done_of(request),
         refusal=refusal, cancelling=cancelling, show_over=max(event.starts_at_us, event.ends_at_us) < now_us,
     )  # fmt: skip
+
+
+async def _unpaid(platform: Platform, event: Event) -> bool:
+    """Whether refunds of the event are still on their way, or failed."""
+    return any(RefundState(row[0]) not in SETTLED for row in await platform.ledger.refunds_by_state(event.id))
 
 
 async def _figures(platform: Platform, caller: Caller, one: Known) -> EventFigures | None:

@@ -20,11 +20,14 @@ ACTS: Final = {
     "change_event": N_("Event changed"),
     "publish_event": N_("Put on sale"),
     "complete_event": N_("Event completed"),
+    "sell_out_event": N_("Sold out"),
+    "reopen_event": N_("On sale again"),
     "cancel_event": N_("Event cancelled"),
     "pause_sale": N_("Sale paused"),
     "resume_sale": N_("Sale resumed"),
     "steer_room": N_("Waiting room steered"),
     "refund": N_("Refund"),
+    "retry_refund": N_("Refund tried again"),
     "cancel_booking": N_("Booking cancelled"),
     "resend": N_("Mail sent again"),
     "reseat": N_("Moved to other seats"),
@@ -39,6 +42,7 @@ ACTS: Final = {
     "redeliver": N_("Delivery sent again"),
     "test_webhook": N_("Webhook tested"),
     "export": N_("Table exported"),
+    "change_seller": N_("Seller changed"),
 }
 ROLE_WORDS: Final = {
     Role.OWNER: N_("Owner"),

@@ -6,8 +6,11 @@ from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
-from frontrow.boxoffice.model.bookings import Booking, BookingState
-from frontrow.boxoffice.model.tickets import TicketNotFound
+from frontrow.boxoffice.channels.texts import words_of
+from frontrow.boxoffice.locale_formats import formats_of
+from frontrow.boxoffice.model.bookings import Booking, BookingNotFound, BookingState
+from frontrow.boxoffice.model.payments import RefundState
+from frontrow.boxoffice.model.tickets import TicketNotFound, TicketScanned
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import FrontrowError, Unavailable
 from frontrow.web.api import FromCaller, FromPlatform
@@ -26,6 +29,7 @@ from frontrow.web.site.words import N_
 Asked = Request[Any, Any, Any]
 PRIVATE: Final = {"cache-control": "private, no-store", "x-content-type-options": "nosniff"}
 MAX_LISTED: Final = 100
+INSIDE: Final = N_("A ticket that was let in cannot be given back.")
 STATES: Final = {
     BookingState.HELD: ("warn", N_("Not paid yet")),
     BookingState.PAYING: ("warn", N_("Being paid")),
@@ -54,7 +58,7 @@ async def _tickets(
     event = context["one"].event
     own = await is_own(platform, caller, booking)
     sheets = await platform.desk.sheets(booking.id)
-    refunds = await platform.ledger.refunds_of(booking.id)
+    refunds = [one for one in await platform.ledger.refunds_of(booking.id) if one.state is not RefundState.MOOT]
     returns = await platform.ledger.returns_of(booking.id)
     ends_us = event.starts_at_us - event.refunds.window_s * US_PER_S
     return render(
@@ -102,6 +106,29 @@ async def tickets_pdf(
     return Response(body, headers=headers, media_type="application/pdf")
 
 
+@page("/bookings/{booking_id:str}/receipt", "receipt", Access.OWNER)
+async def receipt_page(
+    request: Asked, platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str]
+) -> Response[bytes]:
+    """Who sold, what was paid, the tax inside it and what went back."""
+    booking = await seen_booking(platform, caller, booking_id)
+    receipt = await platform.receipts.of(booking.id)
+    if receipt is None:
+        raise BookingNotFound(booking_id)
+    language = words_for(request).language
+    formats = formats_of(language)
+    context = await booking_context(platform, booking)
+    return render(
+        request,
+        "receipt.html",
+        one=context["one"],
+        receipt=receipt,
+        labels=words_of(language),
+        money=formats.money,
+        percent=formats.percent,
+    )
+
+
 @page("/bookings/{booking_id:str}/tickets.ics", "tickets_ics", Access.OWNER)
 async def tickets_ics(platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str]) -> Response[bytes]:
     """The show for the calendar."""
@@ -127,6 +154,8 @@ async def give_back(
             await platform.refunds.refund(booking.id, booking.fence, some)
     except Unavailable:
         raise
+    except TicketScanned:
+        return await _tickets(request, platform, caller, booking_id, INSIDE)
     except FrontrowError:
         return await _tickets(request, platform, caller, booking_id, N_("These tickets cannot be given back any more."))
     return go_to(f"/bookings/{booking.id}")
@@ -168,5 +197,5 @@ async def tickets(request: Asked, platform: FromPlatform, caller: FromCaller) ->
 
 
 ROUTES: list[HTTPRouteHandler] = [
-    booking_page, ticket_qr, tickets_pdf, tickets_ics, give_back, priority, tickets,
+    booking_page, ticket_qr, tickets_pdf, tickets_ics, receipt_page, give_back, priority, tickets,
 ]  # fmt: skip

@@ -105,3 +105,34 @@ SELECT e.change_number, e.id, CASE WHEN e.event_state IN ('on_sale', 'sold_out')
 FROM events AS e
 WHERE e.change_number >= :after AND (e.change_number > :after OR e.id > :after_id)
 ORDER BY e.change_number, e.id LIMIT :limit
+
+-- name: count_active_seats() :event_id text :plan_hash text
+-- How many seats the plan has, and how many of the event are sold or held.
+SELECT (SELECT p.seat_count FROM plans AS p WHERE p.hash = :plan_hash),
+  (SELECT count(*) FROM booking_seats AS s WHERE s.event_id = :event_id AND s.active = 1)
+
+-- name: put_free_seats(event_id text, free_seats int, now_us int)
+UPDATE event_listings AS l SET free_seats = r.free_seats, counted_at_us = r.now_us
+FROM :rows WHERE l.event_id = r.event_id
+
+-- name: locked_event() :id text
+SELECT e.document FROM events AS e WHERE e.id = :id :for_update
+
+-- name: any_hold() :event_id text
+SELECT 1 FROM bookings AS b WHERE b.event_id = :event_id AND b.state IN ('held', 'paying') LIMIT 1
+
+-- name: any_sold() :event_id text
+SELECT 1 FROM booking_seats AS s WHERE s.event_id = :event_id AND s.active = 1 LIMIT 1
+
+-- name: any_waiting() :event_id text
+SELECT 1 FROM waitlist AS w WHERE w.event_id = :event_id AND w.entry_state = 'waiting' LIMIT 1
+
+-- name: ended_events() :now_us int :limit int
+-- On sale or sold out although they are over, the longest over first.
+SELECT e.event_id FROM event_listings AS e WHERE e.shelf = 1 AND e.over_at_us <= :now_us
+ORDER BY e.over_at_us LIMIT :limit
+
+-- name: stale_counts() :before_us int :limit int
+-- On sale or sold out, and not counted since then.
+SELECT e.event_id FROM event_listings AS e WHERE e.shelf = 1 AND e.counted_at_us < :before_us
+ORDER BY e.counted_at_us LIMIT :limit

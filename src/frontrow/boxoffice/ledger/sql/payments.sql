@@ -94,6 +94,9 @@ ORDER BY b.hold_expires_at_us LIMIT :limit
 -- name: inbox_has() :source text :message_id text
 SELECT 1 FROM inbox WHERE source = :source AND message_id = :message_id
 
+-- name: inbox_time() :source text :message_id text
+SELECT received_at_us FROM inbox WHERE source = :source AND message_id = :message_id
+
 -- name: money_totals()
 -- For `frontrow ledger status`: what was taken, given back, kept as fees, and what sold seats are worth.
 SELECT 'captured ' || currency, sum(amount_minor) FROM payments WHERE payment_state = 'captured' GROUP BY currency

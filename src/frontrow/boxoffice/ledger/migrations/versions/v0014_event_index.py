@@ -46,6 +46,7 @@ CREATE INDEX listings_by_start ON event_listings (shelf, starts_at_us, event_id)
 CREATE INDEX listings_by_price ON event_listings (shelf, min_price_minor);
 CREATE INDEX listings_by_currency ON event_listings (shelf, currency);
 CREATE INDEX listings_by_end ON event_listings (shelf, over_at_us);
+CREATE INDEX listings_by_count ON event_listings (shelf, counted_at_us);
 CREATE INDEX words_of_event ON event_words (event_id, word);
 """
 SQLITE_TRIGGER = """
