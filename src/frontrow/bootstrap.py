@@ -37,6 +37,7 @@ from frontrow.boxoffice.services.offering import Offering
 from frontrow.boxoffice.services.people import People
 from frontrow.boxoffice.services.presales import Presales
 from frontrow.boxoffice.services.purchases import Purchases
+from frontrow.boxoffice.services.receipts import Receipts
 from frontrow.boxoffice.services.recovery import Recovery
 from frontrow.boxoffice.services.refunds import Refunds
 from frontrow.boxoffice.services.resale import Resale
@@ -163,7 +164,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
             box.desk, box.notifier, box.webhooks, room, endpoints, live.shop, live.passes, live.table, endpoints.entry,
             secret_keys, tuple(jobs), people, office, telemetry=telemetry, figures=office.figures,
             shown=live.table.shown, links=box.links, listed=EventLists(box.browse, catalogue_changes),
-            signups=signups, presales=presales,
+            receipts=box.receipts, signups=signups, presales=presales,
         )  # fmt: skip
         share(platform)
         yield platform
@@ -223,7 +224,8 @@ class _BoxOffice:
         with named("mail.url"):
             channels = open_channels(settings.mail_url, settings.messages, ledger, outgoing, clock)
         self.links = MailLinks(secret_keys.key("mail links"), settings.public_url)
-        self.notifier = Notifier(ledger, self.desk, channels, clock, self.links)
+        self.receipts = Receipts(ledger, self.desk)
+        self.notifier = Notifier(ledger, self.desk, channels, clock, self.links, self.receipts)
         self.webhooks = Webhooks(ledger, outgoing, clock)
 
     def _changed(self, event_id: str, seats: Sequence[int]) -> None:

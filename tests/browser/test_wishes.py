@@ -162,7 +162,7 @@ def test_b11_from_the_waitlist_by_the_offers_mail_to_a_ticket(fan: Page, site: S
     expect(fan.get_by_role("heading", name="Your place on the waitlist")).to_be_visible()
     before = mails_of(site)
     site.call(lambda platform: platform.holds.release(*seats))
-    assert mail_with(site, r"Seats are free: .+", before)
+    assert mail_with(site, r"Seats have become free: .+", before)
     fan.reload()
     expect(fan.get_by_role("heading", name="Seats for you")).to_be_visible()
     expect(fan.get_by_role("timer")).to_be_visible()

@@ -153,6 +153,8 @@ ROWS = {
     "steer_room": "staff:sales:control",
     "get_own_waitlist": "staff:bookings:read",
     "set_waitlist_rules": "staff:events:write",
+    "get_seller": "staff:events:read",
+    "put_seller": "staff:events:write",
     "list_venues": "staff:events:read",
     "create_venue": "staff:events:write",
     "get_venue": "staff:events:read",

@@ -60,6 +60,7 @@ ROWS = {
     "page_ticket_qr": "owner",
     "page_tickets_pdf": "owner",
     "page_tickets_ics": "owner",
+    "page_receipt": "owner",
     "page_give_back": "owner",
     "page_priority": "owner",
     # -- signed-in fans and guests

@@ -1,6 +1,7 @@
 """The nginx of deploy/ from the wheel, as it stands but for ports and folders; and a name server that knows `web`."""
 
 import contextlib
+import datetime
 import socket
 import struct
 import threading
@@ -9,11 +10,17 @@ from types import TracebackType
 from typing import Self
 
 import httpx
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
 
 from frontrow.rehearsal.servers import Server
 
 NGINX = Path("deploy/nginx")
 TTL_S = 1
+DAY = datetime.timedelta(days=1)
 
 
 def nginx_program() -> str:
@@ -30,8 +37,11 @@ class DeployedNginx(Server):
 
     name = "nginx"
 
-    def __init__(self, upstream: str, changes: dict[str, str]) -> None:
+    def __init__(self, upstream: str, changes: dict[str, str], *, https: bool = False) -> None:
         super().__init__()
+        self.url = f"{'https' if https else 'http'}://127.0.0.1:{self.port}"
+        if https:
+            changes = changes | {" backlog=16384;": f" ssl; {_own_certificate(self.folder)}"}
         own = {"listen 8080": f"listen 127.0.0.1:{self.port}", "/tmp/frontrow-nginx": f"{self.folder}/nginx"}
         for source, name in (("frontrow.conf", "nginx.conf"), (upstream, "upstream.conf")):
             text = (NGINX / source).read_text()
@@ -45,8 +55,19 @@ class DeployedNginx(Server):
 
     def _answers(self) -> bool:
         with contextlib.suppress(httpx.HTTPError):
-            return httpx.get(f"http://127.0.0.1:{self.port}/healthz", trust_env=False).status_code == 200
+            return httpx.get(f"{self.url}/healthz", trust_env=False, verify=False).status_code == 200
         return False
+
+
+def _own_certificate(folder: Path) -> str:
+    """The lines that name a certificate which nobody but this test trusts."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
+    now = datetime.datetime.now(datetime.UTC)
+    made = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number(), now, now + DAY)
+    (folder / "own.pem").write_bytes(made.sign(key, hashes.SHA256()).public_bytes(Encoding.PEM))
+    (folder / "own.key").write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    return f"ssl_certificate {folder}/own.pem; ssl_certificate_key {folder}/own.key;"
 
 
 class NameServer:

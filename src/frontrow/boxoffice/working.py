@@ -25,6 +25,7 @@ from frontrow.boxoffice.services.expiry import LedgerClock
 from frontrow.boxoffice.services.following import FollowedSeats, Following
 from frontrow.boxoffice.services.notify import Notifier
 from frontrow.boxoffice.services.offering import Offering
+from frontrow.boxoffice.services.receipts import Receipts
 from frontrow.boxoffice.services.recovery import Recovery
 from frontrow.boxoffice.services.refunds import Refunds
 from frontrow.boxoffice.services.resale import Resale
@@ -81,7 +82,8 @@ async def open_jobs(urls: WorkUrls) -> AsyncIterator[list[Job]]:
             more = [*money_jobs(ledger, provider, clock, Issuer(keys), seats=seats), cancelling.job(), *more]
         channels = open_channels(urls.mail, load(MessageSettings, "messages"), ledger, outgoing, clock)
         links = MailLinks(_link_key(urls.secret_key), urls.public_url)
-        notifier = Notifier(ledger, TicketDesk(ledger, keys), channels, clock, links)
+        desk = TicketDesk(ledger, keys)
+        notifier = Notifier(ledger, desk, channels, clock, links, Receipts(ledger, desk))
         webhooks = Webhooks(ledger, outgoing, clock)
         yield box_office_jobs(ledger, bus, clock, notifier, webhooks, told=seats.expired, more=more)
 

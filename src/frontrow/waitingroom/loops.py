@@ -132,10 +132,10 @@ class RoomLoops:
         if not known.heard or known.state.now_us < known.heard_at_us + HEARD_EVERY_US:
             return
         known.heard_at_us = known.state.now_us
-        heard, known.heard = list(known.heard), {}
+        heard, known.heard = list(known.heard.items()), {}
         for start in range(0, len(heard), HEARD_A_CALL):
             some = heard[start : start + HEARD_A_CALL]
-            await self.store.visit(known.event, [VisitAsk(VisitOp.HEAR, place) for place in some])
+            await self.store.visit(known.event, [VisitAsk(VisitOp.HEAR, place, until_s=at_s) for place, at_s in some])
 
     async def look_again(self, event: str) -> None:
         """Read the window anew, once for all who ask in this moment: another server may just have moved it."""

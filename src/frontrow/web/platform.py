@@ -18,6 +18,7 @@ from frontrow.boxoffice.services.offering import Offering
 from frontrow.boxoffice.services.people import People
 from frontrow.boxoffice.services.presales import Presales
 from frontrow.boxoffice.services.purchases import Purchases
+from frontrow.boxoffice.services.receipts import Receipts
 from frontrow.boxoffice.services.recovery import Recovery
 from frontrow.boxoffice.services.refunds import Refunds
 from frontrow.boxoffice.services.resale import Resale
@@ -88,3 +89,4 @@ class Platform:
     signups: Signups = field(kw_only=True)
     presales: Presales = field(kw_only=True)
     links: MailLinks = field(kw_only=True)
+    receipts: Receipts = field(kw_only=True)

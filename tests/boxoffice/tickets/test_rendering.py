@@ -3,7 +3,6 @@
 import io
 import re
 import struct
-import zlib
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,6 +25,7 @@ from frontrow.boxoffice.tickets.print_fonts import printable
 from tests.boxoffice.shop import shop_event, shop_plan, sqlite_url
 from tests.boxoffice.tickets.samples import EVENT, KEYS, NOW, issued, sheet
 from tests.contracts.ledger_contract import Bench
+from tests.support.pdf_letters import letters_of
 
 
 def decoded(image: Image.Image) -> str:
@@ -82,20 +82,6 @@ def test_the_pdf_has_a_page_a_ticket_with_its_qr_and_is_the_same_each_time() -> 
     assert tickets_pdf(sheets, locale="xx") == pdf
 
 
-def unicode_of(pdf: bytes) -> str:
-    """Every letter that a PDF's embedded fonts stand for, as a reader that copies text sees it (ToUnicode)."""
-    letters = ""
-    for raw in re.findall(rb"stream\n(.*?)\nendstream", pdf, re.DOTALL):
-        try:
-            text = zlib.decompress(raw).decode("latin-1")
-        except zlib.error:
-            text = raw.decode("latin-1")
-        if "begincmap" in text:
-            pairs = re.findall(r"<[0-9A-Fa-f]{4}> <([0-9A-Fa-f]+)>", text)
-            letters += "".join(bytes.fromhex(pair).decode("utf-16-be") for pair in pairs)
-    return letters
-
-
 @pytest.mark.parametrize(
     ("locale", "name", "fonts"),
     [
@@ -118,7 +104,7 @@ def test_a_ticket_prints_the_buyers_name_in_its_own_letters(
     assert set(fonts.split()) <= embedded
     assert bool(embedded) == bool(fonts)
     if fonts:
-        missing = set(name) - set(unicode_of(pdf)) - {" "}
+        missing = set(name) - set(letters_of(pdf)) - {" "}
         assert not missing or locale == "ar"  # Arabic letters are joined: their shapes stand for several of them
     assert not [record for record in caplog.records if "missing" in record.getMessage()]  # no .notdef was printed
     assert tickets_pdf([buyer], locale=locale) == pdf

@@ -17,6 +17,7 @@ import msgspec
 from markupsafe import Markup, escape
 
 from frontrow.boxoffice.locale_formats import LANGUAGES, LocaleFormats, Moment, formats_of, language_of
+from frontrow.boxoffice.model.receipts import Receipt
 from frontrow.core.money import Money
 
 _FOLDER: Final = "frontrow.boxoffice.channels"
@@ -143,7 +144,7 @@ def render(kind: str, locale: str, about: Mapping[str, Any], *, url: str = "", h
     name = language_of(locale)
     language = languages()[name]
     words = language.kinds[kind]
-    values = {"buyer": "", "tickets": [], **about}
+    values = {"buyer": "", "tickets": [], "receipt": None, **about}
     plain = Writer(name)
     written = plain.written(values)
     subject = _one_line(plain.fill(words.subject, written))  # a line break in a name must not become a header
@@ -170,7 +171,16 @@ def _body(
         "action": words.action,
         "url": url,
         "tickets": values["tickets"],
+        "receipt": values["receipt"],
+        "money": writer.formats.money,
+        "percent": writer.formats.percent,
+        "day": functools.partial(_day_of, writer, values["receipt"]),
         "words": language.words,
         "closing": mark(said(language.closing if words.closing is None else words.closing)),
     }
     return _layout(layout).render(frame)
+
+
+def _day_of(writer: Writer, receipt: Receipt, at_us: int) -> str:
+    """The day of a payment, as the venue's calendar has it."""
+    return writer.formats.day(Moment(at_us, receipt.time_zone))

@@ -22,6 +22,7 @@ from frontrow.boxoffice.model.messages import Buyer, Endpoint
 from frontrow.boxoffice.model.names import LAST
 from frontrow.boxoffice.model.organising import Cancellation, Change, NotedChange, OwnVenue
 from frontrow.boxoffice.model.payments import PaymentChanged, Refund
+from frontrow.boxoffice.model.receipts import Seller
 from frontrow.boxoffice.model.tickets import Scan, TicketRevoked
 from frontrow.boxoffice.model.venues import Venue
 from frontrow.boxoffice.model.waitlist import Entry
@@ -54,6 +55,23 @@ class OrganiserBook:
         answered = cast("list[Row]", await self.line.submit(run))
         self.catalogue_version += 1
         return answered
+
+    async def put_seller(self, seller: Seller, change: Change) -> None:
+        """Create or change an organiser's details as a seller, with the note of who did."""
+        row = (
+            seller.organiser_id,
+            seller.name,
+            seller.address,
+            seller.tax_id,
+            seller.tax_basis_points,
+            change.at_us,
+        )
+        await self.changed(change, Query("put_sellers", [row]))
+
+    async def seller(self, organiser_id: str) -> Seller | None:
+        """An organiser's details as a seller; None while nobody gave any."""
+        rows = await self.store.read(Query("seller_of", params=(organiser_id,)))
+        return Seller(*rows[0]) if rows else None
 
     async def note(self, change: Change) -> None:
         """Only the note: the change itself was made elsewhere (the waiting room)."""

@@ -45,6 +45,10 @@ class PeopleBook(FanBook):
     async def organisers(self, after: str = "", limit: int = 100) -> list[Organiser]:
         return [Organiser(*row) for row in await self.store.read(Query("organisers_page", params=(after, limit)))]
 
+    async def organiser(self, organiser_id: str) -> Organiser | None:
+        rows = await self.store.read(Query("organiser_by_id", params=(organiser_id,)))
+        return Organiser(*rows[0]) if rows else None
+
     async def add_staff(self, staff: Staff) -> bool:
         note = _note("add_staff", organiser=staff.organiser_id, staff=staff.id, role=staff.role)
         return bool(await self.line.submit(Written((_adding(staff),), note, staff.created_at_us)))

@@ -7,6 +7,7 @@ inside the sale window (half-open). A sold-out event goes back on sale when a se
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from frontrow.boxoffice.model.receipts import check_tax
 from frontrow.boxoffice.model.room_rules import NO_RULES, RoomRules, check_rules
 from frontrow.boxoffice.model.venues import SHOWN, Plan
 from frontrow.core.errors import InvalidInput, Refused
@@ -118,6 +119,7 @@ class Event:
     paused: bool = False
     description: str = ""
     refunds: RefundPolicy = RefundPolicy()
+    tax_basis_points: int | None = None  # of the tax that prices include; None: the seller's own rate
     card_tries: int = 1  # cards a buyer may try: with so many declined ones the seats are free again
     organiser_id: str = "org_default"  # whose event it is (model.people.DEFAULT_ORGANISER)
     room: RoomRules = NO_RULES  # how its waiting room is run
@@ -181,6 +183,8 @@ def check_event(event: Event, plan: Plan) -> Event:
         raise InvalidInput(f"max_per_person must be 1 to {MAX_PER_PERSON}", param="max_per_person")
     if not 1 <= event.hold_ttl_s <= MAX_HOLD_TTL_S:
         raise InvalidInput(f"hold_ttl_s must be 1 to {MAX_HOLD_TTL_S}", param="hold_ttl_s")
+    if event.tax_basis_points is not None:
+        check_tax(event.tax_basis_points)
     if not 1 <= event.card_tries <= MAX_CARD_TRIES:
         raise InvalidInput(f"card_tries must be 1 to {MAX_CARD_TRIES}", param="card_tries")
     if not 0 <= event.lonely_rule_until_percent <= 100:

@@ -23,6 +23,7 @@ from frontrow.boxoffice.model.facts import BookingConfirmed, Fact, decode_fact, 
 from frontrow.boxoffice.model.messages import Attachment, Contact, Delivery, Message, NewDelivery, Outcome
 from frontrow.boxoffice.ports import Catalogue, TicketBook
 from frontrow.boxoffice.services.deliveries import DeliveryWorker
+from frontrow.boxoffice.services.receipts import Receipts
 from frontrow.boxoffice.services.tickets import TicketDesk
 from frontrow.boxoffice.tickets import qr
 from frontrow.boxoffice.tickets.bundle import seat_name
@@ -59,6 +60,7 @@ LINK_LIFE_US: Final = 30 * 86_400 * US_PER_S  # of a booking's link, after the s
 ENDED_LINK_US: Final = 86_400 * US_PER_S  # so long a link still says that its offer is over
 QUIET: Final = frozenset({"expired"})  # not worth a mail or an SMS
 WITH_TICKETS: Final = frozenset({"confirmed", "reseated"})
+WITH_RECEIPT: Final = frozenset({"confirmed", "refund_paid"})
 WITHOUT_HTML: Final = frozenset({"in_app", "push", "sms"})
 QUIET_CHANNELS: Final = frozenset({"in_app", "push"})
 
@@ -80,9 +82,16 @@ class Notifier:
     """Plans, renders and sends messages to people."""
 
     def __init__(
-        self, ledger: NotifyLedger, desk: TicketDesk, channels: Sequence[Channel], clock: Clock, links: MailLinks
+        self,
+        ledger: NotifyLedger,
+        desk: TicketDesk,
+        channels: Sequence[Channel],
+        clock: Clock,
+        links: MailLinks,
+        receipts: Receipts,
     ) -> None:
         self._ledger, self._desk, self._clock, self._links = ledger, desk, clock, links
+        self._receipts = receipts
         self._channels = {channel.name: channel for channel in channels}
 
     async def plan(self, number: int, fact: Fact) -> Sequence[Query]:
@@ -144,7 +153,9 @@ class Notifier:
         if body.kind in WITH_TICKETS and not sheets:
             return None  # refunded before the mail went out: no dead tickets are sent
         event = await self._ledger.event(fact.event_id)
-        about = await self._about(fact, event, sheets)
+        about = await self._about(fact, event, sheets) | {"buyer": contact.name}
+        if body.kind in WITH_RECEIPT:
+            about["receipt"] = await self._receipts.of(fact.booking_id)
         url = self._url(body, fact, event)
         words = render(body.kind, contact.locale, about, url=url, html=body.channel not in WITHOUT_HTML)
         attachments: tuple[Attachment, ...] = ()

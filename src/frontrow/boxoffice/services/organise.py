@@ -68,6 +68,7 @@ class EventEdit(msgspec.Struct, frozen=True, kw_only=True):
     card_tries: int | None = None
     room: RoomRules | None = None  # of it, what is not None
     rotating_codes: bool | None = None
+    tax_basis_points: int | None = None
     presale_starts_at_us: int | None = None  # 0: no presale
 
     def fields(self) -> list[str]:

@@ -42,6 +42,7 @@ ACTS: Final = {
     "redeliver": N_("Delivery sent again"),
     "test_webhook": N_("Webhook tested"),
     "export": N_("Table exported"),
+    "change_seller": N_("Seller changed"),
 }
 ROLE_WORDS: Final = {
     Role.OWNER: N_("Owner"),

@@ -6,7 +6,9 @@ from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
-from frontrow.boxoffice.model.bookings import Booking, BookingState
+from frontrow.boxoffice.channels.texts import words_of
+from frontrow.boxoffice.locale_formats import formats_of
+from frontrow.boxoffice.model.bookings import Booking, BookingNotFound, BookingState
 from frontrow.boxoffice.model.payments import RefundState
 from frontrow.boxoffice.model.tickets import TicketNotFound, TicketScanned
 from frontrow.core.clock import US_PER_S
@@ -104,6 +106,29 @@ async def tickets_pdf(
     return Response(body, headers=headers, media_type="application/pdf")
 
 
+@page("/bookings/{booking_id:str}/receipt", "receipt", Access.OWNER)
+async def receipt_page(
+    request: Asked, platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str]
+) -> Response[bytes]:
+    """Who sold, what was paid, the tax inside it and what went back."""
+    booking = await seen_booking(platform, caller, booking_id)
+    receipt = await platform.receipts.of(booking.id)
+    if receipt is None:
+        raise BookingNotFound(booking_id)
+    language = words_for(request).language
+    formats = formats_of(language)
+    context = await booking_context(platform, booking)
+    return render(
+        request,
+        "receipt.html",
+        one=context["one"],
+        receipt=receipt,
+        labels=words_of(language),
+        money=formats.money,
+        percent=formats.percent,
+    )
+
+
 @page("/bookings/{booking_id:str}/tickets.ics", "tickets_ics", Access.OWNER)
 async def tickets_ics(platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str]) -> Response[bytes]:
     """The show for the calendar."""
@@ -172,5 +197,5 @@ async def tickets(request: Asked, platform: FromPlatform, caller: FromCaller) ->
 
 
 ROUTES: list[HTTPRouteHandler] = [
-    booking_page, ticket_qr, tickets_pdf, tickets_ics, give_back, priority, tickets,
+    booking_page, ticket_qr, tickets_pdf, tickets_ics, receipt_page, give_back, priority, tickets,
 ]  # fmt: skip

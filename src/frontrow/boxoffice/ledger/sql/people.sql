@@ -5,6 +5,20 @@ ON CONFLICT DO NOTHING RETURNING id
 -- name: organisers_page() :after text :limit int
 SELECT o.id, o.name, o.created_at_us FROM organisers AS o WHERE o.id > :after ORDER BY o.id LIMIT :limit
 
+-- name: organiser_by_id() :id text
+SELECT o.id, o.name, o.created_at_us FROM organisers AS o WHERE o.id = :id
+
+-- name: put_sellers(organiser_id text, name text, address text, tax_id text, tax_basis_points int, now_us int)
+INSERT INTO sellers (organiser_id, name, address, tax_id, tax_basis_points, changed_at_us)
+SELECT r.organiser_id, r.name, r.address, r.tax_id, r.tax_basis_points, r.now_us FROM :rows WHERE true
+ON CONFLICT (organiser_id) DO UPDATE SET name = excluded.name, address = excluded.address, tax_id = excluded.tax_id,
+  tax_basis_points = excluded.tax_basis_points, changed_at_us = excluded.changed_at_us
+RETURNING organiser_id
+
+-- name: seller_of() :organiser_id text
+SELECT s.organiser_id, s.name, s.address, s.tax_id, s.tax_basis_points FROM sellers AS s
+WHERE s.organiser_id = :organiser_id
+
 -- name: lock_organiser() :id text
 -- One change of a team at a time, so that the last owner is seen as such.
 SELECT id FROM organisers WHERE id = :id :for_update

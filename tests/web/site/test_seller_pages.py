@@ -1,0 +1,59 @@
+"""The seller's details: kept by the organiser's page and the API, checked, shown on receipts, other organisers' own."""
+
+from pathlib import Path
+
+from frontrow.boxoffice.model.people import Role
+from tests.organiser.http import EVENTS
+from tests.web.site.test_organiser_desk_pages import BROWSER, a_site
+
+SELLER = "/v1/organiser/seller"
+HALL = {
+    "name": "Waldbühne GmbH",
+    "address": "Hauptstraße 1\n1010 Wien",
+    "tax_id": "ATU12345678",
+    "tax_basis_points": 1300,
+}
+
+
+async def test_page_and_api_keep_the_seller_and_receipts_show_it(tmp_path: Path) -> None:
+    """Issue 11: a receipt with the seller's name and tax lines."""
+    async with a_site(tmp_path) as site:
+        wrong = await site.post("/organiser/seller", 422, name="Hall", address="", tax_id="", rate="nineteen")
+        assert "0 to 50" in wrong.text
+        assert 'value="nineteen"' in wrong.text
+        assert (await site.post("/organiser/seller", 422, name="", address="", tax_id="", rate="5")).status_code == 422
+        typed = "Hauptstraße 1\r\n 1010 Wien \r\n"
+        await site.post("/organiser/seller", name="Waldbühne GmbH", address=typed, tax_id="ATU12345678", rate="13")
+        assert await site.desk.get(SELLER) == HALL
+        assert "ATU12345678" in await site.get("/organiser/seller")
+        assert "change_seller" in str(await site.desk.get("/v1/organiser/audit"))
+
+        put = await site.desk.ask("PUT", SELLER, json=HALL | {"tax_basis_points": 1900})
+        assert (put.status_code, put.json()["tax_basis_points"]) == (200, 1900)
+        for body in (
+            HALL | {"tax_basis_points": 5001},
+            HALL | {"name": ""},
+            HALL | {"x": 1},
+            HALL | {"tax_id": "a\nb"},
+        ):
+            assert (await site.desk.ask("PUT", SELLER, json=body)).status_code == 422
+        reader = await site.as_(Role.READ_ONLY)
+        assert (await reader.desk.ask("PUT", SELLER, json=HALL)).status_code == 403
+        other = await site.as_(Role.OWNER, "org_other")
+        assert (await other.desk.get(SELLER))["tax_id"] == ""
+
+        booking = await site.desk.bought("S-A-1", email="ada@example.org", name="Ada Lovelace")
+        receipt = await site.desk.platform.receipts.of(booking.id)
+        assert receipt is not None
+        assert (receipt.seller.name, receipt.buyer, receipt.tax_basis_points) == (
+            "Waldbühne GmbH",
+            "Ada Lovelace",
+            1900,
+        )
+        changed = await site.desk.ask("PATCH", f"{EVENTS}/{site.desk.event}", json={"tax_basis_points": 700})
+        assert (changed.status_code, changed.json()["tax_basis_points"]) == (200, 700)
+        own = await site.desk.platform.receipts.of(booking.id)
+        assert own is not None
+        assert own.tax_basis_points == 700
+        stranger = await site.desk.client.get(f"/bookings/{booking.id}/receipt", headers=BROWSER)
+        assert stranger.status_code == 404
