@@ -120,7 +120,8 @@ def _empty_ledger() -> bytes:
 
 
 def sqlite_url(folder: Path) -> str:
-    """A fresh, migrated ledger file in `folder`."""
+    """A migrated ledger file in `folder`: a fresh one, unless there is one (after a restart)."""
     path = folder / "ledger.db"
-    path.write_bytes(_empty_ledger())
+    if not path.exists():
+        path.write_bytes(_empty_ledger())
     return f"sqlite:///{path}"

@@ -27,6 +27,7 @@ PLAIN: Final = {
     "ready": "/ready",
     "tickets, none": "/tickets",
     "sign in": "/sign-in",
+    "a message's link": "/open",
     "not found": "/no-such-page",
     "maintenance": "/maintenance",
     "style guide": "/style-guide",

@@ -131,6 +131,31 @@ async def refunds_never_exceed_what_was_captured(desk: Desk) -> None:
 
 
 @check
+async def a_refund_that_fails_gave_nothing_back_and_is_made_again(desk: Desk) -> None:
+    """H4: under a new key; the failed one stays in the list."""
+    made = await desk.provider.create(desk.new(1000))
+    await desk.provider.authorise(made.ref, desk.cards["refund_fails"], f"{made.ref}:authorise:1")
+    await desk.provider.capture(made.ref, f"{made.ref}:capture:1")
+    failed = await desk.provider.refund(made.ref, 1000, "rfd_1", f"{made.ref}:refund:1")
+    assert (failed.failed, failed.pending, failed.failure) == (True, False, "lost_or_stolen_card")
+    assert (await desk.provider.read(made.ref)).refunded_minor == 0
+    paid = await desk.provider.refund(made.ref, 1000, "rfd_1", f"{made.ref}:refund:1.2")
+    assert (paid.failed, paid.pending) == (False, False)
+    found = await desk.provider.read(made.ref)
+    assert (found.refunded_minor, [one.failed for one in found.refunds].count(True)) == (1000, 1)
+
+
+@check
+async def a_refund_may_be_pending(desk: Desk) -> None:
+    """H4."""
+    made = await desk.provider.create(desk.new(1000))
+    await desk.provider.authorise(made.ref, desk.cards["refund_pends"], f"{made.ref}:authorise:1")
+    await desk.provider.capture(made.ref, f"{made.ref}:capture:1")
+    assert (await desk.provider.refund(made.ref, 400, "rfd_1", f"{made.ref}:refund:1")).pending
+    assert [one.pending for one in (await desk.provider.read(made.ref)).refunds] == [True]
+
+
+@check
 async def pages_show_every_object_once(desk: Desk) -> None:
     made = {(await desk.provider.create(desk.new())).ref for _ in range(5)}
     seen: list[str] = []

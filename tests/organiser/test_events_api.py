@@ -6,7 +6,7 @@ import re
 import pytest
 
 from frontrow.boxoffice.model.people import ROLES, Role
-from frontrow.boxoffice.services.cancelling import LEASE_US, Cancelling
+from frontrow.boxoffice.services.cancelling import LEASE_US, SURE_US, Cancelling
 from frontrow.web.app import routes
 from tests.organiser.http import EVENTS, a_desk, a_venue_body, an_event_body
 from tests.people.support import api_key, opened
@@ -118,6 +118,11 @@ async def test_b12_cancelling_gives_everybody_their_money_back_and_says_how_far_
         begun = await desk.post(f"{path}/cancel", 202)
         assert (begun["state"], begun["refunded"]) == ("running", 0)
         assert await desk.platform.office.cancelling.work() == 1
+        done = await desk.get(f"{path}/cancellation")
+        assert (done["state"], done["refunded"], done["released"], done["failed"]) == ("running", 5, 1, 0)
+        clock = desk.platform.clock
+        later = Cancelling(desk.platform.ledger, desk.platform.refunds, lambda: clock() + SURE_US)
+        assert await later.work() == 1, "until no hold can be alive"
         done = await desk.get(f"{path}/cancellation")
         assert (done["state"], done["refunded"], done["released"], done["failed"]) == ("done", 5, 1, 0)
         states = [(await desk.platform.ledger.booking(one.id)).state.value for one in [*paid, held]]

@@ -417,6 +417,28 @@ class StoreContract:
         clock.advance(119)
         assert (await state_of(store)).active == 0
 
+    async def test_a_call_before_the_page_was_closed_is_no_sign_of_life(self, make: Make) -> None:
+        """Calls are reported a second later: the last click must not take the departure back."""
+        store, clock = await let_in(make, 1, idle_s=120, leave_s=10)
+        await store.visit(EVENT, [claim(1)])
+        clicked_s = clock() // S
+        clock.advance(1)
+        (left,) = await store.visit(EVENT, [ask(VisitOp.LEAVE, 1)])
+        (late,) = await store.visit(EVENT, [ask(VisitOp.HEAR, 1, until_s=clicked_s)])
+        assert (late.result, late.ends_s) == (VisitResult.REPEATED, left.ends_s)
+        clock.advance(2)
+        (heard,) = await store.visit(EVENT, [ask(VisitOp.HEAR, 1, until_s=clock() // S)])
+        assert heard.ends_s == clock() // S + 120
+
+    async def test_who_left_during_a_hold_leaves_with_it(self, make: Make) -> None:
+        store, clock = await let_in(make, 1, idle_s=120, leave_s=10)
+        await store.visit(EVENT, [claim(1)])
+        now_s = clock() // S
+        await store.visit(EVENT, [ask(VisitOp.KEEP, 1, until_s=now_s + 600, hold="bkg_1"), ask(VisitOp.LEAVE, 1)])
+        clock.advance(300)
+        (free,) = await store.visit(EVENT, [ask(VisitOp.KEEP, 1, hold="bkg_1")])
+        assert free.ends_s == now_s + 310
+
     async def test_without_an_idle_time_only_the_pass_ends_a_visit(self, make: Make) -> None:
         store, clock = await let_in(make, 1)
         (begun,) = await store.visit(EVENT, [claim(1, ttl_s=900)])

@@ -44,7 +44,7 @@ class KnownRoom:
         self.ended_no = 0  # the last of them that was read from the store
         self._ended_epoch = state.epoch
         self._ended_pruned_s = 0
-        self.heard: dict[PlaceKey, None] = {}  # visitors heard since the store was told
+        self.heard: dict[PlaceKey, int] = {}  # visitors heard since the store was told -> when, by its clock
         self.heard_at_us = 0
         self._core: object = None
         self._made_at_us = 0

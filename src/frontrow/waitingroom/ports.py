@@ -106,7 +106,7 @@ class VisitOp(StrEnum):
     CLAIM = "claim"
     RENEW = "renew"
     GIVE_BACK = "give_back"
-    HEAR = "hear"  # the visitor was heard: the idle time begins again, and a departure is taken back
+    HEAR = "hear"  # the visitor was heard: the idle time begins again, and a departure before that is taken back
     LEAVE = "leave"  # a page was closed: the visit ends soon unless the visitor is heard again
     KEEP = "keep"  # a hold is alive until `until_s`: the visit lasts at least as long; 0: the hold is over
 
@@ -119,7 +119,7 @@ class VisitAsk:
     op: VisitOp
     place: PlaceKey
     ttl_s: int = 0  # CLAIM, RENEW: how long the pass is to live, by the store's clock
-    until_s: int = 0  # RENEW: never longer than this; KEEP: the end of the hold
+    until_s: int = 0  # RENEW: never longer than this; KEEP: the end of the hold; HEAR: when it was, 0: now
     tag: int = 0
     slide_no: int = 0
     hold: str = ""  # KEEP: which hold, for whoever checks later whether it is still alive

@@ -58,6 +58,7 @@ class WaitingRoom(Joining):
         refresh_us: int = 250_000,
         durable_joins: bool = False,
         codes: Codes | None = None,
+        proof_clock: Clock | None = None,
         sale_clock: Clock | None = None,
     ) -> None:
         """`clock` is only used to check passes and proofs; the window and new passes go by the store's clock.
@@ -69,6 +70,7 @@ class WaitingRoom(Joining):
             durable_joins=durable_joins,
         )  # fmt: skip
         self.codes = codes or Codes(keys.master_secret)
+        self._proof_clock = proof_clock or clock  # browsers date their proofs by the wall clock
         self.sale_clock = sale_clock or clock
         self.places = PlaceSigner(keys.place_secrets)
         self.passes = PassSigner(keys.pass_keys)
@@ -96,7 +98,7 @@ class WaitingRoom(Joining):
         AlreadyClaimed, RoomFull, RoomHeld, ProofInvalid, Unavailable."""
         place = self.places.verify(place_jwt, event)
         known = self.known(place.event)
-        check_proof(place_jwt, place, proof, self.clock() // 1_000_000)
+        check_proof(place_jwt, place, proof, self._proof_clock() // 1_000_000)
         told = known.status(place)
         if told.state is PlaceState.WAITING:
             await self.look_again(place.event)
@@ -167,7 +169,7 @@ class WaitingRoom(Joining):
         event, place = place_of(visit_id)
         known = self._known.get(event)
         if known is not None and place.epoch and known.state.config.idle_s:
-            known.heard[place] = None
+            known.heard[place] = known.state.now_us // 1_000_000
 
     async def heartbeat(self, pass_jwt: str, event: str | None = None) -> VisitAnswer:
         """The visitor is still there: when the visit ends unless there is more to hear. Raises as `renew` does."""

@@ -135,7 +135,8 @@ class RoomPages:
             return self.overflow(503, ask)
         if error.http_status == 404:
             return self.missing(error, ask)
-        return self._render(event, self._told(event, ask)[0], self.told(error, ask), error.http_status, ask)
+        place = None if error.code == "already_claimed" else self._told(event, ask)[0]  # it is used up: join again
+        return self._render(event, place, self.told(error, ask), error.http_status, ask)
 
     def _told(self, event: str, ask: Ask) -> tuple[PlaceStatus | None, str]:
         try:

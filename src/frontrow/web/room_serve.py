@@ -18,7 +18,7 @@ import uvicorn
 
 from frontrow.core import collector
 from frontrow.core import settings as settings_files
-from frontrow.core.clock import Clock
+from frontrow.core.clock import Clock, WallClock
 from frontrow.core.errors import ConfigError, FrontrowError, Unavailable
 from frontrow.core.redis_url import connect, disconnect
 from frontrow.waitingroom.audit import SqliteAudit
@@ -65,7 +65,15 @@ def make_room(
     """The service over the store and the audit that the settings name; presales end by `sale_clock`. `clock` replaces
     the store's own as well: for simulations and tests."""
     stores = _store(settings, clock), _audit(settings)
-    return WaitingRoom(*stores, keys, durable_joins=settings.embedded, sale_clock=sale_clock, clock=clock)
+    proof_clock = WallClock() if clock else None
+    return WaitingRoom(
+        *stores,
+        keys,
+        durable_joins=settings.embedded,
+        sale_clock=sale_clock,
+        clock=clock,
+        proof_clock=proof_clock,
+    )
 
 
 async def _import_codes(room: WaitingRoom, settings: RoomSettings) -> None:

@@ -113,11 +113,20 @@ def some(cls: Any, url: str, limit: Any = None, starting_after: Any = None, crea
 def refund_within(self: Any, charge: Any = None, payment_intent: Any = None, amount: Any = None, **more: Any) -> None:
     intent = resources.PaymentIntent._api_retrieve(payment_intent)
     known = [r for k, r in resources.store.items() if k.startswith("refund:") and r.payment_intent == payment_intent]
-    if intent.status != "succeeded" or int(amount) + sum(r.amount for r in known) > intent.amount:
+    left = intent.amount - sum(refund.amount for refund in known if refund.status != "failed")
+    if intent.status != "succeeded" or int(amount) > left:
         raise UserError(400, "already refunded", {"code": "charge_already_refunded"})
     made(self, charge=charge, payment_intent=payment_intent, amount=amount, **more)
+    card = getattr(resources.PaymentMethod._api_retrieve(intent.payment_method), "_card_number", "")
+    if card == REFUND_PENDS:
+        self.status = "pending"
+    elif card == REFUND_FAILS and not known:
+        self.status, self.failure_reason = "failed", "lost_or_stolen_card"
+        resources.schedule_webhook(resources.Event("refund.failed", self))
 
 
+# the first refund fails at once, later ones succeed; refunds stay pending
+REFUND_FAILS, REFUND_PENDS = "4000000000005126", "4000000000007726"
 DECLINED = {
     "4000000000000002": "card_declined",
     "4000000000009995": "insufficient_funds",

@@ -17,7 +17,7 @@ from frontrow.boxoffice.ledger_cli import app
 from frontrow.boxoffice.model.intents import Intent, ProviderRefused, ProviderSpared, ProviderUnknown
 from frontrow.boxoffice.payments.journal import JournaledProvider
 from frontrow.boxoffice.payments.signatures import BadSignature, check_signature, sign
-from frontrow.boxoffice.payments.simulated import SimulatedProvider
+from frontrow.boxoffice.payments.simulated import REFUND_FAILS, REFUND_PENDS, SimulatedProvider
 from frontrow.boxoffice.payments.stripe import StripeProvider, _asked
 from frontrow.boxoffice.services.checkout import Checkout, CheckoutState
 from frontrow.boxoffice.services.refunds import Refunds
@@ -28,8 +28,14 @@ from tests.boxoffice.shop import shop_event
 from tests.contracts.payment_provider import CHECKS, Check, Desk
 
 KEY = "sk_test_localstripe"
-SIMULATED = {"visa": "pm_card_visa", "declined": "pm_card_declined", "3ds": "pm_card_3ds"}
-NUMBERS = {"visa": "4242424242424242", "declined": "4000000000000341", "3ds": "4000002500003155"}
+SIMULATED = {
+    "visa": "pm_card_visa", "declined": "pm_card_declined", "3ds": "pm_card_3ds", "refund_fails": REFUND_FAILS,
+    "refund_pends": REFUND_PENDS,
+}  # fmt: skip
+NUMBERS = {
+    "visa": "4242424242424242", "declined": "4000000000000341", "3ds": "4000002500003155",
+    "refund_fails": "4000000000005126", "refund_pends": "4000000000007726",
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -191,6 +197,16 @@ async def test_errors_of_the_wire_are_told_apart() -> None:
         await server.wait_closed()
     with pytest.raises(ConfigError):
         StripeProvider("")
+
+
+@pytest.mark.parametrize("kind", ["refund.updated", "refund.failed", "charge.refund.updated"])
+def test_a_webhook_about_a_refund_names_its_payment(clock: ManualClock, kind: str) -> None:
+    """H4."""
+    about = b'{"object": "refund", "id": "re_1", "payment_intent": "pi_1", "status": "failed"}'
+    body = b'{"id": "evt_1", "object": "event", "type": "%s", "data": {"object": %s}}' % (kind.encode(), about)
+    notice = StripeProvider(KEY, "whsec_test").notice(body, sign(body, "whsec_test", clock()), clock())
+    assert notice is not None
+    assert (notice.ref, "refund" in notice.kind) == ("pi_1", True)
 
 
 def test_only_genuine_fresh_webhooks_are_heard(clock: ManualClock) -> None:

@@ -52,6 +52,7 @@ class Room:
     ends: dict[PlaceKey, int] = field(default_factory=dict)  # visits inside -> when they end unless somebody is heard
     due: dict[int, dict[PlaceKey, None]] = field(default_factory=dict)  # second -> visits that end then
     kept: dict[PlaceKey, tuple[int, str]] = field(default_factory=dict)  # visits a hold keeps -> until when, which
+    left: dict[PlaceKey, int] = field(default_factory=dict)  # visits whose page was closed -> when
     ended: deque[EndedVisit] = field(default_factory=deque)  # the last of them has the number `ended_no`
     ended_no: int = 0
     knocks: dict[int, int] = field(default_factory=dict)  # second -> knocks that are forgotten then
@@ -184,14 +185,21 @@ class MemoryStore:  # implements RoomStore and Roster
             room.kept[place] = (kept_s, ask.hold)
             expires_s = max(expires_s, kept_s)
             ends_s = max(ends_s, kept_s)
-        elif ask.op is VisitOp.KEEP and (ask.until_s or (hold and ask.hold != hold)):
-            result = VisitResult.REPEATED  # another hold keeps it
+        elif ask.op is VisitOp.KEEP and (ask.until_s or ask.hold != hold or place not in room.kept):
+            result = VisitResult.REPEATED  # another hold keeps it, or none does
         elif ask.op is VisitOp.LEAVE:
+            room.left[place] = now_s
             ends_s = min(ends_s, max(now_s + room.state.config.leave_s, kept_s))
+        elif ask.op is VisitOp.KEEP:
+            del room.kept[place]
+            kept_s = 0
+            ends_s = self._idle_end(room, expires_s, 0, now_s)
+            if place in room.left:
+                ends_s = min(ends_s, now_s + room.state.config.leave_s)
+        elif ask.op is VisitOp.HEAR and 0 < ask.until_s <= room.left.get(place, 0):
+            result = VisitResult.REPEATED  # it was before the page was closed
         else:
-            if ask.op is VisitOp.KEEP:
-                room.kept.pop(place, None)
-                kept_s = 0
+            room.left.pop(place, None)
             if ask.op is VisitOp.RENEW:
                 expires_s = max(expires_s, min(now_s + ask.ttl_s, ask.until_s))
                 result = VisitResult.OK if expires_s > was_s else VisitResult.REPEATED
@@ -227,6 +235,7 @@ class MemoryStore:  # implements RoomStore and Roster
         """End a visit: its capacity is free, its pass is refused from now on."""
         self._take_out(room, place)
         room.kept.pop(place, None)
+        room.left.pop(place, None)
         room.released += 1
         if expires_s > now_s:
             self._enter(room, place, ENDED_S, tag)

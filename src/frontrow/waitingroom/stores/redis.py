@@ -2,9 +2,9 @@
 
 All keys of a room carry the hash tag `{room:<event>}`, so they share a slot and a room's scripts are atomic; different
 rooms (and the shards of one, see `sharding`) spread over slots and servers. Keys: the room's hash, `took` (at most 64
-fields), `visits` and `kept` (one entry for each person inside), `ended` (visits that ended before their pass ran out),
-`codes`, idempotency keys that expire, and chunks of 8 bytes for each admitted position. Nothing is stored for anybody
-who waits. `ends` counts passes that were claimed under an older version.
+fields), `visits`, `kept` and `left` (at most one entry for each person inside), `ended` (visits that ended before
+their pass ran out), `codes`, idempotency keys that expire, and chunks of 8 bytes for each admitted position. Nothing is
+stored for anybody who waits. `ends` counts passes that were claimed under an older version.
 """
 
 import functools
@@ -70,7 +70,7 @@ class RedisStore:
         for row in room.claims:
             entries += [_member(row.place), _offset(row.place), row.expires_s or ENDED_S, row.tag]
         ended = [f"{_member(one.place)}:{one.expires_s}:{int(one.timed_out)}" for one in room.ended]
-        parts = ("", "took", "codes", "ends", "knocks", "visits", "kept", "ended")
+        parts = ("", "took", "codes", "ends", "knocks", "visits", "kept", "ended", "left")
         keys = [room_key(event, part) for part in parts] + chunks
         args = [len(fields), *fields, len(took), *took, len(room.codes), *room.codes, len(ended), *ended, *entries]
         made = bool(await self._run("create", keys, args))
@@ -143,7 +143,7 @@ class RedisStore:
         return ask.one_place or self.one_place_per_person
 
     async def visit(self, event: str, asks: Sequence[VisitAsk]) -> Sequence[VisitAnswer]:
-        keys = [room_key(event, part) for part in ("", "ends", "took", "knocks", "visits", "kept", "ended")]
+        keys = [room_key(event, part) for part in ("", "ends", "took", "knocks", "visits", "kept", "ended", "left")]
         keys += [_chunk(event, ask.place) for ask in asks]
         args: list[Any] = [KNOCK_TTL_S]
         for ask in asks:
@@ -154,7 +154,7 @@ class RedisStore:
         return [VisitAnswer(VisitResult(word.decode()), *map(int, numbers)) for word, *numbers in replies]
 
     async def ended(self, event: str, after: int, most: int) -> tuple[int, Sequence[EndedVisit]]:
-        keys = [room_key(event, part) for part in ("", "ends", "knocks", "visits", "kept", "ended")]
+        keys = [room_key(event, part) for part in ("", "ends", "knocks", "visits", "kept", "ended", "left")]
         last, entries = await self._run("ended", keys, [after, most])
         return int(last), [_ended_visit(entry.decode()) for entry in entries]
 
@@ -233,7 +233,7 @@ class RedisStore:
     # -- parts ---------------------------------------------------------------------------------------------------------
 
     async def _read(self, event: str) -> tuple[RoomState, int] | None:
-        keys = [room_key(event, part) for part in ("", "ends", "took", "knocks", "visits", "kept", "ended")]
+        keys = [room_key(event, part) for part in ("", "ends", "took", "knocks", "visits", "kept", "ended", "left")]
         reply = await self._run("snapshot", keys, [])
         if reply is None:
             return None

@@ -58,7 +58,7 @@ function turn() {
 async function enter() {
   // the same key for every try, also after a reload: an answer that got lost is given again
   const key = (sessionStorage.claim ||= uuid());
-  for (let i = 0; i < 20; i++) {
+  for (let i = 0; i < 400; i++) {
     let r; try { r = await post("/claim", key, { wish: $("turn").wish.value, proof: await proof() }); } catch { r = { status: 503, after: 2, body: {} }; }
     if (r.ok) { return location.assign(r.body.next || d.next); }
     if (r.status !== 503 && r.status !== 429 && r.body.code !== "not_your_turn" && (i || r.body.code !== "proof_invalid")) { show("turn", false); state = "expired"; become(); bad(told(r.body)); return; }

@@ -13,6 +13,8 @@ NUMBERS: Final = {
     "4000000000000069": "pm_card_expired",
     "4000000000000127": "pm_card_incorrect_cvc",
     "4000002760003184": "pm_card_3ds",
+    "4000000000005126": "pm_card_refund_fails",
+    "4000000000007726": "pm_card_refund_pends",
     "4000008400001629": "pm_card_3ds_declined",
 }
 SHOWN: Final = (

@@ -32,6 +32,7 @@ from frontrow.web.site.words import N_, Words
 Asked = Request[Any, Any, Any]
 BAD_EMAIL: Final = N_("This does not look like an e-mail address.")
 NO_ERRORS: Final = {"email": "", "card": ""}
+_OUTCOME_SCRIPTS: Final = {"bank": "js/outcome.js", "retrying": "js/outcome.js", "visit_over": "", "given_up": ""}
 BAD_CARD: Final = N_("This is not a card number.")
 MISTYPED_CARD: Final = N_("Please check the card number, the date and the security code. Your seats are still kept.")
 DECLINED_CARD: Final = N_("Your bank declined this card. Nothing was charged, and your seats are still kept.")
@@ -125,7 +126,8 @@ async def outcome_page(
     context = await booking_context(platform, booking)
     stripe = kind == "bank" and _uses_stripe(platform)
     return render(
-        request, "outcome.html", status=status, script="js/outcome.js" if kind in ("bank", "retrying") else "",
+        request, "outcome.html", status=status, script=_OUTCOME_SCRIPTS.get(kind, "js/visit.js"),
+        visit_of="" if kind in ("visit_over", "given_up") else booking.event_id,
         policy=STRIPE if stripe else PLAIN, kind=kind, demo=_is_demo(platform),
         action_url=outcome.action_url if outcome else "", stripe=stripe,
         publishable=platform.settings.stripe.publishable_key, client_secret=outcome.client_secret if outcome else "",
@@ -170,7 +172,7 @@ async def _form_page(
     problem, tries_left = (outcome.problem, outcome.tries_left) if outcome else ("", context["card_tries"])
     words = words_for(request)
     return render(
-        request, "checkout.html", script="js/checkout.js", status=422 if errors else 200,
+        request, "checkout.html", script="js/checkout.js", visit_of=booking.event_id, status=422 if errors else 200,
         policy=STRIPE if stripe else PLAIN, headers=headers, errors=NO_ERRORS | (errors or {}), ready=ready,
         contact=contact, proven=proven, cards=SHOWN, stripe=stripe, free=booking.amount_minor == 0,
         publishable=platform.settings.stripe.publishable_key, client_secret=outcome.client_secret if outcome else "",

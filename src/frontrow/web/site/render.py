@@ -64,9 +64,10 @@ def render(
     script: str = "",
     cache: str = PRIVATE,
     headers: dict[str, str] | None = None,
+    visit_of: str = "",
     **context: Any,
 ) -> Response[bytes]:
-    """The page."""
+    """The page. `visit_of` names the event whose visit the page belongs to: its script follows the visit."""
     platform: Platform = request.app.state.platform
     words, assets = words_for(request), site_assets()
     caller: Caller = getattr(request.state, "caller", Caller())
@@ -83,6 +84,7 @@ def render(
         modules=assets.with_imports(script) if script else [],
         script_texts=words.chosen(assets.texts(script)) if script else {},
         now_ms=platform.clock() // 1000,
+        visit_room=_visit_room(caller, visit_of),
     )  # fmt: skip
     body = text.encode()
     found = policy.headers(platform.settings) | {
@@ -95,3 +97,9 @@ def render(
         body = gzip.compress(body, 5, mtime=0)
         found["content-encoding"] = "gzip"
     return Response(body, status_code=status, headers=found, media_type="text/html")
+
+
+def _visit_room(caller: Caller, event_id: str) -> str:
+    """Where the page's script follows the visit; empty for a page outside any visit."""
+    visit = caller.shop_pass or caller.past_pass
+    return f"/v1/events/{event_id}/room" if event_id and visit is not None and visit.event_id == event_id else ""

@@ -102,6 +102,7 @@ async def _seats_page(
     found = section_of(plan, section_id)
     return render(
         request, "seats.html", script="js/seats.js", status=error.http_status if error else 200, one=one,
+        visit_of=event_id, idle_minutes=-(-platform.room.view(event_id).state.config.idle_s // 60),
         sections=_sections(plan, one, prices), section=_section(*found, states) if found else None, prices=prices,
         wanted=set(wanted or ()), refusal=REFUSALS.get(error.code, REFUSED) if error else "", states=STATES,
         instead=_instead(plan, states, wanted or []) if error is not None and error.code == "seats_taken" else [],

@@ -2,10 +2,13 @@
 
 from typing import Any, Final
 
+import msgspec
 from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
+from frontrow.boxoffice.model.emails import checked_email, is_email
+from frontrow.boxoffice.model.messages import Contact
 from frontrow.boxoffice.model.waitlist import NotWaiting, Offer, OfferNotFound
 from frontrow.core.errors import FrontrowError, NotFound, Unavailable
 from frontrow.web.api import FromCaller, FromPlatform
@@ -14,11 +17,12 @@ from frontrow.web.api.bookings import give_pass
 from frontrow.web.api.views import seat_ids
 from frontrow.web.platform import Platform
 from frontrow.web.shapes import time_text
+from frontrow.web.site.checkout import BAD_EMAIL
 from frontrow.web.site.cookies import pass_cookie
 from frontrow.web.site.mail_links import may_answer
 from frontrow.web.site.push import PUSHES, push_key
-from frontrow.web.site.render import render
-from frontrow.web.site.routes import FromForm, action, go_to, page
+from frontrow.web.site.render import render, words_for
+from frontrow.web.site.routes import Form, FromForm, action, go_to, page
 from frontrow.web.site.seats import pass_for
 from frontrow.web.site.security import PLAIN
 from frontrow.web.site.shown import seat_parts, shown, shown_event
@@ -65,11 +69,12 @@ async def _waitlist(
     one = shown(platform, event, await platform.ledger.venue(event.venue_id))
     sections = [row.name for row in one.free.sections] if one.free else []
     key = push_key(platform) if caller.kind == "fan" else ""
+    contact = await platform.ledger.contact(fan) if fan else None
     return render(
         request, "waitlist.html", script="js/waitlist.js" if offers or position else "", one=one, fan=fan,
         policy=PUSHES if key else PLAIN, push_key=key,
         position=position, offers=offers, refusal=refusal, status=409 if refusal else 200, sections=sections,
-        most=min(MOST, event.max_per_person),
+        most=min(MOST, event.max_per_person), needs_email=contact is None or not contact.email,
     )  # fmt: skip
 
 
@@ -95,6 +100,8 @@ async def join(
             found = await platform.waitlist.position(event_id, fan)
             await platform.waitlist.leave(found.entry.id, fan)
         else:
+            if not await _keep_address(request, platform, fan, event_id, form):
+                return await _waitlist(request, platform, caller, event_id, BAD_EMAIL)
             wanted = [one for one in form.all("section") if one][:20]
             count = form.number("count", 1, MOST, 2)
             await platform.waitlist.join(event_id, fan, count, sections=wanted, split_ok=bool(form.one("apart_ok")))
@@ -103,6 +110,20 @@ async def join(
     except FrontrowError as error:
         return await _waitlist(request, platform, caller, event_id, REFUSALS.get(error.code, REFUSED))
     return go_to(f"/events/{event_id}/waitlist")
+
+
+async def _keep_address(request: Asked, platform: Platform, fan: str, event_id: str, form: Form) -> bool:
+    """Whether an offer can be mailed: to the known address, or to the one given here in the page's language."""
+    contact = await platform.ledger.contact(fan)
+    if contact is not None and contact.email:
+        return True
+    email = form.one("email", 254)
+    if not is_email(email):
+        return False
+    known = contact or Contact(fan)
+    buyer = msgspec.structs.replace(known, email=checked_email(email), locale=words_for(request).language)
+    await platform.ledger.keep_buyer(buyer, event_id, platform.clock())
+    return True
 
 
 @action("/offers/{offer_id:str}", "answer_offer")

@@ -41,8 +41,8 @@ local function enter(chunk, offset, expires, tag)
 end
 
 -- The visits of the room. `visits`: sorted set, member lane:epoch:position, score the second it ends unless somebody is
--- heard. `kept`: hash, member to "<until> <hold>". `ended`: list of "lane:epoch:position:expiry:timed_out", whose last
--- entry has the number `ended_no`. `legacy` is `ends`. `store` is these four keys.
+-- heard. `kept`: hash, member to "<until> <hold>". `left`: hash, member to when its page was closed. `ended`: list of "lane:epoch:position:expiry:timed_out", whose last
+-- entry has the number `ended_no`. `legacy` is `ends`. `store` is these keys.
 local function remember_ended(store, member, expires, timed_out)
   if expires > now_s then
     redis.call('RPUSH', store.ended, member .. ':' .. int(expires) .. ':' .. timed_out)
@@ -56,6 +56,7 @@ local function finish(store, member, chunk, offset, expires, tag, timed_out)
     count(store.legacy, expires, 'active', -1)
   end
   redis.call('HDEL', store.kept, member)
+  redis.call('HDEL', store.left, member)
   redis.call('HINCRBY', room, 'released', 1)
   if expires > now_s then enter(chunk, offset, 1, tag) end
   remember_ended(store, member, expires, timed_out)

@@ -1,9 +1,9 @@
 -- Requests about visits, each decided once, in order. Mirrors MemoryStore._visit.
--- KEYS: room, ends, took, knocks, visits, kept, ended, then the chunk of each ask. ARGV: now, seconds a knock counts,
+-- KEYS: room, ends, took, knocks, visits, kept, ended, left, then the chunk of each ask. ARGV: now, seconds a knock counts,
 -- then (op, lane, epoch, position, offset, ttl, until, tag, slide, hold) of each.
 -- Answers for each: {result, expiry of the pass, people inside, end of the visit, end of the hold that keeps it}.
 if missing() then return ROOMLESS end
-local store = {legacy = KEYS[2], visits = KEYS[5], kept = KEYS[6], ended = KEYS[7]}
+local store = {legacy = KEYS[2], visits = KEYS[5], kept = KEYS[6], ended = KEYS[7], left = KEYS[8]}
 sweep(store, KEYS[4])
 local capacity, held = get('capacity'), redis.call('HGET', room, 'phase') == 'queue_all'
 
@@ -53,15 +53,21 @@ local function stay(ask, expires, tag)
     redis.call('HSET', store.kept, ask.member, int(kept_until) .. ' ' .. ask.hold)
     expires = math.max(expires, kept_until)
     ends = math.max(ends, kept_until)
-  elseif ask.op == 'keep' and (ask.till > 0 or (hold ~= '' and ask.hold ~= hold)) then
+  elseif ask.op == 'keep' and (ask.till > 0 or not kept or ask.hold ~= hold) then
     result = 'repeated'
   elseif ask.op == 'leave' then
+    redis.call('HSET', store.left, ask.member, int(now_s))
     ends = math.min(ends, math.max(now_s + get('leave'), kept_until))
+  elseif ask.op == 'keep' then
+    redis.call('HDEL', store.kept, ask.member)
+    kept_until = 0
+    ends = idle_end(expires, 0)
+    if redis.call('HEXISTS', store.left, ask.member) == 1 then ends = math.min(ends, now_s + get('leave')) end
+  elseif ask.op == 'hear' and ask.till > 0 and ask.till <= tonumber(redis.call('HGET', store.left, ask.member) or '0') then
+    result = 'repeated'
   else
-    if ask.op == 'keep' then
-      redis.call('HDEL', store.kept, ask.member)
-      kept_until = 0
-    elseif ask.op == 'renew' then
+    redis.call('HDEL', store.left, ask.member)
+    if ask.op == 'renew' then
       expires = math.max(expires, math.min(now_s + ask.ttl, ask.till))
       if expires == was then result = 'repeated' end
     end
@@ -92,7 +98,7 @@ local answers = {}
 for i = 0, (#ARGV - 2) / 10 - 1 do
   local a = 3 + 10 * i
   local ask = {
-    op = ARGV[a], lane = ARGV[a + 1], epoch = ARGV[a + 2], position = tonumber(ARGV[a + 3]), chunk = KEYS[8 + i],
+    op = ARGV[a], lane = ARGV[a + 1], epoch = ARGV[a + 2], position = tonumber(ARGV[a + 3]), chunk = KEYS[9 + i],
     offset = tonumber(ARGV[a + 4]), ttl = tonumber(ARGV[a + 5]), till = tonumber(ARGV[a + 6]),
     tag = tonumber(ARGV[a + 7]), slide = ARGV[a + 8], hold = ARGV[a + 9],
     member = ARGV[a + 1] .. ':' .. ARGV[a + 2] .. ':' .. ARGV[a + 3],

@@ -2,6 +2,7 @@
 /** The checkout page: the hold's timer, one press of the button, and the provider's own card form where there is one. */
 import { $, say } from "./dom.js";
 import "./timer.js";
+import "./visit.js";
 import { t } from "./words.js";
 
 const form = /** @type {HTMLFormElement} */ ($("#pay")), button = /** @type {HTMLButtonElement} */ ($("#go"));

@@ -2,6 +2,7 @@
 /** A checkout that waits for a bank or a provider: the timer runs, the page looks again by itself, Stripe asks the bank. */
 import "./again.js";
 import "./timer.js";
+import "./visit.js";
 
 document.querySelector("fr-timer")?.addEventListener("over", () => setTimeout(() => location.reload(), 1200));
 

@@ -5,6 +5,7 @@ import { describe } from "./seatmap/element.js";
 import { SeatFeed } from "./seatmap/feed.js";
 import { SeatGrid } from "./seatmap/grid.js";
 import { FREE, SeatModel } from "./seatmap/model.js";
+import "./visit.js";
 import { money, number, t } from "./words.js";
 
 const page = data("page-data"), LIST_MOST = 80, COUNTS_MS = 800;

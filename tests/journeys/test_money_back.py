@@ -1,0 +1,174 @@
+"""J9, J10 and the organiser's side of them: tickets go back, an event is cancelled, and everybody has their money."""
+
+import csv
+import io
+import time
+from collections.abc import Callable
+
+from playwright.sync_api import Page, expect
+
+from frontrow.bootstrap import Platform
+from frontrow.boxoffice.model.events import RefundPolicy
+from tests.browser.staff import staff
+from tests.journeys.conftest import Visitor
+from tests.journeys.stack import Stack
+from tests.journeys.steps import buy, enter_shop, fill_buyer, hold_seats, pay_by_card
+
+REFUND_FAILS_CARD = "4000 0000 0000 5126"  # the first refund fails at the bank, the next one is paid
+WAIT_S = 120
+POOL_ONLY = RefundPolicy(allowed=False)
+
+
+def eventually(holds: Callable[[], bool], what: str) -> None:
+    """Wait until something that goes on by itself has happened."""
+    ends_s = time.monotonic() + WAIT_S
+    while not holds():
+        assert time.monotonic() < ends_s, what
+        time.sleep(0.1)
+
+
+def give_back(page: Page, stack: Stack, booking_id: str, count: int, how: str) -> None:
+    """Tick tickets on the booking's page and press the button."""
+    page.goto(f"{stack.url}/bookings/{booking_id}")
+    page.get_by_text("Give tickets back", exact=True).click()
+    for number in range(count):
+        page.locator("details.give input[name=seat]").nth(number).check()
+    page.get_by_role("button", name=how).click()
+    page.wait_for_load_state()
+
+
+def test_j9_a_returned_ticket_is_bought_by_somebody_else_and_paid_back(stack: Stack, visitor: Visitor) -> None:
+    stack.put_on_sale("Pool Night", seats=2, refunds=POOL_ONLY)
+    ada, bob = visitor(), visitor()
+    first = buy(ada, stack, "Pool Night", "ada9@example.org", count=2)
+    give_back(ada, stack, first, 1, "Put into the pool")
+    expect(ada.get_by_text("Tickets you gave to the pool")).to_be_visible()
+    stack.mailbox.wait_for("ada9@example.org", "You returned tickets for Pool Night")
+    assert stack.paid(first) == 100_00, "paid back when it is sold, not before"
+
+    second = buy(bob, stack, "Pool Night", "bob9@example.org")
+    eventually(lambda: stack.paid(first) == 50_00, "Ada has her money for the seat")
+    assert stack.paid(second) == 50_00
+    stack.mailbox.wait_for("ada9@example.org", "Your returned ticket for Pool Night is sold")
+    stack.mailbox.wait_for("ada9@example.org", "Your refund for Pool Night[^$]*50")
+    ada.goto(f"{stack.url}/bookings/{first}")
+    expect(ada.get_by_text("goes back to your card")).to_be_visible()
+    expect(ada.locator(".ticket")).to_have_count(1)
+
+
+def test_j9_a_refund_in_part_and_then_in_full(stack: Stack, visitor: Visitor) -> None:
+    stack.put_on_sale("Second Thoughts", seats=6)
+    ada = visitor()
+    booking_id = buy(ada, stack, "Second Thoughts", "eve9@example.org", count=3)
+    give_back(ada, stack, booking_id, 1, "Give back for money")
+    eventually(lambda: stack.paid(booking_id) == 100_00, "one of three seats")
+    expect(ada.locator(".ticket")).to_have_count(2)
+    give_back(ada, stack, booking_id, 2, "Give back for money")
+    eventually(lambda: stack.paid(booking_id) == 0, "all of it")
+    for n in range(2):
+        stack.mailbox.wait_for("eve9@example.org", "Your refund for Second Thoughts", skip=n)
+    expect(ada.get_by_text("This booking has no valid tickets.")).to_be_visible()
+
+
+def test_j10_an_event_is_cancelled_in_the_middle_of_everything(stack: Stack, visitor: Visitor) -> None:
+    """A ticket that is kept, one in the pool that is offered to who waits, a hold, a refund that fails at the bank."""
+    name = "Cancelled Gala"
+    event = stack.put_on_sale(name, seats=5, refunds=POOL_ONLY)
+    ada, bob, carl, dora, owner = (visitor() for _ in range(5))
+    kept = buy(ada, stack, name, "ada10@example.org", count=2)
+    enter_shop(carl, stack, name)
+    fails = hold_seats(carl)
+    fill_buyer(carl, "Carl", "carl10@example.org")
+    pay_by_card(carl, REFUND_FAILS_CARD)
+    carl.wait_for_url("**/bookings/**")
+    buy(dora, stack, name, "dora10@example.org")
+    enter_shop(bob, stack, name)
+    held = hold_seats(bob)
+    stack.call(lambda platform: platform.waitlist.join(event.id, "fan_eve", 1))
+    give_back(ada, stack, kept, 1, "Put into the pool")
+    eventually(lambda: bool(stack.call(lambda platform: platform.waitlist.offers(event.id, "fan_eve"))), "an offer")
+    assert (stack.paid(kept), stack.paid(fails), stack.paid(held)) == (100_00, 50_00, 0)
+
+    staff(owner, stack.site)
+    here = f"{stack.url}/organiser/events/{event.id}"
+    owner.goto(here)
+    owner.get_by_role("link", name="Cancel the event …").click()
+    owner.get_by_role("dialog").get_by_role("button", name="Cancel the event").click()
+    expect(owner.get_by_role("heading", name="Everybody gets the money back")).to_be_visible()
+
+    eventually(lambda: stack.paid(kept) == 0, "Ada has her money, also for the seat in the pool")
+    expect(owner.get_by_text("1 refunds failed at the bank. The money is still owed.")).to_be_visible()
+    assert stack.paid(fails) == 50_00
+    stack.mailbox.wait_for("carl10@example.org", f"Your refund for {name} takes longer")
+    owner.get_by_role("link", name=fails[-8:]).click()
+    expect(owner.get_by_text("lost_or_stolen_card")).to_be_visible()
+    owner.get_by_role("button", name="Try this refund again").click()
+    expect(owner.get_by_role("status").first).to_contain_text("The refund is on its way again.")
+    eventually(lambda: stack.paid(fails) == 0, "Carl has his money")
+
+    ours = [one for one in stack.book() if one.booking_id]
+    mine = stack.call(lambda platform: _bookings(platform, event.id))
+    assert sum(one.captured_minor - one.refunded_minor for one in ours if one.booking_id in mine) == 0
+    assert all(stack.authorised(booking_id) == 0 for booking_id in mine)
+    stack.let_pass(60)
+    owner.goto(here)
+    eventually(lambda: _reloaded(owner, "Everybody has got the money back"), "the job says so")
+    for who in ("ada10", "carl10", "dora10"):
+        stack.mailbox.wait_for(f"{who}@example.org", f"Your refund for {name}\n")
+    bob.goto(f"{stack.url}/checkout/{held}")
+    expect(bob.locator("#card")).to_have_count(0)
+    assert stack.paid(held) == 0
+    assert stack.call(lambda platform: platform.waitlist.offers(event.id, "fan_eve")) == []
+
+    table = owner.context.request.get(f"{here}/exports/revenue.csv")
+    rows = {row["booking"]: row for row in csv.DictReader(io.StringIO(table.text().lstrip("\ufeff")))}
+    assert {row["net_minor"] for row in rows.values()} == {"0"}
+    assert rows[kept]["captured_minor"] == "10000"
+    owner.goto(f"{stack.url}/organiser/audit")
+    for act in ("Event cancelled", "Refund tried again"):
+        expect(owner.get_by_role("cell", name=act).first).to_be_visible()
+
+
+def test_an_organiser_refunds_and_moves_and_the_returner_is_paid(stack: Stack, visitor: Visitor) -> None:
+    """M3 on the page: Bob is moved onto the seat that Ada had returned; then he gets his money back."""
+    name = "Musical Chairs"
+    event = stack.put_on_sale(name, seats=3, refunds=POOL_ONLY)
+    bob, ada, owner = visitor(), visitor(), visitor()
+    moved = buy(bob, stack, name, "bob11@example.org")
+    returned = buy(ada, stack, name, "ada11@example.org")
+    seat = stack.call(lambda platform: _seats(platform, returned))[0]
+    give_back(ada, stack, returned, 1, "Put into the pool")
+    staff(owner, stack.site)
+    here = f"{stack.url}/organiser/events/{event.id}/bookings/{moved}"
+    owner.goto(here)
+    owner.get_by_role("button", name="Other seats").click()
+    owner.locator(f"input[name=to][value='{seat}']").check()
+    owner.get_by_role("button", name="Move there").click()
+    owner.get_by_role("dialog").get_by_role("button", name="Move now").click()
+    expect(owner.get_by_role("status").first).to_contain_text("Moved.")
+    eventually(lambda: stack.paid(returned) == 0, "Ada has her money")
+    stack.mailbox.wait_for("ada11@example.org", f"Your returned ticket for {name} is sold")
+
+    owner.get_by_role("button", name="Refund", exact=True).click()
+    dialog = owner.get_by_role("dialog")
+    dialog.get_by_label("in full, whatever the policy says").check()
+    dialog.get_by_label("Reason (needed for a refund in full)").fill("ill")
+    dialog.get_by_role("button", name="Refund now").click()
+    expect(owner.get_by_role("status").first).to_contain_text("The refund is on its way")
+    eventually(lambda: stack.paid(moved) == 0, "Bob has his")
+    stack.mailbox.wait_for("bob11@example.org", f"Your refund for {name}")
+
+
+def _reloaded(page: Page, heading: str) -> bool:
+    page.reload()
+    return page.get_by_role("heading", name=heading).is_visible()
+
+
+async def _bookings(platform: Platform, event_id: str) -> set[str]:
+    return {one.id for one in await platform.ledger.event_bookings(event_id, "", 0, 100)}
+
+
+async def _seats(platform: Platform, booking_id: str) -> list[str]:
+    booking = await platform.ledger.booking(booking_id)
+    assert booking is not None
+    return [platform.sales.get(booking.event_id).plan.seat_id(seat) for seat in booking.seats]

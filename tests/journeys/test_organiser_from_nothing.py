@@ -1,0 +1,110 @@
+"""J13: an organiser comes from nothing (an invitation by the command line, password, second factor), sets a sale up
+with a waiting room of its own, puts it on sale, and steers it while fans come."""
+
+import json
+import subprocess
+import sys
+
+import pyotp
+from playwright.sync_api import Page, expect
+
+from frontrow.core.clock import US_PER_S
+from tests.browser.looks import looked_at
+from tests.journeys.conftest import Visitor
+from tests.journeys.stack import Stack
+
+SENTENCE = "a sentence nobody guesses either"
+
+
+def invite(stack: Stack, email: str) -> str:
+    """The link that the command line prints for a new organiser's owner."""
+    command = [
+        sys.executable, "-m", "frontrow.cli", "organiser", "create", "Open Air", "--email", email, "--invite", "--json",
+        "--ledger", stack.platform.settings.ledger_url, "--url", stack.url,
+    ]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    return str(json.loads(done.stdout)["link"])
+
+
+def go_on(page: Page, name: str, url: str) -> None:
+    page.get_by_role("button", name=name, exact=True).click()
+    page.wait_for_url(url)
+
+
+def test_an_organiser_from_the_invitation_to_a_running_sale(stack: Stack, visitor: Visitor) -> None:
+    desk = visitor()
+    desk.goto(invite(stack, f"owner-{stack.form}@example.org"))
+    desk.get_by_label("Name").fill("Olga")
+    desk.get_by_label("New password").fill(SENTENCE)
+    go_on(desk, "Go on", "**/second-factor")
+    desk.get_by_text("I cannot scan it").click()
+    secret = desk.locator(".secret").inner_text().replace(" ", "")
+    code = pyotp.TOTP(secret).generate_otp(stack.platform.clock() // (30 * US_PER_S))
+    desk.get_by_label("Code", exact=True).fill(code)
+    desk.get_by_role("button", name="Go on").click()
+    desk.get_by_role("link", name="I have kept them").click()
+    desk.wait_for_url("**/organiser")
+
+    # the event: what, where, prices, sale
+    desk.get_by_role("main").get_by_role("link", name="New event").click()
+    desk.get_by_label("Name of the event").fill("Harvest Moon")
+    desk.get_by_label("The show starts").fill("2031-06-01T20:00")
+    desk.get_by_role("button", name="Go on").click()
+    desk.get_by_label("Name of the venue").fill("City Park")
+    go_on(desk, "Keep the draft and go on", "**/prices?done=draft")
+    for number in range(desk.locator("input[id^=price]").count()):
+        desk.locator(f"#price{number}").fill("40")
+    go_on(desk, "Save and go on", "**/sale?done=saved")
+    desk.get_by_label("The sale opens").fill("2020-01-01T10:00")
+    go_on(desk, "Save and go on", "**/room?done=saved")
+
+    # the waiting room of this event
+    assert looked_at(desk, "waiting room") == []
+    desk.get_by_label("Name of a lane for people with a code").fill("general")
+    desk.get_by_role("button", name="Save and go on").click()
+    expect(desk.get_by_role("alert")).to_be_visible()
+    expect(desk.locator("#code_lane-err")).to_be_visible()
+    desk.get_by_label("Name of a lane for people with a code").fill("fans")
+    desk.get_by_label("Its share").fill("3")
+    desk.get_by_label("Most people waiting").fill("500")
+    desk.get_by_label("Tickets show a code that changes").check()
+    go_on(desk, "Save and go on", "**/seats?done=saved")
+    go_on(desk, "Save and go on", "**/preview?done=saved")
+    go_on(desk, "Publish now", "**?done=published")
+    event_id = desk.url.split("/")[5].partition("?")[0]
+    config = stack.platform.room.view(event_id).state.config
+    assert [(lane.name, lane.weight) for lane in config.lanes] == [("general", 1), ("fans", 3)]
+    assert config.depth_cap == 500
+    desk.goto(f"{stack.url}/organiser/events/{event_id}/room")
+    expect(desk.get_by_label("Tickets show a code that changes")).to_be_disabled()
+    desk.get_by_label("Most people waiting").fill("400")
+    go_on(desk, "Save", "**?done=saved")
+    assert stack.platform.room.view(event_id).state.config.depth_cap == 400
+
+    # the sale as it happens: the organiser pauses the line, says why, changes the rate, and goes on
+    desk.goto(f"{stack.url}/organiser/events/{event_id}/live")
+    desk.get_by_role("button", name="Pause", exact=True).click()
+    desk.get_by_role("dialog").get_by_role("button", name="Pause now").click()
+    expect(desk.get_by_role("button", name="Resume", exact=True)).to_be_visible()
+    fan = visitor(390, 844)
+    fan.goto(f"{stack.url}/v1/events/{event_id}/room/")
+    fan.get_by_role("button", name="Join the line").click()
+    expect(fan.locator("#why")).to_contain_text("The line is paused.")
+    expect(desk.locator("[data-tile=waiting]")).to_have_text("1")
+    _set(desk, "Message to the line", "What everybody who waits reads", "Doors open in a moment", "Show it")
+    expect(fan.locator("#words")).to_have_text("Doors open in a moment")
+    _set(desk, "Rate", "People per second, at most", "77", "Set the rate")
+    expect(desk.locator("[data-below=admitted]")).to_have_text("at most 77")
+    desk.get_by_role("button", name="Resume", exact=True).click()
+    desk.get_by_role("dialog").get_by_role("button", name="Resume now").click()
+    fan.wait_for_url("**/seats")
+    steered = stack.platform.room.view(event_id).state.config
+    assert (steered.rate_per_s, steered.message, steered.depth_cap) == (77, "Doors open in a moment", 400)
+
+
+def _set(page: Page, lever: str, label: str, value: str, button: str) -> None:
+    page.get_by_role("button", name=lever, exact=True).click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label(label).fill(value)
+    dialog.get_by_role("button", name=button).click()
+    expect(dialog).to_have_count(0)

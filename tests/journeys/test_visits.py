@@ -1,0 +1,236 @@
+"""J6: a guest leaves (buys, gives back, closes the tab, falls asleep): the next in line is let in within seconds.
+
+The shop has room for one. Ada is inside, Bob waits in a browser of his own.
+"""
+
+import time
+from typing import Any
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from frontrow.web.room_settings import RoomSettings
+from tests.journeys.conftest import Visitor
+from tests.journeys.stack import Stack
+from tests.journeys.steps import GOOD_CARD, enter_shop, fill_buyer, hold_seats, pay_by_card
+
+LEAVE_S, IDLE_S, WARN_S = 10, 120, 30
+TRIES = 600
+
+
+@pytest.fixture(scope="module")
+def stack_options() -> dict[str, Any]:
+    return {"room": RoomSettings(capacity=1, window_size=100, interval_s=0.05, idle_s=IDLE_S, leave_s=LEAVE_S)}
+
+
+def wait_in_line(page: Page, stack: Stack, event_name: str) -> None:
+    """From the home page into the line."""
+    page.goto(stack.url)
+    page.get_by_role("heading", name=event_name).first.click()
+    page.get_by_role("link", name="Get tickets").click()
+    page.get_by_role("button", name="Join the line").click()
+    expect(page.get_by_role("button", name="Join the line")).to_be_hidden()
+
+
+def people_inside(stack: Stack, event_id: str) -> int:
+    async def look(platform: Any) -> int:
+        state = await platform.room.store.snapshot(event_id)
+        return int(state.active)
+
+    return int(stack.call(look))
+
+
+def still_inside(page: Page, stack: Stack, event_id: str) -> None:
+    """The page's visitor may go on choosing after the time in which a visit that was left would have ended."""
+    stack.let_pass(LEAVE_S + 1)
+    assert people_inside(stack, event_id) == 1
+    answer = page.request.get(f"{stack.url}/v1/events/{event_id}/room/pass")
+    assert answer.status == 204
+
+
+def is_in(page: Page) -> None:
+    page.wait_for_url("**/seats")
+    expect(page.locator("#list")).to_be_visible()
+
+
+def is_soon(seen: Locator) -> bool:
+    """Whether it is to be seen after a moment."""
+    try:
+        expect(seen).to_be_visible(timeout=1_000)
+    except AssertionError:
+        return False
+    return True
+
+
+def heard(page: Page) -> Any:
+    return page.expect_response(lambda answer: answer.url.endswith("/heartbeat") and answer.ok)
+
+
+def test_the_next_is_let_in_when_somebody_has_bought(stack: Stack, visitor: Visitor) -> None:
+    stack.put_on_sale("Bought", seats=6)
+    ada, bob = visitor(), visitor()
+    enter_shop(ada, stack, "Bought")
+    wait_in_line(bob, stack, "Bought")
+    booking_id = hold_seats(ada)
+    fill_buyer(ada, "Ada Lovelace", "ada@example.org")
+    pay_by_card(ada)
+    ada.wait_for_url("**/bookings/**")
+    is_in(bob)
+    assert stack.paid(booking_id) > 0
+
+
+def test_the_next_is_let_in_when_somebody_gave_the_seats_back_and_left(stack: Stack, visitor: Visitor) -> None:
+    event = stack.put_on_sale("Changed her mind", seats=6)
+    ada, bob = visitor(), visitor()
+    enter_shop(ada, stack, "Changed her mind")
+    wait_in_line(bob, stack, "Changed her mind")
+    hold_seats(ada)
+    with heard(ada):
+        ada.get_by_role("button", name="Give these seats back and choose others").click()
+    ada.wait_for_url("**/seats")
+    still_inside(ada, stack, event.id)
+    ada.goto("about:blank")
+    stack.let_pass(LEAVE_S + 1)
+    is_in(bob)
+
+
+def test_the_next_is_let_in_when_the_last_tab_is_closed_and_not_before(stack: Stack, visitor: Visitor) -> None:
+    event = stack.put_on_sale("Two tabs", seats=6)
+    ada, bob = visitor(), visitor()
+    enter_shop(ada, stack, "Two tabs")
+    wait_in_line(bob, stack, "Two tabs")
+    second = ada.context.new_page()
+    with heard(second):
+        second.goto(ada.url)
+    with heard(second):
+        ada.close()
+    still_inside(second, stack, event.id)
+    second.close()
+    stack.let_pass(LEAVE_S + 1)
+    is_in(bob)
+
+
+def test_reloading_and_going_back_do_not_end_the_visit(stack: Stack, visitor: Visitor) -> None:
+    event = stack.put_on_sale("Restless", seats=6)
+    ada = visitor()
+    enter_shop(ada, stack, "Restless")
+    with heard(ada):
+        ada.reload()
+    still_inside(ada, stack, event.id)
+    hold_seats(ada)
+    with heard(ada):
+        ada.get_by_role("button", name="Give these seats back and choose others").click()
+    ada.wait_for_url("**/seats")
+    with heard(ada):
+        ada.goto(f"{stack.url}/events/{event.id}/seats?again")
+    with heard(ada):
+        ada.go_back()
+    still_inside(ada, stack, event.id)
+
+
+def test_who_falls_asleep_is_asked_first_and_then_makes_room(stack: Stack, visitor: Visitor) -> None:
+    stack.put_on_sale("Lullaby", seats=6)
+    ada, bob = visitor(), visitor()
+    ada.clock.install()
+    enter_shop(ada, stack, "Lullaby")
+    wait_in_line(bob, stack, "Lullaby")
+    asked = ada.get_by_role("alertdialog", name="Are you still there?")
+
+    def sleep_until(seen: Locator, step_s: int) -> None:
+        """Time passes for server and page; what the mouse did last may count as being there for a while."""
+        for _ in range(20):
+            if is_soon(seen):
+                return
+            stack.let_pass(step_s)
+            ada.clock.fast_forward(step_s * 1000)
+        expect(seen).to_be_visible()
+
+    sleep_until(asked, WARN_S - 5)
+    expect(asked.get_by_role("button", name="I am still here")).to_be_focused()
+    with heard(ada):
+        ada.keyboard.press("Enter")
+    expect(asked).to_be_hidden()
+    sleep_until(asked, WARN_S - 5)
+    over = ada.get_by_role("alertdialog", name="Your visit has ended")
+    sleep_until(over, LEAVE_S + 1)
+    is_in(bob)
+    over.get_by_role("link", name="Enter the waiting room").click()
+    expect(ada.get_by_role("button", name="Join the line")).to_be_visible()
+
+
+def test_a_live_hold_keeps_the_visit_beyond_fifteen_minutes_until_it_is_paid(stack: Stack, visitor: Visitor) -> None:
+    event = stack.put_on_sale("Slow payer", seats=6, hold_ttl_s=1_200)
+    ada, bob = visitor(), visitor()
+    enter_shop(ada, stack, "Slow payer")
+    wait_in_line(bob, stack, "Slow payer")
+    booking_id = hold_seats(ada)
+    expect(ada.locator("#card")).to_be_visible()
+    ada.goto("about:blank")  # at the bank, say
+    stack.let_pass(16 * 60)
+    assert people_inside(stack, event.id) == 1
+    ada.goto(f"{stack.url}/checkout/{booking_id}")
+    fill_buyer(ada, "Ada Lovelace", "ada@example.org")
+    pay_by_card(ada, GOOD_CARD)
+    ada.wait_for_url("**/bookings/**")
+    is_in(bob)
+
+
+def test_without_scripts_the_server_ends_an_idle_visit(stack: Stack, visitor: Visitor) -> None:
+    event = stack.put_on_sale("Plain", seats=6)
+    ada, bob = visitor(java_script_enabled=False), visitor()
+    ada.goto(f"{stack.url}/v1/events/{event.id}/room/")
+    ada.get_by_role("button", name="Join the line").click()
+    for _ in range(TRIES):
+        if ada.get_by_role("button", name="Go in", exact=True).is_visible():
+            break
+        ada.reload()
+    ada.get_by_role("button", name="Go in", exact=True).click()
+    ada.wait_for_url("**/seats")
+    expect(ada.get_by_text("Your visit ends when nothing happens here for 2 minutes.")).to_be_visible()
+    wait_in_line(bob, stack, "Plain")
+    stack.let_pass(IDLE_S - 10)
+    ada.get_by_role("link", name="I am still here").click()
+    stack.let_pass(IDLE_S - 10)
+    ada.reload()
+    assert ada.url.endswith("/seats")
+    stack.let_pass(IDLE_S + 2)
+    is_in(bob)
+    ada.reload()
+    assert "/room/" in ada.url
+    expect(ada.get_by_role("button", name="Join the line")).to_be_visible()
+
+
+def test_a_pass_given_back_is_refused_by_another_server_and_after_a_restart(stack: Stack, visitor: Visitor) -> None:
+    event = stack.put_on_sale("Two doors", seats=6)
+    ada = visitor()
+    enter_shop(ada, stack, "Two doors")
+    room = f"/v1/events/{event.id}/room"
+    doors = [stack.url]
+    if stack.form == "clustered":
+        other = stack.add_server()
+        other.ahead_s = stack.site.ahead_s
+        doors.append(other.url)
+    text = next(one["value"] for one in ada.context.cookies() if "pass" in one["name"])
+    shown = {"Authorization": f"Bearer {text}"}
+    ada.goto("about:blank")
+
+    def status(url: str) -> int:
+        for _ in range(TRIES):
+            answer = ada.request.get(f"{url}{room}/pass", headers=shown)
+            if answer.status in (204, 403):
+                return int(answer.status)
+            time.sleep(0.05)  # another server opens the event first
+        return 0
+
+    assert [status(url) for url in doors] == [204] * len(doors)
+    assert ada.request.post(f"{stack.url}{room}/give-back", headers=shown).json() == {"ended": True}
+    assert status(stack.url) == 403
+    for url in doors:
+        for _ in range(TRIES):
+            if status(url) == 403:
+                break
+            time.sleep(0.05)
+        assert status(url) == 403
+    stack.site.stop()
+    stack.site.start()
+    assert status(stack.url) == 403

@@ -1,0 +1,81 @@
+"""Links of messages without a browser: what each purpose opens and what it does not; an address for the waitlist."""
+
+from pathlib import Path
+
+import httpx
+import pytest
+
+from frontrow.bootstrap import Platform
+from frontrow.boxoffice.mail_links import LinkPurpose
+from frontrow.boxoffice.model.attempts import ShopPass
+from frontrow.core.clock import US_PER_S
+from tests.api.support import EVENT_ID, a_client, a_platform, one_row
+from tests.web.site.test_pages import BROWSER, FORM
+
+DAY_US = 86_400 * US_PER_S
+ARABIC = {"accept-language": "ar"}
+
+
+async def bought(platform: Platform, seat: str = "S-A-1") -> str:
+    """A paid booking of somebody who is not here."""
+    visit = ShopPass(EVENT_ID, "fan_away", platform.clock() + 900 * US_PER_S)
+    hold = await platform.holds.place(EVENT_ID, visit, [seat])
+    return (await platform.checkout.pay(hold.booking_id, hold.fence, "pm_card_visa")).booking.id
+
+
+async def opened(client: httpx.AsyncClient, capability: str) -> httpx.Response:
+    return await client.post("/open", data={"link": f"https://t.example/open#{capability}"}, headers=FORM)
+
+
+@pytest.mark.parametrize("purpose", [LinkPurpose.BOOKING, LinkPurpose.PRIORITY])
+async def test_a_link_shows_exactly_its_booking_and_changes_nothing(tmp_path: Path, purpose: LinkPurpose) -> None:
+    async with a_platform(tmp_path) as platform, a_client(platform) as client:
+        booking, other = await bought(platform), await bought(platform, "S-A-2")
+        for path in (f"/bookings/{booking}", f"/bookings/{booking}/tickets.pdf", f"/bookings/{booking}/receipt"):
+            assert (await client.get(path, headers=BROWSER)).status_code == 404
+        capability = platform.links.capability(purpose, booking, platform.clock() + DAY_US)
+        led = await opened(client, capability)
+        assert (led.status_code, led.headers["location"]) == (303, f"/bookings/{booking}")
+        assert "HttpOnly" in led.headers["set-cookie"]
+        assert "frm_" not in led.headers["location"]
+        for path in ("", "/tickets.pdf", "/tickets.ics", "/receipt"):
+            assert (await client.get(f"/bookings/{booking}{path}", headers=BROWSER)).status_code == 200
+            assert (await client.get(f"/bookings/{other}{path}", headers=BROWSER)).status_code == 404
+        page = (await client.get(f"/bookings/{booking}", headers=BROWSER)).text
+        assert "/give-back" not in page
+        assert "frontrow_bookings" not in client.cookies  # looking makes nobody the owner
+        give = {"seat": "S-A-1", "how": "refund"}
+        assert (await client.post(f"/bookings/{booking}/give-back", data=give, headers=FORM)).status_code == 404
+        assert (await client.get(f"/v1/bookings/{booking}")).status_code == 404
+        priority = await client.post(f"/bookings/{booking}/priority", data={"x": "1"}, headers=FORM)
+        assert priority.status_code == (409 if purpose is LinkPurpose.PRIORITY else 404)  # paid: nothing to repair
+
+
+async def test_a_link_that_ended_or_was_cut_opens_nothing(tmp_path: Path) -> None:
+    async with a_platform(tmp_path) as platform, a_client(platform) as client:
+        booking = await bought(platform)
+        ended = platform.links.capability(LinkPurpose.BOOKING, booking, platform.clock() - US_PER_S)
+        assert (await opened(client, ended)).status_code == 410
+        assert (await opened(client, ended[:-3])).status_code == 422
+        assert (await opened(client, "")).status_code == 422
+        client.cookies.set("frontrow_links", ended)
+        assert (await client.get(f"/bookings/{booking}", headers=BROWSER)).status_code == 404
+        assert (await client.get("/offers/ofr_none", headers=BROWSER)).status_code == 404
+
+
+async def test_b11_somebody_without_an_account_gives_an_address_for_the_offer(tmp_path: Path) -> None:
+    """The offer's mail needs an address; it is asked for once and written to in the page's language."""
+    async with a_platform(tmp_path, one_row(1)) as platform, a_client(platform) as client:
+        await bought(platform)
+        text, _ = platform.passes.beside_the_line(EVENT_ID, "place_1", "a test")
+        client.cookies.set("frontrow_pass", text)
+        path = f"/events/{EVENT_ID}/waitlist"
+        assert 'name="email"' in (await client.get(path, headers=BROWSER)).text
+        without = await client.post(path, data={"count": "1"}, headers=FORM)
+        assert without.status_code == 409
+        joined = await client.post(path, data={"count": "1", "email": "Ada@Example.org"}, headers=FORM | ARABIC)
+        assert joined.status_code == 303
+        contact = await platform.ledger.contact("place_1")
+        assert contact is not None
+        assert (contact.email, contact.locale) == ("ada@example.org", "ar")
+        assert 'name="email"' not in (await client.get(path, headers=BROWSER)).text
