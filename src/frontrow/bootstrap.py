@@ -128,8 +128,16 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         openings.watch(functools.partial(_learn_zone, ledger, zones))
         token_of = functools.partial(booking_token, secret_keys)
         live = LiveSeats(endpoints, box.holds, box.feeds, Passes(room), settings.server.max_streams, token_of)
-        live.table.shown = EventViews(openings, box.browse, ledger, box.feeds, endpoints.entry)
+        live.table.shown = views = EventViews(openings, box.browse, ledger, box.feeds, endpoints.entry)
         openings.on_open(live.opened)
+
+        async def forget(event_id: str) -> None:
+            await rooms.close(event_id)
+            box.browse.forget(event_id)
+            box.waitlist.forget(event_id)
+            views.forget(event_id)
+
+        openings.on_close(forget)
         stack.push_async_callback(live.aclose)
         requests = RequestBook(ledger)
 

@@ -226,7 +226,8 @@ class RoomLoops:
                 self._loops[event] = asyncio.create_task(self._loop(event), name=f"room {event}")
 
     async def _loop(self, event: str) -> None:
-        while self._started:  # a cancellation may be swallowed by a library that was just timing out: the flag is not
+        # A cancellation may be swallowed by a library that was just timing out; the flag and the room are not.
+        while self._started and event in self._known:
             try:
                 await self.tick(event)
                 if self._unwritten:
@@ -235,6 +236,21 @@ class RoomLoops:
                 self.counts["tick_errors"] += 1
                 log.warning("room not refreshed", extra={"event": event, "problem": str(error)})
             await asyncio.sleep(self._refresh_us / 1e6)
+
+    async def forget(self, event: str) -> None:
+        """The event is over: stop its loop and know nothing of its room any more; the store keeps it."""
+        if self._known.pop(event, None) is None:
+            return
+        task = self._loops.pop(event, None)
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        for kept in (self._looking, self._recovering):
+            kept.pop(event, None)
+        try:
+            await self.leader.resign(event)
+        except FrontrowError:
+            self.counts["tick_errors"] += 1  # the lease runs out by itself
 
     async def aclose(self) -> None:
         """Stop the loops, resign, write what the audit is owed, close store and audit."""

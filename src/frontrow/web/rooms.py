@@ -56,8 +56,8 @@ class Rooms:
         self._human: dict[str, str] = {}
         self._make_streams, self._make_check = make_streams, make_check
         self._starts_at_us: dict[str, int] = {}
-        self._stops: list[Callable[[], None]] = []
-        self._tasks: list[asyncio.Task[None]] = []
+        self._stops: dict[str, Callable[[], None]] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
 
     async def open(self, event: Event) -> None:
         """Make the event's room, or change the one that is there; called for every new or changed event."""
@@ -77,8 +77,8 @@ class Rooms:
             return
         streams = self._make_streams()
         streams.show(room.now_serving(event.id).body)
-        self._stops.append(room.subscribe(event.id, lambda document: streams.show(document.body)))
-        self._tasks.append(asyncio.create_task(streams.run(), name=f"streams {event.id}"))
+        self._stops[event.id] = room.subscribe(event.id, lambda document: streams.show(document.body))
+        self._tasks[event.id] = asyncio.create_task(streams.run(), name=f"streams {event.id}")
         endpoints.streams[event.id] = streams
 
     async def _agree(self, event_id: str, changes: dict[str, Any]) -> None:
@@ -108,9 +108,22 @@ class Rooms:
                 await self.open_due()
             await asyncio.sleep(EVERY_S)
 
-    async def aclose(self) -> None:
-        for stop in self._stops:
+    async def close(self, event_id: str) -> None:
+        """The event is over: end its streams and forget its room; the store keeps what happened there."""
+        stop, task = self._stops.pop(event_id, None), self._tasks.pop(event_id, None)
+        if stop is not None:
             stop()
-        for task in self._tasks:
+        if task is not None:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+            await asyncio.gather(task, return_exceptions=True)
+        for kept in (self._starts_at_us, self._human, self._endpoints.streams):
+            kept.pop(event_id, None)
+        self._endpoints.entry.learn(event_id, None)
+        await self._endpoints.room.forget(event_id)
+
+    async def aclose(self) -> None:
+        for stop in self._stops.values():
+            stop()
+        for task in self._tasks.values():
+            task.cancel()
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)

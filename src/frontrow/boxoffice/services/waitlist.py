@@ -96,6 +96,10 @@ class WaitlistService:
         if pool.pick(new):
             raise SeatsStillFree("seats that fit your wish are on sale; choose them now", event=sale.event.id)
 
+    def forget(self, event_id: str) -> None:
+        """The event is sold here no longer."""
+        self._looks.pop(event_id, None)
+
     async def position(self, event_id: str, fan: str) -> Position:
         """Where the fan stands in the line."""
         entry = await self._ledger.entry_of_fan(event_id, fan)
