@@ -135,6 +135,8 @@ def test_the_sale_window_is_half_open(now_us: int) -> None:
         ({"sale_ends_at_us": 1_000_000}, "sale_ends_at"),
         ({"ends_at_us": 10_000_000}, "ends_at"),
         ({"max_per_person": 0}, "max_per_person"),
+        ({"card_tries": 0}, "card_tries"),
+        ({"card_tries": 6}, "card_tries"),
         ({"hold_ttl_s": 0}, "hold_ttl_s"),
         ({"lonely_rule_until_percent": 101}, "lonely_rule_until_percent"),
         ({"withheld": frozenset({56})}, "withheld"),

@@ -81,12 +81,13 @@ async def test_b13_an_event_goes_from_draft_to_published_with_everything_changed
         await office.publish(ADA, draft.event.id)
     assert unpriced.value.param == "tiers"
     edit = EventEdit(
-        name="Aurora II", tiers=TIERS, fees=(Fee("service", per_seat_minor=150),), max_per_person=4,
+        name="Aurora II", tiers=TIERS, fees=(Fee("service", per_seat_minor=150),), max_per_person=4, card_tries=3,
         sale_starts_at_us=NOW_US + 60, refunds=RefundPolicy(window_s=3600), withheld=("S-A-1", "S-A-2"),
         hold_ttl_s=300, description="A show",
     )  # fmt: skip
     changed = await office.change(ADA, draft.event.id, edit, draft.tag)
     assert (changed.event.max_per_person, changed.event.withheld) == (4, frozenset({0, 1}))
+    assert changed.event.card_tries == 3
     assert changed.event.refunds.window_s == 3600
     assert changed.tag != draft.tag
     published = await office.publish(ADA, draft.event.id, changed.tag)
