@@ -9,7 +9,8 @@ from frontrow.boxoffice.ledger.catalogue import EventNotFound
 from frontrow.boxoffice.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.model.events import EventMoveRefused, EventStatus, Fee, PriceTier, RefundPolicy
 from frontrow.boxoffice.model.holds import SeatsTaken
-from frontrow.boxoffice.model.organising import ChangedMeanwhile, FixedOncePublished, VenueNotFound
+from frontrow.boxoffice.model.organising import ChangedMeanwhile, VenueNotFound
+from frontrow.boxoffice.model.room_rules import FixedOncePublished
 from frontrow.boxoffice.plans.pretix import to_pretix
 from frontrow.boxoffice.services.organise import EventEdit
 from frontrow.boxoffice.services.organise_venues import PlanSource, VenueEdit

@@ -53,7 +53,8 @@ class Checked(SimulatedProvider):
             self.seen["refund"] += 1
         for body, _ in self.notices:
             told = msgspec.json.decode(body)
-            self.problems += wrong("event", told) + wrong("payment_intent", told["data"]["object"])
+            about = told["data"]["object"]
+            self.problems += wrong("event", told) + wrong(about["object"], about)
             self.seen[told["type"]] += 1
         self.notices.clear()
 

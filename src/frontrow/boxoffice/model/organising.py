@@ -88,12 +88,6 @@ class DeliveryNotFound(NotFound):
     code = "delivery_not_found"
 
 
-class FixedOncePublished(Refused):
-    """This cannot change any more: people have bought by it."""
-
-    code = "fixed_once_published"
-
-
 class ReseatRefused(Refused):
     """The booking cannot move to those seats."""
 

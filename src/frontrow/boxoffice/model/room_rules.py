@@ -9,8 +9,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from frontrow.boxoffice.model.organising import FixedOncePublished
-from frontrow.core.errors import InvalidInput
+from frontrow.core.errors import InvalidInput, Refused
 
 if TYPE_CHECKING:
     from frontrow.boxoffice.model.events import Event
@@ -30,6 +29,12 @@ FIXED: Final = {
     "presale": "people may be waiting already, with or without a code; its times can be moved",
     "presale_starts_at": "the presale has begun",
 }
+
+
+class FixedOncePublished(Refused):
+    """This cannot change any more: people have bought by it."""
+
+    code = "fixed_once_published"
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,7 +129,7 @@ class SimulatedProvider:
             made = f"re_{self._id(key)}"
             self.refunds[made] = {
                 "id": made, "object": "refund", "amount": amount_minor, "currency": found["currency"],
-                "payment_intent": ref, "status": self.refund_status(found, known), "failure_reason": None,
+                "payment_intent": ref, "status": self.refund_status(found, known),
                 "created": self._clock() // US_PER_S,
                 "metadata": {"refund": refund_id}, "reason": None, "charge": found["latest_charge"],
                 "balance_transaction": None, "receipt_number": None, "source_transfer_reversal": None,

@@ -28,12 +28,11 @@ from frontrow.boxoffice.model.organising import (
     Change,
     ChangedMeanwhile,
     Editor,
-    FixedOncePublished,
     check_tag,
     tag_of,
 )
 from frontrow.boxoffice.model.people import checked_name
-from frontrow.boxoffice.model.room_rules import HUMAN_CHECKS, RoomRules, check_change, check_rules
+from frontrow.boxoffice.model.room_rules import HUMAN_CHECKS, FixedOncePublished, RoomRules, check_change, check_rules
 from frontrow.boxoffice.model.venues import Plan, UnknownSeats
 from frontrow.boxoffice.services.organise_venues import VenueLedger, Venues
 from frontrow.core.clock import Clock

@@ -62,8 +62,8 @@ async def list_events(
     starts_from: Annotated[datetime | None, QueryParameter(description="starts at this time or later")] = None,
     starts_before: Annotated[datetime | None, QueryParameter(description="starts before this time")] = None,
     currency: Annotated[str, QueryParameter(pattern="^([A-Z]{3})?$", description="sold in this currency")] = "",
-    min_price: Annotated[int | None, QueryParameter(ge=0, le=MAX_PRICE, description=MIN_PRICE_HELP)] = None,
-    max_price: Annotated[int | None, QueryParameter(ge=0, le=MAX_PRICE, description=MAX_PRICE_HELP)] = None,
+    min_price: Annotated[int, QueryParameter(ge=0, le=MAX_PRICE, description=MIN_PRICE_HELP)] = 0,
+    max_price: Annotated[int, QueryParameter(ge=0, le=MAX_PRICE, description=MAX_PRICE_HELP)] = MAX_PRICE,
     free: Annotated[int, QueryParameter(ge=0, le=MAX_FREE, description="at least so many seats are free")] = 0,
 ) -> ASGIApp:
     search = EventSearch(
@@ -74,8 +74,8 @@ async def list_events(
         from_us=_time_us(starts_from, 0),
         before_us=_time_us(starts_before, END_OF_TIME_US),
         currency=currency,
-        min_price_minor=-1 if min_price is None else min_price,
-        max_price_minor=-1 if max_price is None else max_price,
+        min_price_minor=min_price or -1,
+        max_price_minor=-1 if max_price == MAX_PRICE else max_price,
         free=free,
         after=read_cursor(cursor),
         limit=limit,

@@ -8,7 +8,7 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, JSONBody
 
 from frontrow.boxoffice.model.signups import Purpose, Signup
-from frontrow.core.errors import InvalidInput
+from frontrow.core.errors import Unauthorised
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, Caller, client_ip
 from frontrow.web.api.auth_shapes import checked_locale
@@ -16,7 +16,7 @@ from frontrow.web.platform import Platform
 from frontrow.web.shapes import Time, time_text
 from frontrow.web.site.shown import shown_event
 
-ASK = {"access": Access.PUBLIC, "problems": (404, 409), "idempotency": "own"}
+ASK = {"access": Access.PUBLIC, "problems": (401, 404, 409), "idempotency": "own"}
 
 
 class SignupAsked(msgspec.Struct, forbid_unknown_fields=True):
@@ -109,7 +109,7 @@ async def _sign_up(
     if not data.email:
         own = await proven_email(platform, caller)
         if not own:
-            raise InvalidInput("say which e-mail address, or sign in", param="email")
+            raise Unauthorised("sign in, or say which e-mail address", param="email")
         return view_of(await platform.signups.sign_up_fan(event, purpose, own, locale))
     await platform.signups.ask(event, purpose, data.email, client_ip(platform, request), locale)
     return SignupView(event.id, purpose.value, "asked")

@@ -52,7 +52,7 @@ WHERE purpose = 'notice' AND event_id = :event_id AND signup_state = 'confirmed'
 
 -- name: settle_signups(id text, state text, code_number int, now_us int)
 UPDATE sale_signups AS s SET signup_state = r.state, code_number = r.code_number, changed_at_us = r.now_us FROM :rows
-WHERE s.id = r.id AND s.signup_state = 'confirmed' RETURNING s.id
+WHERE s.id = r.id AND coalesce(s.signup_state, '') = 'confirmed' RETURNING s.id
 
 -- name: registrations_page() :event_id text :after text :limit int
 SELECT id, event_id, purpose, email, locale, signup_state, code_number, created_at_us, confirmed_at_us FROM sale_signups

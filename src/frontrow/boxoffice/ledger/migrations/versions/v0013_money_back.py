@@ -1,4 +1,4 @@
-"""Version 13: why a refund failed, which refunds and returns still want work, and which events are cancelled."""
+"""Version 13: why a refund failed, and which refunds and returns still want work."""
 
 from frontrow.boxoffice.ledger.migrations import ddl
 
@@ -6,13 +6,11 @@ revision = "0013"
 down_revision = "0017"
 
 # Cancellations run once more: older versions left out what had been returned to the pool.
-# Confirming and holding ask events_cancelled: a tiny index, empty most of the time.
 MONEY = """
 ALTER TABLE refunds ADD COLUMN failure text NOT NULL DEFAULT '';
 UPDATE refunds SET failure = reason, reason = '' WHERE refund_state = 'failed';
 CREATE INDEX refunds_failed ON refunds (booking_id) WHERE refund_state = 'failed';
 CREATE INDEX returns_of_event ON returns (event_id, id) WHERE return_state IN ('giving', 'listed', 'resold');
-CREATE INDEX events_cancelled ON events (id) WHERE event_state = 'cancelled';
 ALTER TABLE cancellations ADD COLUMN returned bigint NOT NULL DEFAULT 0;
 UPDATE cancellations SET job_state = 'running', next_at_us = 0;
 """
