@@ -88,4 +88,4 @@ FROM :rows WHERE p.event_id = r.event_id AND p.presale_state = 'open' AND p.clos
 
 -- name: finish_draw(event_id text, last_rank text, now_us int)
 UPDATE presales AS p SET presale_state = 'drawn', last_rank = r.last_rank, changed_at_us = r.now_us FROM :rows
-WHERE p.event_id = r.event_id AND p.presale_state = 'drawing' RETURNING p.event_id
+WHERE p.event_id = r.event_id AND coalesce(p.presale_state, '') = 'drawing' RETURNING p.event_id
