@@ -20,9 +20,7 @@ def test_the_browser_is_the_unpacked_one_whatever_the_system_has(
     for name in ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"):
         a_program(tmp_path / name, "exit 1")
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    program = chromium({})
-    assert program == str(UNPACKED / "chromium")
-    assert browser_env(program)["PATH"].startswith(str(tmp_path))
+    assert chromium({}) == str(UNPACKED / "chromium")
 
 
 def test_frontrow_chromium_names_another_browser(tmp_path: Path) -> None:

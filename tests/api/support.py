@@ -44,7 +44,7 @@ def settings_for(folder: Path, *, redis_url: str = "", postgres_url: str = "", *
     return PlatformSettings(
         server=ServerSettings(**(given | server)),
         secret=SecretSettings(SECRET),
-        ledger=LedgerSettings(postgres_url or sqlite_url(folder)),
+        ledger=LedgerSettings(postgres_url or sqlite_url(folder, keep=True)),
         redis=RedisSettings(redis_url),
         room=RoomSettings(capacity=1_000, window_size=100, interval_s=0.05),
     )

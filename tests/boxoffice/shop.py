@@ -119,9 +119,9 @@ def _empty_ledger() -> bytes:
         return (Path(folder) / "empty.db").read_bytes()
 
 
-def sqlite_url(folder: Path) -> str:
-    """A migrated ledger file in `folder`: a fresh one, unless there is one (after a restart)."""
+def sqlite_url(folder: Path, *, keep: bool = False) -> str:
+    """A fresh, migrated ledger file in `folder`; with `keep` the one that is there (after a restart)."""
     path = folder / "ledger.db"
-    if not path.exists():
+    if not keep or not path.exists():
         path.write_bytes(_empty_ledger())
     return f"sqlite:///{path}"

@@ -4,6 +4,8 @@ from pathlib import Path
 
 from playwright.sync_api import Page
 
+from tests.browser.steps import settled
+
 AXE = (Path(__file__).parents[1] / "node" / "node_modules" / "axe-core" / "axe.min.js").read_text()
 COLOURS = ["color-contrast", "link-in-text-block", "target-size"]  # all that a colour scheme can change, and one more
 MOST_MOVED = 0.05
@@ -32,7 +34,7 @@ def looked_at(page: Page, name: str) -> list[str]:
         for width in (390, 1280):
             page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
             page.set_viewport_size({"width": width, "height": 844 if width < 500 else 800})
-            page.evaluate("() => new Promise((go) => requestAnimationFrame(() => setTimeout(go, 30)))")
+            settled(page)
             found += [f"{name} {scheme} {width}: {problem}" for problem in axe(page, axe_rules(scheme))]
     page.set_viewport_size({"width": 320, "height": 640})
     wide = page.evaluate("document.documentElement.scrollWidth")

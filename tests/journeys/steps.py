@@ -1,11 +1,13 @@
 """Steps of fans that several journeys take, in English pages; each waits until it has happened."""
 
+import time
 from pathlib import Path
 
 import zxingcpp
 from PIL import Image
 from playwright.sync_api import Locator, Page, expect
 
+from tests.browser.served import WAIT_S
 from tests.browser.steps import choose, until
 from tests.journeys.stack import Stack
 
@@ -15,8 +17,13 @@ GOOD_CARD = "4242 4242 4242 4242"
 def enter_shop(page: Page, stack: Stack, event_name: str) -> None:
     """From the home page through the waiting room to the seats."""
     page.goto(stack.url)
-    page.get_by_role("heading", name=event_name).first.click()
-    page.get_by_role("link", name="Get tickets").click()
+    heading = page.get_by_role("heading", name=event_name).first
+    reload_until(page, heading)
+    heading.click()
+    page.wait_for_url("**/events/*")
+    tickets = page.get_by_role("link", name="Get tickets")
+    reload_until(page, tickets)  # a seat that came back is on sale again within a second
+    tickets.click()
     page.get_by_role("button", name="Join the line").click()
     page.wait_for_url("**/seats")
 
@@ -81,3 +88,12 @@ def sign_in_by_mail(page: Page, stack: Stack, email: str, back: str = "/tickets"
     mail = stack.mailbox.wait_for(email.lower(), "/sign-in#", skip=before)
     page.goto(next(link for link in mail.links() if "/sign-in#" in link))
     page.wait_for_url(f"**{back}")
+
+
+def reload_until(page: Page, wanted: Locator) -> None:
+    """Reload the page, as people do, until something is on it."""
+    ends_s = time.monotonic() + WAIT_S
+    page.wait_for_load_state()
+    while not wanted.is_visible():
+        assert time.monotonic() < ends_s, f"{wanted} did not come on {page.url}"
+        page.reload()

@@ -11,7 +11,7 @@ from frontrow.boxoffice.model.venues import Venue
 from frontrow.web.platform import Platform
 from tests.journeys.conftest import WAIT_MS, Visitor
 from tests.journeys.stack import Stack
-from tests.journeys.steps import fill_buyer, hold_seats, pay_by_card
+from tests.journeys.steps import fill_buyer, hold_seats, pay_by_card, reload_until
 
 CROWD = 3_000
 
@@ -51,6 +51,7 @@ def test_a_fan_finds_an_event_buys_the_last_seat_and_a_returned_one_is_on_sale_a
 
     late = visitor(390, 844)
     late.goto(f"{stack.url}/?q=trio&show=sold_out")
+    reload_until(late, late.get_by_role("heading", name="Café Noir Trio"))
     late.get_by_role("heading", name="Café Noir Trio").click()
     expect(late.get_by_role("heading", name="Sold out")).to_be_visible()
     expect(late.get_by_role("link", name="Join the waitlist")).to_be_visible()
@@ -64,6 +65,7 @@ def test_a_fan_finds_an_event_buys_the_last_seat_and_a_returned_one_is_on_sale_a
     stack.call(refund)
     _wait_for(stack, event.id, EventStatus.ON_SALE)
     late.goto(f"{stack.url}/?city=Z%C3%BCrich&seats=1")
+    reload_until(late, late.get_by_role("heading", name="Café Noir Trio"))
     late.get_by_role("heading", name="Café Noir Trio").click()
     expect(late.get_by_role("link", name="Get tickets")).to_be_visible()
 

@@ -160,6 +160,7 @@ async def test_b12_a_cancellation_that_died_half_way_is_resumed_by_whoever_looks
 
 
 # Every organiser and door route with the permission it needs: (method, path, permission, body).
+PRESALE = {"opens_at": "2030-01-01T10:00:00Z", "closes_at": "2030-01-02T10:00:00Z", "codes": 5}
 ROUTES = [
     ("GET", "/v1/organiser/venues", "events:read", None),
     ("POST", "/v1/organiser/venues", "events:write", {"name": "H", "plan": {"csv": "section,row,seat\nA,1,1\n"}}),
@@ -179,6 +180,8 @@ ROUTES = [
     ("GET", f"{EVENTS}/EVENT/bookings", "bookings:read", None),
     ("GET", f"{EVENTS}/EVENT/bookings/bkg_x", "bookings:read", None),
     ("POST", f"{EVENTS}/EVENT/bookings/bkg_x/refunds", "refunds:write", {}),
+    ("GET", f"{EVENTS}/EVENT/failed-refunds", "bookings:read", None),
+    ("POST", f"{EVENTS}/EVENT/bookings/bkg_x/refunds/rfd_x/retry", "refunds:write", {}),
     ("POST", f"{EVENTS}/EVENT/bookings/bkg_x/reseat", "refunds:write", {"leave": ["S-A-1"], "to": ["S-A-2"]}),
     *[
         ("GET", f"{EVENTS}/EVENT/figures{part}", "figures:read", None)
@@ -194,6 +197,12 @@ ROUTES = [
     ("POST", "/v1/organiser/webhooks/whk_x/deliveries/1/redeliver", "webhooks:write", None),
     ("GET", f"{EVENTS}/EVENT/codes", "codes:write", None),
     ("POST", f"{EVENTS}/EVENT/codes", "codes:write", {"csv": "code,lane\n"}),
+    ("GET", f"{EVENTS}/EVENT/presale", "codes:write", None),
+    ("PUT", f"{EVENTS}/EVENT/presale", "codes:write", PRESALE),
+    ("POST", f"{EVENTS}/EVENT/presale/draw", "codes:write", {}),
+    ("GET", f"{EVENTS}/EVENT/presale/registrations.csv", "codes:write", None),
+    ("GET", "/v1/organiser/seller", "events:read", None),
+    ("PUT", "/v1/organiser/seller", "events:write", {"name": "Aurora Ltd", "address": "1 High Street"}),
     ("GET", "/v1/door/events/EVENT/bundle", "door:scan", None),
     ("POST", "/v1/door/events/EVENT/scan", "door:scan", {"code": "x", "gate": "n"}),
     ("POST", "/v1/door/events/EVENT/sync", "door:scan", {"scans": []}),
@@ -229,7 +238,10 @@ async def test_every_route_lets_each_role_in_or_not_by_the_one_table(tmp_path):
 
 def test_the_table_of_routes_above_leaves_none_out():
     listed = {(method, path.replace("EVENT", "*").replace("ven_x", "*")) for method, path, _, _ in ROUTES}
-    listed = {(m, p.replace("bkg_x", "*").replace("whk_x", "*").replace("/1/", "/*/")) for m, p in listed}
+    listed = {
+        (m, p.replace("bkg_x", "*").replace("whk_x", "*").replace("rfd_x", "*").replace("/1/", "/*/"))
+        for m, p in listed
+    }
     for handler in routes():
         module = handler.fn.__module__.rpartition(".")[2]
         if not module.startswith(("organiser_", "door")):

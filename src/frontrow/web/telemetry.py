@@ -19,6 +19,7 @@ from frontrow.web.traffic import Traffic, bounds_s, together
 
 EVERY_S: Final = 2.0
 SHARE: Final = 50
+LONGEST_PAUSE_S: Final = 20.0  # a look that took long because the whole process was stopped delays the next by no more
 READ_WITHIN_S: Final = 10.0
 RECENT_LOOKS: Final = 30  # so many of EVERY_S: about the last minute
 # what buyers ask -> under which names the doors count it
@@ -90,7 +91,7 @@ class Telemetry:
             self._before.append(self._buckets())
             took_s = time.monotonic() - began_s
             self.board.write(families(platform))
-            await asyncio.sleep(max(EVERY_S, SHARE * took_s))
+            await asyncio.sleep(min(max(EVERY_S, SHARE * took_s), LONGEST_PAUSE_S))
 
     async def _look_at_claims(self, platform: Any) -> None:
         try:
