@@ -1,5 +1,6 @@
 """A platform with people in it, for tests: cheap passwords, mails read back from their folder, staff with TOTP."""
 
+import asyncio
 import contextlib
 import email
 import email.policy
@@ -21,6 +22,8 @@ from frontrow.boxoffice.services.people_team import Actor
 from frontrow.core.clock import US_PER_S
 from frontrow.waitingroom.keys import RoomKeys
 from tests.api.support import borrowed_app, put_event, settings_for
+
+MAIL_TRIES, MAIL_POLL_S = 1_200, 0.05
 
 CHEAP = PeopleSettings(argon2_time_cost=1, argon2_memory_kib=8, argon2_lanes=1)
 PASSWORD = "a sentence nobody guesses"
@@ -104,8 +107,14 @@ async def fan(platform: Platform, address: str = "") -> Person:
 
 
 async def mailed(platform: Platform, address: str) -> str:
-    """The secret behind `#` in the newest mail to this address."""
-    text = (await mails(platform, address))[-1].get_body(("plain",)).get_content()
+    """The secret behind `#` in the newest mail to this address; waits for one that a running server has in hand."""
+    for _ in range(MAIL_TRIES):
+        sent = await mails(platform, address)
+        if sent:
+            break
+        await asyncio.sleep(MAIL_POLL_S)
+    assert sent, f"no mail to {address} came"
+    text = sent[-1].get_body(("plain",)).get_content()
     found = re.search(r"#(fr[li]_[\w-]{43})", text)
     assert found is not None, text
     return found[1]
