@@ -4,7 +4,7 @@
 import { ask, h, say } from "./dom.js";
 import { t } from "./words.js";
 
-const TICK_MS = 1_000, AGAIN_MS = 3_000, WARN_MS = 30_000, ENDED = [401, 403, 409];
+const TICK_MS = 1_000, AGAIN_MS = 3_000, OVERTAKEN_MS = 2_000, WARN_MS = 30_000, ENDED = [401, 403, 409];
 const HERE = ["pointerdown", "pointermove", "keydown", "wheel", "touchstart", "scroll"];
 const room = /** @type {HTMLElement | null} */ (document.querySelector("#visit"))?.dataset.room;
 if (room) follow(room);
@@ -26,6 +26,11 @@ function follow(room) {
     later = 0;
     learn(await ask(`${room}/heartbeat`, { method: "POST" }));
     if (!over) tabs?.postMessage(ends_ms);
+  }
+  /** Somebody opened this page. The page before may say "left" after our first beat, so there is a second one soon. */
+  function arrive() {
+    beat();
+    setTimeout(beat, OVERTAKEN_MS);
   }
   /** @param {{ok: boolean, status: number, body: any}} answer */
   function learn(answer) {
@@ -85,9 +90,9 @@ function follow(room) {
     tabs?.postMessage("left");
     tabs?.close(); // an open channel would keep the page out of the back/forward cache
   });
-  addEventListener("pageshow", (e) => { if (e.persisted) { listen(); beat(); } });
+  addEventListener("pageshow", (e) => { if (e.persisted) { listen(); arrive(); } });
   listen();
-  beat();
+  arrive();
   setTimeout(beat, AGAIN_MS); // the page before this one may have said only now that it was closed
   setInterval(tick, TICK_MS);
 }
