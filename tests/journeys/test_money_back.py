@@ -9,6 +9,7 @@ from playwright.sync_api import Page, expect
 
 from frontrow.bootstrap import Platform
 from frontrow.boxoffice.model.events import RefundPolicy
+from frontrow.boxoffice.model.messages import Contact
 from tests.browser.staff import staff
 from tests.journeys.conftest import Visitor
 from tests.journeys.stack import Stack
@@ -84,6 +85,8 @@ def test_j10_an_event_is_cancelled_in_the_middle_of_everything(stack: Stack, vis
     buy(dora, stack, name, "dora10@example.org")
     enter_shop(bob, stack, name)
     held = hold_seats(bob)
+    eve = Contact("fan_eve", email="eve10@example.org", locale="de")
+    stack.call(lambda platform: platform.ledger.put_contact(eve, 0))
     stack.call(lambda platform: platform.waitlist.join(event.id, "fan_eve", 1))
     give_back(ada, stack, kept, 1, "Put into the pool")
     eventually(lambda: bool(stack.call(lambda platform: platform.waitlist.offers(event.id, "fan_eve"))), "an offer")
@@ -119,6 +122,7 @@ def test_j10_an_event_is_cancelled_in_the_middle_of_everything(stack: Stack, vis
     expect(bob.locator("#card")).to_have_count(0)
     assert stack.paid(held) == 0
     assert stack.call(lambda platform: platform.waitlist.offers(event.id, "fan_eve")) == []
+    stack.mailbox.wait_for("eve10@example.org", f"{name} ist abgesagt: Die Warteliste ist beendet")
 
     table = owner.context.request.get(f"{here}/exports/revenue.csv")
     rows = {row["booking"]: row for row in csv.DictReader(io.StringIO(table.text().lstrip("\ufeff")))}

@@ -49,11 +49,12 @@ TELLS: Final = {
     "RefundPaid": "refund_paid",
     "RefundFailed": "refund_delayed",
     "OfferMade": "offer",
+    "WaitlistEnded": "waitlist_ended",
     "TicketReturned": "returned",
     "TicketResold": "resold",
 }
 # kinds whose link opens something else than the booking
-EVENT_KINDS: Final = frozenset({"declined", "expired"})
+EVENT_KINDS: Final = frozenset({"declined", "expired", "waitlist_ended"})
 PURPOSES: Final = {"priority": LinkPurpose.PRIORITY, "offer": LinkPurpose.OFFER}
 LINK_LIFE_US: Final = 30 * 86_400 * US_PER_S  # of a booking's link, after the show
 ENDED_LINK_US: Final = 86_400 * US_PER_S  # so long a link still says that its offer is over
