@@ -9,6 +9,7 @@ from playwright.sync_api import Page, expect
 
 from frontrow.bootstrap import Platform
 from frontrow.boxoffice.model.events import RefundPolicy
+from frontrow.boxoffice.model.messages import Contact
 from tests.browser.staff import staff
 from tests.journeys.conftest import Visitor
 from tests.journeys.stack import Stack
@@ -84,12 +85,15 @@ def test_j10_an_event_is_cancelled_in_the_middle_of_everything(stack: Stack, vis
     buy(dora, stack, name, "dora10@example.org")
     enter_shop(bob, stack, name)
     held = hold_seats(bob)
+    eve = Contact("fan_eve", email="eve10@example.org", locale="de")
+    stack.call(lambda platform: platform.ledger.put_contact(eve, 0))
     stack.call(lambda platform: platform.waitlist.join(event.id, "fan_eve", 1))
     give_back(ada, stack, kept, 1, "Put into the pool")
     eventually(lambda: bool(stack.call(lambda platform: platform.waitlist.offers(event.id, "fan_eve"))), "an offer")
     assert (stack.paid(kept), stack.paid(fails), stack.paid(held)) == (100_00, 50_00, 0)
 
-    staff(owner, stack.site)
+    member = staff(owner, stack.site).staff
+    assert member is not None
     here = f"{stack.url}/organiser/events/{event.id}"
     owner.goto(here)
     owner.get_by_role("link", name="Cancel the event …").click()
@@ -100,6 +104,9 @@ def test_j10_an_event_is_cancelled_in_the_middle_of_everything(stack: Stack, vis
     expect(owner.get_by_text("1 refunds failed at the bank. The money is still owed.")).to_be_visible()
     assert stack.paid(fails) == 50_00
     stack.mailbox.wait_for("carl10@example.org", f"Your refund for {name} takes longer")
+    alert = stack.mailbox.wait_for(member.email, f"A refund for {name} failed")
+    assert "€50.00" in alert.text
+    assert f"/bookings/{fails}" in alert.text
     owner.get_by_role("link", name=fails[-8:]).click()
     expect(owner.get_by_text("lost_or_stolen_card")).to_be_visible()
     owner.get_by_role("button", name="Try this refund again").click()
@@ -119,6 +126,7 @@ def test_j10_an_event_is_cancelled_in_the_middle_of_everything(stack: Stack, vis
     expect(bob.locator("#card")).to_have_count(0)
     assert stack.paid(held) == 0
     assert stack.call(lambda platform: platform.waitlist.offers(event.id, "fan_eve")) == []
+    stack.mailbox.wait_for("eve10@example.org", f"{name} ist abgesagt: Die Warteliste ist beendet")
 
     table = owner.context.request.get(f"{here}/exports/revenue.csv")
     rows = {row["booking"]: row for row in csv.DictReader(io.StringIO(table.text().lstrip("\ufeff")))}
