@@ -2,15 +2,25 @@
 
 from pathlib import Path
 
-from playwright.sync_api import Page
+from playwright.sync_api import BrowserContext, Page
 
 from tests.browser.steps import settled
 
-AXE = (Path(__file__).parents[1] / "node" / "node_modules" / "axe-core" / "axe.min.js").read_text()
+_AXE = (Path(__file__).parents[1] / "node" / "node_modules" / "axe-core" / "axe.min.js").read_text()
+_BRING_AXE = "window.bringAxe = function () { if (!window.axe) {" + _AXE + "} };"
 COLOURS = ["color-contrast", "link-in-text-block", "target-size"]  # all that a colour scheme can change, and one more
 MOST_MOVED = 0.05
 SHIFTS = """new PerformanceObserver((list) => { for (const e of list.getEntries()) if (!e.hadRecentInput) window.moved = (window.moved || 0) + e.value; }).observe({ type: "layout-shift", buffered: true })"""  # noqa: E501
-RUN = "(only) => axe.run(document, { resultTypes: ['violations'], ...(only.length && { runOnly: only }) })"
+RUN = """(only) => {
+  window.bringAxe();
+  const quick = { resultTypes: ["violations"], preload: { assets: ["media"] } };  // no rule of ours reads style sheets
+  return axe.run(document, { ...quick, ...(only.length && { runOnly: only }) });
+}"""
+
+
+def bring_axe(context: BrowserContext) -> None:
+    """Every page of this profile can be looked at with axe-core; it is sent to the browser once, not for each page."""
+    context.add_init_script(_BRING_AXE)
 
 
 def axe_rules(scheme: str) -> list[str]:
@@ -20,6 +30,8 @@ def axe_rules(scheme: str) -> list[str]:
 
 def axe(page: Page, only: list[str]) -> list[str]:
     """What axe-core finds wrong with a page as it is now, by all its rules or `only` some."""
+    if not page.evaluate("'bringAxe' in window"):
+        page.evaluate(_BRING_AXE)
     return [
         f"{one['id']} {one['nodes'][0]['html'][:150]} {one['nodes'][0]['failureSummary'][:200]}"
         for one in page.evaluate(RUN, only)["violations"]
@@ -28,7 +40,6 @@ def axe(page: Page, only: list[str]) -> list[str]:
 
 def looked_at(page: Page, name: str) -> list[str]:
     """What is wrong with a page as it is now, in both schemes and widths, and at 320 px."""
-    page.evaluate(AXE)
     found: list[str] = []
     for scheme in ("light", "dark"):
         for width in (390, 1280):

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import BrowserContext, Page
 
-from tests.browser.looks import AXE, MOST_MOVED, SHIFTS, axe, axe_rules
+from tests.browser.looks import MOST_MOVED, SHIFTS, axe, axe_rules, bring_axe
 from tests.browser.served import Site
 from tests.browser.steps import settled
 from tests.browser.tour import PARTS, STAYS, pages_of, put_all
@@ -49,13 +49,13 @@ def test_every_page_is_for_everybody(profile: Any, full_site: Site, part: str, w
     context = profile(width, 844 if small else 800, reduced_motion="reduce" if small else "no-preference")
     context.add_init_script(SHIFTS)
     context.add_init_script(STAYS)
+    bring_axe(context)
     told = told_by(context)
     names, found = [], []
     for name, page in pages_of(part, context, full_site, f"ada{width}@example.org"):
         names.append(name)
         settled(page)
         wrong = [*jumps(page), *told]
-        page.evaluate(AXE)
         for scheme in ("light", "dark"):
             page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
             settled(page)

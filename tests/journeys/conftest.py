@@ -9,13 +9,13 @@ from typing import Any
 import psycopg
 import pytest
 import redis
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from frontrow.boxoffice.ledger.migrate import migrate
 from tests.journeys.stack import Stack, clustered, embedded
-from tests.support.chromium import launch
 
 WAIT_MS = 60_000  # nobody waits that long unless something is broken or the machine is very busy
+expect.set_options(timeout=WAIT_MS)
 FORMS = ("embedded", "clustered")
 Visitor = Callable[..., Page]
 
@@ -26,15 +26,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if Path(str(item.fspath)).parent.name == "journeys":
             form = next((form for form in FORMS if f"[{form}" in item.name or f"-{form}" in item.name), "")
             item.add_marker(pytest.mark.xdist_group(f"journey-{Path(str(item.fspath)).stem}-{form}"))
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    expect.set_options(timeout=WAIT_MS)
-    with sync_playwright() as playwright:
-        started = launch(playwright.chromium)
-        yield started
-        started.close()
 
 
 @pytest.fixture(scope="module")
