@@ -28,19 +28,25 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group(f"journey-{Path(str(item.fspath)).stem}-{form}"))
 
 
+@pytest.fixture(scope="module", params=FORMS)
+def form(request: pytest.FixtureRequest) -> str:
+    """Each journey is taken once in an embedded shop and once in a clustered one."""
+    return str(request.param)
+
+
 @pytest.fixture(scope="module")
 def stack_options() -> dict[str, Any]:
     """Overridden by a file that wants other settings: sections by name, or fields of `[server]`."""
     return {}
 
 
-@pytest.fixture(scope="module", params=FORMS)
+@pytest.fixture(scope="module")
 def stack(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, stack_options: dict[str, Any]
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, form: str, stack_options: dict[str, Any]
 ) -> Iterator[Stack]:
     """The running shop, once embedded and once clustered."""
     folder = tmp_path_factory.mktemp("shop")
-    if request.param == "embedded":
+    if form == "embedded":
         with embedded(folder, **stack_options) as running:
             yield running
         return
