@@ -20,7 +20,7 @@ from typing import Any, Final
 
 import msgspec
 
-from frontrow.boxoffice.ledger.migrate import newest_version, schema_version
+from frontrow.boxoffice.ledger.schema import newest_version, schema_version
 from frontrow.boxoffice.ledger.urls import is_postgres, sqlite_path
 from frontrow.core.redis_url import call, connect, disconnect, is_cluster
 from frontrow.web.settings import PlatformSettings

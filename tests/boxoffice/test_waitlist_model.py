@@ -151,6 +151,7 @@ def test_an_entry_that_never_answers_leaves_the_line() -> None:
     assert entry_after(OfferMove.LAPSE, MAX_LAPSES - 1) is EntryState.ENDED
     assert entry_after(OfferMove.DECLINE, MAX_LAPSES) is EntryState.WAITING
     assert entry_after(OfferMove.CLAIM, 0) is EntryState.SERVED
+    assert entry_after(OfferMove.WITHDRAW, 0) is EntryState.ENDED
 
 
 def test_what_can_never_be_right_is_refused() -> None:

@@ -1,6 +1,7 @@
 """The WaitlistBook's contract: offers from being made to their end (B11, B14, N4)."""
 
 from frontrow.boxoffice.model.bookings import BookingState
+from frontrow.boxoffice.model.events import EventCancelled, EventStatus
 from frontrow.boxoffice.model.facts import (
     HoldExpired,
     HoldExtended,
@@ -10,6 +11,7 @@ from frontrow.boxoffice.model.facts import (
     OfferDeclined,
     OfferLapsed,
     OfferMade,
+    WaitlistEnded,
     WaitlistJoined,
     WaitlistLeft,
 )
@@ -22,6 +24,7 @@ from frontrow.boxoffice.model.waitlist import (
     OfferOver,
     OfferState,
 )
+from tests.boxoffice.shop import shop_event
 from tests.contracts.ledger_contract import CALLERS, TEN_MINUTES_US, Bench, outcomes, refusal
 from tests.contracts.waitlist_contract import FIVE_MINUTES_US, an_offer, check, in_line, join, kinds, offered, state_of
 
@@ -207,3 +210,29 @@ async def who_released_the_hold_has_declined(bench: Bench) -> None:
     (settled,) = await bench.one.settle_offers(bench.now_us, 10)
     assert settled.state is OfferState.DECLINED
     assert await state_of(bench, "ada") is EntryState.WAITING
+
+
+@check
+async def a_cancelled_event_ends_its_line_and_tells_everybody_once(bench: Bench) -> None:
+    """Issue 11: any number of workers may end it; an open offer is withdrawn, who pays already is served."""
+    waiting = [await join(bench, f"f{n}") for n in range(5)]
+    offer, paying = await offered(bench, "ada", 3), await offered(bench, "bob", 4)
+    await bench.one.begin_payment(paying.booking_id, paying.fence, bench.now_us)
+    event = shop_event(id=bench.event, status=EventStatus.CANCELLED)
+    await bench.one.put_event(event, bench.now_us)
+    for _ in range(3):
+        _, refused = await outcomes([bench.either(n).end_line(bench.event, 2, bench.now_us) for n in range(4)])
+        assert not refused
+    assert (await bench.one.end_line(bench.event, 100, bench.now_us)).left == 0
+    ended = [fact for fact in await bench.facts() if isinstance(fact, WaitlistEnded)]
+    assert sorted(fact.fan for fact in ended) == ["ada", "f0", "f1", "f2", "f3", "f4"]
+    assert {fact.entry_id for fact in ended} == {offer.entry_id, *(entry.id for entry in waiting)}
+    assert [entry and entry.state for entry in [await bench.two.entry(paying.entry_id)]] == [EntryState.SERVED]
+    assert set(await bench.seats()) == {4}, "the seats of the offer are free"
+    withdrawn = await bench.two.offer(offer.id)
+    assert withdrawn is not None
+    assert (withdrawn.state, withdrawn.booking_state) == (OfferState.WITHDRAWN, BookingState.CANCELLED)
+    assert await bench.two.settle_offers(bench.now_us, 10) == []
+    await refusal(bench.two.claim_offer(offer.id, "ada", bench.now_us, bench.now_us + TEN_MINUTES_US), OfferOver)
+    await refusal(join(bench, "late"), EventCancelled)
+    assert await in_line(bench) == []

@@ -1,6 +1,7 @@
 """Backup and restore of both ledgers: taken while people buy, restored elsewhere, proved whole by `ledger verify`."""
 
 import asyncio
+import contextlib
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,8 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 from frontrow.boxoffice.ledger import backups
-from frontrow.boxoffice.ledger.migrate import migrate, newest_version
+from frontrow.boxoffice.ledger.migrate import migrate
 from frontrow.boxoffice.ledger.opening import open_ledger
+from frontrow.boxoffice.ledger.schema import newest_version
 from frontrow.boxoffice.ledger_cli import app
 from frontrow.boxoffice.model.holds import NewHold
 from frontrow.core.errors import ConfigError, Refused
@@ -96,6 +98,23 @@ def test_a_backup_never_overwrites_a_file_and_leaves_no_half_one(tmp_path):
     with pytest.raises(ConfigError, match="no ledger"):
         backups.backup(f"sqlite:///{tmp_path / 'none.db'}", tmp_path / "x")
     assert sorted(one.name for one in tmp_path.iterdir()) == ["a.db", "there"]
+
+
+@pytest.mark.parametrize("version", ["0001", "0016", "0017"])
+def test_a_backup_of_any_version_before_this_can_be_restored(tmp_path, version):
+    """The numbers of versions are no order: 0013 was made after 0017."""
+    migrate(f"sqlite:///{tmp_path / 'old.db'}", version)
+    backups.backup(f"sqlite:///{tmp_path / 'old.db'}", tmp_path / "file")
+    assert backups.restore(tmp_path / "file", f"sqlite:///{tmp_path / 'new.db'}") == version
+
+
+def test_a_backup_of_a_newer_program_is_refused(tmp_path):
+    migrate(f"sqlite:///{tmp_path / 'newer.db'}")
+    with contextlib.closing(sqlite3.connect(tmp_path / "newer.db", isolation_level=None)) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '0099'")
+    backups.backup(f"sqlite:///{tmp_path / 'newer.db'}", tmp_path / "file")
+    with pytest.raises(ConfigError, match="schema 0099"):
+        backups.restore(tmp_path / "file", f"sqlite:///{tmp_path / 'new.db'}")
 
 
 def test_a_damaged_or_wrong_backup_changes_nothing(tmp_path):

@@ -8,9 +8,8 @@ import typer
 
 from frontrow.boxoffice.aside_cli import app as aside_app
 from frontrow.boxoffice.backup_cli import backup, restore
-from frontrow.boxoffice.ledger.migrate import migrate as run_migrations
-from frontrow.boxoffice.ledger.migrate import newest_version, schema_version
 from frontrow.boxoffice.ledger.opening import open_ledger
+from frontrow.boxoffice.ledger.schema import newest_version, schema_version
 from frontrow.boxoffice.ledger.statements import Query
 from frontrow.boxoffice.ledger.verifying import Heads
 from frontrow.boxoffice.ledger.verifying import verify as run_verify
@@ -38,6 +37,8 @@ def _fail(error: FrontrowError) -> typer.Exit:
 @app.command()
 def migrate(ledger: Url = DEFAULT_URL) -> None:
     """Bring the schema to the newest version; doing it again changes nothing."""
+    from frontrow.boxoffice.ledger.migrate import migrate as run_migrations
+
     try:
         before = schema_version(ledger)
         after = run_migrations(ledger)

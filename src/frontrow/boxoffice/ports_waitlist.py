@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from frontrow.boxoffice.model.events import Event, EventStatus
-from frontrow.boxoffice.model.waitlist import Entry, NewEntry, NewOffer, Offer, WaitlistLook, WaitRules
+from frontrow.boxoffice.model.waitlist import EndedLine, Entry, NewEntry, NewOffer, Offer, WaitlistLook, WaitRules
 from frontrow.core.errors import FrontrowError
 
 
@@ -25,11 +25,17 @@ class WaitlistBook(Protocol):
 
     async def join_waitlist(self, new: NewEntry, now_us: int) -> Entry:
         """Into the line, with a fact WaitlistJoined. One entry a fan and event under any race: the same wish again
-        answers the entry that is there, another one raises `AlreadyWaiting`."""
+        answers the entry that is there, another one raises `AlreadyWaiting`; a cancelled event raises
+        `EventCancelled`."""
         ...
 
     async def leave_waitlist(self, entry_id: str, fan: str, now_us: int) -> Entry:
         """Out of the line; an open offer is declined. Left already: answered as is."""
+        ...
+
+    async def end_line(self, event_id: str, limit: int, now_us: int) -> EndedLine:
+        """Of a cancelled event: at most `limit` entries leave the line, each with one fact WaitlistEnded whoever asks
+        and however often, and their open offers are withdrawn. Call again until nobody is in line."""
         ...
 
     async def entry(self, entry_id: str) -> Entry | None: ...

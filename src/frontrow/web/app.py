@@ -8,7 +8,9 @@ import contextlib
 import importlib
 import pkgutil
 import re
+import threading
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -84,19 +86,22 @@ def platform_app(platform: Platform, *, own_loops: bool = True) -> Litestar:
         request_max_body_size=MAX_BODY_BYTES,
         logging_config=None,
     )
-    app.state.document = _document(app, handlers)
+    app.state.make_document = partial(_document, app, handlers)
     return app
 
 
 _documents: dict[tuple[int, ...], bytes] = {}
+_making_document = threading.Lock()
 
 
 def _document(app: Litestar, handlers: list[HTTPRouteHandler]) -> bytes:
-    """The API's document, made once for the same routes: it takes as long as the rest of the app."""
+    """The API's document, made when somebody first asks and once for the same routes: it takes as long as the rest of
+    the app, so endpoints call this in a thread."""
     key = tuple(map(id, handlers))  # they are made once, when their modules are read
-    if key not in _documents:
-        _documents[key] = msgspec.json.encode(complete(app, handlers))
-    return _documents[key]
+    with _making_document:
+        if key not in _documents:
+            _documents[key] = msgspec.json.encode(complete(app, handlers))
+        return _documents[key]
 
 
 def _platform_of(request: Request[Any, Any, Any]) -> Platform:

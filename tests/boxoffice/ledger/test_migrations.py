@@ -9,10 +9,13 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from alembic.config import Config
+from alembic.script import ScriptDirectory
 from typer.testing import CliRunner
 
-from frontrow.boxoffice.ledger.migrate import migrate, newest_version, schema_version
+from frontrow.boxoffice.ledger.migrate import migrate
 from frontrow.boxoffice.ledger.opening import open_ledger
+from frontrow.boxoffice.ledger.schema import MIGRATIONS, newest_version, schema_version
 from frontrow.boxoffice.ledger.verifying import verify
 from frontrow.boxoffice.ledger_cli import app
 from frontrow.boxoffice.model.bookings import BookingState
@@ -104,6 +107,29 @@ def test_servers_that_start_at_once_migrate_once(kind: str, tmp_path: Path, requ
     told = [server.communicate(timeout=60)[0] for server in servers]
     assert all(f"{newest_version()}\n" in line for line in told), told
     assert columns(url).keys() == TABLES
+
+
+def test_the_newest_version_is_alembics_head() -> None:
+    """Servers read it from the text of the files, because Alembic takes half a second to import."""
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS))
+    assert ScriptDirectory.from_config(config).get_heads() == [newest_version()]
+
+
+def test_a_server_whose_ledger_is_up_to_date_starts_without_alembic_and_the_printing_of_tickets(
+    sqlite_ledger_url: str,
+) -> None:
+    code = (
+        "import asyncio, sys\n"
+        "import frontrow.bootstrap, frontrow.web.serve\n"
+        "from frontrow.boxoffice.ledger.opening import open_ledger\n"
+        "async def main():\n"
+        f"    await (await open_ledger({sqlite_ledger_url!r})).aclose()\n"
+        "asyncio.run(main())\n"
+        "print(sorted({'alembic', 'sqlalchemy', 'fpdf'} & set(sys.modules)))\n"
+    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert told.stdout == "[]\n", told.stderr
 
 
 async def test_a_ledger_that_is_none_is_a_clear_error() -> None:

@@ -39,6 +39,7 @@ from frontrow.boxoffice.model.facts import (
     RefundFailed,
     RefundPaid,
     TicketReturned,
+    WaitlistEnded,
 )
 from frontrow.boxoffice.model.messages import Contact, Message, Outcome
 from frontrow.boxoffice.model.venues import Venue
@@ -149,6 +150,34 @@ async def test_b13_moved_to_other_seats_is_said_in_words_of_its_own(
     mail = email.message_from_bytes(path.read_bytes(), policy=email.policy.default)
     assert mail["Subject"] == f"{subject} Aurora <Live>"
     assert qr_codes(mail) == [ticket.code for ticket in await desk.ledger.tickets_of(booking.booking_id)]
+
+
+@pytest.mark.parametrize(
+    ("locale", "subject"),
+    [
+        ("en", "Aurora <Live> is cancelled: the waitlist has ended"),
+        ("de", "Aurora <Live> ist abgesagt: Die Warteliste ist beendet"),
+        ("es", "Aurora <Live> se canceló: la lista de espera ha terminado"),
+        ("fr", "Aurora <Live> est annulé : la liste d’attente est close"),
+        ("pt", "Aurora <Live> foi cancelado: a lista de espera terminou"),
+        ("ja", "Aurora <Live> は中止になりました。キャンセル待ちは終了しました"),
+        ("ar", "أُلغيت \u2068Aurora <Live>\u2069: انتهت قائمة الانتظار"),
+    ],
+)
+async def test_who_waited_for_a_cancelled_event_hears_so_once(
+    desk: Desk, tmp_path: Path, locale: str, subject: str
+) -> None:
+    await desk.ledger.put_contact(Contact("fan_9", email="ada@example.org", locale=locale), NOW)
+    notifier = desk.notifier(FolderChannel(tmp_path / "outbox"), InAppChannel(desk.ledger, desk.clock))
+    await desk.tell(notifier, WaitlistEnded("", EVENT, "fan_9", 0, (), NOW, entry_id="wle_9"), 7)
+    await notifier.worker().drain()
+    (path,) = (tmp_path / "outbox").glob("*.eml")
+    mail = email.message_from_bytes(path.read_bytes(), policy=email.policy.default)
+    assert mail["Subject"] == subject
+    text = mail.get_body(("plain",)).get_content()  # type: ignore[union-attr]
+    assert f"https://tickets.example.org/events/{EVENT}" in text.splitlines()
+    (page,) = await desk.ledger.in_app("fan_9")
+    assert page.subject == subject
 
 
 async def test_preferences_decide_the_channels_and_the_page_has_everything(desk: Desk, tmp_path: Path) -> None:

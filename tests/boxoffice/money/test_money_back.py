@@ -13,11 +13,12 @@ from msgspec.structs import replace
 from frontrow.boxoffice.ledger.statements import Query
 from frontrow.boxoffice.model.bookings import BookingState
 from frontrow.boxoffice.model.events import EventCancelled, EventStatus
-from frontrow.boxoffice.model.facts import LatePaymentReturned, RefundFailed, RefundPaid, TicketResold
+from frontrow.boxoffice.model.facts import LatePaymentReturned, RefundFailed, RefundPaid, TicketResold, WaitlistEnded
 from frontrow.boxoffice.model.organising import Change
 from frontrow.boxoffice.model.payments import PaymentState, Refund, RefundState
 from frontrow.boxoffice.model.returns import NotReturnable, ReturnState
 from frontrow.boxoffice.model.tickets import Scan, TicketRevoked, TicketScanned, TicketState
+from frontrow.boxoffice.model.waitlist import EntryState, NewEntry
 from frontrow.boxoffice.payments.simulated import LAPSES, REFUND_FAILS, Fault
 from frontrow.boxoffice.services.cancelling import SURE_US
 from frontrow.boxoffice.services.checkout import CheckoutState
@@ -69,6 +70,30 @@ async def test_a_cancelled_event_refunds_seats_that_were_returned_to_the_pool(of
     await office.resale.sweep()
     await office.till.settle()
     assert office.given() == 10_000
+
+
+async def test_a_cancelled_event_ends_its_waitlist_and_everybody_in_it_is_told_once(office: Office) -> None:
+    """Issue 11: entries waited on for ever. The job may die and begin again at any point."""
+    for fan in ("ada", "bob", "cyd"):
+        new = NewEntry(f"wle_{fan}", EVENT, fan, 1)
+        await office.ledger.join_waitlist(new, office.clock())
+    await office.waiting.worker.sweep()
+    assert len(await office.waiting.offered("ada", "bob", "cyd")) == 3
+    await office.cancel_event()
+    await office.cancelling.work()
+    assert await office.waiting.shop.taken() == set()
+    await office.finish_cancelling()
+    async for _ in office.refunds.cancel_event(EVENT):
+        pass
+    await office.waiting.worker.sweep()
+    assert await office.waiting.offered("ada", "bob", "cyd") == {}
+    entries = [await office.ledger.entry(f"wle_{fan}") for fan in ("ada", "bob", "cyd")]
+    assert [entry.state for entry in entries if entry] == [EntryState.ENDED] * 3
+    told = [fact.fan for fact in await office.till.facts() if isinstance(fact, WaitlistEnded)]
+    assert sorted(told) == ["ada", "bob", "cyd"]
+    job = await office.ledger.cancellation(EVENT)
+    assert job is not None
+    assert (job.state, job.failed) == ("done", 0)
 
 
 # H2: other servers and cancelled events

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-from frontrow.boxoffice.ledger.migrate import newest_version, schema_version
+from frontrow.boxoffice.ledger.schema import known_versions, newest_version, schema_version
 from frontrow.boxoffice.ledger.urls import is_postgres, sqlite_path
 from frontrow.core.errors import ConfigError, Refused, Unavailable
 
@@ -67,7 +67,7 @@ def restore(source: Path, url: str, *, force: bool = False) -> str:
     else:
         _restore_sqlite(source, sqlite_path(url))
     version, newest = schema_version(url), newest_version()
-    if version > newest:
+    if version not in known_versions():
         raise ConfigError(f"the backup has schema {version}, this program knows {newest}: install a newer one")
     return version
 

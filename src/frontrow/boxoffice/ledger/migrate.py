@@ -7,22 +7,20 @@ at once on one PostgreSQL wait for each other on an advisory lock.
 import asyncio
 import threading
 from collections.abc import Callable
-from pathlib import Path
 from typing import Final
 
 from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, create_engine, pool, text
 from sqlalchemy.event import listen
 from sqlalchemy.ext.asyncio import create_async_engine
 
+from frontrow.boxoffice.ledger.schema import MIGRATIONS
 from frontrow.boxoffice.ledger.urls import is_postgres, sqlite_path
 
 LOCK_KEY: Final = 0x66726F6E74726F77  # "frontrow"
 HEAD: Final = "head"
-LOOK_TIMEOUT_S: Final = 30.0
 Act = Callable[[Connection], str]
 _one_at_a_time = threading.Lock()  # Alembic keeps its context in module globals
 
@@ -35,21 +33,9 @@ def migrate(url: str, revision: str = HEAD) -> str:
         return _on_sqlite(url, lambda connection: _upgrade(connection, revision))
 
 
-def schema_version(url: str) -> str:
-    """The version the ledger at `url` has; empty when it has none."""
-    if is_postgres(url):
-        return asyncio.run(asyncio.wait_for(_on_postgres(url, _version), LOOK_TIMEOUT_S))
-    return _on_sqlite(url, _version) if sqlite_path(url).exists() else ""
-
-
-def newest_version() -> str:
-    """The version this program needs."""
-    return ScriptDirectory.from_config(_config()).get_current_head() or ""
-
-
 def _config() -> Config:
     config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
+    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
     return config
 
 

@@ -4,8 +4,8 @@ migrated by `frontrow ledger migrate`, so that a fleet of servers is upgraded on
 import asyncio
 from typing import Any
 
-from frontrow.boxoffice.ledger.migrate import migrate, newest_version, schema_version
 from frontrow.boxoffice.ledger.postgres import PostgresStore
+from frontrow.boxoffice.ledger.schema import newest_version, schema_version
 from frontrow.boxoffice.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.ledger.sqlite import SqliteStore
 from frontrow.boxoffice.ledger.urls import is_postgres, sqlite_path
@@ -19,18 +19,23 @@ async def open_ledger(url: str, *, auto_migrate: bool | None = None, warm: bool 
     """
     if auto_migrate is None:
         auto_migrate = not is_postgres(url)
-    if auto_migrate:
-        await asyncio.to_thread(migrate, url)
-    else:
-        version, newest = await asyncio.to_thread(schema_version, url), newest_version()
-        if version != newest:
-            raise ConfigError(
-                f"the ledger has schema {version or 'none'}, {newest} is needed: run `frontrow ledger migrate`",
-                param="ledger",
-            )
+    version, newest = await asyncio.to_thread(schema_version, url), newest_version()
+    if version != newest and not auto_migrate:
+        raise ConfigError(
+            f"the ledger has schema {version or 'none'}, {newest} is needed: run `frontrow ledger migrate`",
+            param="ledger",
+        )
+    if version != newest:
+        await asyncio.to_thread(_migrate, url)
     if is_postgres(url):
         store = PostgresStore(url, **options)
         if warm:
             await store.warm()
         return SqlLedger(store)
     return SqlLedger(SqliteStore(sqlite_path(url), **options))
+
+
+def _migrate(url: str) -> None:
+    from frontrow.boxoffice.ledger.migrate import migrate  # half a second to import, and rarely needed
+
+    migrate(url)

@@ -14,7 +14,16 @@ from frontrow.boxoffice.ledger.looks import Looks
 from frontrow.boxoffice.ledger.statements import Query
 from frontrow.boxoffice.ledger.waitlist_programs import entry_of, offer_of
 from frontrow.boxoffice.model.events import Event, EventStatus
-from frontrow.boxoffice.model.waitlist import Entry, NewEntry, NewOffer, Offer, WaitlistLook, WaitOrder, WaitRules
+from frontrow.boxoffice.model.waitlist import (
+    EndedLine,
+    Entry,
+    NewEntry,
+    NewOffer,
+    Offer,
+    WaitlistLook,
+    WaitOrder,
+    WaitRules,
+)
 from frontrow.core.coalescer import Coalescer
 from frontrow.core.errors import FrontrowError, InvalidInput
 
@@ -51,6 +60,10 @@ class Waitlist:
 
     async def leave_waitlist(self, entry_id: str, fan: str, now_us: int) -> Entry:
         return cast(Entry, await self._run(now_us, programs.leave, entry_id, fan, now_us))
+
+    async def end_line(self, event_id: str, limit: int, now_us: int) -> EndedLine:
+        limit = max(1, min(limit, MAX_LINE_PAGE))
+        return cast(EndedLine, await self._run(now_us, programs.end_line, event_id, limit, now_us))
 
     async def entry(self, entry_id: str) -> Entry | None:
         rows = await self.store.read(Query("entries_by_id", [(entry_id,)]))

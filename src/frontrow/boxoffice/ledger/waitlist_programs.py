@@ -12,12 +12,14 @@ from frontrow.boxoffice.ledger.holding import place_holds
 from frontrow.boxoffice.ledger.programs import STATES, MoveAsked, Program, decode_seats, end_holds, make_moves
 from frontrow.boxoffice.ledger.statements import Query, Row
 from frontrow.boxoffice.model.bookings import BookingState, Move
+from frontrow.boxoffice.model.events import EventCancelled
 from frontrow.boxoffice.model.facts import (
     Fact,
     OfferClaimed,
     OfferDeclined,
     OfferLapsed,
     OfferMade,
+    WaitlistEnded,
     WaitlistJoined,
     WaitlistLeft,
 )
@@ -25,6 +27,7 @@ from frontrow.boxoffice.model.holds import PlacedHold
 from frontrow.boxoffice.model.waitlist import (
     OFFER_MOVES,
     AlreadyWaiting,
+    EndedLine,
     Entry,
     EntryNotFound,
     EntryState,
@@ -71,6 +74,8 @@ def join(new: NewEntry, now_us: int, facts: list[Fact]) -> Program[Entry | BaseE
     there = yield Query("entry_of_fan", params=(new.event_id, new.fan))
     if there and entry_of(there[0]).same_wish(new):
         return entry_of(there[0])
+    if (yield Query("cancelled_events", [(new.event_id,)])):
+        return EventCancelled(new.event_id)
     return AlreadyWaiting("you wait for this event already; leave the line to wait for something else")
 
 
@@ -194,6 +199,35 @@ def settle_due(now_us: int, limit: int, facts: list[Fact]) -> Program[list[Offer
             if offer.booking_id not in gone:  # it moved under our hands: the next sweep sees where to
                 del moves[offer.id]
     return (yield from _end_offers([o for o in offers if o.id in moves], moves, now_us, facts))
+
+
+def end_line(event_id: str, limit: int, now_us: int, facts: list[Fact]) -> Program[EndedLine]:
+    """The event was cancelled: at most `limit` entries leave the line for good, and their open offers are withdrawn.
+
+    Somebody who has gone on to pay is served: the cancellation ends that booking. An entry that others change at the
+    same moment is left for the next call.
+    """
+    entries = [entry_of(row) for row in (yield Query("line_of_event", params=(event_id, limit)))]
+    if not entries:
+        return EndedLine(0, (), 0)
+    rows = yield Query("open_offers_of_entries", [(entry.id,) for entry in entries])
+    offers = [offer_of(row) for row in rows]
+    held = [offer for offer in offers if offer.booking_state is BookingState.HELD]
+    asks = [MoveAsked(offer.booking_id, Move.RELEASE, offer.fence, now_us) for offer in held]
+    moved = (yield from make_moves(asks, facts)) if asks else []
+    busy = {offer.id for offer, answer in zip(held, moved, strict=True) if isinstance(answer, BaseException)}
+    paid = {o.id for o in offers if o not in held and settled(o, now_us) is OfferMove.CLAIM}
+    claimed = [offer for offer in offers if offer.id in paid]
+    served = yield from _end_offers(claimed, dict.fromkeys(paid, OfferMove.CLAIM), now_us, facts)
+    turns = sorted((o.id, OfferState.WITHDRAWN.value, 0, now_us) for o in offers if o.id not in busy | paid)
+    withdrawn = {row[0] for row in (yield Query("turn_offers", turns))} if turns else set()
+    kept = {offer.entry_id for offer in offers if offer.id not in withdrawn}
+    ending = sorted((e.id, e.state.value, EntryState.ENDED.value, 0, 0, now_us) for e in entries if e.id not in kept)
+    ended = [entry_of(row) for row in (yield Query("turn_entries", ending))] if ending else []
+    facts.extend(WaitlistEnded("", e.event_id, e.fan, 0, (), now_us, entry_id=e.id) for e in ended)
+    freed = tuple(offer for offer in held if offer.id in withdrawn)
+    done = len(ended) + len(served)
+    return EndedLine(done, freed, len(entries) - done)
 
 
 def _end_offers(

@@ -118,6 +118,10 @@ class WaitlistLeft(_WaitlistFact, frozen=True, tag_field="fact", tag=True, gc=Fa
     pass
 
 
+class WaitlistEnded(_WaitlistFact, frozen=True, tag_field="fact", tag=True, gc=False):
+    """The line is over for this fan because the event was cancelled; an open offer was withdrawn."""
+
+
 class OfferMade(_WaitlistFact, frozen=True, tag_field="fact", tag=True, gc=False):
     """These seats are kept for this fan until `expires_at_us`."""
 
@@ -187,6 +191,7 @@ Fact: TypeAlias = (
     | RefundFailed
     | WaitlistJoined
     | WaitlistLeft
+    | WaitlistEnded
     | OfferMade
     | OfferClaimed
     | OfferDeclined

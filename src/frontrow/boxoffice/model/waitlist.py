@@ -32,7 +32,7 @@ class EntryState(StrEnum):
     OFFERED = "offered"
     SERVED = "served"
     LEFT = "left"
-    ENDED = "ended"  # its offers lapsed too often
+    ENDED = "ended"  # its offers lapsed too often, or the event was cancelled
 
 
 class OfferState(StrEnum):
@@ -40,12 +40,14 @@ class OfferState(StrEnum):
     CLAIMED = "claimed"
     DECLINED = "declined"
     LAPSED = "lapsed"
+    WITHDRAWN = "withdrawn"  # the event was cancelled
 
 
 class OfferMove(StrEnum):
     CLAIM = "claim"
     DECLINE = "decline"
     LAPSE = "lapse"
+    WITHDRAW = "withdraw"
 
 
 # What a move makes of an offer; a move that was made already is answered as it was, a cell that is not here is refused.
@@ -53,9 +55,11 @@ OFFER_MOVES: Final[dict[tuple[OfferState, OfferMove], OfferState]] = {
     (OfferState.OPEN, OfferMove.CLAIM): OfferState.CLAIMED,
     (OfferState.OPEN, OfferMove.DECLINE): OfferState.DECLINED,
     (OfferState.OPEN, OfferMove.LAPSE): OfferState.LAPSED,
+    (OfferState.OPEN, OfferMove.WITHDRAW): OfferState.WITHDRAWN,
     (OfferState.CLAIMED, OfferMove.CLAIM): OfferState.CLAIMED,
     (OfferState.DECLINED, OfferMove.DECLINE): OfferState.DECLINED,
     (OfferState.LAPSED, OfferMove.LAPSE): OfferState.LAPSED,
+    (OfferState.WITHDRAWN, OfferMove.WITHDRAW): OfferState.WITHDRAWN,
 }
 
 
@@ -155,6 +159,14 @@ class WaitlistLook(msgspec.Struct, frozen=True):
     waiting: bool
 
 
+class EndedLine(msgspec.Struct, frozen=True):
+    """What ending a page of a line did: entries that ended, holds of withdrawn offers, entries to be tried again."""
+
+    entries: int
+    withdrawn: "tuple[Offer, ...]"
+    left: int
+
+
 class Offer(msgspec.Struct, frozen=True):
     """Seats kept for one entry until `expires_at_us`; `booking_id` and `fence` are those of the hold behind it."""
 
@@ -196,6 +208,8 @@ def entry_after(move: OfferMove, lapses: int) -> EntryState:
     """Where an entry stands after its offer; `lapses` counts earlier ones. Declining keeps the place in line."""
     if move is OfferMove.CLAIM:
         return EntryState.SERVED
+    if move is OfferMove.WITHDRAW:
+        return EntryState.ENDED
     if move is OfferMove.LAPSE and lapses + 1 >= MAX_LAPSES:
         return EntryState.ENDED
     return EntryState.WAITING

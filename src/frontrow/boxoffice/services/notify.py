@@ -28,7 +28,6 @@ from frontrow.boxoffice.services.tickets import TicketDesk
 from frontrow.boxoffice.tickets import qr
 from frontrow.boxoffice.tickets.bundle import seat_name
 from frontrow.boxoffice.tickets.calendar import calendar_entry
-from frontrow.boxoffice.tickets.pdf import tickets_pdf
 from frontrow.boxoffice.tickets.sheets import Sheet
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.money import Money
@@ -50,11 +49,12 @@ TELLS: Final = {
     "RefundPaid": "refund_paid",
     "RefundFailed": "refund_delayed",
     "OfferMade": "offer",
+    "WaitlistEnded": "waitlist_ended",
     "TicketReturned": "returned",
     "TicketResold": "resold",
 }
 # kinds whose link opens something else than the booking
-EVENT_KINDS: Final = frozenset({"declined", "expired"})
+EVENT_KINDS: Final = frozenset({"declined", "expired", "waitlist_ended"})
 PURPOSES: Final = {"priority": LinkPurpose.PRIORITY, "offer": LinkPurpose.OFFER}
 LINK_LIFE_US: Final = 30 * 86_400 * US_PER_S  # of a booking's link, after the show
 ENDED_LINK_US: Final = 86_400 * US_PER_S  # so long a link still says that its offer is over
@@ -209,6 +209,8 @@ def _ends_at_us(fact: Fact) -> int:
 
 def _attached(sheets: Sequence[Sheet], locale: str) -> tuple[Attachment, ...]:
     """The tickets as PDF, the calendar entry, and each QR for the page itself (a rotating one only shows live)."""
+    from frontrow.boxoffice.tickets.pdf import tickets_pdf  # takes long to import; here it is in a thread
+
     shown = [Attachment(f"{one.ticket_id}.png", "image/png", qr.png(one.code)) for one in sheets if not one.rotating]
     return (
         Attachment("tickets.pdf", "application/pdf", tickets_pdf(sheets, locale=locale)),

@@ -3,7 +3,7 @@
 Asking for a refund is one transaction in the ledger: the money owed is written down, the seats are free, the tickets
 are void. Paying it out is the worker's business and survives outages and crashes like a payment does. A whole event is
 cancelled in bounded batches; what is done is known by the bookings themselves, so doing it again goes on where it was.
-Seats that were returned to the pool and not resold are paid back with it.
+Seats that were returned to the pool and not resold are paid back with it, and its waitlist ends.
 """
 
 import asyncio
@@ -20,6 +20,7 @@ from frontrow.boxoffice.model.organising import Change
 from frontrow.boxoffice.model.payments import UNFINISHED_REFUNDS, PaymentChanged, Refund, RefundState
 from frontrow.boxoffice.model.refunds import RefundNotFound, RefundRefused, check_window, refund_amount
 from frontrow.boxoffice.model.returns import Return, ReturnState
+from frontrow.boxoffice.model.waitlist import EndedLine
 from frontrow.boxoffice.payment_ports import PaymentProvider
 from frontrow.boxoffice.services.asking import Asking, SaleLedger
 from frontrow.boxoffice.services.driving import Seats
@@ -47,6 +48,8 @@ class RefundLedger(SaleLedger, Protocol):
     async def list_return(self, booking_id: str, seats: Sequence[int], now_us: int) -> list[Return]: ...
 
     async def turn_return(self, given_id: str, was: ReturnState, to: ReturnState, now_us: int) -> bool: ...
+
+    async def end_line(self, event_id: str, limit: int, now_us: int) -> EndedLine: ...
 
     async def save_refund_noted(self, refund: Refund, *, now_us: int, change: Change) -> Refund: ...
 
@@ -182,12 +185,13 @@ class Refunds(Repaying):
     # a whole event
 
     async def cancel_event(self, event_id: str, *, page: int = PAGE) -> AsyncIterator[Progress]:
-        """Stop the sale, then refund everybody, a page of bookings at a time; iterate to go on, again to resume."""
+        """Stop the sale, end the waitlist, then refund everybody, a page at a time; iterate to go on, again to
+        resume."""
         event = await self._sales.event(event_id)
         if event.status is not EventStatus.CANCELLED:
             event = event.moved(EventMove.CANCEL)
             await self._sales.put_event(event, self._clock())
-        progress = Progress()
+        progress = Progress(failed=await self._end_line(event_id, page))
         while True:  # ends with the bookings: the event takes no new ones
             bookings = await self._ledger.live_bookings(event_id, progress.last_booking_id, page)
             if not bookings:
@@ -206,6 +210,17 @@ class Refunds(Repaying):
                 progress, returned=progress.returned + paid, failed=progress.failed + failed
             )
             yield progress
+
+    async def _end_line(self, event_id: str, page: int) -> int:
+        """Nobody waits any more; how many entries could not be ended yet."""
+        while True:  # ends with the line: a cancelled event takes nobody in
+            done = await self._sales.end_line(event_id, page, self._clock())
+            if self._seats is not None:
+                for offer in done.withdrawn:
+                    with contextlib.suppress(FrontrowError):  # recovery makes the claim store agree
+                        await self._seats.freed(offer.event_id, offer.seats, offer.booking_id)
+            if not done.entries:
+                return done.left
 
     async def _pay_returns(self, event_id: str, page: int) -> AsyncIterator[tuple[int, int]]:
         """Seats that were returned to the pool: nobody will buy them any more, so their price is owed now."""

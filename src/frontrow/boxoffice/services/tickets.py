@@ -19,7 +19,6 @@ from frontrow.boxoffice.tickets.calendar import calendar_entry
 from frontrow.boxoffice.tickets.codes import Misread, ReadTicket, event_hash, read, shown_code, signed_text
 from frontrow.boxoffice.tickets.door import Verdict, live_verdict
 from frontrow.boxoffice.tickets.keys import TicketKeys
-from frontrow.boxoffice.tickets.pdf import tickets_pdf
 from frontrow.boxoffice.tickets.sheets import Sheet
 from frontrow.core.errors import Overloaded
 
@@ -52,7 +51,7 @@ class TicketDesk:
         return [_sheet(ticket, event, venue, seat_name(seats, ticket.seat_index), name) for ticket in tickets]
 
     async def pdf(self, booking_id: str, *, locale: str = "en") -> bytes:
-        return tickets_pdf(await self._some(booking_id), locale=locale)
+        return await asyncio.to_thread(_print, await self._some(booking_id), locale)
 
     async def calendar(self, booking_id: str) -> bytes:
         return calendar_entry(await self._some(booking_id))
@@ -134,6 +133,12 @@ class TicketDesk:
             return ()
         plan: Plan = await asyncio.to_thread(from_bytes, document.encode())
         return plan.seat_ids
+
+
+def _print(sheets: list[Sheet], locale: str) -> bytes:
+    from frontrow.boxoffice.tickets.pdf import tickets_pdf  # takes long to import, so not when the server starts
+
+    return tickets_pdf(sheets, locale=locale)
 
 
 def _sheet(ticket: Ticket, event: Event, venue: Venue | None, seat: str, name: str) -> Sheet:

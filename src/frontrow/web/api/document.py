@@ -4,6 +4,7 @@
 that every POST takes. Served as /openapi.json, and as a page that needs no script and no other server at /docs.
 """
 
+import asyncio
 import html
 from collections.abc import Iterable
 from typing import Any, Final
@@ -190,7 +191,8 @@ def _section(path: str, method: str, operation: dict[str, Any]) -> str:
 async def openapi(request: Request[Any, Any, Any]) -> Response[bytes]:
     _check_shown(request)
     headers = {"cache-control": "public, max-age=60"}
-    return Response(request.app.state.document, headers=headers, media_type="application/json")
+    document: bytes = await asyncio.to_thread(request.app.state.make_document)
+    return Response(document, headers=headers, media_type="application/json")
 
 
 @get(
@@ -202,7 +204,7 @@ async def openapi(request: Request[Any, Any, Any]) -> Response[bytes]:
 )
 async def docs(request: Request[Any, Any, Any]) -> Response[str]:
     _check_shown(request)
-    text = page(msgspec.json.decode(request.app.state.document))
+    text = page(msgspec.json.decode(await asyncio.to_thread(request.app.state.make_document)))
     headers = {"content-security-policy": "default-src 'none'", "x-content-type-options": "nosniff"}
     return Response(text, headers=headers, media_type="text/html")
 

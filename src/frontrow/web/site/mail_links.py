@@ -31,6 +31,7 @@ OFFER_STATES: Final = {
     OfferState.OPEN: N_("This offer has run out; the seats went to the next in line."),
     OfferState.LAPSED: N_("This offer has run out; the seats went to the next in line."),
     OfferState.DECLINED: N_("You declined this offer."),
+    OfferState.WITHDRAWN: N_("The event was cancelled; this offer is no longer valid."),
     OfferState.CLAIMED: N_("These seats were taken. The tickets are sent by e-mail."),
 }
 

@@ -8,10 +8,10 @@ ON CONFLICT DO NOTHING
 SELECT event_id, wait_order, seed, seed_hash FROM waitlist_rules WHERE event_id = :event_id
 
 -- name: join_waitlist(id text, event_id text, fan text, seat_count int, sections text, split_ok int, rank int, now_us int)
--- A fan who is in line already is left out of the answer.
+-- A fan who is in line already is left out of the answer. A cancelled event has no line.
 INSERT INTO waitlist AS w (id, event_id, fan, seat_count, sections, split_ok, rank, entry_state, created_at_us, changed_at_us)
 SELECT r.id, r.event_id, r.fan, r.seat_count, r.sections, r.split_ok, r.rank, 'waiting', r.now_us, r.now_us
-FROM :rows WHERE true
+FROM :rows WHERE NOT EXISTS (SELECT 1 FROM events AS e WHERE e.id = r.event_id AND e.event_state = 'cancelled')
 ON CONFLICT DO NOTHING
 RETURNING w.number, w.id, w.event_id, w.fan, w.seat_count, w.sections, w.split_ok, w.rank, w.entry_state, w.offers_made, w.lapses, w.created_at_us
 
@@ -35,6 +35,11 @@ WHERE w.event_id = :event_id AND w.entry_state = 'waiting'
   AND EXISTS (SELECT 1 FROM :rows WHERE (w.sections = '' OR w.sections LIKE '%|' || r.section || '|%')
     AND (w.split_ok = 1 OR w.seat_count <= r.free))
 ORDER BY w.rank, w.number LIMIT :limit
+
+-- name: line_of_event() :event_id text :limit int
+-- Everybody who waits or has an offer, by the index that keeps one entry per fan.
+SELECT w.number, w.id, w.event_id, w.fan, w.seat_count, w.sections, w.split_ok, w.rank, w.entry_state, w.offers_made, w.lapses, w.created_at_us FROM waitlist AS w
+WHERE w.event_id = :event_id AND w.entry_state IN ('waiting', 'offered') ORDER BY w.fan LIMIT :limit
 
 -- name: entries_ahead() :event_id text :rank int :number int
 SELECT count(*) FROM waitlist
@@ -76,6 +81,11 @@ WHERE o.event_id = :event_id AND o.fan = :fan ORDER BY o.created_at_us DESC LIMI
 
 -- name: open_offer_of_entry() :entry_id text
 SELECT id FROM offers WHERE entry_id = :entry_id AND offer_state = 'open'
+
+-- name: open_offers_of_entries(entry_id text)
+SELECT o.id, o.entry_id, o.event_id, o.fan, o.booking_id, o.offer_state, o.expires_at_us, b.fence, b.seats, b.state, b.hold_expires_at_us
+FROM :rows CROSS JOIN offers AS o JOIN bookings AS b ON b.id = o.booking_id
+WHERE o.entry_id = r.entry_id AND o.offer_state = 'open'
 
 -- name: due_offers() :now_us int :limit int
 -- Open offers whose time is over, or whose booking went on without them.
