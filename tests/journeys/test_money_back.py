@@ -140,7 +140,8 @@ def test_j10_an_event_is_cancelled_in_the_middle_of_everything(stack: Stack, vis
     eventually(lambda: bool(stack.call(lambda platform: platform.waitlist.offers(event.id, "fan_eve"))), "an offer")
     assert (stack.paid(kept), stack.paid(fails), stack.paid(held)) == (100_00, 50_00, 0)
 
-    staff(owner, stack.site)
+    member = staff(owner, stack.site).staff
+    assert member is not None
     here = f"{stack.url}/organiser/events/{event.id}"
     owner.goto(here)
     owner.get_by_role("link", name="Cancel the event …").click()
@@ -153,6 +154,9 @@ def test_j10_an_event_is_cancelled_in_the_middle_of_everything(stack: Stack, vis
     expect(owner.get_by_text("1 refunds failed at the bank. The money is still owed.")).to_be_visible()
     assert stack.paid(fails) == 50_00
     stack.mailbox.wait_for("carl10@example.org", f"Your refund for {name} takes longer")
+    alert = stack.mailbox.wait_for(member.email, f"A refund for {name} failed")
+    assert "€50.00" in alert.text
+    assert f"/bookings/{fails}" in alert.text
     owner.get_by_role("link", name=fails[-8:]).click()
     expect(owner.get_by_text("lost_or_stolen_card")).to_be_visible()
     owner.get_by_role("button", name="Try this refund again").click()

@@ -42,6 +42,7 @@ from frontrow.boxoffice.model.facts import (
     WaitlistEnded,
 )
 from frontrow.boxoffice.model.messages import Contact, Message, Outcome
+from frontrow.boxoffice.model.people import Role, Staff
 from frontrow.boxoffice.model.venues import Venue
 from frontrow.boxoffice.outgoing import Outgoing
 from frontrow.boxoffice.services.notify import KIND, Notifier
@@ -178,6 +179,31 @@ async def test_who_waited_for_a_cancelled_event_hears_so_once(
     assert f"https://tickets.example.org/events/{EVENT}" in text.splitlines()
     (page,) = await desk.ledger.in_app("fan_9")
     assert page.subject == subject
+
+
+async def test_a_failed_refund_is_mailed_once_to_every_member_who_may_refund(desk: Desk, tmp_path: Path) -> None:
+    """Issue 11: it was shown on the desk only, where nobody looks at night."""
+    roles = {"own": Role.OWNER, "box": Role.BOX_OFFICE, "gate": Role.DOOR, "read": Role.READ_ONLY, "gone": Role.OWNER}
+    for name, role in roles.items():
+        await desk.ledger.add_staff(Staff(f"stf_{name}", "org_default", f"{name}@example.org", name.title(), role))
+    await desk.ledger.add_staff(Staff("stf_other", "org_other", "other@example.org", "Other", Role.OWNER))
+    booking_id = desk.fact.booking_id
+    fact = RefundFailed(booking_id, EVENT, "fan_1", 1, (3, 4), NOW, refund_id="rfd_1", reason="lost_or_stolen_card")
+    notifier = desk.notifier(FolderChannel(tmp_path / "outbox"))
+    await desk.tell(notifier, fact)
+    await desk.ledger.remove_staff("org_default", "stf_gone", "stf_own", NOW)
+    await notifier.worker().drain()
+    await notifier.worker().drain()
+    read = (email.message_from_bytes(path.read_bytes(), policy=email.policy.default)
+            for path in (tmp_path / "outbox").glob("*.eml"))  # fmt: skip
+    mails = {mail["To"]: mail for mail in read}
+    assert mails.keys() == {"own@example.org", "box@example.org"}
+    for mail in mails.values():
+        assert mail["Subject"] == "A refund for Aurora <Live> failed"
+        text = mail.get_body(("plain",)).get_content()
+        assert "lost_or_stolen_card" in text
+        assert f"https://tickets.example.org/organiser/events/{EVENT}/bookings/{booking_id}" in text.splitlines()
+    assert await desk.ledger.delivery_counts(KIND) == {"sent": 2, "given_up": 1}
 
 
 async def test_preferences_decide_the_channels_and_the_page_has_everything(desk: Desk, tmp_path: Path) -> None:

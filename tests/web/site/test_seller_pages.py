@@ -1,5 +1,6 @@
 """The seller's details: kept by the organiser's page and the API, checked, shown on receipts, other organisers' own."""
 
+import re
 from pathlib import Path
 
 from frontrow.boxoffice.model.people import Role
@@ -57,3 +58,27 @@ async def test_page_and_api_keep_the_seller_and_receipts_show_it(tmp_path: Path)
         assert own.tax_basis_points == 700
         stranger = await site.desk.client.get(f"/bookings/{booking.id}/receipt", headers=BROWSER)
         assert stranger.status_code == 404
+
+
+async def test_an_events_own_tax_rate_is_a_field_of_its_wizard_and_shown_on_the_preview(tmp_path: Path) -> None:
+    """Issue 11: it could be set by the API only."""
+    async with a_site(tmp_path) as site:
+        await site.post("/organiser/seller", name="Hall", address="", tax_id="", rate="13")
+        here = f"/organiser/events/{site.desk.event}"
+        prices = await site.get(f"{here}/prices")
+        typed = dict(re.findall(r'name="((?:tier|price)[0-9])" value="([^"]*)"', prices))
+        assert re.search(r'name="tax" value=""', prices)
+        assert "13 % tax: the rate of the seller" in await site.get(f"{here}/preview")
+        for wrong in ("nineteen", "50.01", "-1"):
+            refused = await site.post(f"{here}/prices", 422, **typed, tax=wrong)
+            assert "0 to 50" in refused.text
+            assert f'value="{wrong}"' in refused.text
+        for rate, points in (("5,5", 550), ("0", 0), ("19", 1900)):
+            await site.post(f"{here}/prices", **typed, tax=rate)
+            assert (await site.desk.get(f"{EVENTS}/{site.desk.event}"))["tax_basis_points"] == points
+        await site.post(f"{here}/prices", **typed)
+        assert re.search(r'name="tax" value="19"', await site.get(f"{here}/prices")), "a form without the field"
+        assert "19 % tax: this event&#39;s own rate" in await site.get(f"{here}/preview")
+        await site.post(f"{here}/prices", **typed, tax="")
+        assert (await site.desk.get(f"{EVENTS}/{site.desk.event}"))["tax_basis_points"] is None
+        assert "13 % tax: the rate of the seller" in await site.get(f"{here}/preview")

@@ -21,6 +21,8 @@ from frontrow.boxoffice.model.bookings import Booking
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.facts import BookingConfirmed, Fact, decode_fact, encode_fact
 from frontrow.boxoffice.model.messages import Attachment, Contact, Delivery, Message, NewDelivery, Outcome
+from frontrow.boxoffice.model.payments import Refund
+from frontrow.boxoffice.model.people import ROLES, Staff
 from frontrow.boxoffice.ports import Catalogue, TicketBook
 from frontrow.boxoffice.services.deliveries import DeliveryWorker
 from frontrow.boxoffice.services.receipts import Receipts
@@ -33,6 +35,7 @@ from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.money import Money
 
 KIND: Final = "notification"
+STAFF_LOCALE: Final = "en"  # members of a team have no language in the ledger
 GIVE_UP_AFTER_S: Final = 24 * 3600
 LANES: Final = 8  # a channel's messages travel in so many lanes, each person always in the same
 # fact -> kind of message (channels/texts/*.json)
@@ -65,8 +68,17 @@ WITHOUT_HTML: Final = frozenset({"in_app", "push", "sms"})
 QUIET_CHANNELS: Final = frozenset({"in_app", "push"})
 
 
+TELLS_STAFF: Final = {"RefundFailed": ("refund_failed", "refunds:write")}  # fact -> kind, and whom: who may do it
+
+
 class NotifyLedger(Catalogue, TicketBook, MessageBook, Protocol):
     """What notifying reads and writes."""
+
+    async def staff(self, staff_id: str) -> Staff | None: ...
+
+    async def staff_of(self, organiser_id: str, limit: int = 200) -> list[Staff]: ...
+
+    async def refunds_of(self, booking_id: str) -> list[Refund]: ...
 
 
 class _Body(msgspec.Struct, frozen=True):
@@ -76,6 +88,7 @@ class _Body(msgspec.Struct, frozen=True):
     kind: str
     fact: str
     message_id: str
+    staff: str = ""  # the member of the organiser's team whom it is for; empty: the fan
 
 
 class Notifier:
@@ -110,7 +123,24 @@ class Notifier:
             )
             for name in chosen
         ]  # fmt: skip
+        deliveries += await self._plan_for_staff(number, fact)
         return self._ledger.delivering(deliveries, self._clock())
+
+    async def _plan_for_staff(self, number: int, fact: Fact) -> list[NewDelivery]:
+        """A mail to each member of the organiser's team who can do something about it."""
+        kind, permission = TELLS_STAFF.get(type(fact).__name__, ("", ""))
+        if not kind or "email" not in self._channels:
+            return []
+        event = await self._ledger.event(fact.event_id)
+        members = await self._ledger.staff_of(event.organiser_id)
+        text, deliveries = encode_fact(fact), []
+        for member in members:
+            if permission in ROLES[member.role]:
+                message_id = f"{kind}-{fact.booking_id}-{number}-{member.id}"
+                body = msgspec.json.encode(_Body("email", kind, text, message_id, member.id)).decode()
+                lane = f"email/{zlib.crc32(member.id.encode()) % LANES}"
+                deliveries.append(NewDelivery(KIND, lane, f"{message_id}:email", body))
+        return deliveries
 
     async def again(self, booking: Booking) -> bool:
         """The confirmation with its tickets once more, by e-mail; False when there is nobody to send it to."""
@@ -148,6 +178,8 @@ class Notifier:
 
     async def _message(self, body: _Body, drawing: asyncio.Lock) -> Message | None:
         fact = decode_fact(body.fact)
+        if body.staff:
+            return await self._message_for_staff(body, fact)
         contact = await self._ledger.contact(fact.fan) or Contact(fact.fan)
         sheets = await self._desk.sheets(fact.booking_id) if body.kind in WITH_TICKETS else []
         if body.kind in WITH_TICKETS and not sheets:
@@ -165,6 +197,23 @@ class Notifier:
         return Message(
             body.message_id, body.kind, contact, words.subject, words.text, words.html, words.short, attachments, url
         )
+
+    async def _message_for_staff(self, body: _Body, fact: Fact) -> Message | None:
+        """The mail to a member; None when they left the team or lost the right meanwhile."""
+        member = await self._ledger.staff(body.staff)
+        event = await self._ledger.event(fact.event_id)
+        _, permission = TELLS_STAFF[type(fact).__name__]
+        if member is None or member.organiser_id != event.organiser_id or permission not in ROLES[member.role]:
+            return None
+        about = await self._about(fact, event, ()) | {"buyer": member.name, "reason": getattr(fact, "reason", "")}
+        refunds = {refund.id: refund for refund in await self._ledger.refunds_of(fact.booking_id)}
+        refund = refunds.get(getattr(fact, "refund_id", ""))
+        if refund is not None:
+            about["amount"] = Money(refund.amount_minor, refund.currency)
+        url = self._links.page(f"/organiser/events/{event.id}/bookings/{fact.booking_id}")
+        words = render(body.kind, STAFF_LOCALE, about, url=url)
+        contact = Contact(member.id, member.email, locale=STAFF_LOCALE, name=member.name)
+        return Message(body.message_id, body.kind, contact, words.subject, words.text, words.html, words.short, url=url)
 
     def _url(self, body: _Body, fact: Fact, event: Event) -> str:
         """The link that does what the message asks for. In-app messages are kept in the ledger: no capability there."""

@@ -44,6 +44,7 @@ TRIES: Final = 20  # edits without a tag are made again over a newer version so 
 MAX_DESCRIPTION_CHARS: Final = 10_000
 FINAL: Final = frozenset({EventStatus.COMPLETED, EventStatus.CANCELLED})
 FIXED: Final = ("venue_id", "currency")  # once published
+SELLERS_TAX: Final = -1  # of an edit: the event has no tax rate of its own
 
 
 class EventEdit(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,7 +68,7 @@ class EventEdit(msgspec.Struct, frozen=True, kw_only=True):
     card_tries: int | None = None
     room: RoomRules | None = None  # of it, what is not None
     rotating_codes: bool | None = None
-    tax_basis_points: int | None = None
+    tax_basis_points: int | None = None  # SELLERS_TAX: the seller's own rate
     presale_starts_at_us: int | None = None  # 0: no presale
 
     def fields(self) -> list[str]:
@@ -233,6 +234,8 @@ class Organise:
         """The event with the edit made and checked."""
         values: dict[str, Any] = {name: getattr(edit, name) for name in edit.fields()}
         wanted = values.pop("withheld", None)
+        if edit.tax_basis_points == SELLERS_TAX:
+            values["tax_basis_points"] = None
         if edit.room is not None:
             values["room"] = event.room.edited(edit.room)
             check_rules(edit.room, self.human_checks)

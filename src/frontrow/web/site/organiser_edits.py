@@ -12,13 +12,14 @@ from frontrow.boxoffice.model.events import (
     PriceTier,
     RefundPolicy,
 )
+from frontrow.boxoffice.model.receipts import MAX_TAX_BASIS_POINTS
 from frontrow.boxoffice.model.room_rules import MAX_DEPTH, MAX_WEIGHT, PRESALE_LANE, Lane, RoomRules
 from frontrow.boxoffice.model.venues import Plan
 from frontrow.boxoffice.plans.ranges import read_seats, write_seats
-from frontrow.boxoffice.services.organise import MAX_DESCRIPTION_CHARS, EventEdit
+from frontrow.boxoffice.services.organise import MAX_DESCRIPTION_CHARS, SELLERS_TAX, EventEdit
 from frontrow.core.errors import InvalidInput
 from frontrow.core.money import Money
-from frontrow.web.site.organiser_fields import NEEDED, Reading, local_text, money_text, percent_text
+from frontrow.web.site.organiser_fields import BAD_TAX, NEEDED, Reading, local_text, money_text, percent_text
 
 MOST_FEES: Final = 6
 MOST_HOLD_MIN: Final = 60
@@ -60,7 +61,8 @@ def read_venue(reading: Reading, event: Event, plan: Plan) -> EventEdit:
 
 
 def prices(event: Event, plan: Plan, zone: str) -> Values:
-    found: Values = {}
+    rate = event.tax_basis_points
+    found: Values = {"tax": "" if rate is None else percent_text(rate)}
     known = {tier.key: tier for tier in event.tiers}
     for number, key in enumerate(plan.tiers):
         tier = known.get(key)
@@ -84,7 +86,15 @@ def read_prices(reading: Reading, event: Event, plan: Plan) -> EventEdit:
         price = Money(reading.money(f"price{number}", needed=True), event.currency)
         tiers.append(PriceTier(key, price, reading.text(f"tier{number}", 100, needed=False), colours.get(key, "")))
     fees = [fee for number in range(MOST_FEES) if (fee := _fee(reading, number)) is not None]
-    return EventEdit(tiers=tuple(tiers), fees=tuple(fees))
+    return EventEdit(tiers=tuple(tiers), fees=tuple(fees), tax_basis_points=_tax(reading))
+
+
+def _tax(reading: Reading) -> int | None:
+    """The event's own rate; an empty field is the seller's, a form without the field changes nothing."""
+    if "tax" not in reading.form.first():
+        return None
+    points = reading.percent("tax", MAX_TAX_BASIS_POINTS, BAD_TAX)
+    return points if reading.form.one("tax", 8) else SELLERS_TAX
 
 
 def _fee(reading: Reading, number: int) -> Fee | None:

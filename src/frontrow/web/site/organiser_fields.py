@@ -19,6 +19,7 @@ from frontrow.web.site.words import N_
 NEEDED: Final = N_("Please fill this in.")
 BAD_PRICE: Final = N_("Type an amount such as 45 or 45.50.")
 BAD_PERCENT: Final = N_("Type a percentage from 0 to 100, such as 2.5.")
+BAD_TAX: Final = N_("A tax rate is a number from 0 to 50, like 19 or 5.5.")
 BAD_NUMBER: Final = N_("This number is not possible here.")
 BAD_TIME: Final = N_("Choose a date and a time.")
 OTHERWISE: Final = N_("That is not possible.")
@@ -39,6 +40,7 @@ PARAMS: Final = {
     "city": ("city", OTHERWISE),
     "withheld": ("withheld", N_("Somebody holds or has bought one of these seats.")),
     "tiers": ("form", N_("Every price tier needs a price.")),
+    "tax_basis_points": ("tax", BAD_TAX),
     "lanes": ("code_lane", N_("A lane has a name of letters, digits, dots or dashes, different from the other's.")),
     "depth_cap": ("depth", BAD_NUMBER),
     "human": ("human", N_("This server is not set up for that check.")),
@@ -88,12 +90,13 @@ class Reading:
             self.errors[name] = BAD_PRICE
         return minor
 
-    def percent(self, name: str) -> int:
+    def percent(self, name: str, most_points: int = 10_000, wrong: str = BAD_PERCENT) -> int:
         """Hundredths of a percent; an empty field is nothing."""
         found = self.form.one(name, 8).replace(",", ".") or "0"
-        points = int(Decimal(found) * 100) if re.fullmatch(r"[0-9]{1,3}(\.[0-9]{1,2})?", found, re.ASCII) else 10_001
-        if points > 10_000:
-            self.errors[name] = BAD_PERCENT
+        typed = re.fullmatch(r"[0-9]{1,3}(\.[0-9]{1,2})?", found, re.ASCII)
+        points = int(Decimal(found) * 100) if typed else most_points + 1
+        if points > most_points:
+            self.errors[name] = wrong
         return points
 
     def whole(self, name: str, low: int, high: int) -> int:

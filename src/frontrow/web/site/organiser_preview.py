@@ -19,7 +19,7 @@ from frontrow.web.api.organiser_shapes import editor_of
 from frontrow.web.platform import Platform
 from frontrow.web.room_organiser import patch_room
 from frontrow.web.shapes import time_text
-from frontrow.web.site.organiser_fields import PARAMS, Errors, Reading
+from frontrow.web.site.organiser_fields import PARAMS, Errors, Reading, percent_text
 from frontrow.web.site.organiser_steps import ONE, Known, done_of, known
 from frontrow.web.site.organiser_wizard import STEPS
 from frontrow.web.site.render import PRIVATE, render
@@ -33,7 +33,7 @@ WITH_FRAME: Final = Policy({"frame-src": "'self'"})
 FRAMED: Final = Policy(framed=True)
 MAX_ROOM: Final = 10**9
 # which step puts right what publishing needs
-STEP_OF: Final = {"sale_ends": "sale", "starts": "details", "form": "prices"}
+STEP_OF: Final = {"sale_ends": "sale", "starts": "details", "form": "prices", "tax": "prices"}
 
 
 @page(f"{ONE}/preview", "preview_event", READS)
@@ -41,19 +41,21 @@ async def preview(
     request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]
 ) -> Response[bytes]:
     """What fans will see, what is still missing, and the button that makes it public."""
-    return _preview(request, platform, await known(platform, caller, event_id))
+    return await _preview(request, platform, await known(platform, caller, event_id))
 
 
-def _preview(
+async def _preview(
     request: Asked, platform: Platform, one: Known, errors: Errors | None = None, values: dict[str, str] | None = None
 ) -> Response[bytes]:
     missing = _missing(platform, one) if one.is_draft else []
     room = platform.settings.room
+    seller, own = await platform.receipts.seller_of(one.event.organiser_id), one.event.tax_basis_points
     shown = {"capacity": str(room.capacity), "rate": str(room.rate_per_s), "message": ""}
     return render(
         request, "organiser/preview.html", status=422 if errors else 200, policy=WITH_FRAME,
         script="js/organiser/preview.js", one=one, of_event=one.event, steps=STEPS, step="preview", missing=missing,
         errors=errors or Errors(), v=shown | (values or {}), done=done_of(request), step_of=STEP_OF,
+        tax=percent_text(seller.tax_basis_points if own is None else own), own_tax=own is not None,
     )  # fmt: skip
 
 
@@ -133,7 +135,7 @@ async def publish(
             raise
         except FrontrowError as error:
             reading.errors.take(error)
-    return _preview(request, platform, one, reading.errors, form.first())
+    return await _preview(request, platform, one, reading.errors, form.first())
 
 
 async def _steer(platform: Platform, caller: Caller, event_id: str, wanted: dict[str, Any]) -> None:

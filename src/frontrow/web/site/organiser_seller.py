@@ -10,6 +10,7 @@ from frontrow.core.errors import InvalidInput
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access
 from frontrow.web.api.organiser_seller import SellerBody, keep_seller
+from frontrow.web.site.organiser_fields import BAD_TAX
 from frontrow.web.site.render import render
 from frontrow.web.site.routes import Form, FromForm, action, go_to, page
 from frontrow.web.site.words import N_
@@ -21,7 +22,7 @@ REFUSED: Final = {
     "name": N_("Please fill in the seller's name."),
     "address": N_("This address cannot be printed."),
     "tax_id": N_("This tax number cannot be printed."),
-    "tax_basis_points": N_("A tax rate is a number from 0 to 50, like 19 or 5.5."),
+    "tax_basis_points": BAD_TAX,
 }
 DONE: Final = {"saved": N_("Saved. New receipts show it.")}
 
