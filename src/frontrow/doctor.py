@@ -44,7 +44,7 @@ class Finding(msgspec.Struct, frozen=True):
 
 async def examine(settings: PlatformSettings) -> list[Finding]:
     """Every finding, in order."""
-    found = [*versions(), *secrets(settings), *server(settings), *disk(settings)]
+    found = [*versions(), *secrets(settings), *server(settings), *mail(settings), *disk(settings)]
     found += await _within("ledger", lambda: ledger(settings))
     if settings.shared:
         found += await _within("redis", lambda: redis(settings))
@@ -98,7 +98,10 @@ def randomness(text: str) -> float:
 def server(settings: PlatformSettings) -> Iterator[Finding]:
     if settings.server.demo:
         yield Finding("server", WARN, "server.demo takes made-up money", "Switch it off before a real sale.")
-    if not settings.public_url.startswith("https://"):
+    if not settings.server.public_url:
+        says = f"server.public_url is not set, so links in mails lead to {settings.public_url}"
+        yield Finding("server", WARN, says, "Set it to the address that people type.")
+    elif not settings.public_url.startswith("https://"):
         yield Finding(
             "server", WARN, "server.public_url is not https", "People's browsers keep our cookies only there."
         )
@@ -112,6 +115,15 @@ def server(settings: PlatformSettings) -> Iterator[Finding]:
         yield Finding("server", WARN, f"{soft} files may be open, {needed} are needed", do)
     else:
         yield Finding("server", OK, f"{soft} files may be open")
+
+
+def mail(settings: PlatformSettings) -> Iterator[Finding]:
+    """Whether mails leave this machine."""
+    if settings.mail.url:
+        yield Finding("mail", OK, "mails leave by mail.url")
+    else:
+        says = f"mail.url is not set, so mails are only files in {settings.mail_url}"
+        yield Finding("mail", WARN, says, "Set it to a mail server before a real sale: nobody gets their tickets.")
 
 
 def disk(settings: PlatformSettings) -> Iterator[Finding]:

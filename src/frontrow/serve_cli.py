@@ -40,8 +40,8 @@ def serve(
         sock = listen(settings.server)
     except ConfigError as error:
         _end(error)
-    shown_host, shown_port = sock.getsockname()[:2]
-    typer.echo(f"frontrow on http://{shown_host}:{shown_port}")
+    settings = settings.with_port(sock.getsockname()[1])
+    typer.echo(f"frontrow on {settings.server.address}")
     set_up_logs()
     if settings.server.workers == 1:
         raise typer.Exit(run_server(settings, sock))

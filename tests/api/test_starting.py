@@ -4,6 +4,9 @@ import asyncio
 import subprocess
 import sys
 from dataclasses import replace
+from email import message_from_bytes
+from email.policy import default as default_policy
+from pathlib import Path
 
 import httpx
 import pytest
@@ -36,6 +39,10 @@ CANARY = "canary-" + "x" * 40
         ({"server": ServerSettings(demo=True), "stripe": StripeSettings(publishable_key="pk_1")}, "stripe.key"),
         ({"server": ServerSettings(demo=True), "stripe": StripeSettings("", "whsec_1")}, "stripe.key"),
         ({"secret": SecretSettings(SECRET), "stripe": StripeSettings("sk_1", "whsec_1", "sk_1")}, "pk_"),
+        (
+            {"secret": SecretSettings(SECRET), "stripe": StripeSettings("rk_live_1", "whsec_1", "pk_test_1")},
+            "different modes",
+        ),
         ({"server": ServerSettings(demo=True, workers=2)}, "server.workers"),
         ({"server": ServerSettings(demo=True), "redis": RedisSettings("redis://x")}, "redis.url"),
         ({"server": ServerSettings(demo=True), "ledger": LedgerSettings("postgresql://x/y")}, "redis.url"),
@@ -96,7 +103,10 @@ def test_serve_refuses_to_start_without_a_secret_key(tmp_path):
 
 
 async def test_a_server_told_to_stop_says_so_first_and_ends_in_order(tmp_path):
-    """Graceful drain: /readyz turns 503, open streams end properly, the exit code is 0, no secret is in the log."""
+    """Graceful drain: /readyz turns 503, open streams end properly, the exit code is 0, no secret is in the log.
+
+    Before that, the link of a mail leads to the port that the system chose.
+    """
     server = Process(["serve", "--port", "0"], tmp_path, FRONTROW_SECRET_KEY=CANARY)
     try:
         url = server.listening()
@@ -109,10 +119,32 @@ async def test_a_server_told_to_stop_says_so_first_and_ends_in_order(tmp_path):
                     await asyncio.sleep(0.05)
             assert (await client.get("/readyz")).status_code == 200
             assert (await client.get("/docs")).headers["content-type"].startswith("text/html")
+            assert (await client.post("/v1/auth/link", json={"email": "ada@example.org"})).is_success
+            assert f"{url}/sign-in#" in await mailed(tmp_path / "outbox")
     finally:
         code = server.stop()
     assert code == 0
     assert CANARY not in (tmp_path / "errors.log").read_text()
+
+
+def written(outbox: Path) -> list[str]:
+    letters = [message_from_bytes(path.read_bytes(), policy=default_policy) for path in outbox.glob("*.eml")]
+    return [str(letter.get_body(("plain",)).get_content()) for letter in letters]
+
+
+async def mailed(outbox: Path) -> str:
+    """The text of the first mail, once it is written."""
+    for _ in range(600):
+        for letter in written(outbox):
+            return letter
+        await asyncio.sleep(0.05)
+    raise AssertionError("no mail was written")
+
+
+@pytest.mark.parametrize(("host", "public_url"), [("127.0.0.1", "http://127.0.0.1:8123"), ("::1", "http://[::1]:8123")])
+def test_without_a_public_url_links_lead_to_where_the_server_listens(host, public_url):
+    settings = PlatformSettings(server=ServerSettings(demo=True, host=host, port=0))
+    assert settings.with_port(8123).public_url == public_url
 
 
 async def test_a_draining_server_is_not_ready(tmp_path):

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,14 @@ from frontrow import doctor as checks
 from frontrow.boxoffice.ledger.migrate import migrate
 from frontrow.core.redis_url import connect_sync
 from frontrow.doctor import FAIL, OK, WARN, Finding, examine
-from frontrow.web.settings import LedgerSettings, PlatformSettings, RedisSettings, SecretSettings, ServerSettings
+from frontrow.web.settings import (
+    LedgerSettings,
+    MailSettings,
+    PlatformSettings,
+    RedisSettings,
+    SecretSettings,
+    ServerSettings,
+)
 
 GOOD_KEY = "q7Rk0v2mX9ZpLw4TtB8sYc1NfHd6GjUeA3iKoVxQ5rMz"
 
@@ -35,6 +43,16 @@ def test_an_embedded_server_that_never_ran_is_fit(tmp_path):
     assert FAIL not in [one.state for one in found], found
     assert WARN in states(found, "ledger")
     assert states(found, "secret") == [OK]
+
+
+def test_mails_that_reach_nobody_are_told(tmp_path):
+    bare = settings(tmp_path)
+    assert [one.state for one in checks.mail(bare)] == [WARN]
+    assert any("links in mails lead to http://127.0.0.1:8000" in one.says for one in checks.server(bare))
+    server = replace(bare.server, public_url="https://tickets.example.org")
+    ready = replace(bare, server=server, mail=MailSettings("smtp://mail:587?from=tickets@example.org"))
+    assert [one.state for one in checks.mail(ready)] == [OK]
+    assert not any("links in mails" in one.says for one in checks.server(ready))
 
 
 def test_a_folder_that_is_a_file_fails(tmp_path):

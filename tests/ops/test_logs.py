@@ -5,17 +5,20 @@ import io
 import json
 import logging
 from collections.abc import Iterator
+from dataclasses import replace
 
 import httpx
 import pytest
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from frontrow.boxoffice.ledger.catalogue import Catalogue
+from frontrow.boxoffice.tickets.pdf import tickets_pdf
 from frontrow.web import logs
 from frontrow.web.front import request_id
 from frontrow.web.traces import TracedApp, TraceSettings, open_tracer, traced
 from tests.api.script import a_buyer
 from tests.api.support import EVENT_ID, a_client, a_platform, a_server
+from tests.boxoffice.tickets.samples import issued, sheet
 
 JWT = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl"
 SECRETS = {
@@ -88,6 +91,20 @@ def test_a_line_carries_the_id_of_its_request():
     finally:
         request_id.reset(mark)
     assert "request_id" not in json.loads(line_of(record("x")))
+
+
+def test_printing_a_ticket_in_another_script_logs_nothing(capsys):
+    """The font library told of each table that it shortened: a dozen lines per ticket."""
+    loggers = [logging.getLogger(name) for name in ("", "httpx", "fontTools")]
+    handlers, levels = loggers[0].handlers, [logger.level for logger in loggers]
+    try:
+        logs.set_up_logs()
+        tickets_pdf([replace(sheet(issued(1)[0]), name="山田 太郎")])
+    finally:
+        loggers[0].handlers = handlers
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+    assert capsys.readouterr().err == ""
 
 
 async def test_a_failed_request_is_logged_with_its_id_and_without_its_person(tmp_path, monkeypatch):

@@ -94,4 +94,5 @@ def set_up_logs(level: int = logging.INFO) -> None:
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(level)
-    logging.getLogger("httpx").setLevel(logging.WARNING)
+    for chatty in ("httpx", "fontTools"):  # one line per request; a dozen lines per PDF
+        logging.getLogger(chatty).setLevel(logging.WARNING)

@@ -75,6 +75,12 @@ class ServerSettings:
     jobs_inside: bool = setting(True, doc="run the background jobs in the server; else `frontrow work` does")
     docs: bool = setting(True, doc="serve the API's document and its page")
 
+    @property
+    def address(self) -> str:
+        """Where it listens, as a URL."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{self.port}"
+
 
 @dataclass(frozen=True, slots=True)
 class SecretSettings:
@@ -194,6 +200,13 @@ class PlatformSettings:
                 "stripe.publishable_key is a secret key, and every visitor would see it; it must start with pk_",
                 param="stripe.publishable_key",
             )
+        modes = {_stripe_mode(stripe.key), _stripe_mode(stripe.publishable_key)}
+        if modes == {"live", "test"}:
+            raise ConfigError(
+                "stripe.publishable_key and stripe.key are of different modes, and no payment would succeed; "
+                "take both from the live mode or both from the test mode",
+                param="stripe.publishable_key",
+            )
 
     def _check_room(self) -> None:
         """Refuse settings of the room that the platform would not use."""
@@ -255,7 +268,11 @@ class PlatformSettings:
 
     @property
     def public_url(self) -> str:
-        return (self.server.public_url or f"http://{self.server.host}:{self.server.port}").rstrip("/")
+        return (self.server.public_url or self.server.address).rstrip("/")
+
+    def with_port(self, port: int) -> "PlatformSettings":
+        """The same with the port that the system chose, so that links in mails lead to it."""
+        return replace(self, server=replace(self.server, port=port))
 
 
 _SECTIONS: dict[str, type[Any]] = {
@@ -282,6 +299,12 @@ def read_settings(
     given = {name: value for name, value in server.items() if value is not None}
     sections["server"] = replace(sections["server"], **given)
     return PlatformSettings(**sections)
+
+
+def _stripe_mode(key: str) -> str:
+    """`live` or `test`, as the key says (`sk_live_…`); empty if it does not."""
+    found = re.match(r"(?:sk|rk|pk)_(live|test)_", key)
+    return found[1] if found else ""
 
 
 def _unused(where: str) -> ConfigError:

@@ -8,6 +8,7 @@ import io
 import json
 from collections.abc import AsyncIterator, Sequence
 from email.message import EmailMessage
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 
 import http_ece
@@ -120,6 +121,7 @@ async def test_the_confirmation_is_sent_at_least_once_with_the_same_tickets_each
     for mail in post.mails:
         assert (mail["To"], mail["Subject"]) == ("ada@example.org", "Your tickets for Aurora <Live>")
         assert mail["From"] == "Box Office <tickets@example.org>"
+        assert parsedate_to_datetime(str(mail["Date"]))  # every mail has one (RFC 5322), or it looks like spam
         assert qr_codes(mail) == [ticket.code for ticket in tickets]
         names = [part.get_filename() for part in mail.iter_attachments()]
         assert names == ["tickets.pdf", "event.ics"]

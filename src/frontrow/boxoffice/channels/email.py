@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Sequence
 from email.message import EmailMessage
 from email.policy import SMTP as SMTP_POLICY
-from email.utils import formataddr
+from email.utils import formataddr, formatdate
 from pathlib import Path
 from typing import Final
 
@@ -31,6 +31,7 @@ def mail(message: Message, sender: str, sender_name: str = "") -> EmailMessage:
     made["From"] = formataddr((sender_name, sender))
     made["To"] = message.contact.email
     made["Subject"] = message.subject
+    made["Date"] = formatdate()
     made["Message-ID"] = f"<{message.id}@{sender.rpartition('@')[2]}>"
     made["Auto-Submitted"] = "auto-generated"
     made.set_content(message.text)
