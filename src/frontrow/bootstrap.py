@@ -127,7 +127,14 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         endpoints.pages.zones = zones  # type: ignore[attr-defined]
         openings.watch(functools.partial(_learn_zone, ledger, zones))
         token_of = functools.partial(booking_token, secret_keys)
-        live = LiveSeats(endpoints, box.holds, box.feeds, Passes(room), settings.server.max_streams, token_of)
+        live = LiveSeats(
+            endpoints,
+            box.holds,
+            box.feeds,
+            Passes(room, secure=is_https(settings.public_url)),
+            settings.server.max_streams,
+            token_of,
+        )
         live.table.shown = views = EventViews(openings, box.browse, ledger, box.feeds, endpoints.entry)
         openings.on_open(live.opened)
 

@@ -1,9 +1,8 @@
 """The names and header lines of the cookies that browsers keep for us.
 
 Where people come by https, a cookie is `Secure` and its name begins with `__Host-`. A browser takes such a cookie only
-from this very host and only over https, so no sister site and no page on plain http can plant one. On plain http (a
-laptop, a test) the name has no prefix. Both names are read, the secure one first: nobody loses a place or a booking
-when a site moves to https or upgrades.
+from this very host and only over https, so no sister site and no page on plain http can plant one. There the plain name
+is not read: anybody could have planted it. On plain http (a laptop, a test) the name has no prefix.
 """
 
 from collections.abc import Sequence
@@ -16,6 +15,11 @@ def cookie_names(kind: str, event: str = "") -> tuple[str, str]:
     if event:
         return f"__Host-frontrow-{kind}-{event}", f"frontrow_{kind}_{event}"
     return f"__Host-frontrow-{kind}", f"frontrow_{kind}"
+
+
+def names_to_read(names: tuple[str, str], *, secure: bool) -> tuple[str, ...]:
+    """The names that may be believed: over https only the one that nobody else can plant."""
+    return names[:1] if secure else names
 
 
 def is_https(public_url: str) -> bool:

@@ -4,7 +4,7 @@ import zlib
 
 from frontrow.boxoffice.model.attempts import ShopPass
 from frontrow.core.clock import US_PER_S
-from frontrow.core.cookies import read_cookie
+from frontrow.core.cookies import names_to_read, read_cookie
 from frontrow.core.errors import Forbidden, Unauthorised
 from frontrow.waitingroom.passes import MAX_PASS_CHARS, Pass
 from frontrow.waitingroom.ports import PlaceKey
@@ -24,8 +24,8 @@ class ForeignPage(Forbidden):
 class Passes:
     """Reads the passes of requests, and gives passes to who needs no place."""
 
-    def __init__(self, room: WaitingRoom) -> None:
-        self._room = room
+    def __init__(self, room: WaitingRoom, *, secure: bool = False) -> None:
+        self._room, self._cookies = room, names_to_read(PASS_COOKIES, secure=secure)
 
     def of(self, event_id: str, ask: Ask) -> ShopPass:
         """The pass for this event that came with the request, or 401 saying why not."""
@@ -59,7 +59,7 @@ class Passes:
         cookie = ask.header(b"cookie")
         if cookie is None or b"frontrow" not in cookie:
             return ""
-        text = read_cookie(cookie.decode("latin-1"), PASS_COOKIES)
+        text = read_cookie(cookie.decode("latin-1"), self._cookies)
         if text:
             check_same_site(ask)
         return text

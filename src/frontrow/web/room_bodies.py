@@ -61,9 +61,10 @@ def idempotency_key(ask: Ask) -> str | None:
     return wire.idempotency_key(ask, param="idempotency-key")
 
 
-def pass_of(ask: Ask) -> str:
+def pass_of(ask: Ask, *, secure: bool) -> str:
     told = [ask.header(name) for name in (b"authorization", b"frontrow-pass", b"cookie")]
-    text = pass_from(*(value.decode("latin-1") if value is not None else None for value in told))
+    bearer, header, cookie = (value.decode("latin-1") if value is not None else None for value in told)
+    text = pass_from(bearer, header, cookie, secure=secure)
     if not text:
-        raise Unauthorised(f"send the pass as a bearer token or in the cookie {PASS_COOKIES[1]}")
+        raise Unauthorised(f"send the pass as a bearer token or in the cookie {PASS_COOKIES[0 if secure else 1]}")
     return text

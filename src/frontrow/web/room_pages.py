@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, quote, urlsplit
 import jinja2
 import msgspec
 
-from frontrow.core.cookies import cookie_line, read_cookie
+from frontrow.core.cookies import cookie_line, names_to_read, read_cookie
 from frontrow.core.errors import Forbidden, FrontrowError, InvalidInput, Unauthorised
 from frontrow.waitingroom.binding import place_hash
 from frontrow.waitingroom.entry import Entry
@@ -268,14 +268,27 @@ class RoomPages:
                     raise Unauthorised("send the place as a bearer token")
                 return given[7:].decode("latin-1")
         cookie = ask.header(b"cookie")
-        kept = read_cookie(cookie.decode("latin-1"), place_cookies(event)) if cookie is not None else ""
+        kept = self._read(cookie, place_cookies(event)) if cookie is not None else ""
         if kept:
             return kept
         raise Unauthorised("send the place you got from join as a bearer token")
 
+    @property
+    def secure(self) -> bool:
+        """Whether people come by https: then only cookies that are bound to the host count."""
+        return self._settings.secure_cookies
+
+    def keeps_place(self, event: str, ask: Ask) -> bool:
+        """Whether this browser keeps a place of the event."""
+        cookie = ask.header(b"cookie")
+        return cookie is not None and bool(self._read(cookie, place_cookies(event)))
+
+    def _read(self, cookie: bytes, names: tuple[str, str]) -> str:
+        return read_cookie(cookie.decode("latin-1"), names_to_read(names, secure=self.secure))
+
     def _from_hi(self, event: str, ask: Ask) -> int:
         """How far the window was when this browser joined: where its progress bar begins."""
-        kept = read_cookie((ask.header(b"cookie") or b"").decode("latin-1"), from_cookies(event))
+        kept = self._read(ask.header(b"cookie") or b"", from_cookies(event))
         return int(kept) if kept.isdecimal() and kept.isascii() and len(kept) <= 12 else 0
 
     def base(self, event: str) -> str:

@@ -157,7 +157,7 @@ class PeopleEndpoints:
     def _with_pass(self, event: str, ask: Ask, what: str) -> Result:
         try:
             self.entry.knock_ip(self._ip(ask))
-            text = pass_of(ask)
+            text = pass_of(ask, secure=self.pages.secure)
         except FrontrowError as error:
             return self.problem(what, error, ask, event)
         return self._finish_pass(event, ask, text, what)
@@ -198,7 +198,7 @@ class PeopleEndpoints:
     def check_pass(self, event: str, ask: Ask) -> Result:
         """GET pass: 204 when the request carries a good pass; for nginx's auth_request."""
         try:
-            visit = self.room.check_pass(pass_of(ask), event)
+            visit = self.room.check_pass(pass_of(ask, secure=self.pages.secure), event)
             self.room.hear(visit.id)
         except FrontrowError as error:
             if error.http_status == 409:  # auth_request knows only 401 and 403

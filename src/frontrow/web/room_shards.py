@@ -13,11 +13,9 @@ from typing import Any
 
 import msgspec
 
-from frontrow.core.cookies import read_cookie
 from frontrow.core.errors import FrontrowError, InvalidInput, NotFound
 from frontrow.waitingroom.places import unb64
 from frontrow.waitingroom.sharding import ShardedRoom, slices
-from frontrow.web.page_parts import place_cookies
 from frontrow.web.room_bodies import idempotency_key, pass_of
 from frontrow.web.room_endpoints import RoomEndpoints
 from frontrow.web.room_organiser import patch_room, room_body
@@ -78,7 +76,7 @@ class ShardedEndpoints(RoomEndpoints):
         line = self.lines.get(event)
         if line is None:
             return super().page(event, ask)
-        mine = [name for name in line.names if _has_place(name, ask)]
+        mine = [name for name in line.names if self.pages.keeps_place(name, ask)]
         try:
             return self.pages.page(mine[0] if mine else line.names[0], ask, front="" if mine else event)
         except FrontrowError as error:
@@ -153,7 +151,7 @@ class ShardedEndpoints(RoomEndpoints):
         if line is None:
             return event
         for name in line.names:
-            if ask.header(b"authorization") is None and _has_place(name, ask):
+            if ask.header(b"authorization") is None and self.pages.keeps_place(name, ask):
                 return name
         return _named(line, (ask.header(b"authorization") or b"")[7:], "evt")
 
@@ -162,7 +160,7 @@ class ShardedEndpoints(RoomEndpoints):
         if line is None:
             return event
         try:
-            return _named(line, pass_of(ask).encode(), "aud")
+            return _named(line, pass_of(ask, secure=self.pages.secure).encode(), "aud")
         except FrontrowError:
             return line.names[0]
 
@@ -204,9 +202,3 @@ async def keep_balanced(lines: Mapping[str, ShardedRoom]) -> None:
                     await line.rebalance()
             except FrontrowError as error:
                 log.warning("line not rebalanced", extra={"event": line.event, "problem": str(error)})
-
-
-def _has_place(name: str, ask: Ask) -> bool:
-    """Whether this browser keeps a place of this shard."""
-    cookie = ask.header(b"cookie")
-    return cookie is not None and bool(read_cookie(cookie.decode("latin-1"), place_cookies(name)))

@@ -37,7 +37,9 @@ class PassMiddleware:
             await self.app(scope, receive, send)
             return
         told = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
-        given = pass_from(told.get("authorization"), told.get(PASS_HEADER), told.get("cookie"))
+        given = pass_from(
+            told.get("authorization"), told.get(PASS_HEADER), told.get("cookie"), secure=self.guard.secure_cookies
+        )
         person = self.person_of(scope) if self.person_of else None
         try:
             if self._slow(given):

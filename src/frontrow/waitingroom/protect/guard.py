@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from urllib.parse import quote
 
 from frontrow.core.clock import US_PER_S, Clock, WallClock
-from frontrow.core.cookies import cookie_names, read_cookie
+from frontrow.core.cookies import cookie_names, names_to_read, read_cookie
 from frontrow.core.errors import ConfigError, Forbidden, FrontrowError, Unauthorised
 from frontrow.waitingroom.passes import MAX_PASS_CHARS, Pass
 
@@ -43,6 +43,7 @@ class Guard:
     room_url: str
     open_paths: Sequence[str] = ()
     clock: Clock = field(default_factory=WallClock)
+    secure_cookies: bool = False  # people come by https: only the cookie that is bound to the host counts
 
     def __post_init__(self) -> None:
         if not self.room_url:
@@ -85,13 +86,13 @@ def is_plain(path: str) -> bool:
     return bool(_PLAIN.match(path)) and "//" not in path and posixpath.normpath(path) == (path.rstrip("/") or "/")
 
 
-def pass_from(authorization: str | None, header: str | None, cookie: str | None) -> str | None:
+def pass_from(authorization: str | None, header: str | None, cookie: str | None, *, secure: bool) -> str | None:
     """The pass, from the first of the three places that has one."""
     if authorization and authorization[:7].lower() == "bearer ":
         return authorization[7:].strip()
     if header:
         return header.strip()
-    return (read_cookie(cookie, PASS_COOKIES) or None) if cookie else None
+    return (read_cookie(cookie, names_to_read(PASS_COOKIES, secure=secure)) or None) if cookie else None
 
 
 def wants_page(method: str, accept: str | None) -> bool:

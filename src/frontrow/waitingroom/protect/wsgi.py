@@ -29,7 +29,10 @@ class PassMiddleware:
         if self.guard.is_open(path):
             return self.app(environ, start_response)
         given = pass_from(
-            environ.get("HTTP_AUTHORIZATION"), environ.get("HTTP_FRONTROW_PASS"), environ.get("HTTP_COOKIE")
+            environ.get("HTTP_AUTHORIZATION"),
+            environ.get("HTTP_FRONTROW_PASS"),
+            environ.get("HTTP_COOKIE"),
+            secure=self.guard.secure_cookies,
         )
         try:
             visit = self.guard.admit(given, self.person_of(environ) if self.person_of else None)

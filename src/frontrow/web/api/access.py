@@ -32,7 +32,7 @@ from frontrow.boxoffice.model.people import (
 )
 from frontrow.boxoffice.services.people_sessions import KEY_PREFIX, SESSION_PREFIX
 from frontrow.core.clock import US_PER_S
-from frontrow.core.cookies import read_cookie, read_cookies
+from frontrow.core.cookies import is_https, names_to_read, read_cookie, read_cookies
 from frontrow.core.errors import ConfigError, FrontrowError, Unauthorised
 from frontrow.waitingroom.passes import MAX_PASS_CHARS
 from frontrow.waitingroom.protect.guard import PASS_COOKIES
@@ -130,8 +130,9 @@ def booking_of_token(secrets: Secrets, token: str) -> str | None:
     return booking_id if hmac.compare_digest(genuine.encode(), token.encode("utf-8", "surrogatepass")) else None
 
 
-def presented(headers: HeaderLines) -> Presented:
-    """What came with a request."""
+def presented(headers: HeaderLines, *, secure: bool) -> Presented:
+    """What came with a request; `secure`: people come by https, so only cookies bound to the host count."""
+    names = names_to_read(PASS_COOKIES, secure=secure)
     tokens = [value[7:].strip() for value in headers.getall("authorization", []) if value[:7].lower() == "bearer "]
     tokens += [value.strip() for value in headers.getall("frontrow-pass", [])]
     for value in headers.getall("frontrow-booking", []):
@@ -139,14 +140,14 @@ def presented(headers: HeaderLines) -> Presented:
     passes: list[str] = []
     session = ""
     for value in headers.getall("cookie", []):
-        passes += read_cookies(value, PASS_COOKIES)
+        passes += read_cookies(value, names)
         session = read_cookie(value, (SESSION_COOKIE,)) or session
     return Presented(tuple(tokens), tuple(passes), session)
 
 
 async def caller_of(platform: Platform, method: str, headers: HeaderLines) -> Caller:
     """What the request proves. A bad proof is no error here: it proves nothing."""
-    given = presented(headers)
+    given = presented(headers, secure=is_https(platform.settings.public_url))
     bookings = {
         found
         for token in given.tokens

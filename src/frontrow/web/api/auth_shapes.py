@@ -82,7 +82,7 @@ def private(response: Response[Any]) -> Response[Any]:
 
 def own_csrf(request: Request[Any, Any, Any]) -> str:
     """The CSRF token of the cookie's session; programs with a bearer need none."""
-    secret = presented(request.headers).session_cookie
+    secret = presented(request.headers, secure=True).session_cookie
     return csrf_of(secret) if secret else ""
 
 

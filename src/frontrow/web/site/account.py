@@ -155,10 +155,14 @@ async def erase(request: Asked, platform: FromPlatform, caller: FromCaller, form
 
 
 @page("/ready", "ready")
-async def ready(request: Asked) -> Response[bytes]:
+async def ready(request: Asked, platform: FromPlatform) -> Response[bytes]:
     """Name and e-mail before the clock starts; kept in this browser only."""
     return render(
-        request, "ready.html", ready=ready_of(request), back=back_of(request.query_params.get("back", ""), "/"), bad=""
+        request,
+        "ready.html",
+        ready=ready_of(platform, request),
+        back=back_of(request.query_params.get("back", ""), "/"),
+        bad="",
     )
 
 

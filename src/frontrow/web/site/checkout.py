@@ -166,7 +166,7 @@ async def _form_page(
 ) -> Response[bytes]:
     contact = await platform.people.fans.contact(booking.fan)
     proven = await platform.people.fans.proven_address(booking.fan)
-    ready = filled or _filled_before(contact, ready_of(request))
+    ready = filled or _filled_before(contact, ready_of(platform, request))
     stripe = _uses_stripe(platform) and booking.amount_minor > 0
     context = await booking_context(platform, booking)
     problem, tries_left = (outcome.problem, outcome.tries_left) if outcome else ("", context["card_tries"])

@@ -13,13 +13,13 @@ from litestar.datastructures import Cookie
 
 from frontrow.boxoffice.model.bookings import Booking
 from frontrow.boxoffice.services.purchases import held_now, kept_until_s
-from frontrow.core.cookies import cookie_line, cookie_names, is_https, read_cookie
+from frontrow.core.cookies import cookie_line, cookie_names, is_https
 from frontrow.core.errors import FrontrowError
 from frontrow.waitingroom.protect.guard import PASS_COOKIES
 from frontrow.web.api.access import MAX_BOOKING_TOKENS, booking_token, presented
 from frontrow.web.platform import Platform
 from frontrow.web.site.render import LANGUAGE_COOKIES
-from frontrow.web.site.routes import BOOKINGS_COOKIES, LINKS_COOKIES, MAX_LINKS, kept_bookings, kept_links
+from frontrow.web.site.routes import BOOKINGS_COOKIES, LINKS_COOKIES, MAX_LINKS, kept_bookings, kept_links, kept_texts
 
 READY_COOKIES: Final = cookie_names("ready")
 YEAR_S: Final = 365 * 86_400
@@ -43,7 +43,7 @@ def cookie(platform: Platform, names: tuple[str, str], value: str, life_s: int) 
 def remember_booking(platform: Platform, request: Asked, booking_id: str) -> dict[str, str]:
     """The header that adds a booking to those of this browser; nothing if it is there already."""
     token = booking_token(platform.secrets, booking_id)
-    known = kept_bookings(request)
+    known = kept_bookings(platform, request)
     if token in known:
         return {}
     kept = "~".join([token, *known][:MAX_BOOKING_TOKENS])
@@ -54,7 +54,7 @@ async def keep_visit(platform: Platform, request: Asked, booking: Booking, respo
     """A live hold keeps the visit it belongs to: a pass that would run out before is replaced in the browser."""
     if not held_now(booking, platform.clock()):
         return
-    for text in presented(request.headers).passes:
+    for text in presented(request.headers, secure=is_https(platform.settings.public_url)).passes:
         try:
             if platform.room.read_pass(text, booking.event_id).id != booking.session:
                 continue
@@ -70,7 +70,7 @@ async def keep_visit(platform: Platform, request: Asked, booking: Booking, respo
 
 def remember_link(platform: Platform, request: Asked, text: str) -> dict[str, str]:
     """The header that adds a message's link to those this browser has opened."""
-    known = [one for one in kept_links(request) if one != text]
+    known = [one for one in kept_links(platform, request) if one != text]
     kept = "~".join([text, *known][:MAX_LINKS])
     return {"set-cookie": cookie(platform, LINKS_COOKIES, kept, YEAR_S)}
 
@@ -83,9 +83,9 @@ def language_cookie(platform: Platform, language: str) -> str:
     return cookie(platform, LANGUAGE_COOKIES, language, YEAR_S)
 
 
-def ready_of(request: Asked) -> Ready:
+def ready_of(platform: Platform, request: Asked) -> Ready:
     """What this browser filled in earlier."""
-    text = read_cookie(request.headers.get("cookie", ""), READY_COOKIES)[:MAX_READY_CHARS]
+    text = next(iter(kept_texts(platform, request, READY_COOKIES)), "")[:MAX_READY_CHARS]
     try:
         return msgspec.json.decode(base64.urlsafe_b64decode(text), type=Ready)
     except (ValueError, msgspec.MsgspecError):

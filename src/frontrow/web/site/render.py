@@ -71,7 +71,7 @@ def render(
     platform: Platform = request.app.state.platform
     words, assets = words_for(request), site_assets()
     caller: Caller = getattr(request.state, "caller", Caller())
-    session = presented(request.headers).session_cookie if caller.session is not None else ""
+    session = presented(request.headers, secure=True).session_cookie if caller.session is not None else ""
     text = environment().get_template(template).render(
         context,
         _=words,

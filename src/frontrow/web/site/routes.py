@@ -19,7 +19,7 @@ from litestar.handlers import BaseRouteHandler, HTTPRouteHandler
 from litestar.params import SkipValidation
 
 from frontrow.boxoffice.model.people import SignInNeeded, csrf_of
-from frontrow.core.cookies import cookie_names, read_cookies
+from frontrow.core.cookies import cookie_names, is_https, names_to_read, read_cookies
 from frontrow.core.errors import Forbidden, FrontrowError, InvalidInput
 from frontrow.web.api.access import (
     BOOKING_PREFIX,
@@ -79,25 +79,31 @@ FromForm = NamedDependency[SkipValidation[Form]]
 ERRORS: Final = {HTTPException: on_page_http_error, FrontrowError: on_page_problem, Exception: on_page_bug}
 
 
-def kept_bookings(connection: Connection) -> list[str]:
+def kept_bookings(platform: Platform, connection: Connection) -> list[str]:
     """The tokens of the bookings this browser made, newest first."""
-    kept = read_cookies("; ".join(connection.headers.getall("cookie", [])), BOOKINGS_COOKIES)
+    kept = kept_texts(platform, connection, BOOKINGS_COOKIES)
     return list(dict.fromkeys(token for text in kept for token in text.split("~") if token))
 
 
-def kept_links(connection: Connection) -> list[str]:
+def kept_texts(platform: Platform, connection: Connection, names: tuple[str, str]) -> list[str]:
+    """What this browser keeps under the names that may be believed at our address."""
+    wanted = names_to_read(names, secure=is_https(platform.settings.public_url))
+    return read_cookies("; ".join(connection.headers.getall("cookie", [])), wanted)
+
+
+def kept_links(platform: Platform, connection: Connection) -> list[str]:
     """The links of messages that were opened in this browser, newest first."""
-    kept = read_cookies("; ".join(connection.headers.getall("cookie", [])), LINKS_COOKIES)
+    kept = kept_texts(platform, connection, LINKS_COOKIES)
     return list(dict.fromkeys(token for text in kept for token in text.split("~") if token))
 
 
 async def page_caller(platform: Platform, connection: Connection) -> Caller:
     """Who looks at a page, by cookies alone: session, pass, and the bookings this browser made."""
-    given = presented(connection.headers)
+    given = presented(connection.headers, secure=is_https(platform.settings.public_url))
     session = await platform.people.sessions.find(given.session_cookie) if given.session_cookie else None
     visits = [one for text in given.passes if (one := read_pass(platform, text)) is not None]
     visit = max(visits, key=lambda one: one.expires_at_us, default=None)
-    tokens = kept_bookings(connection)[:MAX_BOOKING_TOKENS]
+    tokens = kept_bookings(platform, connection)[:MAX_BOOKING_TOKENS]
     mine = {
         found
         for token in tokens
@@ -110,7 +116,9 @@ async def page_caller(platform: Platform, connection: Connection) -> Caller:
 
 def opened_links(platform: Platform, connection: Connection) -> frozenset[tuple[str, str]]:
     """What the links opened in this browser still allow: (purpose, subject) each."""
-    links = [link for text in kept_links(connection)[:MAX_LINKS] if (link := platform.links.read(text)) is not None]
+    links = [
+        link for text in kept_links(platform, connection)[:MAX_LINKS] if (link := platform.links.read(text)) is not None
+    ]
     return frozenset((link.purpose.value, link.subject) for link in links if not link.ended(platform.clock()))
 
 
@@ -143,7 +151,7 @@ async def read_form(request: Request[Any, Any, Any]) -> Form:
         form = Form(await asyncio.to_thread(_fields, body) if len(body) > MAX_FORM_BYTES else _fields(body))
     except ValueError:
         raise InvalidInput("this form cannot be read", param="body") from None
-    secret = presented(request.headers).session_cookie
+    secret = presented(request.headers, secure=True).session_cookie
     caller: Caller = request.state.caller
     if caller.session is not None:
         given = form.one("csrf").encode("utf-8", "surrogatepass")
