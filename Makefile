@@ -62,9 +62,10 @@ screens: setup   ## pictures of every page, and a short film of a sale, into doc
 bench-api: setup  ## the platform over HTTP: routes, a sold-out stadium, textbooks (PRETIX=1: pretix too), overload, streams
 	$(BIN)/python -m bench.api $(if $(PRETIX),--pretix)
 
-soak: setup      ## a million recorded operations, checked for exclusivity; 1,500 histories of money
+soak: setup      ## a million recorded operations, checked for exclusivity; 1,500 histories of money; the long storms
 	$(BIN)/python -m bench.seats_history
 	FRONTROW_SCHEMATHESIS_EXAMPLES=50 $(BIN)/python -m pytest -o timeout=3600 tests/api/test_document.py
+	FRONTROW_ARRIVALS=50000 FRONTROW_STORM_ROUNDS=200 $(BIN)/python -m pytest tests/waitingroom/faults/test_arrival_order.py tests/faults/test_same_seat_storm.py
 	FRONTROW_SEEDS=1500 $(BIN)/python -m pytest -n $(JOBS) tests/boxoffice/money/test_histories.py tests/simulation/test_money_simulation.py
 
 stripe-schema: setup  ## renew tests/data/stripe_schema.json from Stripe's OpenAPI (a 45 MB package, not kept)

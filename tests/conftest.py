@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
+from playwright.sync_api import Browser
 
 from frontrow.core.clock import ManualClock
 from frontrow.rehearsal.servers import (
@@ -21,6 +22,7 @@ from frontrow.rehearsal.servers import (
     system_postgres,
     system_redis,
 )
+from tests.support.chromium import SharedBrowser
 
 settings.register_profile("suite", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("suite")
@@ -119,6 +121,20 @@ def postgres_url(shared_postgres_url: str) -> Iterator[str]:
     yield shared_postgres_url.rpartition("/")[0] + f"/{name}"
     with psycopg.connect(shared_postgres_url, autocommit=True) as admin:
         admin.execute(f'DROP DATABASE "{name}" WITH (FORCE)')  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="session")
+def shared_browser() -> Iterator[SharedBrowser]:
+    shared = SharedBrowser()
+    yield shared
+    shared.close()
+
+
+@pytest.fixture(scope="module")
+def browser(shared_browser: SharedBrowser) -> Iterator[Browser]:
+    """The one Chromium of this test process. Each test makes a fresh context (a browser profile) in it."""
+    with shared_browser.lent() as lent:
+        yield lent
 
 
 @pytest.fixture

@@ -133,16 +133,16 @@ async def a_server(folder: Path, plan: Plan | None = None, **options: Any) -> As
     """A platform with one event on sale behind a real socket; its address."""
     async with open_platform(settings_for(folder, port=0, **options)) as platform:
         await put_event(platform, plan)
-        sock = listen(platform.settings.server)
-        server = make_server(platform)
-        serving = asyncio.create_task(server.serve(sockets=[sock]))
-        try:
-            while not server.started:
-                await asyncio.sleep(0.01)
-                if serving.done():
-                    serving.result()
-            yield platform, f"http://127.0.0.1:{sock.getsockname()[1]}"
-        finally:
-            server.should_exit = True
-            await serving
-            sock.close()
+        with borrowed_app(platform) as app, listen(platform.settings.server) as sock:
+            async with run_platform(platform):
+                server = make_server(platform, app)
+                serving = asyncio.create_task(server.serve(sockets=[sock]))
+                try:
+                    while not server.started:
+                        await asyncio.sleep(0.01)
+                        if serving.done():
+                            serving.result()
+                    yield platform, f"http://127.0.0.1:{sock.getsockname()[1]}"
+                finally:
+                    server.should_exit = True
+                    await serving

@@ -1,20 +1,16 @@
-"""One Chromium and one small site for the browser tests of a file; each test has a fresh browser profile.
-
-Not for longer: Playwright's loop runs in this thread while it is open, and other tests want to run theirs.
-"""
+"""One small site for the browser tests of a file; each test has a fresh profile in the Chromium of its process."""
 
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from frontrow.bootstrap import Platform
 from tests.browser.served import Site, put_hall
 from tests.browser.staff import staff
 from tests.browser.steps import SHORT_ID
-from tests.support.chromium import launch
 
 WAIT_MS = 45_000  # nobody waits that long unless something is broken or the machine is very busy
 expect.set_options(timeout=WAIT_MS)
@@ -25,14 +21,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if Path(str(item.fspath)).parent.name == "browser":
             item.add_marker(pytest.mark.xdist_group(f"browser-{Path(str(item.fspath)).stem}"))
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        opened = launch(playwright.chromium)
-        yield opened
-        opened.close()
 
 
 @pytest.fixture(scope="module")

@@ -2,40 +2,65 @@
 
 from pathlib import Path
 
-from playwright.sync_api import Page
+from playwright.sync_api import BrowserContext, Page
 
 from tests.browser.steps import settled
 
-AXE = (Path(__file__).parents[1] / "node" / "node_modules" / "axe-core" / "axe.min.js").read_text()
+_AXE = (Path(__file__).parents[1] / "node" / "node_modules" / "axe-core" / "axe.min.js").read_text()
+_BRING_AXE = "window.bringAxe = function () { if (!window.axe) {" + _AXE + "} };"
 COLOURS = ["color-contrast", "link-in-text-block", "target-size"]  # all that a colour scheme can change, and one more
 MOST_MOVED = 0.05
 SHIFTS = """new PerformanceObserver((list) => { for (const e of list.getEntries()) if (!e.hadRecentInput) window.moved = (window.moved || 0) + e.value; }).observe({ type: "layout-shift", buffered: true })"""  # noqa: E501
-RUN = "(only) => axe.run(document, { resultTypes: ['violations'], ...(only.length && { runOnly: only }) })"
+RUN = """(only) => {
+  window.bringAxe();
+  const quick = { resultTypes: ["violations"], preload: { assets: ["media"] } };  // no rule of ours reads style sheets
+  return axe.run(document, { ...quick, ...(only.length && { runOnly: only }) }).then(({ violations }) => violations.map(
+    ({ id, nodes: [first] }) => `${id} ${first.html.slice(0, 150)} ${first.failureSummary.slice(0, 200)}`));
+}"""
+# a number for the elements that are shown, each with its attributes, and for their text
+SHOWN = """() => {
+  const all = [...document.querySelectorAll("body, body *")].filter((one) => one.checkVisibility());
+  let sum = 7;
+  for (const one of [...all.map((one) => one.cloneNode(false).outerHTML), document.body.innerText])
+    for (let i = 0; i < one.length; i++) sum = (sum * 31 + one.charCodeAt(i)) % 4503599627370449;
+  return sum;
+}"""
 
 
-def axe_rules(scheme: str) -> list[str]:
-    """All rules in light; in dark those that colours can break, for time's sake."""
-    return [] if scheme == "light" else COLOURS
+def bring_axe(context: BrowserContext) -> None:
+    """Every page of this profile can be looked at with axe-core; it is sent to the browser once, not for each page."""
+    context.add_init_script(_BRING_AXE)
+
+
+def axe_rules(page: Page, scheme: str, known: set[int]) -> list[str]:
+    """All rules in light, unless the same elements were looked at before, for example at another width; otherwise, for
+    time's sake, those that colours and sizes can break."""
+    if scheme == "dark":
+        return COLOURS
+    shown = page.evaluate(SHOWN)
+    if shown in known:
+        return COLOURS
+    known.add(shown)
+    return []
 
 
 def axe(page: Page, only: list[str]) -> list[str]:
     """What axe-core finds wrong with a page as it is now, by all its rules or `only` some."""
-    return [
-        f"{one['id']} {one['nodes'][0]['html'][:150]} {one['nodes'][0]['failureSummary'][:200]}"
-        for one in page.evaluate(RUN, only)["violations"]
-    ]
+    if not page.evaluate("'bringAxe' in window"):
+        page.evaluate(_BRING_AXE)
+    found: list[str] = page.evaluate(RUN, only)
+    return found
 
 
 def looked_at(page: Page, name: str) -> list[str]:
     """What is wrong with a page as it is now, in both schemes and widths, and at 320 px."""
-    page.evaluate(AXE)
-    found: list[str] = []
+    found, known = list[str](), set[int]()
     for scheme in ("light", "dark"):
         for width in (390, 1280):
             page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
             page.set_viewport_size({"width": width, "height": 844 if width < 500 else 800})
             settled(page)
-            found += [f"{name} {scheme} {width}: {problem}" for problem in axe(page, axe_rules(scheme))]
+            found += [f"{name} {scheme} {width}: {problem}" for problem in axe(page, axe_rules(page, scheme, known))]
     page.set_viewport_size({"width": 320, "height": 640})
     wide = page.evaluate("document.documentElement.scrollWidth")
     page.set_viewport_size({"width": 1280, "height": 800})

@@ -4,6 +4,7 @@ import asyncio
 import base64
 import contextlib
 import dataclasses
+import functools
 import socket
 import threading
 from collections.abc import Callable, Coroutine
@@ -23,6 +24,7 @@ from frontrow.web.front import RequestIds
 from frontrow.web.hot import lane
 from frontrow.web.settings import PlatformSettings
 from tests.api.support import put_event, settings_for
+from tests.people.support import CHEAP
 
 WAIT_S = 120  # a busy machine takes its time
 _VAPID = ec.generate_private_key(ec.SECP256R1()).private_numbers().private_value.to_bytes(32, "big")
@@ -66,7 +68,7 @@ class Site:
         server = {name: given for name, given in self._settings.items() if name not in SECTIONS}
         sections = {name: given for name, given in self._settings.items() if name in SECTIONS}
         settings = settings_for(self._folder, public_url=self.url, **server)
-        usual = {"messages": MessageSettings(VAPID_KEY, "mailto:ops@example.org")}
+        usual = {"messages": MessageSettings(VAPID_KEY, "mailto:ops@example.org"), "people": CHEAP}
         settings = dataclasses.replace(settings, **(usual | sections))
         clock = SystemClock()
         async with open_platform(settings, clock=lambda: clock() + self.ahead_s * US_PER_S) as platform:
@@ -109,6 +111,7 @@ class Site:
             self._socket.close()
 
 
+@functools.cache
 def hall() -> Plan:
     """An arena of 1,500 places: sections first, step-free and companion seats, a standing pit."""
     return generate("arena", 1_500)

@@ -24,7 +24,7 @@ from tests.browser.doors import (
     refund,
     scan,
 )
-from tests.browser.looks import AXE, COLOURS, axe
+from tests.browser.looks import COLOURS, axe, bring_axe
 from tests.browser.served import Site
 from tests.browser.staff import staff
 from tests.browser.steps import until
@@ -198,13 +198,13 @@ def test_the_door_can_be_installed_and_keeps_only_its_own_files(door: Page, site
 def test_the_door_is_for_everybody_axe_finds_nothing_and_it_fits_320_pixels(profile: Any, site: Site) -> None:
     tickets = buy(site, 2)
     context = profile(bypass_csp=True, reduced_motion="reduce")
+    bring_axe(context)
     page = context.new_page()
     patient(page)
     staff(page, site, role="door")
     found = list[str]()
 
     def looked_at(name: str, *, widths: tuple[int, ...] = (390, 1280)) -> None:
-        page.evaluate(AXE)
         for scheme in ("light", "dark"):
             page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
             for width in widths:

@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 from playwright.sync_api import BrowserContext, Page
 
-from tests.browser.looks import AXE, MOST_MOVED, SHIFTS, axe, axe_rules
+from tests.browser.looks import MOST_MOVED, SHIFTS, axe, axe_rules, bring_axe
 from tests.browser.served import Site
 from tests.browser.steps import settled
 from tests.browser.tour import PARTS, STAYS, pages_of, put_all
 
 PAGES = {"errors": 5, "plain": 19, "choosing": 7, "endings": 6, "signed in": 3}
+LOOKED_AT: set[int] = set()  # by both walks, if they are of one process
 # text that cannot be told from what is behind it, among what people must see, when the system chooses the colours
 UNSEEN = """() => [...document.querySelectorAll("a, button, h1, h2, p, label, input, .chip")].filter((one) => {
   const style = getComputedStyle(one);
@@ -49,17 +50,17 @@ def test_every_page_is_for_everybody(profile: Any, full_site: Site, part: str, w
     context = profile(width, 844 if small else 800, reduced_motion="reduce" if small else "no-preference")
     context.add_init_script(SHIFTS)
     context.add_init_script(STAYS)
+    bring_axe(context)
     told = told_by(context)
     names, found = [], []
     for name, page in pages_of(part, context, full_site, f"ada{width}@example.org"):
         names.append(name)
         settled(page)
         wrong = [*jumps(page), *told]
-        page.evaluate(AXE)
         for scheme in ("light", "dark"):
             page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
             settled(page)
-            wrong += [f"{scheme}: {problem}" for problem in axe(page, axe_rules(scheme))]
+            wrong += [f"{scheme}: {problem}" for problem in axe(page, axe_rules(page, scheme, LOOKED_AT))]
         page.emulate_media(color_scheme="light", forced_colors="active")
         wrong += [f"forced colours hide {one}" for one in page.evaluate(UNSEEN)]
         page.emulate_media(forced_colors="none")

@@ -12,7 +12,7 @@ from frontrow.boxoffice.model.attempts import ShopPass
 from frontrow.boxoffice.model.bookings import Booking
 from frontrow.boxoffice.model.messages import Contact
 from frontrow.core.clock import US_PER_S
-from tests.browser.looks import MOST_MOVED, SHIFTS, looked_at
+from tests.browser.looks import MOST_MOVED, SHIFTS, bring_axe, looked_at
 from tests.browser.served import Site, put_hall
 from tests.browser.staff import staff
 from tests.browser.steps import EVENT_ID, settled, until
@@ -157,7 +157,9 @@ def walked(page: Page, site: Site, pages: list[tuple[str, str, str]]) -> Iterato
 
 @pytest.mark.parametrize("listed", [pages_of_an_event, other_pages])
 def test_axe_finds_nothing_text_reflows_and_the_console_is_clean(profile: Any, hall: Site, listed: Any) -> None:
-    page: Page = profile(bypass_csp=True, reduced_motion="reduce").new_page()
+    context = profile(bypass_csp=True, reduced_motion="reduce")
+    bring_axe(context)
+    page: Page = context.new_page()
     staff(page, hall)
     said: list[str] = []
     page.on("console", lambda one: said.append(f"{one.type}: {one.text}") if one.type in ("error", "warning") else None)

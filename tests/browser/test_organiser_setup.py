@@ -13,7 +13,7 @@ from frontrow.bootstrap import Platform
 from frontrow.boxoffice.model.events import EventStatus
 from frontrow.boxoffice.model.people import Role, Stage, SubjectKind
 from frontrow.core.clock import US_PER_S
-from tests.browser.looks import looked_at
+from tests.browser.looks import bring_axe, looked_at
 from tests.browser.served import Site, put_hall
 from tests.browser.staff import session_cookie, staff
 from tests.browser.steps import EVENT_ID
@@ -331,6 +331,7 @@ def _venues(page: Page, site: Site) -> Iterator[tuple[str, Page]]:
 
 def test_axe_finds_nothing_text_reflows_and_the_console_stays_clean(profile: Any, site: Site) -> None:
     context = profile(bypass_csp=True, reduced_motion="reduce")
+    bring_axe(context)
     context.set_default_timeout(PATIENCE_MS)
     found, names = list[str](), list[str]()
     told: list[str] = []

@@ -9,13 +9,13 @@ from typing import Any
 import psycopg
 import pytest
 import redis
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from frontrow.boxoffice.ledger.migrate import migrate
 from tests.journeys.stack import Stack, clustered, embedded
-from tests.support.chromium import launch
 
 WAIT_MS = 60_000  # nobody waits that long unless something is broken or the machine is very busy
+expect.set_options(timeout=WAIT_MS)
 FORMS = ("embedded", "clustered")
 Visitor = Callable[..., Page]
 
@@ -28,13 +28,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group(f"journey-{Path(str(item.fspath)).stem}-{form}"))
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    expect.set_options(timeout=WAIT_MS)
-    with sync_playwright() as playwright:
-        started = launch(playwright.chromium)
-        yield started
-        started.close()
+@pytest.fixture(scope="module", params=FORMS)
+def form(request: pytest.FixtureRequest) -> str:
+    """Each journey is taken once in an embedded shop and once in a clustered one."""
+    return str(request.param)
 
 
 @pytest.fixture(scope="module")
@@ -43,13 +40,13 @@ def stack_options() -> dict[str, Any]:
     return {}
 
 
-@pytest.fixture(scope="module", params=FORMS)
+@pytest.fixture(scope="module")
 def stack(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, stack_options: dict[str, Any]
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, form: str, stack_options: dict[str, Any]
 ) -> Iterator[Stack]:
     """The running shop, once embedded and once clustered."""
     folder = tmp_path_factory.mktemp("shop")
-    if request.param == "embedded":
+    if form == "embedded":
         with embedded(folder, **stack_options) as running:
             yield running
         return

@@ -31,7 +31,7 @@ class Stack:
     options: dict[str, Any] = field(default_factory=dict)
     folder: Path = Path()
     _opened: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
-    _events: int = 0
+    _events: dict[str, Event] = field(default_factory=dict)
     _others: list[Site] = field(default_factory=list)
 
     @property
@@ -53,11 +53,19 @@ class Stack:
 
     def put_on_sale(self, name: str, plan: Plan | None = None, *, seats: int = 4, **changes: Any) -> Event:
         """An event on sale with a hall of one row (or `plan`); returns when this server sells it."""
-        self._events += 1
-        given = {"id": f"evt_journey_{self._events:04}", "name": name} | changes
+        given = {"id": f"evt_journey_{len(self._events) + 1:04}", "name": name} | changes
         event: Event = self.call(lambda platform: put_event(platform, plan or one_row(seats), **given))
         self.call(lambda platform: _opened(platform, event.id))
+        self._events[name] = event
         return event
+
+    def event_url(self, name: str) -> str:
+        """The address of an event that was put on sale here, as a friend sends it."""
+        return f"{self.url}/events/{self._events[name].id}"
+
+    def room_url(self, name: str) -> str:
+        """Where the waiting room of that event is."""
+        return f"{self.url}/v1/events/{self._events[name].id}/room"
 
     def add_server(self) -> Site:
         """Another server on the same stores; clustered only."""

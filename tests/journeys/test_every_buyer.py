@@ -83,7 +83,7 @@ def test_without_scripts(stack: Stack, visitor: Visitor) -> None:
 def test_on_a_phone(stack: Stack, visitor: Visitor) -> None:
     stack.put_on_sale("Pocket Opera", seats=12)
     page = visitor(390, 844, has_touch=True, is_mobile=True)
-    enter_shop(page, stack, "Pocket Opera")
+    enter_shop(page, stack, "Pocket Opera", from_home=True)
     page.get_by_role("button", name="Take the best").tap()
     page.wait_for_url("**/checkout/**")
     fill_buyer(page, "Finn Phone", "finn@example.org")
@@ -96,7 +96,7 @@ def test_at_320_pixels(stack: Stack, visitor: Visitor) -> None:
     """A page at 200 % on a small laptop, or a very small phone: nothing is cut off and all of it works."""
     stack.put_on_sale("Narrow Way")
     page = visitor(320, 640)
-    enter_shop(page, stack, "Narrow Way")
+    enter_shop(page, stack, "Narrow Way", from_home=True)
     hold_seats(page)
     assert page.evaluate("document.documentElement.scrollWidth") <= 320
     fill_buyer(page, "Nell Arrow", "nell@example.org")

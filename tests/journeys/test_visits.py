@@ -17,6 +17,7 @@ from tests.journeys.steps import GOOD_CARD, enter_shop, fill_buyer, hold_seats, 
 
 LEAVE_S, IDLE_S, WARN_S = 10, 120, 30
 TRIES = 600
+MOMENT_MS = 250  # long enough for most; who was slower is looked for again
 
 
 @pytest.fixture(scope="module")
@@ -25,10 +26,8 @@ def stack_options() -> dict[str, Any]:
 
 
 def wait_in_line(page: Page, stack: Stack, event_name: str) -> None:
-    """From the home page into the line."""
-    page.goto(stack.url)
-    page.get_by_role("heading", name=event_name).first.click()
-    page.get_by_role("link", name="Get tickets").click()
+    """Straight into the line."""
+    page.goto(f"{stack.room_url(event_name)}/")
     page.get_by_role("button", name="Join the line").click()
     expect(page.get_by_role("button", name="Join the line")).to_be_hidden()
 
@@ -54,10 +53,19 @@ def is_in(page: Page) -> None:
     expect(page.locator("#list")).to_be_visible()
 
 
+def is_in_after_a_while(page: Page, stack: Stack) -> None:
+    """The next is let in when the time after a departure is over; the server may hear of the departure late."""
+    for _ in range(8):
+        stack.let_pass(LEAVE_S + 1)
+        if is_soon(page.locator("#list")):
+            break
+    is_in(page)
+
+
 def is_soon(seen: Locator) -> bool:
     """Whether it is to be seen after a moment."""
     try:
-        expect(seen).to_be_visible(timeout=1_000)
+        expect(seen).to_be_visible(timeout=MOMENT_MS)
     except AssertionError:
         return False
     return True
@@ -100,8 +108,7 @@ def test_the_next_is_let_in_when_somebody_gave_the_seats_back_and_left(stack: St
     ada.wait_for_url("**/seats")
     still_inside(ada, stack, event.id)
     ada.goto("about:blank")
-    stack.let_pass(LEAVE_S + 1)
-    is_in(bob)
+    is_in_after_a_while(bob, stack)
 
 
 def test_the_next_is_let_in_when_the_last_tab_is_closed_and_not_before(stack: Stack, visitor: Visitor) -> None:
@@ -116,8 +123,7 @@ def test_the_next_is_let_in_when_the_last_tab_is_closed_and_not_before(stack: St
         ada.close()
     still_inside(second, stack, event.id)
     second.close()
-    stack.let_pass(LEAVE_S + 1)
-    is_in(bob)
+    is_in_after_a_while(bob, stack)
 
 
 def test_reloading_and_going_back_do_not_end_the_visit(stack: Stack, visitor: Visitor) -> None:

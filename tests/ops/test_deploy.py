@@ -230,6 +230,27 @@ def test_kubernetes_objects_point_at_each_other():
     assert budget["spec"]["selector"]["matchLabels"].items() <= labels["frontrow-web"].items()
 
 
+def test_the_upgrade_that_needs_old_servers_stopped_is_documented_for_kubernetes() -> None:
+    """Version 12 of the ledger: a rolling update would leave old servers on the new names (issue 11)."""
+    docs = Path("docs/operations.md").read_text()
+    (steps,) = re.findall(r"```sh\n(kubectl scale .*?)```", docs, re.DOTALL)
+    scale, delete, wait, apply = [line.partition("#")[0].split() for line in steps.splitlines()]
+    deployments = {one["metadata"]["name"]: one for one in KUBERNETES if one["kind"] == "Deployment"}
+    assert scale[:3] == ["kubectl", "scale", "deployment"]
+    assert {name for name in scale[3:] if not name.startswith("--")} == set(deployments)
+    assert "--replicas=0" in scale
+    (selector,) = [word.removeprefix("--selector=") for word in wait if word.startswith("--selector=")]
+    name, _, value = selector.partition("=")
+    assert "--for=delete" in wait
+    for one in deployments.values():
+        assert one["spec"]["template"]["metadata"]["labels"][name] == value
+        assert one["spec"]["replicas"] > 0, "apply starts them again"
+    jobs = {one["metadata"]["name"] for one in KUBERNETES if one["kind"] == "Job"}
+    assert delete[:4] == ["kubectl", "delete", "job", *jobs]
+    assert apply == ["kubectl", "apply", "-f", str(DEPLOY / "kubernetes")]
+    assert "docs/operations.md" in (DEPLOY / "kubernetes" / "frontrow.yaml").read_text()
+
+
 async def test_autoscaling_and_probes_use_what_the_server_really_answers(tmp_path):
     """Queue figures of the HPA are metrics of the real page; probes are real routes (F3)."""
     (scaler,) = by_kind("HorizontalPodAutoscaler")

@@ -9,22 +9,27 @@ from frontrow.boxoffice.ledger.catalogue import EventNotFound
 from frontrow.boxoffice.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.model.events import EventMoveRefused, EventStatus, Fee, PriceTier, RefundPolicy
 from frontrow.boxoffice.model.holds import SeatsTaken
-from frontrow.boxoffice.model.organising import ChangedMeanwhile, VenueNotFound
+from frontrow.boxoffice.model.organising import Change, ChangedMeanwhile, VenueNotFound
+from frontrow.boxoffice.model.receipts import SELLERS_TAX, Seller
 from frontrow.boxoffice.model.room_rules import FixedOncePublished
 from frontrow.boxoffice.plans.pretix import to_pretix
 from frontrow.boxoffice.services.organise import EventEdit
 from frontrow.boxoffice.services.organise_venues import PlanSource, VenueEdit
+from frontrow.boxoffice.services.receipts import Receipts
+from frontrow.boxoffice.services.tickets import TicketDesk
 from frontrow.core.errors import InvalidInput
 from frontrow.core.money import Money
 from tests.boxoffice.plan_samples import small_plan
 from tests.organiser.support import (
     ADA,
     BOB,
+    KEYS,
     NOW_US,
     TIERS,
     a_clock,
     a_draft,
     a_hold,
+    a_purchase,
     a_venue,
     an_office,
     on_sale,
@@ -219,3 +224,36 @@ async def test_a_copy_is_a_draft_with_the_same_rules_and_nothing_of_the_sale(sql
     assert (made.tiers, made.max_per_person, made.plan_hash) == (event.tiers, 3, event.plan_hash)
     with pytest.raises(EventNotFound):
         await office.copy(BOB, event.id, "Mine")
+
+
+async def test_a_receipt_shows_seller_and_tax_rate_as_of_the_sale(ledger: SqlLedger) -> None:
+    """Issue 11: it showed the seller's present details."""
+    clock = a_clock()
+    office = an_office(ledger, clock)
+    receipts = Receipts(ledger, TicketDesk(ledger, KEYS))
+    event = await on_sale(office)
+    sold: list[tuple[str, str, int]] = []
+    steps: list[tuple[Seller | None, int | None]] = [
+        (None, None),
+        (Seller(ADA.organiser_id, "Hall", "Street 1", "T1", 1300), None),
+        (None, 700),
+        (Seller(ADA.organiser_id, "Renamed", "Street 2", "T2", 1900), None),
+        (None, SELLERS_TAX),
+    ]
+    for number, (seller, rate) in enumerate(steps):
+        clock.advance(60)
+        if seller is not None:
+            await ledger.put_seller(seller, Change(ADA, "change_seller", "", clock()))
+        if rate is not None:
+            await office.change(ADA, event.id, EventEdit(tax_basis_points=rate))
+        booking = await a_purchase(ledger, event, (number,), number=number, at_us=clock(), took_us=0)
+        receipt = await receipts.of(booking.id)
+        assert receipt is not None
+        sold.append((booking.id, receipt.seller.name, receipt.tax_basis_points))
+    assert [one[1:] for one in sold] == [
+        (ADA.organiser_id, 0), ("Hall", 1300), ("Hall", 700), ("Renamed", 700), ("Renamed", 1900),
+    ]  # fmt: skip
+    for booking_id, name, rate in sold:
+        again = await receipts.of(booking_id)
+        assert again is not None
+        assert (again.seller.name, again.tax_basis_points) == (name, rate), "later changes are for later sales"

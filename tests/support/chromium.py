@@ -5,14 +5,16 @@ variable `FRONTROW_CHROMIUM` names another program instead. A browser of the sys
 with the same one.
 """
 
+import asyncio
+import contextlib
 import functools
 import os
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Browser, BrowserType
+from playwright.sync_api import Browser, BrowserType, sync_playwright
 
 UNPACKED = Path(__file__).parents[2] / ".venv" / "browser"
 ARGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking"]
@@ -56,3 +58,40 @@ def launch(kind: BrowserType, *, args: list[str] | None = None, **options: Any) 
     program = chromium()
     env: dict[str, str | float | bool] = {**browser_env(program)}
     return kind.launch(executable_path=program, args=[*ARGS, *(args or [])], env=env, **options)
+
+
+class SharedBrowser:
+    """One Chromium for the tests of a process, which need not all be browser tests.
+
+    Playwright's event loop lives in this thread and counts as running for as long as Playwright is open, so no other
+    test could run a loop of its own. This one counts as running only inside `with shared.lent()`.
+    """
+
+    def __init__(self) -> None:
+        self._opened = contextlib.ExitStack()
+        self._browser: Browser | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    @contextlib.contextmanager
+    def lent(self) -> Iterator[Browser]:
+        """The browser, started at the first call."""
+        if self._browser is None or not self._browser.is_connected():
+            self.close()
+            playwright = self._opened.enter_context(sync_playwright())
+            self._browser = launch(playwright.chromium)
+            self._loop = asyncio.get_running_loop()
+        asyncio._set_running_loop(self._loop)
+        try:
+            yield self._browser
+        finally:
+            asyncio._set_running_loop(None)
+
+    def close(self) -> None:
+        """Close the browser and Playwright."""
+        if self._browser is None:
+            return
+        asyncio._set_running_loop(self._loop)
+        self._browser.close()
+        self._browser = None
+        self._opened.close()
+        asyncio._set_running_loop(None)

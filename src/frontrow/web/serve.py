@@ -10,6 +10,7 @@ from types import FrameType
 from typing import Any
 
 import uvicorn
+from litestar import Litestar
 
 from frontrow.core import collector
 from frontrow.core.errors import ConfigError
@@ -52,12 +53,12 @@ def listen(settings: ServerSettings) -> socket.socket:
     return sock
 
 
-def make_server(platform: Platform) -> DrainingServer:
-    """The server of this process, ready to `serve`."""
+def make_server(platform: Platform, routed: Litestar | None = None) -> DrainingServer:
+    """The server of this process, ready to `serve`; `routed` is an app that is there already."""
     settings = platform.settings.server
     watch = platform.telemetry.watch(platform.limiter.is_proxy)
     ids = RequestIds(platform.limiter)
-    front = front_of(platform_app(platform), platform, ids)
+    front = front_of(routed or platform_app(platform), platform, ids)
     watch.for_people = front.for_people
     app: Any = GuardedApp(traced(front, platform.settings.traces, platform.limiter.is_proxy), watch)
     table = platform.hot.routes if settings.hot_lane else {}

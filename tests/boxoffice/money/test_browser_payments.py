@@ -8,7 +8,13 @@ from pathlib import Path
 import pytest
 
 from frontrow.boxoffice.model.bookings import BookingState, HoldEnded, MoveRefused
-from frontrow.boxoffice.model.facts import BookingConfirmed, HoldReleased, LatePaymentReturned, PaymentDeclined
+from frontrow.boxoffice.model.facts import (
+    BookingConfirmed,
+    HoldReleased,
+    LatePaymentReturned,
+    PaymentDeclined,
+    PriorityGranted,
+)
 from frontrow.boxoffice.model.intents import IntentState
 from frontrow.boxoffice.model.payments import PaymentState
 from frontrow.boxoffice.payments.simulated import Fault
@@ -385,3 +391,49 @@ async def test_a_page_opened_while_the_provider_is_away_comes_by_itself(till: Ti
     till.provider.down = False
     with pytest.raises(FrontrowError):
         till.provider.confirm_in_browser("pi_nobody", CARD)
+
+
+@pytest.mark.parametrize("paid", [False, True], ids=["nothing paid", "paid in the browser"])
+async def test_a_hold_that_ends_while_the_provider_is_away_and_its_form_is_open_gives_priority(
+    till: Till, paid: bool
+) -> None:
+    """B8, issue 11: it ended as if the fan had not paid in time. Nothing is kept of a card that got through."""
+    page = await opened(till, 7)
+    if paid:
+        page.confirm()
+    till.provider.down = True
+    await till.settle(for_s=HOLD_S + 300)
+    assert await page.state() is BookingState.EXPIRED
+    payment = await till.driver_payment(page.booking_id)
+    assert (payment.state, payment.reason) == (PaymentState.VOIDING, "provider_unavailable")
+    till.provider.down = False
+    await till.settle(for_s=600)
+    facts = await till.facts()
+    [granted] = [fact for fact in facts if isinstance(fact, PriorityGranted)]
+    assert granted.booking_id == page.booking_id
+    assert granted.until_us > till.clock()
+    assert not [fact for fact in facts if isinstance(fact, LatePaymentReturned)]
+    assert till.provider.objects[page.ref]["status"] == "canceled"
+    payment = await till.driver_payment(page.booking_id)
+    assert (payment.state, payment.reason) == (PaymentState.VOIDED, "provider_unavailable")
+    await assert_money(till, at_rest=True)
+
+
+async def test_a_page_left_alone_or_of_a_cancelled_event_gives_no_priority(till: Till) -> None:
+    left = await opened(till, 7)
+    till.provider.down = True
+    await till.settle(for_s=60)
+    till.provider.down = False
+    await till.settle(for_s=HOLD_S + 60)  # the provider was back long before the hold ended
+    assert await left.state() is BookingState.EXPIRED
+    stopped = await opened(till, 8, tries=2)
+    till.provider.down = True
+    await till.settle(for_s=60)
+    async for _ in till.refunds.cancel_event(EVENT):
+        pass
+    await till.settle(for_s=300)
+    till.provider.down = False
+    await till.settle(for_s=600)
+    assert await stopped.state() is BookingState.CANCELLED
+    assert not [fact for fact in await till.facts() if isinstance(fact, PriorityGranted)]
+    await assert_money(till, at_rest=True)

@@ -1,4 +1,8 @@
-"""W6: four server processes, one line: who arrives first is ahead, to 1e-4 of all pairs and never by a whole visit."""
+"""W6: four server processes, one line: who arrives first is ahead, to 1e-4 of all pairs and never by a whole visit.
+
+Two people can be exchanged only while both are on their way, so a burst that is a fourth as long (the suite's) has four
+times the share of exchanged pairs. `FRONTROW_ARRIVALS=50000` is the whole burst (`make soak`).
+"""
 
 import asyncio
 import contextlib
@@ -21,10 +25,11 @@ from frontrow.waitingroom.keys import RoomKeys
 ROOT = Path(__file__).parents[3]
 PROCESSES = 4
 CONNECTIONS = 48
-PEOPLE = 50_000
+WHOLE_BURST = 50_000
+PEOPLE = int(os.environ.get("FRONTROW_ARRIVALS") or WHOLE_BURST // 4)
 RATE_PER_S = 2_500
 ATTEMPTS = 6  # of which the least disturbed counts: the order is measured, not the machine's other work
-MOST_TAU = 1e-4
+MOST_TAU = 1e-4 * WHOLE_BURST / PEOPLE
 JOIN = b"POST /join HTTP/1.1\r\nHost: room\r\nContent-Length: 0\r\n\r\n"
 
 
@@ -163,7 +168,7 @@ def until_served(port: int) -> None:
 @pytest.mark.timeout(600)
 def test_w6_arrival_order_is_kept_over_four_processes(tmp_path: Path, room_keys: RoomKeys) -> None:
     """Unique, gap-free positions; nobody stands before somebody who was answered before they arrived; normalised
-    Kendall tau distance between arrival at the server and position ≤ 1e-4."""
+    Kendall tau distance between arrival at the server and position ≤ 1e-4 over the whole burst."""
     folder = tmp_path / "keys"
     folder.mkdir(mode=0o700)
     room_keys.save(folder)

@@ -5,9 +5,8 @@ from collections.abc import Iterator
 import httpx
 import jwt
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page
 
-from tests.support.chromium import launch
 from tests.web.room.test_serve import Served, wait_for
 
 pytestmark = pytest.mark.xdist_group("room-serve")
@@ -15,14 +14,6 @@ PLACE = "frontrow_place_aurora"
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        started = launch(playwright.chromium)
-        yield started
-        started.close()
-
-
-@pytest.fixture
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     room = Served(tmp_path_factory.mktemp("browser") / "room", capacity=100, shop_url="/healthz")
     yield room

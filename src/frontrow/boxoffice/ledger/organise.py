@@ -22,7 +22,7 @@ from frontrow.boxoffice.model.messages import Buyer, Endpoint
 from frontrow.boxoffice.model.names import LAST
 from frontrow.boxoffice.model.organising import Cancellation, Change, NotedChange, OwnVenue
 from frontrow.boxoffice.model.payments import PaymentChanged, Refund
-from frontrow.boxoffice.model.receipts import Seller
+from frontrow.boxoffice.model.receipts import SELLERS_TAX, Seller
 from frontrow.boxoffice.model.tickets import Scan, TicketRevoked
 from frontrow.boxoffice.model.venues import Venue
 from frontrow.boxoffice.model.waitlist import Entry
@@ -66,12 +66,24 @@ class OrganiserBook:
             seller.tax_basis_points,
             change.at_us,
         )
-        await self.changed(change, Query("put_sellers", [row]))
+        await self.changed(change, Query("put_sellers", [row]), (Query("keep_sellers", [row]),))
 
     async def seller(self, organiser_id: str) -> Seller | None:
         """An organiser's details as a seller; None while nobody gave any."""
         rows = await self.store.read(Query("seller_of", params=(organiser_id,)))
         return Seller(*rows[0]) if rows else None
+
+    async def seller_at(self, organiser_id: str, at_us: int) -> Seller | None:
+        """The details as they stood at that moment; None if nobody had given any by then."""
+        rows = await self.store.read(Query("seller_at", params=(organiser_id, at_us)))
+        return Seller(*rows[0]) if rows else None
+
+    async def tax_rate_at(self, event: Event, at_us: int) -> int | None:
+        """The event's own tax rate at that moment; None: it had the seller's."""
+        rows = await self.store.read(Query("tax_rate_at", params=(event.id, at_us)))
+        if not rows:  # it never changed
+            return event.tax_basis_points
+        return None if rows[0][0] == SELLERS_TAX else int(rows[0][0])
 
     async def note(self, change: Change) -> None:
         """Only the note: the change itself was made elsewhere (the waiting room)."""

@@ -15,6 +15,7 @@ MAX_NAME_CHARS: Final = 200
 MAX_ADDRESS_CHARS: Final = 500
 MAX_TAX_ID_CHARS: Final = 40
 MAX_TAX_BASIS_POINTS: Final = 5_000
+SELLERS_TAX: Final = -1  # in an edit and in the history: the event has no rate of its own
 
 
 @dataclass(frozen=True, slots=True)

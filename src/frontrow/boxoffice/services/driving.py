@@ -11,7 +11,7 @@ from typing import Final, Protocol
 
 from msgspec.structs import replace
 
-from frontrow.boxoffice.model.bookings import HOLD_STATES, Booking, HoldEnded, Move, MoveRefused
+from frontrow.boxoffice.model.bookings import HOLD_STATES, Booking, BookingState, HoldEnded, Move, MoveRefused
 from frontrow.boxoffice.model.events import EventCancelled
 from frontrow.boxoffice.model.facts import Fact, LatePaymentReturned, PriorityGranted
 from frontrow.boxoffice.model.intents import ProviderSpared, ProviderUnknown
@@ -35,6 +35,8 @@ from frontrow.core.errors import FrontrowError
 
 MAX_STEPS: Final = 24  # more than the longest way through the table; then the worker comes again
 PRIORITY_S: Final = 86_400
+WAITS_FOR_FAN: Final = frozenset({PaymentState.OPEN, PaymentState.ACTION})  # the provider's own form is open
+MEETS_OUTAGES: Final = WAITS_FOR_FAN | {PaymentState.CREATING, PaymentState.AUTHORISING}  # while a fan wants to pay
 READ_BACK: Final = TAKES_CARDS | {PaymentState.CAPTURING, PaymentState.VOIDING}
 
 
@@ -103,7 +105,7 @@ class Driver(Asking):
 
     async def _step(self, booking: Booking, payment: Payment, *, fresh: bool) -> tuple[Booking, Payment]:
         if not fresh and payment.ref and payment.state in READ_BACK:
-            looked = await self.look(payment)
+            looked = await self._read_back(booking, payment)
             if looked is not None:
                 return booking, looked
         step = next_step(booking, payment, self.clock())
@@ -133,6 +135,17 @@ class Driver(Asking):
                 return booking, await self._return(booking, payment)
             case Step.DROP:
                 return booking, await self.drop(payment)
+
+    async def _read_back(self, booking: Booking, payment: Payment) -> Payment | None:
+        """What the provider says. When it is away again after the hold's end, a page that was open is given up without
+        it: nothing can be sold any more, and the void finds whatever happened there."""
+        try:
+            return await self.look(payment)
+        except (ProviderUnknown, ProviderSpared):
+            over = payment.tries > 0 and next_step(booking, payment, self.clock()) is Step.VOID
+            if payment.state in WAITS_FOR_FAN and over:
+                return None
+            raise
 
     async def _rest(self, booking: Booking, payment: Payment, *, fresh: bool) -> Payment:
         """Nothing to do now: when to look again, if ever."""
@@ -183,7 +196,7 @@ class Driver(Asking):
         told = (booking.id, booking.event_id, booking.fan, booking.fence, booking.seats, now_us)
         if payment.state is PaymentState.AUTHORISED:
             facts.append(LatePaymentReturned(*told, amount_minor=payment.amount_minor, currency=payment.currency))
-        outage = payment.tries > 0 and payment.state in (PaymentState.CREATING, PaymentState.AUTHORISING)
+        outage = payment.tries > 0 and payment.state in MEETS_OUTAGES and booking.state is not BookingState.CANCELLED
         if outage:
             facts.append(PriorityGranted(*told, until_us=now_us + PRIORITY_S * US_PER_S))
         reason = "provider_unavailable" if outage or step is Step.GIVE_UP else "hold_ended"

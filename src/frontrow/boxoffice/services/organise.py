@@ -32,6 +32,7 @@ from frontrow.boxoffice.model.organising import (
     tag_of,
 )
 from frontrow.boxoffice.model.people import checked_name
+from frontrow.boxoffice.model.receipts import SELLERS_TAX
 from frontrow.boxoffice.model.room_rules import HUMAN_CHECKS, FixedOncePublished, RoomRules, check_change, check_rules
 from frontrow.boxoffice.model.venues import Plan, UnknownSeats
 from frontrow.boxoffice.services.organise_venues import VenueLedger, Venues
@@ -44,7 +45,6 @@ TRIES: Final = 20  # edits without a tag are made again over a newer version so 
 MAX_DESCRIPTION_CHARS: Final = 10_000
 FINAL: Final = frozenset({EventStatus.COMPLETED, EventStatus.CANCELLED})
 FIXED: Final = ("venue_id", "currency")  # once published
-SELLERS_TAX: Final = -1  # of an edit: the event has no tax rate of its own
 
 
 class EventEdit(msgspec.Struct, frozen=True, kw_only=True):
@@ -150,7 +150,8 @@ class Organise:
             if event.status is not EventStatus.DRAFT:
                 check_change(event, changed, self.room_defaults, self._clock())
             change = Change(editor, "change_event", event_id, self._clock(), {"fields": edit.fields()})
-            if changed == event or await self._ledger.swap_event(document, changed, change):
+            kept = _kept_tax(event, changed, change.at_us)
+            if changed == event or await self._ledger.swap_event(document, changed, change, kept):
                 return await self.get(editor, event_id)
         raise ChangedMeanwhile("others keep changing this event; try again", param="If-Match")
 
@@ -272,6 +273,14 @@ class Organise:
             refused.param, refused.about["seats"] = "withheld", [plan.seat_id(seat) for seat in taken[:20]]
             raise refused
         return seats
+
+
+def _kept_tax(was: Event, event: Event, now_us: int) -> tuple[Query, ...]:
+    """A new tax rate counts from now on: receipts of sales before it keep the old one."""
+    if was.tax_basis_points == event.tax_basis_points:
+        return ()
+    rates = [SELLERS_TAX if one.tax_basis_points is None else one.tax_basis_points for one in (was, event)]
+    return (Query("keep_tax_rates", [(event.id, 0, rates[0]), (event.id, now_us, rates[1])]),)
 
 
 def _check_open(event: Event, edit: EventEdit) -> None:

@@ -1,4 +1,4 @@
-"""Receipts of bookings, made from what the ledger has: payment, seat prices, refunds and the seller's details."""
+"""Receipts of bookings, made from what the ledger has: payment, seat prices, refunds, and the seller as of the sale."""
 
 from collections.abc import Sequence
 from typing import Final, Protocol
@@ -29,6 +29,10 @@ class ReceiptLedger(Catalogue, TicketBook, Protocol):
 
     async def seller(self, organiser_id: str) -> Seller | None: ...
 
+    async def seller_at(self, organiser_id: str, at_us: int) -> Seller | None: ...
+
+    async def tax_rate_at(self, event: Event, at_us: int) -> int | None: ...
+
     async def organiser(self, organiser_id: str) -> Organiser | None: ...
 
 
@@ -47,8 +51,11 @@ class Receipts:
         event = await self._ledger.event(booking.event_id)
         paid = payments[-1].amount_minor if payments else booking.amount_minor
         venue = await self._ledger.venue(event.venue_id)
-        seller = await self.seller_of(event.organiser_id)
-        rate = seller.tax_basis_points if event.tax_basis_points is None else event.tax_basis_points
+        sold_at_us = booking.confirmed_at_us
+        seller = await self._ledger.seller_at(event.organiser_id, sold_at_us)
+        seller = seller or await self._plain(event.organiser_id)
+        own_rate = await self._ledger.tax_rate_at(event, sold_at_us)
+        rate = seller.tax_basis_points if own_rate is None else own_rate
         return Receipt(
             booking.id,
             event.name,
@@ -63,10 +70,10 @@ class Receipts:
         )
 
     async def seller_of(self, organiser_id: str) -> Seller:
-        """The seller's details; the organiser's plain name while none were given."""
-        seller = await self._ledger.seller(organiser_id)
-        if seller is not None:
-            return seller
+        """The seller's present details; the organiser's plain name while none were given."""
+        return await self._ledger.seller(organiser_id) or await self._plain(organiser_id)
+
+    async def _plain(self, organiser_id: str) -> Seller:
         organiser = await self._ledger.organiser(organiser_id)
         return Seller(organiser_id, organiser.name if organiser is not None else organiser_id)
 

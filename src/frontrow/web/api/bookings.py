@@ -1,6 +1,6 @@
 """A booking's way to its end (B5-B9, B12): look, pay, cancel, refunds, give tickets back, a priority pass."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import msgspec
 from litestar import Request, get, post
@@ -9,7 +9,7 @@ from litestar.params import FromPath, JSONBody
 from litestar.types import ASGIApp
 
 from frontrow.boxoffice.model.bookings import BookingState
-from frontrow.boxoffice.model.payments import ENDED
+from frontrow.boxoffice.model.payments import ENDED, PaymentState
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import NotFound, Refused
 from frontrow.web import booking_calls
@@ -33,6 +33,7 @@ from frontrow.web.room_endpoints import settle
 from frontrow.web.shop import SeatName
 
 PRIORITY_US = 86_400 * US_PER_S
+GIVEN_UP: Final = ENDED | {PaymentState.VOIDING}  # voided, or as soon as the provider is back
 SomeSeats = Annotated[list[SeatName], msgspec.Meta(max_length=100)]
 
 
@@ -163,7 +164,7 @@ async def priority_pass(platform: FromPlatform, caller: FromCaller, booking_id: 
     payments = await platform.ledger.payments_of(booking.id)
     last = payments[-1] if payments else None
     over = booking.state in (BookingState.CANCELLED, BookingState.EXPIRED) and last is not None
-    if not over or last is None or last.state not in ENDED or last.reason != "provider_unavailable":
+    if not over or last is None or last.state not in GIVEN_UP or last.reason != "provider_unavailable":
         raise NoPriority("this booking gives no priority", booking=booking.id)
     if platform.clock() >= last.changed_at_us + PRIORITY_US:
         raise NoPriority("the priority has run out; join the waiting room", booking=booking.id)

@@ -12,11 +12,11 @@ from frontrow.boxoffice.model.events import (
     PriceTier,
     RefundPolicy,
 )
-from frontrow.boxoffice.model.receipts import MAX_TAX_BASIS_POINTS
+from frontrow.boxoffice.model.receipts import MAX_TAX_BASIS_POINTS, SELLERS_TAX
 from frontrow.boxoffice.model.room_rules import MAX_DEPTH, MAX_WEIGHT, PRESALE_LANE, Lane, RoomRules
 from frontrow.boxoffice.model.venues import Plan
 from frontrow.boxoffice.plans.ranges import read_seats, write_seats
-from frontrow.boxoffice.services.organise import MAX_DESCRIPTION_CHARS, SELLERS_TAX, EventEdit
+from frontrow.boxoffice.services.organise import MAX_DESCRIPTION_CHARS, EventEdit
 from frontrow.core.errors import InvalidInput
 from frontrow.core.money import Money
 from frontrow.web.site.organiser_fields import BAD_TAX, NEEDED, Reading, local_text, money_text, percent_text

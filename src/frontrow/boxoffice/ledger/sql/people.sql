@@ -19,6 +19,28 @@ RETURNING organiser_id
 SELECT s.organiser_id, s.name, s.address, s.tax_id, s.tax_basis_points FROM sellers AS s
 WHERE s.organiser_id = :organiser_id
 
+-- name: keep_sellers(organiser_id text, name text, address text, tax_id text, tax_basis_points int, now_us int)
+-- The seller's details from now on; what stood before stays for the receipts of then.
+INSERT INTO seller_history (organiser_id, since_us, name, address, tax_id, tax_basis_points)
+SELECT r.organiser_id, r.now_us, r.name, r.address, r.tax_id, r.tax_basis_points FROM :rows WHERE true
+ON CONFLICT (organiser_id, since_us) DO UPDATE SET name = excluded.name, address = excluded.address,
+  tax_id = excluded.tax_id, tax_basis_points = excluded.tax_basis_points
+
+-- name: seller_at() :organiser_id text :at_us int
+SELECT h.organiser_id, h.name, h.address, h.tax_id, h.tax_basis_points FROM seller_history AS h
+WHERE h.organiser_id = :organiser_id AND h.since_us <= :at_us ORDER BY h.since_us DESC LIMIT 1
+
+-- name: keep_tax_rates(event_id text, since_us int, tax_basis_points int)
+-- An event's rate (-1: the seller's). The row of since_us 0 is how it began, and is written once.
+INSERT INTO tax_rate_history (event_id, since_us, tax_basis_points)
+SELECT r.event_id, r.since_us, r.tax_basis_points FROM :rows WHERE true
+ON CONFLICT (event_id, since_us) DO UPDATE SET tax_basis_points = excluded.tax_basis_points
+  WHERE tax_rate_history.since_us > 0
+
+-- name: tax_rate_at() :event_id text :at_us int
+SELECT h.tax_basis_points FROM tax_rate_history AS h
+WHERE h.event_id = :event_id AND h.since_us <= :at_us ORDER BY h.since_us DESC LIMIT 1
+
 -- name: lock_organiser() :id text
 -- One change of a team at a time, so that the last owner is seen as such.
 SELECT id FROM organisers WHERE id = :id :for_update
