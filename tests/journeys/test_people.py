@@ -131,6 +131,13 @@ def test_bought_on_a_phone_shown_on_a_laptop(stack: Stack, visitor: Visitor) -> 
     assert stack.paid(bought) == 50_00
     assert stack.paid(typed) == 50_00
 
+    laptop.goto(f"{stack.url}/account")
+    laptop.get_by_role("button", name="Sign out").click()
+    laptop.wait_for_url(f"{stack.url}/")
+    laptop.goto(f"{stack.url}/tickets")  # the next person at this laptop
+    expect(laptop.locator("a.ev")).to_have_count(0)
+    assert laptop.request.get(f"{stack.url}/bookings/{bought}").status == 404
+
     stranger = visitor()
     sign_in_by_mail(stranger, stack, "heidi@example.org")
     expect(stranger.locator("a.ev")).to_have_count(0)

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.xdist_group("room-serve")
 PLACE = "frontrow_place_aurora"
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     room = Served(tmp_path_factory.mktemp("browser") / "room", capacity=100, shop_url="/healthz")
     yield room

@@ -15,10 +15,10 @@ from frontrow.core.errors import FrontrowError, Unavailable
 from frontrow.waitingroom.protect.guard import is_plain
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, Caller, client_ip
-from frontrow.web.api.auth_shapes import ASK_COOKIE, agent_of, ask_cookie, gone_cookie, session_cookie
+from frontrow.web.api.auth_shapes import ASK_COOKIE, agent_of, ask_cookie, session_cookie
 from frontrow.web.platform import Platform
 from frontrow.web.site.checkout import BAD_EMAIL
-from frontrow.web.site.cookies import Ready, language_cookie, ready_cookie, ready_of
+from frontrow.web.site.cookies import Ready, forget_person, language_cookie, ready_cookie, ready_of
 from frontrow.web.site.push import PUSHES, push_key
 from frontrow.web.site.render import render, words_for
 from frontrow.web.site.routes import Form, FromForm, action, go_to, page
@@ -99,10 +99,12 @@ async def redeem(request: Asked, platform: FromPlatform, caller: FromCaller, for
 
 @action("/sign-out", "sign_out")
 async def sign_out(platform: FromPlatform, caller: FromCaller, form: FromForm) -> Response[bytes]:
-    """End this session."""
+    """End this session; the next person at this browser sees nothing of the last one."""
     if caller.session is not None:
         await platform.people.sessions.end(caller.session.subject, caller.session.id)
-    return go_to("/", {"set-cookie": cookie_header(gone_cookie())})
+    response = go_to("/")
+    forget_person(caller, response)
+    return response
 
 
 @page("/account", "account", Access.FAN)
@@ -151,7 +153,9 @@ async def erase(request: Asked, platform: FromPlatform, caller: FromCaller, form
     if form.one("confirm").casefold() != words_for(request)(ERASE_WORDS).casefold():
         return await _account(request, platform, caller, problem=N_("The words did not match. Nothing was deleted."))
     await platform.people.fans.erase(caller.id)
-    return go_to("/", {"set-cookie": cookie_header(gone_cookie())})
+    response = go_to("/")
+    forget_person(caller, response)
+    return response
 
 
 @page("/ready", "ready")

@@ -61,7 +61,7 @@ async def checkout(
 
 
 async def _checkout(request: Asked, platform: Platform, caller: Caller, booking: Booking) -> Response[bytes]:
-    headers = remember_booking(platform, request, booking.id)
+    headers = await remember_booking(platform, request, booking)
     if booking.state is BookingState.PAYING:
         try:
             outcome = await platform.checkout.look(booking.id, booking.fence)
@@ -131,7 +131,7 @@ async def outcome_page(
         policy=STRIPE if stripe else PLAIN, kind=kind, demo=_is_demo(platform),
         action_url=outcome.action_url if outcome else "", stripe=stripe,
         publishable=platform.settings.stripe.publishable_key, client_secret=outcome.client_secret if outcome else "",
-        headers=remember_booking(platform, request, booking.id), **context,
+        headers=await remember_booking(platform, request, booking), **context,
     )  # fmt: skip
 
 
@@ -219,7 +219,7 @@ async def pay(
     if outcome.state is CheckoutState.DECLINED:
         return await outcome_page(request, platform, outcome.booking, "declined", 402)
     if outcome.state is CheckoutState.CONFIRMED:
-        return go_to(f"/bookings/{booking.id}", remember_booking(platform, request, booking.id))
+        return go_to(f"/bookings/{booking.id}", await remember_booking(platform, request, booking))
     return go_to(f"/checkout/{booking.id}")
 
 

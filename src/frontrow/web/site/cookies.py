@@ -12,11 +12,13 @@ from litestar import Request, Response
 from litestar.datastructures import Cookie
 
 from frontrow.boxoffice.model.bookings import Booking
+from frontrow.boxoffice.model.people import SubjectKind
 from frontrow.boxoffice.services.purchases import held_now, kept_until_s
 from frontrow.core.cookies import cookie_line, cookie_names, is_https
 from frontrow.core.errors import FrontrowError
 from frontrow.waitingroom.protect.guard import PASS_COOKIES
-from frontrow.web.api.access import MAX_BOOKING_TOKENS, booking_token, presented
+from frontrow.web.api.access import MAX_BOOKING_TOKENS, Caller, booking_token, presented
+from frontrow.web.api.auth_shapes import gone_cookie
 from frontrow.web.platform import Platform
 from frontrow.web.site.render import LANGUAGE_COOKIES
 from frontrow.web.site.routes import BOOKINGS_COOKIES, LINKS_COOKIES, MAX_LINKS, kept_bookings, kept_links, kept_texts
@@ -40,11 +42,16 @@ def cookie(platform: Platform, names: tuple[str, str], value: str, life_s: int) 
     return cookie_line(names, value, life_s, secure=is_https(platform.settings.public_url))
 
 
-def remember_booking(platform: Platform, request: Asked, booking_id: str) -> dict[str, str]:
-    """The header that adds a booking to those of this browser; nothing if it is there already."""
-    token = booking_token(platform.secrets, booking_id)
-    known = kept_bookings(platform, request)
+async def remember_booking(platform: Platform, request: Asked, booking: Booking) -> dict[str, str]:
+    """The header that adds a booking to those of this browser; nothing if it is there already.
+
+    A booking that the fan's session opens is not added: it must be closed when the session ends.
+    """
+    token = booking_token(platform.secrets, booking.id)
+    known, caller = kept_bookings(platform, request), request.state.caller
     if token in known:
+        return {}
+    if caller.role == SubjectKind.FAN and await platform.people.fans.owns(caller.id, booking):
         return {}
     kept = "~".join([token, *known][:MAX_BOOKING_TOKENS])
     return {"set-cookie": cookie(platform, BOOKINGS_COOKIES, kept, YEAR_S)}
@@ -66,6 +73,19 @@ async def keep_visit(platform: Platform, request: Asked, booking: Booking, respo
             name = PASS_COOKIES[0 if secure else 1]
             response.set_cookie(Cookie(name, "/", longer.pass_jwt, DAY_S, httponly=True, samesite="lax", secure=secure))
         return
+
+
+def forget_person(caller: Caller, response: Response[bytes]) -> None:
+    """Take everything of the person who signs out from this browser: session, bookings, links, details, own pass.
+
+    A place in a line stays: it may have been taken before signing in.
+    """
+    response.set_cookie(gone_cookie())
+    visit = caller.shop_pass or caller.past_pass
+    own_pass = PASS_COOKIES if visit is not None and visit.fan == caller.id else ()
+    for name in (*BOOKINGS_COOKIES, *LINKS_COOKIES, *READY_COOKIES, *own_pass):
+        secure = name.startswith("__Host-")
+        response.set_cookie(Cookie(name, "/", "", 0, httponly=True, samesite="lax", secure=secure))
 
 
 def remember_link(platform: Platform, request: Asked, text: str) -> dict[str, str]:

@@ -63,7 +63,8 @@ async def _tickets(
     ends_us = event.starts_at_us - event.refunds.window_s * US_PER_S
     return render(
         request, "booking.html", script="js/ticket.js" if sheets else "", own=own,
-        headers=remember(platform, request, booking) if own else {}, goes_first=await goes_first(platform, booking),
+        headers=await remember(platform, request, booking) if own else {},
+        goes_first=await goes_first(platform, booking),
         status=409 if refusal else 200, refusal=refusal, state=STATES[booking.state], refunds=refunds, returns=returns,
         refundable=event.refunds.allowed and platform.clock() < ends_us, refund_ends_us=ends_us,
         sheets=[(sheet, *seat_parts(sheet.seat)) for sheet in sheets], **context,
@@ -78,8 +79,8 @@ async def goes_first(platform: Platform, booking: Booking) -> bool:
     return bool(payments) and payments[-1].reason == "provider_unavailable"
 
 
-def remember(platform: Platform, request: Asked, booking: Booking) -> dict[str, str]:
-    return remember_booking(platform, request, booking.id) if booking.state is BookingState.CONFIRMED else {}
+async def remember(platform: Platform, request: Asked, booking: Booking) -> dict[str, str]:
+    return await remember_booking(platform, request, booking) if booking.state is BookingState.CONFIRMED else {}
 
 
 @page("/bookings/{booking_id:str}/qr/{ticket_id:str}", "ticket_qr", Access.OWNER)
