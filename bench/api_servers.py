@@ -14,10 +14,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from frontrow.boxoffice.ledger.opening import open_ledger
+from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.model.events import Event, EventStatus, PriceTier
 from frontrow.boxoffice.model.venues import Plan, Venue
-from frontrow.boxoffice.plans.document import digest, plan_bytes
+from frontrow.boxoffice.plans.plan_document import digest, plan_bytes
 from frontrow.core.clock import US_PER_S, SystemClock
 from frontrow.core.money import Money
 
@@ -56,7 +56,7 @@ def platform(
         "FRONTROW_ROOM_CAPACITY": "1000000", "FRONTROW_ROOM_WINDOW_SIZE": "20000", "FRONTROW_ROOM_INTERVAL_S": "0.1",
         "FRONTROW_ROOM_RATE_PER_S": "200000", "FRONTROW_OVERLOAD_MAX_LAG_MS": str(max_lag_ms),
     }  # fmt: skip
-    command = [sys.executable, "-m", "frontrow.cli", "serve", "--demo", "--port", "0", "--folder", str(folder)]
+    command = [sys.executable, "-m", "frontrow.cli.main", "serve", "--demo", "--port", "0", "--folder", str(folder)]
     with (folder / f"server-{hot}.log").open("ab") as errors:
         process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=errors, text=True)
     try:

@@ -19,8 +19,8 @@ from bench.api_servers import EVENT, platform, put_on_sale
 from bench.api_wire import Line, Times
 from bench.http_load import server
 from bench.room_streams import HEAD, hold_open, many_files, show_streams
-from frontrow.boxoffice.ledger.migrate import migrate
-from frontrow.boxoffice.plans.generate import generate
+from frontrow.boxoffice.adapters.ledger.migrate import migrate
+from frontrow.boxoffice.plans.plan_generator import generate
 
 BASE = f"/v1/events/{EVENT}"
 SEATS = 5_000

@@ -21,18 +21,18 @@ from typing import Any
 
 import uvloop
 
-from frontrow.boxoffice.ledger.migrate import migrate
-from frontrow.boxoffice.ledger.opening import open_ledger
-from frontrow.boxoffice.ledger.sql_ledger import SqlLedger
+from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
+from frontrow.boxoffice.adapters.ledger.migrate import migrate
+from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
+from frontrow.boxoffice.adapters.payments.guarded_provider import GuardedProvider
+from frontrow.boxoffice.adapters.payments.simulated import SimulatedProvider
+from frontrow.boxoffice.checkout.checkout import Checkout, CheckoutState
+from frontrow.boxoffice.checkout.reconciliation import Reconciler
 from frontrow.boxoffice.model.events import Event, EventStatus, PriceTier
 from frontrow.boxoffice.model.holds import NewHold, PlacedHold
-from frontrow.boxoffice.payments.guarded import GuardedProvider
-from frontrow.boxoffice.payments.simulated import SimulatedProvider
-from frontrow.boxoffice.services.checkout import Checkout, CheckoutState
-from frontrow.boxoffice.services.reconcile import Reconciler
-from frontrow.boxoffice.services.refunds import Refunds
-from frontrow.boxoffice.tickets.codes import Issuer
-from frontrow.boxoffice.tickets.keys import TicketKeys
+from frontrow.boxoffice.refunds.refunds import Refunds
+from frontrow.boxoffice.tickets.signing_keys import TicketKeys
+from frontrow.boxoffice.tickets.ticket_codes import Issuer
 from frontrow.core.clock import SystemClock
 from frontrow.core.money import Money
 from frontrow.rehearsal.servers import Postgres

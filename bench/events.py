@@ -12,15 +12,15 @@ import time
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
-from frontrow.boxoffice.ledger.migrate import migrate
-from frontrow.boxoffice.ledger.opening import open_ledger
-from frontrow.boxoffice.ledger.sql_ledger import SqlLedger
+from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
+from frontrow.boxoffice.adapters.ledger.migrate import migrate
+from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
+from frontrow.boxoffice.catalogue.event_listing import Browse
+from frontrow.boxoffice.holds.events_on_sale import Sales
 from frontrow.boxoffice.model.event_search import EventSearch
 from frontrow.boxoffice.model.events import Event, EventStatus, PriceTier
 from frontrow.boxoffice.model.venues import Plan, Venue, area
-from frontrow.boxoffice.plans.document import plan_bytes, plan_hash
-from frontrow.boxoffice.services.browse import Browse
-from frontrow.boxoffice.services.sales import Sales
+from frontrow.boxoffice.plans.plan_document import plan_bytes, plan_hash
 from frontrow.core.money import Money
 from frontrow.rehearsal.servers import Postgres
 

@@ -15,10 +15,10 @@ from pathlib import Path
 from PIL import Image
 from playwright.sync_api import Page, sync_playwright
 
-from frontrow.bootstrap import Platform
-from frontrow.boxoffice.model.attempts import ShopPass
+from frontrow.app.wiring import Platform
+from frontrow.boxoffice.model.hold_values import ShopPass
 from frontrow.boxoffice.model.seats import Wish
-from frontrow.boxoffice.plans.generate import generate
+from frontrow.boxoffice.plans.plan_generator import generate
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import FrontrowError
 from tests.browser.served import Site, put_hall

@@ -24,9 +24,9 @@ import uvloop
 
 from bench.ledger_peers import AiosqlitePeer, AsyncpgPeer, Peer, SqlAlchemyPeer
 from bench.seats_processes import POSTGRES, WAL_FILES, wal_ready
-from frontrow.boxoffice.ledger.migrate import migrate
-from frontrow.boxoffice.ledger.opening import open_ledger
-from frontrow.boxoffice.ledger.sql_ledger import SqlLedger
+from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
+from frontrow.boxoffice.adapters.ledger.migrate import migrate
+from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.model.holds import NewHold
 from frontrow.core.errors import FrontrowError
 from frontrow.rehearsal.servers import Postgres

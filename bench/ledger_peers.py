@@ -9,7 +9,7 @@ from sqlalchemy import BigInteger, Identity, SmallInteger, Text, select
 from sqlalchemy.ext.asyncio import async_sessionmaker, create_async_engine
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
-from frontrow.boxoffice.ledger.urls import sqlite_path
+from frontrow.boxoffice.adapters.ledger.ledger_url import sqlite_path
 
 NOW_US = 1_700_000_000_000_000
 CONNECTIONS = 16

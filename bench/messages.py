@@ -16,25 +16,25 @@ from typing import Any
 from confluent_kafka import Producer
 
 from bench.measure import OUT, cpu_us
-from frontrow.boxoffice.bus.kafka import KafkaBus
-from frontrow.boxoffice.bus.memory import MemoryBus
-from frontrow.boxoffice.bus.redis import RedisBus
-from frontrow.boxoffice.ledger.batch import Written
-from frontrow.boxoffice.ledger.opening import open_ledger
-from frontrow.boxoffice.ledger.sql_ledger import SqlLedger
-from frontrow.boxoffice.ledger.statements import Query
-from frontrow.boxoffice.message_ports import Bus
+from frontrow.boxoffice.adapters.bus.kafka import KafkaBus
+from frontrow.boxoffice.adapters.bus.memory import MemoryBus
+from frontrow.boxoffice.adapters.bus.redis import RedisBus
+from frontrow.boxoffice.adapters.ledger.engine.group_commit import Written
+from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
+from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
+from frontrow.boxoffice.messaging.outbox_relay import Relay
 from frontrow.boxoffice.model.bookings import Booking, BookingState
 from frontrow.boxoffice.model.facts import BookingConfirmed, encode_fact
-from frontrow.boxoffice.services.relay import Relay
-from frontrow.boxoffice.tickets import qr
-from frontrow.boxoffice.tickets.bundle import make_bundle
-from frontrow.boxoffice.tickets.calendar import calendar_entry
-from frontrow.boxoffice.tickets.codes import Issuer, read
-from frontrow.boxoffice.tickets.door import Gate
-from frontrow.boxoffice.tickets.keys import TicketKeys
-from frontrow.boxoffice.tickets.pdf import tickets_pdf
-from frontrow.boxoffice.tickets.sheets import Sheet
+from frontrow.boxoffice.ports.messages import Bus
+from frontrow.boxoffice.ports.queries import Query
+from frontrow.boxoffice.tickets import qr_code as qr
+from frontrow.boxoffice.tickets.calendar_entry import calendar_entry
+from frontrow.boxoffice.tickets.door_bundle import make_bundle
+from frontrow.boxoffice.tickets.door_check import Gate
+from frontrow.boxoffice.tickets.signing_keys import TicketKeys
+from frontrow.boxoffice.tickets.ticket_codes import Issuer, read
+from frontrow.boxoffice.tickets.ticket_pdf import tickets_pdf
+from frontrow.boxoffice.tickets.ticket_sheets import Sheet
 from frontrow.core.clock import WallClock
 from frontrow.rehearsal.servers import Valkey
 

@@ -13,8 +13,8 @@ from typing import Any
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from frontrow.bootstrap import Platform
-from frontrow.boxoffice.plans.generate import generate
+from frontrow.app.wiring import Platform
+from frontrow.boxoffice.plans.plan_generator import generate
 from tests.browser.served import Site, put_hall
 from tests.browser.staff import staff
 from tests.browser.steps import EVENT_ID, enter, until

@@ -6,16 +6,16 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from frontrow.boxoffice.feed.ring import MapRing
-from frontrow.boxoffice.model.best import best_available, layouts
+from frontrow.boxoffice.model.best_seats import best_available, layouts
 from frontrow.boxoffice.model.events import Event, PriceTier
-from frontrow.boxoffice.model.fsmap import Frame, Snapshot, decode_changes, encode_changes, write_snapshot
+from frontrow.boxoffice.model.map_format import Frame, Snapshot, decode_changes, encode_changes, write_snapshot
 from frontrow.boxoffice.model.seats import Wish, masks_for
-from frontrow.boxoffice.plans.document import map_bytes, plan_bytes
-from frontrow.boxoffice.plans.generate import generate
-from frontrow.boxoffice.plans.picture import to_svg
-from frontrow.boxoffice.plans.pretix import from_pretix, to_pretix
-from frontrow.boxoffice.plans.reading import from_bytes
+from frontrow.boxoffice.plans.plan_document import map_bytes, plan_bytes
+from frontrow.boxoffice.plans.plan_generator import generate
+from frontrow.boxoffice.plans.plan_picture import to_svg
+from frontrow.boxoffice.plans.plan_reader import from_bytes
+from frontrow.boxoffice.plans.pretix_format import from_pretix, to_pretix
+from frontrow.boxoffice.seatmap.map_ring import MapRing
 from frontrow.core.money import Money
 
 SEATS = 50_000

@@ -14,8 +14,8 @@ from typing import Any
 
 import uvicorn
 
-from frontrow.web.hot import lane
-from frontrow.web.wire import JSON, Answer, Ask
+from frontrow.web.endpoints.messages import JSON, Answer, Ask
+from frontrow.web.lane.protocol import lane
 
 HELLO = b'{"hello":"world"}'
 HELLO_ANSWER = Answer(200, JSON, HELLO)
@@ -96,8 +96,8 @@ def run_room(redis_url: str, folder: str, hot: bool) -> None:
     """The waiting room as `frontrow room serve` runs it, with limits that are checked and never reached."""
     import uvloop
 
-    from frontrow.web.room_serve import serve_async
-    from frontrow.web.room_settings import RoomSettings
+    from frontrow.settings.room import RoomSettings
+    from frontrow.web.room.server import serve_async
 
     wide = "1000000000/second"
     with tempfile.TemporaryDirectory() as own:

@@ -17,11 +17,12 @@ import psutil
 import redis
 
 from frontrow.rehearsal.servers import Valkey
-from frontrow.waitingroom.audit import SqliteAudit
-from frontrow.waitingroom.config import Phase, RoomConfig
-from frontrow.waitingroom.keys import RoomKeys
-from frontrow.waitingroom.ports import JoinAsk, LaneState, PlaceKey, Recovered, RoomState, VisitAsk, VisitOp
-from frontrow.waitingroom.room import WaitingRoom
+from frontrow.waitingroom.audit.sqlite import SqliteAudit
+from frontrow.waitingroom.credentials.room_keys import RoomKeys
+from frontrow.waitingroom.model.config import Phase, RoomConfig
+from frontrow.waitingroom.model.room_state import LaneState, RoomState
+from frontrow.waitingroom.ports import JoinAsk, PlaceKey, Recovered, VisitAsk, VisitOp
+from frontrow.waitingroom.service.room import WaitingRoom
 from frontrow.waitingroom.stores.redis import RedisStore, room_key
 
 EVENT = "bench"

@@ -14,10 +14,10 @@ from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from bench.screens_door import shoot_door
-from frontrow.bootstrap import Platform
-from frontrow.boxoffice.model.attempts import ShopPass
+from frontrow.app.wiring import Platform
 from frontrow.boxoffice.model.events import EventStatus
-from frontrow.boxoffice.plans.generate import generate
+from frontrow.boxoffice.model.hold_values import ShopPass
+from frontrow.boxoffice.plans.plan_generator import generate
 from frontrow.core.clock import US_PER_S
 from tests.browser.served import Site, put_hall
 from tests.browser.staff import staff

@@ -24,11 +24,11 @@ import uvloop
 from bench import ledger, pretix_peer
 from bench.seats_load import ATTEMPTS_A_SEAT, Office, phases, tidy
 from bench.seats_processes import POSTGRES, WAL_FILES, Workers, fresh_database, wal_ready
-from frontrow.boxoffice.claims.redis import RedisClaims
-from frontrow.boxoffice.ledger.opening import open_ledger
+from frontrow.boxoffice.adapters.claims.redis import RedisClaims
+from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.model.claims import sold
 from frontrow.boxoffice.model.venues import Plan
-from frontrow.boxoffice.plans.generate import generate
+from frontrow.boxoffice.plans.plan_generator import generate
 from frontrow.core.errors import Unavailable
 from frontrow.rehearsal.servers import Postgres, Valkey
 

@@ -14,11 +14,11 @@ from collections.abc import Sequence
 import uvloop
 
 from bench.seats_load import Office
-from frontrow.boxoffice.claims.redis import RedisClaims
-from frontrow.boxoffice.ledger.migrate import migrate
-from frontrow.boxoffice.ledger.opening import open_ledger
-from frontrow.boxoffice.model.attempts import Hold, ShopPass
-from frontrow.boxoffice.plans.generate import generate
+from frontrow.boxoffice.adapters.claims.redis import RedisClaims
+from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
+from frontrow.boxoffice.adapters.ledger.migrate import migrate
+from frontrow.boxoffice.model.hold_values import Hold, ShopPass
+from frontrow.boxoffice.plans.plan_generator import generate
 from frontrow.core.errors import Refused, Unavailable
 from frontrow.rehearsal.history import History, Operation, Outcome, Verdict
 from frontrow.rehearsal.servers import Postgres, Valkey

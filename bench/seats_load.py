@@ -15,20 +15,20 @@ from typing import Any
 
 import psutil
 
-from frontrow.boxoffice.feed.log import FrameLog, MemoryFrameLog
-from frontrow.boxoffice.feed.service import MapFeed
-from frontrow.boxoffice.feed.truth import ClaimsTruth
-from frontrow.boxoffice.ledger.sql_ledger import SqlLedger
-from frontrow.boxoffice.model.attempts import ShopPass
+from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
+from frontrow.boxoffice.holds.claim_recovery import Recovery
+from frontrow.boxoffice.holds.events_on_sale import Sales
+from frontrow.boxoffice.holds.hold_service import HoldService
 from frontrow.boxoffice.model.claims import ClaimKind, TakenSeat
 from frontrow.boxoffice.model.events import Event, EventStatus, PriceTier
+from frontrow.boxoffice.model.hold_values import ShopPass
 from frontrow.boxoffice.model.holds import SeatsTaken
 from frontrow.boxoffice.model.venues import Plan
-from frontrow.boxoffice.ports import SeatClaims
-from frontrow.boxoffice.services.hold import HoldService
-from frontrow.boxoffice.services.recovery import Recovery
-from frontrow.boxoffice.services.sales import Sales
-from frontrow.core import collector
+from frontrow.boxoffice.ports.seat_claims import SeatClaims
+from frontrow.boxoffice.seatmap.frame_log import FrameLog, MemoryFrameLog
+from frontrow.boxoffice.seatmap.map_feed import MapFeed
+from frontrow.boxoffice.seatmap.seat_states import ClaimsTruth
+from frontrow.core import gc_tuning as collector
 from frontrow.core.clock import SystemClock
 from frontrow.core.money import Money
 

@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 
 from bench.seats_load import Meter
-from frontrow.boxoffice.ledger.migrate import migrate
+from frontrow.boxoffice.adapters.ledger.migrate import migrate
 from frontrow.rehearsal.servers import Postgres, Valkey
 
 

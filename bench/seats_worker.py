@@ -15,10 +15,10 @@ from typing import Any
 import uvloop
 
 from bench.seats_load import TURN, Ask, Crowd, Office, percentiles, tidy
-from frontrow.boxoffice.claims.redis import RedisClaims
-from frontrow.boxoffice.feed.redis_log import RedisFrameLog
-from frontrow.boxoffice.ledger.opening import open_ledger
-from frontrow.boxoffice.plans.generate import generate
+from frontrow.boxoffice.adapters.claims.redis import RedisClaims
+from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
+from frontrow.boxoffice.adapters.seatmap.redis_frame_log import RedisFrameLog
+from frontrow.boxoffice.plans.plan_generator import generate
 
 
 class _Silent:

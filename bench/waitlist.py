@@ -10,16 +10,16 @@ import time
 from collections.abc import Awaitable
 from pathlib import Path
 
-from frontrow.boxoffice.claims.memory import MemoryClaims
-from frontrow.boxoffice.ledger.opening import open_ledger
-from frontrow.boxoffice.ledger.sql_ledger import SqlLedger
+from frontrow.boxoffice.adapters.claims.memory import MemoryClaims
+from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
+from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
+from frontrow.boxoffice.holds.claim_recovery import Recovery
+from frontrow.boxoffice.holds.events_on_sale import Sales
+from frontrow.boxoffice.holds.hold_service import HoldService
 from frontrow.boxoffice.model.events import Event, EventStatus, PriceTier
 from frontrow.boxoffice.model.venues import Plan, Row, Seat, Section
 from frontrow.boxoffice.model.waitlist import NewEntry
-from frontrow.boxoffice.services.hold import HoldService
-from frontrow.boxoffice.services.offering import Offering
-from frontrow.boxoffice.services.recovery import Recovery
-from frontrow.boxoffice.services.sales import Sales
+from frontrow.boxoffice.waitlist.offers import Offering
 from frontrow.core.clock import ManualClock
 from frontrow.core.money import Money
 from frontrow.rehearsal.servers import Postgres

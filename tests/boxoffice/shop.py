@@ -7,18 +7,18 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from frontrow.boxoffice.claims.memory import MemoryClaims
-from frontrow.boxoffice.claims.redis import RedisClaims
-from frontrow.boxoffice.ledger.migrate import migrate
-from frontrow.boxoffice.ledger.opening import open_ledger
-from frontrow.boxoffice.ledger.sql_ledger import SqlLedger
-from frontrow.boxoffice.model.attempts import Hold, ShopPass
+from frontrow.boxoffice.adapters.claims.memory import MemoryClaims
+from frontrow.boxoffice.adapters.claims.redis import RedisClaims
+from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
+from frontrow.boxoffice.adapters.ledger.migrate import migrate
+from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
+from frontrow.boxoffice.holds.claim_recovery import Recovery
+from frontrow.boxoffice.holds.events_on_sale import Sales
+from frontrow.boxoffice.holds.hold_service import HoldService
 from frontrow.boxoffice.model.events import Event, EventStatus, PriceTier
+from frontrow.boxoffice.model.hold_values import Hold, ShopPass
 from frontrow.boxoffice.model.venues import Plan, Row, Seat, Section, area
-from frontrow.boxoffice.ports import SeatClaims
-from frontrow.boxoffice.services.hold import HoldService
-from frontrow.boxoffice.services.recovery import Recovery
-from frontrow.boxoffice.services.sales import Sales
+from frontrow.boxoffice.ports.seat_claims import SeatClaims
 from frontrow.core.clock import US_PER_S, Clock, ManualClock
 from frontrow.core.money import Money
 

@@ -4,15 +4,15 @@ import contextlib
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
-from frontrow.boxoffice.model.attempts import Hold
+from frontrow.boxoffice.holds.expiry import Sweeper
 from frontrow.boxoffice.model.events import EventStatus
 from frontrow.boxoffice.model.facts import Fact
-from frontrow.boxoffice.model.returns import Return
+from frontrow.boxoffice.model.hold_values import Hold
+from frontrow.boxoffice.model.ticket_returns import Return
 from frontrow.boxoffice.model.venues import Plan, Row, Seat, Section, area
-from frontrow.boxoffice.services.expiry import Sweeper
-from frontrow.boxoffice.services.offering import Offering
-from frontrow.boxoffice.services.resale import Resale
-from frontrow.boxoffice.services.waitlist import WaitlistService
+from frontrow.boxoffice.refunds.ticket_returns import Resale
+from frontrow.boxoffice.waitlist.offers import Offering
+from frontrow.boxoffice.waitlist.waitlist_service import WaitlistService
 from frontrow.core.clock import ManualClock
 from frontrow.core.errors import Unavailable
 from tests.boxoffice.shop import EVENT, Shop, open_shop

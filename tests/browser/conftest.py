@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from frontrow.bootstrap import Platform
+from frontrow.app.wiring import Platform
 from tests.browser.served import Site, put_hall
 from tests.browser.staff import staff
 from tests.browser.steps import SHORT_ID

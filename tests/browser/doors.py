@@ -6,13 +6,13 @@ from typing import Any
 import zxingcpp
 from playwright.sync_api import Page, expect
 
-from frontrow.bootstrap import Platform
-from frontrow.boxoffice.model.attempts import ShopPass
+from frontrow.app.wiring import Platform
 from frontrow.boxoffice.model.bookings import Booking, BookingState
+from frontrow.boxoffice.model.hold_values import ShopPass
 from frontrow.boxoffice.model.tickets import Ticket
-from frontrow.boxoffice.plans.generate import generate
-from frontrow.boxoffice.tickets.codes import Issuer
-from frontrow.boxoffice.tickets.keys import TicketKeys
+from frontrow.boxoffice.plans.plan_generator import generate
+from frontrow.boxoffice.tickets.signing_keys import TicketKeys
+from frontrow.boxoffice.tickets.ticket_codes import Issuer
 from frontrow.core.clock import US_PER_S
 from tests.browser.served import Site, put_hall
 from tests.browser.steps import until

@@ -14,17 +14,17 @@ from typing import Any
 import uvicorn
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from frontrow.bootstrap import Platform, open_platform
-from frontrow.boxoffice.channels.opening import MessageSettings
+from frontrow.app.wiring import Platform, open_platform
+from frontrow.boxoffice.adapters.channels.from_settings import MessageSettings
 from frontrow.boxoffice.model.venues import Plan
-from frontrow.boxoffice.plans.generate import generate
+from frontrow.boxoffice.plans.plan_generator import generate
 from frontrow.core.clock import US_PER_S, SystemClock
+from frontrow.settings.platform import PlatformSettings
 from frontrow.web.app import front_of, platform_app
-from frontrow.web.front import RequestIds
-from frontrow.web.hot import lane
-from frontrow.web.settings import PlatformSettings
-from tests.api.support import put_event, settings_for
-from tests.people.support import CHEAP
+from frontrow.web.lane.protocol import lane
+from frontrow.web.server.request_middleware import RequestIds
+from tests.boxoffice.people.support import CHEAP
+from tests.web.api.support import put_event, settings_for
 
 WAIT_S = 120  # a busy machine takes its time
 _VAPID = ec.generate_private_key(ec.SECP256R1()).private_numbers().private_value.to_bytes(32, "big")

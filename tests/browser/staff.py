@@ -4,11 +4,11 @@ import itertools
 
 from playwright.sync_api import Page
 
-from frontrow.bootstrap import Platform
+from frontrow.app.wiring import Platform
 from frontrow.boxoffice.model.people import DEFAULT_ORGANISER, Role
 from frontrow.web.api.access import SESSION_COOKIE
+from tests.boxoffice.people.support import Person, member
 from tests.browser.served import Site
-from tests.people.support import Person, member
 
 _numbers = itertools.count(1)
 

@@ -5,8 +5,8 @@ from typing import Any
 
 from playwright.sync_api import Page, expect
 
-from tests.api.support import EVENT_ID
 from tests.browser.served import WAIT_S, Site
+from tests.web.api.support import EVENT_ID
 
 __all__ = ["EVENT_ID", "SHORT_ID", "choose", "differing_seats", "enter", "landed", "pay", "settled", "until"]
 

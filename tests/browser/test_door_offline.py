@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
-from frontrow.bootstrap import Platform
-from frontrow.boxoffice.model.organising import Change, Editor
+from frontrow.app.wiring import Platform
+from frontrow.boxoffice.model.event_changes import Change, Editor
 from frontrow.boxoffice.model.tickets import Scan
 from tests.browser.doors import (
     SHOW,

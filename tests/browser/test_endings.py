@@ -4,7 +4,7 @@ from typing import Any
 
 from playwright.sync_api import Page, expect
 
-from frontrow.boxoffice.payments.simulated import Fault
+from frontrow.boxoffice.adapters.payments.simulated import Fault
 from tests.browser.mails import sign_in
 from tests.browser.served import Site
 from tests.browser.steps import EVENT_ID, SHORT_ID, choose, enter, pay

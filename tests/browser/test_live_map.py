@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from frontrow.bootstrap import Platform
-from frontrow.boxoffice.model.attempts import ShopPass
+from frontrow.app.wiring import Platform
+from frontrow.boxoffice.model.hold_values import ShopPass
 from tests.browser.served import Site, put_hall
 from tests.browser.steps import EVENT_ID, differing_seats, enter, until
 

@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from frontrow.bootstrap import Platform
-from frontrow.boxoffice.model.attempts import ShopPass
+from frontrow.app.wiring import Platform
 from frontrow.boxoffice.model.bookings import Booking
+from frontrow.boxoffice.model.hold_values import ShopPass
 from frontrow.boxoffice.model.messages import Contact
 from frontrow.core.clock import US_PER_S
+from tests.boxoffice.people.support import PASSWORD, mailed
 from tests.browser.looks import MOST_MOVED, SHIFTS, bring_axe, looked_at
 from tests.browser.served import Site, put_hall
 from tests.browser.staff import staff
 from tests.browser.steps import EVENT_ID, settled, until
-from tests.people.support import PASSWORD, mailed
 
 BASE = f"/organiser/events/{EVENT_ID}"
 

@@ -9,15 +9,15 @@ import pyotp
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
-from frontrow.bootstrap import Platform
+from frontrow.app.wiring import Platform
 from frontrow.boxoffice.model.events import EventStatus
 from frontrow.boxoffice.model.people import Role, Stage, SubjectKind
 from frontrow.core.clock import US_PER_S
+from tests.boxoffice.people.support import PASSWORD
 from tests.browser.looks import bring_axe, looked_at
 from tests.browser.served import Site, put_hall
 from tests.browser.staff import session_cookie, staff
 from tests.browser.steps import EVENT_ID
-from tests.people.support import PASSWORD
 
 SENTENCE = "a sentence nobody guesses either"
 NEW_TEAM = "org_fresh"

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from frontrow.bootstrap import Platform
+from frontrow.app.wiring import Platform
 from tests.browser.served import Site, put_hall
 from tests.browser.steps import EVENT_ID
 

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 from playwright.sync_api import CDPSession, Page, expect
 
-from frontrow.bootstrap import Platform
-from frontrow.boxoffice.model.attempts import ShopPass
-from frontrow.boxoffice.payments.simulated import Fault
-from tests.api.support import one_row
+from frontrow.app.wiring import Platform
+from frontrow.boxoffice.adapters.payments.simulated import Fault
+from frontrow.boxoffice.model.hold_values import ShopPass
 from tests.browser.mails import mail_with, mails_of, sign_in
 from tests.browser.served import Site, put_hall
 from tests.browser.steps import EVENT_ID, enter, landed, pay, until
 from tests.browser.tour import instead
+from tests.web.api.support import one_row
 
 FULL_ID = "evt_full"
 
@@ -265,7 +265,7 @@ DEVICE = """PushManager.prototype.subscribe = async function (how) {
 
 def test_b10_a_device_is_subscribed_shows_what_is_pushed_and_is_let_go(profile: Any, site: Site) -> None:
     """The browser's push service is not here: subscribing is a stand-in, the worker and what it shows are real. How a
-    message is encrypted for the device and signed is tested in tests/boxoffice/messages/test_notify.py."""
+    message is encrypted for the device and signed is tested in tests/boxoffice/messaging/test_notify.py."""
     context = profile(permissions=["notifications"])
     context.add_init_script(DEVICE)
     page = context.new_page()

@@ -6,12 +6,12 @@ from typing import Any, Final
 
 from playwright.sync_api import BrowserContext, Page
 
-from frontrow.bootstrap import Platform
+from frontrow.app.wiring import Platform
+from frontrow.boxoffice.adapters.payments.simulated import Fault
 from frontrow.boxoffice.model.bookings import HoldEnded
 from frontrow.boxoffice.model.events import EventStatus
-from frontrow.boxoffice.payments.simulated import Fault
 from frontrow.core.errors import Forbidden, Unavailable
-from frontrow.waitingroom.entry import TooManyRequests
+from frontrow.waitingroom.door.door_limits import TooManyRequests
 from tests.browser.mails import sign_in
 from tests.browser.served import Site, put_hall
 from tests.browser.steps import EVENT_ID, SHORT_ID, choose, enter, landed, pay, until

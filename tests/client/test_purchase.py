@@ -8,10 +8,10 @@ import pytest
 
 from frontrow.boxoffice.model.people import Role
 from frontrow.client import AsyncClient, Client, NotAllowed, NotFound, NotSignedIn, SeatsTaken, calls, staff_calls
-from frontrow.client.engine import Call
+from frontrow.client.call_engine import Call
 from frontrow.web.app import routes
-from tests.api.support import EVENT_ID, a_server
-from tests.people.support import api_key, member
+from tests.boxoffice.people.support import api_key, member
+from tests.web.api.support import EVENT_ID, a_server
 
 SCOPES = ["figures:read", "door:scan", "bookings:read", "sales:control"]
 

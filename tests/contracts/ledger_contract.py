@@ -9,7 +9,7 @@ import itertools
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
-from frontrow.boxoffice.ledger.sql_ledger import SqlLedger
+from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.model.holds import NewHold, PlacedHold
 from frontrow.core.clock import ManualClock
 from frontrow.core.errors import FrontrowError

@@ -14,8 +14,8 @@ from frontrow.boxoffice.model.messages import (
     Outcome,
     settled,
 )
-from frontrow.boxoffice.model.names import search_words
 from frontrow.boxoffice.model.people import Fan
+from frontrow.boxoffice.model.person_names import search_words
 from frontrow.core.errors import InvalidInput
 from tests.contracts.ledger_contract import CALLERS, Bench, refusal
 

@@ -5,8 +5,8 @@ import itertools
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
-from frontrow.boxoffice.model.intents import Intent, IntentState, NewIntent, ProviderRefused
-from frontrow.boxoffice.payment_ports import PaymentProvider
+from frontrow.boxoffice.model.provider_intents import Intent, IntentState, NewIntent, ProviderRefused
+from frontrow.boxoffice.ports.payments import PaymentProvider
 
 CALLERS = 60
 _numbers = itertools.count(1)

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 
 import pytest
 
-from frontrow.boxoffice.model.best import Grade
+from frontrow.boxoffice.model.best_seats import Grade
 from frontrow.boxoffice.model.claims import (
     BestClaim,
     Claimed,
@@ -20,7 +20,7 @@ from frontrow.boxoffice.model.claims import (
     sold,
 )
 from frontrow.boxoffice.model.venues import Plan, Row, Seat, Section, UnknownSeats, area
-from frontrow.boxoffice.ports import SeatClaims
+from frontrow.boxoffice.ports.seat_claims import SeatClaims
 from frontrow.core.clock import US_PER_S
 
 NOW = 1_700_000_000_000_000

@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator
 import pytest
 import redis
 
-from frontrow.boxoffice.claims.memory import MemoryClaims
-from frontrow.boxoffice.claims.redis import RedisClaims
+from frontrow.boxoffice.adapters.claims.memory import MemoryClaims
+from frontrow.boxoffice.adapters.claims.redis import RedisClaims
 from frontrow.boxoffice.model.claims import ClaimsLost
-from frontrow.boxoffice.ports import SeatClaims
+from frontrow.boxoffice.ports.seat_claims import SeatClaims
 from frontrow.rehearsal.servers import Valkey
 from tests.contracts.seat_claims import CONTRACT, EVENT, NOW, Contract, seats_of, small_plan, wish
 

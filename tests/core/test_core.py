@@ -8,7 +8,7 @@ import pytest
 from frontrow.core.clock import ManualClock, SteadyClock, SystemClock, WallClock, steady
 from frontrow.core.errors import ConfigError, InvalidInput
 from frontrow.core.ids import Ids, check_id, encode32
-from frontrow.core.settings import load, read_toml, setting
+from frontrow.core.settings_loader import load, read_toml, setting
 
 
 def test_the_system_clock_agrees_with_the_wall_and_never_goes_back() -> None:

@@ -4,8 +4,8 @@ import asyncio
 import sys
 from pathlib import Path
 
-from frontrow.boxoffice.ledger.sql_ledger import SqlLedger
-from frontrow.boxoffice.ledger.sqlite import SqliteStore
+from frontrow.boxoffice.adapters.ledger.engine.sqlite import SqliteStore
+from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.model.holds import NewHold
 
 NOW_US = 1_700_000_000_000_000

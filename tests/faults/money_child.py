@@ -10,15 +10,15 @@ import os
 import sys
 from pathlib import Path
 
-from frontrow.boxoffice.claims.redis import RedisClaims
-from frontrow.boxoffice.ledger.postgres import PostgresStore
-from frontrow.boxoffice.ledger.sql_ledger import SqlLedger
-from frontrow.boxoffice.payments.journal import JournaledProvider
-from frontrow.boxoffice.services.checkout import Checkout
-from frontrow.boxoffice.services.refunds import Refunds
+from frontrow.boxoffice.adapters.claims.redis import RedisClaims
+from frontrow.boxoffice.adapters.ledger.engine.postgres import PostgresStore
+from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
+from frontrow.boxoffice.adapters.payments.simulated_journal import JournaledProvider
+from frontrow.boxoffice.checkout.checkout import Checkout
+from frontrow.boxoffice.refunds.refunds import Refunds
 from frontrow.core.clock import ManualClock
-from tests.boxoffice.money.crashes import CARD, Fuse, FusedLedger, FusedProvider, play
-from tests.boxoffice.money.till import ISSUER
+from tests.boxoffice.checkout.crashes import CARD, Fuse, FusedLedger, FusedProvider, play
+from tests.boxoffice.checkout.till import ISSUER
 from tests.boxoffice.shop import Shop, shop_event, shop_plan
 
 

@@ -5,8 +5,8 @@ import random
 from collections import Counter
 from collections.abc import Callable
 
-from frontrow.boxoffice.model.attempts import Hold
 from frontrow.boxoffice.model.bookings import HoldEnded
+from frontrow.boxoffice.model.hold_values import Hold
 from frontrow.boxoffice.model.holds import SeatsTaken
 from frontrow.core.errors import FrontrowError, Overloaded, Unavailable
 from tests.boxoffice.shop import EVENT, Shop

@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from frontrow.boxoffice.claims.redis import RedisClaims
-from frontrow.boxoffice.ledger.opening import open_ledger
+from frontrow.boxoffice.adapters.claims.redis import RedisClaims
+from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.core.clock import SystemClock
 from frontrow.rehearsal.servers import Valkey
 from tests.boxoffice.shop import EVENT, Shop, shop_event, shop_plan

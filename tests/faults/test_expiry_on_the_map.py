@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from frontrow.boxoffice.feed.log import MemoryFrameLog
-from frontrow.boxoffice.feed.service import MapFeed
-from frontrow.boxoffice.feed.truth import ClaimsTruth
+from frontrow.boxoffice.holds.expiry import LedgerClock, Sweeper
 from frontrow.boxoffice.model.holds import SeatsTaken
-from frontrow.boxoffice.services.expiry import LedgerClock, Sweeper
+from frontrow.boxoffice.seatmap.frame_log import MemoryFrameLog
+from frontrow.boxoffice.seatmap.map_feed import MapFeed
+from frontrow.boxoffice.seatmap.seat_states import ClaimsTruth
 from frontrow.core.clock import US_PER_S, SystemClock
 from tests.boxoffice.shop import Shop, open_shop, sqlite_url
 from tests.faults.selling import eventually

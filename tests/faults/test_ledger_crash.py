@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from frontrow.boxoffice.ledger.migrate import migrate
-from frontrow.boxoffice.ledger.opening import open_ledger
-from frontrow.boxoffice.ledger.sql_ledger import SqlLedger
-from frontrow.boxoffice.ledger.verifying import verify
+from frontrow.boxoffice.adapters.ledger.audit_verification import verify
+from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
+from frontrow.boxoffice.adapters.ledger.migrate import migrate
+from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.model.bookings import BookingState
 from frontrow.boxoffice.model.holds import NewHold
 from frontrow.core.errors import Unavailable

@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from frontrow.boxoffice.claims.redis import RedisClaims
-from frontrow.boxoffice.ledger.migrate import migrate
-from frontrow.boxoffice.ledger.postgres import PostgresStore
-from frontrow.boxoffice.ledger.sql_ledger import SqlLedger
-from frontrow.boxoffice.payments.journal import JournaledProvider
+from frontrow.boxoffice.adapters.claims.redis import RedisClaims
+from frontrow.boxoffice.adapters.ledger.engine.postgres import PostgresStore
+from frontrow.boxoffice.adapters.ledger.migrate import migrate
+from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
+from frontrow.boxoffice.adapters.payments.simulated_journal import JournaledProvider
 from frontrow.core.clock import ManualClock
-from tests.boxoffice.money.crashes import ENDS, UNTOUCHED
-from tests.boxoffice.money.till import Till, assert_money
+from tests.boxoffice.checkout.crashes import ENDS, UNTOUCHED
+from tests.boxoffice.checkout.till import Till, assert_money
 from tests.boxoffice.shop import EVENT, NOW, Shop, shop_event, shop_plan
 
-# scenario, number of the step, before or after: each a row of the table in tests/boxoffice/money/crashes.py
+# scenario, number of the step, before or after: each a row of the table in tests/boxoffice/checkout/crashes.py
 KILLED = [
     "sold:0:before", "sold:0:after", "sold:1:after", "sold:2:after", "sold:3:before", "sold:3:after", "sold:4:before",
     "sold:4:after", "sold:5:after", "sold:6:after", "declined:4:after", "late:4:before", "late:4:after", "late:5:after",

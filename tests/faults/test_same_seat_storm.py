@@ -13,8 +13,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from frontrow.boxoffice.claims.redis import RedisClaims
-from frontrow.boxoffice.ledger.migrate import migrate
+from frontrow.boxoffice.adapters.claims.redis import RedisClaims
+from frontrow.boxoffice.adapters.ledger.migrate import migrate
 from tests.boxoffice.shop import EVENT, NOW, shop_plan
 from tests.contracts.seat_claims import seats_of
 from tests.faults.storm_worker import ROWS, SEATS

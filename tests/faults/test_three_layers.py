@@ -9,15 +9,15 @@ from collections.abc import AsyncIterator
 import psycopg
 import pytest
 
-from frontrow.boxoffice.claims.memory import MemoryClaims
-from frontrow.boxoffice.claims.redis import RedisClaims
-from frontrow.boxoffice.ledger.migrate import migrate
-from frontrow.boxoffice.ledger.postgres import PostgresStore
-from frontrow.boxoffice.ledger.sql_ledger import SqlLedger
-from frontrow.boxoffice.ledger.statements import Dialect, render
-from frontrow.boxoffice.model.attempts import Hold
+from frontrow.boxoffice.adapters.claims.memory import MemoryClaims
+from frontrow.boxoffice.adapters.claims.redis import RedisClaims
+from frontrow.boxoffice.adapters.ledger.engine.postgres import PostgresStore
+from frontrow.boxoffice.adapters.ledger.engine.statements import Dialect, render
+from frontrow.boxoffice.adapters.ledger.migrate import migrate
+from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.model.claims import Claimed, SeatClaim
-from frontrow.boxoffice.ports import SeatClaims
+from frontrow.boxoffice.model.hold_values import Hold
+from frontrow.boxoffice.ports.seat_claims import SeatClaims
 from frontrow.core.clock import ManualClock
 from frontrow.core.errors import FrontrowError
 from tests.boxoffice.shop import EVENT, NOW, Shop, shop_event, shop_plan

@@ -11,7 +11,7 @@ import pytest
 import redis
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from frontrow.boxoffice.ledger.migrate import migrate
+from frontrow.boxoffice.adapters.ledger.migrate import migrate
 from tests.journeys.stack import Stack, clustered, embedded
 
 WAIT_MS = 60_000  # nobody waits that long unless something is broken or the machine is very busy

@@ -9,15 +9,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from frontrow.bootstrap import Platform
+from frontrow.app.wiring import Platform
 from frontrow.boxoffice.model.events import Event
-from frontrow.boxoffice.model.intents import Intent, IntentState
+from frontrow.boxoffice.model.provider_intents import Intent, IntentState
 from frontrow.boxoffice.model.venues import Plan
-from frontrow.web.settings import MailSettings, StripeSettings
-from tests.api.support import one_row, put_event
+from frontrow.settings.platform import MailSettings, StripeSettings
 from tests.browser.served import Site
 from tests.journeys.mailbox import Mailbox, SmtpServer, folder_mailbox
 from tests.support.localstripe import PUBLISHABLE_KEY, SECRET_KEY, WEBHOOK_SECRET, LocalStripe
+from tests.web.api.support import one_row, put_event
 
 
 @dataclass

@@ -10,6 +10,7 @@ import pyotp
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from tests.boxoffice.people.support import CHEAP
 from tests.browser.doors import (
     CAMERA,
     TWO_ROUNDS,
@@ -27,7 +28,6 @@ from tests.browser.steps import until
 from tests.journeys.conftest import Visitor
 from tests.journeys.stack import Stack
 from tests.journeys.steps import buy, read_codes, scan_picture
-from tests.people.support import CHEAP
 from tests.support.chromium import launch
 
 NEXT = re.compile("Go on|Continue")

@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 from bench.events import load_events, many_events
 from frontrow.boxoffice.model.events import EventStatus
 from frontrow.boxoffice.model.venues import Venue
-from frontrow.web.platform import Platform
+from frontrow.web.platform.platform import Platform
 from tests.journeys.conftest import WAIT_MS, Visitor
 from tests.journeys.stack import Stack
 from tests.journeys.steps import fill_buyer, hold_seats, pay_by_card, reload_until

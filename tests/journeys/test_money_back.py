@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from frontrow.bootstrap import Platform
+from frontrow.app.wiring import Platform
 from frontrow.boxoffice.model.events import RefundPolicy
 from frontrow.boxoffice.model.messages import Contact
 from tests.browser.staff import staff

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from frontrow.bootstrap import Platform
+from frontrow.app.wiring import Platform
 from frontrow.boxoffice.model.people import Role
-from frontrow.boxoffice.services.people_team import Actor
+from frontrow.boxoffice.people.team import Actor
+from tests.boxoffice.people.support import CHEAP
 from tests.browser.staff import staff
 from tests.journeys.conftest import Visitor
 from tests.journeys.stack import Stack
 from tests.journeys.steps import buy, enter_shop, fill_buyer, hold_seats, pay_by_card, sign_in_by_mail
-from tests.people.support import CHEAP
 
 ADA, BOB = "ada@example.org", "bob@example.org"
 CHOSEN = "un caf\u00e9 \u00e0 Orl\u00e9ans"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from frontrow.web.room_settings import RoomSettings
+from frontrow.settings.room import RoomSettings
 from tests.journeys.conftest import Visitor
 from tests.journeys.stack import Stack
 from tests.journeys.steps import GOOD_CARD, enter_shop, fill_buyer, hold_seats, pay_by_card

@@ -9,7 +9,7 @@ import pytest
 
 from frontrow.limits import algorithms
 from frontrow.limits.stores import memory
-from frontrow.limits.stores.base import Ask
+from frontrow.limits.stores.protocol import Ask
 from tests.limits import test_contract as contract
 from tests.limits.doors import Door
 from tests.limits.test_contention import hammer

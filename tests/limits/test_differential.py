@@ -11,9 +11,9 @@ from frontrow.core.clock import ManualClock
 from frontrow.limits import Limiter, Quota, Rule
 from frontrow.limits.quota import ALGORITHMS
 from frontrow.limits.stats import Stats
-from frontrow.limits.stores.base import CHECK, PEEK, REFUND, Ask, Line
+from frontrow.limits.stores.from_url import CompiledStore
 from frontrow.limits.stores.memory import MemoryStore
-from frontrow.limits.stores.open import CompiledStore
+from frontrow.limits.stores.protocol import CHECK, PEEK, REFUND, Ask, Line
 from frontrow.limits.stores.redis import RedisStore
 from tests.limits.doors import T0_US, S
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from frontrow.core.errors import ConfigError
 from frontrow.limits.http.headers import DIALECTS, Fields, Policy, quoted
-from frontrow.limits.http.refusals import refused_answer
+from frontrow.limits.http.refusal_responses import refused_answer
 from frontrow.limits.quota import Decision, Quota
 
 ROOT = Path(__file__).parents[2]

@@ -8,8 +8,8 @@ import xml.etree.ElementTree as ET
 import pytest
 from typer.testing import CliRunner
 
-from frontrow.limits import picture
-from frontrow.limits.cli import app
+from frontrow.cli.limits import app
+from frontrow.limits import chart as picture
 
 run = CliRunner().invoke
 

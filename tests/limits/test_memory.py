@@ -7,9 +7,9 @@ import pytest
 
 from frontrow.core.clock import ManualClock
 from frontrow.limits import Limiter, Quota
+from frontrow.limits.stores.from_url import CompiledStore
+from frontrow.limits.stores.key_table import CRUMBS
 from frontrow.limits.stores.memory import MemoryStore
-from frontrow.limits.stores.open import CompiledStore
-from frontrow.limits.stores.tables import CRUMBS
 from tests.limits.doors import ALGORITHMS, S
 
 KERNELS = pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "pure"])

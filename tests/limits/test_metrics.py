@@ -12,11 +12,11 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from frontrow.core.clock import ManualClock
 from frontrow.limits.http.asgi import RateLimitMiddleware
-from frontrow.limits.http.gate import TIMED_ONE_IN
+from frontrow.limits.http.request_limits import TIMED_ONE_IN
 from frontrow.limits.metrics import LimitMetrics, RefusalLog
 from frontrow.limits.quota import Decision
 from frontrow.limits.stats import Stats
-from tests.limits.web_contract import rule
+from tests.contracts.rate_limit_middleware import rule
 from tests.limits.web_doors import call_asgi, starlette_app
 
 

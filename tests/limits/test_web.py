@@ -12,10 +12,10 @@ from frontrow.core.clock import ManualClock
 from frontrow.core.errors import ConfigError
 from frontrow.limits import CostTooLarge, Quota, Rule
 from frontrow.limits.http import asgi
-from frontrow.limits.http.gate import MAX_ROUTES
-from frontrow.limits.http.identify import secret_key, user_name
-from tests.limits import web_contract
-from tests.limits.web_contract import CONTRACT, rule
+from frontrow.limits.http.caller_identity import secret_key, user_name
+from frontrow.limits.http.request_limits import MAX_ROUTES
+from tests.contracts import rate_limit_middleware as web_contract
+from tests.contracts.rate_limit_middleware import CONTRACT, rule
 from tests.limits.web_doors import DOORS, Door, asgi_door, call_asgi, starlette_app
 
 

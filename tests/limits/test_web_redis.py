@@ -10,7 +10,7 @@ from frontrow.core.errors import FrontrowError
 from frontrow.limits.http import asgi, wsgi
 from frontrow.limits.rules import RuleBook
 from frontrow.rehearsal.servers import Valkey
-from tests.limits.web_contract import rule
+from tests.contracts.rate_limit_middleware import rule
 from tests.limits.web_doors import Uvicorn, call_asgi, flask_app, starlette_app
 
 PEER = "203.0.113.1"

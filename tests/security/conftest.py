@@ -7,7 +7,7 @@ import pytest
 import pytest_asyncio
 
 from frontrow.web import app as web_app
-from tests.people.support import CHEAP, opened
+from tests.boxoffice.people.support import CHEAP, opened
 from tests.security.world import Door, Reached, World, a_world
 
 MANY = ("100000/minute",)

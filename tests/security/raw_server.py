@@ -7,11 +7,11 @@ from collections.abc import AsyncIterator
 
 import uvicorn
 
-from frontrow.bootstrap import Platform
+from frontrow.app.wiring import Platform
 from frontrow.web.app import front_of, platform_app
-from frontrow.web.front import RequestIds
-from frontrow.web.overload_app import GuardedApp
-from frontrow.web.overload_lane import guarded_lane
+from frontrow.web.lane.overload_protocol import guarded_lane
+from frontrow.web.server.overload_middleware import GuardedApp
+from frontrow.web.server.request_middleware import RequestIds
 
 WITHIN_S = 15.0
 

@@ -4,8 +4,8 @@ import pytest
 
 from frontrow.core.errors import ConfigError
 from frontrow.web import app as web_app
-from frontrow.web.api import me
 from frontrow.web.api.access import Access
+from frontrow.web.api.fans import me
 from tests.security.route_table import Route, table
 from tests.security.test_authorisation_matrix import may
 from tests.security.world import EVENT_ID, World, bearer

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from tests.people.support import on_sale, opened
+from tests.boxoffice.people.support import on_sale, opened
 from tests.security.raw_server import WITHIN_S, say, serving
 from tests.security.world import EVENT_ID, HALL
 

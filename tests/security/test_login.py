@@ -7,7 +7,7 @@ from typing import Any
 
 from frontrow.boxoffice.model.people import Role
 from frontrow.web.app import front_of, platform_app
-from tests.people.support import CHEAP, PASSWORD, Person, code_now, mailed, member, opened
+from tests.boxoffice.people.support import CHEAP, PASSWORD, Person, code_now, mailed, member, opened
 from tests.security.world import Door, Reply
 
 LOGIN = "/v1/auth/staff/login"

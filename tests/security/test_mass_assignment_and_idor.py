@@ -9,8 +9,8 @@ import pytest
 from frontrow.boxoffice.model.bookings import BookingState
 from frontrow.boxoffice.model.people import Role
 from frontrow.boxoffice.model.waitlist import Offer, OfferState
-from tests.organiser.http import a_venue_body
-from tests.people.support import fan, mailed, member
+from tests.boxoffice.organising.http import a_venue_body
+from tests.boxoffice.people.support import fan, mailed, member
 from tests.security.route_table import table
 from tests.security.world import EVENT_ID, World, bearer, pass_for
 

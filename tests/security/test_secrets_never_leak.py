@@ -8,7 +8,7 @@ import pytest
 
 from frontrow.boxoffice.model.people import Role
 from frontrow.web.app import front_of, platform_app
-from tests.people.support import PASSWORD, api_key, fan, mailed, mails, member, opened
+from tests.boxoffice.people.support import PASSWORD, api_key, fan, mailed, mails, member, opened
 from tests.security.route_table import table
 from tests.security.world import EVENT_ID, Door, a_world, bearer
 
@@ -132,7 +132,7 @@ async def test_answers_with_secrets_are_not_stored_anywhere(tmp_path):
 
 @pytest.mark.parametrize("name", ["SecretSettings", "StripeSettings", "MessageSettings"])
 def test_settings_with_secrets_do_not_show_them(name):
-    from frontrow.web import settings
+    from frontrow.settings import platform as settings
 
     kind = getattr(settings, name)
     fields = {

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.people.support import on_sale, opened
+from tests.boxoffice.people.support import on_sale, opened
 from tests.security.raw_server import say, serving
 from tests.security.world import EVENT_ID, HALL
 

@@ -10,8 +10,8 @@ import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from frontrow.boxoffice.model.people import Role, secret_hash
-from frontrow.waitingroom import passes
-from tests.people.support import member
+from frontrow.waitingroom.credentials import passes
+from tests.boxoffice.people.support import member
 from tests.security.world import EVENT_ID, World, bearer, pass_for
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -160,7 +160,7 @@ async def test_a_revoked_session_is_not_replayed(world: World):
 
 async def test_booking_tokens_are_of_one_booking_and_of_one_secret_key(world: World):
     from frontrow.web.api.access import booking_token
-    from frontrow.web.platform import Secrets
+    from frontrow.web.platform.platform import Secrets
 
     path = f"/v1/bookings/{world.booking}"
     good = world.booking_token

@@ -5,16 +5,16 @@ from dataclasses import replace
 
 import pytest
 
-from frontrow.bootstrap import open_platform
-from frontrow.boxoffice.outgoing import Outgoing, UnsafeAddress
-from frontrow.boxoffice.payments.signatures import sign
-from frontrow.boxoffice.services.webhooks import check_signature, signature
+from frontrow.app.wiring import open_platform
+from frontrow.boxoffice.adapters.payments.webhook_signatures import sign
+from frontrow.boxoffice.messaging.organiser_webhooks import check_signature, signature
+from frontrow.boxoffice.messaging.safe_http import Outgoing, UnsafeAddress
 from frontrow.core.errors import Unavailable
+from frontrow.settings.platform import StripeSettings
 from frontrow.web.app import front_of, platform_app
-from frontrow.web.settings import StripeSettings
-from tests.api.support import settings_for
-from tests.people.support import _room_keys
+from tests.boxoffice.people.support import _room_keys
 from tests.security.world import EVENT_ID, Door, World
+from tests.web.api.support import settings_for
 
 SECRET = "whsec_test_of_the_platform"
 PATH = "/v1/webhooks/stripe"

@@ -12,15 +12,15 @@ from urllib.parse import unquote
 
 import msgspec
 
-from frontrow.bootstrap import Platform
+from frontrow.app.wiring import Platform
 from frontrow.boxoffice.model.people import PERMISSIONS, Role, Stage, SubjectKind
 from frontrow.core.errors import FrontrowError
-from frontrow.waitingroom.passes import Pass
+from frontrow.waitingroom.credentials.passes import Pass
 from frontrow.waitingroom.ports import PlaceKey
 from frontrow.web.api.access import booking_token
 from frontrow.web.app import front_of, platform_app
-from tests.api.support import EVENT_ID
-from tests.people.support import PASSWORD, Person, api_key, fan, member, on_sale
+from tests.boxoffice.people.support import PASSWORD, Person, api_key, fan, member, on_sale
+from tests.web.api.support import EVENT_ID
 
 OTHER_EVENT_ID = "evt_01JCQ3W2N4X7Z8Y9A0B1C2D3E5"
 HALL, OTHER = "org_hall", "org_other"

@@ -10,17 +10,21 @@ from pathlib import Path
 
 import pytest
 
-from frontrow.boxoffice.ledger import paying, programs, reseating, returns
-from frontrow.boxoffice.ledger.statements import Dialect, Query, render
-from frontrow.boxoffice.ledger.verifying import verify
+from frontrow.boxoffice.adapters.ledger.audit_verification import verify
+from frontrow.boxoffice.adapters.ledger.books import ticket_returns as returns
+from frontrow.boxoffice.adapters.ledger.engine.statements import Dialect, render
+from frontrow.boxoffice.adapters.ledger.programs import bookings as programs
+from frontrow.boxoffice.adapters.ledger.programs import payments as paying
+from frontrow.boxoffice.adapters.ledger.programs import reseating
 from frontrow.boxoffice.model.payments import RefundState
-from frontrow.boxoffice.services import repaying
-from frontrow.boxoffice.services.refunds import Refunds
-from tests.boxoffice.ledger.conftest import (  # noqa: F401
+from frontrow.boxoffice.ports.queries import Query
+from frontrow.boxoffice.refunds import payouts as repaying
+from frontrow.boxoffice.refunds.refunds import Refunds
+from tests.boxoffice.adapters.ledger.conftest import (  # noqa: F401
     postgres_ledger_url,
     postgres_template,
 )
-from tests.boxoffice.money.office import an_office
+from tests.boxoffice.checkout.office import an_office
 from tests.boxoffice.shop import sqlite_url
 from tests.simulation.money_world import MoneyWorld
 

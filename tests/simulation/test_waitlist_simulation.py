@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from frontrow.boxoffice.ledger.opening import open_ledger
-from frontrow.boxoffice.ledger.verifying import verify
+from frontrow.boxoffice.adapters.ledger.audit_verification import verify
+from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.model import facts
-from frontrow.boxoffice.model.returns import Return, ReturnState
-from frontrow.boxoffice.model.waitlist_pool import Pool, assign
-from frontrow.boxoffice.services.offering import Offering
-from frontrow.boxoffice.services.resale import Resale
+from frontrow.boxoffice.model.ticket_returns import Return, ReturnState
+from frontrow.boxoffice.model.waitlist_matching import Pool, assign
+from frontrow.boxoffice.refunds.ticket_returns import Resale
+from frontrow.boxoffice.waitlist.offers import Offering
 from tests.boxoffice.shop import EVENT, sqlite_url
 from tests.boxoffice.waiting import small_plan
 from tests.simulation.waitlist_world import CAP, World

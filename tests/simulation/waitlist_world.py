@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from frontrow.boxoffice.claims.memory import MemoryClaims
-from frontrow.boxoffice.ledger.sql_ledger import SqlLedger
+from frontrow.boxoffice.adapters.claims.memory import MemoryClaims
+from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.model.bookings import BookingState
 from frontrow.boxoffice.model.facts import Fact, decode_fact
 from frontrow.core.clock import ManualClock

@@ -2,7 +2,7 @@
 
 import pytest
 
-from frontrow.waitingroom.keys import RoomKeys
+from frontrow.waitingroom.credentials.room_keys import RoomKeys
 
 
 @pytest.fixture(scope="session")

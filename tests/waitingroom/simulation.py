@@ -8,19 +8,10 @@ import random
 from dataclasses import dataclass, field
 
 from frontrow.core.clock import ManualClock
-from frontrow.waitingroom.config import Phase, RoomConfig
-from frontrow.waitingroom.leader import Leader
-from frontrow.waitingroom.ports import (
-    AuditRow,
-    JoinAsk,
-    LaneState,
-    PlaceKey,
-    Recovered,
-    RoomState,
-    VisitAsk,
-    VisitOp,
-    VisitResult,
-)
+from frontrow.waitingroom.model.config import Phase, RoomConfig
+from frontrow.waitingroom.model.room_state import LaneState, RoomState, VisitResult
+from frontrow.waitingroom.ports import AuditRow, JoinAsk, PlaceKey, Recovered, VisitAsk, VisitOp
+from frontrow.waitingroom.service.leader import Leader
 from frontrow.waitingroom.stores.memory import MemoryStore
 
 EVENT = "sim"

@@ -4,8 +4,8 @@ Every operation is a value (`calls.pay(...)`) that either client sends; the way 
 httpx and msgspec (extra `client`), nothing of the server.
 """
 
+from frontrow.client.call_engine import Call, Policy
 from frontrow.client.clients import AsyncClient, Client
-from frontrow.client.engine import Call, Policy
 from frontrow.client.errors import (
     Gone,
     InvalidRequest,

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from frontrow.client import shapes
-from frontrow.client.engine import Call, path
+from frontrow.client import responses as shapes
+from frontrow.client.call_engine import Call, path
 
 EVENT, BOOKING = "/v1/events/{}", "/v1/bookings/{}"
 

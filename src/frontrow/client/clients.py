@@ -7,8 +7,9 @@ from typing import Any, Self, TypeVar
 
 import httpx
 
-from frontrow.client import calls, journeys, shapes
-from frontrow.client.engine import Ask, Call, Keyring, Pause, Policy, Steps, made
+from frontrow.client import calls, journeys
+from frontrow.client import responses as shapes
+from frontrow.client.call_engine import Ask, Call, Keyring, Pause, Policy, Steps, made
 
 T = TypeVar("T")
 MOST_WAIT_S = 3 * 3600.0

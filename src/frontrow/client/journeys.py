@@ -1,7 +1,8 @@
 """Several calls in a row, as steps both clients drive: through the waiting room, and holding seats."""
 
-from frontrow.client import calls, shapes
-from frontrow.client.engine import Call, Keyring, Pause, Policy, Steps, made
+from frontrow.client import calls
+from frontrow.client import responses as shapes
+from frontrow.client.call_engine import Call, Keyring, Pause, Policy, Steps, made
 from frontrow.client.errors import Gone, NotYourTurn
 
 MAX_LOOKS = 100_000

@@ -6,8 +6,8 @@ Bodies and answers of the organiser's routes are plain dicts, as the API's docum
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from frontrow.client import shapes
-from frontrow.client.engine import Call, path
+from frontrow.client import responses as shapes
+from frontrow.client.call_engine import Call, path
 
 OWN, DOOR = "/v1/organiser/events/{}", "/v1/door/events/{}"
 Json = dict[str, Any]

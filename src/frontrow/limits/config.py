@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from frontrow.core.errors import ConfigError, InvalidInput
-from frontrow.core.settings import load, read_toml, setting
+from frontrow.core.settings_loader import load, read_toml, setting
 from frontrow.limits.http.headers import DIALECTS, RESETS
 from frontrow.limits.metrics import RefusalLog
 from frontrow.limits.quota import ON_STORE_DOWN, Quota

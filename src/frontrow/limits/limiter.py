@@ -15,12 +15,12 @@ from types import TracebackType
 from typing import Any, Self
 
 from frontrow.core.clock import US_PER_S, Clock, SystemClock, steady
-from frontrow.limits.denials import Denials
 from frontrow.limits.keys import Key, pack_parts, rule_key
 from frontrow.limits.quota import Decision, InvalidQuota, Quota, Rule, Throttled
+from frontrow.limits.refusal_cache import Denials
 from frontrow.limits.stats import Stats
-from frontrow.limits.stores.base import CHECK, PEEK, REFUND, Answer, Ask, Line, Store
-from frontrow.limits.stores.open import open_store
+from frontrow.limits.stores.from_url import open_store
+from frontrow.limits.stores.protocol import CHECK, PEEK, REFUND, Answer, Ask, Line, Store
 
 DEFAULT_DEADLINE_S = 0.025
 _new: Any = tuple.__new__

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
-from frontrow.rehearsal.wire import Reply, Wire
+from frontrow.rehearsal.http_client import Reply, Wire
 
 KEPT_TIMES = 200_000
 POLL_S = 0.25

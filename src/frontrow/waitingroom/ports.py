@@ -6,61 +6,15 @@ service then rebuilds it from the audit under a new epoch.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
 
 import msgspec
 
 from frontrow.core.errors import FrontrowError
-from frontrow.waitingroom.config import Phase, RoomConfig
-from frontrow.waitingroom.window import Slide, Window
-
-
-@dataclass(frozen=True, slots=True)
-class LaneState:
-    """One lane's counters: the last position issued and the window; `drawn` is the size of its pre-queue draw."""
-
-    issued: int = 0
-    hi: int = 0
-    lo: int = 0
-    drawn: int = 0
-
-    @property
-    def window(self) -> Window:
-        return Window(self.lo, self.hi)
-
-    @property
-    def waiting(self) -> int:
-        return max(0, self.issued - self.hi)
-
-
-@dataclass(frozen=True, slots=True)
-class RoomState:
-    """Everything a store knows about one room. Nothing in it grows with the number of people waiting."""
-
-    epoch: int
-    phase: Phase
-    config: RoomConfig
-    lanes: tuple[LaneState, ...]
-    active: int = 0
-    knocking: int = 0  # people with an active place who found the shop full in the last half minute
-    released: int = 0  # passes that ended (given back or expired) so far
-    ended_no: int = 0  # visits whose pass could still be shown when they ended, so far; `ended` lists them
-    kept: int = 0  # visits that a live hold keeps
-    slide_no: int = 0
-    slid_at_us: int = 0
-    held_at_us: int = 0  # since when the phase is not OPEN; 0 while it is
-    bucket_milli: int = 0
-    bucket_at_us: int = 0
-    ring: tuple[Slide, ...] = ()
-    took: Mapping[int, int] = field(default_factory=dict)  # slide number -> places of it claimed
-    note: str = ""  # the leader's measurements, opaque to the store
-    beacon: str = ""
-    message_no: int = 0
-    leader: str = ""
-    leader_until_us: int = 0
-    now_us: int = 0  # the store's clock when this was read
+from frontrow.waitingroom.model.config import Phase, RoomConfig
+from frontrow.waitingroom.model.room_state import LaneState, RoomState, SlidePlan, VisitResult
 
 
 class JoinAsk(msgspec.Struct, frozen=True, gc=False):
@@ -125,17 +79,6 @@ class VisitAsk:
     hold: str = ""  # KEEP: which hold, for whoever checks later whether it is still alive
 
 
-class VisitResult(StrEnum):
-    OK = "ok"
-    REPEATED = "repeated"  # the same claim again, or a renewal already made: `expires_s` is the standing one
-    ALREADY = "already"  # claimed by another call, or given back before
-    WAITING = "waiting"
-    EXPIRED = "expired"
-    FULL = "full"
-    HELD = "held"
-    ENDED = "ended"  # there is no live visit
-
-
 @dataclass(frozen=True, slots=True)
 class VisitAnswer:
     """`expires_s` is the end of the pass; `ends_s` the end of the visit unless the visitor is heard before."""
@@ -163,22 +106,6 @@ class KeptVisit:
     place: PlaceKey
     until_s: int
     hold: str
-
-
-@dataclass(frozen=True, slots=True)
-class SlidePlan:
-    """What the leader decided from a snapshot: applied only if nothing it relied on has changed. It uses up `due`
-    intervals, whether or not anybody was admitted."""
-
-    expected_slide_no: int
-    due: int
-    his: tuple[int, ...]
-    los: tuple[int, ...]
-    ring: tuple[Slide, ...]
-    bucket_milli: int
-    bucket_at_us: int
-    note: str
-    admitted: int = 0
 
 
 class SlideResult(StrEnum):

@@ -23,24 +23,24 @@ from litestar.handlers import BaseRouteHandler, HTTPRouteHandler
 from litestar.openapi import OpenAPIConfig
 
 from frontrow import __version__
-from frontrow.boxoffice.services.workers import Workers
+from frontrow.boxoffice.jobs.background_jobs import Workers
 from frontrow.core.errors import ConfigError, FrontrowError
 from frontrow.web import api, site
 from frontrow.web.api.access import Access, Caller, Connection, check_access
-from frontrow.web.api.document import complete
 from frontrow.web.api.idempotency import IdempotencyMiddleware, before_request
+from frontrow.web.api.openapi_document import complete
 from frontrow.web.api.problems import on_bug, on_problem
-from frontrow.web.front import Front, RequestIds
-from frontrow.web.notices import Notices
-from frontrow.web.platform import Platform
-from frontrow.web.site.notices import notices_for_people
-from frontrow.web.site.problems import on_any_http_error
+from frontrow.web.platform.platform import Platform
+from frontrow.web.server.overflow_page import Notices
+from frontrow.web.server.request_middleware import Front, RequestIds
+from frontrow.web.site.error_pages import on_any_http_error
+from frontrow.web.site.refusal_pages import notices_for_people
 
 MAX_BODY_BYTES = 1024 * 1024
 
 
 def routes() -> list[HTTPRouteHandler]:
-    """The API: the `ROUTES` of every module in `web/api`, in the order of their names."""
+    """The API: the `ROUTES` of every module under `web/api`, in the order of their names."""
     return _collected(api)
 
 
@@ -51,8 +51,8 @@ def pages() -> list[HTTPRouteHandler]:
 
 def _collected(package: ModuleType) -> list[HTTPRouteHandler]:
     found: list[HTTPRouteHandler] = []
-    for module in sorted(pkgutil.iter_modules(package.__path__), key=lambda one: one.name):
-        found += getattr(importlib.import_module(f"{package.__name__}.{module.name}"), "ROUTES", [])
+    for module in sorted(pkgutil.walk_packages(package.__path__, f"{package.__name__}."), key=lambda one: one.name):
+        found += getattr(importlib.import_module(module.name), "ROUTES", [])
     for handler in found:
         paths = ", ".join(sorted(handler.paths))
         if not isinstance(handler.opt.get("access"), Access):

@@ -4,11 +4,11 @@ from typing import Any
 
 from frontrow.boxoffice.model.bookings import Booking, BookingState
 from frontrow.boxoffice.model.tickets import NewTicket
-from frontrow.boxoffice.tickets.bundle import make_bundle
-from frontrow.boxoffice.tickets.codes import Issuer
-from frontrow.boxoffice.tickets.door import Gate, ScanLog
-from frontrow.boxoffice.tickets.keys import TicketKeys
-from frontrow.boxoffice.tickets.sheets import Sheet
+from frontrow.boxoffice.tickets.door_bundle import make_bundle
+from frontrow.boxoffice.tickets.door_check import Gate, ScanLog
+from frontrow.boxoffice.tickets.signing_keys import TicketKeys
+from frontrow.boxoffice.tickets.ticket_codes import Issuer
+from frontrow.boxoffice.tickets.ticket_sheets import Sheet
 
 NOW = 1_700_000_000_000_000
 EVENT = "evt_tickets"

@@ -14,11 +14,11 @@ from typing import Any
 
 import uvloop
 
-from frontrow.web import room_serve
-from frontrow.web.hot_replies import Handler, Routes
-from frontrow.web.room_endpoints import RoomEndpoints
-from frontrow.web.room_settings import RoomSettings
-from frontrow.web.wire import Ask
+from frontrow.settings.room import RoomSettings
+from frontrow.web.endpoints.messages import Ask
+from frontrow.web.endpoints.room import RoomEndpoints
+from frontrow.web.lane.pending_replies import Handler, Routes
+from frontrow.web.room import server as room_serve
 
 EVENT = "concert"
 WIDE = "1000000000/second"

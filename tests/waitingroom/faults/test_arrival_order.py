@@ -20,7 +20,7 @@ import pytest
 import uvloop
 
 from frontrow.rehearsal.servers import Valkey
-from frontrow.waitingroom.keys import RoomKeys
+from frontrow.waitingroom.credentials.room_keys import RoomKeys
 
 ROOT = Path(__file__).parents[3]
 PROCESSES = 4

@@ -15,7 +15,7 @@ import pytest
 import redis
 
 from frontrow.rehearsal.servers import Valkey
-from frontrow.waitingroom.keys import RoomKeys
+from frontrow.waitingroom.credentials.room_keys import RoomKeys
 from tests.waitingroom.faults.worker import CONFIG, EVENT, INTERVAL_US, LEASE_TTL_US
 
 ROOT = Path(__file__).parents[3]

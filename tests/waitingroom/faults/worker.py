@@ -9,10 +9,10 @@ import sys
 import time
 
 from frontrow.core.clock import SystemClock
-from frontrow.waitingroom.audit import SqliteAudit
-from frontrow.waitingroom.config import RoomConfig
-from frontrow.waitingroom.keys import RoomKeys
-from frontrow.waitingroom.room import WaitingRoom
+from frontrow.waitingroom.audit.sqlite import SqliteAudit
+from frontrow.waitingroom.credentials.room_keys import RoomKeys
+from frontrow.waitingroom.model.config import RoomConfig
+from frontrow.waitingroom.service.room import WaitingRoom
 from frontrow.waitingroom.stores.redis import RedisStore
 
 EVENT = "concert"

@@ -1,6 +1,6 @@
 """Passes signed in the test, as a room would."""
 
-from frontrow.waitingroom.passes import Pass, PassSigner, new_key
+from frontrow.waitingroom.credentials.passes import Pass, PassSigner, new_key
 from frontrow.waitingroom.ports import PlaceKey
 
 KEY, OTHER_KEY = new_key(), new_key()

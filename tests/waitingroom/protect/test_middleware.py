@@ -15,8 +15,8 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
 from frontrow.core.errors import ConfigError, Unavailable
-from frontrow.waitingroom.errors import PassExpired, PassForeign, PassInvalid
-from frontrow.waitingroom.passes import PassSigner
+from frontrow.waitingroom.credentials.passes import PassSigner
+from frontrow.waitingroom.model.errors import PassExpired, PassForeign, PassInvalid
 from frontrow.waitingroom.protect import Guard, PassKeys, asgi, wsgi
 from tests.waitingroom.protect.passes_for_tests import NOW_S, OTHER_KEY, SIGNER, minted
 

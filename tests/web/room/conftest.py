@@ -6,12 +6,12 @@ from dataclasses import dataclass
 import httpx
 import pytest
 
-from frontrow.waitingroom.entry import Entry, EntryRules
-from frontrow.web.hot import lane
-from frontrow.web.live import Streams
-from frontrow.web.room_app import hot_routes, room_app
-from frontrow.web.room_endpoints import RoomEndpoints
-from frontrow.web.room_pages import PageSettings, RoomPages
+from frontrow.waitingroom.door.door_limits import Entry, EntryRules
+from frontrow.web.endpoints.room import RoomEndpoints
+from frontrow.web.lane.protocol import lane
+from frontrow.web.room.app import hot_routes, room_app
+from frontrow.web.room.page import PageSettings, RoomPages
+from frontrow.web.streams.positions import Streams
 from tests.web.room.served import serving
 from tests.web.room.simple_room import SimpleRoom
 

@@ -10,14 +10,15 @@ import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from frontrow.core.coalescer import Slot
-from frontrow.waitingroom.config import Phase, RoomConfig
-from frontrow.waitingroom.errors import AlreadyClaimed, NotYourTurn, PassEnded, RoomOverflow, RoomUnknown
-from frontrow.waitingroom.nowserving import NowServing, document
-from frontrow.waitingroom.passes import Pass, PassSigner, new_key
-from frontrow.waitingroom.places import Place, PlaceSigner
-from frontrow.waitingroom.ports import LaneState, PlaceKey, RoomState, VisitAnswer, VisitResult
-from frontrow.waitingroom.room import Claimed, Joined, PlaceStatus, RoomView, WaitingRoom
-from frontrow.waitingroom.window import PlaceState, Reason, Wait, estimate
+from frontrow.waitingroom.credentials.now_serving import NowServing, document
+from frontrow.waitingroom.credentials.passes import Pass, PassSigner, new_key
+from frontrow.waitingroom.credentials.places import Place, PlaceSigner
+from frontrow.waitingroom.model.config import Phase, RoomConfig
+from frontrow.waitingroom.model.errors import AlreadyClaimed, NotYourTurn, PassEnded, RoomOverflow, RoomUnknown
+from frontrow.waitingroom.model.room_state import LaneState, RoomState, VisitResult
+from frontrow.waitingroom.model.window import PlaceState, Reason, Wait, estimate
+from frontrow.waitingroom.ports import PlaceKey, VisitAnswer
+from frontrow.waitingroom.service.room import Claimed, Joined, PlaceStatus, RoomView, WaitingRoom
 
 RSA = new_key()
 NOW_S = 1_800_000_000

@@ -9,10 +9,10 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from frontrow.core.errors import Unavailable
-from frontrow.waitingroom.config import Phase, RoomConfig
-from frontrow.waitingroom.entry import EntryRules
-from frontrow.waitingroom.nowserving import read
-from frontrow.waitingroom.places import Place
+from frontrow.waitingroom.credentials.now_serving import read
+from frontrow.waitingroom.credentials.places import Place
+from frontrow.waitingroom.door.door_limits import EntryRules
+from frontrow.waitingroom.model.config import Phase, RoomConfig
 from tests.web.room.conftest import ORGANISER, Door, endpoints_of, opened
 from tests.web.room.served import Line
 from tests.web.room.simple_room import SimpleRoom

@@ -11,14 +11,14 @@ from pathlib import Path
 import httpx
 import pytest
 
-from frontrow.waitingroom.config import Phase
-from frontrow.waitingroom.entry import Entry
-from frontrow.waitingroom.humans import HCaptcha, HumanCheck, ProofOfWork, Turnstile
-from frontrow.waitingroom.spent import MemorySpent
-from frontrow.waitingroom.window import Reason, Wait
-from frontrow.web.page_parts import wait_text
-from frontrow.web.room_pages import PageSettings, RoomPages
-from frontrow.web.wire import Answer, Ask
+from frontrow.waitingroom.door.door_limits import Entry
+from frontrow.waitingroom.door.human_check import HCaptcha, HumanCheck, ProofOfWork, Turnstile
+from frontrow.waitingroom.door.used_proofs import MemorySpent
+from frontrow.waitingroom.model.config import Phase
+from frontrow.waitingroom.model.window import Reason, Wait
+from frontrow.web.endpoints.messages import Answer, Ask
+from frontrow.web.room.page import PageSettings, RoomPages
+from frontrow.web.room.page_parts import wait_text
 from tests.web.room.conftest import Door
 from tests.web.room.simple_room import SimpleRoom
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from frontrow.web.room_app import PREFIX, ROUTES
-from frontrow.web.room_schema import SHAPES
+from frontrow.web.endpoints.room_schema import SHAPES
+from frontrow.web.room.app import PREFIX, ROUTES
 from tests.web.room.conftest import ORGANISER, Door
 
 KEY = {"Authorization": f"Bearer {ORGANISER}"}

@@ -19,16 +19,16 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
+from frontrow.cli.room import app
 from frontrow.core.errors import ConfigError
 from frontrow.rehearsal.servers import Valkey, free_port
-from frontrow.waitingroom.cli import app
-from frontrow.web.room_serve import read_settings
-from frontrow.web.room_settings import RoomSettings
+from frontrow.settings.room import RoomSettings
+from frontrow.web.room.server import read_settings
 
 pytestmark = pytest.mark.xdist_group("room-serve")
 
 KEY = "organiser-key-of-the-tests"
-PROGRAM = [sys.executable, "-m", "frontrow.cli", "room"]
+PROGRAM = [sys.executable, "-m", "frontrow.cli.main", "room"]
 
 
 def environment(**settings: object) -> dict[str, str]:

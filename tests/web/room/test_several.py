@@ -10,9 +10,9 @@ import jwt
 import pytest
 
 from frontrow.rehearsal.servers import Valkey
-from frontrow.waitingroom.entry import Entry, EntryRules, TooManyRequests
-from frontrow.web.room_serve import make_endpoints, make_room
-from frontrow.web.room_settings import RoomSettings
+from frontrow.settings.room import RoomSettings
+from frontrow.waitingroom.door.door_limits import Entry, EntryRules, TooManyRequests
+from frontrow.web.room.server import make_endpoints, make_room
 from tests.web.room.test_serve import KEY, Served, room, wait_for
 
 pytestmark = pytest.mark.xdist_group("room-serve")
@@ -74,7 +74,7 @@ def test_limits_and_streams_are_divided_among_the_workers(tmp_path: Path) -> Non
     settings = RoomSettings(
         events=("aurora",), store="redis://127.0.0.1:1/0", folder=str(tmp_path), workers=4, max_streams=1000
     )
-    from frontrow.waitingroom.keys import RoomKeys
+    from frontrow.waitingroom.credentials.room_keys import RoomKeys
 
     keys = RoomKeys.load(tmp_path)
     endpoints = make_endpoints(settings, make_room(settings, keys), keys)

@@ -13,11 +13,11 @@ from typing import Any
 import msgspec
 
 from frontrow.boxoffice.model.bookings import Booking, BookingState
-from frontrow.boxoffice.tickets.bundle import Bundle, make_bundle, revocations
-from frontrow.boxoffice.tickets.codes import PREFIX, Issuer, shown_code
-from frontrow.boxoffice.tickets.door import Gate
-from frontrow.boxoffice.tickets.keys import TicketKeys
-from frontrow.web.api.door import ANSWERS
+from frontrow.boxoffice.tickets.door_bundle import Bundle, make_bundle, revocations
+from frontrow.boxoffice.tickets.door_check import Gate
+from frontrow.boxoffice.tickets.signing_keys import TicketKeys
+from frontrow.boxoffice.tickets.ticket_codes import PREFIX, Issuer, shown_code
+from frontrow.web.api.door.scans import ANSWERS
 
 NODE = Path(__file__).parents[2] / "node"
 NOW_US = 1_763_200_000_000_000

@@ -12,8 +12,8 @@ import pytest
 from frontrow.boxoffice.model.people import Role
 from frontrow.web.api.access import SESSION_COOKIE
 from frontrow.web.site.assets import site_assets
-from tests.api.support import a_client, a_platform
-from tests.people.support import member, on_sale
+from tests.boxoffice.people.support import member, on_sale
+from tests.web.api.support import a_client, a_platform
 
 BROWSER = {"accept": "text/html,application/xhtml+xml", "accept-language": "en"}
 

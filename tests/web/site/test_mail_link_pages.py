@@ -5,11 +5,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from frontrow.bootstrap import Platform
-from frontrow.boxoffice.mail_links import LinkPurpose
-from frontrow.boxoffice.model.attempts import ShopPass
+from frontrow.app.wiring import Platform
+from frontrow.boxoffice.messaging.mail_links import LinkPurpose
+from frontrow.boxoffice.model.hold_values import ShopPass
 from frontrow.core.clock import US_PER_S
-from tests.api.support import EVENT_ID, a_client, a_platform, one_row
+from tests.web.api.support import EVENT_ID, a_client, a_platform, one_row
 from tests.web.site.test_pages import BROWSER, FORM
 
 DAY_US = 86_400 * US_PER_S

@@ -5,16 +5,17 @@ from pathlib import Path
 import httpx
 
 from frontrow.core.errors import Overloaded
-from frontrow.web.notices import OVERFLOW, Notices
-from frontrow.web.overload import Gate, OverloadSettings
-from frontrow.web.site.notices import notices_for_people
-from frontrow.web.site.problems import KINDS
-from frontrow.web.site.words import LANGUAGES, words_of
-from frontrow.web.wire import Ask
-from tests.api.support import EVENT_ID, a_client, a_platform, a_server
-from tests.ops.crowd import request_bytes
-from tests.ops.overload_server import COLD, app_of
-from tests.ops.test_overload_server import answer_of, running
+from frontrow.settings.overload import OverloadSettings
+from frontrow.web.endpoints.messages import Ask
+from frontrow.web.server.overflow_page import OVERFLOW, Notices
+from frontrow.web.server.overload import Gate
+from frontrow.web.site.error_pages import KINDS
+from frontrow.web.site.languages import LANGUAGES, words_of
+from frontrow.web.site.refusal_pages import notices_for_people
+from tests.web.api.support import EVENT_ID, a_client, a_platform, a_server
+from tests.web.server.crowd import request_bytes
+from tests.web.server.overload_server import COLD, app_of
+from tests.web.server.test_overload_server import answer_of, running
 
 OTHERS = [language for language in LANGUAGES if language != "en"]
 ROOM = f"/v1/events/{EVENT_ID}/room"

@@ -7,18 +7,18 @@ from pathlib import Path
 import httpx
 import pytest
 
-from frontrow.bootstrap import Platform
-from frontrow.boxoffice.model.organising import Editor
+from frontrow.app.wiring import Platform
+from frontrow.boxoffice.model.event_changes import Editor
 from frontrow.boxoffice.model.people import ROLES, Role, Stage, SubjectKind, csrf_of
-from frontrow.boxoffice.services.organise_venues import PlanSource, VenueEdit
-from frontrow.boxoffice.vault import SealBroken
+from frontrow.boxoffice.organising.venues import PlanSource, VenueEdit
 from frontrow.core.errors import InvalidInput
+from frontrow.core.vault import SealBroken
 from frontrow.web.api.access import SESSION_COOKIE
 from frontrow.web.app import pages
-from frontrow.web.site.organiser_fields import Reading, local_text, money_text
+from frontrow.web.site.organiser.form_fields import Reading, local_text, money_text
 from frontrow.web.site.routes import Form
-from tests.api.support import EVENT_ID
-from tests.people.support import PASSWORD, Person, asking, code_now, fan, member, on_sale, opened
+from tests.boxoffice.people.support import PASSWORD, Person, asking, code_now, fan, member, on_sale, opened
+from tests.web.api.support import EVENT_ID
 from tests.web.site.test_pages import BROWSER, FORM
 
 BEHIND = ("", "/details", "/venue", "/prices", "/sale", "/seats", "/preview", "/preview/page", "/preview/map.json")

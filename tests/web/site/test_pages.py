@@ -11,10 +11,10 @@ import pytest
 
 from frontrow.web.app import pages, routes
 from frontrow.web.site.assets import Assets, site_assets
-from frontrow.web.site.cards import method_of
+from frontrow.web.site.fans.demo_cards import method_of
+from frontrow.web.site.languages import LANGUAGES
 from frontrow.web.site.render import as_json
-from frontrow.web.site.words import LANGUAGES
-from tests.api.support import EVENT_ID, a_client, a_platform, put_event
+from tests.web.api.support import EVENT_ID, a_client, a_platform, put_event
 
 BROWSER = {"accept": "text/html,application/xhtml+xml", "accept-language": "en"}
 FORM = BROWSER | {"content-type": "application/x-www-form-urlencoded"}

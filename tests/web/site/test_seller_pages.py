@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from frontrow.boxoffice.model.people import Role
-from tests.organiser.http import EVENTS
+from tests.boxoffice.organising.http import EVENTS
 from tests.web.site.test_organiser_desk_pages import BROWSER, a_site
 
 SELLER = "/v1/organiser/seller"

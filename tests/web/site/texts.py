@@ -20,12 +20,12 @@ def texts_of(path: Path) -> set[str]:
 def all_texts() -> dict[str, str]:
     """Text -> the file it stands in."""
     files = [
-        *sorted((WEB / "pages").rglob("*.html")),
-        WEB / "pages" / "room.js",
+        *sorted((WEB / "templates").rglob("*.html")),
+        WEB / "templates" / "room.js",
         *sorted((WEB / "static" / "js").rglob("*.js")),
         *sorted((WEB / "site").rglob("*.py")),
-        WEB / "page_parts.py",
-        WEB / "room_pages.py",
-        WEB / "notices.py",
+        WEB / "room" / "page_parts.py",
+        WEB / "room" / "page.py",
+        WEB / "server" / "overflow_page.py",
     ]
     return {text: path.name for path in files for text in sorted(texts_of(path))}

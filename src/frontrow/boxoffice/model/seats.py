@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
-from frontrow.boxoffice.model.best import Grade, SectionLayout
+from frontrow.boxoffice.model.best_seats import Grade, SectionLayout
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.venues import SHOWN, Plan, SeatFlag
 from frontrow.core.errors import InvalidInput, Refused

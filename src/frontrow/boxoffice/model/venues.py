@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from enum import IntFlag, StrEnum
 from functools import cached_property
 
-from frontrow.boxoffice.model.labels import check_label
-from frontrow.boxoffice.model.shapes import AreaShape, Decor, Shape
+from frontrow.boxoffice.model.plan_shapes import AreaShape, Decor, Shape
+from frontrow.boxoffice.model.seat_labels import check_label
 from frontrow.core.errors import InvalidInput, NotFound
 
 MAX_SEATS = 1_000_000

@@ -15,12 +15,12 @@ from time import perf_counter_ns
 from typing import Any
 
 from frontrow.limits.config import load_config
+from frontrow.limits.http.caller_identity import make_getters, secret_key, user_name
 from frontrow.limits.http.client import ClientAddress
-from frontrow.limits.http.convert import TIER_PART, Rules
-from frontrow.limits.http.gate import Gate, Getter, MissingClient
 from frontrow.limits.http.headers import Field
-from frontrow.limits.http.identify import make_getters, secret_key, user_name
-from frontrow.limits.http.refusals import missing_answer, refused_answer
+from frontrow.limits.http.refusal_responses import missing_answer, refused_answer
+from frontrow.limits.http.request_limits import Gate, Getter, MissingClient
+from frontrow.limits.http.rule_conversion import TIER_PART, Rules
 from frontrow.limits.quota import Decision
 
 Scope = MutableMapping[str, Any]

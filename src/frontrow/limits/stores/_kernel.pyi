@@ -4,7 +4,7 @@ from typing import Any
 from frontrow.core.clock import Clock
 from frontrow.limits.keys import Key
 from frontrow.limits.quota import Decision
-from frontrow.limits.stores.base import Answer, Ask, Line
+from frontrow.limits.stores.protocol import Answer, Ask, Line
 
 class CompiledStore:
     tag_parts: tuple[str, ...] | None

@@ -59,7 +59,7 @@ cdef extern from *:
 
 from frontrow.core.clock import SystemClock
 from frontrow.limits.quota import ALGORITHMS, Decision
-from frontrow.limits.stores.base import Answer
+from frontrow.limits.stores.protocol import Answer
 
 DEF CHECK_OP = 0
 DEF PEEK_OP = 1

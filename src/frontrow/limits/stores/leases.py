@@ -16,7 +16,7 @@ from typing import NamedTuple
 from frontrow.core.clock import Clock
 from frontrow.limits.keys import StoreKey
 from frontrow.limits.quota import Decision
-from frontrow.limits.stores.base import CHECK, Answer, Ask, Line, Store
+from frontrow.limits.stores.protocol import CHECK, Answer, Ask, Line, Store
 
 MAX_TRIES = 8  # of getting a share of blocks that others empty at the same time
 MAX_BLOCKS = 10_000

@@ -7,8 +7,8 @@ from frontrow.core.clock import Clock
 from frontrow.limits.algorithms import SPECIFICATION, State, Verdict, give_back, look
 from frontrow.limits.keys import StoreKey
 from frontrow.limits.quota import Decision
-from frontrow.limits.stores.base import CHECK, PEEK, Answer, Ask, Line, summarise
-from frontrow.limits.stores.tables import Table
+from frontrow.limits.stores.key_table import Table
+from frontrow.limits.stores.protocol import CHECK, PEEK, Answer, Ask, Line, summarise
 
 DEFAULT_MAX_KEYS = 2_000_000
 

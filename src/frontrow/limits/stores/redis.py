@@ -21,7 +21,7 @@ from frontrow.core.redis_url import call, call_sync, connect, connect_sync, disc
 from frontrow.limits.keys import StoreKey
 from frontrow.limits.quota import ALGORITHMS, Decision, StoreDown
 from frontrow.limits.stats import Stats
-from frontrow.limits.stores.base import Answer, Ask, Line
+from frontrow.limits.stores.protocol import Answer, Ask, Line
 
 SCRIPT = files("frontrow.limits.stores").joinpath("lua/decide.lua").read_text("utf-8")
 SCRIPT_SHA = sha1(SCRIPT.encode(), usedforsecurity=False).hexdigest()

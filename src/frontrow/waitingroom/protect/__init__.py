@@ -1,6 +1,6 @@
 """The room in front of somebody else's shop: ASGI and WSGI middleware that ask for a pass, and the keys to check it."""
 
 from frontrow.waitingroom.protect.guard import Guard
-from frontrow.waitingroom.protect.keys import PassKeys
+from frontrow.waitingroom.protect.pass_keys import PassKeys
 
 __all__ = ["Guard", "PassKeys"]

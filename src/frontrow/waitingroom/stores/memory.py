@@ -12,24 +12,21 @@ from typing import Any
 
 from frontrow.core.clock import Clock, SystemClock
 from frontrow.core.errors import FrontrowError
-from frontrow.waitingroom.config import Phase, RoomConfig
-from frontrow.waitingroom.errors import CodeUsed, RoomClosed, RoomOverflow, RoomRecovering
-from frontrow.waitingroom.phases import moved, reconfigured
+from frontrow.waitingroom.model.config import Phase, RoomConfig
+from frontrow.waitingroom.model.errors import CodeUsed, RoomClosed, RoomOverflow, RoomRecovering
+from frontrow.waitingroom.model.phases import moved, reconfigured
+from frontrow.waitingroom.model.room_state import LaneState, RoomState, SlidePlan, VisitResult
 from frontrow.waitingroom.ports import (
     EndedVisit,
     JoinAnswer,
     JoinAsk,
     KeptVisit,
-    LaneState,
     PlaceKey,
     Recovered,
-    RoomState,
-    SlidePlan,
     SlideResult,
     VisitAnswer,
     VisitAsk,
     VisitOp,
-    VisitResult,
 )
 
 CHUNK = 1024

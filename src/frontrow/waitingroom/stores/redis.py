@@ -18,26 +18,23 @@ import redis.exceptions
 from frontrow.core.clock import Clock
 from frontrow.core.errors import FrontrowError, Unavailable
 from frontrow.core.redis_url import connect, disconnect
-from frontrow.waitingroom.config import MAX_LANES, Phase, RoomConfig
-from frontrow.waitingroom.errors import CodeUsed, RoomClosed, RoomOverflow, RoomRecovering
-from frontrow.waitingroom.phases import moved, reconfigured
+from frontrow.waitingroom.model.config import MAX_LANES, Phase, RoomConfig
+from frontrow.waitingroom.model.errors import CodeUsed, RoomClosed, RoomOverflow, RoomRecovering
+from frontrow.waitingroom.model.phases import moved, reconfigured
+from frontrow.waitingroom.model.room_record import config_fields, fields_of, ring_text, state_of
+from frontrow.waitingroom.model.room_state import LaneState, RoomState, SlidePlan, VisitResult
 from frontrow.waitingroom.ports import (
     EndedVisit,
     JoinAnswer,
     JoinAsk,
     KeptVisit,
-    LaneState,
     PlaceKey,
     Recovered,
-    RoomState,
-    SlidePlan,
     SlideResult,
     VisitAnswer,
     VisitAsk,
-    VisitResult,
 )
 from frontrow.waitingroom.stores.memory import CHUNK, ENDED_S, KEY_TTL_US, KNOCK_TTL_S
-from frontrow.waitingroom.stores.wire import config_fields, fields_of, ring_text, state_of
 
 MAX_CONFIGURE_TRIES = 20
 PEOPLE_A_CALL = 1_000

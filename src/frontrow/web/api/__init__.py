@@ -8,7 +8,7 @@ from litestar.di import NamedDependency
 from litestar.params import SkipValidation
 
 from frontrow.web.api.access import Caller
-from frontrow.web.platform import Platform
+from frontrow.web.platform.platform import Platform
 
 FromPlatform = NamedDependency[SkipValidation[Platform]]
 FromCaller = NamedDependency[SkipValidation[Caller]]

@@ -16,11 +16,10 @@ import msgspec
 from litestar.connection import ASGIConnection
 from litestar.handlers import BaseRouteHandler
 
-from frontrow.boxoffice.ledger.catalogue import EventNotFound
-from frontrow.boxoffice.mail_links import LinkPurpose
-from frontrow.boxoffice.model.attempts import ShopPass
+from frontrow.boxoffice.messaging.mail_links import LinkPurpose
 from frontrow.boxoffice.model.bookings import HOLD_STATES, Booking, BookingNotFound
-from frontrow.boxoffice.model.events import Event
+from frontrow.boxoffice.model.events import Event, EventNotFound
+from frontrow.boxoffice.model.hold_values import ShopPass
 from frontrow.boxoffice.model.people import (
     PERMISSIONS,
     NotAllowed,
@@ -30,14 +29,14 @@ from frontrow.boxoffice.model.people import (
     Stage,
     SubjectKind,
 )
-from frontrow.boxoffice.services.people_sessions import KEY_PREFIX, SESSION_PREFIX
+from frontrow.boxoffice.people.sessions import KEY_PREFIX, SESSION_PREFIX
 from frontrow.core.clock import US_PER_S
 from frontrow.core.cookies import is_https, names_to_read, read_cookie, read_cookies
 from frontrow.core.errors import ConfigError, FrontrowError, Unauthorised
-from frontrow.waitingroom.passes import MAX_PASS_CHARS
+from frontrow.waitingroom.credentials.passes import MAX_PASS_CHARS
 from frontrow.waitingroom.protect.guard import PASS_COOKIES
-from frontrow.web.csrf import JSON_ONLY, HeaderLines, check_media_type, check_same_site, check_token
-from frontrow.web.platform import Platform, Secrets
+from frontrow.web.platform.platform import Platform, Secrets
+from frontrow.web.server.csrf import JSON_ONLY, HeaderLines, check_media_type, check_same_site, check_token
 
 SESSION_COOKIE: Final = "__Host-frontrow-session"
 BOOKING_PREFIX: Final = "frb_"

@@ -15,12 +15,12 @@ from litestar import Request, Response
 from litestar.enums import ScopeType
 from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
-from frontrow.boxoffice.ledger.requests import KeptAnswer, RequestBook
+from frontrow.boxoffice.adapters.ledger.books.idempotency_store import KeptAnswer, RequestBook
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import FrontrowError, Refused
 from frontrow.web.api.access import client_ip
-from frontrow.web.platform import Platform
-from frontrow.web.wire import check_key
+from frontrow.web.endpoints.messages import check_key
+from frontrow.web.platform.platform import Platform
 
 MAX_KEPT_BYTES: Final = 256 * 1024
 LEASE_US: Final = 30 * US_PER_S  # a request that took longer died with its server

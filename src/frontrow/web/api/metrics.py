@@ -5,7 +5,7 @@ from litestar.handlers import HTTPRouteHandler
 
 from frontrow.web.api import FromPlatform
 from frontrow.web.api.access import Access
-from frontrow.web.metrics import CONTENT_TYPE, metrics_page
+from frontrow.web.observability.metrics import CONTENT_TYPE, metrics_page
 
 
 @get(

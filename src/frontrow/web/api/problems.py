@@ -13,7 +13,7 @@ from litestar.exceptions import HTTPException
 
 from frontrow.core.errors import FrontrowError
 from frontrow.web.api.problem_rows import ROWS
-from frontrow.web.wire import Answer, problem_answer
+from frontrow.web.endpoints.messages import Answer, problem_answer
 
 log = logging.getLogger("frontrow.web")
 

@@ -11,15 +11,15 @@ import msgspec
 from litestar import Request, Response
 from litestar.datastructures import Cookie
 
+from frontrow.boxoffice.checkout.purchases import held_now, kept_until_s
 from frontrow.boxoffice.model.bookings import Booking
 from frontrow.boxoffice.model.people import SubjectKind
-from frontrow.boxoffice.services.purchases import held_now, kept_until_s
 from frontrow.core.cookies import cookie_line, cookie_names, is_https
 from frontrow.core.errors import FrontrowError
 from frontrow.waitingroom.protect.guard import PASS_COOKIES
 from frontrow.web.api.access import MAX_BOOKING_TOKENS, Caller, booking_token, presented
-from frontrow.web.api.auth_shapes import gone_cookie
-from frontrow.web.platform import Platform
+from frontrow.web.api.sign_in_bodies import gone_cookie
+from frontrow.web.platform.platform import Platform
 from frontrow.web.site.render import LANGUAGE_COOKIES
 from frontrow.web.site.routes import BOOKINGS_COOKIES, LINKS_COOKIES, MAX_LINKS, kept_bookings, kept_links, kept_texts
 

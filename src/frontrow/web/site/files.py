@@ -11,10 +11,10 @@ from frontrow.waitingroom.protect.guard import is_plain
 from frontrow.web.api.access import Access
 from frontrow.web.site.assets import site_assets
 from frontrow.web.site.cookies import language_cookie
+from frontrow.web.site.languages import LANGUAGES
 from frontrow.web.site.render import render
 from frontrow.web.site.routes import go_to, page
-from frontrow.web.site.security import WORKER_CSP
-from frontrow.web.site.words import LANGUAGES
+from frontrow.web.site.security_headers import WORKER_CSP
 
 FOREVER = "public, max-age=31536000, immutable"
 WORKER = "-worker.js"  # scripts that run by themselves

@@ -16,10 +16,10 @@ from markupsafe import Markup
 from frontrow.boxoffice.model.people import csrf_of
 from frontrow.core.cookies import cookie_names, read_cookie
 from frontrow.web.api.access import Caller, presented
-from frontrow.web.platform import Platform
+from frontrow.web.platform.platform import Platform
 from frontrow.web.site.assets import site_assets
-from frontrow.web.site.security import PLAIN, Policy
-from frontrow.web.site.words import LANGUAGES, Words, best_language, load_all, words_of
+from frontrow.web.site.languages import LANGUAGES, Words, best_language, load_all, words_of
+from frontrow.web.site.security_headers import PLAIN, Policy
 
 LANGUAGE_COOKIES: Final = cookie_names("lang")
 MIN_GZIP_BYTES: Final = 1_000
@@ -33,7 +33,7 @@ def environment() -> jinja2.Environment:
     """The templates of this package; all languages are read with them."""
     load_all()
     made = jinja2.Environment(
-        loader=jinja2.PackageLoader("frontrow.web", "pages"),
+        loader=jinja2.PackageLoader("frontrow.web", "templates"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,

@@ -35,9 +35,9 @@ from frontrow.web.api.access import (
     read_pass,
     with_pass,
 )
-from frontrow.web.csrf import check_media_type, check_same_site
-from frontrow.web.platform import Platform
-from frontrow.web.site.problems import on_page_bug, on_page_http_error, on_page_problem
+from frontrow.web.platform.platform import Platform
+from frontrow.web.server.csrf import check_media_type, check_same_site
+from frontrow.web.site.error_pages import on_page_bug, on_page_http_error, on_page_problem
 
 FORM_TYPE: Final = "application/x-www-form-urlencoded"
 BOOKINGS_COOKIES: Final = cookie_names("bookings")

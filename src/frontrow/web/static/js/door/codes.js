@@ -1,5 +1,5 @@
 // @ts-check
-/** Ticket codes, taken apart without a network: the twin of `boxoffice/tickets/codes.py`, held equal by a test.
+/** Ticket codes, taken apart without a network: the twin of `boxoffice/tickets/ticket_codes.py`, held equal by a test.
  *
  * FR1 + base32( kind 1 | key id 4 | event 8 | ticket 16 | seat 3 | fence 6 | signature 64 | check 3 )
  * and, on a screen with a rotating code, `.` and 8 more characters that change every 30 s. */

@@ -1,0 +1,236 @@
+"""`frontrow demo`: a whole sale on this machine. A server (embedded, nothing to install), a 50,000-seat event on sale,
+and a crowd of simulated fans who queue, hold, pay and sometimes change their mind, while the API and pages are live.
+
+`--for 60s` ends by itself with a summary and exit code 0, or 1 when a fan got an answer nobody should get or the ledger
+disagrees with itself.
+"""
+
+import asyncio
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from frontrow.core.clock import US_PER_S, SystemClock
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from frontrow.rehearsal.crowd import Tally
+
+DAY_US = 86_400 * US_PER_S
+EVENT_ID = "evt_demo"
+START_WITHIN_S = 90.0
+LOOK_EVERY_S = 0.5
+STEPS = ("join", "status", "claim", "hold", "pay")
+
+
+def demo(
+    run_for: Annotated[str, typer.Option("--for", help="For example 60s or 2m; without it until Ctrl-C.")] = "",
+    seats: Annotated[int, typer.Option(help="Seats on sale.")] = 50_000,
+    people: Annotated[int, typer.Option(help="Fans at a time.")] = 150,
+    port: Annotated[int, typer.Option(help="0: any free port.")] = 0,
+    folder: Annotated[str, typer.Option(help="Keep everything here; without it a folder that is removed.")] = "",
+) -> None:
+    """Sell out a stadium on this machine: server, waiting room, crowd, payments; live in the terminal."""
+    seconds = _seconds(run_for)
+    with tempfile.TemporaryDirectory(prefix="frontrow-demo-") as temporary:
+        home = Path(folder or temporary).resolve()
+        home.mkdir(parents=True, exist_ok=True)
+        raise typer.Exit(_demo(home, seats, people, port, seconds))
+
+
+def _seconds(text: str) -> float | None:
+    if not text:
+        return None
+    found = re.fullmatch(r"(\d{1,6})(s|m|)", text)
+    if not found:
+        raise typer.BadParameter("--for is like 60s or 2m")
+    return float(int(found[1]) * (60 if found[2] == "m" else 1))
+
+
+def _demo(home: Path, seats: int, people: int, port: int, seconds: float | None) -> int:
+    from rich.console import Console
+
+    console = Console()
+    console.print(f"A stadium of {seats:,} seats goes on sale …", highlight=False)
+    asyncio.run(put_on_sale(home, seats))
+    server = _start(home, port)
+    try:
+        url = _address(server)
+        _wait_until_open(url, server)
+        console.print(f"live at {url}  (the API's document: {url}/docs)", highlight=False)
+        tally, took_s, free = asyncio.run(_crowd(console, url, people, seconds))
+        if seconds is None:
+            console.print("The server goes on; Ctrl-C ends it.", highlight=False)
+            with_patience(server)
+    finally:
+        code = _stop(server)
+    wrong = asyncio.run(_verified(home))
+    _summary(console, tally, took_s, seats, free, wrong)
+    fine = not tally.odd and not wrong and code == 0
+    if tally.odd:
+        console.print("odd answers: " + "; ".join(tally.odd[-3:]), highlight=False, markup=False)
+    return 0 if fine else 1
+
+
+async def put_on_sale(home: Path, seats: int) -> None:
+    """Write venue, plan and event into the demo's ledger."""
+    from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
+    from frontrow.boxoffice.model.events import Event, EventStatus, PriceTier
+    from frontrow.boxoffice.model.venues import Venue
+    from frontrow.boxoffice.plans.plan_document import digest, plan_bytes
+    from frontrow.boxoffice.plans.plan_generator import generate
+    from frontrow.core.money import Money
+
+    plan = generate("stadium", seats)
+    body, now_us = plan_bytes(plan), SystemClock()()
+    ledger = await open_ledger(f"sqlite:///{home / 'frontrow.db'}")
+    try:
+        await ledger.put_plan(digest(body), plan, body.decode(), now_us)
+        await ledger.put_venue(
+            Venue("ven_demo", "Frontrow Stadium", digest(body), "Vienna", "AT", "Europe/Vienna"), now_us
+        )
+        prices = {key: 4_900 + 4_000 * number for number, key in enumerate(reversed(plan.tiers))}
+        event = Event(
+            EVENT_ID, "Aurora: the one night", "ven_demo", digest(body), "EUR", now_us + 60 * DAY_US,
+            now_us - US_PER_S, now_us + 59 * DAY_US,
+            tuple(PriceTier(key, Money(price, "EUR")) for key, price in prices.items()), EventStatus.ON_SALE,
+            lonely_rule_until_percent=0, hold_ttl_s=120,
+        )  # fmt: skip
+        await ledger.put_event(event, now_us)
+    finally:
+        await ledger.aclose()
+
+
+def _start(home: Path, port: int) -> "subprocess.Popen[str]":
+    """The server in a process of its own; the crowd pretends to come through a proxy, each fan with an address."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith("FRONTROW_")}
+    env |= {
+        "FRONTROW_SERVER_TRUSTED_PROXIES": "127.0.0.1", "FRONTROW_ROOM_CAPACITY": "5000",
+        "FRONTROW_ROOM_WINDOW_SIZE": "200", "FRONTROW_ROOM_INTERVAL_S": "0.25",
+    }  # fmt: skip
+    command = [sys.executable, "-m", "frontrow.cli.main", "serve", "--demo", "--folder", str(home), "--port", str(port)]
+    with (home / "server.log").open("ab") as errors:
+        return subprocess.Popen(command, env=env, cwd=home, stdout=subprocess.PIPE, stderr=errors, text=True)  # noqa: S603
+
+
+def _address(server: "subprocess.Popen[str]") -> str:
+    assert server.stdout is not None
+    line = server.stdout.readline()
+    if "http://" not in line:
+        raise typer.BadParameter("the server did not start; try again with --folder to see its log")
+    return line.split()[-1]
+
+
+def _wait_until_open(url: str, server: "subprocess.Popen[str]") -> None:
+    deadline_s = time.monotonic() + START_WITHIN_S
+    while time.monotonic() < deadline_s and server.poll() is None:
+        try:
+            with urllib.request.urlopen(f"{url}/v1/events/{EVENT_ID}/seats.bin", timeout=5):  # noqa: S310
+                return
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.1)
+    raise typer.BadParameter("the server did not open the sale in time")
+
+
+async def _crowd(console: Any, url: str, people: int, seconds: float | None) -> "tuple[Tally, float, int]":
+    """Let the crowd in and show how it goes; what it saw, how long it took, how many seats are left."""
+    from rich.live import Live
+
+    from frontrow.rehearsal.crowd import Crowd
+    from frontrow.rehearsal.http_client import Wire
+
+    crowd = Crowd(url, EVENT_ID, people)
+    host, _, port = url.removeprefix("http://").rpartition(":")
+    look = Wire(host, int(port), "192.0.2.1")
+    began_s = time.monotonic()
+    running = asyncio.create_task(crowd.run())
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGINT, crowd.stop)
+    free = 0
+    try:
+        with Live(console=console, refresh_per_second=4, transient=True) as live:
+            while not running.done():
+                await asyncio.wait((running,), timeout=LOOK_EVERY_S)
+                took_s = time.monotonic() - began_s
+                shown = (await look.ask("GET", f"/v1/events/{EVENT_ID}")).json()
+                free = int(shown.get("free", 0))
+                live.update(picture(crowd.tally, took_s, int(shown.get("seats", 0)), free))
+                if seconds is not None and took_s >= seconds:
+                    crowd.stop()
+        await running
+    finally:
+        await look.aclose()
+        loop.remove_signal_handler(signal.SIGINT)
+    return crowd.tally, time.monotonic() - began_s, free
+
+
+def picture(tally: "Tally", took_s: float, seats: int, free: int) -> "Table":
+    """The sale so far."""
+    from rich.box import SIMPLE_HEAD
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+
+    counts = tally.counts
+    table = Table(title=f"{took_s:5.1f} s of the sale", box=SIMPLE_HEAD, pad_edge=False, show_header=False)
+    table.add_row("sold or held", ProgressBar(total=max(seats, 1), completed=seats - free, width=30))
+    table.add_row("seats", f"{seats - free:,} of {seats:,}")
+    fans = f"{counts['joined']:,} joined, {counts['admitted']:,} admitted, {counts['bookings']:,} bought"
+    table.add_row("fans", fans)
+    table.add_row("money", f"{counts['declined']:,} cards declined, {counts['given back']:,} seats given back")
+    passed_s = max(took_s, 0.1)
+    table.add_row("pace", f"{counts['sold'] / passed_s:,.0f} seats/s, {counts['requests'] / passed_s:,.0f} requests/s")
+    return table
+
+
+def with_patience(server: "subprocess.Popen[str]") -> None:
+    """Until Ctrl-C or until the server ends."""
+    try:
+        server.wait()
+    except KeyboardInterrupt:
+        return
+
+
+def _stop(server: "subprocess.Popen[str]") -> int:
+    if server.poll() is None:
+        server.send_signal(signal.SIGTERM)
+    try:
+        return server.wait(30)
+    except subprocess.TimeoutExpired:
+        server.kill()
+        return server.wait(10)
+
+
+async def _verified(home: Path) -> list[str]:
+    """What the ledger says against itself: nothing."""
+    from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
+    from frontrow.boxoffice.ports.queries import Query
+
+    ledger = await open_ledger(f"sqlite:///{home / 'frontrow.db'}")
+    try:
+        names = ("seats_sold_twice", "seats_out_of_step", "bookings_out_of_step")
+        return [name for name in names if await ledger.store.read(Query(name, params=(5,)))]
+    finally:
+        await ledger.aclose()
+
+
+def _summary(console: Any, tally: "Tally", took_s: float, seats: int, free: int, wrong: list[str]) -> None:
+    counts = tally.counts
+    console.print(picture(tally, took_s, seats, free))
+    steps = ", ".join(f"{s} {tally.percentile(s, 0.5):.0f}/{tally.percentile(s, 0.99):.0f}" for s in STEPS)
+    console.print(f"milliseconds a step, p50/p99: {steps}", highlight=False)
+    console.print(
+        f"{counts['bookings']:,} bookings, {counts['sold']:,} seats sold, {counts['odd']:,} odd answers; "
+        f"ledger: {'nothing sold twice' if not wrong else ', '.join(wrong)}",
+        highlight=False,
+    )

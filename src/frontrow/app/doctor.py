@@ -1,0 +1,248 @@
+"""What `frontrow doctor` looks at: each check answers findings that say what is wrong and what to do about it.
+
+Nothing is changed. A check that cannot be made (a server that does not answer) is a failure with its reason; every one
+has a deadline. Secrets are judged and never shown.
+"""
+
+import asyncio
+import math
+import os
+import resource
+import shutil
+import sqlite3
+import sys
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from frontrow.boxoffice.adapters.ledger.ledger_url import is_postgres, sqlite_path
+from frontrow.boxoffice.adapters.ledger.schema import newest_version, schema_version
+from frontrow.core.redis_url import call, connect, disconnect, is_cluster
+from frontrow.settings.platform import PlatformSettings
+
+OK, WARN, FAIL = "ok", "warn", "fail"
+DEADLINE_S: Final = 10.0
+LIBRARIES: Final = ("litestar", "uvicorn", "msgspec", "redis", "asyncpg", "cryptography")
+OLDEST: Final = {"redis": (6, 2), "postgresql": (14, 0), "sqlite": (3, 35)}
+GIB: Final = 1024**3
+BITS: Final = 120  # of randomness a secret key should have
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """One line of the doctor's report."""
+
+    check: str
+    state: str
+    says: str
+    do: str = ""
+
+
+async def examine(settings: PlatformSettings) -> list[Finding]:
+    """Every finding, in order."""
+    found = [*versions(), *secrets(settings), *server(settings), *mail(settings), *disk(settings)]
+    found += await _within("ledger", lambda: ledger(settings))
+    if settings.shared:
+        found += await _within("redis", lambda: redis(settings))
+    return found
+
+
+async def _within(name: str, check: Callable[[], Awaitable[list[Finding]]]) -> list[Finding]:
+    try:
+        async with asyncio.timeout(DEADLINE_S):
+            return await check()
+    except Exception as error:
+        why = type(error).__name__ if isinstance(error, TimeoutError) else str(error).splitlines()[0][:200]
+        return [Finding(name, FAIL, f"does not answer: {why}", f"Is {name}.url right, and does the server run?")]
+
+
+def versions() -> Iterator[Finding]:
+    told = [f"python {'.'.join(map(str, sys.version_info[:3]))}"]
+    for name in LIBRARIES:
+        try:
+            told.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            yield Finding("versions", FAIL, f"{name} is not installed", "pip install 'frontrow[platform]'")
+    yield Finding("versions", OK, ", ".join(told))
+
+
+def secrets(settings: PlatformSettings) -> Iterator[Finding]:
+    """Whether the secret key looks random. The words never show it."""
+    key = settings.secret.key
+    if not key:
+        yield Finding("secret", WARN, "secret.key is made up on the spot (demo)", "Set FRONTROW_SECRET_KEY.")
+        return
+    bits = randomness(key)
+    if bits < BITS:
+        says = f"secret.key has about {bits:.0f} bits of randomness, {BITS} are wanted"
+        yield Finding("secret", FAIL, says, "Make one with `openssl rand -base64 48`.")
+    else:
+        yield Finding("secret", OK, "secret.key looks random")
+
+
+def randomness(text: str) -> float:
+    """Bits, at most: Shannon's entropy of the characters times their number; repeated halves count once."""
+    half = len(text) // 2
+    if half and text[:half] == text[half : 2 * half]:
+        return randomness(text[:half])
+    counts = Counter(text)
+    each = -sum(count / len(text) * math.log2(count / len(text)) for count in counts.values())
+    words = sum(part.isalpha() and part.islower() and len(part) > 2 for part in text.replace("-", " ").split())
+    return each * len(text) / (4 if words >= 3 else 1)
+
+
+def server(settings: PlatformSettings) -> Iterator[Finding]:
+    if settings.server.demo:
+        yield Finding("server", WARN, "server.demo takes made-up money", "Switch it off before a real sale.")
+    if not settings.server.public_url:
+        says = f"server.public_url is not set, so links in mails lead to {settings.public_url}"
+        yield Finding("server", WARN, says, "Set it to the address that people type.")
+    elif not settings.public_url.startswith("https://"):
+        yield Finding(
+            "server", WARN, "server.public_url is not https", "People's browsers keep our cookies only there."
+        )
+    if not settings.server.trusted_proxies and settings.public_url.startswith("https://"):
+        do = "Set server.trusted_proxies to the proxy's network, else everybody has the proxy's address."
+        yield Finding("server", WARN, "no proxy is trusted although TLS ends before us", do)
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = settings.overload.max_connections + 1_000
+    if soft < needed:
+        do = "Raise it (LimitNOFILE= in systemd, ulimits in compose) or lower overload.max_connections."
+        yield Finding("server", WARN, f"{soft} files may be open, {needed} are needed", do)
+    else:
+        yield Finding("server", OK, f"{soft} files may be open")
+
+
+def mail(settings: PlatformSettings) -> Iterator[Finding]:
+    """Whether mails leave this machine."""
+    if settings.mail.url:
+        yield Finding("mail", OK, "mails leave by mail.url")
+    else:
+        says = f"mail.url is not set, so mails are only files in {settings.mail_url}"
+        yield Finding("mail", WARN, says, "Set it to a mail server before a real sale: nobody gets their tickets.")
+
+
+def disk(settings: PlatformSettings) -> Iterator[Finding]:
+    folder = settings.folder
+    if not folder.exists():
+        yield Finding("disk", WARN, f"{folder} does not exist yet", "The first start makes it.")
+        return
+    if not folder.is_dir():
+        yield Finding("disk", FAIL, f"{folder} is no folder", "Move that file away, or set server.folder.")
+        return
+    if not os.access(folder, os.W_OK):
+        yield Finding("disk", FAIL, f"{folder} cannot be written to", "Give it to the user that serves.")
+    if folder.stat().st_mode & 0o077:
+        yield Finding("disk", WARN, f"{folder} can be read by others; keys are in it", f"chmod 700 {folder}")
+    yield free_space(folder, shutil.disk_usage(folder).free)
+
+
+def free_space(folder: Path, free: int) -> Finding:
+    says = f"{free / GIB:.1f} GiB are free at {folder}"
+    if free < GIB // 10:
+        return Finding("disk", FAIL, says, "Make room: a ledger that cannot write sells nothing.")
+    return Finding("disk", WARN if free < GIB else OK, says, "Make room." if free < GIB else "")
+
+
+async def ledger(settings: PlatformSettings) -> list[Finding]:
+    """The schema, the server's version and its clock."""
+    url = settings.ledger_url
+    if not is_postgres(url):
+        found = [_version("sqlite", sqlite3.sqlite_version)]
+        if not sqlite_path(url).exists():
+            return [*found, Finding("ledger", WARN, "there is no ledger yet", "The first start makes it.")]
+        return [*found, schema(await asyncio.to_thread(schema_version, url))]
+    import asyncpg
+
+    connection = await asyncpg.connect(url, timeout=DEADLINE_S)
+    try:
+        told = await connection.fetchval("SHOW server_version")
+        before_s = time.time()
+        there_us = await connection.fetchval("SELECT (extract(epoch from clock_timestamp()) * 1000000)::bigint")
+        safe = await connection.fetchval("SHOW synchronous_commit")
+    finally:
+        await connection.close()
+    found = [_version("postgresql", told), schema(await asyncio.to_thread(schema_version, url))]
+    found.append(clock("postgresql", there_us / 1e6, before_s, time.time()))
+    if safe == "off":
+        do = "A confirmed booking could be lost with the server: set it to on."
+        found.append(Finding("ledger", FAIL, "synchronous_commit is off", do))
+    return found
+
+
+def schema(has: str) -> Finding:
+    newest = newest_version()
+    if has == newest:
+        return Finding("ledger", OK, f"schema {has}")
+    return Finding("ledger", FAIL, f"schema {has or 'none'}, {newest} is needed", "Run `frontrow ledger migrate`.")
+
+
+def clock(where: str, there_s: float, before_s: float, after_s: float) -> Finding:
+    """Their clock against ours, as exactly as the round trip allows."""
+    off_s = max(0.0, before_s - there_s, there_s - after_s)
+    says = f"{where}'s clock differs by {off_s:.3f} s"
+    if off_s > 30:
+        return Finding("clocks", FAIL, says, "Set the clocks by NTP; passes and holds are measured in time.")
+    return Finding("clocks", WARN if off_s > 1 else OK, says, "Set the clocks by NTP." if off_s > 1 else "")
+
+
+def _version(name: str, text: str) -> Finding:
+    numbers = tuple(int(part) for part in text.split()[0].split(".")[:2] if part.isdigit())
+    oldest = OLDEST[name]
+    if numbers and numbers < oldest[: len(numbers)]:
+        return Finding("versions", FAIL, f"{name} {text} is too old", f"Use {'.'.join(map(str, oldest))} or newer.")
+    return Finding("versions", OK, f"{name} {text}")
+
+
+async def redis(settings: PlatformSettings) -> list[Finding]:
+    """Its version, its clock, and whether it may throw keys away."""
+    client = connect(settings.redis.url, timeout_s=DEADLINE_S / 2)
+    try:
+        if is_cluster(settings.redis.url):
+            await call(client, "PING")
+            return [Finding("redis", OK, "the cluster answers; look at each node's maxmemory-policy yourself")]
+        info: dict[str, Any] = await client.info()
+        before_s = time.time()
+        seconds, micros = await client.time()
+        found = [clock("redis", seconds + micros / 1e6, before_s, time.time())]
+        found.append(_version("redis", str(info.get("redis_version", "0"))))
+        return found + keeps(info, await _config(client))
+    finally:
+        await disconnect(client)
+
+
+async def _config(client: Any) -> dict[str, str]:
+    """Its settings, where it shows them (managed services often do not)."""
+    try:
+        told: dict[Any, Any] = await client.config_get("*")
+    except Exception:
+        return {}
+    return {_text(name): _text(value) for name, value in told.items()}
+
+
+def _text(value: Any) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)
+
+
+def keeps(info: dict[str, Any], config: dict[str, str]) -> list[Finding]:
+    """Whether Redis keeps what it is given: no eviction, room left, a copy on disk, writable."""
+    found = []
+    policy = config.get("maxmemory-policy") or str(info.get("maxmemory_policy", ""))
+    if policy and policy != "noeviction":
+        do = "Set maxmemory-policy noeviction: a key thrown away is a seat claim or a place in the line."
+        found.append(Finding("redis", FAIL, f"maxmemory-policy is {policy}", do))
+    used, most = int(info.get("used_memory", 0)), int(info.get("maxmemory", 0))
+    if most and used > 0.8 * most:
+        found.append(Finding("redis", WARN, f"{used / most:.0%} of maxmemory is used", "Give it more memory."))
+    if str(info.get("role")) not in ("master", ""):
+        found.append(Finding("redis", FAIL, "this is a replica", "Point redis.url at the master, or use sentinel."))
+    if config and config.get("appendonly") != "yes" and not config.get("save"):
+        do = "Set appendonly yes: after a restart places and claims are rebuilt from the ledger, which takes seconds."
+        found.append(Finding("redis", WARN, "nothing is kept on disk", do))
+    if not config:
+        found.append(Finding("redis", WARN, "its settings are not shown", "Make sure of maxmemory-policy noeviction."))
+    return found or [Finding("redis", OK, "evicts nothing, keeps its data on disk")]

@@ -1,0 +1,1 @@
+"""Implementations of the ports: ledger, claims, payment providers, bus, message channels."""

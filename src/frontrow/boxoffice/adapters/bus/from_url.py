@@ -1,0 +1,32 @@
+"""Opens a bus by URL: `memory:`, `redis://…` (and all other Redis URLs) or `kafka://host:9092,host2:9092/topic`."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from frontrow.boxoffice.adapters.bus.memory import MemoryBus
+from frontrow.boxoffice.ports.messages import Bus
+from frontrow.core.errors import ConfigError
+from frontrow.core.redis_url import SCHEMES
+
+FINISH_WITHIN_S: Final = 20.0  # less than the relay's lease
+
+
+def open_bus(url: str, groups: Sequence[str] = ()) -> Bus:
+    """The bus at `url`; `groups` are the consumers of an in-process bus."""
+    scheme, _, rest = url.partition(":")
+    if scheme == "memory":
+        return MemoryBus(groups, finish_within_s=FINISH_WITHIN_S)
+    if scheme in SCHEMES:
+        from frontrow.boxoffice.adapters.bus.redis import RedisBus
+
+        return RedisBus(url)
+    if scheme == "kafka":
+        try:
+            from frontrow.boxoffice.adapters.bus.kafka import TOPIC, KafkaBus
+        except ImportError:
+            raise ConfigError("a Kafka bus needs its client: pip install 'frontrow[bus]'", param="bus") from None
+        servers, _, topic = rest.removeprefix("//").partition("/")
+        return KafkaBus(servers, topic=topic or TOPIC)
+    raise ConfigError(
+        f"bus {url.rpartition('@')[2][:60]!r} must be memory:, a Redis URL or kafka://host:9092/topic", param="bus"
+    )

@@ -1,0 +1,1 @@
+"""Channels that reach people: email, web push, SMS, in-app messages."""

@@ -1,0 +1,26 @@
+"""The in-app page: messages kept in the ledger for the person to read; sending one again changes nothing."""
+
+from collections.abc import Sequence
+
+from frontrow.boxoffice.model.messages import SENT, InAppMessage, Message, Outcome
+from frontrow.boxoffice.ports.messages import MessageBook
+from frontrow.core.clock import Clock
+from frontrow.core.errors import FrontrowError
+
+
+class InAppChannel:
+    """Everything a person was told, on one page."""
+
+    name = "in_app"
+
+    def __init__(self, book: MessageBook, clock: Clock) -> None:
+        self._book, self._clock = book, clock
+
+    async def send(self, messages: Sequence[Message]) -> list[Outcome]:
+        now_us = self._clock()
+        rows = [InAppMessage(one.id, one.contact.fan, one.subject, one.text, now_us) for one in messages]
+        try:
+            await self._book.put_in_app(rows, now_us)
+        except FrontrowError as error:
+            return [Outcome(False, final=False, reason=error.message)] * len(messages)
+        return [SENT] * len(messages)

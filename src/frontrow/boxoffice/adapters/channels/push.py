@@ -1,0 +1,64 @@
+"""Web push: encrypted for the browser that subscribed (pywebpush), signed with our VAPID key, sent with the care that
+addresses from outside need (`outgoing`)."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import msgspec
+from py_vapid import Vapid02  # type: ignore[import-untyped]
+from pywebpush import WebPusher, WebPushException  # type: ignore[import-untyped]
+
+from frontrow.boxoffice.messaging.safe_http import Outgoing, UnsafeAddress
+from frontrow.boxoffice.model.messages import SENT, Message, Outcome
+from frontrow.core.clock import US_PER_S, Clock
+from frontrow.core.errors import Unavailable
+
+TTL_S: Final = 24 * 3600
+VALID_S: Final = 12 * 3600  # of a VAPID signature; the standard allows a day
+GONE: Final = (404, 410)
+
+
+class PushChannel:
+    """Web push to every device of a person; sent when one of them took it."""
+
+    name = "push"
+
+    def __init__(self, vapid_private_key: str, contact: str, outgoing: Outgoing, clock: Clock) -> None:
+        self._vapid = Vapid02.from_string(vapid_private_key)
+        self._contact, self._outgoing, self._clock = contact, outgoing, clock
+
+    async def send(self, messages: Sequence[Message]) -> list[Outcome]:
+        return list(await asyncio.gather(*(self._to_person(message) for message in messages)))
+
+    async def _to_person(self, message: Message) -> Outcome:
+        if not message.contact.push:
+            return Outcome(False, reason="the person has no device for push")
+        note = {"id": message.id, "title": message.subject, "body": message.short, "url": message.url}
+        body = msgspec.json.encode(note)
+        outcomes = [await self._to_device(document, body) for document in message.contact.push]
+        if any(one.sent for one in outcomes):
+            return SENT
+        return next((one for one in outcomes if not one.final), outcomes[0])
+
+    async def _to_device(self, document: str, body: bytes) -> Outcome:
+        try:
+            subscription: dict[str, Any] = msgspec.json.decode(document)
+            encrypted = WebPusher(subscription).encode(body)
+            parts = urlsplit(str(subscription["endpoint"]))
+            status = await self._outgoing.post(
+                str(subscription["endpoint"]), encrypted["body"], self._headers(f"{parts.scheme}://{parts.netloc}")
+            )
+        except Unavailable as error:
+            return Outcome(False, final=False, reason=error.message)
+        except (UnsafeAddress, WebPushException, ValueError, KeyError, TypeError) as error:
+            return Outcome(False, reason=f"no usable subscription: {error}")
+        if 200 <= status < 300:
+            return SENT
+        return Outcome(False, final=status in GONE, reason=f"answered {status}")
+
+    def _headers(self, audience: str) -> dict[str, str]:
+        claims = {"sub": self._contact, "aud": audience, "exp": self._clock() // US_PER_S + VALID_S}
+        signed: dict[str, str] = self._vapid.sign(claims)
+        return {**signed, "Content-Encoding": "aes128gcm", "TTL": str(TTL_S), "Urgency": "high"}

@@ -1,0 +1,161 @@
+"""The claim store of one process: a dictionary of taken seats per event. The embedded default, and the reference.
+
+Nothing here awaits between looking and writing, so every operation is atomic on its event loop. It starts lost, like an
+empty Redis: what it knew died with the process, and the ledger fills it.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+
+from frontrow.boxoffice.model.best_seats import Grade, SectionLayout, choose, layouts
+from frontrow.boxoffice.model.claims import (
+    BestClaim,
+    Claimed,
+    ClaimKind,
+    ClaimRefused,
+    ClaimsLost,
+    SeatClaim,
+    TakenSeat,
+    check_name,
+)
+from frontrow.boxoffice.model.venues import Plan
+from frontrow.core.errors import NotFound
+
+
+class _EventClaims:
+    __slots__ = ("filled", "layouts", "plan", "rebuilds", "taken")
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.layouts: tuple[SectionLayout, ...] = layouts(plan)
+        self.taken: dict[int, TakenSeat] = {}
+        self.filled = False
+        self.rebuilds = 0
+
+
+class MemoryClaims:
+    """SeatClaims in this process."""
+
+    def __init__(self) -> None:
+        self._events: dict[str, _EventClaims] = {}
+
+    def learn(self, event_id: str, plan: Plan) -> None:
+        known = self._events.get(event_id)
+        if known is None or known.plan != plan:
+            self._events[check_name(event_id, "event")] = _EventClaims(plan)
+
+    def forget(self, event_id: str) -> None:
+        self._events.pop(event_id, None)
+
+    def _event(self, event_id: str) -> _EventClaims:
+        try:
+            return self._events[event_id]
+        except KeyError:
+            raise NotFound(f"there is no event {event_id} here", event=event_id) from None
+
+    def _serving(self, event_id: str) -> _EventClaims:
+        event = self._event(event_id)
+        if not event.filled:
+            raise ClaimsLost(event_id)
+        return event
+
+    async def claim(self, wish: SeatClaim, now_us: int) -> Claimed | ClaimRefused:
+        return self._claim(wish, now_us, must_own=False)
+
+    def claim_soon(self, wish: SeatClaim, now_us: int) -> "asyncio.Future[Claimed | ClaimRefused]":
+        return asyncio.ensure_future(self.claim(wish, now_us))
+
+    async def extend(self, wish: SeatClaim, now_us: int) -> Claimed | ClaimRefused:
+        return self._claim(wish, now_us, must_own=True)
+
+    def _claim(self, wish: SeatClaim, now_us: int, *, must_own: bool) -> Claimed | ClaimRefused:
+        check_name(wish.fan, "fan")
+        check_name(wish.booking_id, "booking")
+        event = self._serving(wish.event_id)
+        in_the_way: list[TakenSeat] = []
+        foreign = False
+        for seat in wish.seats:
+            event.plan.check_index(seat)
+            was = event.taken.get(seat)
+            if was is not None and was.booking_id == wish.booking_id:
+                continue
+            if was is not None and was.live(now_us):
+                in_the_way.append(was)
+            foreign = True
+        if in_the_way or (must_own and foreign):
+            return ClaimRefused(tuple(in_the_way))
+        self._write(event, wish.seats, wish.fan, wish.booking_id, now_us, wish.expires_at_us)
+        return Claimed(wish.seats)
+
+    def _write(
+        self, event: _EventClaims, seats: Iterable[int], fan: str, booking_id: str, now_us: int, expires_at_us: int
+    ) -> None:
+        for seat in seats:
+            was = event.taken.get(seat)
+            if was is None or was.booking_id != booking_id or was.kind is not ClaimKind.SOLD:
+                event.taken[seat] = TakenSeat(seat, ClaimKind.HELD, fan, booking_id, now_us, expires_at_us)
+
+    async def claim_best(self, wish: BestClaim, now_us: int) -> Claimed | ClaimRefused:
+        check_name(wish.fan, "fan")
+        check_name(wish.booking_id, "booking")
+        event = self._serving(wish.event_id)
+        layout = event.layouts[wish.section]
+        taken = self._section(event, wish.section, now_us)
+        own = tuple(seat.seat for seat in taken if seat.booking_id == wish.booking_id)
+        if own:
+            return Claimed(own)
+        states = bytearray(layout.size)
+        for seat in taken:
+            states[seat.seat - layout.base] = 1
+        for grade in Grade:
+            offsets = choose(layout, states, wish.mask, wish.count, grade) if grade <= wish.worst else []
+            if offsets:
+                seats = tuple(layout.base + offset for offset in offsets)
+                self._write(event, seats, wish.fan, wish.booking_id, now_us, wish.expires_at_us)
+                return Claimed(seats)
+        return ClaimRefused(tuple(taken))
+
+    def _section(self, event: _EventClaims, number: int, now_us: int) -> list[TakenSeat]:
+        mine = (event.taken.get(seat) for seat in event.plan.section_range(number))
+        return [seat for seat in mine if seat is not None and seat.live(now_us)]
+
+    async def release(self, event_id: str, seats: Sequence[int], booking_id: str) -> int:
+        event = self._event(event_id)
+        freed = 0
+        for seat in seats:
+            was = event.taken.get(event.plan.check_index(seat))
+            if was is not None and was.booking_id == booking_id:
+                del event.taken[seat]
+                freed += 1
+        return freed
+
+    async def put(self, event_id: str, seats: Sequence[TakenSeat], now_us: int) -> None:
+        event = self._serving(event_id)
+        event.taken.update({event.plan.check_index(seat.seat): seat for seat in seats})
+
+    async def states(self, event_id: str, now_us: int, seats: Sequence[int] | None = None) -> dict[int, TakenSeat]:
+        event = self._serving(event_id)
+        asked = range(event.plan.size) if seats is None else seats
+        found = ((seat, event.taken.get(seat)) for seat in asked)
+        return {seat: taken for seat, taken in found if taken is not None and taken.live(now_us)}
+
+    async def lost(self, event_id: str) -> bool:
+        return not self._event(event_id).filled
+
+    async def rebuild(self, event_id: str, read: Callable[[], AsyncIterator[TakenSeat]], now_us: int) -> bool:
+        event = self._event(event_id)
+        event.filled = False
+        event.rebuilds += 1
+        mine = event.rebuilds
+        fresh: dict[int, TakenSeat] = {}
+        async for seat in read():
+            fresh[event.plan.check_index(seat.seat)] = seat
+            if event.rebuilds != mine:
+                return False
+        if event.rebuilds != mine:
+            return False
+        event.taken, event.filled = fresh, True
+        return True
+
+    async def aclose(self) -> None:
+        await asyncio.sleep(0)

@@ -1,0 +1,260 @@
+"""The claim store in Redis: a key per seat, sections spread over one or several servers (or a Cluster).
+
+A section lives on one shard, chosen by its tag. Claims of one moment go out as one script call a shard. A group that
+spans sections is claimed section by section as tentative (a few seconds long, shown to nobody), then settled; when a
+part is refused the earlier parts are released.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+
+from redis.exceptions import RedisError
+
+from frontrow.boxoffice.adapters.claims.redis_best_seats import BestAsk, BestAsks
+from frontrow.boxoffice.adapters.claims.redis_encoding import (
+    Ask,
+    EventKeys,
+    Op,
+    SectionKeys,
+    decode,
+    encode,
+    epoch_number,
+    lifetime_ms,
+    owner_mark,
+)
+from frontrow.boxoffice.adapters.claims.redis_rebuild import Rebuild, is_lost
+from frontrow.boxoffice.adapters.claims.redis_shard import Shard, unreachable
+from frontrow.boxoffice.model.best_seats import SectionLayout, layouts
+from frontrow.boxoffice.model.claims import (
+    BestClaim,
+    Claimed,
+    ClaimKind,
+    ClaimRefused,
+    ClaimsLost,
+    SeatClaim,
+    TakenSeat,
+    check_name,
+)
+from frontrow.boxoffice.model.venues import Plan
+from frontrow.core.errors import FrontrowError, NotFound
+
+TENTATIVE_US = 5_000_000  # how long a half-claimed group may block its seats when its claimer dies
+READ_CHUNK = 1_000
+Part = tuple[SectionKeys, list[int]]  # some seats of one section
+
+
+class RedisClaims:
+    """SeatClaims in Redis. `urls`: one server, several (sections are spread over them), or one Cluster or Sentinel."""
+
+    def __init__(
+        self, urls: str | Sequence[str], *, timeout_s: float = 1.0, max_batch: int = 256, max_waiting: int = 100_000
+    ) -> None:
+        each = [urls] if isinstance(urls, str) else list(urls)
+        self._shards = [Shard(u, timeout_s=timeout_s, max_batch=max_batch, max_waiting=max_waiting) for u in each]
+        self._best = [BestAsks(shard) for shard in self._shards]
+        self._events: dict[str, EventKeys] = {}
+        self._layouts: dict[str, tuple[SectionLayout, ...]] = {}
+
+    def learn(self, event_id: str, plan: Plan) -> None:
+        known = self._events.get(event_id)
+        if known is None or known.plan != plan:
+            self._events[event_id] = EventKeys(event_id, plan)
+            self._layouts[event_id] = layouts(plan)
+
+    def forget(self, event_id: str) -> None:
+        self._events.pop(event_id, None)
+        self._layouts.pop(event_id, None)
+
+    def _event(self, event_id: str) -> EventKeys:
+        try:
+            return self._events[event_id]
+        except KeyError:
+            raise NotFound(f"there is no event {event_id} here", event=event_id) from None
+
+    def _number(self, section: SectionKeys) -> int:
+        return section.spread % len(self._shards)
+
+    async def claim(self, wish: SeatClaim, now_us: int) -> Claimed | ClaimRefused:
+        event, parts = self._parts(wish.event_id, wish.seats)
+        if len(parts) == 1:
+            return await self._ask(event, Op.CLAIM, wish, wish.seats, now_us)
+        return await self._claim_group(event, parts, wish, now_us)
+
+    def claim_soon(self, wish: SeatClaim, now_us: int) -> "asyncio.Future[Claimed | ClaimRefused]":
+        seats = wish.seats
+        if len(seats) == 1:
+            event = self._event(wish.event_id)
+            event.plan.check_index(seats[0])
+            return self._ask(event, Op.CLAIM, wish, seats, now_us)
+        event, parts = self._parts(wish.event_id, seats)
+        if len(parts) == 1:
+            return self._ask(event, Op.CLAIM, wish, seats, now_us)
+        return asyncio.ensure_future(self._claim_group(event, parts, wish, now_us))
+
+    async def _claim_group(
+        self, event: EventKeys, parts: list[tuple[int, ...]], wish: SeatClaim, now_us: int
+    ) -> Claimed | ClaimRefused:
+        ends_us = min(wish.expires_at_us, now_us + TENTATIVE_US)
+        asked: list[tuple[int, ...]] = []
+        try:
+            for op, until_us in ((Op.CLAIM, ends_us), (Op.EXTEND, wish.expires_at_us)):
+                kind = ClaimKind.TENTATIVE if op is Op.CLAIM else ClaimKind.HELD
+                for part in parts:
+                    asked.append(part)
+                    told = await self._ask(event, op, wish, part, now_us, kind=kind, expires_at_us=until_us)
+                    if isinstance(told, ClaimRefused):
+                        await self._undo(wish, asked)
+                        return told
+        except BaseException:
+            await self._undo(wish, asked)
+            raise
+        return Claimed(wish.seats)
+
+    async def _undo(self, wish: SeatClaim, parts: list[tuple[int, ...]]) -> None:
+        for part in dict.fromkeys(parts):
+            with contextlib.suppress(FrontrowError):  # what cannot be undone ends by itself
+                await self.release(wish.event_id, part, wish.booking_id)
+
+    async def extend(self, wish: SeatClaim, now_us: int) -> Claimed | ClaimRefused:
+        event, parts = self._parts(wish.event_id, wish.seats)
+        for part in parts:
+            told = await self._ask(event, Op.EXTEND, wish, part, now_us)
+            if isinstance(told, ClaimRefused):
+                return told
+        return Claimed(wish.seats)
+
+    def _parts(self, event_id: str, seats: Sequence[int]) -> tuple[EventKeys, list[tuple[int, ...]]]:
+        """The seats cut by section, in plan order."""
+        event = self._event(event_id)
+        for seat in seats:
+            event.plan.check_index(seat)
+        section_of = event.section_of
+        if len(seats) == 1:
+            return event, [(seats[0],)]
+        parts: dict[int, list[int]] = {}
+        for seat in sorted(seats):
+            parts.setdefault(section_of[seat], []).append(seat)
+        return event, [tuple(part) for part in parts.values()]
+
+    def _ask(
+        self,
+        event: EventKeys,
+        op: Op,
+        wish: SeatClaim,
+        seats: tuple[int, ...],
+        now_us: int,
+        *,
+        kind: ClaimKind = ClaimKind.HELD,
+        expires_at_us: int = 0,
+    ) -> "asyncio.Future[Claimed | ClaimRefused]":
+        """Put one section's part in line."""
+        fan, booking_id = check_name(wish.fan, "fan"), check_name(wish.booking_id, "booking")
+        ends_us = expires_at_us or wish.expires_at_us
+        section = event.sections[event.section_of[seats[0]]]
+        value = encode(fan, now_us, booking_id, ends_us, kind)
+        keys = [event.keys[seat] for seat in seats]
+        mark_from, mark_length = owner_mark(fan, booking_id)
+        life_ms = lifetime_ms(ends_us, now_us)
+        ask = Ask(op, section, keys, value, mark_from, mark_length, now_us, life_ms, seats)
+        return self._shards[section.spread % len(self._shards)].asks.submit(ask)
+
+    async def claim_best(self, wish: BestClaim, now_us: int) -> Claimed | ClaimRefused:
+        event = self._event(wish.event_id)
+        check_name(wish.fan, "fan")
+        check_name(wish.booking_id, "booking")
+        section = event.sections[wish.section]
+        value = encode(wish.fan, now_us, wish.booking_id, wish.expires_at_us, ClaimKind.HELD)
+        ask = BestAsk(
+            section,
+            self._layouts[wish.event_id][wish.section],
+            wish,
+            value,
+            owner_mark(wish.fan, wish.booking_id),
+            event.keys,
+            now_us,
+        )
+        return await self._best[self._number(section)].ask(ask)
+
+    async def release(self, event_id: str, seats: Sequence[int], booking_id: str) -> int:
+        event, parts = self._parts(event_id, seats) if seats else (self._event(event_id), [])
+        mark = f"|{booking_id}|".encode()
+        freed = 0
+        for part in parts:
+            section = event.sections[event.section_of[part[0]]]
+            ask = Ask(Op.RELEASE, section, [event.keys[seat] for seat in part], mark, 1, len(mark))
+            answer = await self._shards[self._number(section)].asks.ask(ask)
+            freed += int(answer)
+        return freed
+
+    async def put(self, event_id: str, seats: Sequence[TakenSeat], now_us: int) -> None:
+        event = self._event(event_id)
+        asks = []
+        for seat in seats:
+            section = event.sections[event.section_of[event.plan.check_index(seat.seat)]]
+            value = encode(seat.fan, seat.placed_at_us, seat.booking_id, seat.expires_at_us, seat.kind)
+            life_ms = lifetime_ms(seat.expires_at_us, now_us)
+            asks.append(Ask(Op.PUT, section, [event.keys[seat.seat]], value, 1, 0, now_us=now_us, lifetime_ms=life_ms))
+        await asyncio.gather(*[self._shards[self._number(ask.section)].asks.submit(ask) for ask in asks])
+
+    async def states(self, event_id: str, now_us: int, seats: Sequence[int] | None = None) -> dict[int, TakenSeat]:
+        event = self._event(event_id)
+        asked: dict[int, list[int]] = {}
+        for seat in range(event.plan.size) if seats is None else seats:
+            asked.setdefault(event.section_of[seat], []).append(seat)
+        found: dict[int, TakenSeat] = {}
+        for shard, parts in self._reads(event, asked):
+            for taken in await self._look(event, shard, parts):
+                if taken.kind is not ClaimKind.TENTATIVE and taken.live(now_us):
+                    found[taken.seat] = taken
+        return dict(sorted(found.items()))
+
+    def _reads(self, event: EventKeys, asked: dict[int, list[int]]) -> Iterator[tuple[Shard, list[Part]]]:
+        """The seats cut into calls of at most READ_CHUNK: sections together where they share a server."""
+        waiting: dict[Shard, list[Part]] = {}
+        for number, own in asked.items():
+            section = event.sections[number]
+            shard = self._shards[self._number(section)]
+            for first in range(0, len(own), READ_CHUNK):
+                part = (section, own[first : first + READ_CHUNK])
+                parts = waiting.setdefault(shard, [])
+                if parts and (shard.cluster or sum(len(each) for _, each in parts) + len(part[1]) > READ_CHUNK):
+                    yield shard, waiting.pop(shard)
+                waiting.setdefault(shard, []).append(part)
+        yield from waiting.items()
+
+    async def _look(self, event: EventKeys, shard: Shard, parts: list[Part]) -> list[TakenSeat]:
+        seats = [seat for _, own in parts for seat in own]
+        values = await _read(shard, [s.epoch_key for s, _ in parts] + [event.keys[seat] for seat in seats])
+        identity = await shard.recognised()
+        for (section, _), epoch in zip(parts, values[: len(parts)], strict=True):
+            if epoch is None or epoch.decode() != f"{epoch_number(epoch)}:{identity}":
+                raise ClaimsLost(section.event_id)
+        told = zip(seats, values[len(parts) :], strict=True)
+        return [decode(seat, value) for seat, value in told if value is not None]
+
+    async def lost(self, event_id: str) -> bool:
+        event = self._event(event_id)
+        for number, shard in enumerate(self._shards):
+            mine = [section for section in event.sections if self._number(section) == number]
+            if mine and await is_lost(shard, mine):
+                return True
+        return False
+
+    async def rebuild(self, event_id: str, read: Callable[[], AsyncIterator[TakenSeat]], now_us: int) -> bool:
+        event = self._event(event_id)
+        shards = [self._shards[self._number(section)] for section in event.sections]
+        return await Rebuild(event, shards, now_us).run(read)
+
+    async def aclose(self) -> None:
+        for asks in self._best:
+            await asks.aclose()
+        for shard in self._shards:
+            await shard.aclose()
+
+
+async def _read(shard: Shard, keys: list[bytes]) -> list[bytes | None]:
+    try:
+        return list(await shard.client.mget(keys))
+    except (RedisError, OSError) as error:
+        raise unreachable(error) from error

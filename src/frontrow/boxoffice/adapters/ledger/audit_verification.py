@@ -1,0 +1,63 @@
+"""Proves a ledger whole: no seat twice, seats and bookings in step, the audit chains unbroken and not cut off."""
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Final
+
+from frontrow.boxoffice.adapters.ledger.audit_chain import GENESIS, AuditEntry, problems
+from frontrow.boxoffice.adapters.ledger.engine.group_commit import Store
+from frontrow.boxoffice.ports.queries import Query
+
+PAGE: Final = 2_000
+SHOWN: Final = 100  # problems of one kind
+
+Heads = Mapping[str, tuple[int, str]]
+
+
+async def verify(store: Store, kept: Heads | None = None) -> tuple[list[str], int]:
+    """What is wrong, and how many audit entries were read. `kept` are heads written down earlier, outside."""
+    wrong: list[str] = []
+    for event_id, seat, count in await store.read(Query("seats_sold_twice", params=(SHOWN,))):
+        wrong.append(f"event {event_id}, seat {seat}: {count} active bookings")
+    for booking_id, seat in await store.read(Query("seats_out_of_step", params=(SHOWN,))):
+        wrong.append(f"booking {booking_id}, seat {seat}: the seat is active, the booking is not")
+    for booking_id, count in await store.read(Query("bookings_out_of_step", params=(SHOWN,))):
+        wrong.append(f"booking {booking_id}: says {count} seats, has another number of active ones")
+    # The heads first: entries written while we read are then only more than the heads say, never less.
+    heads = {row[0]: (int(row[1]), str(row[2])) for row in await store.read(Query("audit_heads"))}
+    audit, read = await _audit(store, heads, kept or {})
+    return wrong + audit, read
+
+
+async def _audit(store: Store, heads: Heads, kept: Heads) -> tuple[list[str], int]:
+    wrong: list[str] = []
+    last: dict[str, AuditEntry] = {}
+    hash_at: dict[tuple[str, int], str] = {}
+    marks = {(chain, seq) for chain, (seq, _) in [*heads.items(), *kept.items()]}
+    read = 0
+    async for page in _pages(store):
+        read += len(page)
+        for entry in page:
+            before = last.get(entry.chain)
+            wrong += problems(entry, before.seq if before else 0, before.hash if before else GENESIS)
+            last[entry.chain] = entry
+            if (entry.chain, entry.seq) in marks:
+                hash_at[entry.chain, entry.seq] = entry.hash
+    for what, given in (("its head", heads), ("the head kept outside", kept)):
+        for chain, (seq, wanted) in given.items():
+            if hash_at.get((chain, seq)) != wanted:
+                wrong.append(f"chain {chain}: entry {seq} is not what {what} says")
+    if last.keys() - heads.keys():  # chains that began while we read have a head by now
+        later = {row[0] for row in await store.read(Query("audit_heads"))}
+        wrong += [f"chain {chain}: has no head" for chain in sorted(last.keys() - later)]
+    return wrong[:SHOWN], read
+
+
+async def _pages(store: Store) -> AsyncIterator[list[AuditEntry]]:
+    chain, seq = "", 0
+    while True:  # ends with the log
+        rows = await store.read(Query("audit_page", params=(chain, seq, PAGE)))
+        if not rows:
+            return
+        page = [AuditEntry(*row) for row in rows]
+        yield page
+        chain, seq = page[-1].chain, page[-1].seq

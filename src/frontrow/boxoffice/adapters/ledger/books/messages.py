@@ -1,0 +1,194 @@
+"""The ledger's messages: the inbox of consumers, deliveries with leases and retries, contacts and webhook endpoints
+(`message_ports.MessageBook`)."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, cast
+
+import msgspec
+
+from frontrow.boxoffice.adapters.ledger.engine.batched_reads import Looks
+from frontrow.boxoffice.adapters.ledger.engine.group_commit import Operation, Ran, Store, Written
+from frontrow.boxoffice.adapters.ledger.programs.bookings import Program
+from frontrow.boxoffice.model.email_addresses import canonical_email
+from frontrow.boxoffice.model.messages import Contact, Delivery, Endpoint, InAppMessage, NewDelivery, Settled
+from frontrow.boxoffice.model.person_names import folded_name, name_tails
+from frontrow.boxoffice.ports.queries import Query, Row
+from frontrow.core.coalescer import Coalescer
+from frontrow.core.errors import InvalidInput
+
+MAX_LEASED: Final = 1_000
+MAX_PUSH: Final = 20  # devices of a person
+MAX_BODY_CHARS: Final = 100_000
+DELIVERING: Final = "add_deliveries"
+_names = msgspec.json.Decoder(tuple[str, ...])
+
+
+class MessageBook:
+    """The part of the ledger that knows what is to be told to whom."""
+
+    store: Store
+    line: Coalescer[Operation, Any]
+    looks: Mapping[str, Looks]
+
+    async def once(self, source: str, message_id: str, queries: Sequence[Query], now_us: int) -> bool:
+        done = await self.line.submit(Ran(lambda _: _once(source, message_id, queries, now_us), now_us))
+        return cast(bool, done)
+
+    async def once_each(self, source: str, messages: Sequence[tuple[str, Sequence[Query]]], now_us: int) -> list[bool]:
+        if not messages:
+            return []
+        done = await self.line.submit(Ran(lambda _: _once_each(source, messages, now_us), now_us))
+        return cast(list[bool], done)
+
+    def delivering(self, deliveries: Sequence[NewDelivery], now_us: int) -> list[Query]:
+        if not deliveries:
+            return []
+        if any(len(one.body) > MAX_BODY_CHARS for one in deliveries):
+            raise InvalidInput(f"a delivery's body has at most {MAX_BODY_CHARS:,} characters", param="body")
+        rows = [(one.kind, one.lane, one.dedupe, one.body, now_us) for one in deliveries]
+        return [Query(DELIVERING, rows)]
+
+    async def lease_deliveries(
+        self, kind: str, now_us: int, lease_us: int, limit: int, per_lane: int
+    ) -> list[Delivery]:
+        if not (1 <= limit <= MAX_LEASED and per_lane >= 1):
+            raise InvalidInput(f"limit must be 1 to {MAX_LEASED}, not {limit}", param="limit")
+        params = (kind, now_us, per_lane, limit)
+        leased = await self.line.submit(Ran(lambda _: _lease(params, now_us + lease_us), now_us))
+        return [Delivery(*row) for row in sorted(leased, key=lambda row: int(row[0]))]
+
+    async def settle(self, settled: Sequence[Settled], now_us: int) -> None:
+        if settled:
+            rows = [
+                (one.number, one.state.value, one.attempts, one.next_at_us, one.reason, now_us)
+                for one in sorted(settled, key=lambda one: one.number)
+            ]
+            await self.line.submit(Written((Query("settle_deliveries", rows),), now_us=now_us))
+
+    async def delivery_counts(self, kind: str) -> dict[str, int]:
+        """How many deliveries of a kind wait, are sent and are given up."""
+        return {row[0]: row[1] for row in await self.store.read(Query("delivery_counts", params=(kind,)))}
+
+    async def put_contact(self, contact: Contact, now_us: int) -> None:
+        if len(contact.push) > MAX_PUSH:
+            raise InvalidInput(f"a person has at most {MAX_PUSH} devices for push", param="push")
+        devices = sorted((_push_endpoint(document), contact.fan, document, now_us) for document in contact.push)
+
+        def run() -> Program[None]:
+            yield from _put_contact(contact, "", now_us)
+            yield Query("drop_push", [(contact.fan,)])
+            if devices:
+                yield Query("put_push", devices)
+
+        await self.line.submit(Ran(lambda _: run(), now_us))
+
+    async def keep_buyer(self, buyer: Contact, event_id: str, now_us: int) -> None:
+        await self.line.submit(Ran(lambda _: _keep_buyer(buyer, event_id, now_us), now_us))
+
+    async def contact(self, fan: str) -> Contact | None:
+        rows = await self.looks["contacts_by_fan"].of(fan)
+        if not rows:
+            return None
+        push = await self.store.read(Query("push_of", params=(fan,)))
+        return msgspec.structs.replace(_contact_of(rows[0]), push=tuple(row[0] for row in push))
+
+    async def put_endpoint(self, endpoint: Endpoint, now_us: int) -> None:
+        facts = msgspec.json.encode(endpoint.facts).decode()
+        row = (
+            endpoint.id, endpoint.organiser, endpoint.event_id, endpoint.url, endpoint.secret, facts,
+            int(endpoint.active), now_us,
+        )  # fmt: skip
+        note = {"act": "put_endpoint", "endpoint": endpoint.id, "organiser": endpoint.organiser, "url": endpoint.url}
+        written = Written((Query("put_endpoints", [row]),), msgspec.json.encode(note).decode(), now_us)
+        await self.line.submit(written)
+
+    async def endpoint(self, endpoint_id: str) -> Endpoint | None:
+        rows = await self.store.read(Query("endpoint_by_id", params=(endpoint_id,)))
+        return _endpoint_of(rows[0]) if rows else None
+
+    async def endpoints_of(self, event_id: str) -> list[Endpoint]:
+        return [_endpoint_of(row) for row in await self.store.read(Query("endpoints_of_event", params=(event_id,)))]
+
+    async def put_in_app(self, messages: Sequence[InAppMessage], now_us: int) -> None:
+        if messages:
+            rows = [(one.id, one.fan, one.subject, one.body, one.created_at_us) for one in messages]
+            await self.line.submit(Written((Query("put_in_app", rows),), now_us=now_us))
+
+    async def in_app(self, fan: str, limit: int = 50) -> list[InAppMessage]:
+        rows = await self.store.read(Query("in_app_of", params=(fan, max(1, min(limit, 500)))))
+        return [InAppMessage(*row) for row in rows]
+
+
+def _once(source: str, message_id: str, queries: Sequence[Query], now_us: int) -> Program[bool]:
+    return (yield from _once_each(source, [(message_id, queries)], now_us))[0]
+
+
+def _once_each(source: str, messages: Sequence[tuple[str, Sequence[Query]]], now_us: int) -> Program[list[bool]]:
+    """All messages in one statement, then what the new ones cause; their deliveries go in together."""
+    unseen = {row[1] for row in (yield Query("add_inbox", [(source, id_, now_us) for id_, _ in messages]))}
+    heard: list[bool] = []
+    rows: list[Any] = []
+    for message_id, queries in messages:
+        heard.append(message_id in unseen)
+        unseen.discard(message_id)  # the same message again in this batch
+        for query in queries if heard[-1] else ():
+            if query.name == DELIVERING:
+                rows += query.rows
+            else:
+                yield query
+    if rows:
+        yield Query(DELIVERING, rows)
+    return heard
+
+
+def _lease(params: tuple[str, int, int, int], until_us: int) -> Program[list[Row]]:
+    due = yield Query("due_deliveries", params=params)
+    if not due:
+        return []
+    return (yield Query("lease_deliveries", [(row[0], until_us) for row in due]))
+
+
+def _put_contact(contact: Contact, event_id: str, now_us: int) -> Program[None]:
+    """Write the contact, and its name into the index of every event it bought in, and of `event_id`."""
+    folded = folded_name(contact.name)
+    channels = msgspec.json.encode(contact.channels).decode()
+    about = (contact.fan, contact.locale, canonical_email(contact.email), contact.phone, channels)
+    yield Query("put_contacts", [(*about, contact.name, folded, now_us)])
+    yield Query("drop_name_tails", [(contact.fan,)])
+    if folded:
+        bought = yield Query("events_bought", params=(contact.fan,))
+        events = sorted({str(row[0]) for row in bought} | ({event_id} if event_id else set()))
+        rows = [(event, tail, contact.fan) for event in events for tail in name_tails(folded)]
+        if rows:
+            yield Query("add_name_tails", rows)
+
+
+def _keep_buyer(buyer: Contact, event_id: str, now_us: int) -> Program[None]:
+    """Change what the buyer said; who has proven an address keeps it."""
+    rows = yield Query("contacts_by_fan", [(buyer.fan,)])
+    known = _contact_of(rows[0]) if rows else Contact(buyer.fan, locale=buyer.locale)
+    account = yield Query("fan_by_id", params=(buyer.fan,))
+    proven = str(account[0][1]) if account else ""
+    email = (known.email or proven) if proven else (canonical_email(buyer.email) or known.email)
+    wanted = msgspec.structs.replace(known, email=email, name=buyer.name or known.name)
+    searched = bool((yield Query("has_name_in", params=(event_id, buyer.fan)))) if wanted.name else True
+    if wanted != known or not rows or not searched:
+        yield from _put_contact(wanted, event_id, now_us)
+
+
+def _contact_of(row: Row) -> Contact:
+    """Without the devices, which are rows of their own."""
+    fan, email, phone, locale, channels, name = row
+    return Contact(fan, email, phone, locale, _names.decode(channels), name=name)
+
+
+def _endpoint_of(row: Row) -> Endpoint:
+    return Endpoint(row[0], row[1], row[2], row[3], row[4], _names.decode(row[5]), bool(row[6]))
+
+
+def _push_endpoint(document: str) -> str:
+    """Where a web push subscription points; it identifies the device."""
+    try:
+        return str(msgspec.json.decode(document)["endpoint"])
+    except (msgspec.DecodeError, KeyError, TypeError):
+        raise InvalidInput("a push subscription is JSON with an endpoint", param="push") from None

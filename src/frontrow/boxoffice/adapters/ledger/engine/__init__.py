@@ -1,0 +1,1 @@
+"""Statements, the two databases, and the group commit that writes to them."""

@@ -1,0 +1,192 @@
+"""SQLite as a ledger's store: one file, one writer thread, WAL with synchronous=FULL, readers that never block it.
+
+A batch of operations is one transaction. If a batch fails for a reason that is one operation's own, its halves are run
+by themselves, so only that operation's caller gets the error. A batch whose hope was lost (a unique index objected
+where nothing was expected) is rolled back and run again with statements that leave nothing behind when they fail.
+"""
+
+import asyncio
+import itertools
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from frontrow.boxoffice.adapters.ledger.audit_chain import Chain
+from frontrow.boxoffice.adapters.ledger.engine.group_commit import Operation, transaction
+from frontrow.boxoffice.adapters.ledger.engine.statements import (
+    ALL_WENT_WELL,
+    Dialect,
+    render,
+    sqlite_arguments,
+    sqlite_piece,
+    statements,
+)
+from frontrow.boxoffice.adapters.ledger.programs.bookings import Program
+from frontrow.boxoffice.adapters.ledger.programs.optimistic_insert import HopeLost, Hopes
+from frontrow.boxoffice.ports.queries import Query, Row
+from frontrow.core.errors import InvalidInput, Unavailable
+from frontrow.core.ids import Ids
+
+BUSY_TIMEOUT_MS: Final = 5_000
+READERS: Final = 2
+PIECES: Final = (64, 16, 4, 1)  # rows of a piece: few sizes, so that every piece is prepared once
+PREPARED: Final = 1_024
+# FULL: a commit is on the disk before anybody hears of it. The WAL is folded back less often than by default.
+PRAGMAS: Final = (
+    "PRAGMA journal_mode = WAL",
+    "PRAGMA synchronous = FULL",
+    f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}",
+    "PRAGMA wal_autocheckpoint = 4000",
+    "PRAGMA cache_size = -65536",
+)
+Answer = TypeVar("Answer")
+
+
+class SqliteStore:
+    """Runs batches in its writer thread and reads in others."""
+
+    writers: Final = 1
+
+    def __init__(self, path: Path, *, ids: Ids | None = None, sql: Mapping[str, str] | None = None) -> None:
+        self._path = path
+        self._ids = ids or Ids()
+        self._sql = {**render(Dialect.SQLITE), **(sql or {})}
+        self._in_pieces = {name for name, each in statements().items() if each.row_by_row} - set(sql or ())
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="ledger-writer")
+        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="ledger-reader")
+        self._local = threading.local()
+        self._connections: list[sqlite3.Connection] = []
+        self._chain = Chain(self._ids.new("aud"))
+        self._hopes = Hopes()
+        self.batches_split = 0
+
+    async def write(self, operations: Sequence[Operation]) -> list[Any]:
+        """Commit a batch; an answer or an exception per operation."""
+        return await asyncio.get_running_loop().run_in_executor(self._writer, self._write, operations)
+
+    async def read(self, query: Query) -> list[Row]:
+        """The rows of a reading statement, as last committed."""
+        return await asyncio.get_running_loop().run_in_executor(self._readers, self._read, query)
+
+    async def time_us(self) -> int:
+        return time.time_ns() // 1000
+
+    async def aclose(self) -> None:
+        await asyncio.get_running_loop().run_in_executor(None, self._close)
+
+    def _close(self) -> None:
+        self._writer.shutdown()
+        self._readers.shutdown()
+        for connection in self._connections:
+            connection.close()
+
+    def _connection(self) -> sqlite3.Connection:
+        """This thread's connection."""
+        connection: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        if connection is None:
+            connection = sqlite3.connect(
+                self._path, isolation_level=None, check_same_thread=False, cached_statements=PREPARED
+            )
+            self._connections.append(connection)
+            for pragma in PRAGMAS:
+                connection.execute(pragma)
+            self._local.connection = connection
+        return connection
+
+    def _read(self, query: Query) -> list[Row]:
+        return _translated(lambda: self._run_query(self._connection(), query))
+
+    def _run_query(self, connection: sqlite3.Connection, query: Query, *, hopeful: bool = False) -> list[Row]:
+        if query.name in self._in_pieces and (hopeful or not query.otherwise):
+            return self._run_pieces(connection, query)
+        arguments = sqlite_arguments(query)
+        try:
+            cursor = connection.execute(self._sql[query.name], arguments)
+            return cursor.fetchall() if cursor.description or not query.otherwise else ALL_WENT_WELL
+        except sqlite3.IntegrityError:  # the statement left nothing behind; the transaction goes on
+            if not query.otherwise:
+                raise
+            return connection.execute(self._sql[query.otherwise], arguments).fetchall()
+
+    def _run_pieces(self, connection: sqlite3.Connection, query: Query) -> list[Row]:
+        """The rows as bound values, piece by piece; an objection in the middle leaves the earlier pieces behind."""
+        found: list[Row] = []
+        cursor = connection.cursor()
+        try:
+            for piece in _pieces(query.rows):
+                cursor.execute(sqlite_piece(query.name, len(piece)), list(itertools.chain.from_iterable(piece)))
+                if cursor.description:
+                    found += cursor.fetchall()
+        except sqlite3.IntegrityError as error:
+            if not query.otherwise:
+                raise
+            raise HopeLost from error
+        return ALL_WENT_WELL if query.otherwise and not found else found
+
+    def _write(self, operations: Sequence[Operation]) -> list[Any]:
+        try:
+            return _translated(lambda: self._transaction(operations))
+        except Unavailable as error:
+            return [error] * len(operations)
+        except Exception as error:
+            if len(operations) == 1:
+                return [error]
+            self.batches_split += 1
+            middle = len(operations) // 2
+            return self._write(operations[:middle]) + self._write(operations[middle:])
+
+    def _transaction(self, operations: Sequence[Operation]) -> list[Any]:
+        try:
+            return self._try(operations, hopeful=not self._hopes.careful)
+        except HopeLost:
+            self._hopes.lost()
+            return self._try(operations, hopeful=False)
+
+    def _try(self, operations: Sequence[Operation], *, hopeful: bool) -> list[Any]:
+        connection = self._connection()
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            program = transaction(operations, self._chain, hopes=self._hopes)
+            answers, entry = self._run(connection, program, hopeful=hopeful)
+            connection.execute("COMMIT")
+        except BaseException as error:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            if not isinstance(error, HopeLost):  # should the commit have happened after all, its chain ends there
+                self._chain = Chain(self._ids.new("aud"))
+            raise
+        if entry is not None:
+            self._chain.committed(entry)
+        return answers
+
+    def _run(self, connection: sqlite3.Connection, program: Program[Answer], *, hopeful: bool) -> Answer:
+        try:
+            query = next(program)
+            while True:  # ends with the program
+                query = program.send(self._run_query(connection, query, hopeful=hopeful))
+        except StopIteration as done:
+            answer: Answer = done.value
+            return answer
+
+
+def _pieces(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
+    """The rows cut into the largest pieces that there are statements for."""
+    at = 0
+    for size in PIECES:
+        while len(rows) - at >= size:
+            yield rows[at : at + size]
+            at += size
+
+
+def _translated(act: Callable[[], Answer]) -> Answer:
+    """What `act` answers, with SQLite's errors in our words."""
+    try:
+        return act()
+    except sqlite3.OperationalError as error:
+        raise Unavailable(f"the ledger's file cannot be used: {error}", retry_after_s=1.0) from error
+    except (sqlite3.DataError, UnicodeEncodeError, OverflowError) as error:
+        raise InvalidInput(f"the ledger cannot store this: {error}") from error

@@ -1,0 +1,186 @@
+"""Named SQL statements, written once for both dialects (sql/*.sql) and rendered for the one in use.
+
+A header `-- name: take_seats(event_id text, seat_index int)` names a statement and the columns of its rows; `:rows` in
+the text becomes a table `r` of all rows of a batch: arrays through `unnest` on PostgreSQL, one JSON document through
+`json_each` on SQLite. Where the header ends with `row by row`, each row is decided by itself, and SQLite gets the rows
+in pieces as bound values (its JSON functions read a row again for every column: 10 of 17 us of a booking). Single
+parameters stand after the header (`:now_us int`) and in the text under their name.
+`:booking`, `:payment` and `:refund` are the columns of one, `:event_filters` and `:word_filters` the
+conditions of a search for events;
+`:skip_locked` lets workers step over each other,
+`:for_update` keeps rows as they are until the transaction ends.
+"""
+
+import functools
+import re
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from importlib import resources
+from typing import Any, Final, cast
+
+import msgspec
+
+from frontrow.boxoffice.ports.queries import Query, Row
+
+BOOKING_COLUMNS: Final = (
+    "b.id, b.event_id, b.fan, b.state, b.fence, b.seats, b.amount_minor, b.currency, b.session, "
+    "b.created_at_us, b.changed_at_us, b.hold_expires_at_us, b.confirmed_at_us"
+)
+PAYMENT_COLUMNS: Final = (
+    "p.id, p.booking_id, p.attempt, p.provider, p.amount_minor, p.currency, p.payment_state, p.provider_ref, p.method, "
+    "p.reason, p.call, p.tries, p.retry_at_us, p.version, p.created_at_us, p.changed_at_us, p.declines, p.failure"
+)
+REFUND_COLUMNS: Final = (
+    "f.id, f.booking_id, f.payment_id, f.number, f.amount_minor, f.currency, f.seats, f.fee_minor, f.refund_state, "
+    "f.provider_ref, f.reason, f.call, f.tries, f.retry_at_us, f.version, f.created_at_us, f.changed_at_us, "
+    "f.failure"
+)
+# Conditions of a search for events e. Each term of the search fills one slot: the range of words that match it.
+# `+ 0` keeps planners from choosing an index for a condition; the statement says by what the events are looked up.
+WORD_SLOTS: Final = 8
+# (Not EXISTS: PostgreSQL would rather hash all words of the range than look one event up.)
+_SLOT: Final = """
+  AND (:low# = '' OR (SELECT 1 FROM event_words AS x
+    WHERE x.event_id = e.event_id AND x.word >= :low# AND x.word < :high# LIMIT 1) IS NOT NULL)"""
+EVENT_FILTERS: Final = """
+  (:event_state = '' OR e.event_state = :event_state)
+  AND e.starts_local_us >= :local_from_us AND e.starts_local_us < :local_before_us
+  AND e.sale_starts_at_us >= :sale_from_us AND e.sale_starts_at_us < :sale_before_us
+  AND e.sale_ends_at_us > :sale_ends_after_us
+  AND (e.starts_at_us + 0 > :after_us OR (e.starts_at_us + 0 = :after_us AND e.event_id > :after_id))
+  AND (:currency = '' OR e.currency || '' = :currency)
+  AND (:min_price < 0 OR e.max_price_minor >= :min_price)
+  AND (:max_price < 0 OR (e.min_price_minor + 0 >= 0 AND e.min_price_minor + 0 <= :max_price))
+  AND e.free_seats >= :free"""
+WORD_FILTERS: Final = "true" + "".join(_SLOT.replace("#", str(number)) for number in range(1, WORD_SLOTS + 1))
+_PARTS: Final = {
+    "booking": BOOKING_COLUMNS,
+    "payment": PAYMENT_COLUMNS,
+    "refund": REFUND_COLUMNS,
+    "event_filters": EVENT_FILTERS,
+    "word_filters": WORD_FILTERS,
+}
+_HEADER: Final = re.compile(r"-- name: (\w+)\(([^)]*)\)(.*)")
+_POSTGRES_TYPES: Final = {"text": "text", "int": "bigint"}
+
+ALL_WENT_WELL: Final[list[Row]] = []  # told by identity, not by being empty
+
+
+class Dialect(StrEnum):
+    SQLITE = "sqlite"
+    POSTGRES = "postgres"
+
+
+class Statement(msgspec.Struct, frozen=True):
+    """One named statement: its text with markers, its row columns and its single parameters, each with a type."""
+
+    name: str
+    text: str
+    columns: tuple[tuple[str, str], ...]
+    params: tuple[tuple[str, str], ...]
+    row_by_row: bool = False
+
+
+@functools.cache
+def statements() -> Mapping[str, Statement]:
+    """All named statements."""
+    folder = resources.files("frontrow.boxoffice.adapters.ledger") / "sql"
+    found: dict[str, Statement] = {}
+    for file in sorted(folder.iterdir(), key=lambda file: file.name):
+        for block in re.split(r"\n(?=-- name: )", file.read_text("utf-8").strip()):
+            statement = _parse(block)
+            if statement.name in found:
+                raise ValueError(f"{file.name}: statement {statement.name} is there twice")
+            found[statement.name] = statement
+    return found
+
+
+def _parse(block: str) -> Statement:
+    head, *lines = block.splitlines()
+    match = _HEADER.fullmatch(head)
+    if match is None:
+        raise ValueError(f"not a statement header: {head!r}")
+    name, columns, rest = match.groups()
+    return Statement(
+        name,
+        "\n".join(line for line in lines if not line.startswith("--")).strip(),
+        _typed(columns.split(",")) if columns else (),
+        _typed(part.lstrip(":") for part in re.findall(r":\w+ \w+", rest)),
+        rest.endswith("row by row"),
+    )
+
+
+def _typed(parts: Any) -> tuple[tuple[str, str], ...]:
+    pairs = tuple(tuple(part.split()) for part in parts)
+    assert all(len(pair) == 2 and pair[1] in _POSTGRES_TYPES for pair in pairs), pairs
+    return pairs
+
+
+@functools.cache
+def render(dialect: Dialect) -> Mapping[str, str]:
+    """Each statement's SQL in this dialect."""
+    return {name: _render(statement, dialect) for name, statement in statements().items()}
+
+
+@functools.cache
+def sqlite_piece(name: str, count: int) -> str:
+    """The SQL of a `row by row` statement for so many rows as bound values."""
+    statement = statements()[name]
+    assert statement.row_by_row, name
+    assert not statement.params, name
+    columns = ", ".join(column for column, _ in statement.columns)
+    one = f"({', '.join('?' * len(statement.columns))})"
+    values = f"WITH r({columns}) AS (VALUES {', '.join([one] * count)})"
+    return f"{values} {_render(statement, Dialect.SQLITE, rows='r')}"
+
+
+def _render(statement: Statement, dialect: Dialect, rows: str = "") -> str:
+    sqlite = dialect is Dialect.SQLITE
+    text = re.sub(
+        r":(booking|payment|refund|event_filters|word_filters)\b", lambda found: _PARTS[found[1]], statement.text
+    )
+    text = text.replace(" :skip_locked", "" if sqlite else " FOR UPDATE SKIP LOCKED")
+    text = text.replace(" :for_update", "" if sqlite else " FOR UPDATE")
+    if sqlite:  # its RETURNING knows the table's columns by their bare names only
+        before, returning, after = text.partition("RETURNING ")
+        text = before + returning + re.sub(r"\b\w\.", "", after)
+    if statement.columns:
+        text = text.replace(":rows", rows or (_json_rows(statement) if sqlite else _array_rows(statement)))
+    first = 1 if sqlite and statement.columns else len(statement.columns)
+    for position, (name, kind) in enumerate(statement.params, start=first + 1):
+        marker = f"?{position}" if sqlite else f"${position}::{_POSTGRES_TYPES[kind]}"
+        text = re.sub(rf"(?<!:):{name}\b", marker, text)
+    return text
+
+
+def _array_rows(statement: Statement) -> str:
+    # Through text: asyncpg's own array encoding asks of every element whether it is a container, 0.6 us each.
+    types = enumerate((_POSTGRES_TYPES[kind] for _, kind in statement.columns), start=1)
+    arrays = ", ".join(f"${n}::text::{kind}[]" for n, kind in types)
+    return f"unnest({arrays}) AS r({', '.join(name for name, _ in statement.columns)})"
+
+
+def _json_rows(statement: Statement) -> str:
+    columns = ", ".join(f"value ->> {n} AS {name}" for n, (name, _) in enumerate(statement.columns))
+    return f"(SELECT {columns} FROM json_each(?1)) AS r"  # noqa: S608 - names come from our own files
+
+
+def sqlite_arguments(query: Query) -> list[Any]:
+    """What `sqlite3` binds for a query."""
+    return [msgspec.json.encode(query.rows).decode(), *query.params] if query.rows else list(query.params)
+
+
+def postgres_arguments(query: Query) -> list[Any]:
+    """What asyncpg binds for a query: one array literal a column, then the single parameters."""
+    return [*map(array_literal, zip(*query.rows, strict=True)), *query.params]
+
+
+def array_literal(column: Sequence[str] | Sequence[int]) -> str:
+    """PostgreSQL's text form of an array of texts or integers; everything that has a meaning there is escaped."""
+    if type(column[0]) is int:
+        return "{" + ",".join(map(str, column)) + "}"
+    texts = cast("Sequence[str]", column)
+    joined = '","'.join(texts)
+    if "\\" in joined or joined.count('"') != 2 * (len(texts) - 1):
+        joined = '","'.join(text.replace("\\", "\\\\").replace('"', '\\"') for text in texts)
+    return '{"' + joined + '"}'

@@ -1,0 +1,41 @@
+"""Opens a ledger by its URL. Embedded (SQLite) brings its own file to the newest schema; PostgreSQL must have been
+migrated by `frontrow ledger migrate`, so that a fleet of servers is upgraded on purpose and once."""
+
+import asyncio
+from typing import Any
+
+from frontrow.boxoffice.adapters.ledger.engine.postgres import PostgresStore
+from frontrow.boxoffice.adapters.ledger.engine.sqlite import SqliteStore
+from frontrow.boxoffice.adapters.ledger.ledger_url import is_postgres, sqlite_path
+from frontrow.boxoffice.adapters.ledger.schema import newest_version, schema_version
+from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
+from frontrow.core.errors import ConfigError
+
+
+async def open_ledger(url: str, *, auto_migrate: bool | None = None, warm: bool = False, **options: Any) -> SqlLedger:
+    """The ledger at `url`; `auto_migrate` (default: only SQLite) upgrades its schema first.
+
+    `warm`: connect and plan now, for servers; otherwise the first hold waits for it.
+    """
+    if auto_migrate is None:
+        auto_migrate = not is_postgres(url)
+    version, newest = await asyncio.to_thread(schema_version, url), newest_version()
+    if version != newest and not auto_migrate:
+        raise ConfigError(
+            f"the ledger has schema {version or 'none'}, {newest} is needed: run `frontrow ledger migrate`",
+            param="ledger",
+        )
+    if version != newest:
+        await asyncio.to_thread(_migrate, url)
+    if is_postgres(url):
+        store = PostgresStore(url, **options)
+        if warm:
+            await store.warm()
+        return SqlLedger(store)
+    return SqlLedger(SqliteStore(sqlite_path(url), **options))
+
+
+def _migrate(url: str) -> None:
+    from frontrow.boxoffice.adapters.ledger.migrate import migrate  # half a second to import, and rarely needed
+
+    migrate(url)

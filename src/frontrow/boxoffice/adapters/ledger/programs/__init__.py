@@ -1,0 +1,1 @@
+"""Transaction programs: what the ledger does in one transaction, written once for both databases."""

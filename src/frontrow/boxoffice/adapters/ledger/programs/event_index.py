@@ -1,0 +1,61 @@
+"""Keeps the index that events are found by, inside the transaction that changes an event or a venue.
+
+An event has its own words and those of its venue. The venue's row is locked while its words are copied, so that an
+event and the renaming of its venue can happen at the same time without leaving old words behind.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from frontrow.boxoffice.adapters.ledger.programs.bookings import Program
+from frontrow.boxoffice.model.event_search import event_words, local_us, venue_words
+from frontrow.boxoffice.model.events import Event, over_at_us
+from frontrow.boxoffice.model.venues import Venue
+from frontrow.boxoffice.ports.queries import Query, Row
+
+WORDS_AT_ONCE: Final = 20_000
+EVENTS_AT_ONCE: Final = 5_000
+
+
+def index_events(events: Sequence[Event]) -> Program[None]:
+    """Make these events found as they are now."""
+    venues: dict[str, Venue] = {}
+    for venue_id in sorted({event.venue_id for event in events}):
+        rows = yield Query("locked_venue", params=(venue_id,))
+        venues[venue_id] = Venue(*rows[0]) if rows else Venue(venue_id, "", "")
+    yield Query("put_listings", [_listing(event, venues[event.venue_id]) for event in events])
+    yield Query("drop_event_words", [(event.id,) for event in events])
+    lent = {venue.id: venue_words(venue) for venue in venues.values()}
+    words = [(word, event.id, "event") for event in events for word in event_words(event)]
+    words += [(word, event.id, "venue") for event in events for word in lent[event.venue_id]]
+    words.sort()  # one order for all writers
+    for start in range(0, len(words), WORDS_AT_ONCE):
+        yield Query("put_event_words", words[start : start + WORDS_AT_ONCE])
+
+
+def _listing(event: Event, venue: Venue) -> Row:
+    prices = [tier.price.minor for tier in event.tiers]
+    return (
+        event.id,
+        event.plan_hash,
+        event.status.value,
+        event.starts_at_us,
+        local_us(event.starts_at_us, venue.time_zone),
+        event.sale_starts_at_us,
+        event.sale_ends_at_us,
+        over_at_us(event),
+        event.currency,
+        min(prices, default=-1),
+        max(prices, default=-1),
+        len(event.withheld),
+    )
+
+
+def index_venue(venue: Venue) -> Program[None]:
+    """Make the events of this venue found by its new name, place and clock."""
+    yield Query("drop_venue_words", params=(venue.id,))
+    yield Query("put_venue_words", [(word,) for word in sorted(venue_words(venue))], (venue.id,))
+    starts = yield Query("starts_at_venue", params=(venue.id,))
+    for begin in range(0, len(starts), EVENTS_AT_ONCE):
+        part = starts[begin : begin + EVENTS_AT_ONCE]
+        yield Query("put_local_starts", [(row[0], local_us(row[1], venue.time_zone)) for row in part])

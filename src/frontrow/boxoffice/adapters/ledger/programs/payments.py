@@ -1,0 +1,363 @@
+"""What the ledger does with money in a transaction: payments and refunds with the booking's move, both or neither.
+
+Rows are locked first (payments, then bookings, each in the order of their ids), compared, and written together; a save
+without a move is the conditional update alone. An ask that was committed before (a lost connection, a repeated call)
+finds its own version and is answered as the first time.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from frontrow.boxoffice.adapters.ledger.programs.bookings import (
+    STATES,
+    MoveAsked,
+    Program,
+    booking_of,
+    decode_seats,
+    encode_seats,
+    make_moves,
+    scanned_seats,
+)
+from frontrow.boxoffice.model.bookings import (
+    ACTIVE_STATES,
+    Booking,
+    BookingNotFound,
+    BookingState,
+    Move,
+    MoveRefused,
+    SeatsNotInBooking,
+    StaleFence,
+)
+from frontrow.boxoffice.model.facts import BookingPartlyRefunded, Fact
+from frontrow.boxoffice.model.payments import Payment, PaymentChanged, PaymentState, Refund, RefundState
+from frontrow.boxoffice.model.tickets import TicketScanned
+from frontrow.boxoffice.ports.queries import Query, Row
+
+PAYMENT_STATES: Final = {state.value: state for state in PaymentState}
+
+
+class PaymentAsked(msgspec.Struct, frozen=True):
+    """Write this version of a payment and make the booking's move with it."""
+
+    payment: Payment
+    move: MoveAsked | None
+    facts: tuple[Fact, ...]
+    now_us: int
+
+
+class RefundAsked(msgspec.Struct, frozen=True):
+    """Write down a new refund, give its seats back."""
+
+    refund: Refund
+    fence: int
+    now_us: int
+    late: bool = False  # the booking, or its part in these seats, is over already
+
+
+class RefundSaved(msgspec.Struct, frozen=True):
+    """Write this version of a refund over the one before, with its facts; answers whether it did."""
+
+    refund: Refund
+    facts: tuple[Fact, ...]
+    now_us: int
+
+
+class LookAsked(msgspec.Struct, frozen=True):
+    """Lease due payments (`payments`) or refunds (`refunds`)."""
+
+    what: str
+    now_us: int
+    until_us: int
+    limit: int
+
+
+Saved = tuple[Booking | None] | BaseException
+
+
+def payment_of(row: Row) -> Payment:
+    return Payment(row[0], row[1], row[2], row[3], row[4], row[5], PAYMENT_STATES[row[6]], *row[7:18])
+
+
+def refund_of(row: Row) -> Refund:
+    head = (row[0], row[1], row[2], row[3], row[4], row[5])
+    return Refund(*head, decode_seats(row[6]), row[7], RefundState(row[8]), *row[9:18])
+
+
+def same(kept: Payment, asked: Payment) -> bool:
+    """Whether the ledger already has what is asked; a lease may have moved the next look."""
+    return replace(kept, retry_at_us=0) == replace(asked, retry_at_us=0)
+
+
+def save_payments(asks: Sequence[PaymentAsked], facts: list[Fact]) -> Program[list[Saved]]:
+    """The booking after each ask (None without a move), in a one-tuple; or the reason why not."""
+    times = Counter(ask.payment.id for ask in asks)
+    plain = [
+        at for at, ask in enumerate(asks) if ask.move is None and ask.payment.version > 1 and times[ask.payment.id] == 1
+    ]
+    answers = (yield from _save_plain(plain, asks, facts)) if plain else {}
+    rest = [at for at in range(len(asks)) if at not in answers]
+    if rest:
+        yield from _save_locked(rest, asks, answers, facts)
+    return [answers[at] for at in range(len(asks))]
+
+
+def _save_plain(ats: Sequence[int], asks: Sequence[PaymentAsked], facts: list[Fact]) -> Program[dict[int, Saved]]:
+    """Next versions that move no booking: the conditional update alone decides; a look only at those it left out."""
+    written = {row[0] for row in (yield _set_query([asks[at].payment for at in ats]))}
+    left = sorted(asks[at].payment.id for at in ats if asks[at].payment.id not in written)
+    rows = (yield Query("lock_payments", [(id_,) for id_ in left])) if left else []
+    kept = {row[0]: payment_of(row) for row in rows}
+    answers: dict[int, Saved] = {}
+    for at in ats:
+        payment = asks[at].payment
+        if payment.id in written:
+            facts.extend(asks[at].facts)
+        old = kept.get(payment.id)
+        fine = payment.id in written or (old is not None and same(old, payment))
+        answers[at] = (None,) if fine else PaymentChanged(payment.id)
+    return answers
+
+
+def _save_locked(
+    ats: Sequence[int], asks: Sequence[PaymentAsked], answers: dict[int, Saved], facts: list[Fact]
+) -> Program[None]:
+    """Payments with the moves of their bookings: lock, compare, move, write."""
+    rows = yield Query("lock_payments", [(id_,) for id_ in sorted({asks[at].payment.id for at in ats})])
+    kept = {row[0]: payment_of(row) for row in rows}
+    ready: dict[str, int] = {}
+    for at in ats:
+        ask = asks[at]
+        new, old = ask.payment, kept.get(ask.payment.id)
+        repeated = old is not None and old.version == new.version and same(old, new)
+        if repeated and ask.move is None:
+            answers[at] = (None,)
+        elif not repeated and (new.version != (old.version if old else 0) + 1 or new.id in ready):
+            answers[at] = PaymentChanged(new.id)
+        else:  # a repeated one with a move: the move itself is safe to repeat and answers the booking
+            ready[new.id] = at
+    yield from _check_amounts([at for at in ready.values() if asks[at].payment.version == 1], asks, answers)
+    ready = {payment_id: at for payment_id, at in ready.items() if at not in answers}
+    movers = [at for at in ready.values() if asks[at].move is not None]
+    if movers:
+        moved = yield from make_moves([asks[at].move for at in movers], facts)  # type: ignore[misc]
+        for at, booking in zip(movers, moved, strict=True):
+            answers[at] = booking if isinstance(booking, BaseException) else (booking,)
+    fine = [at for at in sorted(ready.values()) if not isinstance(answers.get(at), BaseException)]
+    yield from _write_payments([asks[at] for at in fine], kept, fine, answers, facts)
+
+
+def _check_amounts(ats: Sequence[int], asks: Sequence[PaymentAsked], answers: dict[int, Saved]) -> Program[None]:
+    """A new attempt without a move is for what the booking costs now: a refund or a return may have come between."""
+    plain = [at for at in ats if asks[at].move is None]
+    if not plain:
+        return
+    rows = yield Query("lock_bookings", [(one,) for one in sorted({asks[at].payment.booking_id for at in plain})])
+    costs = {row[0]: row[6] for row in rows if STATES[row[3]] in ACTIVE_STATES}
+    for at in plain:
+        payment = asks[at].payment
+        if costs.get(payment.booking_id) != payment.amount_minor:
+            answers[at] = PaymentChanged(payment.id)
+
+
+def _set_query(payments: Sequence[Payment]) -> Query:
+    rows = [(p.id, *_tail(p), p.changed_at_us, p.declines, p.failure) for p in sorted(payments, key=_by_id)]
+    return Query("set_payments", rows)
+
+
+def _by_id(payment: Payment) -> str:
+    return payment.id
+
+
+def _write_payments(
+    asks: Sequence[PaymentAsked], kept: dict[str, Payment], ats: list[int], answers: dict[int, Saved], facts: list[Fact]
+) -> Program[None]:
+    new = [ask.payment for ask in asks if ask.payment.version == 1 and ask.payment.id not in kept]
+    old = [
+        ask.payment for ask in asks if ask.payment.version > 1 and kept[ask.payment.id].version < ask.payment.version
+    ]
+    written: set[str] = set()
+    if new:
+        rows = [
+            (
+                *_head(p),
+                p.amount_minor,
+                p.currency,
+                *_tail(p),
+                p.created_at_us,
+                p.changed_at_us,
+                p.declines,
+                p.failure,
+                p.key("create"),
+            )
+            for p in new
+        ]
+        written |= {row[0] for row in (yield Query("add_payments", rows))}
+    if old:
+        written |= {row[0] for row in (yield _set_query(old))}
+    for at, ask in zip(ats, asks, strict=True):
+        payment = ask.payment
+        if payment.id in written:
+            answers.setdefault(at, (None,))
+            facts.extend(ask.facts)
+        elif payment.id not in kept:
+            answers[at] = PaymentChanged(payment.id)
+
+
+def _head(p: Payment) -> tuple[str, str, int, str]:
+    return p.id, p.booking_id, p.attempt, p.provider
+
+
+def _tail(p: Payment) -> tuple[str, str, str, str, int, int, int, int]:
+    return p.state.value, p.ref, p.method, p.reason, p.call, p.tries, p.retry_at_us, p.version
+
+
+def save_refunds(asks: Sequence[RefundSaved], facts: list[Fact]) -> Program[list[bool]]:
+    """Whether each was written; of several for one refund the first is tried."""
+    firsts = {ask.refund.id: at for at, ask in reversed(list(enumerate(asks)))}
+    rows = yield Query("set_refunds", [_set_refund(asks[at].refund) for _, at in sorted(firsts.items())])
+    written = {firsts[row[0]] for row in rows}
+    for at in sorted(written):
+        facts.extend(asks[at].facts)
+    return [at in written for at in range(len(asks))]
+
+
+def ask_refunds(asks: Sequence[RefundAsked], facts: list[Fact]) -> Program[list[Refund | BaseException]]:
+    """Each refund as it now stands, or the reason why there is none."""
+    answers: dict[int, Refund | BaseException] = {}
+    locked = yield Query("lock_bookings", [(id_,) for id_ in sorted({ask.refund.booking_id for ask in asks})])
+    bookings = {row[0]: booking_of(row) for row in locked}
+    known = {row[0]: refund_of(row) for row in (yield Query("refunds_by_id", [(ask.refund.id,) for ask in asks]))}
+    against = yield from _against(asks, bookings)
+    pending = list(range(len(asks)))
+    while pending:  # a round answers one ask of every booking, all of them together
+        firsts = {asks[at].refund.booking_id: at for at in reversed(pending)}
+        for at in firsts.values():
+            ask = asks[at]
+            refused = why_no_refund(ask, bookings.get(ask.refund.booking_id), against)
+            if ask.refund.id in known:
+                answers[at] = known[ask.refund.id]
+            elif refused is not None:
+                answers[at] = refused
+        new = sorted(at for at in firsts.values() if at not in answers)
+        if new:
+            yield from _add_refunds({at: asks[at] for at in new}, bookings, answers, facts)
+            known.update((asks[at].refund.id, asks[at].refund) for at in new if answers[at] is asks[at].refund)
+        pending = [at for at in pending if at not in answers]
+    return [answers[at] for at in range(len(asks))]
+
+
+class Against(msgspec.Struct, frozen=True):
+    """What may speak against refunds besides their bookings: newest payments by booking, seats of people inside."""
+
+    newest: dict[str, str] = {}
+    inside: dict[str, set[int]] = {}
+
+
+def _against(asks: Sequence[RefundAsked], bookings: dict[str, Booking]) -> Program[Against]:
+    """Read under the bookings' locks: no new payment, and no gate, comes between this and the refund."""
+    ids = sorted({ask.refund.booking_id for ask in asks if not ask.late} & bookings.keys())
+    if not ids:
+        return Against()
+    newest = {row[1]: row[0] for row in (yield Query("payments_of_bookings", [(one,) for one in ids]))}
+    inside = yield from scanned_seats(ids)
+    if inside:  # of a cancelled event everybody gets the money back: nobody will sit on these seats
+        events = {bookings[one].event_id for one in inside}
+        gone = {row[0] for row in (yield Query("cancelled_events", [(one,) for one in sorted(events)]))}
+        inside = {one: seats for one, seats in inside.items() if bookings[one].event_id not in gone}
+    return Against(newest, inside)
+
+
+def _add_refunds(
+    asks: dict[int, RefundAsked],
+    bookings: dict[str, Booking],
+    answers: dict[int, Refund | BaseException],
+    facts: list[Fact],
+) -> Program[None]:
+    rows = yield Query("add_refunds", [_new_refund(ask.refund) for ask in asks.values()])
+    added = {row[0] for row in rows}
+    for at, ask in asks.items():  # a number that the booking has already: count again
+        answers[at] = ask.refund if ask.refund.id in added else PaymentChanged(ask.refund.id)
+    given = [ask for ask in asks.values() if ask.refund.id in added and not ask.late]
+    if given:
+        yield from _give_back(given, bookings, facts)
+
+
+def why_no_refund(ask: RefundAsked, booking: Booking | None, against: Against) -> BaseException | None:
+    refund = ask.refund
+    if booking is None:
+        return BookingNotFound(refund.booking_id)
+    if booking.fence != ask.fence:
+        return StaleFence(booking.id, ask.fence)
+    if ask.late:
+        own = not refund.seats or bool(set(refund.seats) & set(booking.seats))  # else: returned to the pool and resold
+        return MoveRefused(booking.id, booking.state, Move.REFUND) if own and booking.state in ACTIVE_STATES else None
+    if booking.state is not BookingState.CONFIRMED:
+        return MoveRefused(booking.id, booking.state, Move.REFUND)
+    missing = set(refund.seats) - set(booking.seats)
+    if missing or not refund.seats:
+        return SeatsNotInBooking(booking.id, sorted(missing))
+    inside = against.inside.get(booking.id, set()) & set(refund.seats)
+    if inside:
+        return TicketScanned(booking.id, sorted(inside))
+    if refund.payment_id != against.newest.get(booking.id, ""):  # a lapsed one was replaced: count again
+        return PaymentChanged(refund.id)
+    return None
+
+
+def _give_back(asks: Sequence[RefundAsked], bookings: dict[str, Booking], facts: list[Fact]) -> Program[None]:
+    """The seats of these refunds, a booking each, leave it and are free; the last ones end it."""
+    left = {ask.refund.booking_id: _left(bookings[ask.refund.booking_id], ask.refund) for ask in asks}
+    whole = [ask for ask in asks if not left[ask.refund.booking_id]]
+    if whole:
+        ends = [
+            MoveAsked(ask.refund.booking_id, Move.REFUND, ask.fence, ask.now_us, even_scanned=True) for ask in whole
+        ]
+        for moved in (yield from make_moves(ends, facts)):
+            assert isinstance(moved, Booking), moved
+            bookings[moved.id] = moved
+    some = sorted((ask for ask in asks if left[ask.refund.booking_id]), key=lambda ask: ask.refund.booking_id)
+    if not some:
+        return
+    shrunk = [_shrunk(ask, bookings[ask.refund.booking_id], left[ask.refund.booking_id]) for ask in some]
+    rows = yield Query("shrink_bookings", shrunk)
+    seats = [(ask.refund.booking_id, seat, ask.now_us) for ask in some for seat in sorted(ask.refund.seats)]
+    yield Query("free_some_seats", [(booking_id, seat) for booking_id, seat, _ in seats])
+    yield Query("revoke_tickets", seats)
+    bookings.update((row[0], booking_of(row)) for row in rows)
+    for ask in some:
+        b = bookings[ask.refund.booking_id]
+        facts.append(BookingPartlyRefunded(b.id, b.event_id, b.fan, b.fence, ask.refund.seats, ask.now_us))
+
+
+def _left(booking: Booking, refund: Refund) -> tuple[int, ...]:
+    return tuple(seat for seat in booking.seats if seat not in refund.seats)
+
+
+def _shrunk(ask: RefundAsked, booking: Booking, left: tuple[int, ...]) -> tuple[object, ...]:
+    worth = booking.amount_minor - ask.refund.amount_minor - ask.refund.fee_minor
+    return booking.id, len(left), encode_seats(left), worth, ask.now_us
+
+
+def _set_refund(f: Refund) -> tuple[object, ...]:
+    return f.id, f.state.value, f.ref, f.reason, f.call, f.tries, f.retry_at_us, f.version, f.changed_at_us, f.failure
+
+
+def _new_refund(f: Refund) -> tuple[object, ...]:
+    return (
+        f.id, f.booking_id, f.payment_id, f.number, f.amount_minor, f.currency, encode_seats(f.seats), f.fee_minor,
+        f.state.value, f.ref, f.reason, f.call, f.tries, f.retry_at_us, f.version, f.created_at_us, f.changed_at_us,
+        f.key(),
+    )  # fmt: skip
+
+
+def look(ask: LookAsked) -> Program[list[Payment] | list[Refund]]:
+    """What is due, leased."""
+    due = yield Query(f"due_{ask.what}", params=(ask.now_us, ask.limit))
+    if not due:
+        return []
+    rows = yield Query(f"lease_{ask.what}", [(row[0], ask.until_us) for row in due])
+    return [payment_of(row) for row in rows] if ask.what == "payments" else [refund_of(row) for row in rows]

@@ -1,0 +1,201 @@
+"""The Ledger port over a store (SQLite or PostgreSQL): single calls in, batches of the group commit out.
+
+What arrives while a commit is on its way goes into the next one (`core.coalescer`), as arrays; each caller gets its
+own answer or its own error. When nothing else is going on, a call is committed at once.
+"""
+
+import asyncio
+import functools
+from collections.abc import AsyncIterator, Sequence
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from frontrow.boxoffice.adapters.ledger.books.catalogue import Catalogue
+from frontrow.boxoffice.adapters.ledger.books.dead_letters import Asides
+from frontrow.boxoffice.adapters.ledger.books.messages import MessageBook
+from frontrow.boxoffice.adapters.ledger.books.organiser_changes import OrganiserBook
+from frontrow.boxoffice.adapters.ledger.books.payments import PaymentBook
+from frontrow.boxoffice.adapters.ledger.books.people import PeopleBook
+from frontrow.boxoffice.adapters.ledger.books.sales_figures import FiguresBook
+from frontrow.boxoffice.adapters.ledger.books.ticket_returns import Returns
+from frontrow.boxoffice.adapters.ledger.books.tickets import TicketBook
+from frontrow.boxoffice.adapters.ledger.books.waitlist import Waitlist
+from frontrow.boxoffice.adapters.ledger.engine.batched_reads import Looks
+from frontrow.boxoffice.adapters.ledger.engine.group_commit import LeaseAsked, Operation, Ran, Store, Written
+from frontrow.boxoffice.adapters.ledger.programs.bookings import ExpiryAsked, MoveAsked, Program, booking_of
+from frontrow.boxoffice.model.bookings import Booking, BookingState, Move, StaleFence
+from frontrow.boxoffice.model.facts import Fact, OutboxFact
+from frontrow.boxoffice.model.holds import ActiveSeat, ExpiredHold, NewHold, PlacedHold
+from frontrow.boxoffice.model.tickets import NewTicket
+from frontrow.boxoffice.ports import ledger as ports
+from frontrow.boxoffice.ports import messages as message_ports
+from frontrow.boxoffice.ports import people as ports_people
+from frontrow.boxoffice.ports.queries import Query, Row
+from frontrow.boxoffice.ports.waitlist import WaitlistBook
+from frontrow.core.coalescer import Coalescer
+from frontrow.core.errors import InvalidInput
+
+MAX_BATCH: Final = 512
+MAX_WAITING: Final = 50_000
+# statements read by one key -> the column that is the key
+LOOKS: Final = {
+    "bookings_by_id": 0, "payments_by_id": 0, "payments_of_bookings": 1, "refunds_of_bookings": 1, "seat_prices_of": 0,
+    "events_by_id": 0, "venues_by_id": 0, "contacts_by_fan": 0, "tickets_of_bookings": 1,
+}  # fmt: skip
+FENCES_END: Final = 2**63
+MAX_PAGE: Final = 10_000
+BREATH_EVERY: Final = 5_000  # seats between two turns of the event loop
+
+
+class SqlLedger(
+    Catalogue, PaymentBook, TicketBook, MessageBook, Asides, Waitlist, Returns, PeopleBook, OrganiserBook, FiguresBook
+):
+    """A Ledger (see ports.py for the contract) over one store."""
+
+    def __init__(self, store: Store, *, max_batch: int = MAX_BATCH, max_waiting: int = MAX_WAITING) -> None:
+        self.store = store
+        self.line: Coalescer[Operation, Any] = Coalescer(
+            store.write, max_batch=max_batch, max_in_flight=store.writers, max_waiting=max_waiting, name="ledger"
+        )
+        self.looks = {
+            name: Looks(store, name, at, max_batch=max_batch, max_waiting=max_waiting) for name, at in LOOKS.items()
+        }
+
+    async def place_hold(self, hold: NewHold) -> PlacedHold:
+        hold.check()
+        return cast(PlacedHold, await self.line.submit(hold))
+
+    def place_hold_soon(self, hold: NewHold) -> "asyncio.Future[PlacedHold]":
+        hold.check()
+        return self.line.submit(hold)
+
+    async def extend_hold(self, booking_id: str, fence: int, now_us: int, expires_at_us: int) -> Booking:
+        return await self._move(Move.EXTEND, booking_id, fence, now_us, expires_at_us)
+
+    async def release_hold(self, booking_id: str, fence: int, now_us: int) -> Booking:
+        return await self._move(Move.RELEASE, booking_id, fence, now_us)
+
+    async def begin_payment(self, booking_id: str, fence: int, now_us: int, expires_at_us: int = 0) -> Booking:
+        return await self._move(Move.BEGIN_PAYMENT, booking_id, fence, now_us, expires_at_us)
+
+    async def step_back(self, booking_id: str, fence: int, now_us: int) -> Booking:
+        return await self._move(Move.STEP_BACK, booking_id, fence, now_us)
+
+    async def decline(self, booking_id: str, fence: int, now_us: int) -> Booking:
+        return await self._move(Move.DECLINE, booking_id, fence, now_us)
+
+    async def confirm(self, booking_id: str, fence: int, now_us: int, tickets: Sequence[NewTicket] = ()) -> Booking:
+        return await self._submit(MoveAsked(booking_id, Move.CONFIRM, fence, now_us, tickets=tuple(tickets)))
+
+    async def cancel(self, booking_id: str, fence: int, now_us: int) -> Booking:
+        return await self._move(Move.CANCEL, booking_id, fence, now_us)
+
+    async def refund(self, booking_id: str, fence: int, now_us: int) -> Booking:
+        return await self._move(Move.REFUND, booking_id, fence, now_us)
+
+    async def _move(self, move: Move, booking_id: str, fence: int, now_us: int, expires_at_us: int = 0) -> Booking:
+        return await self._submit(MoveAsked(booking_id, move, fence, now_us, expires_at_us))
+
+    async def _submit(self, ask: MoveAsked) -> Booking:
+        if not 0 < ask.fence < FENCES_END:
+            raise StaleFence(ask.booking_id, ask.fence)
+        return cast(Booking, await self.line.submit(ask))
+
+    async def expire_due(self, now_us: int, limit: int) -> list[ExpiredHold]:
+        return cast(list[ExpiredHold], await self.line.submit(ExpiryAsked(now_us, _page(limit))))
+
+    async def booking(self, booking_id: str) -> Booking | None:
+        rows = await self.looks["bookings_by_id"].of(booking_id)
+        return booking_of(rows[0]) if rows else None
+
+    async def bookings_of(self, event_id: str, fan: str, limit: int = 100) -> list[Booking]:
+        rows = await self.store.read(Query("bookings_of_fan", params=(event_id, fan, _page(limit))))
+        return [booking_of(row) for row in rows]
+
+    async def active_seats(self, event_id: str, now_us: int) -> AsyncIterator[ActiveSeat]:
+        rows = await self.store.read(Query("active_seats", params=(event_id, now_us)))
+        for number, row in enumerate(rows, start=1):
+            state = BookingState(row[1])
+            expires_at_us = 0 if state is BookingState.CONFIRMED else row[4]
+            yield ActiveSeat(row[0], state, row[2], row[3], expires_at_us, row[5])
+            if number % BREATH_EVERY == 0:
+                await asyncio.sleep(0)
+
+    async def time_us(self) -> int:
+        return await self.store.time_us()
+
+    async def lease_facts(self, now_us: int, lease_us: int, limit: int) -> list[OutboxFact]:
+        return cast(list[OutboxFact], await self.line.submit(LeaseAsked(now_us, lease_us, _page(limit))))
+
+    async def facts_published(self, numbers: Sequence[int], now_us: int) -> None:
+        if numbers:
+            rows = [(number, now_us) for number in sorted(numbers)]
+            await self.line.submit(Written((Query("facts_published", rows),), now_us=now_us))
+
+    async def purge_facts(self, before_us: int, limit: int) -> None:
+        """Delete at most `limit` facts published before `before_us`; the audit log keeps them."""
+        await self.line.submit(Written((Query("purge_facts", params=(before_us, _page(limit))),), now_us=before_us))
+
+    async def purge_keys(self, before_us: int, limit: int, after: tuple[str, str] = ("", "")) -> tuple[str, str]:
+        """Look at `limit` idempotency keys of requests from `after` on and forget those made before `before_us`.
+
+        Answers where to go on, ("", "") at the end. Payments keep their own keys, as long as the ledger.
+        """
+        run = functools.partial(_purge_keys, before_us, _page(limit), after)
+        return cast(tuple[str, str], await self.line.submit(Ran(run, before_us)))
+
+    async def seen_before(self, source: str, message_id: str, now_us: int) -> bool:
+        """Whether this message came before; remembers it. Exactly one of many racing callers hears False."""
+        query = Query("add_inbox", [(source, message_id, now_us)])
+        return not await self.line.submit(Written((query,), now_us=now_us))
+
+    async def first_seen(self, source: str, message_id: str, now_us: int) -> int:
+        """When this message came first, by whichever server; remembers it."""
+        queries = (Query("add_inbox", [(source, message_id, now_us)]), Query("inbox_time", params=(source, message_id)))
+        rows = await self.line.submit(Written(queries, now_us=now_us))
+        return int(rows[0][0])
+
+    async def audit_queue(self, event_id: str, entries: Sequence[tuple[int, str, str]], now_us: int) -> None:
+        """Record what happened in the waiting room: (place, fan, act) each."""
+        rows = [(event_id, place, fan, act, now_us) for place, fan, act in entries]
+        if rows:
+            await self.line.submit(Written((Query("add_queue_audit", rows),), now_us=now_us))
+
+    async def queue_audit(self, event_id: str, after: int = 0, limit: int = 1_000) -> list[Row]:
+        """(number, place, fan, act, at_us) of the waiting room's audit, in order."""
+        return await self.store.read(Query("queue_audit_of", params=(event_id, after, _page(limit))))
+
+    async def aclose(self) -> None:
+        await self.line.aclose()
+        for look in self.looks.values():
+            await look.aclose()
+        await self.store.aclose()
+
+
+if TYPE_CHECKING:  # the port's shape, proven by mypy
+
+    def _is_a_ledger(
+        ledger: SqlLedger,
+    ) -> tuple[
+        ports.Ledger,
+        ports.Catalogue,
+        ports.PaymentBook,
+        ports.TicketBook,
+        message_ports.MessageBook,
+        WaitlistBook,
+        ports_people.PeopleBook,
+    ]:
+        return ledger, ledger, ledger, ledger, ledger, ledger, ledger
+
+
+def _purge_keys(before_us: int, limit: int, after: tuple[str, str], facts: list[Fact]) -> Program[tuple[str, str]]:
+    page = yield Query("keys_page", params=(*after, limit))
+    old = [(row[0], row[1]) for row in page if row[2] < before_us]
+    if old:
+        yield Query("forget_keys", old)
+    return (page[-1][0], page[-1][1]) if len(page) == limit else ("", "")
+
+
+def _page(limit: int) -> int:
+    if not 1 <= limit <= MAX_PAGE:
+        raise InvalidInput(f"limit must be 1 to {MAX_PAGE}, not {limit}", param="limit")
+    return limit

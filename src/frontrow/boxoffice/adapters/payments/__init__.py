@@ -1,0 +1,1 @@
+"""Payment providers: Stripe, and a simulated one with scripted outcomes."""

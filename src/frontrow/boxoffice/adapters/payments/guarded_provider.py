@@ -1,0 +1,107 @@
+"""A provider behind a circuit breaker, a cap on calls in flight and a deadline (B8, N3).
+
+Five failures in a row open the breaker; while it is open calls are spared at once (`ProviderSpared`), and after a pause
+one call at a time goes through as the probe. A call over the cap is spared as well: the retry comes by itself later. A
+definite refusal is an answer, so it closes the breaker like any other.
+"""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar
+
+from frontrow.boxoffice.model.provider_intents import (
+    Intent,
+    NewIntent,
+    Notice,
+    ProviderRefund,
+    ProviderRefused,
+    ProviderSpared,
+    ProviderUnknown,
+)
+from frontrow.boxoffice.ports.payments import PaymentProvider
+from frontrow.core.breaker import Breaker
+from frontrow.core.clock import Clock
+
+Answer = TypeVar("Answer")
+FAILURES: Final = 5
+PAUSE_S: Final = 5.0
+MAX_IN_FLIGHT: Final = 5_000
+DEADLINE_S: Final = 25.0  # less than payments.LOOK_AGAIN_S: a call has ended before somebody else takes over
+
+
+class GuardedProvider:
+    """See PaymentProvider."""
+
+    def __init__(
+        self,
+        provider: PaymentProvider,
+        clock: Clock,
+        *,
+        failures: int = FAILURES,
+        pause_s: float = PAUSE_S,
+        max_in_flight: int = MAX_IN_FLIGHT,
+        deadline_s: float = DEADLINE_S,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self.inner = provider
+        self.breaker = Breaker(clock, failures=failures, pause_s=pause_s, jitter=jitter)
+        self._max_in_flight, self._deadline_s = max_in_flight, deadline_s
+        self.in_flight = self.most_in_flight = self.spared = 0
+
+    @property
+    def name(self) -> str:
+        return self.inner.name
+
+    async def create(self, new: NewIntent) -> Intent:
+        return await self._call(lambda: self.inner.create(new))
+
+    async def authorise(self, ref: str, method: str, key: str) -> Intent:
+        return await self._call(lambda: self.inner.authorise(ref, method, key))
+
+    async def capture(self, ref: str, key: str) -> Intent:
+        return await self._call(lambda: self.inner.capture(ref, key))
+
+    async def void(self, ref: str, key: str) -> Intent:
+        return await self._call(lambda: self.inner.void(ref, key))
+
+    async def refund(self, ref: str, amount_minor: int, refund_id: str, key: str) -> ProviderRefund:
+        return await self._call(lambda: self.inner.refund(ref, amount_minor, refund_id, key))
+
+    async def read(self, ref: str) -> Intent:
+        return await self._call(lambda: self.inner.read(ref))
+
+    async def page(self, since_us: int, after: str = "", limit: int = 100) -> list[Intent]:
+        return await self._call(lambda: self.inner.page(since_us, after, limit))
+
+    def notice(self, body: bytes, signature: str, now_us: int) -> Notice | None:
+        return self.inner.notice(body, signature, now_us)
+
+    async def aclose(self) -> None:
+        await self.inner.aclose()
+
+    async def _call(self, act: Callable[[], Awaitable[Answer]]) -> Answer:
+        if self.in_flight >= self._max_in_flight:
+            self.spared += 1
+            raise ProviderSpared(f"{self._max_in_flight} calls are in flight already")
+        if not self.breaker.permits():
+            self.spared += 1
+            raise ProviderSpared("the payment provider is not answering; it is asked again shortly")
+        self.in_flight += 1
+        self.most_in_flight = max(self.most_in_flight, self.in_flight)
+        try:
+            async with asyncio.timeout(self._deadline_s):
+                answer = await act()
+        except TimeoutError:
+            self.breaker.failed()
+            raise ProviderUnknown(f"no answer within {self._deadline_s:g} s") from None
+        except ProviderUnknown:
+            self.breaker.failed()
+            raise
+        except ProviderRefused:
+            self.breaker.succeeded()
+            raise
+        finally:
+            self.in_flight -= 1
+        self.breaker.succeeded()
+        return answer

@@ -1,0 +1,1 @@
+"""The seat map's frame log in Redis."""

@@ -1,0 +1,1 @@
+"""Checks the ledger's hash-chained audit log."""

@@ -1,0 +1,1 @@
+"""The catalogue of events: listing, status, and following its changes."""

@@ -1,1 +1,0 @@
-"""Ways to reach people: e-mail, web push, SMS, the in-app page. Each takes batches of rendered messages."""

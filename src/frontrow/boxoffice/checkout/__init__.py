@@ -1,0 +1,1 @@
+"""From a hold to a sold booking: payments, their provider calls, reconciliation, receipts."""

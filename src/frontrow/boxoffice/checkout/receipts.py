@@ -1,0 +1,97 @@
+"""Receipts of bookings, made from what the ledger has: payment, seat prices, refunds, and the seller as of the sale."""
+
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+from frontrow.boxoffice.model.bookings import Booking
+from frontrow.boxoffice.model.events import Event
+from frontrow.boxoffice.model.payments import Payment, PaymentState, Refund, RefundState
+from frontrow.boxoffice.model.people import Organiser
+from frontrow.boxoffice.model.receipts import MoneyMoved, Receipt, ReceiptLine, Seller
+from frontrow.boxoffice.ports.ledger import Catalogue, TicketBook
+from frontrow.boxoffice.tickets.door_bundle import seat_name
+from frontrow.boxoffice.tickets.ticket_desk import TicketDesk
+from frontrow.core.money import Money
+
+PAID: Final = frozenset({PaymentState.AUTHORISED, PaymentState.CAPTURING, PaymentState.CAPTURED})
+
+
+class ReceiptLedger(Catalogue, TicketBook, Protocol):
+    """What receipts read."""
+
+    async def booking(self, booking_id: str) -> Booking | None: ...
+
+    async def payments_of(self, booking_id: str) -> list[Payment]: ...
+
+    async def refunds_of(self, booking_id: str) -> list[Refund]: ...
+
+    async def seat_prices(self, booking_id: str) -> dict[int, int]: ...
+
+    async def seller(self, organiser_id: str) -> Seller | None: ...
+
+    async def seller_at(self, organiser_id: str, at_us: int) -> Seller | None: ...
+
+    async def tax_rate_at(self, event: Event, at_us: int) -> int | None: ...
+
+    async def organiser(self, organiser_id: str) -> Organiser | None: ...
+
+
+class Receipts:
+    """Makes the receipt of a booking that was paid."""
+
+    def __init__(self, ledger: ReceiptLedger, desk: TicketDesk) -> None:
+        self._ledger, self._desk = ledger, desk
+
+    async def of(self, booking_id: str) -> Receipt | None:
+        """The receipt, or None while nothing was paid."""
+        booking = await self._ledger.booking(booking_id)
+        if booking is None or booking.confirmed_at_us is None:
+            return None
+        payments = [one for one in await self._ledger.payments_of(booking_id) if one.state in PAID]
+        event = await self._ledger.event(booking.event_id)
+        paid = payments[-1].amount_minor if payments else booking.amount_minor
+        venue = await self._ledger.venue(event.venue_id)
+        sold_at_us = booking.confirmed_at_us
+        seller = await self._ledger.seller_at(event.organiser_id, sold_at_us)
+        seller = seller or await self._plain(event.organiser_id)
+        own_rate = await self._ledger.tax_rate_at(event, sold_at_us)
+        rate = seller.tax_basis_points if own_rate is None else own_rate
+        return Receipt(
+            booking.id,
+            event.name,
+            event.starts_at_us,
+            venue.time_zone if venue else "UTC",
+            seller,
+            await self._ledger.name_of_buyer(booking_id),
+            await self._lines(booking, event, paid),
+            rate,
+            MoneyMoved(booking.confirmed_at_us, Money(paid, booking.currency)),
+            _refunds(await self._ledger.refunds_of(booking_id)),
+        )
+
+    async def seller_of(self, organiser_id: str) -> Seller:
+        """The seller's present details; the organiser's plain name while none were given."""
+        return await self._ledger.seller(organiser_id) or await self._plain(organiser_id)
+
+    async def _plain(self, organiser_id: str) -> Seller:
+        organiser = await self._ledger.organiser(organiser_id)
+        return Seller(organiser_id, organiser.name if organiser is not None else organiser_id)
+
+    async def _lines(self, booking: Booking, event: Event, paid_minor: int) -> tuple[ReceiptLine, ...]:
+        """A line per seat while the seats add up to what was paid; after seats went back, one line for all of it."""
+        prices = await self._ledger.seat_prices(booking.id)
+        if not prices or sum(prices.values()) != paid_minor:
+            return (ReceiptLine(event.name, Money(paid_minor, booking.currency)),)
+        names = await self._desk.seat_names(event)
+        return tuple(
+            ReceiptLine(seat_name(names, seat), Money(price, booking.currency))
+            for seat, price in sorted(prices.items())
+        )
+
+
+def _refunds(refunds: Sequence[Refund]) -> tuple[MoneyMoved, ...]:
+    return tuple(
+        MoneyMoved(one.changed_at_us, Money(one.amount_minor, one.currency))
+        for one in refunds
+        if one.state is RefundState.DONE
+    )

@@ -1,0 +1,1 @@
+"""Background jobs: polling, what each worker runs, and following the sales."""

@@ -1,0 +1,156 @@
+"""The workers: everything that goes on by itself, in one process: ends dead holds, relays facts, consumes them, sends
+messages and webhooks, reconciles. The same set runs inside `frontrow serve` (embedded) and as `frontrow work`; any
+number of processes may run it.
+
+A job that fails is begun again after a pause that grows up to a bound; the others go on. `stop` lets every job finish
+what it has in hand, for a bounded time.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from frontrow.boxoffice.checkout.checkout import Checkout
+from frontrow.boxoffice.checkout.payment_driver import Seats
+from frontrow.boxoffice.checkout.reconciliation import Reconciler
+from frontrow.boxoffice.holds.expiry import Sweeper, Told
+from frontrow.boxoffice.messaging.fact_consumers import Consumer
+from frontrow.boxoffice.messaging.notifications import Notifier
+from frontrow.boxoffice.messaging.organiser_webhooks import Webhooks
+from frontrow.boxoffice.messaging.outbox_relay import Relay
+from frontrow.boxoffice.ports.ledger import TicketIssuer
+from frontrow.boxoffice.ports.messages import Bus
+from frontrow.boxoffice.ports.payments import PaymentProvider
+from frontrow.boxoffice.refunds.refunds import Refunds
+from frontrow.core.clock import US_PER_S, Clock
+from frontrow.core.errors import Overloaded, Unavailable
+
+GRACE_S: Final = 20.0
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 30.0
+REFUNDS_EVERY_S: Final = 1.0
+KEEP_FACTS_S: Final = 7 * 24 * 3600
+KEEP_KEYS_S: Final = (
+    7 * 24 * 3600
+)  # of requests; those of payment operations stay with the payment, as long as the ledger
+PURGED_AT_ONCE: Final = 5_000
+GROUPS: Final = ("notify", "webhooks")  # the consumers of the bus
+
+
+class Job(msgspec.Struct, frozen=True):
+    """One thing that goes on: `run` until `stop`; without a `stop` it may be cancelled at any time."""
+
+    name: str
+    run: Callable[[], Awaitable[Any]]
+    stop: Callable[[], None] | None = None
+
+
+class Workers:
+    """Runs jobs side by side and looks after them."""
+
+    def __init__(self, jobs: Sequence[Job], *, grace_s: float = GRACE_S, first_pause_s: float = FIRST_PAUSE_S) -> None:
+        self.jobs = tuple(jobs)
+        self._grace_s, self._first_pause_s = grace_s, first_pause_s
+        self._stopping = asyncio.Event()
+        self.failures: dict[str, int] = {}
+        self.last_error: dict[str, str] = {}
+
+    async def run(self) -> bool:
+        """Work until `stop`; whether every job ended within the grace."""
+        tasks = {job.name: asyncio.create_task(self._keep(job), name=job.name) for job in self.jobs}
+        try:
+            await self._stopping.wait()
+        finally:
+            for job in self.jobs:
+                if job.stop is not None:
+                    job.stop()
+                else:
+                    tasks[job.name].cancel()
+            _, late = await asyncio.wait(tasks.values(), timeout=self._grace_s)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*tasks.values(), return_exceptions=True)
+        return not late
+
+    def stop(self) -> None:
+        """End all jobs after what they have in hand; safe to call from a signal handler."""
+        self._stopping.set()
+
+    async def _keep(self, job: Job) -> None:
+        """Run a job; begin it again when it fails."""
+        pause_s = self._first_pause_s
+        while not self._stopping.is_set():
+            began_s = asyncio.get_running_loop().time()
+            try:
+                await job.run()
+            except Exception as error:
+                self.failures[job.name] = self.failures.get(job.name, 0) + 1
+                self.last_error[job.name] = repr(error)[:300]
+            if asyncio.get_running_loop().time() - began_s > LONGEST_PAUSE_S:
+                pause_s = self._first_pause_s
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(pause_s):
+                    await self._stopping.wait()
+            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+
+
+def every(name: str, act: Callable[[], Awaitable[Any]], every_s: float) -> Job:
+    """A job that does `act` again and again (the reconciler's hook); ledger and provider may be away meanwhile."""
+
+    async def run() -> None:
+        while True:  # until cancelled
+            with contextlib.suppress(Unavailable, Overloaded):
+                await act()
+            await asyncio.sleep(every_s)
+
+    return Job(name, run)
+
+
+def box_office_jobs(
+    ledger: Any,
+    bus: Bus,
+    clock: Clock,
+    notifier: Notifier,
+    webhooks: Webhooks,
+    *,
+    told: Told | None = None,
+    more: Sequence[Job] = (),
+) -> list[Job]:
+    """The jobs of a box office; `told` hears of ended holds, `more` are those of other parts (checkout, waitlist)."""
+    sweeper = Sweeper(ledger, clock, told=told) if told is not None else Sweeper(ledger, clock)
+    relay = Relay(ledger, bus, clock)
+    consumers = [
+        Consumer("notify", bus, ledger, clock, notifier.plan),
+        Consumer("webhooks", bus, ledger, clock, webhooks.plan),
+    ]
+    deliverers = [notifier.worker(), webhooks.worker()]
+
+    place = ("", "")
+
+    async def purge() -> None:
+        nonlocal place
+        await ledger.purge_facts(clock() - KEEP_FACTS_S * US_PER_S, PURGED_AT_ONCE)
+        place = await ledger.purge_keys(clock() - KEEP_KEYS_S * US_PER_S, PURGED_AT_ONCE, place)
+
+    return [
+        Job("sweeper", sweeper.run),
+        Job("relay", relay.run, relay.stop),
+        *(Job(f"consumer {one.name}", one.run, one.stop) for one in consumers),
+        *(Job(f"deliver {one.kind}", one.run, one.stop) for one in deliverers),
+        every("purge", purge, 60.0),
+        *more,
+    ]
+
+
+def money_jobs(
+    ledger: Any, provider: PaymentProvider, clock: Clock, issuer: TicketIssuer, *, seats: Seats | None = None
+) -> list[Job]:
+    """The jobs of payments: finish what was begun, pay refunds out, make ledger and provider agree."""
+    checkout = Checkout(ledger, provider, clock, issuer=issuer, seats=seats)
+    return [
+        Job("checkout", checkout.run),
+        every("refunds", Refunds(ledger, provider, clock, seats=seats).work, REFUNDS_EVERY_S),
+        Job("reconciler", Reconciler(ledger, provider, clock, checkout.driver).keep),
+    ]

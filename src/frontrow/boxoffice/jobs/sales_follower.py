@@ -1,0 +1,79 @@
+"""Keeps the sales of a process that serves no pages as the catalogue says, for the waitlist's jobs.
+
+Claims learn an event's plan and are filled from the ledger where they are lost; an event that is over is closed.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Sequence
+
+from frontrow.boxoffice.catalogue.catalogue_follower import EVERY_S, CatalogueFollower
+from frontrow.boxoffice.holds.claim_recovery import Recovery
+from frontrow.boxoffice.holds.events_on_sale import Sales
+from frontrow.boxoffice.holds.held_seats import HeldSeats
+from frontrow.boxoffice.model.events import Event
+from frontrow.boxoffice.model.holds import ExpiredHold
+from frontrow.boxoffice.model.venues import Plan
+from frontrow.boxoffice.plans.plan_reader import from_bytes
+from frontrow.boxoffice.ports.ledger import Catalogue
+from frontrow.boxoffice.ports.seat_claims import SeatClaims
+from frontrow.core.errors import FrontrowError
+
+
+class Following:
+    """Keeps `sales` as the catalogue says."""
+
+    def __init__(
+        self, catalogue: Catalogue, sales: Sales, claims: SeatClaims, recovery: Recovery, *, every_s: float = EVERY_S
+    ) -> None:
+        self._catalogue, self._sales, self._claims, self._recovery = catalogue, sales, claims, recovery
+        self._plans: dict[str, Plan] = {}
+        self.follower = CatalogueFollower(catalogue, self._open, self._close, every_s=every_s)
+
+    async def look(self) -> None:
+        """Open what is sold, take over what changed, close what is over."""
+        await self.follower.look()
+
+    async def _open(self, event: Event) -> None:
+        plan = await self._plan(event)
+        if plan is None:  # not sold by its plan here: nothing to offer
+            return
+        self._claims.learn(event.id, plan)
+        await asyncio.to_thread(self._sales.open, event, plan)
+        await self._recovery.check(event.id)
+
+    async def _plan(self, event: Event) -> Plan | None:
+        plan = self._plans.get(event.plan_hash)
+        if plan is None:
+            document = await self._catalogue.plan_document(event.plan_hash)
+            if document is not None:
+                plan = self._plans[event.plan_hash] = await asyncio.to_thread(from_bytes, document.encode())
+        return plan
+
+    async def _close(self, event_id: str, event: Event) -> None:
+        self._sales.close(event_id)
+        self._claims.forget(event_id)
+        used = {self._sales.get(one).event.plan_hash for one in self._sales}
+        self._plans = {plan_hash: plan for plan_hash, plan in self._plans.items() if plan_hash in used}
+
+    async def run(self) -> None:
+        """Follow the catalogue, and keep the claims true, until cancelled."""
+        with contextlib.suppress(FrontrowError):
+            await self.look()
+        await self._recovery.start()
+        try:
+            await self.follower.run()
+        finally:
+            await self._recovery.stop()
+
+
+class FollowedSeats(HeldSeats):
+    """Held seats of events this process may not know (yet): the ledger has spoken, and recovery tells the claims."""
+
+    async def freed(self, event_id: str, seats: Sequence[int], booking_id: str) -> None:
+        if event_id in set(self._sales):
+            await super().freed(event_id, seats, booking_id)
+
+    async def expired(self, holds: Sequence[ExpiredHold]) -> None:
+        with contextlib.suppress(FrontrowError):  # they are ended whatever the claim store says
+            await super().expired(holds)

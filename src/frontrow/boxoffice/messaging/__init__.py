@@ -1,0 +1,1 @@
+"""Facts become messages: outbox relay, consumers, notifications, deliveries, organisers' webhooks."""

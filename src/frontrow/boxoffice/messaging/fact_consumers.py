@@ -1,0 +1,98 @@
+"""Consumers: each reads the bus as a group of its own and turns a fact into rows of the ledger, once.
+
+What a fact causes is written in the same transaction as the memory of having seen it (`MessageBook.once`), so a fact
+that comes twice, or a consumer that is killed anywhere, neither doubles nor loses its effect. A fact that cannot be
+handled is tried again a bounded number of times, then put aside as `poison` in the ledger's deliveries, so that one
+broken fact never stops the line.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
+
+import msgspec
+
+from frontrow.boxoffice.model.facts import Fact
+from frontrow.boxoffice.model.messages import MAX_ERROR_CHARS, POISON, BusFact, NewDelivery, PoisonedFact
+from frontrow.boxoffice.ports.messages import Bus, BusReader, MessageBook
+from frontrow.boxoffice.ports.queries import Query
+from frontrow.core.clock import Clock
+from frontrow.core.errors import Overloaded, Unavailable
+
+BATCH: Final = 200
+WAIT_S: Final = 1.0
+TRIES: Final = 3
+MAX_FACT_CHARS: Final = 30_000  # kept of a fact that cannot be handled
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
+
+Plan = Callable[[int, Fact], Awaitable[Sequence[Query]]]
+
+
+class Consumer:
+    """Reads as group `name`; `plan` says which statements a fact causes (none: it is only remembered)."""
+
+    def __init__(
+        self, name: str, bus: Bus, book: MessageBook, clock: Clock, plan: Plan, *, wait_s: float = WAIT_S
+    ) -> None:
+        self.name = name
+        self._bus, self._book, self._clock, self._plan, self._wait_s = bus, book, clock, plan, wait_s
+        self._stopping = asyncio.Event()
+        self.handled = 0
+        self.repeated = 0
+        self.poisoned = 0
+
+    async def work(self, reader: BusReader) -> int:
+        """Handle one batch; how many facts came."""
+        facts = await reader.read(BATCH, self._wait_s)
+        if facts:
+            planned = await asyncio.gather(*map(self._planned, facts), return_exceptions=True)
+            ready = [pair for pair in planned if not isinstance(pair, BaseException)]
+            heard = await self._book.once_each(self.name, ready, self._clock())
+            self.handled += heard.count(True)
+            self.repeated += heard.count(False)
+            for failure in planned:
+                if isinstance(failure, BaseException):
+                    raise failure  # the whole batch comes again; what was handled is remembered
+            await reader.done(facts)
+        return len(facts)
+
+    async def _planned(self, carried: BusFact) -> tuple[str, Sequence[Query]]:
+        """The fact's number and what it causes."""
+        for attempt in range(1, TRIES + 1):
+            try:
+                queries: Sequence[Query] = await self._plan(carried.number, carried.fact())
+                break
+            except (Unavailable, Overloaded):
+                raise
+            except Exception as error:
+                if attempt == TRIES:
+                    self.poisoned += 1
+                    queries = self._aside(carried, error)
+        return str(carried.number), queries
+
+    def _aside(self, carried: BusFact, error: Exception) -> list[Query]:
+        reason = f"{type(error).__name__}: {error}"[:MAX_ERROR_CHARS]
+        kept = PoisonedFact(carried.number, carried.body.decode(errors="replace")[:MAX_FACT_CHARS], reason)
+        body = msgspec.json.encode(kept).decode()
+        aside = NewDelivery(POISON, self.name, f"{POISON}:{self.name}:{carried.number}", body)
+        return self._book.delivering([aside], self._clock())
+
+    def stop(self) -> None:
+        """End after the batch in hand."""
+        self._stopping.set()
+
+    async def run(self) -> None:
+        """Work until stopped; when bus or ledger fail, begin with a new reader, so nothing in hand is forgotten."""
+        pause_s = FIRST_PAUSE_S
+        while not self._stopping.is_set():
+            try:
+                reader = await self._bus.reader(self.name)
+                try:
+                    while not self._stopping.is_set():
+                        await self.work(reader)
+                        pause_s = FIRST_PAUSE_S
+                finally:
+                    await reader.aclose()
+            except (Unavailable, Overloaded):
+                await asyncio.sleep(pause_s)
+                pause_s = min(2 * pause_s, LONGEST_PAUSE_S)

@@ -1,0 +1,104 @@
+"""How people of a language write money, numbers and moments, and which plural form a count takes (CLDR, by babel).
+
+Mails, ticket PDFs and receipts all format with `formats_of(language)`. Moments are in the venue's time zone. In a
+right-to-left language a value that is put into a sentence is isolated, so that "A-1-12" keeps its order.
+"""
+
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import lru_cache
+from typing import Final
+from zoneinfo import ZoneInfo
+
+from babel import Locale
+from babel.dates import format_date, format_time, get_timezone_location
+from babel.numbers import format_currency, format_decimal
+
+from frontrow.boxoffice.tickets.ticket_sheets import at, zone
+from frontrow.core.money import DIGITS, Money
+
+LANGUAGES: Final = ("en", "de", "fr", "es", "pt", "ja", "ar")
+DEFAULT_LANGUAGE: Final = "en"
+RIGHT_TO_LEFT: Final = frozenset({"ar"})
+LOCALES: Final = {"en": "en_GB"}  # written as the pages write it
+ISOLATE, END_ISOLATE = "\u2068", "\u2069"  # first strong isolate, pop directional isolate
+KEPT: Final = 2_048
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A time as the clock of a place shows it."""
+
+    at_us: int
+    time_zone: str
+
+
+class LocaleFormats:
+    """One language's way of writing values."""
+
+    def __init__(self, language: str) -> None:
+        self.language = language
+        self.right_to_left = language in RIGHT_TO_LEFT
+        self.direction = "rtl" if self.right_to_left else "ltr"
+        self._locale = Locale.parse(LOCALES.get(language, language))
+        self.money = lru_cache(KEPT)(self._money)
+        self.day = lru_cache(KEPT)(self._day)
+        self.clock_time = lru_cache(KEPT)(self._clock_time)
+        self.city = lru_cache(KEPT)(self._city)
+
+    def number(self, value: int) -> str:
+        return str(format_decimal(value, locale=self._locale))
+
+    def percent(self, basis_points: int) -> str:
+        """A tax rate: 1900 basis points are 19 %."""
+        return str(format_decimal(Decimal(basis_points) / 100, locale=self._locale)) + "\u00a0%"
+
+    def _money(self, money: Money) -> str:
+        """The amount with all its cents."""
+        digits = DIGITS.get(money.currency, 2)
+        amount = Decimal(money.minor).scaleb(-digits)
+        pattern = re.sub(
+            r"\.0+", f".{'0' * digits}" if digits else "", self._locale.currency_formats["standard"].pattern
+        )
+        return str(format_currency(amount, money.currency, pattern, self._locale, currency_digits=False))
+
+    def _day(self, moment: Moment) -> str:
+        return str(format_date(at(moment.at_us, moment.time_zone), "full", locale=self._locale))
+
+    def _clock_time(self, moment: Moment) -> str:
+        local = at(moment.at_us, moment.time_zone)
+        return str(format_time(local, "short", tzinfo=zone(moment.time_zone), locale=self._locale)).replace(
+            "\u202f", " "
+        )
+
+    def _city(self, time_zone: str) -> str:
+        """The place whose clock it is, as the language calls it; UTC for no place."""
+        known = zone(time_zone)
+        if not isinstance(known, ZoneInfo) or time_zone in ("UTC", "Etc/UTC"):
+            return "UTC"
+        return str(get_timezone_location(known, locale=self._locale, return_city=True))
+
+    def plural(self, count: int) -> str:
+        """The CLDR plural category of a whole number: one, two, few, many, other …"""
+        return str(self._locale.plural_form(count))
+
+    def plural_categories(self) -> frozenset[str]:
+        """The categories that counts below a million use in this language."""
+        return frozenset(self.plural(count) for count in range(201))
+
+    def isolated(self, value: str) -> str:
+        """The value for use inside a sentence of this language."""
+        return f"{ISOLATE}{value}{END_ISOLATE}" if self.right_to_left and value else value
+
+
+@lru_cache
+def formats_of(language: str) -> LocaleFormats:
+    """The formats of one of LANGUAGES; English for any other."""
+    return LocaleFormats(language if language in LANGUAGES else DEFAULT_LANGUAGE)
+
+
+def language_of(locale: str) -> str:
+    """`de` for `de`, `de-AT`, `de_CH`; English for what we do not speak."""
+    base = locale.replace("_", "-").partition("-")[0].lower()
+    return base if base in LANGUAGES else DEFAULT_LANGUAGE

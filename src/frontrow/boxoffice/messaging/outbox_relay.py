@@ -1,0 +1,79 @@
+"""The relay: takes facts out of the outbox and puts them on the bus. At least once: lease, publish, mark.
+
+Killed after publishing and before marking, the facts go out again when the lease ends; consumers tell by the number.
+Any number of relays may run: each leases its own facts (SKIP LOCKED). With two of them, or after a death, facts of one
+booking can arrive out of order or again; consumers must not depend on order.
+"""
+
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+from frontrow.boxoffice.jobs.polling import Rounds
+from frontrow.boxoffice.model.facts import OutboxFact
+from frontrow.boxoffice.model.messages import on_the_bus
+from frontrow.boxoffice.ports.messages import Bus
+from frontrow.core.clock import US_PER_S, Clock
+
+BATCH: Final = 500
+BATCHES_A_ROUND: Final = 100
+LEASE_S: Final = 30.0
+EVERY_S: Final = 0.1
+LONGEST_PAUSE_S: Final = 5.0
+
+
+class Outbox(Protocol):
+    """What the relay needs of a ledger."""
+
+    async def lease_facts(self, now_us: int, lease_us: int, limit: int) -> list[OutboxFact]: ...
+
+    async def facts_published(self, numbers: Sequence[int], now_us: int) -> None: ...
+
+
+class Relay:
+    """Moves facts from the outbox to the bus, in bounded batches, until it is stopped."""
+
+    def __init__(
+        self,
+        outbox: Outbox,
+        bus: Bus,
+        clock: Clock,
+        *,
+        batch: int = BATCH,
+        lease_s: float = LEASE_S,
+        every_s: float = EVERY_S,
+    ) -> None:
+        self._outbox, self._bus, self._clock = outbox, bus, clock
+        self._batch, self._lease_us, self._every_s = batch, round(lease_s * US_PER_S), every_s
+        self._rounds = Rounds(every_s, LONGEST_PAUSE_S)
+        self.relayed = 0
+
+    @property
+    def failures(self) -> int:
+        """Rounds that ledger or bus did not answer."""
+        return self._rounds.failures
+
+    async def once(self) -> int:
+        """Relay what is in the outbox now (a bounded number of batches); how many facts."""
+        count = 0
+        for _ in range(BATCHES_A_ROUND):
+            facts = await self._outbox.lease_facts(self._clock(), self._lease_us, self._batch)
+            if facts:
+                await self._bus.publish([on_the_bus(fact) for fact in facts])
+                await self._outbox.facts_published([fact.number for fact in facts], self._clock())
+            count += len(facts)
+            self.relayed += len(facts)
+            if len(facts) < self._batch or self._rounds.stopping:
+                break
+        return count
+
+    def stop(self) -> None:
+        """End after the batch in hand."""
+        self._rounds.stop()
+
+    async def run(self) -> None:
+        """Relay until stopped."""
+        await self._rounds.run(self._round)
+
+    async def _round(self) -> float:
+        await self.once()
+        return self._every_s

@@ -1,0 +1,287 @@
+"""An organiser's figures as values, and how the ledger's sums become them. Pure."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from frontrow.boxoffice.model.csv_cells import to_csv
+from frontrow.boxoffice.model.events import Event
+from frontrow.boxoffice.model.venues import Plan
+from frontrow.core.clock import US_PER_S
+
+ENDED_WELL: Final = frozenset({"captured", "authorised", "capturing"})
+ENDED_BADLY: Final = frozenset({"declined", "voided", "lapsed"})
+
+
+class Group(msgspec.Struct, frozen=True):
+    """Seats of a section, of a price tier, or of the whole event."""
+
+    name: str
+    seats: int
+    free: int
+    held: int
+    sold: int
+    withheld: int
+    sold_minor: int = 0
+
+
+class Amount(msgspec.Struct, frozen=True):
+    """Money in one currency: taken, given back (or owed back), kept as fees of refunds, and what is left."""
+
+    currency: str
+    captured_minor: int
+    refunded_minor: int
+    refunds_open_minor: int
+    fees_kept_minor: int
+
+    @property
+    def net_minor(self) -> int:
+        return self.captured_minor - self.refunded_minor - self.refunds_open_minor
+
+
+class States(msgspec.Struct, frozen=True):
+    """Bookings by state."""
+
+    held: int = 0
+    paying: int = 0
+    confirmed: int = 0
+    expired: int = 0
+    cancelled: int = 0
+    refunded: int = 0
+
+    @classmethod
+    def of(cls, rows: Sequence[Sequence[Any]]) -> "States":
+        found: dict[str, int] = {}
+        for row in rows:
+            found[row[0]] = found.get(row[0], 0) + int(row[2])
+        return cls(**found)
+
+    @property
+    def total(self) -> int:
+        return sum(getattr(self, name) for name in self.__struct_fields__)
+
+
+class RoomFigures(msgspec.Struct, frozen=True):
+    """What the waiting room tells."""
+
+    phase: str
+    joined: int
+    admitted: int
+    waiting: int
+    active: int
+    admitted_per_s: float
+
+
+class Percentiles(msgspec.Struct, frozen=True):
+    count: int
+    p50_ms: float
+    p95_ms: float
+    p99_ms: float
+
+
+class Step(msgspec.Struct, frozen=True):
+    """A step on the way to the ticket: how many came so far."""
+
+    name: str
+    count: int
+
+
+class Bucket(msgspec.Struct, frozen=True):
+    """One step of the series, from `at_us` on."""
+
+    at_us: int
+    holds: int
+    seats_held: int
+    sales: int
+    seats_sold: int
+    sold_minor: int
+    refunds: int
+    refunded_minor: int
+
+
+class EventFigures(msgspec.Struct, frozen=True):
+    """Everything about one event at one moment."""
+
+    event_id: str
+    at_us: int
+    seat_count: int
+    seats: Group
+    sections: list[Group]
+    tiers: list[Group]
+    bookings: States
+    money: list[Amount]
+    payment_success: float | None
+    holds_per_s: float
+    sales_per_s: float
+    room: RoomFigures | None
+    funnel: list[Step]
+    latency: dict[str, Percentiles]
+
+
+class LiveFigures(msgspec.Struct, frozen=True):
+    """One frame of the live view. `fence` is where the next one goes on counting. Money, payments and times come from
+    the exact figures and are a few seconds older than the rest (`whole_at_us`)."""
+
+    event_id: str
+    at_us: int
+    status: str
+    paused: bool
+    seats: Group
+    sections: list[Group]
+    holds_per_s: float
+    seats_sold_per_s: float
+    room: RoomFigures | None
+    fence: int
+    whole_at_us: int = 0
+    money: list[Amount] = []
+    payment_success: float | None = None
+    latency: dict[str, Percentiles] = {}
+
+
+def runs_of(plan: Plan) -> list[tuple[str, str, int]]:
+    """(section, tier, first seat) of every run of seats side by side in one section and tier."""
+    runs: list[tuple[str, str, int]] = []
+    for section, base in zip(plan.sections, plan.bases, strict=True):
+        seats = plan.seats[base : base + section.size]
+        for at, seat in enumerate(seats):
+            if at == 0 or seat.tier != seats[at - 1].tier:
+                runs.append((section.id, seat.tier, base + at))
+    return runs
+
+
+def groups(plan: Plan, event: Event, taken: Sequence[Sequence[Any]]) -> tuple[list[Group], list[Group]]:
+    """Seats by section and by tier from (section, tier, sold?, seats, price) sums."""
+    parts = [(section.id, section.size) for section in plan.sections]
+    sections = _grouped(parts, taken, 0, _kept_sections(plan, event))
+    sizes: dict[str, int] = dict.fromkeys(plan.tiers, 0)
+    for kind, count in _kind_counts(plan).items():
+        sizes[kind] += count
+    kept: dict[str, int] = {}
+    for seat in event.withheld:
+        kept[plan.seats[seat].tier] = kept.get(plan.seats[seat].tier, 0) + 1
+    return sections, _grouped(list(sizes.items()), taken, 1, kept)
+
+
+def _kind_counts(plan: Plan) -> dict[str, int]:
+    """Seats a tier, counted over bytes."""
+    found: dict[str, int] = {}
+    for number, (tier, _) in enumerate(plan.kinds):
+        found[tier] = found.get(tier, 0) + plan.seat_kinds.count(number)
+    return found
+
+
+def _kept_sections(plan: Plan, event: Event) -> dict[str, int]:
+    kept: dict[str, int] = {}
+    for seat in event.withheld:
+        name = plan.sections[plan.section_at(seat)].id
+        kept[name] = kept.get(name, 0) + 1
+    return kept
+
+
+def _grouped(
+    sizes: Sequence[tuple[str, int]], taken: Sequence[Sequence[Any]], column: int, kept: Mapping[str, int]
+) -> list[Group]:
+    sums: dict[str, list[int]] = {name: [0, 0, 0] for name, _ in sizes}
+    for row in taken:
+        entry = sums[row[column]]
+        entry[1 if row[2] else 0] += int(row[3])
+        entry[2] += int(row[4]) if row[2] else 0
+    found = []
+    for name, size in sizes:
+        held, sold, minor = sums[name]
+        withheld = min(kept.get(name, 0), size - held - sold)  # one sold before it was withheld is sold
+        found.append(Group(name, size, size - held - sold - withheld, held, sold, withheld, minor))
+    return found
+
+
+def counted(parts: Sequence[Group]) -> Group:
+    """All of them together."""
+    names = ("seats", "free", "held", "sold", "withheld", "sold_minor")
+    return Group("", *(sum(getattr(part, name) for part in parts) for name in names))
+
+
+def money(payments: Sequence[Sequence[Any]], refunds: Sequence[Sequence[Any]]) -> list[Amount]:
+    """By currency, from (state, currency, count, amount, …) sums."""
+    captured: dict[str, int] = {}
+    done: dict[str, int] = {}
+    owed: dict[str, int] = {}
+    fees: dict[str, int] = {}
+    for state, currency, _, amount, *_ in payments:
+        if state == "captured":
+            captured[currency] = captured.get(currency, 0) + int(amount)
+    for state, currency, _, amount, fee in refunds:
+        book = done if state == "done" else owed if state not in ("failed", "moot") else {}
+        book[currency] = book.get(currency, 0) + int(amount)
+        fees[currency] = fees.get(currency, 0) + (int(fee) if state == "done" else 0)
+    currencies = sorted({*captured, *done, *owed, *fees})
+    return [
+        Amount(one, captured.get(one, 0), done.get(one, 0), owed.get(one, 0), fees.get(one, 0)) for one in currencies
+    ]
+
+
+def payment_success(payments: Sequence[Sequence[Any]]) -> float | None:
+    """The share of ended payments that brought money; None before the first one ended."""
+    well = sum(int(row[2]) for row in payments if row[0] in ENDED_WELL)
+    badly = sum(int(row[2]) for row in payments if row[0] in ENDED_BADLY)
+    return round(well / (well + badly), 4) if well + badly else None
+
+
+def funnel(room: RoomFigures | None, states: States, payments: Sequence[Sequence[Any]]) -> list[Step]:
+    """From the line to the ticket."""
+    steps = [Step("joined", room.joined), Step("admitted", room.admitted)] if room is not None else []
+    paid_for = sum(int(row[4]) for row in payments)
+    bought = states.confirmed + states.refunded
+    return [*steps, Step("held", states.total), Step("payment_begun", paid_for), Step("confirmed", bought)]
+
+
+def percentiles(rows: Sequence[Sequence[Any]]) -> Percentiles | None:
+    """From (total, place, microseconds) at 50, 95 and 99 percent."""
+    if not rows:
+        return None
+    total = int(rows[0][0])
+    at = {int(place): round(int(took_us) / 1000, 1) for _, place, took_us in rows}
+    return Percentiles(total, *(at[(total * percent + 99) // 100] for percent in (50, 95, 99)))
+
+
+def percentiles_of_buckets(bounds_s: Sequence[float], cumulative: Sequence[int]) -> Percentiles | None:
+    """From a histogram as Prometheus has it: the bound of the bucket that each percentile falls into (the last bound
+    where it falls above all of them)."""
+    total = cumulative[-1] if cumulative else 0
+    if not total or not bounds_s:
+        return None
+
+    def at(percent: int) -> float:
+        place = (total * percent + 99) // 100
+        for bound_s, count in zip(bounds_s, cumulative, strict=False):
+            if count >= place:
+                return round(bound_s * 1000, 3)
+        return round(bounds_s[-1] * 1000, 3)
+
+    return Percentiles(total, at(50), at(95), at(99))
+
+
+def figures_csv(figures: EventFigures) -> str:
+    """Figures as rows of (group, name, figure, value): one table for everything."""
+    rows: list[tuple[Any, ...]] = []
+    for kind, parts in (("event", [figures.seats]), ("section", figures.sections), ("tier", figures.tiers)):
+        for part in parts:
+            names = ("seats", "free", "held", "sold", "withheld", "sold_minor")
+            rows += [(kind, part.name, name, getattr(part, name)) for name in names]
+    rows += [("bookings", "", name, getattr(figures.bookings, name)) for name in States.__struct_fields__]
+    for amount in figures.money:
+        fields = ("captured_minor", "refunded_minor", "refunds_open_minor", "fees_kept_minor", "net_minor")
+        rows += [("money", amount.currency, name, getattr(amount, name)) for name in fields]
+    rows += [("funnel", step.name, "count", step.count) for step in figures.funnel]
+    rows += [("speed", "", "holds_per_s", figures.holds_per_s), ("speed", "", "sales_per_s", figures.sales_per_s)]
+    rows += [("payments", "", "success", "" if figures.payment_success is None else figures.payment_success)]
+    return to_csv(("group", "name", "figure", "value"), rows)
+
+
+def series_csv(buckets: Sequence[Bucket]) -> str:
+    fields = ("holds", "seats_held", "sales", "seats_sold", "sold_minor", "refunds", "refunded_minor")
+    rows = [(one.at_us // US_PER_S, *(getattr(one, name) for name in fields)) for one in buckets]
+    return to_csv(("unix_s", *fields), rows)
+
+
+MAX_BUCKETS: Final = 1_000

@@ -1,0 +1,1 @@
+"""What organisers do: events, venues, reseating, sales figures, exports."""

@@ -1,0 +1,167 @@
+"""Venues of an organiser and where their plans come from: our document, pretix JSON, a CSV table or the generator."""
+
+import asyncio
+import zoneinfo
+from collections.abc import Sequence
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from frontrow.boxoffice.model.event_changes import Change, ChangedMeanwhile, Editor, OwnVenue, VenueNotFound, check_tag
+from frontrow.boxoffice.model.people import checked_name
+from frontrow.boxoffice.model.venues import Plan, Venue
+from frontrow.boxoffice.plans.csv_plans import from_csv
+from frontrow.boxoffice.plans.plan_document import digest, plan_bytes
+from frontrow.boxoffice.plans.plan_generator import generate
+from frontrow.boxoffice.plans.plan_reader import from_bytes, from_document
+from frontrow.boxoffice.plans.pretix_format import from_pretix
+from frontrow.boxoffice.ports.queries import Query, Row
+from frontrow.core.clock import Clock
+from frontrow.core.errors import InvalidInput, NotFound
+from frontrow.core.ids import Ids
+
+MAX_PLANS: Final = 8  # parsed plans kept in memory
+
+
+class PlanSource(msgspec.Struct, frozen=True):
+    """Where a plan comes from: exactly one of these. `csv` is a table's text, the documents are JSON."""
+
+    generate: str = ""
+    seats: int = 0
+    csv: str = ""
+    pretix: dict[str, Any] | None = None
+    document: dict[str, Any] | None = None
+
+
+class VenueEdit(msgspec.Struct, frozen=True, kw_only=True):
+    """What to change of a venue; None leaves it as it is."""
+
+    name: str | None = None
+    city: str | None = None
+    country: str | None = None
+    time_zone: str | None = None
+    plan: PlanSource | None = None
+
+
+class VenueLedger(Protocol):
+    async def changed(self, change: Change, first: Query, rest: Sequence[Query] = ()) -> list[Row]: ...
+
+    async def own_venue(self, organiser_id: str, venue_id: str) -> OwnVenue | None: ...
+
+    async def own_venues(self, organiser_id: str, after: str, limit: int) -> list[OwnVenue]: ...
+
+    async def swap_venue(self, was: OwnVenue, venue: Venue, change: Change) -> bool: ...
+
+    async def put_plan(self, plan_hash: str, plan: Plan, document: str, now_us: int) -> None: ...
+
+    async def plan_document(self, plan_hash: str) -> str | None: ...
+
+
+class Venues:
+    """Creates and changes venues; reads plans."""
+
+    def __init__(self, ledger: VenueLedger, clock: Clock, ids: Ids) -> None:
+        self._ledger, self._clock, self._ids = ledger, clock, ids
+        self._plans: dict[str, Plan] = {}
+
+    async def plan(self, plan_hash: str) -> Plan:
+        """The plan kept under this hash."""
+        plan = self._plans.get(plan_hash)
+        if plan is None:
+            document = await self._ledger.plan_document(plan_hash)
+            if document is None:
+                raise NotFound(f"there is no plan {plan_hash[:12]}")
+            plan = await asyncio.to_thread(from_bytes, document.encode())
+            self._remember(plan_hash, plan)
+        return plan
+
+    def _remember(self, plan_hash: str, plan: Plan) -> None:
+        if len(self._plans) >= MAX_PLANS:
+            self._plans.pop(next(iter(self._plans)))
+        self._plans[plan_hash] = plan
+
+    async def get(self, editor: Editor, venue_id: str) -> OwnVenue:
+        found = await self._ledger.own_venue(editor.organiser_id, venue_id)
+        if found is None:
+            raise VenueNotFound(f"there is no venue {venue_id[:60]}", venue=venue_id[:60])
+        return found
+
+    async def page(self, editor: Editor, after: str, limit: int) -> list[OwnVenue]:
+        return await self._ledger.own_venues(editor.organiser_id, after, limit)
+
+    async def create(self, editor: Editor, edit: VenueEdit) -> OwnVenue:
+        """A new venue; its name and its plan are needed."""
+        if edit.plan is None:
+            raise InvalidInput("a venue needs a plan", param="plan")
+        empty = Venue(self._ids.new("ven"), "", "")
+        venue = await self._edited(empty, edit)
+        now_us = self._clock()
+        row = (
+            venue.id, venue.name, venue.plan_hash, venue.city, venue.country, venue.time_zone, now_us,
+            editor.organiser_id,
+        )  # fmt: skip
+        change = Change(editor, "create_venue", "", now_us, {"venue": venue.id, "plan": venue.plan_hash})
+        await self._ledger.changed(change, Query("add_venues", [row]))
+        return await self.get(editor, venue.id)
+
+    async def change(self, editor: Editor, venue_id: str, edit: VenueEdit, tag: str | None = None) -> OwnVenue:
+        """The venue with some fields changed. Events that exist keep the plan they were made on."""
+        known = await self.get(editor, venue_id)
+        check_tag(tag, known.tag)
+        venue = await self._edited(known.venue, edit)
+        fields = [name for name in edit.__struct_fields__ if getattr(edit, name) is not None]
+        change = Change(editor, "change_venue", "", self._clock(), {"venue": venue.id, "fields": fields})
+        if not await self._ledger.swap_venue(known, venue, change):
+            raise ChangedMeanwhile("somebody else changed this venue meanwhile; read it again", param="If-Match")
+        return await self.get(editor, venue_id)
+
+    async def _edited(self, venue: Venue, edit: VenueEdit) -> Venue:
+        name = venue.name if edit.name is None and venue.name else checked_name(edit.name or "")
+        zone = venue.time_zone if edit.time_zone is None else _zone(edit.time_zone)
+        country = venue.country if edit.country is None else _country(edit.country)
+        city = venue.city if edit.city is None else _text(edit.city, "city")
+        plan_hash = venue.plan_hash if edit.plan is None else await self._kept(edit.plan, name)
+        return Venue(venue.id, name, plan_hash, city, country, zone)
+
+    async def look(self, source: PlanSource, name: str) -> tuple[Plan, list[str]]:
+        """The plan of a source without keeping it, and what was left out or renamed on the way."""
+        return await asyncio.to_thread(_read, source, name)
+
+    async def _kept(self, source: PlanSource, name: str) -> str:
+        """The plan of this source, kept in the ledger; its hash."""
+        plan, _ = await self.look(source, name)
+        body = await asyncio.to_thread(plan_bytes, plan)
+        plan_hash = digest(body)
+        await self._ledger.put_plan(plan_hash, plan, body.decode(), self._clock())
+        self._remember(plan_hash, plan)
+        return plan_hash
+
+
+def _read(source: PlanSource, name: str) -> tuple[Plan, list[str]]:
+    ways = (bool(source.generate), bool(source.csv), source.pretix is not None, source.document is not None)
+    if sum(ways) != 1:
+        raise InvalidInput("give the plan as exactly one of generate, csv, pretix, document", param="plan")
+    if source.generate:
+        return generate(source.generate, source.seats), []
+    if source.csv:
+        return from_csv(source.csv, name), []
+    if source.pretix is not None:
+        plan, notes = from_pretix(source.pretix)
+        return plan, list(notes)
+    return from_document(source.document), []
+
+
+def _zone(name: str) -> str:
+    if name not in zoneinfo.available_timezones():
+        raise InvalidInput(f"{name[:60]!r} is no IANA time zone such as Europe/Vienna", param="time_zone")
+    return name
+
+
+def _country(code: str) -> str:
+    if code and not (len(code) == 2 and code.isascii() and code.isupper() and code.isalpha()):
+        raise InvalidInput(f"{code[:10]!r} is no country code such as AT", param="country")
+    return code
+
+
+def _text(text: str, param: str) -> str:
+    return checked_name(text, param) if text.strip() else ""

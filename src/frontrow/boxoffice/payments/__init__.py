@@ -1,1 +1,0 @@
-"""Payment providers behind one port: `stripe` (the real one) and `simulated` (scripted, deterministic)."""

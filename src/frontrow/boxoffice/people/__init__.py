@@ -1,0 +1,1 @@
+"""Fans, staff and teams: sessions, sign-in, passwords, limits and account mails."""

@@ -1,0 +1,63 @@
+"""Everything about people in one place: sessions, staff, teams, fans, their mails, and what runs beside them."""
+
+import asyncio
+from typing import Final
+
+from frontrow.boxoffice.jobs.background_jobs import Job
+from frontrow.boxoffice.people.account_mail import AccountMail
+from frontrow.boxoffice.people.fans import FanBooks, FanDesk
+from frontrow.boxoffice.people.passwords import Passwords
+from frontrow.boxoffice.people.people_settings import PeopleSettings
+from frontrow.boxoffice.people.sessions import Sessions
+from frontrow.boxoffice.people.sign_in_limits import AllTries
+from frontrow.boxoffice.people.staff_sign_in import StaffDesk
+from frontrow.boxoffice.people.team import Team
+from frontrow.boxoffice.ports.messages import Channel
+from frontrow.core.clock import Clock
+from frontrow.core.ids import Ids
+from frontrow.core.vault import Vault
+
+PURGE_EVERY_S: Final = 300.0
+
+
+class People:
+    """The services about people, each with its wires to the others."""
+
+    def __init__(
+        self,
+        book: FanBooks,
+        mail_channel: Channel,
+        clock: Clock,
+        ids: Ids,
+        key: bytes,
+        *,
+        settings: PeopleSettings | None = None,
+        public_url: str = "http://127.0.0.1:8000",
+        limits_url: str = "memory://",
+    ) -> None:
+        settings = settings or PeopleSettings()
+        self.book, self._clock = book, clock
+        self.vault = Vault([key])
+        self.tries = AllTries(settings, limits_url, clock)
+        self.passwords = Passwords(settings)
+        self.mail = AccountMail(book, mail_channel, self.vault, clock, ids, public_url)
+        self.sessions = Sessions(book, clock, ids)
+        self.staff = StaffDesk(
+            book, self.sessions, self.passwords, self.tries, self.vault, clock, issuer=settings.issuer
+        )
+        self.team = Team(book, self.passwords, self.mail, clock, ids, settings.invitation_life_s)
+        self.fans = FanDesk(book, self.sessions, self.mail, self.tries, clock, ids, settings.link_life_s)
+
+    def jobs(self) -> list[Job]:
+        """Sending account mails, and dropping what nobody can use any more."""
+        worker = self.mail.worker()
+        return [Job("account mail", worker.run, worker.stop), Job("people purge", self._purge)]
+
+    async def _purge(self) -> None:
+        while True:  # until cancelled; each round is bounded
+            await self.book.purge_people(self._clock())
+            await asyncio.sleep(PURGE_EVERY_S)
+
+    async def aclose(self) -> None:
+        self.passwords.close()
+        await self.tries.aclose()

@@ -1,0 +1,111 @@
+"""Sessions: 256 random bits that the browser keeps and we keep the hash of.
+
+A session ends when idle too long, at its absolute end, when revoked, and when what its subject may do changes. Signing
+in always makes a new one and ends the one the request came with: a session planted before is worth nothing after.
+"""
+
+import secrets
+from typing import Final
+
+import msgspec
+
+from frontrow.boxoffice.model.people import (
+    ApiKey,
+    PersonNotFound,
+    Session,
+    Stage,
+    SubjectKind,
+    csrf_of,
+    secret_hash,
+    session_bounds,
+)
+from frontrow.boxoffice.ports.people import PeopleBook
+from frontrow.core.clock import US_PER_S, Clock
+from frontrow.core.ids import Ids
+
+SESSION_PREFIX: Final = "frs_"
+KEY_PREFIX: Final = "frk_"
+SECRET_CHARS: Final = 47  # prefix and 43 characters of base64url: 256 bits
+TOUCH_EVERY_US: Final = 60 * US_PER_S  # how exactly "last seen" is kept; a write a request would be too many
+MAX_AGENT_CHARS: Final = 200
+
+
+class SignedIn(msgspec.Struct, frozen=True):
+    """A new session with its secret, which is told once and kept nowhere."""
+
+    session: Session
+    secret: str
+
+    @property
+    def csrf(self) -> str:
+        return csrf_of(self.secret)
+
+    def __repr__(self) -> str:
+        return f"SignedIn({self.session.id})"
+
+
+def new_secret(prefix: str) -> str:
+    return prefix + secrets.token_urlsafe(32)
+
+
+def is_secret(text: str, prefix: str) -> bool:
+    """Whether the text can be one of ours at all; anything else is not looked up."""
+    return len(text) == SECRET_CHARS and text.startswith(prefix) and text.isascii()
+
+
+class Sessions:
+    """Starts, finds, rotates and ends sessions; finds API keys."""
+
+    def __init__(self, book: PeopleBook, clock: Clock, ids: Ids) -> None:
+        self._book, self._clock, self._ids = book, clock, ids
+
+    async def start(
+        self, kind: SubjectKind, subject: str, *, stage: Stage = Stage.FULL, agent: str = "",
+        replaces: Session | None = None,
+    ) -> SignedIn:  # fmt: skip
+        """A new session; the one it replaces ends in the same moment."""
+        now_us, (idle_us, whole_us) = self._clock(), session_bounds(kind, stage)
+        shown = "".join(letter for letter in agent if letter.isprintable())[:MAX_AGENT_CHARS]
+        session = Session(self._ids.new("ses"), kind, subject, stage, now_us, now_us, now_us + whole_us, idle_us, shown)
+        secret = new_secret(SESSION_PREFIX)
+        await self._book.start_session(session, secret_hash("session", secret), replaces)
+        return SignedIn(session, secret)
+
+    async def find(self, secret: str) -> Session | None:
+        """The live session of this secret, marked as seen."""
+        if not is_secret(secret, SESSION_PREFIX):
+            return None
+        session = await self._book.session(secret_hash("session", secret))
+        now_us = self._clock()
+        if session is None or not session.alive(now_us):
+            return None
+        if now_us - session.seen_at_us >= TOUCH_EVERY_US:
+            await self._book.touch_session(session.id, now_us)
+        return session
+
+    async def of(self, subject: str) -> list[Session]:
+        return await self._book.sessions_of(subject, self._clock())
+
+    async def end(self, subject: str, session_id: str) -> None:
+        if not await self._book.end_session(subject, session_id):
+            raise PersonNotFound("there is no such session of yours", session=session_id[:60])
+
+    async def end_all(self, subject: str) -> int:
+        return await self._book.end_sessions(subject)
+
+    async def renewed(self, session: Session, stage: Stage = Stage.FULL) -> SignedIn:
+        """All sessions of the subject end and one new one begins: after every change of what it takes to sign in."""
+        await self.end_all(session.subject)
+        return await self.start(session.kind, session.subject, stage=stage, agent=session.agent)
+
+    async def find_key(self, secret: str) -> ApiKey | None:
+        """The API key of this secret, if it can still do anything."""
+        if not is_secret(secret, KEY_PREFIX):
+            return None
+        key = await self._book.api_key(secret_hash("key", secret))
+        now_us = self._clock()
+        if key is None or not key.permissions(now_us):
+            return None
+        if now_us - key.used_at_us >= TOUCH_EVERY_US:
+            await self._book.touch_api_key(key.id, now_us)
+        return key

@@ -1,0 +1,202 @@
+"""Signing in as staff: password, then TOTP or a recovery code; setting the second factor up; a new password.
+
+Until the second factor is proven a session can do nothing but prove it. Whatever was wrong, the answer and the work are
+the same. A TOTP code is good once; after it, its step and all before it are spent.
+"""
+
+import hmac
+import secrets
+from typing import Final
+
+import msgspec
+import pyotp
+
+from frontrow.boxoffice.model.email_addresses import checked_email
+from frontrow.boxoffice.model.people import (
+    NotAllowed,
+    PersonNotFound,
+    Session,
+    Staff,
+    Stage,
+    SubjectKind,
+    WrongCredentials,
+    checked_password,
+    secret_hash,
+)
+from frontrow.boxoffice.people.passwords import Passwords, Verified
+from frontrow.boxoffice.people.sessions import Sessions, SignedIn
+from frontrow.boxoffice.people.sign_in_limits import AllTries
+from frontrow.boxoffice.ports.people import PeopleBook
+from frontrow.core.clock import US_PER_S, Clock
+from frontrow.core.errors import InvalidInput
+from frontrow.core.ids import ALPHABET
+from frontrow.core.vault import SealBroken, Vault
+
+STEP_S: Final = 30
+DRIFT_STEPS: Final = 1  # a clock may be half a minute off either way
+RECOVERY_CODES: Final = 10
+RECOVERY_CHARS: Final = 16  # 80 bits
+ENROL_LIFE_S: Final = 600
+MAX_TYPED_CHARS: Final = 1_024
+
+
+class Enrolment(msgspec.Struct, frozen=True):
+    """What an authenticator app needs, and the sealed text to come back with."""
+
+    secret: str
+    uri: str
+    pending: str
+
+    def __repr__(self) -> str:
+        return "Enrolment(…)"
+
+
+class StaffDesk:
+    """Who works here, and how they prove it."""
+
+    def __init__(
+        self, book: PeopleBook, sessions: Sessions, passwords: Passwords, tries: AllTries, vault: Vault, clock: Clock,
+        issuer: str = "Frontrow",
+    ) -> None:  # fmt: skip
+        self._book, self._sessions, self._passwords = book, sessions, passwords
+        self._tries, self._vault, self._clock, self._issuer = tries, vault, clock, issuer
+
+    async def sign_in(
+        self, email: str, password: str, code: str, ip: str, *, agent: str = "", replaces: Session | None = None
+    ) -> SignedIn:
+        """A session: full with the right code, else for the second step only. `WrongCredentials`, `TooManyTries`."""
+        account = _account(email)
+        await self._tries.ip.take(ip)
+        await self._tries.account.take(account)
+        staff = await self._book.staff_by_email(account)
+        typed = password[:MAX_TYPED_CHARS]
+        verified = await self._passwords.verify(staff.password_hash if staff else None, typed)
+        if verified is Verified.WRONG:
+            raise WrongCredentials
+        assert staff is not None
+        stage = Stage.TOTP if staff.totp_sealed else Stage.ENROL
+        if code and staff.totp_sealed:
+            await self._check_code(staff, code)
+            stage = Stage.FULL
+        await self._tries.account.give_back(account)
+        await self._tries.ip.give_back(ip)
+        if verified is Verified.AS_BEFORE or self._passwords.outdated(staff.password_hash):
+            renewed = await self._passwords.hash(typed)
+            await self._book.change_password(staff.id, renewed, staff.password_hash, self._clock())
+        return await self._sessions.start(SubjectKind.STAFF, staff.id, stage=stage, agent=agent, replaces=replaces)
+
+    async def second_step(self, session: Session, code: str) -> SignedIn:
+        """The full session in place of the half one."""
+        staff = await self._member(session)
+        if session.stage is not Stage.TOTP:
+            raise NotAllowed("this session does not wait for a code")
+        await self._check_code(staff, code)
+        return await self._sessions.start(
+            SubjectKind.STAFF, staff.id, agent=session.agent, replaces=session, stage=Stage.FULL
+        )
+
+    async def begin_enrolment(self, session: Session, password: str) -> Enrolment:
+        """A new TOTP secret, not in force until confirmed. A full session must show the password again."""
+        staff = await self._member(session)
+        if session.stage is Stage.TOTP:
+            raise NotAllowed("prove the second factor you have before setting up another")
+        if session.stage is Stage.FULL:
+            await self._check_password(staff, password)
+        secret = pyotp.random_base32()
+        ends_at_us = self._clock() + ENROL_LIFE_S * US_PER_S
+        return self._enrolment(staff, secret, self._vault.seal(f"{ends_at_us}:{secret}", f"enrol:{session.id}"))
+
+    async def same_enrolment(self, session: Session, pending: str) -> Enrolment:
+        """The set-up that was begun, to be shown again after a code that was wrong; `SealBroken` once it ran out."""
+        return self._enrolment(await self._member(session), self._pending_secret(session, pending), pending)
+
+    def _enrolment(self, staff: Staff, secret: str, pending: str) -> Enrolment:
+        uri = pyotp.TOTP(secret).provisioning_uri(name=staff.email, issuer_name=self._issuer)
+        return Enrolment(secret, uri, pending)
+
+    def _pending_secret(self, session: Session, pending: str) -> str:
+        ends_at_us, _, secret = self._vault.open(pending, f"enrol:{session.id}").partition(":")
+        if self._clock() >= int(ends_at_us):
+            raise SealBroken("this set-up has run out; begin again")
+        return secret
+
+    async def finish_enrolment(self, session: Session, pending: str, code: str) -> tuple[SignedIn, list[str]]:
+        """The second factor is in force: a full session, all others ended, and recovery codes told once."""
+        staff = await self._member(session)
+        if session.stage is Stage.TOTP:
+            raise NotAllowed("prove the second factor you have before setting up another")
+        secret = self._pending_secret(session, pending)
+        await self._tries.code.take(staff.id)
+        step = matching_step(secret, code, self._clock())
+        if step is None:
+            raise WrongCredentials
+        await self._tries.code.give_back(staff.id)
+        codes = ["".join(secrets.choice(ALPHABET) for _ in range(RECOVERY_CHARS)) for _ in range(RECOVERY_CODES)]
+        hashes = [_recovery_hash(staff.id, one) for one in codes]
+        sealed = self._vault.seal(secret, f"totp:{staff.id}")
+        if not await self._book.enrol_totp(staff.id, sealed, staff.totp_sealed, step, hashes, self._clock()):
+            raise NotAllowed("the second factor was changed elsewhere at this moment; begin again")
+        return await self._sessions.renewed(session), [f"{one[:8]}-{one[8:]}" for one in codes]
+
+    async def change_password(self, session: Session, old: str, new: str) -> SignedIn:
+        """The new password is in force; every other session has ended and this one goes on under a new secret."""
+        staff = await self._member(session)
+        await self._check_password(staff, old)
+        password = checked_password(new, staff.email)
+        made = await self._passwords.hash(password)
+        if not await self._book.change_password(staff.id, made, staff.password_hash, self._clock()):
+            raise WrongCredentials
+        return await self._sessions.renewed(session)
+
+    async def member(self, staff_id: str) -> Staff:
+        staff = await self._book.staff(staff_id)
+        if staff is None:
+            raise PersonNotFound("this member is gone", staff=staff_id)
+        return staff
+
+    async def _member(self, session: Session) -> Staff:
+        if session.kind is not SubjectKind.STAFF:
+            raise NotAllowed("this is for members of a team")
+        return await self.member(session.subject)
+
+    async def _check_password(self, staff: Staff, password: str) -> None:
+        await self._tries.account.take(staff.email)
+        if await self._passwords.verify(staff.password_hash, password[:MAX_TYPED_CHARS]) is Verified.WRONG:
+            raise WrongCredentials
+        await self._tries.account.give_back(staff.email)
+
+    async def _check_code(self, staff: Staff, code: str) -> None:
+        """Spend one try, then one TOTP step or one recovery code."""
+        await self._tries.code.take(staff.id)
+        typed = "".join(letter for letter in code[:MAX_TYPED_CHARS] if letter.isalnum()).upper()
+        if len(typed) == RECOVERY_CHARS:
+            good = await self._book.use_recovery_code(staff.id, _recovery_hash(staff.id, typed))
+        else:
+            secret = self._vault.open(staff.totp_sealed, f"totp:{staff.id}")
+            step = matching_step(secret, typed, self._clock())
+            good = step is not None and await self._book.use_totp_step(staff.id, step)
+        if not good:
+            raise WrongCredentials
+        await self._tries.code.give_back(staff.id)
+
+
+def matching_step(secret: str, code: str, now_us: int) -> int | None:
+    """The time step this code belongs to, near now; every step is compared, whichever fits."""
+    totp, found = pyotp.TOTP(secret), None
+    now_step = now_us // (STEP_S * US_PER_S)
+    for step in range(now_step - DRIFT_STEPS, now_step + DRIFT_STEPS + 1):
+        if hmac.compare_digest(totp.generate_otp(step).encode(), code.strip().encode("utf-8", "surrogatepass")):
+            found = step
+    return found
+
+
+def _account(email: str) -> str:
+    """How attempts on an address are counted; what is no address has no account, and is treated as any other."""
+    try:
+        return checked_email(email)
+    except InvalidInput:
+        return "nobody"
+
+
+def _recovery_hash(staff_id: str, code: str) -> str:
+    return secret_hash(f"recovery {staff_id}", code)

@@ -1,0 +1,224 @@
+"""Plans from and to pretix' seating-plan JSON, checked against its published format in both directions.
+
+Zone, row and seat become section, row and seat; a category becomes the price tier; `seat_guid` is kept as the seat's
+ref. pretix knows no general-admission areas: an area is written as a zone with the single row GA, and such a zone is
+read back as one. What our plan has no place for is dropped, and the import says so in its notes.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from frontrow.boxoffice.model.plan_shapes import AreaShape, Decor
+from frontrow.boxoffice.model.seat_labels import label_from
+from frontrow.boxoffice.model.venues import AREA_ROW, Plan, Row, Seat, Section, SectionKind
+from frontrow.boxoffice.plans.plan_reader import BadPlan
+from frontrow.boxoffice.plans.pretix_types import surely_fits
+
+KEPT_OUT = ("radius", "start_direction", "seat_label", "row_number_position")
+Json = Mapping[str, Any]
+
+
+def check(document: Any) -> None:
+    """Nothing if `document` is a pretix seating plan, else BadPlan with the place in it."""
+    if not surely_fits(document):
+        _check_schema(document)
+    guids = Counter(seat["seat_guid"] for seat in _seats(document))
+    twice = [guid for guid, times in guids.items() if times > 1]
+    if twice:
+        raise BadPlan(f"seat_guid {', '.join(twice[:20])} occurs more than once", param="seat_guid")
+    known = {category["name"] for category in document["categories"]}
+    unknown = sorted({seat["category"] for seat in _seats(document)} - known)
+    if unknown:
+        raise BadPlan(f"no category is named {', '.join(unknown[:20])}", param="category")
+
+
+def _check_schema(document: Any) -> None:
+    error = next(_validator().iter_errors(document), None)
+    if error is not None:
+        where = "/".join(str(part) for part in error.absolute_path) or "the document"
+        raise BadPlan(f"no pretix seating plan: at {where}: {error.message[:200]}", param=where)
+
+
+def from_pretix(document: Any) -> tuple[Plan, list[str]]:
+    """The plan, and notes on what was dropped or renamed."""
+    check(document)
+    notes: Counter[str] = Counter()
+    taken: set[str] = set()
+    sections, decor = [], []
+    for number, zone in enumerate(document["zones"]):
+        decor += _decor(zone, notes)
+        if any(row["seats"] for row in zone["rows"]):
+            sections.append(_section(zone, number, taken, notes))
+    size = document["size"]
+    plan = Plan(document["name"], tuple(sections), float(size["width"]), float(size["height"]), tuple(decor))
+    return plan, [f"{what} ({times} times)" for what, times in notes.items()]
+
+
+def to_pretix(plan: Plan, colours: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """The plan as a pretix document; flags, ranks and GA positions have no place there."""
+    zones = [_zone(plan, number, section) for number, section in enumerate(plan.sections)]
+    if plan.decor:
+        areas = [_area(item) for item in plan.decor]
+        zones.append({"name": "decor", "zone_id": "decor", "position": {"x": 0, "y": 0}, "rows": [], "areas": areas})
+    document = {
+        "name": plan.name,
+        "size": {"width": round(plan.width), "height": round(plan.height)},
+        "categories": [{"name": tier, "color": (colours or {}).get(tier, "#3565d6")} for tier in plan.tiers],
+        "zones": zones,
+    }
+    return document
+
+
+@cache
+def _validator() -> Any:
+    from jsonschema import Draft7Validator  # type: ignore[import-untyped]
+
+    text = resources.files("frontrow.boxoffice.plans").joinpath("pretix_schema.json").read_text("utf-8")
+    return Draft7Validator(json.loads(text))
+
+
+def _seats(document: Json) -> list[Json]:
+    return [seat for zone in document["zones"] for row in zone["rows"] for seat in row["seats"]]
+
+
+def _unique(text: str, fallback: str, taken: set[str], notes: Counter[str], what: str) -> str:
+    """A label for `text` that is not taken yet."""
+    wanted = label_from(text) or fallback
+    label, again = wanted, 2
+    while label in taken:  # ends: every turn tries another number, and `taken` is finite
+        label, again = f"{wanted[:24]}.{again}", again + 1
+    if label != text:
+        notes[f"{what} renamed to fit labels or to be unique"] += 1
+    taken.add(label)
+    return label
+
+
+def _section(zone: Json, number: int, taken: set[str], notes: Counter[str]) -> Section:
+    name = str(zone.get("name", ""))
+    section_id = _unique(str(zone.get("zone_id") or name), f"Z{number + 1}", taken, notes, "section")
+    numbers: set[str] = set()
+    rows = tuple(
+        _row(zone, row, position, numbers, notes)
+        for position, row in enumerate(each for each in zone["rows"] if each["seats"])
+    )
+    name = "" if name == section_id else name
+    if len(rows) == 1 and rows[0].id == AREA_ROW:
+        box = _box(zone)
+        middle = round(box.x + box.width / 2, 2), round(box.y + box.height / 2, 2)
+        seats = tuple(Seat(s.number, *middle, s.tier, 0, s.ref) for s in rows[0].seats)
+        return Section(section_id, (Row(AREA_ROW, seats),), name, SectionKind.AREA, number, box)
+    return Section(section_id, rows, name, rank=number)
+
+
+def _row(zone: Json, row: Json, position: int, taken: set[str], notes: Counter[str]) -> Row:
+    row_id = _unique(row["row_number"], f"R{position + 1}", taken, notes, "row")
+    x, y = _at(zone["position"], row.get("position"))
+    numbers: set[str] = set()
+    seats = []
+    for place, seat in enumerate(row["seats"], 1):
+        label = _unique(seat["seat_number"], f"S{place}", numbers, notes, "seat number")
+        at = seat["position"]
+        guid = seat["seat_guid"]
+        seats.append(Seat(label, round(x + at["x"], 2), round(y + at["y"], 2), seat["category"], 0, guid))
+        notes.update(f"seat {key} dropped" for key in KEPT_OUT if key in seat)
+    notes.update(f"row {key} dropped" for key in KEPT_OUT if row.get(key))
+    name = row.get("row_label") or ("" if row["row_number"] == row_id else row["row_number"])
+    return Row(row_id, tuple(seats), position, name)
+
+
+def _at(*points: Json | None) -> tuple[float, float]:
+    given = [point for point in points if point]
+    return sum(point["x"] for point in given), sum(point["y"] for point in given)
+
+
+def _box(zone: Json) -> AreaShape:
+    """The rectangle drawn in a zone, or the box around its seats."""
+    for item in zone.get("areas", ()):
+        if item.get("shape") == "rectangle" and "rectangle" in item:
+            x, y = _at(zone["position"], item.get("position"))
+            return AreaShape(x, y, float(item["rectangle"]["width"]), float(item["rectangle"]["height"]))
+    x, y = _at(zone["position"])
+    seats = [(x + s["position"]["x"], y + s["position"]["y"]) for row in zone["rows"] for s in row["seats"]]
+    left, top = min(p[0] for p in seats), min(p[1] for p in seats)
+    return AreaShape(left, top, max(p[0] for p in seats) - left + 10, max(p[1] for p in seats) - top + 10)
+
+
+def _decor(zone: Json, notes: Counter[str]) -> list[Decor]:
+    """What a zone draws; the rectangle of a general-admission zone is its shape, not decor."""
+    is_area = [row["row_number"] for row in zone["rows"] if row["seats"]] == [AREA_ROW]
+    found = []
+    for item in zone.get("areas", ()):
+        x, y = _at(zone["position"], item.get("position"))
+        label = item.get("text", {}).get("text", "")
+        match item.get("shape"):
+            case "rectangle" if "rectangle" in item and not is_area:
+                width, height = item["rectangle"]["width"], item["rectangle"]["height"]
+                found.append(Decor("rect", x, y, width, height, label))
+            case "ellipse" if "ellipse" in item:
+                rx, ry = item["ellipse"]["radius"]["x"], item["ellipse"]["radius"]["y"]
+                found.append(Decor("ellipse", x - rx, y - ry, 2 * rx, 2 * ry, label))
+            case "circle" if "circle" in item:
+                radius = item["circle"]["radius"]
+                found.append(Decor("ellipse", x - radius, y - radius, 2 * radius, 2 * radius, label))
+            case "text":
+                found.append(Decor("text", x, y, 0, 0, label))
+            case "rectangle" if is_area:
+                pass
+            case other:
+                notes[f"area of shape {other} dropped"] += 1
+    return found
+
+
+def _zone(plan: Plan, number: int, section: Section) -> dict[str, Any]:
+    """A section as a zone with absolute positions."""
+    rows, index = [], plan.bases[number]
+    spots: Sequence[tuple[float, float]] = [(seat.x, seat.y) for row in section.rows for seat in row.seats]
+    areas = []
+    if isinstance(section.shape, AreaShape):
+        box = section.shape
+        spots = _spread(box, section.size)
+        drawn = {"width": box.width, "height": box.height}
+        areas.append({"shape": "rectangle", "position": {"x": box.x, "y": box.y}, "rectangle": drawn})
+    for row in section.rows:
+        seats = []
+        for seat in row.seats:
+            x, y = spots[index - plan.bases[number]]
+            guid = seat.ref or plan.seat_ids[index]
+            position = {"x": x, "y": y}
+            seats.append({"seat_guid": guid, "seat_number": seat.number, "position": position, "category": seat.tier})
+            index += 1
+        rows.append({"row_number": row.id, **({"row_label": row.name} if row.name else {}), "seats": seats})
+    zone = {"name": section.name or section.id, "zone_id": section.id, "position": {"x": 0, "y": 0}, "rows": rows}
+    return {**zone, "areas": areas} if areas else zone
+
+
+def _spread(box: AreaShape, count: int) -> list[tuple[float, float]]:
+    """Places of an area in a grid inside its box, since pretix wants a position for each."""
+    columns = max(1, round((count * box.width / max(box.height, 1)) ** 0.5))
+    rows = -(-count // columns)
+    return [
+        (
+            round(box.x + (place % columns + 0.5) * box.width / columns, 2),
+            round(box.y + (place // columns + 0.5) * box.height / rows, 2),
+        )
+        for place in range(count)
+    ]
+
+
+def _area(item: Decor) -> dict[str, Any]:
+    at = {"x": item.x, "y": item.y}
+    if item.shape == "ellipse":
+        radius = {"x": item.width / 2, "y": item.height / 2}
+        middle = {"x": item.x + item.width / 2, "y": item.y + item.height / 2}
+        drawn: dict[str, Any] = {"shape": "ellipse", "position": middle, "ellipse": {"radius": radius}}
+    elif item.shape == "rect":
+        drawn = {"shape": "rectangle", "position": at, "rectangle": {"width": item.width, "height": item.height}}
+    else:
+        drawn = {"shape": "text", "position": at}
+    if item.label:
+        drawn["text"] = {"text": item.label, "position": {"x": item.width / 2, "y": item.height / 2}}
+    return drawn

@@ -1,0 +1,197 @@
+"""Presales people register for (Verified Fan): an organiser opens registration and draws; codes are made and mailed.
+
+The draw is written down as begun first, which closes registration; a job then settles everybody in bounded batches.
+Who is chosen follows from what is stored (`model.signups.drawn`), so any server may go on where another died, and two
+that work at once write the same.
+"""
+
+import secrets
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from frontrow.boxoffice.jobs.background_jobs import Job, every
+from frontrow.boxoffice.model.event_changes import Change, Editor
+from frontrow.boxoffice.model.events import Event, EventStatus
+from frontrow.boxoffice.model.messages import NewDelivery
+from frontrow.boxoffice.model.signups import (
+    MAX_BEACON_CHARS,
+    DrawOrder,
+    DrawRefused,
+    Presale,
+    PresaleFixed,
+    PresaleNotFound,
+    PresaleState,
+    Signup,
+    SignupState,
+    check_presale,
+    drawn,
+    rank_of,
+)
+from frontrow.boxoffice.ports.signups import SignupBook
+from frontrow.boxoffice.presale.signup_mail import SignupMail
+from frontrow.boxoffice.presale.signups import EventOf, ZoneOf
+from frontrow.core.clock import Clock
+from frontrow.core.errors import InvalidInput
+
+CHUNK: Final = 200
+CODES_A_BATCH: Final = 10_000
+EVERY_S: Final = 1.0
+SEED_BYTES: Final = 24
+
+Note = Callable[[Change], Awaitable[None]]
+
+
+class CodeMaker(Protocol):
+    """Makes presale codes; they carry their own signature, so only their numbers are kept."""
+
+    async def reserve(self, editor: Editor, event: Event, lane: str, count: int) -> int:
+        """The first of `count` fresh numbers, noted for the organiser."""
+        ...
+
+    def text(self, event: Event, lane: str, number: int) -> str:
+        """The code with this number."""
+        ...
+
+    def lane_names(self, event: Event) -> Sequence[str]: ...
+
+
+class Presales:
+    """Registration for presales, and the draw."""
+
+    def __init__(
+        self,
+        book: SignupBook,
+        mail: SignupMail,
+        codes: CodeMaker,
+        clock: Clock,
+        event_of: EventOf,
+        zone_of: ZoneOf,
+        note: Note,
+    ) -> None:
+        self._book, self._mail, self._codes, self._clock = book, mail, codes, clock
+        self._event_of, self._zone_of, self._note = event_of, zone_of, note
+
+    async def get(self, event_id: str) -> Presale:
+        presale = await self._book.presale(event_id)
+        if presale is None:
+            raise PresaleNotFound("this event has no registration for a presale", event=event_id)
+        return presale
+
+    async def find(self, event_id: str) -> Presale | None:
+        return await self._book.presale(event_id)
+
+    async def counts(self, event_id: str) -> dict[str, int]:
+        """How many registrations there are, by state."""
+        counts = await self._book.counts(event_id)
+        return {state: count for (purpose, state), count in counts.items() if purpose == "presale"}
+
+    async def notices(self, event_id: str) -> int:
+        """How many people want to hear when the sale opens, or have heard."""
+        counts = await self._book.counts(event_id)
+        return counts.get(("notice", "confirmed"), 0) + counts.get(("notice", "sent"), 0)
+
+    async def open(
+        self,
+        editor: Editor,
+        event: Event,
+        *,
+        opens_at_us: int,
+        closes_at_us: int,
+        codes: int,
+        order: DrawOrder,
+        lane: str = "",
+    ) -> Presale:
+        """Open registration, or change its times and number of codes while nothing is drawn."""
+        lanes = list(self._codes.lane_names(event))
+        wanted = Presale(
+            event.id, opens_at_us, closes_at_us, codes, order, lane or lanes[-1], secrets.token_urlsafe(SEED_BYTES)
+        )
+        check_presale(wanted, event.presale_starts_at_us, lanes)
+        if event.status in (EventStatus.CANCELLED, EventStatus.COMPLETED):
+            raise PresaleFixed(f"an event that is {event.status.value} has no presale")
+        now_us = self._clock()
+        if not await self._book.put_presale(wanted, now_us):
+            raise PresaleFixed("people registered under this order and lane, or the draw is made: they are fixed")
+        detail = {"codes": codes, "order": order.value, "lane": wanted.lane}
+        await self._note(Change(editor, "open_presale", event.id, now_us, detail))
+        return await self.get(event.id)
+
+    async def draw(self, editor: Editor, event: Event, beacon: str = "") -> Presale:
+        """Close registration for good and draw; again: how far that is. `beacon` is public randomness that nobody could
+        know when registration opened."""
+        presale, now_us = await self.get(event.id), self._clock()
+        if presale.state is not PresaleState.OPEN:
+            return presale
+        if now_us < presale.closes_at_us:
+            raise DrawRefused("registration is still open; close it first", reason="open")
+        if len(beacon) > MAX_BEACON_CHARS:
+            raise InvalidInput(f"a beacon has at most {MAX_BEACON_CHARS} characters", param="beacon")
+        firsts = await self._reserve(editor, event, presale)
+        if await self._book.begin_draw(event.id, beacon, msgspec.json.encode(firsts).decode(), now_us):
+            detail = {"beacon": beacon, "commitment": presale.commitment}
+            await self._note(Change(editor, "draw_presale", event.id, now_us, detail))
+        return await self.get(event.id)
+
+    async def _reserve(self, editor: Editor, event: Event, presale: Presale) -> list[int]:
+        """The first number of each batch of codes, for as many as can win."""
+        confirmed = (await self.counts(event.id)).get(SignupState.CONFIRMED, 0)
+        left, firsts = min(presale.codes, confirmed), []
+        while left > 0:
+            count = min(left, CODES_A_BATCH)
+            firsts.append(await self._codes.reserve(editor, event, presale.lane, count))
+            left -= count
+        return firsts
+
+    async def work(self) -> int:
+        """Go on with every draw that was begun; how many there were."""
+        begun = await self._book.drawing()
+        for presale in begun:
+            await self._settle(presale)
+        return len(begun)
+
+    async def _settle(self, presale: Presale) -> None:
+        event = await self._event_of(presale.event_id)
+        zone = await self._zone_of(event)
+        everybody = drawn(presale, await self._book.registrations(presale.event_id))
+        firsts: list[int] = msgspec.json.decode(presale.batches)
+        most = min(presale.codes, len(everybody), len(firsts) * CODES_A_BATCH)
+        cancelled = event.status is EventStatus.CANCELLED
+        for start in range(0, len(everybody), CHUNK):
+            settled: list[tuple[str, SignupState, int]] = []
+            mails: list[NewDelivery] = []
+            for place, signup in enumerate(everybody[start : start + CHUNK], start):
+                if signup.state is not SignupState.CONFIRMED:
+                    continue
+                if place < most:
+                    number = firsts[place // CODES_A_BATCH] + place % CODES_A_BATCH
+                    settled.append((signup.id, SignupState.CHOSEN, number))
+                    code = self._codes.text(event, presale.lane, number)
+                    mails.append(self._mail.code(signup, event, zone, code))
+                else:
+                    settled.append((signup.id, SignupState.PASSED_OVER, 0))
+                    mails.append(self._mail.missed(signup, event, zone))
+            if settled:
+                await self._book.settle_registrations(settled, [] if cancelled else mails, self._clock())
+        last = rank_of(presale, everybody[most - 1]) if most else ""
+        await self._book.finish_draw(presale.event_id, last, self._clock())
+
+    async def export(self, event: Event) -> list[dict[str, Any]]:
+        """Every confirmed registration, with its code once it has one."""
+        presale = await self.get(event.id)
+        return [self._row(event, presale, one) for one in await self._book.registrations(event.id)]
+
+    def _row(self, event: Event, presale: Presale, signup: Signup) -> dict[str, Any]:
+        chosen = signup.state is SignupState.CHOSEN
+        return {
+            "registration": signup.id,
+            "email": signup.email,
+            "language": signup.locale,
+            "state": signup.state.value,
+            "confirmed_at_us": signup.confirmed_at_us,
+            "code": self._codes.text(event, presale.lane, signup.code_number) if chosen else "",
+        }
+
+    def job(self) -> Job:
+        return every("presale draws", self.work, EVERY_S)

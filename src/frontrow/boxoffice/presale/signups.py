@@ -1,0 +1,179 @@
+"""Hearing of a sale: people ask to be told when it opens, or register for its presale; each address once.
+
+An address counts once it is proven. How often somebody may ask is limited as for sign-in links. When the sale opens, a
+job sends each confirmed notice its one mail: marking the notice and putting the mail in line is one transaction.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from frontrow.boxoffice.jobs.background_jobs import Job, every
+from frontrow.boxoffice.model.email_addresses import checked_email
+from frontrow.boxoffice.model.events import Event, EventStatus
+from frontrow.boxoffice.model.messages import NewDelivery
+from frontrow.boxoffice.model.signups import (
+    Presale,
+    PresaleNotFound,
+    Purpose,
+    RegistrationClosed,
+    Signup,
+    SignupNotFound,
+    SignupState,
+)
+from frontrow.boxoffice.people.sign_in_limits import AllTries
+from frontrow.boxoffice.ports.signups import SignupBook
+from frontrow.boxoffice.presale.signup_mail import SignupMail
+from frontrow.core.clock import US_PER_S, Clock
+from frontrow.core.errors import NotFound, Refused
+from frontrow.core.ids import Ids
+
+BATCH: Final = 200
+BATCHES_A_ROUND: Final = 20  # of one event, before the next gets its turn
+EVERY_S: Final = 1.0
+KEEP_UNCONFIRMED_US: Final = 7 * 86_400 * US_PER_S
+
+EventOf = Callable[[str], Awaitable[Event]]
+ZoneOf = Callable[[Event], Awaitable[str]]
+
+
+class NoticeRefused(Refused):
+    """There is no opening left to tell of; `reason` says why."""
+
+    code = "notice_refused"
+
+
+class Signups:
+    """Takes, confirms, ends and serves sign-ups."""
+
+    def __init__(
+        self,
+        book: SignupBook,
+        mail: SignupMail,
+        tries: AllTries,
+        clock: Clock,
+        ids: Ids,
+        event_of: EventOf,
+        zone_of: ZoneOf,
+    ) -> None:
+        self._book, self.mail, self._tries, self._clock, self._ids = book, mail, tries, clock, ids
+        self._event_of, self._zone_of = event_of, zone_of
+
+    async def ask(self, event: Event, purpose: Purpose, email: str, ip: str, locale: str) -> None:
+        """Mail a link that proves the address. The answer is the same whether the address is known or not."""
+        await self._check(event, purpose)
+        address = checked_email(email)
+        await self._tries.link_ip.take(ip)
+        await self._tries.link.take(address)
+        await self._put(event, purpose, address, locale, SignupState.ASKED)
+
+    async def sign_up_fan(self, event: Event, purpose: Purpose, email: str, locale: str) -> Signup:
+        """The sign-up of a signed-in fan, whose address is proven already."""
+        await self._check(event, purpose)
+        return await self._put(event, purpose, checked_email(email), locale, SignupState.CONFIRMED)
+
+    async def _put(self, event: Event, purpose: Purpose, email: str, locale: str, state: SignupState) -> Signup:
+        prefix = "ntc" if purpose is Purpose.NOTICE else "reg"
+        wanted = Signup(self._ids.new(prefix), event.id, purpose, email, locale, state, 0, self._clock())
+        zone, message_id = await self._zone_of(event), self._ids.new("msg")
+
+        def mail(signup_id: str) -> NewDelivery:
+            signup = Signup(signup_id, event.id, purpose, email, locale, state)
+            return self.mail.confirm(signup, event, zone, message_id)
+
+        asks = state is SignupState.ASKED
+        signup_id, now = await self._book.ask(wanted, mail if asks else None)
+        return Signup(signup_id, event.id, purpose, email, locale, now, 0, wanted.created_at_us)
+
+    async def _check(self, event: Event, purpose: Purpose) -> None:
+        """Refuse what leads to nothing."""
+        now_us = self._clock()
+        if purpose is Purpose.PRESALE:
+            presale = await self._book.presale(event.id)
+            if presale is None or event.status is not EventStatus.ON_SALE:
+                raise PresaleNotFound(f"{event.name} has no presale to register for", event=event.id)
+            check_takes(presale, now_us)
+        elif event.status is not EventStatus.ON_SALE:
+            raise NoticeRefused(f"{event.name} is {event.status.value.replace('_', ' ')}", reason=event.status.value)
+        elif now_us >= event.sale_starts_at_us:
+            raise NoticeRefused("the sale is open already: join the line", reason="open")
+
+    async def find(self, act: str, token: str) -> Signup:
+        """The sign-up that a mailed link is about. `SignupNotFound` for a wrong link and for one that was ended."""
+        signup_id = self.mail.links.read(act, token)
+        signup = await self._book.signup(signup_id) if signup_id else None
+        if signup is None:
+            raise SignupNotFound("this link is not complete, or what it was about is gone")
+        return signup
+
+    async def confirm(self, token: str) -> Signup:
+        """The address is proven; again: no change. `RegistrationClosed` when it is too late for a presale."""
+        signup = await self.find("confirm", token)
+        if signup.state is SignupState.ASKED:
+            await self._book.confirm(signup.id, self._clock())
+            signup = await self.find("confirm", token)
+        if signup.state is SignupState.ASKED:
+            raise RegistrationClosed("registration is over", reason="over")
+        return signup
+
+    async def end(self, token: str) -> Signup:
+        """Write to this address no more. What a draw has decided stays."""
+        signup = await self.find("end", token)
+        await self._book.drop(signup.id)
+        return signup
+
+    async def of_address(self, email: str) -> list[Signup]:
+        """Every sign-up of an address, for its owner."""
+        return await self._book.of_address(email) if email else []
+
+    # when the sale opens
+
+    async def send_due(self) -> int:
+        """Put the mails of every open sale in line, in bounded batches; how many."""
+        sent = 0
+        for event_id in await self._book.events_with_notices():
+            sent += await self._send(event_id)
+        return sent
+
+    async def _send(self, event_id: str) -> int:
+        now_us = self._clock()
+        try:
+            event = await self._event_of(event_id)
+        except NotFound:
+            return 0
+        over = event.status in (EventStatus.CANCELLED, EventStatus.COMPLETED) or now_us >= event.sale_ends_at_us
+        if not over and (now_us < event.sale_starts_at_us or event.paused or event.status is EventStatus.SOLD_OUT):
+            return 0  # postponed, paused or sold out: told when there is something to buy
+        zone, sent = await self._zone_of(event), 0
+        for _ in range(BATCHES_A_ROUND):
+            count = await self._book.send_notices(
+                event_id,
+                lambda signup: None if over else self.mail.sale_opens(signup, event, zone),
+                BATCH,
+                now_us,
+            )
+            sent += count
+            if count < BATCH:
+                break
+        return sent
+
+    async def drop_unconfirmed(self) -> None:
+        """Forget addresses that nobody confirmed."""
+        await self._book.drop_unconfirmed(self._clock() - KEEP_UNCONFIRMED_US)
+
+    def jobs(self) -> list[Job]:
+        worker = self.mail.worker()
+        return [
+            Job("sign-up mail", worker.run, worker.stop),
+            every("sale notices", self.send_due, EVERY_S),
+            every("unconfirmed sign-ups", self.drop_unconfirmed, 600.0),
+        ]
+
+
+def check_takes(presale: Presale, now_us: int) -> None:
+    """Refuse a registration while the presale takes none."""
+    if presale.takes_registrations(now_us):
+        return
+    if now_us < presale.opens_at_us:
+        wait_s = (presale.opens_at_us - now_us) / US_PER_S
+        raise RegistrationClosed("registration has not begun", reason="not_begun", retry_after_s=wait_s)
+    raise RegistrationClosed("registration is over", reason="over")

@@ -1,0 +1,1 @@
+"""Money back: refunds, payouts, tickets returned for resale, cancelled events."""

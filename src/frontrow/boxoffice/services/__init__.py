@@ -1,1 +1,0 @@
-"""Use cases of the box office: load, decide, save."""

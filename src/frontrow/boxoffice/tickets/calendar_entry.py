@@ -1,0 +1,30 @@
+"""The calendar entry of a booking (iCalendar): one event, whatever number of seats; the same file each time."""
+
+from collections.abc import Sequence
+from datetime import UTC
+
+from icalendar import Calendar, Event, vText
+
+from frontrow.boxoffice.tickets.ticket_sheets import Sheet, at
+
+
+def calendar_entry(sheets: Sequence[Sheet], *, cancelled: bool = False) -> bytes:
+    """An .ics file; `cancelled` takes the entry of an earlier one back."""
+    first = sheets[0]
+    entry = Event()
+    entry.add("uid", f"{first.booking_id}@frontrow")
+    entry.add("dtstamp", at(first.issued_at_us, "UTC"))
+    entry.add("dtstart", first.starts_at.astimezone(UTC))
+    entry.add("dtend", first.ends_at.astimezone(UTC))
+    entry.add("summary", first.event_name)
+    entry.add("description", "\n".join(f"{sheet.seat}  {sheet.ticket_id}" for sheet in sheets))
+    entry.add("sequence", int(cancelled))
+    entry.add("status", "CANCELLED" if cancelled else "CONFIRMED")
+    if first.place:
+        entry["location"] = vText(first.place)
+    calendar = Calendar()
+    calendar.add("prodid", "-//Frontrow//Tickets//EN")
+    calendar.add("version", "2.0")
+    calendar.add("method", "CANCEL" if cancelled else "PUBLISH")
+    calendar.add_component(entry)
+    return bytes(calendar.to_ical())

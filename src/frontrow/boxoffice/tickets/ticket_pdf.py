@@ -1,0 +1,125 @@
+"""The PDF of a booking's tickets: a page each, with the QR. The same tickets make the same file, byte for byte."""
+
+import io
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from fpdf import FPDF
+from fpdf.enums import Align, XPos, YPos
+
+from frontrow.boxoffice.messaging.locale_formats import Moment, formats_of, language_of
+from frontrow.boxoffice.messaging.message_texts import Writer, words_of
+from frontrow.boxoffice.tickets import qr_code as qr
+from frontrow.boxoffice.tickets.print_fonts import CORE_FAMILY, PrintFonts, printable
+from frontrow.boxoffice.tickets.ticket_sheets import Sheet, at
+
+_WIDTH_MM, _HEIGHT_MM = 148.0, 210.0  # A5: two fit a sheet of A4
+_MARGIN_MM: Final = 12.0
+_QR_MM: Final = 78.0
+_BAND_MM: Final = 5.0
+_BRAND, _SOFT, _INK = (75, 59, 214), (96, 96, 110), (20, 20, 28)
+MAX_NAME_CHARS: Final = 120
+
+
+def tickets_pdf(sheets: Sequence[Sheet], *, locale: str = "en") -> bytes:
+    """One page per sheet, in the reader's language."""
+    language = language_of(locale)
+    pages = [_texts(sheet, language) for sheet in sheets]
+    pdf = FPDF(unit="mm", format=(_WIDTH_MM, _HEIGHT_MM))
+    pdf.set_auto_page_break(False)
+    pdf.set_margin(_MARGIN_MM)
+    pdf.set_creator("Frontrow")
+    pdf.set_lang(language)
+    pdf.set_title(sheets[0].event_name)
+    pdf.set_creation_date(at(sheets[0].issued_at_us, "UTC"))
+    fonts = PrintFonts()
+    for page in pages:
+        page.choose_fonts(fonts)
+    with fonts.embedded(pdf):
+        drawing = _Drawing(pdf, fonts, right_to_left=formats_of(language).right_to_left)
+        for sheet, page in zip(sheets, pages, strict=True):
+            drawing.ticket(page, sheet)
+        return bytes(pdf.output())
+
+
+class _Texts:
+    """Everything a page says, in letters that can be printed."""
+
+    def __init__(self, title: str, facts: Mapping[str, str], seat: Sequence[tuple[str, str]], foot: str) -> None:
+        self.title = printable(title[:MAX_NAME_CHARS])
+        self.facts = [(printable(label), printable(value[:160])) for label, value in facts.items() if value]
+        self.seat = [(printable(label), printable(value)) for label, value in seat]
+        self.foot = printable(foot)
+
+    def choose_fonts(self, fonts: PrintFonts) -> None:
+        for text in (self.title, *(value for _, value in self.seat)):
+            fonts.family_of(text, "B")
+        for text in (self.foot, *(label for label, _ in self.seat), *(text for pair in self.facts for text in pair)):
+            fonts.family_of(text)
+
+
+def _texts(sheet: Sheet, language: str) -> _Texts:
+    words, writer = words_of(language), Writer(language)
+    when = writer.moment(Moment(sheet.starts_at_us, sheet.time_zone))
+    facts = {
+        words["when"]: when.strip("\u2068\u2069"),
+        words["where"]: sheet.place,
+        words["name"]: sheet.name,
+        words["ticket"]: sheet.ticket_id,
+    }
+    foot = words["code_in_browser"] if sheet.rotating else words["valid_once"]
+    return _Texts(sheet.event_name, facts, sheet.seat_words(words), foot)
+
+
+class _Drawing:
+    """Draws pages in one direction."""
+
+    def __init__(self, pdf: FPDF, fonts: PrintFonts, *, right_to_left: bool) -> None:
+        self._pdf, self._fonts = pdf, fonts
+        self._align, self._right_to_left = Align.R if right_to_left else Align.L, right_to_left
+
+    def ticket(self, texts: _Texts, sheet: Sheet) -> None:
+        pdf = self._pdf
+        pdf.add_page()
+        pdf.set_fill_color(*_BRAND)
+        pdf.rect(0, 0, _WIDTH_MM, _BAND_MM, style="F")
+        pdf.set_y(_BAND_MM + 8)
+        self._font(texts.title, "B", 19, _INK)
+        pdf.multi_cell(0, 8.5, texts.title, align=self._align, new_x=XPos.LMARGIN, new_y=YPos.NEXT, max_line_height=8.5)
+        pdf.ln(2)
+        for label, value in texts.facts:
+            self._fact(label, value)
+        self._seat(texts.seat)
+        left, top = (_WIDTH_MM - _QR_MM) / 2, _HEIGHT_MM - _QR_MM - 18
+        pdf.image(io.BytesIO(qr.png(sheet.code, scale=4)), x=left, y=top, w=_QR_MM, h=_QR_MM)
+        pdf.set_xy(_MARGIN_MM, _HEIGHT_MM - 16)
+        self._font(texts.foot, "", 9, _SOFT)
+        pdf.multi_cell(0, 4.5, texts.foot, align=Align.C)
+
+    def _fact(self, label: str, value: str) -> None:
+        pdf = self._pdf
+        self._font(label, "", 8.5, _SOFT)
+        pdf.cell(0, 4, label, align=self._align, new_x=XPos.LMARGIN, new_y=YPos.NEXT)
+        self._font(value, "", 11.5, _INK)
+        pdf.multi_cell(0, 5.6, value, align=self._align, new_x=XPos.LMARGIN, new_y=YPos.NEXT)
+        pdf.ln(1.4)
+
+    def _seat(self, seat: Sequence[tuple[str, str]]) -> None:
+        """Section, row and seat side by side, large; from the side where reading begins."""
+        pdf = self._pdf
+        width, top = (_WIDTH_MM - 2 * _MARGIN_MM) / max(1, len(seat)), pdf.get_y() + 1
+        for place, (label, value) in enumerate(reversed(seat) if self._right_to_left else seat):
+            left = _MARGIN_MM + place * width
+            self._font(label, "", 8.5, _SOFT)
+            pdf.set_xy(left, top)
+            pdf.cell(width, 4, label, align=self._align)
+            self._font(value, "B", 19, _INK)
+            pdf.set_xy(left, top + 4)
+            pdf.cell(width, 9, value, align=self._align)
+        pdf.set_xy(_MARGIN_MM, top + 14)
+
+    def _font(self, text: str, style: str, size_pt: float, colour: tuple[int, int, int]) -> None:
+        family = self._fonts.family_of(text, style)
+        known = f"{family}{style}" in self._pdf.fonts or family == CORE_FAMILY
+        self._pdf.set_font(family, style if known else "", size_pt)
+        self._pdf.set_text_color(*colour)

@@ -1,0 +1,1 @@
+"""The waitlist: entries, and offers of freed seats."""

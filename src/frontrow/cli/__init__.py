@@ -1,0 +1,1 @@
+"""The `frontrow` command: one module per command group."""

@@ -1,0 +1,5 @@
+"""Runs the command line as `python -m frontrow.cli`."""
+
+from frontrow.cli.main import main
+
+main()

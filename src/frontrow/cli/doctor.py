@@ -1,0 +1,37 @@
+"""`frontrow doctor`: is this machine, with these settings and these stores, fit for a sale?"""
+
+import asyncio
+from typing import Annotated
+
+import msgspec
+import typer
+
+from frontrow.app.doctor import FAIL, Finding, examine
+from frontrow.core.errors import ConfigError
+from frontrow.settings.platform import read_settings
+
+MARKS = {"ok": "ok  ", "warn": "WARN", "fail": "FAIL"}
+
+
+def doctor(
+    config: Annotated[str | None, typer.Option("--config", envvar="FRONTROW_CONFIG", help="A frontrow.toml.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Answer in JSON.")] = False,
+    demo: Annotated[bool | None, typer.Option("--demo", help="As `frontrow serve --demo` would run.")] = None,
+) -> None:
+    """Check configuration, versions, schema, clocks, Redis, disk and secrets. Exit code 1 when something fails."""
+    try:
+        found = asyncio.run(examine(read_settings(config, demo=demo)))
+    except ConfigError as error:
+        found = [Finding("configuration", FAIL, error.message)]
+    else:
+        found.insert(0, Finding("configuration", "ok", "the settings can be read and go together"))
+    if as_json:
+        typer.echo(msgspec.json.encode({"fit": not _failed(found), "findings": found}).decode())
+    else:
+        for one in found:
+            typer.echo(f"{MARKS[one.state]}  {one.check}: {one.says}{'. ' + one.do if one.do else ''}")
+    raise typer.Exit(1 if _failed(found) else 0)
+
+
+def _failed(found: list[Finding]) -> bool:
+    return any(one.state == FAIL for one in found)

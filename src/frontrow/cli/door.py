@@ -1,0 +1,153 @@
+"""`frontrow door bundle | check | sync`: take an event along, verify tickets without a network, compare gates."""
+
+import asyncio
+import json
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Annotated, Any, Final, NoReturn
+
+import typer
+
+from frontrow.boxoffice.model.tickets import DuplicateScan, Scan, duplicates
+from frontrow.boxoffice.tickets.door_bundle import read_bundle, write_bundle
+from frontrow.boxoffice.tickets.door_check import MAX_LOG_LINES, SAYS, Checked, Gate, ScanLog, Verdict
+from frontrow.boxoffice.tickets.signing_keys import TicketKeys
+from frontrow.core.clock import WallClock
+from frontrow.core.errors import FrontrowError
+
+DEFAULT_LEDGER: Final = "sqlite:///frontrow.db"
+DEFAULT_KEYS: Final = Path("frontrow-ticket-keys.json")
+HANDED_IN: Final = 1_000  # scans a call
+app = typer.Typer(help="The door: check tickets offline, compare gates.", no_args_is_help=True)
+AsJson = Annotated[bool, typer.Option("--json", help="Answer in JSON, one object a line.")]
+LedgerUrl = Annotated[str, typer.Option("--ledger", envvar="FRONTROW_LEDGER_URL", help="Where the tickets are.")]
+
+
+@app.command()
+def bundle(
+    event: Annotated[str, typer.Argument(help="The event's id.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="File to write.")] = Path("gate.json"),
+    ledger: LedgerUrl = DEFAULT_LEDGER,
+    keys: Annotated[Path, typer.Option(envvar="FRONTROW_TICKET_KEYS", help="The ring of ticket keys.")] = DEFAULT_KEYS,
+) -> None:
+    """Write what a gate takes along: public keys, seats and the signed revocation list."""
+    if not keys.exists():
+        _fail(f"{keys}: there is no ring of ticket keys; it is made where tickets are signed")
+    try:
+        made = asyncio.run(_bundle(event, ledger, TicketKeys.opened(keys)))
+    except FrontrowError as error:
+        _fail(error.message)
+    write_bundle(made, out)
+    typer.echo(f"{made.name}: {len(made.seats):,} seats, {len(made.revocations.ids):,} revoked tickets -> {out}")
+
+
+@app.command()
+def check(
+    codes: Annotated[list[str] | None, typer.Argument(help="Ticket codes; from standard input without any.")] = None,
+    file: Annotated[Path, typer.Option("--bundle", "-b", help="What `door bundle` wrote.")] = Path("gate.json"),
+    gate: Annotated[str, typer.Option(help="This gate's name.")] = "gate",
+    log: Annotated[Path | None, typer.Option(help="Scan log of this gate; without it nothing is remembered.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Verify tickets offline and record the admissions. Exit code 1 when one was refused."""
+    try:
+        at_gate = Gate(read_bundle(file), gate, ScanLog(log) if log else None)
+    except FrontrowError as error:
+        _fail(error.message)
+    clock, refused = WallClock(), 0
+    for code in codes or _lines():
+        began_ns = time.perf_counter_ns()
+        answer = at_gate.check(code, clock())
+        took_ms = (time.perf_counter_ns() - began_ns) / 1e6
+        refused += not answer.accepted
+        typer.echo(_told(answer, took_ms, as_json))
+    if refused:
+        raise typer.Exit(1)
+
+
+@app.command()
+def sync(
+    logs: Annotated[list[Path], typer.Argument(help="Scan logs of the gates.", exists=True, dir_okay=False)],
+    ledger: Annotated[
+        str, typer.Option("--ledger", envvar="FRONTROW_LEDGER_URL", help="Hand the scans in there too.")
+    ] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Compare the gates' logs: tickets that were let in more than once. Exit code 1 when there are any."""
+    try:
+        scans = [scan for log in logs for scan in ScanLog(log).scans()]
+        found = {one.ticket_id: one for one in duplicates(scans)}
+        if ledger:
+            found |= {one.ticket_id: one for one in asyncio.run(_hand_in(scans, ledger))}
+    except FrontrowError as error:
+        _fail(error.message)
+    for one in found.values():
+        typer.echo(_duplicate(one, as_json))
+    if not as_json:
+        typer.echo(f"{len(scans):,} scans, {len(found):,} tickets let in more than once")
+    if found:
+        raise typer.Exit(1)
+
+
+def _lines() -> Iterator[str]:
+    for number, line in enumerate(sys.stdin):
+        if number >= MAX_LOG_LINES:
+            return
+        if line.strip():
+            yield line.strip()
+
+
+def _told(answer: Checked, took_ms: float, as_json: bool) -> str:
+    if as_json:
+        first = answer.first_scan
+        return json.dumps(
+            {
+                "verdict": answer.verdict,
+                "accepted": answer.accepted,
+                "ticket": answer.ticket_id,
+                "seat": answer.seat,
+                "first_gate": first.gate if first else None,
+                "took_ms": round(took_ms, 3),
+            }
+        )
+    words = [SAYS[answer.verdict], answer.seat, answer.ticket_id]
+    if answer.verdict is Verdict.ALREADY_IN and answer.first_scan is not None:
+        words.append(f"first at {answer.first_scan.gate}")
+    return f"{'OK' if answer.accepted else 'NO'}  {'  '.join(word for word in words if word)}  ({took_ms:.2f} ms)"
+
+
+def _duplicate(one: DuplicateScan, as_json: bool) -> str:
+    if as_json:
+        return json.dumps({"ticket": one.ticket_id, "scans": [[scan.gate, scan.at_us] for scan in one.scans]})
+    return f"{one.ticket_id}: {', '.join(scan.gate for scan in one.scans)}"
+
+
+async def _bundle(event_id: str, url: str, keys: TicketKeys) -> Any:
+    from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
+    from frontrow.boxoffice.tickets.ticket_desk import TicketDesk
+
+    ledger = await open_ledger(url, auto_migrate=False)
+    try:
+        return await TicketDesk(ledger, keys).bundle(event_id, await ledger.time_us())
+    finally:
+        await ledger.aclose()
+
+
+async def _hand_in(scans: list[Scan], url: str) -> Iterable[DuplicateScan]:
+    from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
+
+    ledger = await open_ledger(url, auto_migrate=False)
+    try:
+        found: list[DuplicateScan] = []
+        for start in range(0, len(scans), HANDED_IN):
+            found += await ledger.record_scans(scans[start : start + HANDED_IN])
+        return found
+    finally:
+        await ledger.aclose()
+
+
+def _fail(message: str) -> NoReturn:
+    typer.echo(f"frontrow door: {message}", err=True)
+    raise typer.Exit(2)

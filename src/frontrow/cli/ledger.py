@@ -1,0 +1,118 @@
+"""`frontrow ledger migrate | verify | status | reconcile | aside | backup | restore`: schema, proof, money, copies."""
+
+import asyncio
+import json
+from typing import Annotated, Any
+
+import typer
+
+from frontrow.boxoffice.adapters.ledger.audit_verification import Heads
+from frontrow.boxoffice.adapters.ledger.audit_verification import verify as run_verify
+from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
+from frontrow.boxoffice.adapters.ledger.schema import newest_version, schema_version
+from frontrow.boxoffice.ports.queries import Query
+from frontrow.cli.backups import backup, restore
+from frontrow.cli.dead_letters import app as aside_app
+from frontrow.cli.reconcile import reconcile
+from frontrow.core.errors import FrontrowError, InvalidInput
+
+DEFAULT_URL = "sqlite:///frontrow.db"
+app = typer.Typer(help="The ledger: schema, proof, figures, money.", no_args_is_help=True)
+app.command()(reconcile)
+app.add_typer(aside_app, name="aside")
+app.command()(backup)
+app.command()(restore)
+Url = Annotated[
+    str,
+    typer.Option("--ledger", envvar="FRONTROW_LEDGER_URL", help="sqlite:///file.db or postgresql://user@host/name"),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Answer in JSON.")]
+
+
+def _fail(error: FrontrowError) -> typer.Exit:
+    typer.echo(f"frontrow ledger: {error.message}", err=True)
+    return typer.Exit(2)
+
+
+@app.command()
+def migrate(ledger: Url = DEFAULT_URL) -> None:
+    """Bring the schema to the newest version; doing it again changes nothing."""
+    from frontrow.boxoffice.adapters.ledger.migrate import migrate as run_migrations
+
+    try:
+        before = schema_version(ledger)
+        after = run_migrations(ledger)
+    except FrontrowError as error:
+        raise _fail(error) from None
+    except Exception as error:  # the driver's own words; no stack for a wrong host name
+        typer.echo(f"frontrow ledger: cannot migrate: {error}", err=True)
+        raise typer.Exit(2) from None
+    typer.echo(f"schema {after}" if before == after else f"schema {before or 'none'} -> {after}")
+
+
+@app.command()
+def verify(
+    ledger: Url = DEFAULT_URL,
+    head: Annotated[
+        list[str] | None, typer.Option(help="A head kept outside, chain:seq:hash; may be given often.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check that no seat is sold twice, that nothing is out of step and that the audit chains are unbroken."""
+    try:
+        wrong, read = asyncio.run(_verify(ledger, dict(map(_head, head or []))))
+    except FrontrowError as error:
+        raise _fail(error) from None
+    if as_json:
+        typer.echo(json.dumps({"problems": wrong, "audit_entries": read}))
+    else:
+        for line in wrong:
+            typer.echo(line)
+        typer.echo(
+            f"{len(wrong)} problems; {read} audit entries read" if wrong else f"whole; {read} audit entries read"
+        )
+    if wrong:
+        raise typer.Exit(1)
+
+
+@app.command()
+def status(ledger: Url = DEFAULT_URL, as_json: AsJson = False) -> None:
+    """The schema's version, how much is in the ledger, and the heads of the audit chains (write them down)."""
+    try:
+        figures = asyncio.run(_status(ledger))
+    except FrontrowError as error:
+        raise _fail(error) from None
+    if as_json:
+        typer.echo(json.dumps(figures))
+        return
+    typer.echo(f"schema {figures['schema']}")
+    for name, count in figures["counts"].items():
+        typer.echo(f"{name}: {count}")
+    for line in figures["heads"]:
+        typer.echo(f"head {line}")
+
+
+def _head(text: str) -> tuple[str, tuple[int, str]]:
+    try:
+        chain, seq, last_hash = text.split(":")
+        return chain, (int(seq), last_hash)
+    except ValueError:
+        raise InvalidInput(f"{text[:80]!r} is no head; one looks like aud_01…:17:5f3c…", param="head") from None
+
+
+async def _verify(url: str, kept: Heads) -> tuple[list[str], int]:
+    ledger = await open_ledger(url, auto_migrate=False)
+    try:
+        return await run_verify(ledger.store, kept)
+    finally:
+        await ledger.aclose()
+
+
+async def _status(url: str) -> dict[str, Any]:
+    ledger = await open_ledger(url, auto_migrate=False)
+    try:
+        counts = {row[0]: row[1] for row in await ledger.store.read(Query("ledger_counts"))}
+        heads = [f"{row[0]}:{row[1]}:{row[2]}" for row in await ledger.store.read(Query("audit_heads"))]
+    finally:
+        await ledger.aclose()
+    return {"schema": newest_version(), "counts": counts, "heads": heads}

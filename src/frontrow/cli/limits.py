@@ -1,0 +1,98 @@
+"""`frontrow limits`: see the algorithms, try a quota, check a configuration."""
+
+import json
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from frontrow.core.clock import US_PER_S
+from frontrow.core.errors import FrontrowError
+from frontrow.limits import chart as picture
+from frontrow.limits.config import load_config
+from frontrow.limits.demo import demo
+from frontrow.limits.limiter import Limiter
+from frontrow.limits.quota import Quota
+
+app = typer.Typer(help="The rate limiter: see, try, check.", no_args_is_help=True)
+app.command("demo")(demo)
+console = Console()
+MAX_CALLS = 10_000
+
+
+def _fail(error: FrontrowError) -> NoReturn:
+    Console(stderr=True).print(f"[red]{type(error).__name__}[/red]: ", end="")
+    Console(stderr=True).print(error.message, markup=False, highlight=False, soft_wrap=True)
+    raise typer.Exit(2)
+
+
+@app.command()
+def show(
+    quota: Annotated[str, typer.Argument(help="how much, per minute is drawn best")] = "100/minute",
+    out: Annotated[Path | None, typer.Option(help="also write a picture: .svg, .png or .pdf")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="numbers instead of bars")] = False,
+) -> None:
+    """Draw what each algorithm accepts of the same bursty traffic."""
+    try:
+        if as_json:
+            rows = {made.algorithm: made.accepted for made in picture.curves(quota)}
+            typer.echo(json.dumps({"bin_s": picture.BIN_S, "accepted": rows}))
+        else:
+            console.print(picture.table(quota))
+        if out is not None:
+            typer.echo(f"wrote {picture.draw(out, quota)}", err=as_json)
+    except FrontrowError as error:
+        _fail(error)
+
+
+@app.command("try")
+def try_quota(
+    quota: Annotated[str, typer.Argument(help="for example 10/second")],
+    algorithm: Annotated[str, typer.Option(help="one of the six")] = "sliding_counter",
+    burst: Annotated[int | None, typer.Option(help="token and leaky bucket: how many at once")] = None,
+    calls: Annotated[int, typer.Option(min=1, max=MAX_CALLS)] = 20,
+    every_ms: Annotated[float, typer.Option(min=0.0, help="simulated time between calls")] = 50.0,
+    cost: Annotated[int, typer.Option(min=1)] = 1,
+) -> None:
+    """Make some calls in simulated time and show every decision."""
+    try:
+        made = Quota.parse(quota, algorithm=algorithm, **({} if burst is None else {"burst": burst}))
+        limiter = Limiter(made)
+        table = Table(title=f"{quota}, {algorithm}")
+        for heading in ("at s", "answer", "remaining", "reset after s", "retry after s", "delay s"):
+            table.add_column(heading, justify="right")
+        for index in range(calls):
+            at_us = round(index * every_ms * 1000)
+            told = limiter.check("you", cost=cost, now_us=picture.START_US + at_us)
+            answer = "[green]allowed[/green]" if told.allowed else "[red]refused[/red]"
+            times = (told.reset_after_s, told.retry_after_s, told.delay_s)
+            table.add_row(f"{at_us / US_PER_S:.3f}", answer, str(told.remaining), *(f"{t:.3f}" for t in times))
+        console.print(table)
+    except FrontrowError as error:
+        _fail(error)
+
+
+@app.command("check-config")
+def check_config(file: Annotated[Path, typer.Argument(help="a TOML file with [[limits.rules]]")]) -> None:
+    """Read a configuration as the middleware would, and show it or say what is wrong."""
+    try:
+        config = load_config(file)
+    except FrontrowError as error:
+        _fail(error)
+    table = Table(title=f"{file}: {config.settings.store}, headers {config.settings.dialect}")
+    for heading in ("rule", "quota", "algorithm", "key", "methods", "paths", "tiers", "store down"):
+        table.add_column(heading)
+    for rule in config.book.current.rules:
+        table.add_row(
+            rule.name + (" (shadow)" if rule.shadow else ""),
+            str(rule.quota),
+            str(rule.quota.algorithm),
+            " + ".join(rule.key) or "everybody",
+            ", ".join(rule.methods) or "all",
+            ", ".join(rule.paths) or "all",
+            ", ".join(f"{tier} {quota}" for tier, quota in rule.tiers.items()) or "-",
+            rule.on_store_down or config.settings.on_store_down,
+        )
+    console.print(table)

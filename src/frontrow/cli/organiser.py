@@ -1,0 +1,162 @@
+"""`frontrow organiser create | list | reset`: the first owner of an organiser, and the way back in.
+
+There is no default password. `create` asks for one on a terminal, or prints a one-time link (`--invite`); `reset`
+prints such a link for a member who lost password or second factor.
+"""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Annotated, Any, Final, NoReturn
+
+import typer
+
+from frontrow.core.errors import FrontrowError
+
+DEFAULT_LEDGER: Final = "sqlite:///frontrow-data/frontrow.db"
+DEFAULT_URL: Final = "http://127.0.0.1:8000"
+app = typer.Typer(help="Organisers: make the first owner, list them, let somebody back in.", no_args_is_help=True)
+LedgerUrl = Annotated[str, typer.Option("--ledger", envvar="FRONTROW_LEDGER_URL", help="Where people are kept.")]
+PublicUrl = Annotated[
+    str, typer.Option("--url", envvar="FRONTROW_SERVER_PUBLIC_URL", help="How people reach the server; for links.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Answer in JSON.")]
+
+
+@app.command()
+def create(
+    name: Annotated[str, typer.Argument(help="The organiser's name, as fans see it.")],
+    email: Annotated[str, typer.Option(help="The owner's e-mail address.", prompt="E-mail address of the owner")],
+    owner: Annotated[str, typer.Option(help="The owner's name.")] = "Owner",
+    organiser: Annotated[str, typer.Option(help="An organiser that is there already, like org_default.")] = "",
+    invite: Annotated[bool, typer.Option("--invite", help="Print a one-time link instead of asking.")] = False,
+    ledger: LedgerUrl = DEFAULT_LEDGER,
+    url: PublicUrl = DEFAULT_URL,
+    as_json: AsJson = False,
+) -> None:
+    """Make an organiser and its first owner."""
+    password = (
+        "" if invite else typer.prompt("Password (12 or more characters)", hide_input=True, confirmation_prompt=True)
+    )
+
+    async def act(people: Any) -> dict[str, str]:
+        from frontrow.boxoffice.model.email_addresses import checked_email
+        from frontrow.boxoffice.model.people import Role, checked_password
+
+        checked_password(password or "checked when it is chosen", checked_email(email))
+        made = await people.team.found(name, organiser)
+        if invite:
+            link = await people.team.invitation_for(made.id, email, Role.OWNER)
+            return {"organiser": made.id, "link": link}
+        staff = await people.team.add_owner(made.id, email, owner, password)
+        return {"organiser": made.id, "staff": staff.id}
+
+    told = _run(act, ledger, url)
+    if as_json:
+        typer.echo(json.dumps(told))
+    elif invite:
+        typer.echo(
+            f"{told['organiser']}\nThis link makes {email} its owner; it works once, for three days:\n{told['link']}"
+        )
+    else:
+        typer.echo(f"{told['organiser']}\n{email} owns it. The second factor is set up at the first sign-in.")
+
+
+@app.command("list")
+def list_organisers(ledger: LedgerUrl = DEFAULT_LEDGER, as_json: AsJson = False) -> None:
+    """Every organiser and the members of its team."""
+
+    async def act(people: Any) -> list[dict[str, Any]]:
+        rows, after = [], ""
+        for _ in range(1_000):  # pages of 100
+            page = await people.book.organisers(after, 100)
+            for one in page:
+                team = [
+                    {
+                        "id": member.id,
+                        "email": member.email,
+                        "role": member.role.value,
+                        "totp": bool(member.totp_sealed),
+                    }
+                    for member in await people.book.staff_of(one.id)
+                ]
+                rows.append({"id": one.id, "name": one.name, "team": team})
+            if len(page) < 100:
+                break
+            after = page[-1].id
+        return rows
+
+    for row in _run(act, ledger, DEFAULT_URL):
+        if as_json:
+            typer.echo(json.dumps(row))
+            continue
+        typer.echo(f"{row['id']}  {row['name']}")
+        for member in row["team"]:
+            factor = "" if member["totp"] else "  (no second factor yet)"
+            typer.echo(f"  {member['role']:<10}  {member['email']}{factor}")
+
+
+@app.command()
+def reset(
+    email: Annotated[str, typer.Argument(help="The member's e-mail address.")],
+    ledger: LedgerUrl = DEFAULT_LEDGER,
+    url: PublicUrl = DEFAULT_URL,
+) -> None:
+    """Print a one-time link for a new password; using it also removes the second factor and ends all sessions."""
+
+    async def act(people: Any) -> str:
+        from frontrow.boxoffice.model.email_addresses import checked_email
+        from frontrow.boxoffice.model.people import PersonNotFound
+
+        staff = await people.book.staff_by_email(checked_email(email))
+        if staff is None:
+            raise PersonNotFound("nobody has this address; see `frontrow organiser list`")
+        link: str = await people.team.invitation_for(staff.organiser_id, staff.email, staff.role)
+        return link
+
+    typer.echo(_run(act, ledger, url))
+
+
+def _run(act: Callable[[Any], Awaitable[Any]], ledger_url: str, url: str) -> Any:
+    async def whole() -> Any:
+        async with _people(ledger_url, url) as people:
+            return await act(people)
+
+    try:
+        return asyncio.run(whole())
+    except FrontrowError as error:
+        _fail(error.message)
+
+
+@contextlib.asynccontextmanager
+async def _people(ledger_url: str, url: str) -> AsyncIterator[Any]:
+    """The services about people over the ledger alone; nothing is sealed or mailed, so no secret key is needed."""
+    import secrets
+
+    from frontrow.boxoffice.adapters.channels.email import FolderChannel
+    from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
+    from frontrow.boxoffice.adapters.ledger.ledger_url import is_postgres, sqlite_path
+    from frontrow.boxoffice.people.people import People
+    from frontrow.boxoffice.people.people_settings import PeopleSettings
+    from frontrow.core.clock import WallClock
+    from frontrow.core.ids import Ids
+    from frontrow.core.settings_loader import load
+
+    if not is_postgres(ledger_url):
+        sqlite_path(ledger_url).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    ledger = await open_ledger(ledger_url)
+    channel = FolderChannel(Path("frontrow-outbox"))
+    settings = load(PeopleSettings, "people")
+    people = People(ledger, channel, WallClock(), Ids(), secrets.token_bytes(32), settings=settings, public_url=url)
+    try:
+        yield people
+    finally:
+        await people.aclose()
+        await ledger.aclose()
+
+
+def _fail(message: str) -> NoReturn:
+    typer.echo(f"frontrow organiser: {message}", err=True)
+    raise typer.Exit(2)

@@ -1,0 +1,63 @@
+"""`frontrow event webhooks add | list | remove`: where an organiser wants an event's facts."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+from frontrow.core.clock import WallClock
+from frontrow.core.errors import FrontrowError
+
+if TYPE_CHECKING:  # the command's own group must load without the box office's libraries
+    from frontrow.boxoffice.messaging.webhook_endpoints import Endpoints
+
+Answer = TypeVar("Answer")
+app = typer.Typer(help="Webhooks to organisers.", no_args_is_help=True)
+Url = Annotated[str, typer.Option("--ledger", envvar="FRONTROW_LEDGER_URL", help="The ledger's URL.")]
+
+
+@app.command()
+def add(
+    event: str,
+    url: Annotated[str, typer.Argument(help="https://…, a public address")],
+    ledger: Url = "sqlite:///frontrow.db",
+    organiser: Annotated[str, typer.Option(help="Whose it is; organisers do not wait for each other.")] = "org_default",
+    fact: Annotated[list[str] | None, typer.Option(help="Only this fact; may be given often. Default: all.")] = None,
+) -> None:
+    """Register a webhook and print its id and secret; the secret is not shown again."""
+    made = _with(ledger, lambda endpoints: endpoints.register(organiser, event, url, tuple(fact or ())))
+    typer.echo(f"{made.id}\n{made.secret}")
+
+
+@app.command("list")
+def list_command(event: str, ledger: Url = "sqlite:///frontrow.db") -> None:
+    """The webhooks of an event."""
+    for one in _with(ledger, lambda endpoints: endpoints.of_event(event)):
+        typer.echo(f"{one.id}\t{one.organiser}\t{one.url}\t{', '.join(one.facts) or 'all facts'}")
+
+
+@app.command()
+def remove(webhook: str, ledger: Url = "sqlite:///frontrow.db") -> None:
+    """Send nothing more to this webhook."""
+    typer.echo(f"{_with(ledger, lambda endpoints: endpoints.remove(webhook)).id} removed")
+
+
+def _with(url: str, act: "Callable[[Endpoints], Awaitable[Answer]]") -> Answer:
+    from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
+    from frontrow.boxoffice.messaging.safe_http import Outgoing
+    from frontrow.boxoffice.messaging.webhook_endpoints import Endpoints
+
+    async def run() -> Answer:
+        ledger, outgoing = await open_ledger(url, auto_migrate=False), Outgoing()
+        try:
+            return await act(Endpoints(ledger, outgoing, WallClock()))
+        finally:
+            await outgoing.aclose()
+            await ledger.aclose()
+
+    try:
+        return asyncio.run(run())
+    except FrontrowError as error:
+        typer.echo(f"frontrow event: {error.message}", err=True)
+        raise typer.Exit(2) from None

@@ -1,0 +1,338 @@
+"""The settings of the platform: frozen sections of `frontrow.toml`, each also as `FRONTROW_<SECTION>_<FIELD>`.
+
+Nothing here opens anything. Whatever is missing or cannot go together stops the start with one sentence that names the
+setting. Secrets never show in `repr`.
+"""
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any
+
+from frontrow.boxoffice.adapters.channels.from_settings import MessageSettings
+from frontrow.boxoffice.adapters.ledger.ledger_url import is_postgres
+from frontrow.boxoffice.model.room_rules import MAX_LANES
+from frontrow.boxoffice.people.people_settings import PeopleSettings
+from frontrow.core.errors import ConfigError
+from frontrow.core.redis_url import scheme_of
+from frontrow.core.settings_loader import load, named, read_toml, setting
+from frontrow.limits import Quota
+from frontrow.limits.http.client import ClientAddress
+from frontrow.settings.overload import OverloadSettings
+from frontrow.settings.room import RoomSettings
+from frontrow.settings.traces import TraceSettings
+
+MIN_SECRET_CHARS = 32
+NO_LIMITS = (
+    "is only for apps that use the limiter by itself; the platform's limits are server.per_person, server.per_ip and "
+    "room.per_device"
+)
+# fields of [room] that only `frontrow room serve` uses -> what the platform uses instead
+ROOM_SERVE_ONLY = {
+    "events": "every published event has a room of its own",
+    "host": "set server.host",
+    "port": "set server.port",
+    "workers": "set server.workers",
+    "hot_lane": "set server.hot_lane",
+    "store": "set redis.url",
+    "shards": "the platform keeps its rooms in redis.url",
+    "folder": "set server.folder",
+    "audit": "the platform keeps it in ledger.url",
+    "opening": "a room opens when its event's sale does",
+    "codes_csv": "import codes on the event's page or with POST /v1/organiser/events/{event}/codes",
+    "per_person": "set server.per_person",
+    "per_ip": "set server.per_ip",
+    "trusted_proxies": "set server.trusted_proxies",
+    "public_url": "set server.public_url",
+    "title": "a room is titled by its event's name",
+    "max_streams": "set server.max_streams",
+}
+QUOTAS_OF_PEOPLE = ("account_tries", "ip_tries", "code_tries", "link_asks", "link_asks_per_ip")
+# what Kubernetes tells every container about a service named frontrow-redis, frontrow-ledger and so on
+OF_KUBERNETES = re.compile(r"_SERVICE_(HOST|PORT\w*)|_PORT(_\d+_(TCP|UDP)\w*)?")
+DEFAULT_FILE = "frontrow.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSettings:
+    """`[server]`: where it listens, what it stands behind, how much it takes on."""
+
+    host: str = setting("127.0.0.1")
+    port: int = setting(8000, low=0, high=65_535)
+    workers: int = setting(1, low=1, high=64, doc="processes; more than one needs Redis and PostgreSQL")
+    public_url: str = setting("", example="https://tickets.example.org", doc="how people reach this server")
+    demo: bool = setting(False, doc="made-up money, a secret key made on the spot: never for a real sale")
+    folder: str = setting("frontrow-data", doc="keys, and in the embedded mode everything else")
+    hot_lane: bool = setting(True)
+    trusted_proxies: tuple[str, ...] = setting((), example='["10.0.0.0/8"]')
+    per_person: str = setting("10/second", doc="requests of one person (B17)")
+    per_ip: str = setting("50/second", doc="requests of one address (B17)")
+    max_streams: int = setting(10_000, low=0, high=1_000_000, doc="live connections of this process")
+    request_within_s: float = setting(30.0, low=0.1, high=600, doc="a request must have arrived by then")
+    drain_s: float = setting(10.0, low=0.1, high=600, doc="how long a stopping server finishes what it has in hand")
+    jobs_inside: bool = setting(True, doc="run the background jobs in the server; else `frontrow work` does")
+    docs: bool = setting(True, doc="serve the API's document and its page")
+
+    @property
+    def address(self) -> str:
+        """Where it listens, as a URL."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http://{host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class SecretSettings:
+    """`[secret]`: what capabilities and sessions are signed with."""
+
+    key: str = setting("", secret=True, example="32 or more random characters")
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerSettings:
+    """`[ledger]`: the store of record. URLs may hold passwords, so none shows."""
+
+    url: str = setting(
+        "", secret=True, example="postgresql://frontrow@db/frontrow", doc="empty: a SQLite file in the folder"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RedisSettings:
+    url: str = setting(
+        "", secret=True, example="redis://127.0.0.1:6379/0", doc="empty: claims, places and limits in memory"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class BusSettings:
+    url: str = setting(
+        "", secret=True, example="kafka://broker:9092/facts", doc="empty: memory, or Redis Streams where there is one"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class MailSettings:
+    url: str = setting(
+        "", secret=True, example="smtp://mail:587?from=tickets@example.org", doc="empty: .eml files in the folder"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class StripeSettings:
+    """`[stripe]`: without a key the provider is simulated, which only the demo may do."""
+
+    key: str = setting("", secret=True, example="sk_live_…")
+    webhook_secret: str = setting("", secret=True, example="whsec_…")
+    publishable_key: str = setting(
+        "", example="pk_live_…", doc="for Stripe's card form on the checkout page; needed with a key"
+    )
+    api: str = setting("", doc="another address than Stripe's, for tests")
+
+
+@dataclass(frozen=True, slots=True)
+class PlatformSettings:
+    """Everything `open_platform` needs to know."""
+
+    server: ServerSettings = field(default_factory=ServerSettings)
+    secret: SecretSettings = field(default_factory=SecretSettings)
+    ledger: LedgerSettings = field(default_factory=LedgerSettings)
+    redis: RedisSettings = field(default_factory=RedisSettings)
+    bus: BusSettings = field(default_factory=BusSettings)
+    mail: MailSettings = field(default_factory=MailSettings)
+    stripe: StripeSettings = field(default_factory=StripeSettings)
+    messages: MessageSettings = field(default_factory=MessageSettings)
+    room: RoomSettings = field(default_factory=RoomSettings)
+    overload: OverloadSettings = field(default_factory=OverloadSettings)
+    traces: TraceSettings = field(default_factory=TraceSettings)
+    people: PeopleSettings = field(default_factory=PeopleSettings)
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be right together."""
+        self._check_forms()
+        self._check_room()
+        demo = self.server.demo
+        if not self.secret.key and not demo:
+            raise ConfigError(
+                "secret.key is not set; make one with `openssl rand -base64 48` and set FRONTROW_SECRET_KEY",
+                param="secret.key",
+            )
+        if self.secret.key and len(self.secret.key) < MIN_SECRET_CHARS:
+            raise ConfigError(f"secret.key must have at least {MIN_SECRET_CHARS} characters", param="secret.key")
+        self._check_stripe()
+        if self.server.workers > 1 and not self.shared:
+            raise ConfigError(
+                "server.workers above 1 needs redis.url and a PostgreSQL ledger.url", param="server.workers"
+            )
+        if bool(self.redis.url) != is_postgres(self.ledger_url):
+            raise ConfigError(
+                "redis.url and a PostgreSQL ledger.url go together: set both, or neither (embedded)", param="redis.url"
+            )
+
+        if self.shared and not self.secret.key:
+            raise ConfigError(
+                "secret.key is not set; servers on shared stores cannot each make one up", param="secret.key"
+            )
+
+    def _check_stripe(self) -> None:
+        """All three of Stripe's settings, or none of them and made-up money."""
+        stripe = self.stripe
+        if not stripe.key and (stripe.publishable_key or stripe.webhook_secret):
+            given = "stripe.publishable_key" if stripe.publishable_key else "stripe.webhook_secret"
+            raise ConfigError(
+                f"{given} is set without stripe.key; set FRONTROW_STRIPE_KEY too, or neither", param="stripe.key"
+            )
+        if not stripe.key and not self.server.demo:
+            raise ConfigError("stripe.key is not set; only server.demo takes made-up money", param="stripe.key")
+        if stripe.key and not stripe.webhook_secret:
+            raise ConfigError(
+                "stripe.webhook_secret is not set; notices could be forged", param="stripe.webhook_secret"
+            )
+        if stripe.key and not stripe.publishable_key:
+            raise ConfigError(
+                "stripe.publishable_key is not set; the checkout page needs it for Stripe's card form "
+                "(FRONTROW_STRIPE_PUBLISHABLE_KEY, pk_… beside your secret key in Stripe's dashboard)",
+                param="stripe.publishable_key",
+            )
+        if stripe.publishable_key.startswith(("sk_", "rk_")):
+            raise ConfigError(
+                "stripe.publishable_key is a secret key, and every visitor would see it; it must start with pk_",
+                param="stripe.publishable_key",
+            )
+        modes = {_stripe_mode(stripe.key), _stripe_mode(stripe.publishable_key)}
+        if modes == {"live", "test"}:
+            raise ConfigError(
+                "stripe.publishable_key and stripe.key are of different modes, and no payment would succeed; "
+                "take both from the live mode or both from the test mode",
+                param="stripe.publishable_key",
+            )
+
+    def _check_room(self) -> None:
+        """Refuse settings of the room that the platform would not use."""
+        for one in fields(RoomSettings):
+            if one.name in ROOM_SERVE_ONLY and getattr(self.room, one.name) != one.default:
+                raise _unused(f"room.{one.name}")
+        if len(self.room.lanes) > MAX_LANES:
+            raise ConfigError(f"room.lanes: an event has at most {MAX_LANES} lanes", param="room.lanes")
+        if self.room.human in ("turnstile", "hcaptcha") and not (self.room.human_site_key and self.room.human_secret):
+            raise ConfigError(
+                f"room.human is {self.room.human}, which needs room.human_site_key and room.human_secret",
+                param="room.human",
+            )
+
+    def _check_forms(self) -> None:
+        """Each by itself: quotas, networks and addresses are what they must be."""
+        server, people = self.server, self.people
+        quotas = {
+            "server.per_person": (server.per_person,), "server.per_ip": (server.per_ip,),
+            "room.per_device": (self.room.per_device,),
+            **{f"people.{name}": getattr(people, name) for name in QUOTAS_OF_PEOPLE},
+        }  # fmt: skip
+        for where, texts in quotas.items():
+            with named(where):
+                for text in texts:
+                    Quota.parse(text)
+        with named("server.trusted_proxies"):
+            ClientAddress(server.trusted_proxies)
+        with named("room.lanes"):
+            self.room.config()
+        with named("ledger.url"):
+            is_postgres(self.ledger_url)
+        if self.redis.url:
+            with named("redis.url"):
+                scheme_of(self.redis.url)
+        if "\0" in server.folder:
+            raise ConfigError("server.folder is no name of a folder", param="server.folder")
+
+    @property
+    def shared(self) -> bool:
+        """Whether several servers may stand on the same stores."""
+        return bool(self.redis.url)
+
+    @property
+    def folder(self) -> Path:
+        return Path(self.server.folder)
+
+    @property
+    def ledger_url(self) -> str:
+        return self.ledger.url or f"sqlite:///{self.folder / 'frontrow.db'}"
+
+    @property
+    def bus_url(self) -> str:
+        return self.bus.url or self.redis.url or "memory:"
+
+    @property
+    def mail_url(self) -> str:
+        return self.mail.url or str(self.folder / "outbox")
+
+    @property
+    def public_url(self) -> str:
+        return (self.server.public_url or self.server.address).rstrip("/")
+
+    def with_port(self, port: int) -> "PlatformSettings":
+        """The same with the port that the system chose, so that links in mails lead to it."""
+        return replace(self, server=replace(self.server, port=port))
+
+
+_SECTIONS: dict[str, type[Any]] = {
+    "server": ServerSettings, "secret": SecretSettings, "ledger": LedgerSettings, "redis": RedisSettings,
+    "bus": BusSettings, "mail": MailSettings, "stripe": StripeSettings, "messages": MessageSettings,
+    "room": RoomSettings, "people": PeopleSettings, "overload": OverloadSettings, "traces": TraceSettings,
+}  # fmt: skip
+
+
+def read_settings(
+    path: str | Path | None = None, env: Mapping[str, str] | None = None, **server: Any
+) -> PlatformSettings:
+    """The file (if any), the environment, then what the command line says about the server."""
+    environment = dict(os.environ if env is None else env)
+    tables = read_toml(path) if path else read_toml(DEFAULT_FILE) if Path(DEFAULT_FILE).exists() else {}
+    if "limits" in tables:
+        raise ConfigError(f"[limits] {NO_LIMITS}", param="limits")
+    unknown = sorted(set(tables) - set(_SECTIONS))
+    if unknown:
+        raise ConfigError(f"[{unknown[0]}] is no section; there are {', '.join(_SECTIONS)}", param=unknown[0])
+    _check_names(environment)
+    _check_used(tables.get("room", {}), environment)
+    sections = {name: load(kind, name, tables=tables, env=environment) for name, kind in _SECTIONS.items()}
+    given = {name: value for name, value in server.items() if value is not None}
+    sections["server"] = replace(sections["server"], **given)
+    return PlatformSettings(**sections)
+
+
+def _stripe_mode(key: str) -> str:
+    """`live` or `test`, as the key says (`sk_live_…`); empty if it does not."""
+    found = re.match(r"(?:sk|rk|pk)_(live|test)_", key)
+    return found[1] if found else ""
+
+
+def _unused(where: str) -> ConfigError:
+    """Says that a setting would have no effect here, and what has."""
+    name = where.removeprefix("FRONTROW_ROOM_").removeprefix("room.").lower()
+    return ConfigError(f"{where} is only for `frontrow room serve`; here {ROOM_SERVE_ONLY[name]}", param=where)
+
+
+def _check_used(room: Any, environment: Mapping[str, str]) -> None:
+    """Refuse what is given and would not be used, even if it is what would be used anyway."""
+    for name in ROOM_SERVE_ONLY:
+        variable = f"FRONTROW_ROOM_{name}".upper()
+        if variable in environment:
+            raise _unused(variable)
+        if isinstance(room, Mapping) and name in room:
+            raise _unused(f"room.{name}")
+    limits = sorted(name for name in environment if name.startswith("FRONTROW_LIMITS_"))
+    if limits:
+        raise ConfigError(f"{limits[0]} {NO_LIMITS}", param=limits[0])
+
+
+def _check_names(environment: Mapping[str, str]) -> None:
+    """A variable that is nearly a setting is a mistake, not nothing."""
+    for section, kind in _SECTIONS.items():
+        prefix = f"FRONTROW_{section}_".upper()
+        known = [field.name for field in fields(kind)]
+        for variable in sorted(environment):
+            if not variable.startswith(prefix) or variable.removeprefix(prefix).lower() in known:
+                continue
+            if not OF_KUBERNETES.fullmatch(variable.removeprefix(prefix[:-1])):
+                raise ConfigError(f"{variable} is no setting; [{section}] knows {', '.join(known)}", param=variable)

@@ -1,0 +1,137 @@
+"""The settings of `frontrow room serve`: table `[room]` of frontrow.toml, or `FRONTROW_ROOM_…`."""
+
+from dataclasses import dataclass
+
+from frontrow.boxoffice.model.room_rules import Lane, RoomRules
+from frontrow.core.cookies import is_https
+from frontrow.core.errors import ConfigError
+from frontrow.core.settings_loader import setting
+from frontrow.waitingroom.model.config import LaneRule, Phase, RoomConfig
+
+
+@dataclass(frozen=True, slots=True)
+class RoomSettings:
+    """One or several rooms in one server. With one, its endpoints are also at the root."""
+
+    events: tuple[str, ...] = setting(("event",), doc="names of the rooms", example='["aurora"]')
+    host: str = setting("127.0.0.1")
+    port: int = setting(8008, low=0, high=65_535)
+    workers: int = setting(1, low=1, high=64, doc="processes; more than one needs a Redis store")
+    hot_lane: bool = setting(True)
+    store: str = setting("memory://", example="redis://127.0.0.1:6379/0")
+    shards: tuple[str, ...] = setting((), doc="spread each line over these Redis URLs, instead of one store")
+    by_identity: bool = setting(False, doc="one place per person (a sorted set) instead of counters")
+    folder: str = setting("frontrow-room", doc="keys, and the audit unless it has a place of its own")
+    audit: str = setting("", doc="postgresql://… ; empty: a SQLite file in the folder")
+    organiser_key: str = setting("", secret=True, doc="bearer of the organiser's endpoints; empty: nobody")
+    # the room as it is made first; afterwards the organiser changes it
+    opening: str = setting("open", choices=("open", "prequeue"))
+    capacity: int = setting(1_000, low=0)
+    window_size: int = setting(100, low=1)
+    interval_s: float = setting(1.0, low=0.001, high=3_600)
+    rate_per_s: int = setting(100_000, low=0)
+    burst: int = setting(100_000, low=1)
+    active_windows: int = setting(0, low=0, high=64)
+    grace_s: float = setting(300.0, low=1, high=86_400)
+    pass_ttl_s: int = setting(900, low=1, high=86_400)
+    max_stay_s: int = setting(3_600, low=1)
+    idle_s: int = setting(
+        -1,
+        low=-1,
+        high=86_400,
+        doc="a visit ends when nobody was heard for so long; 0: never; -1: 120 in `frontrow serve`",
+    )
+    leave_s: int = setting(10, low=1, high=3_600, doc="a visit ends so long after its page was closed")
+    depth_cap: int = setting(0, low=0)
+    lanes: tuple[str, ...] = setting(("general:1",), doc="name:weight", example='["general:1", "fans:3"]')
+    codes_csv: str = setting("", doc="Verified-Fan codes of the first event: CSV with code,lane")
+    # the entry
+    human: str = setting("none", choices=("none", "altcha", "turnstile", "hcaptcha"))
+    human_site_key: str = setting("")
+    human_secret: str = setting("", secret=True)
+    human_hostnames: tuple[str, ...] = setting(())
+    human_when_down: str = setting("refuse", choices=("refuse", "allow"))
+    human_max_number: int = setting(50_000, low=100, high=10_000_000)
+    per_person: str = setting("10/second", doc="of the whole server; each worker keeps to its part")
+    per_ip: str = setting("50/second", doc="likewise")
+    per_device: str = setting("20/minute", doc="likewise")
+    trusted_proxies: tuple[str, ...] = setting((), example='["10.0.0.0/8"]')
+    # the page and the streams
+    brand: str = setting("Frontrow")
+    title: str = setting("", doc="the event's name for people")
+    shop_url: str = setting("/", doc="where to go with a pass")
+    public_url: str = setting(
+        "",
+        example="https://shop.example.org",
+        doc="how people reach the room served alone; with https its cookies are Secure",
+    )
+    secure_cookies: bool = setting(False, doc="Secure cookies also without public_url")
+    max_streams: int = setting(10_000, low=0, high=1_000_000, doc="of the whole server, divided among its workers")
+    heartbeat_s: float = setting(5.0, low=0.1, high=60)
+
+    def __post_init__(self) -> None:
+        if not self.events:
+            raise ConfigError('room.events must name at least one room, for example ["aurora"]', param="room.events")
+        if self.embedded and self.workers > 1:
+            raise ConfigError("room.workers above 1 needs a Redis store", param="room.store")
+
+    @property
+    def secure(self) -> bool:
+        """Whether cookies are for https only."""
+        return self.secure_cookies or is_https(self.public_url)
+
+    @property
+    def embedded(self) -> bool:
+        """Everything in this process and its audit file."""
+        return self.store == "memory://" and not self.shards
+
+    @property
+    def rooms(self) -> tuple[str, ...]:
+        """The rooms there are: the events, or the shards of each."""
+        if not self.shards:
+            return self.events
+        return tuple(f"{event}.{number}" for event in self.events for number in range(len(self.shards)))
+
+    @property
+    def root_event(self) -> str:
+        """The event that is also served at the root: the only one."""
+        return self.events[0] if len(self.events) == 1 else ""
+
+    @property
+    def phase(self) -> Phase:
+        return Phase(self.opening)
+
+    def config(self) -> RoomConfig:
+        """The room as it is made first."""
+        return RoomConfig(
+            capacity=self.capacity,
+            window_size=self.window_size,
+            interval_us=round(self.interval_s * 1e6),
+            rate_per_s=self.rate_per_s,
+            burst=self.burst,
+            active_windows=self.active_windows,
+            grace_us=round(self.grace_s * 1e6),
+            pass_ttl_s=self.pass_ttl_s,
+            max_stay_s=max(self.max_stay_s, self.pass_ttl_s),
+            idle_s=max(0, self.idle_s),
+            leave_s=self.leave_s,
+            depth_cap=self.depth_cap,
+            lanes=tuple(_lane(text) for text in self.lanes),
+        )
+
+    def rules(self) -> RoomRules:
+        """What an event's room is like where its organiser left it open."""
+        lanes = tuple(Lane(lane.name, lane.weight) for lane in self.config().lanes)
+        return RoomRules(lanes, self.depth_cap, self.human, self.by_identity)
+
+    @property
+    def human_checks(self) -> tuple[str, ...]:
+        """The human checks organisers can choose: the provider's only where its keys are set."""
+        return tuple(dict.fromkeys(("none", "altcha", self.human)))
+
+
+def _lane(text: str) -> LaneRule:
+    name, _, weight = text.partition(":")
+    if not (weight or "1").isdecimal():
+        raise ConfigError(f"room.lanes: {text!r} is not like fans:3", param="room.lanes")
+    return LaneRule(name, int(weight or 1))

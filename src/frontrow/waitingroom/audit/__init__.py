@@ -1,0 +1,1 @@
+"""The durable trail of a waiting room, in SQLite or PostgreSQL."""

@@ -1,0 +1,90 @@
+"""Verified-Fan codes: signed, single-use, each good for one lane of one event.
+
+    VF-<serial>-<signature>      serial: 7 base-32 characters (number and lane), signature: 13 (65 bits of HMAC-SHA256)
+
+A code carries its own proof, so nothing is stored for a code until it is used; then its number is. Organisers may bring
+their own codes in a CSV file (`code,lane` with a header line); those are kept in the audit, for all processes, by the
+hash of their text, never as text.
+"""
+
+import csv
+import hashlib
+import hmac
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from frontrow.core.errors import InvalidInput
+from frontrow.core.ids import ALPHABET, encode32
+from frontrow.waitingroom.model.config import MAX_LANES
+from frontrow.waitingroom.model.errors import CodeInvalid
+
+PREFIX = "VF"
+_SERIAL_CHARS, _SIGNATURE_CHARS = 7, 13
+_LANE_BITS = 2
+MAX_CODES = 1 << 30
+IMPORTED_FROM = 1 << 31  # ids of imported codes start here, above every serial
+MAX_CODE_CHARS = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """A code that is genuine (whether it is still unused only the store knows)."""
+
+    id: int
+    lane: int
+
+
+class Codes:
+    """Makes and checks signed codes."""
+
+    def __init__(self, master_secret: bytes) -> None:
+        self._secret = hashlib.sha256(b"frontrow fan codes" + master_secret).digest()
+
+    def make(self, event: str, lane: int, numbers: Iterable[int]) -> Iterator[str]:
+        """The codes with these numbers for one lane."""
+        for number in numbers:
+            if not (0 <= number < MAX_CODES and 0 <= lane < MAX_LANES):
+                raise InvalidInput(f"codes are numbered 0 to {MAX_CODES - 1}, lanes 0 to {MAX_LANES - 1}")
+            serial = encode32(number << _LANE_BITS | lane, _SERIAL_CHARS)
+            yield f"{PREFIX}-{serial}-{self._sign(event, serial)}"
+
+    def check(self, event: str, text: str) -> Code:
+        """The code, if it is genuine for this event. Case and surrounding blanks do not matter."""
+        head, _, rest = text.strip().upper()[:MAX_CODE_CHARS].partition("-")
+        serial, _, signature = rest.partition("-")
+        right = self._sign(event, serial)
+        plain = len(serial) == _SERIAL_CHARS and set(serial) <= set(ALPHABET)
+        if not hmac.compare_digest(right.encode(), signature.encode()) or head != PREFIX or not plain:
+            raise CodeInvalid("this code is not valid for this event", param="code")
+        packed = 0
+        for character in serial:
+            packed = packed << 5 | ALPHABET.index(character)
+        return Code(packed >> _LANE_BITS, packed & (1 << _LANE_BITS) - 1)
+
+    def _sign(self, event: str, serial: str) -> str:
+        digest = hmac.digest(self._secret, f"{event}\n{serial}".encode(), "sha256")
+        return encode32(int.from_bytes(digest) >> (256 - 5 * _SIGNATURE_CHARS), _SIGNATURE_CHARS)
+
+
+def digest_of(text: str) -> str:
+    """What is kept of an imported code's text."""
+    return hashlib.sha256(text.strip().upper()[:MAX_CODE_CHARS].encode()).hexdigest()
+
+
+def imported(digest: str, lane: int) -> Code:
+    """The imported code with this hash; its number comes from the hash, above every signed one's."""
+    return Code(IMPORTED_FROM + int(digest[:15], 16), lane)
+
+
+def read_csv(lines: Iterable[str], lanes: dict[str, int]) -> dict[str, int]:
+    """An organiser's own codes (`code,lane` with a header line) as hash -> lane; all of them or an error."""
+    found: dict[str, int] = {}
+    for number, row in enumerate(csv.DictReader(lines), 2):
+        code, lane = (row.get("code") or "").strip(), (row.get("lane") or "").strip()
+        if not 4 <= len(code) <= MAX_CODE_CHARS or lane not in lanes:
+            raise InvalidInput(f"line {number}: needs a code of 4 to {MAX_CODE_CHARS} characters and a known lane")
+        digest = digest_of(code)
+        if digest in found:
+            raise InvalidInput(f"line {number}: this code is in the file twice")
+        found[digest] = lanes[lane]
+    return found

@@ -1,0 +1,189 @@
+"""Passes: RS256 JWTs that prove a place was admitted. The shop checks them offline with the published keys (JWKS).
+
+A pass is bound to the event (`aud`) and the person (`sub`), lives 15 minutes unless the room says otherwise, and names
+the place it came from (`plc`), so that renewing and giving back can find it. RS256 is deterministic: minting the same
+pass again gives the same bytes, which makes a repeated claim harmless. Keys rotate: the first signs, all verify.
+"""
+
+import functools
+import hashlib
+import json
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jwt
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
+
+from frontrow.core.errors import ConfigError
+from frontrow.core.guest_identity import with_event
+from frontrow.waitingroom.credentials.places import b64
+from frontrow.waitingroom.model.errors import PassExpired, PassForeign, PassInvalid
+from frontrow.waitingroom.ports import PlaceKey
+
+MAX_PASS_CHARS = 4_096
+MAX_REMEMBERED = 65_536
+RSA_BITS = 2048
+ISSUER = "frontrow-room"
+_HEADER = {"alg", "kid", "typ"}
+_NEEDED = ["sub", "aud", "exp", "iat", "jti", "plc"]
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """A pass as verified. `since_s` is when the visit began; renewals keep it."""
+
+    event: str
+    person: str
+    place: PlaceKey
+    issued_s: int
+    expires_s: int
+    since_s: int
+    jkt: str = ""
+
+    @property
+    def id(self) -> str:
+        return f"{self.event}.{self.place.lane}.{self.place.epoch}.{self.place.position}"
+
+
+def place_of(visit_id: str) -> tuple[str, PlaceKey]:
+    """The event and the place that `Pass.id` names."""
+    event, lane, epoch, position = visit_id.rsplit(".", 3)
+    return event, PlaceKey(int(lane), int(epoch), int(position))
+
+
+def new_key() -> rsa.RSAPrivateKey:
+    """A fresh signing key."""
+    return rsa.generate_private_key(public_exponent=65537, key_size=RSA_BITS)
+
+
+def to_pem(key: rsa.RSAPrivateKey) -> bytes:
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+
+
+@functools.lru_cache(16)  # reading one checks that its numbers are primes, which takes a while
+def from_pem(pem: bytes) -> rsa.RSAPrivateKey:
+    key = load_pem_private_key(pem, None)
+    if not isinstance(key, rsa.RSAPrivateKey) or key.key_size < RSA_BITS:
+        raise ConfigError(f"passes are signed with an RSA key of at least {RSA_BITS} bits")
+    return key
+
+
+class PassSigner:
+    """Mints with the newest key, verifies with all it knows."""
+
+    def __init__(self, keys: Sequence[rsa.RSAPrivateKey]) -> None:
+        if not keys:
+            raise ConfigError("passes need at least one RSA key")
+        self._keys = [(_kid(key), key) for key in keys]
+        self._verifier = PassVerifier(self.jwks())
+
+    def rotate(self, key: rsa.RSAPrivateKey, *, keep: int = 2) -> None:
+        """Sign with `key` from now on; passes of the last `keep` keys stay valid."""
+        self._keys = [(_kid(key), key), *self._keys][: keep + 1]
+        self._verifier = PassVerifier(self.jwks())
+
+    def mint(self, visit: Pass) -> str:
+        """The signed text of a pass; the same pass gives the same text."""
+        claims: dict[str, Any] = {
+            "iss": ISSUER,
+            "aud": visit.event,
+            "sub": visit.person,
+            "iat": visit.issued_s,
+            "exp": visit.expires_s,
+            "jti": f"{visit.id}.{visit.expires_s}",
+            "plc": [visit.place.lane, visit.place.epoch, visit.place.position],
+            "since": visit.since_s,
+        }
+        if visit.jkt:
+            claims["cnf"] = {"jkt": visit.jkt}
+        kid, key = self._keys[0]
+        text = jwt.encode(claims, key, algorithm="RS256", headers={"kid": kid})
+        self._verifier.remember(text, visit)
+        return text
+
+    def verify(self, text: str, event: str | None, now_s: int) -> Pass:
+        return self._verifier.verify(text, event, now_s)
+
+    def read(self, text: str, event: str | None = None) -> Pass:
+        """The pass, if it is genuine and for `event` (if given), whether or not it has run out."""
+        return self._verifier.read(text, event)
+
+    def jwks(self) -> dict[str, Any]:
+        """The public keys, as served at /.well-known/jwks.json."""
+        return {"keys": [_jwk(kid, key) for kid, key in self._keys]}
+
+
+class PassVerifier:
+    """Checks passes with public keys only: what a shop needs."""
+
+    def __init__(self, jwks: dict[str, Any]) -> None:
+        self._keys = {key["kid"]: jwt.PyJWK(key, algorithm="RS256").key for key in jwks["keys"]}
+        self._genuine: OrderedDict[str, Pass] = OrderedDict()  # texts whose signature was found right, the last ones
+
+    def remember(self, text: str, visit: Pass) -> None:
+        """This text is genuine: checking it again costs no signature (a pass is shown with every click)."""
+        if len(self._genuine) >= MAX_REMEMBERED:
+            self._genuine.popitem(last=False)
+        self._genuine[text] = visit
+
+    def verify(self, text: str, event: str | None, now_s: int) -> Pass:
+        """The pass, if one of the keys signed it, it is for `event` (if given) and has not run out at `now_s`."""
+        visit = self.read(text, event)
+        if now_s >= visit.expires_s:
+            raise PassExpired("this pass has run out; join again", expires_s=visit.expires_s)
+        return visit
+
+    def read(self, text: str, event: str | None) -> Pass:
+        """The pass, if one of the keys signed it and it is for `event` (if given)."""
+        visit = self._genuine.get(text)
+        if visit is None:
+            visit = self._checked(text)
+            self.remember(text, visit)
+        if event is not None and visit.event != event:
+            raise PassForeign(f"this pass is for another event ({visit.event})", event=visit.event)
+        return visit
+
+    def _checked(self, text: str) -> Pass:
+        try:
+            if len(text) > MAX_PASS_CHARS:
+                raise jwt.InvalidTokenError
+            header = jwt.get_unverified_header(text)
+            if header.keys() != _HEADER or header["typ"] != "JWT":  # no jku, jwk, x5u or crit: nothing to negotiate
+                raise jwt.InvalidTokenError
+            key = self._keys[header["kid"]]
+            options = {"require": _NEEDED, "verify_exp": False, "verify_aud": False, "verify_iat": False}
+            claims = jwt.decode(text, key, algorithms=["RS256"], issuer=ISSUER, options=options)  # type: ignore[arg-type]
+            return _pass(claims)
+        except (jwt.InvalidTokenError, KeyError, TypeError, ValueError):
+            raise PassInvalid("this pass was not issued here; wait for your turn and claim one") from None
+
+
+def _pass(claims: dict[str, Any]) -> Pass:
+    lane, epoch, position = (int(part) for part in claims["plc"])
+    if not isinstance(claims["aud"], str) or not isinstance(claims["sub"], str):
+        raise ValueError("aud and sub are text")
+    return Pass(
+        event=claims["aud"],
+        person=with_event(claims["sub"], claims["aud"]),
+        place=PlaceKey(lane, epoch, position),
+        issued_s=int(claims["iat"]),
+        expires_s=int(claims["exp"]),
+        since_s=int(claims["since"]),
+        jkt=claims.get("cnf", {}).get("jkt", ""),
+    )
+
+
+def _jwk(kid: str, key: rsa.RSAPrivateKey) -> dict[str, Any]:
+    numbers = key.public_key().public_numbers()
+    n, e = (b64(value.to_bytes((value.bit_length() + 7) // 8)).decode() for value in (numbers.n, numbers.e))
+    return {"kty": "RSA", "use": "sig", "alg": "RS256", "kid": kid, "n": n, "e": e}
+
+
+def _kid(key: rsa.RSAPrivateKey) -> str:
+    """The RFC 7638 thumbprint, shortened."""
+    public = _jwk("", key)
+    canonical = json.dumps({name: public[name] for name in ("e", "kty", "n")}, separators=(",", ":"), sort_keys=True)
+    return b64(hashlib.sha256(canonical.encode()).digest()[:12]).decode()

@@ -1,0 +1,105 @@
+"""Checks passes in the shop's own process, with the room's published keys (JWKS), fetched rarely and remembered.
+
+A key id never seen before makes it fetch again, at most once in `refetch_s` seconds, so a rotation is noticed at once
+and a flood of forged ids is not passed on to the room. When the room does not answer, the known keys go on working. A
+pass seen before costs a dictionary lookup; its expiry is checked every time.
+"""
+
+import json
+import threading
+import time
+import urllib.request
+from collections.abc import Callable
+from typing import Any
+
+import jwt
+
+from frontrow.core.errors import ConfigError, Unavailable
+from frontrow.waitingroom.credentials.passes import MAX_PASS_CHARS, Pass, PassVerifier
+from frontrow.waitingroom.model.errors import PassExpired
+
+MAX_JWKS_BYTES = 65_536
+FETCH_TIMEOUT_S = 3.0
+MAX_REMEMBERED = 50_000
+
+
+def fetch_json(url: str) -> Any:
+    """The JSON at an http(s) URL, within a timeout and a size."""
+    with urllib.request.urlopen(url, timeout=FETCH_TIMEOUT_S) as answer:  # noqa: S310  # the scheme is checked below
+        return json.loads(answer.read(MAX_JWKS_BYTES))
+
+
+class PassKeys:
+    """`verify(text, now_s)` for a `Guard`: a JWKS (as a dictionary or by URL) and the event passes must be for."""
+
+    def __init__(
+        self,
+        jwks: str | dict[str, Any],
+        event: str,
+        *,
+        refetch_s: float = 30.0,
+        fetch: Callable[[str], Any] = fetch_json,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        if isinstance(jwks, str) and not jwks.startswith(("http://", "https://")):
+            raise ConfigError("the keys come from an http(s) URL or a dictionary", param="jwks")
+        self._url = jwks if isinstance(jwks, str) else ""
+        self._event = event
+        self._refetch_s = refetch_s
+        self._fetch = fetch
+        self._monotonic = monotonic
+        self._lock = threading.Lock()
+        self._fetched_s = float("-inf")
+        self._kids: frozenset[str] = frozenset()
+        self._verifier: PassVerifier | None = None
+        self._known: dict[str, Pass] = {}
+        if isinstance(jwks, dict):
+            self._use(jwks)
+
+    def __call__(self, text: str, now_s: int) -> Pass:
+        """The pass, checked; raises as `PassVerifier.verify` does."""
+        known = self._known.get(text)
+        if known is not None and now_s < known.expires_s:
+            return known
+        if known is not None:
+            raise PassExpired("this pass has run out; join again", expires_s=known.expires_s)
+        if self.may_fetch(text):
+            self._renew()
+        if self._verifier is None:
+            raise Unavailable("the waiting room's keys cannot be had; try again", retry_after_s=5)
+        visit = self._verifier.verify(text, self._event, now_s)
+        if len(self._known) >= MAX_REMEMBERED:
+            self._known = {}
+        self._known[text] = visit
+        return visit
+
+    def may_fetch(self, text: str) -> bool:
+        """True when this pass names a key we do not have and we may ask for keys again."""
+        if not self._url or text in self._known or self._monotonic() - self._fetched_s < self._refetch_s:
+            return False
+        return self._verifier is None or _kid(text) not in self._kids
+
+    def _renew(self) -> None:
+        with self._lock:
+            if self._monotonic() - self._fetched_s < self._refetch_s:
+                return  # another thread was quicker
+            self._fetched_s = self._monotonic()
+            try:
+                self._use(self._fetch(self._url))
+            except Exception:  # the room is away: what we know stays
+                if self._verifier is None:
+                    self._fetched_s = self._monotonic() - self._refetch_s + min(1.0, self._refetch_s)
+
+    def _use(self, jwks: dict[str, Any]) -> None:
+        ours = [key for key in jwks["keys"] if key.get("kty") == "RSA"]  # the room publishes its other keys here too
+        verifier = PassVerifier({"keys": ours})
+        self._kids = frozenset(key["kid"] for key in ours)
+        self._verifier = verifier
+        self._known = {}
+
+
+def _kid(text: str) -> str:
+    try:
+        return str(jwt.get_unverified_header(text).get("kid", "")) if len(text) <= MAX_PASS_CHARS else ""
+    except jwt.InvalidTokenError:
+        return ""

@@ -1,0 +1,1 @@
+"""The running waiting room: joining, claiming, control, its loops and its recovery."""

@@ -1,0 +1,116 @@
+"""Prometheus metrics of a waiting room, read from plain counters on a scrape: the hot path only adds integers."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+import msgspec
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.registry import Collector
+
+from frontrow.waitingroom.model.config import Phase
+from frontrow.waitingroom.service.room import RoomView, WaitingRoom
+
+
+class Counted(Protocol):
+    """What the endpoints keep count of."""
+
+    @property
+    def room(self) -> WaitingRoom: ...
+
+    @property
+    def counts(self) -> Mapping[str, int]: ...
+
+    @property
+    def streams(self) -> Mapping[str, Any]: ...
+
+
+class OtherCounts(msgspec.Struct):
+    """What another process of the same server counted."""
+
+    counts: dict[str, int]
+    service: dict[str, int]
+    streams: dict[str, int]
+    at_s: float = 0.0
+
+
+class RoomCollector(Collector):
+    """Turns counters and the last seen state of each room into metrics; with the `others`' counters added."""
+
+    def __init__(self, counted: Counted, others: Sequence[OtherCounts] = ()) -> None:
+        self._counted = counted
+        self._others = others
+
+    def collect(self) -> Iterable[Metric]:
+        """Everything, as it is now."""
+        done = CounterMetricFamily("frontrow_room_requests", "Requests answered, by endpoint", labels=["endpoint"])
+        refused = CounterMetricFamily("frontrow_room_refusals", "Refusals, by endpoint", labels=["endpoint", "code"])
+        for name, count in _sum(self._counted.counts, *(other.counts for other in self._others)):
+            endpoint, _, code = name.partition(":")
+            if code:
+                refused.add_metric([endpoint, code], count)
+            else:
+                done.add_metric([endpoint], count)
+        yield done
+        yield refused
+        inside = CounterMetricFamily("frontrow_room_service", "What the service did", labels=["what"])
+        for name, count in _sum(self._counted.room.counts, *(other.service for other in self._others)):
+            inside.add_metric([name], count)
+        yield inside
+        open_ = GaugeMetricFamily("frontrow_room_streams", "Open live streams", labels=["event"])
+        mine = {event: len(streams) for event, streams in self._counted.streams.items()}
+        for event, count in _sum(mine, *(other.streams for other in self._others)):
+            open_.add_metric([event], count)
+        yield open_
+        yield from _of_rooms([self._counted.room.view(event) for event in self._counted.streams])
+
+
+def _sum(*counts: Mapping[str, int]) -> list[tuple[str, int]]:
+    total: Counter[str] = Counter()
+    for one in counts:
+        total.update(one)
+    return sorted(total.items())
+
+
+GAUGES = (
+    ("waiting", "People waiting", lambda view: view.waiting),
+    ("active", "People in the shop", lambda view: view.state.active),
+    ("unclaimed", "People admitted who have not come yet", lambda view: view.unclaimed),
+    ("capacity", "Most people in the shop at once", lambda view: view.state.config.capacity),
+    ("rate_per_s", "Most people admitted a second", lambda view: view.state.config.rate_per_s),
+    ("show_rate", "Share of the admitted who come", lambda view: view.show_rate),
+    ("epoch", "Grows each time the store had to be rebuilt", lambda view: view.state.epoch),
+    ("is_leader", "1 in the process that moves the window", lambda view: int(view.is_leader)),
+    ("slides", "Slides so far", lambda view: view.state.slide_no),
+)
+
+EDGES = (("issued", "Last place issued"), ("hi", "Places up to here are called"), ("lo", "Places up to here are over"))
+
+
+def _of_rooms(views: list[RoomView]) -> Iterable[Metric]:
+    for name, about, read in GAUGES:
+        gauge = GaugeMetricFamily(f"frontrow_room_{name}", about, labels=["event"])
+        for view in views:
+            gauge.add_metric([view.event], float(read(view)))
+        yield gauge
+    phases = GaugeMetricFamily("frontrow_room_phase", "1 for the phase the room is in", labels=["event", "phase"])
+    lanes = {
+        edge: GaugeMetricFamily(f"frontrow_room_lane_{edge}", about, labels=["event", "lane"]) for edge, about in EDGES
+    }
+    for view in views:
+        for phase in Phase:
+            phases.add_metric([view.event, phase.value], float(view.state.phase is phase))
+        for rule, lane in zip(view.state.config.lanes, view.state.lanes, strict=True):
+            for edge, gauge in lanes.items():
+                gauge.add_metric([view.event, rule.name], getattr(lane, edge))
+    yield phases
+    yield from lanes.values()
+
+
+def metrics_page(counted: Counted, others: Sequence[OtherCounts] = ()) -> tuple[str, bytes]:
+    """The content type and body of /metrics."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(RoomCollector(counted, others))
+    return CONTENT_TYPE_LATEST, generate_latest(registry)

@@ -1,0 +1,253 @@
+"""What one process knows of one room: the last state read, the document made from it, and how far it has seen.
+
+Everything on the hot paths is answered from here. `effective` maps an arrival number to its position after the draw.
+"""
+
+import functools
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+import msgspec
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from frontrow.waitingroom.credentials.now_serving import POLL_POLICY, NowServing, document
+from frontrow.waitingroom.credentials.places import Place
+from frontrow.waitingroom.model import draw
+from frontrow.waitingroom.model.admission import expected_claims, grace_of, read_note, show_rate
+from frontrow.waitingroom.model.config import Phase
+from frontrow.waitingroom.model.errors import PlaceInvalid
+from frontrow.waitingroom.model.results import PlaceStatus, RoomView
+from frontrow.waitingroom.model.room_state import RoomState
+from frontrow.waitingroom.model.window import PlaceState, Reason, Wait, band_s, estimate
+from frontrow.waitingroom.ports import EndedVisit, PlaceKey
+
+MAX_LISTENERS = 100_000
+DRAWS_KEPT = 65_536
+PRUNE_S = 60
+QUIET_US = 5_000_000  # a document that only differs in the number of people behind you may be this old
+_LEAST, _MOST, _SHARE = POLL_POLICY
+_encode = msgspec.json.Encoder().encode
+NO_WAIT, UNKNOWN = Wait(0, 0), Wait(None, None)
+_HELD = {Phase.PAUSED: Reason.PAUSED, Phase.QUEUE_ALL: Reason.HELD, Phase.CLOSED: Reason.HELD}
+
+
+class KnownRoom:
+    """One room as this process sees it."""
+
+    def __init__(self, event: str, state: RoomState, key: Ed25519PrivateKey, master_secret: bytes) -> None:
+        self.event = event
+        self._key = key
+        self._master_secret = master_secret
+        self._listeners: dict[object, Callable[[NowServing], None]] = {}
+        self.issued = [lane.issued for lane in state.lanes]  # as answered by the store
+        self.shown = [0] * len(state.lanes)  # the highest position of any genuine place shown to us
+        self.ended: dict[PlaceKey, int] = {}  # visits that are over -> when their pass runs out
+        self.ended_no = 0  # the last of them that was read from the store
+        self._ended_epoch = state.epoch
+        self._ended_pruned_s = 0
+        self.heard: dict[PlaceKey, int] = {}  # visitors heard since the store was told -> when, by its clock
+        self.heard_at_us = 0
+        self._core: object = None
+        self._made_at_us = 0
+        self.document = NowServing(b"", "")
+        self.take(state)
+
+    def take(self, state: RoomState) -> None:
+        """Go on with a newer state."""
+        self.state = state
+        grown = len(state.lanes) - len(self.issued)
+        self.issued += [0] * grown
+        self.shown += [0] * grown
+        for index, lane in enumerate(state.lanes):
+            self.issued[index] = max(self.issued[index], lane.issued)
+        if state.epoch != self._ended_epoch:  # rebuilt: the list of ended visits is numbered anew
+            self._ended_epoch, self.ended_no = state.epoch, 0
+        measured = read_note(state.note)
+        self.measured = measured
+        blank = (0,) * len(state.lanes)
+        self.rates_milli = measured.shown_milli if len(measured.shown_milli) == len(blank) else blank
+        self.reason = _HELD.get(state.phase) or Reason(measured.reason)
+        self._held = self.reason in (Reason.PAUSED, Reason.HELD)
+        self._lane_names = tuple(rule.name for rule in state.config.lanes)
+        self._draw_key = (state.beacon, tuple(lane.drawn for lane in state.lanes))
+        self._forms = [self._forms_of(index) for index in range(len(state.lanes))]
+        self._publish()
+
+    def restart(self, state: RoomState) -> None:
+        """Go on after a recovery: what was issued is now what the store says."""
+        self.issued = [lane.issued for lane in state.lanes]
+        self.take(state)
+
+    # -- visits that are over ------------------------------------------------------------------------------------------
+
+    def end(self, visits: Iterable[EndedVisit], now_s: int) -> None:
+        """Refuse the passes of these visits from now on, until they run out by themselves."""
+        for visit in visits:
+            self.ended[visit.place] = max(visit.expires_s, self.ended.get(visit.place, 0))
+        if now_s >= self._ended_pruned_s + PRUNE_S:
+            self._ended_pruned_s = now_s
+            self.ended = {place: expires_s for place, expires_s in self.ended.items() if expires_s > now_s}
+
+    # -- the document ------------------------------------------------------------------------------------------------
+
+    def _publish(self) -> None:
+        state = self.state
+        changed_us = max(state.held_at_us, state.ring[-1].at_us if state.ring else 0)
+        core = (
+            state.epoch, state.phase, tuple((x.lo, x.hi) for x in state.lanes), self.rates_milli, self.reason,
+            state.message_no, changed_us,
+        )  # fmt: skip
+        if core == self._core and state.now_us - self._made_at_us < QUIET_US:
+            return
+        self._core = core
+        self._made_at_us = state.now_us
+        made = document(
+            self._key, self.event, state.epoch, state.phase, state.lanes, self.rates_milli, self.reason.value,
+            changed_us // 1_000_000, state.message_no,
+        )  # fmt: skip
+        if made.etag != self.document.etag:
+            self.document = made
+            for listener in tuple(self._listeners.values()):
+                listener(made)
+
+    def subscribe(self, listener: Callable[[NowServing], None]) -> Callable[[], None]:
+        if len(self._listeners) >= MAX_LISTENERS:
+            raise RuntimeError(f"more than {MAX_LISTENERS} listeners to one room in one process")
+        ticket = object()
+        self._listeners[ticket] = listener
+        return lambda: self._listeners.pop(ticket, None) and None
+
+    # -- places ------------------------------------------------------------------------------------------------------
+
+    def effective(self, place: Place) -> int:
+        """The position of a place: drawn if it came before the opening, else its arrival number."""
+        if not 0 <= place.lane < len(self.state.lanes) or place.position < 1:
+            raise PlaceInvalid("this place was not issued here; join to get one")
+        drawn = self.state.lanes[place.lane].drawn
+        if place.position > drawn:
+            if place.position > self.shown[place.lane]:
+                self.shown[place.lane] = place.position
+            return place.position
+        return self._drawn(self._draw_key, place.lane, place.position)
+
+    @functools.lru_cache(maxsize=DRAWS_KEPT)  # noqa: B019  # lives as long as the process, as the rooms do
+    def _drawn(self, draw_key: object, lane: int, arrival: int) -> int:
+        return self._draw(draw_key, lane).position_of(arrival)
+
+    @functools.lru_cache(maxsize=64)  # noqa: B019
+    def _draw(self, draw_key: object, lane: int) -> draw.Draw:
+        state = self.state
+        name = state.config.lanes[lane].name
+        return draw.draw_of(self.draw_secret, self.event, name, state.lanes[lane].drawn, state.beacon)
+
+    @property
+    def draw_secret(self) -> bytes:
+        return draw.secret_of(self._master_secret, self.event, self.state.config.draw_salt)
+
+    def slide_of(self, lane: int, position: int) -> int:
+        """The number of the slide that admitted this position; 0 if the ring no longer knows."""
+        for slide in self.state.ring:
+            if position <= slide.his[lane]:
+                return slide.number
+        return 0
+
+    def status(self, place: Place) -> PlaceStatus:
+        """Pure: from the place and the state last read."""
+        state = self.state
+        position = self.effective(place)
+        lane = state.lanes[place.lane]
+        name = self._lane_names[place.lane]
+        if state.phase is Phase.PREQUEUE:
+            wait = UNKNOWN
+            return PlaceStatus(
+                self.event, PlaceState.WAITING, state.phase, name, None, None, wait,
+                self._poll_after_s(wait), state.epoch, state.message_no,
+            )  # fmt: skip
+        if position > lane.hi:
+            place_state, ahead = PlaceState.WAITING, position - lane.hi - 1
+            wait = self._wait(ahead, place.lane)
+        else:
+            place_state, ahead, wait = PlaceState.EXPIRED if position <= lane.lo else PlaceState.ACTIVE, 0, NO_WAIT
+        return PlaceStatus(
+            self.event, place_state, state.phase, name, position, ahead, wait,
+            self._poll_after_s(wait), state.epoch, state.message_no,
+        )  # fmt: skip
+
+    def _forms_of(self, lane: int) -> tuple[bytes, bytes, bytes, bytes]:
+        """The JSON of a status in this lane without its numbers: waiting (estimate known or not), active, expired."""
+        state, name = self.state, self._lane_names[lane]
+        nothing = PlaceStatus(
+            self.event, PlaceState.WAITING, state.phase, name, 0, 0, UNKNOWN, 0, state.epoch, state.message_no
+        )  # fmt: skip
+        text = _encode(nothing).replace(b"%", b"%%")  # names of events and lanes hold none, but who knows
+        head, _, rest = text.partition(b'"waiting"')
+        middle, _, rest = rest.partition(b'"position":0,"ahead":0,"wait":{"low_s":null,"high_s":null,"reason":""},')
+        tail = rest.partition(b'"poll_after_s":0')[2]
+        reason, poll_s = _encode(self.reason), (self._poll_after_s(UNKNOWN), self._poll_after_s(NO_WAIT))
+
+        def form(place_state: bytes, numbers: bytes) -> bytes:
+            return head + place_state + middle + numbers + tail
+
+        no_wait = b'"position":%%d,"ahead":0,"wait":{"low_s":0,"high_s":0,"reason":""},"poll_after_s":%d' % poll_s[1]
+        known = b'"position":%%d,"ahead":%%d,"wait":{"low_s":%%d,"high_s":%%d,"reason":%b},"poll_after_s":%%d' % reason
+        unknown = b'"position":%%d,"ahead":%%d,"wait":{"low_s":null,"high_s":null,"reason":%b},"poll_after_s":%d' % (
+            reason,
+            poll_s[0],
+        )
+        waiting = b'"waiting"'
+        return form(waiting, known), form(waiting, unknown), form(b'"active"', no_wait), form(b'"expired"', no_wait)
+
+    def status_json(self, place: Place) -> bytes:
+        """`status` as JSON, byte for byte, at a third of the cost: the only numbers in it are filled into a form."""
+        if self.state.phase is Phase.PREQUEUE:
+            return _encode(self.status(place))
+        number, position = place.lane, place.position
+        lane = self.state.lanes[number] if 0 <= number < len(self._forms) else None
+        if lane is None or position <= lane.drawn or position > self.shown[number]:
+            position = self.effective(place)  # everything but a place like those seen before
+            lane = self.state.lanes[number]
+        known, unknown, active, expired = self._forms[number]
+        if position <= lane.hi:
+            return (expired if position <= lane.lo else active) % position
+        ahead = position - lane.hi - 1
+        rate_milli = self.rates_milli[number]
+        if rate_milli <= 0 or self._held:
+            return unknown % (position, ahead)
+        low_s, high_s = band_s(ahead, rate_milli)
+        poll_s = high_s // _SHARE
+        return known % (
+            position,
+            ahead,
+            low_s,
+            high_s,
+            _LEAST if poll_s < _LEAST else _MOST if poll_s > _MOST else poll_s,
+        )
+
+    def _wait(self, ahead: int, lane: int) -> Wait:
+        return estimate(ahead, self.rates_milli[lane], self.reason)
+
+    @staticmethod
+    def _poll_after_s(wait: Wait) -> int:
+        least, most, share = POLL_POLICY
+        return most // 10 if wait.high_s is None else max(least, min(most, wait.high_s // share))
+
+    # -- organisers --------------------------------------------------------------------------------------------------
+
+    def view(self, owner: str) -> RoomView:
+        state = self.state
+        return RoomView(
+            event=self.event,
+            state=replace(state, note=""),
+            waiting=sum(lane.waiting for lane in state.lanes),
+            unclaimed=round(expected_claims(state, self.measured)),
+            show_rate=show_rate(self.measured, grace_of(state)),
+            rates_milli=self.rates_milli,
+            leader=state.leader,
+            is_leader=state.leader == owner,
+        )
+
+    def draw_record(self) -> dict[str, object]:
+        state = self.state
+        lanes = [(rule.name, lane.drawn) for rule, lane in zip(state.config.lanes, state.lanes, strict=True)]
+        opened = state.phase is not Phase.PREQUEUE
+        return draw.record(self.draw_secret, self.event, lanes, state.beacon, opened=opened)

@@ -1,0 +1,142 @@
+"""Bookings, payments and refunds as HTTP shows them, and how they are made from what the ledger says."""
+
+from typing import Annotated, Any
+
+import msgspec
+
+from frontrow.boxoffice.checkout.checkout import CheckoutState, Outcome
+from frontrow.boxoffice.model.bookings import Booking, BookingState, HoldEnded
+from frontrow.boxoffice.model.payments import Refund
+from frontrow.boxoffice.model.provider_intents import MISTYPED
+from frontrow.core.errors import NotFound, Refused
+from frontrow.web.endpoints.json_values import MoneyView, Time, time_text
+from frontrow.web.platform.platform import Platform
+
+
+class CheckoutView(msgspec.Struct):
+    """How paying stands. `retrying`: the provider is away, the seats are kept, it goes on by itself at `retry_at`.
+    `open`: `problem` is what was wrong with the last card, `tries_left` how many may still be declined."""
+
+    state: Annotated[str, msgspec.Meta(examples=["confirmed"])]
+    client_secret: str = ""
+    action_url: str = ""
+    retry_at: Time | None = None
+    problem: str = ""
+    tries_left: int | None = None
+
+
+class BookingView(msgspec.Struct):
+    """One booking as its owner sees it."""
+
+    booking: Annotated[str, msgspec.Meta(examples=["bkg_01JCQ3W2N4X7Z8Y9A0B1C2D3E4"])]
+    event: str
+    state: Annotated[str, msgspec.Meta(examples=["held"])]
+    seats: list[str]
+    amount: MoneyView
+    fence: int
+    created_at: Time
+    hold_expires_at: Time | None = None
+    confirmed_at: Time | None = None
+    checkout: CheckoutView | None = None
+
+
+class RefundView(msgspec.Struct):
+    """Money that goes, or went, back for seats given back; `fee` is what the organiser keeps."""
+
+    refund: str
+    booking: str
+    state: Annotated[str, msgspec.Meta(examples=["asked"])]
+    seats: list[str]
+    amount: MoneyView
+    fee: MoneyView
+    created_at: Time
+
+
+class PaymentDeclined(Refused):
+    """The bank declined the card (B9). With `tries_left` above 0 another may be tried; else the seats are free."""
+
+    code = "payment_declined"
+    http_status = 402
+
+
+class CardMistyped(Refused):
+    """Number, date or security code are wrong. That is no declined card: the seats are kept."""
+
+    code = "card_mistyped"
+    http_status = 402
+
+
+async def seat_ids(platform: Platform, event_id: str, seats: tuple[int, ...]) -> list[str]:
+    """The public ids of seats of an event, sold here or not."""
+    try:
+        names = platform.sales.get(event_id).plan.seat_ids
+    except NotFound:
+        names = await platform.desk.seat_names(await platform.ledger.event(event_id))
+    return [names[seat] for seat in seats if seat < len(names)]
+
+
+async def indexes(platform: Platform, booking: Booking, seats: list[str]) -> list[int] | None:
+    """The seats' indexes; None when none are named (all)."""
+    if not seats:
+        return None
+    names = await seat_ids(platform, booking.event_id, booking.seats)
+    known = dict(zip(names, booking.seats, strict=True))
+    missing = [seat for seat in seats if seat not in known]
+    if missing:
+        raise Refused(f"not part of this booking: {', '.join(missing[:10])}", param="seats", seats=missing[:10])
+    return sorted({known[seat] for seat in seats})
+
+
+async def booking_view(platform: Platform, booking: Booking, outcome: Outcome | None = None) -> BookingView:
+    live = booking.state in (BookingState.HELD, BookingState.PAYING)
+    over = live and not booking.live(platform.clock())
+    return BookingView(
+        booking.id, booking.event_id, "expired" if over else booking.state.value,
+        await seat_ids(platform, booking.event_id, booking.seats), MoneyView(booking.amount_minor, booking.currency),
+        booking.fence, time_text(booking.created_at_us),
+        time_text(booking.hold_expires_at_us) if live else None,
+        time_text(booking.confirmed_at_us) if booking.confirmed_at_us else None,
+        checkout_view(outcome) if outcome is not None else None,
+    )  # fmt: skip
+
+
+def checkout_view(outcome: Outcome) -> CheckoutView:
+    retry_at_us = outcome.retry_at_us
+    return CheckoutView(
+        outcome.state.value, outcome.client_secret, outcome.action_url,
+        time_text(retry_at_us) if retry_at_us else None, outcome.problem,
+        outcome.tries_left if outcome.state is CheckoutState.OPEN else None,
+    )  # fmt: skip
+
+
+async def looked_at(platform: Platform, booking: Booking) -> BookingView:
+    """The booking with how its payment stands, if one was begun."""
+    if booking.state is not BookingState.PAYING:
+        return await booking_view(platform, booking)
+    try:
+        outcome = await platform.checkout.look(booking.id, booking.fence)
+    except HoldEnded:
+        return await booking_view(platform, booking)
+    return await booking_view(platform, outcome.booking, outcome)
+
+
+def declined(outcome: Outcome, *, tried: bool = True) -> Refused | None:
+    """The refusal of a card that was `tried` and not taken; None otherwise."""
+    about: dict[str, Any] = {"booking": outcome.booking.id, "reason": outcome.payment.reason if outcome.payment else ""}
+    if outcome.state is CheckoutState.DECLINED:
+        return PaymentDeclined("the card was declined and the seats are free again", **about, tries_left=0)
+    if not tried or not outcome.problem:
+        return None
+    if outcome.problem in MISTYPED:
+        return CardMistyped("the card's number, date or security code is wrong; the seats are kept", **about)
+    return PaymentDeclined(
+        "the card was declined; the seats are kept, another card may be tried", **about, tries_left=outcome.tries_left
+    )
+
+
+async def refund_view(platform: Platform, refund: Refund, event_id: str) -> RefundView:
+    return RefundView(
+        refund.id, refund.booking_id, refund.state.value, await seat_ids(platform, event_id, refund.seats),
+        MoneyView(refund.amount_minor, refund.currency), MoneyView(refund.fee_minor, refund.currency),
+        time_text(refund.created_at_us),
+    )  # fmt: skip

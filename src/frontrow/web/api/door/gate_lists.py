@@ -1,0 +1,95 @@
+"""What a gate with its bundle keeps up with: the revocation list, what other gates let in; and taking a scan back.
+
+Each list is small when nothing happened: the revocation list by its tag, admissions from behind the last one known.
+"""
+
+from typing import Annotated, Any, Final
+
+import msgspec
+from litestar import Request, Response, get, post
+from litestar.handlers import HTTPRouteHandler
+from litestar.params import FromPath, JSONBody, QueryParameter
+
+from frontrow.boxoffice.model.event_changes import Change, tag_of
+from frontrow.boxoffice.tickets.door_bundle import Revocations
+from frontrow.web.api import FromCaller, FromPlatform
+from frontrow.web.api.access import own_event
+from frontrow.web.api.door.scans import PATH, SCANS, ScanId
+from frontrow.web.api.organiser.common import editor_of
+from frontrow.web.endpoints.json_values import Time, time_text
+
+MAX_ADMISSIONS: Final = 5_000
+
+
+class Admission(msgspec.Struct):
+    """One scan that let somebody in."""
+
+    scan: str
+    ticket: str
+    gate: str
+    at: Time
+
+
+class AdmissionPage(msgspec.Struct):
+    """`next` is the `after` of the next page. Servers write at once, so begin at 0 again now and then."""
+
+    admissions: list[Admission]
+    next: int
+
+
+class UndoAsked(msgspec.Struct, forbid_unknown_fields=True):
+    """The scan that let somebody in by mistake, and its ticket."""
+
+    scan: ScanId
+    ticket: Annotated[str, msgspec.Meta(min_length=1, max_length=60)]
+
+
+class UndoView(msgspec.Struct):
+    """`undone` is false when there is no such scan, or no more."""
+
+    undone: bool
+
+
+@get(
+    f"{PATH}/revocations",
+    operation_id="get_revocations",
+    summary="The signed revocation list alone, for a gate that has its bundle",
+    opt={**SCANS, "answers": {200: Revocations, 304: None}},
+)
+async def get_revocations(
+    request: Request[Any, Any, Any], platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]
+) -> Response[Revocations | None]:
+    event = await own_event(platform, caller, event_id)
+    count, last_us = await platform.ledger.revocation_mark(event.id)
+    tag = f'"{tag_of(f"{event.id} {platform.desk.mark()} {count} {last_us}")}"'
+    headers = {"etag": tag, "cache-control": "private, no-cache"}
+    if tag in request.headers.get("if-none-match", ""):
+        return Response(None, status_code=304, headers=headers)
+    return Response(await platform.desk.revocations(event.id, platform.clock()), headers=headers)
+
+
+@get(f"{PATH}/admissions", operation_id="list_admissions", summary="What the gates let in, from a number on", opt=SCANS)
+async def list_admissions(
+    platform: FromPlatform,
+    caller: FromCaller,
+    event_id: FromPath[str],
+    after: Annotated[int, QueryParameter(ge=0, le=2**53)] = 0,
+    limit: Annotated[int, QueryParameter(ge=1, le=MAX_ADMISSIONS)] = 1_000,
+) -> AdmissionPage:
+    event = await own_event(platform, caller, event_id)
+    found = await platform.ledger.admissions(event.id, after, limit)
+    listed = [Admission(scan.id, scan.ticket_id, scan.gate, time_text(scan.at_us)) for _, scan in found]
+    return AdmissionPage(listed, found[-1][0] if found else after)
+
+
+@post(f"{PATH}/undo", operation_id="undo_scan", summary="Take a mistaken admission back", status_code=200, opt=SCANS)
+async def undo_scan(
+    platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], data: JSONBody[UndoAsked]
+) -> UndoView:
+    event = await own_event(platform, caller, event_id)
+    detail = {"scan": data.scan, "ticket": data.ticket}
+    change = Change(editor_of(caller), "undo_scan", event.id, platform.clock(), detail)
+    return UndoView(await platform.ledger.undo_admission(data.scan, data.ticket, change))
+
+
+ROUTES: list[HTTPRouteHandler] = [get_revocations, list_admissions, undo_scan]

@@ -1,0 +1,245 @@
+"""The door over HTTP: what a gate takes along, a scan with the ledger's word, offline scans handed in, counts.
+
+A gate checks tickets offline with its bundle and hands its admissions in when it can; with a network it asks for each
+scan, and of any number of gates asking about one ticket at once, one hears `ok`.
+"""
+
+from typing import Annotated, Any, Final
+
+import msgspec
+from litestar import Request, Response, get, post
+from litestar.handlers import HTTPRouteHandler
+from litestar.params import FromPath, JSONBody, QueryParameter
+
+from frontrow.boxoffice.model.event_changes import tag_of
+from frontrow.boxoffice.model.events import Event
+from frontrow.boxoffice.model.tickets import DuplicateScan, Scan, Ticket, TicketRevoked, TicketState
+from frontrow.boxoffice.tickets.door_bundle import Bundle, seat_name
+from frontrow.boxoffice.tickets.door_check import SAYS, Verdict
+from frontrow.boxoffice.tickets.ticket_codes import read
+from frontrow.web.api import FromCaller, FromPlatform
+from frontrow.web.api.access import Access, own_event
+from frontrow.web.api.organiser.common import Moment, moment_us
+from frontrow.web.endpoints.json_values import Time, time_text
+from frontrow.web.platform.platform import Platform
+
+PATH = "/v1/door/events/{event_id:str}"
+SCANS: dict[str, Any] = {"access": Access.staff("door:scan")}
+AHEAD_US: Final = 300_000_000  # a gate's clock may be so far ahead
+MAX_SCANS: Final = 1_000
+Gate = Annotated[str, msgspec.Meta(min_length=1, max_length=60, pattern=r"^[\w .-]+$", examples=["north"])]
+ScanId = Annotated[str, msgspec.Meta(min_length=1, max_length=120, pattern="^[!-~]+$", examples=["north:tkt_1:42"])]
+# What a gate shows; several of the offline door's verdicts are one here.
+ANSWERS: Final = {
+    Verdict.WELCOME: "ok", Verdict.ALREADY_IN: "duplicate", Verdict.REVOKED: "revoked", Verdict.FORGED: "forged",
+    Verdict.UNKNOWN_KEY: "forged", Verdict.OTHER_EVENT: "wrong_event", Verdict.MISREAD: "unreadable",
+    Verdict.OLD_CODE: "old_code",
+}  # fmt: skip
+
+
+class ScanAsked(msgspec.Struct, forbid_unknown_fields=True):
+    """A code as it was read, or the `tkt_…` printed beside it. `scan` is the gate's: asking again changes nothing."""
+
+    code: Annotated[str, msgspec.Meta(min_length=1, max_length=400)]
+    gate: Gate
+    scan: ScanId | None = None
+
+
+class FirstScan(msgspec.Struct):
+    gate: str
+    at: Time
+
+
+class ScanView(msgspec.Struct):
+    """`verdict`: ok, duplicate (with `first`), revoked (`reason`: refunded, or empty), wrong_event, forged, unreadable
+    or old_code. `scan` names the admission, for taking it back."""
+
+    verdict: Annotated[str, msgspec.Meta(examples=["ok"])]
+    says: str
+    ticket: str = ""
+    seat: str = ""
+    first: FirstScan | None = None
+    reason: str = ""
+    scan: str = ""
+
+
+class OfflineScan(msgspec.Struct, forbid_unknown_fields=True):
+    """One admission that a gate made by itself."""
+
+    scan: ScanId
+    ticket: Annotated[str, msgspec.Meta(min_length=1, max_length=60)]
+    gate: Gate
+    at: Moment
+
+
+class SyncAsked(msgspec.Struct, forbid_unknown_fields=True):
+    """In any order, as often as you like."""
+
+    scans: Annotated[list[OfflineScan], msgspec.Meta(max_length=MAX_SCANS)]
+
+
+class DuplicateView(msgspec.Struct):
+    """A ticket that was let in more than once, earliest first."""
+
+    ticket: str
+    scans: list[FirstScan]
+
+
+class SyncView(msgspec.Struct):
+    """What was taken in; `unknown` are tickets that this event never had, `revoked` those that no longer count."""
+
+    taken: int
+    duplicates: list[DuplicateView]
+    unknown: list[str]
+    revoked: list[str]
+
+
+class DuplicatePage(msgspec.Struct):
+    """`conflicts`: tickets that were let in although they had been given back, by a gate without a network."""
+
+    duplicates: list[DuplicateView]
+    conflicts: list[DuplicateView] = []
+
+
+class GateCount(msgspec.Struct):
+    gate: str
+    scans: int
+    tickets: int
+    first_at: Time
+    last_at: Time
+
+
+class CountsView(msgspec.Struct):
+    """How many tickets there are, how many are in, and through which gates."""
+
+    tickets: int
+    inside: int
+    gates: list[GateCount]
+
+
+@get(
+    f"{PATH}/bundle",
+    operation_id="get_bundle",
+    summary="What an offline gate takes along: keys, seats, the signed revocation list",
+    opt={**SCANS, "answers": {200: Bundle, 304: None}},
+)
+async def get_bundle(
+    request: Request[Any, Any, Any], platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]
+) -> Response[Bundle | None]:
+    event = await own_event(platform, caller, event_id)
+    tag = await _bundle_tag(platform, event)
+    headers = {"etag": f'"{tag}"', "cache-control": "private, no-cache"}
+    if f'"{tag}"' in request.headers.get("if-none-match", ""):
+        return Response(None, status_code=304, headers=headers)
+    return Response(await platform.desk.bundle(event.id, platform.clock()), headers=headers)
+
+
+@post(f"{PATH}/scan", operation_id="scan_ticket", summary="May this ticket in?", status_code=200, opt=SCANS)
+async def scan_ticket(
+    platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], data: JSONBody[ScanAsked]
+) -> ScanView:
+    event = await own_event(platform, caller, event_id)
+    now_us = platform.clock()
+    verdict, ticket_id = _read(platform, event, data.code.strip(), now_us)
+    if verdict is not Verdict.WELCOME:
+        return _scanned(verdict)
+    kept = await platform.ledger.ticket(ticket_id)
+    if kept is None:
+        return _scanned(Verdict.FORGED)
+    if kept.event_id != event.id:
+        return _scanned(Verdict.OTHER_EVENT)
+    seat = seat_name(await platform.desk.seat_names(event), kept.seat_index)
+    if kept.state is not TicketState.VALID:
+        return _scanned(Verdict.REVOKED, kept.id, seat, reason=await _reason(platform, kept))
+    if ticket_id == data.code.strip() and read(kept.code).rotating:
+        return _scanned(Verdict.OLD_CODE)  # its printed part alone lets nobody in
+    scan = Scan(data.scan or platform.ids.new("scn"), event.id, kept.id, data.gate, now_us)
+    try:
+        before = await platform.ledger.admit(scan)
+    except TicketRevoked:  # given back between the look and the scan
+        return _scanned(Verdict.REVOKED, kept.id, seat, reason=await _reason(platform, kept))
+    if before:
+        return _scanned(Verdict.ALREADY_IN, kept.id, seat, before[0])
+    return _scanned(Verdict.WELCOME, kept.id, seat, scan=scan.id)
+
+
+def _read(platform: Platform, event: Event, code: str, now_us: int) -> tuple[Verdict, str]:
+    """Which ticket the code is of. An id is as hard to guess as a code, and the ledger knows which there are."""
+    if code.startswith("tkt_"):
+        return Verdict.WELCOME, code[:60]
+    verdict, ticket = platform.desk.verify(event.id, code, now_us)
+    return verdict, ticket.id if ticket is not None else ""
+
+
+async def _reason(platform: Platform, ticket: Ticket) -> str:
+    """Why a revoked ticket is dead, if its money went back; else it was moved, given to the pool or cancelled."""
+    refunds = await platform.ledger.refunds_of(ticket.booking_id)
+    return "refunded" if any(ticket.seat_index in one.seats for one in refunds) else ""
+
+
+@post(f"{PATH}/sync", operation_id="sync_scans", summary="Hand in offline admissions", status_code=200, opt=SCANS)
+async def sync_scans(
+    platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], data: JSONBody[SyncAsked]
+) -> SyncView:
+    event = await own_event(platform, caller, event_id)
+    known = await platform.ledger.known_tickets([one.ticket for one in data.scans])
+    latest_us = platform.clock() + AHEAD_US
+    mine = {one.scan: one for one in data.scans if known.get(one.ticket, ("", ""))[0] == event.id}
+    scans = [
+        Scan(one.scan, event.id, one.ticket, one.gate, min(moment_us(one.at, "at") or 0, latest_us))
+        for one in mine.values()
+    ]
+    duplicates = await platform.ledger.record_scans(scans)
+    named = {one.ticket for one in mine.values()}
+    return SyncView(
+        len(scans),
+        [_duplicate(one) for one in duplicates],
+        sorted({one.ticket for one in data.scans} - named),
+        sorted(ticket for ticket in named if known[ticket][1] != "valid"),
+    )
+
+
+@get(f"{PATH}/duplicates", operation_id="list_duplicates", summary="Tickets that were let in twice", opt=SCANS)
+async def list_duplicates(
+    platform: FromPlatform,
+    caller: FromCaller,
+    event_id: FromPath[str],
+    limit: Annotated[int, QueryParameter(ge=1, le=1_000)] = 100,
+) -> DuplicatePage:
+    event = await own_event(platform, caller, event_id)
+    found = await platform.ledger.duplicate_scans(event.id, 0, limit)
+    conflicts = await platform.ledger.conflicting_scans(event.id, limit)
+    return DuplicatePage(
+        [_duplicate(one) for one in found], [_duplicate(DuplicateScan(one.ticket_id, (one,))) for one in conflicts]
+    )
+
+
+@get(f"{PATH}/counts", operation_id="count_scans", summary="How many are in, gate by gate", opt=SCANS)
+async def count_scans(platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]) -> CountsView:
+    event = await own_event(platform, caller, event_id)
+    tickets, inside = await platform.ledger.door_totals(event.id)
+    gates = [
+        GateCount(row[0], row[1], row[2], time_text(row[3]), time_text(row[4]))
+        for row in await platform.ledger.gate_counts(event.id)
+    ]
+    return CountsView(tickets, inside, gates)
+
+
+async def _bundle_tag(platform: Platform, event: Event) -> str:
+    """Changes exactly when a gate would get something new: keys, seats, or another revoked ticket."""
+    count, last_us = await platform.ledger.revocation_mark(event.id)
+    return tag_of(f"{event.id}\n{event.name}\n{event.plan_hash}\n{platform.desk.mark()}\n{count}\n{last_us}")
+
+
+def _scanned(
+    verdict: Verdict, ticket: str = "", seat: str = "", first: Scan | None = None, *, reason: str = "", scan: str = ""
+) -> ScanView:
+    told = FirstScan(first.gate, time_text(first.at_us)) if first is not None else None
+    return ScanView(ANSWERS[verdict], SAYS[verdict], ticket, seat, told, reason, scan)
+
+
+def _duplicate(found: DuplicateScan) -> DuplicateView:
+    return DuplicateView(found.ticket_id, [FirstScan(one.gate, time_text(one.at_us)) for one in found.scans])
+
+
+ROUTES: list[HTTPRouteHandler] = [get_bundle, scan_ticket, sync_scans, list_duplicates, count_scans]

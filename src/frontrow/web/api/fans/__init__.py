@@ -1,0 +1,1 @@
+"""The API for fans: events, holds, bookings, tickets, waitlist."""

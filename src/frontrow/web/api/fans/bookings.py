@@ -1,0 +1,203 @@
+"""A booking's way to its end (B5-B9, B12): look, pay, cancel, refunds, give tickets back, a priority pass."""
+
+from typing import Annotated, Any, Final
+
+import msgspec
+from litestar import Request, get, post
+from litestar.handlers import HTTPRouteHandler
+from litestar.params import FromPath, JSONBody
+from litestar.types import ASGIApp
+
+from frontrow.boxoffice.model.bookings import BookingState
+from frontrow.boxoffice.model.payments import ENDED, PaymentState
+from frontrow.core.clock import US_PER_S
+from frontrow.core.errors import NotFound, Refused
+from frontrow.web.api import FromCaller, FromPlatform
+from frontrow.web.api.access import Access, own_booking
+from frontrow.web.api.booking_bodies import (
+    BookingView,
+    RefundView,
+    booking_view,
+    indexes,
+    looked_at,
+    refund_view,
+    seat_ids,
+)
+from frontrow.web.api.fans.room import PassView
+from frontrow.web.api.routes import ANY, own_checks
+from frontrow.web.endpoints import bookings as booking_calls
+from frontrow.web.endpoints.bookings import PayBody
+from frontrow.web.endpoints.room import settle
+from frontrow.web.endpoints.seats import SeatName
+from frontrow.web.platform.platform import Platform
+from frontrow.web.room.app import AnswerApp, ask_of
+
+PRIORITY_US = 86_400 * US_PER_S
+GIVEN_UP: Final = ENDED | {PaymentState.VOIDING}  # voided, or as soon as the provider is back
+SomeSeats = Annotated[list[SeatName], msgspec.Meta(max_length=100)]
+
+
+class NoPriority(Refused):
+    """This booking was not given up for the provider's sake."""
+
+    code = "no_priority"
+
+
+class SeatsBody(msgspec.Struct, forbid_unknown_fields=True):
+    """Which seats of the booking; none named: all."""
+
+    seats: SomeSeats = []
+
+
+class RefundList(msgspec.Struct):
+    refunds: list[RefundView]
+
+
+class ReturnView(msgspec.Struct):
+    """One ticket given back to the pool; its price is paid back when somebody else has bought the seat."""
+
+    seat: str
+    state: str
+
+
+class ReturnList(msgspec.Struct):
+    returns: list[ReturnView]
+
+
+@get(
+    "/v1/bookings/{booking_id:str}",
+    operation_id="get_booking",
+    summary="How a booking stands",
+    opt=own_checks(Access.OWNER, answers={200: BookingView}, problems=(*ANY, 404)),
+)
+async def get_booking(request: Request[Any, Any, Any], booking_id: FromPath[str], platform: FromPlatform) -> ASGIApp:
+    return AnswerApp(await settle(booking_calls.get_booking(platform, booking_id, await ask_of(request))))
+
+
+@post(
+    "/v1/bookings/{booking_id:str}/pay",
+    operation_id="pay",
+    summary="Pay a held booking",
+    status_code=200,
+    opt=own_checks(
+        Access.OWNER,
+        body=PayBody,
+        answers={200: BookingView, 202: BookingView},
+        problems=(*ANY, 402, 404, 409, 410, 413, 415, 502),
+        shop=True,
+    ),
+)
+async def pay(request: Request[Any, Any, Any], booking_id: FromPath[str], platform: FromPlatform) -> ASGIApp:
+    return AnswerApp(await settle(booking_calls.pay(platform, booking_id, await ask_of(request))))
+
+
+@post(
+    "/v1/bookings/{booking_id:str}/cancel",
+    operation_id="cancel_booking",
+    summary="Give everything back: a held booking is released, a sold one refunded by the event's policy",
+    status_code=200,
+    opt={"access": Access.OWNER, "problems": (409,)},
+)
+async def cancel_booking(platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str]) -> BookingView:
+    booking = await own_booking(platform, caller, booking_id)
+    if booking.state is BookingState.CONFIRMED:
+        await platform.refunds.refund(booking.id, booking.fence)
+        booking = await own_booking(platform, caller, booking_id)
+    elif booking.state is not BookingState.REFUNDED:
+        booking = await platform.checkout.release(booking.id, booking.fence)
+    return await booking_view(platform, booking)
+
+
+@post(
+    "/v1/bookings/{booking_id:str}/refunds",
+    operation_id="ask_refund",
+    summary="Give seats back for money, by the event's policy",
+    opt={"access": Access.OWNER, "problems": (409,)},
+)
+async def ask_refund(
+    platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str], data: JSONBody[SeatsBody]
+) -> RefundView:
+    booking = await own_booking(platform, caller, booking_id)
+    some = await indexes(platform, booking, data.seats)
+    refund = await platform.refunds.refund(booking.id, booking.fence, some)
+    return await refund_view(platform, refund, booking.event_id)
+
+
+@get(
+    "/v1/bookings/{booking_id:str}/refunds",
+    operation_id="list_refunds",
+    summary="What went, or goes, back",
+    opt={"access": Access.OWNER},
+)
+async def list_refunds(platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str]) -> RefundList:
+    booking = await own_booking(platform, caller, booking_id)
+    refunds = await platform.ledger.refunds_of(booking.id)
+    return RefundList([await refund_view(platform, one, booking.event_id) for one in refunds])
+
+
+@post(
+    "/v1/bookings/{booking_id:str}/returns",
+    operation_id="return_tickets",
+    summary="Give tickets back to the pool: paid back once they are sold again",
+    opt={"access": Access.OWNER, "problems": (409,)},
+)
+async def return_tickets(
+    platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str], data: JSONBody[SeatsBody]
+) -> ReturnList:
+    booking = await own_booking(platform, caller, booking_id)
+    some = await indexes(platform, booking, data.seats) or ()
+    given = await platform.resale.give_back(booking.id, booking.fan, booking.fence, some)
+    views = [
+        ReturnView((await seat_ids(platform, one.event_id, (one.seat_index,)))[0], one.state.value) for one in given
+    ]
+    return ReturnList(views)
+
+
+@post(
+    "/v1/bookings/{booking_id:str}/priority",
+    operation_id="priority_pass",
+    summary="One pass for who lost the seats because the payment provider was away (B8)",
+    opt={"access": Access.OWNER, "problems": (409,)},
+)
+async def priority_pass(platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str]) -> PassView:
+    booking = await own_booking(platform, caller, booking_id)
+    payments = await platform.ledger.payments_of(booking.id)
+    last = payments[-1] if payments else None
+    over = booking.state in (BookingState.CANCELLED, BookingState.EXPIRED) and last is not None
+    if not over or last is None or last.state not in GIVEN_UP or last.reason != "provider_unavailable":
+        raise NoPriority("this booking gives no priority", booking=booking.id)
+    if platform.clock() >= last.changed_at_us + PRIORITY_US:
+        raise NoPriority("the priority has run out; join the waiting room", booking=booking.id)
+    first_us = await platform.ledger.first_seen("priority", booking.id, platform.clock())
+    text, expires_s = platform.passes.beside_the_line(booking.event_id, booking.fan, booking.id, first_us)
+    if platform.clock() >= expires_s * US_PER_S:
+        raise NoPriority("the pass was fetched and has run out; join the waiting room", booking=booking.id)
+    return PassView(pass_=text, expires_at_s=expires_s)
+
+
+def give_pass(platform: Platform, event_id: str, fan: str, why: str) -> PassView:
+    """A pass beside the line, for offers; it cannot be renewed."""
+    text, expires_s = platform.passes.beside_the_line(event_id, fan, why)
+    return PassView(pass_=text, expires_at_s=expires_s)
+
+
+@post(
+    "/v1/bookings/{booking_id:str}/simulated-bank",
+    operation_id="answer_bank",
+    summary="Demo only: answer the made-up bank's 3-D Secure question",
+    status_code=200,
+    opt={"access": Access.OWNER, "problems": (410,)},
+)
+async def answer_bank(platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str]) -> BookingView:
+    booking = await own_booking(platform, caller, booking_id)
+    finish = getattr(getattr(platform.provider, "inner", None), "finish_action", None)
+    payments = await platform.ledger.payments_of(booking.id)
+    if finish is None or not payments or not payments[-1].ref:
+        raise NotFound("there is no made-up bank to answer here")
+    finish(payments[-1].ref)
+    return await looked_at(platform, booking)
+
+
+ROUTES: list[HTTPRouteHandler] = [
+    get_booking, pay, cancel_booking, ask_refund, list_refunds, return_tickets, priority_pass, answer_bank,
+]  # fmt: skip

@@ -1,0 +1,64 @@
+"""Holding seats (B3, B4): place a hold, make it last longer, give it back. Every call needs a pass (B17)."""
+
+from typing import Any
+
+from litestar import Request, delete, patch, post
+from litestar.handlers import HTTPRouteHandler
+from litestar.params import FromPath
+from litestar.types import ASGIApp
+
+from frontrow.web.api import FromPlatform
+from frontrow.web.api.access import Access
+from frontrow.web.api.booking_bodies import BookingView
+from frontrow.web.api.routes import ANY, own_checks
+from frontrow.web.endpoints import bookings as booking_calls
+from frontrow.web.endpoints.bookings import ExtendBody
+from frontrow.web.endpoints.room import settle
+from frontrow.web.endpoints.seats import HoldBody, HoldView
+from frontrow.web.room.app import AnswerApp, ask_of
+
+
+@post(
+    "/v1/events/{event_id:str}/holds",
+    operation_id="place_hold",
+    summary="Hold seats, all or none: those named, or the best that fit",
+    opt=own_checks(
+        Access.PASS,
+        body=HoldBody,
+        answers={201: HoldView},
+        problems=(401, 403, 404, 409, 410, 413, 422, 429, 503),
+        links="booking",
+    ),
+)
+async def place_hold(request: Request[Any, Any, Any], event_id: FromPath[str], platform: FromPlatform) -> ASGIApp:
+    return AnswerApp(await settle(platform.shop.hold(event_id, await ask_of(request))))
+
+
+@patch(
+    "/v1/bookings/{booking_id:str}/hold",
+    operation_id="extend_hold",
+    summary="Make a hold last longer, within the event's bound",
+    opt=own_checks(
+        Access.OWNER,
+        body=ExtendBody,
+        answers={200: BookingView},
+        problems=(*ANY, 404, 409, 410, 413, 415),
+        shop=True,
+    ),
+)
+async def extend_hold(request: Request[Any, Any, Any], booking_id: FromPath[str], platform: FromPlatform) -> ASGIApp:
+    return AnswerApp(await settle(booking_calls.extend_hold(platform, booking_id, await ask_of(request))))
+
+
+@delete(
+    "/v1/bookings/{booking_id:str}/hold",
+    operation_id="release_hold",
+    summary="Give the held seats back",
+    status_code=200,
+    opt=own_checks(Access.OWNER, answers={200: BookingView}, problems=(*ANY, 404, 409, 413, 415), shop=True),
+)
+async def release_hold(request: Request[Any, Any, Any], booking_id: FromPath[str], platform: FromPlatform) -> ASGIApp:
+    return AnswerApp(await settle(booking_calls.release_hold(platform, booking_id, await ask_of(request))))
+
+
+ROUTES: list[HTTPRouteHandler] = [place_hold, extend_hold, release_hold]

@@ -1,0 +1,104 @@
+"""The seat map (B1, B2): its geometry, immutable under its hash; its states as snapshot, stream and by polling."""
+
+import gzip
+import re
+from functools import lru_cache
+from typing import Annotated, Any
+
+import msgspec
+from litestar import Request, Response, get
+from litestar.handlers import HTTPRouteHandler
+from litestar.params import FromPath, QueryParameter
+from litestar.types import ASGIApp
+
+from frontrow.core.errors import NotFound
+from frontrow.web.api import FromPlatform
+from frontrow.web.api.access import Access
+from frontrow.web.api.routes import own_checks
+from frontrow.web.endpoints.seats import POSITION, position
+from frontrow.web.room.app import AnswerApp, StreamApp, ask_of
+
+FILE = re.compile(r"([0-9a-f]{64})\.json\Z")
+FOREVER = "public, max-age=31536000, immutable"
+After = Annotated[
+    str, QueryParameter(max_length=40, pattern=POSITION, description="the last event's id, `<epoch>-<seq>`")
+]
+
+
+class MapDocument(msgspec.Struct):
+    """Geometry and prices in the format `fsmap/1`; see docs/seatmap.md."""
+
+    v: Annotated[str, msgspec.Meta(examples=["fsmap/1"])]
+    name: str
+    seats: int
+    tiers: list[dict[str, Any]]
+    sections: list[list[Any]]
+
+
+@get(
+    "/v1/events/{event_id:str}/map/{file:str}",
+    operation_id="get_map",
+    summary="The map's geometry, immutable: `<hash>.json` as the event says",
+    opt={"access": Access.PUBLIC, "answers": {200: MapDocument}},
+    media_type="application/json",
+)
+async def get_map(
+    request: Request[Any, Any, Any], platform: FromPlatform, event_id: FromPath[str], file: FromPath[str]
+) -> Response[bytes]:
+    found = FILE.match(file)
+    known = platform.openings.maps.get(event_id)
+    if found is None or known is None or known.hash != found[1]:
+        raise NotFound("there is no such map; the event says where its map is", event=event_id[:60])
+    headers = {"cache-control": FOREVER, "etag": f'"{known.hash[:18]}"', "vary": "accept-encoding"}
+    if "gzip" not in request.headers.get("accept-encoding", ""):
+        return Response(known.body, headers=headers, media_type="application/json")
+    headers["content-encoding"] = "gzip"
+    return Response(_packed(known.body), headers=headers, media_type="application/json")
+
+
+@lru_cache(64)
+def _packed(body: bytes) -> bytes:
+    """Compressed once for everybody: an eighth of its size."""
+    return gzip.compress(body, 9, mtime=0)
+
+
+@get(
+    "/v1/events/{event_id:str}/seats.bin",
+    operation_id="get_seats",
+    summary="The states of all seats, two bits each (FSS1)",
+    opt=own_checks(Access.PUBLIC, answers={200: "application/octet-stream", 304: None}, problems=(404, 429)),
+)
+async def get_seats(request: Request[Any, Any, Any], event_id: FromPath[str], platform: FromPlatform) -> ASGIApp:
+    return AnswerApp(platform.shop.seats_bin(event_id, await ask_of(request)))
+
+
+@get(
+    "/v1/events/{event_id:str}/seats/poll",
+    operation_id="poll_seats",
+    summary="The changes since a position, for who gets no stream",
+    opt=own_checks(Access.PUBLIC, answers={200: "text/event-stream"}, problems=(404, 422, 429)),
+)
+async def poll_seats(
+    request: Request[Any, Any, Any], event_id: FromPath[str], platform: FromPlatform, after: After = ""
+) -> ASGIApp:
+    return AnswerApp(platform.shop.poll(event_id, await ask_of(request)))
+
+
+@get(
+    "/v1/events/{event_id:str}/seats/stream",
+    operation_id="stream_seats",
+    summary="The changes, live (server-sent events)",
+    opt=own_checks(Access.PUBLIC, answers={200: "text/event-stream"}, problems=(404, 422, 429, 503)),
+)
+async def stream_seats(
+    request: Request[Any, Any, Any], event_id: FromPath[str], platform: FromPlatform, after: After = ""
+) -> ASGIApp:
+    ask = await ask_of(request)
+    refusal = platform.shop.stream_refusal(event_id, ask)
+    if refusal is not None:
+        return AnswerApp(refusal)
+    epoch, seq = position(ask)
+    return StreamApp(lambda: platform.feeds[event_id].follow(epoch, seq))
+
+
+ROUTES: list[HTTPRouteHandler] = [get_map, get_seats, poll_seats, stream_seats]

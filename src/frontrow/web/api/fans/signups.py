@@ -1,0 +1,172 @@
+"""Before a sale: be told when it opens, or register for its presale (W12). One e-mail address, one sign-up."""
+
+from typing import Annotated, Any
+
+import msgspec
+from litestar import Request, get, post
+from litestar.handlers import HTTPRouteHandler
+from litestar.params import FromPath, JSONBody
+
+from frontrow.boxoffice.model.signups import Purpose, Signup
+from frontrow.core.errors import Unauthorised
+from frontrow.web.api import FromCaller, FromPlatform
+from frontrow.web.api.access import Access, Caller, client_ip
+from frontrow.web.api.sign_in_bodies import checked_locale
+from frontrow.web.endpoints.json_values import Time, time_text
+from frontrow.web.platform.platform import Platform
+from frontrow.web.site.event_display import shown_event
+
+ASK = {"access": Access.PUBLIC, "problems": (401, 404, 409), "idempotency": "own"}
+
+
+class SignupAsked(msgspec.Struct, forbid_unknown_fields=True):
+    """Where to write. Without an e-mail address: the signed-in fan's own, which needs no confirmation."""
+
+    email: Annotated[str, msgspec.Meta(max_length=254, examples=["ada@example.org"])] = ""
+    locale: Annotated[str, msgspec.Meta(max_length=35, examples=["en"])] = "en"
+
+
+class SignupView(msgspec.Struct):
+    """`asked`: a link was mailed that proves the address; `confirmed`: the address counts."""
+
+    event: str
+    purpose: Annotated[str, msgspec.Meta(examples=["notice"])]
+    state: Annotated[str, msgspec.Meta(examples=["asked"])]
+    registration: str | None = None
+
+
+class TokenGiven(msgspec.Struct, forbid_unknown_fields=True):
+    """The last part of a mailed link's address."""
+
+    token: Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
+
+
+class PresaleView(msgspec.Struct):
+    """A presale to register for. The seed is published once drawn; its hash, the `commitment`, from the beginning.
+
+    A lottery can be checked: the rank of a registration is the SHA-256 of seed, beacon, event and registration id,
+    joined by line feeds, in hexadecimal; those up to `last_rank` were chosen.
+    """
+
+    event: str
+    opens_at: Time
+    closes_at: Time
+    takes_registrations: bool
+    order: str
+    codes: int
+    state: str
+    commitment: str
+    registrations: int | None = None
+    chosen: int | None = None
+    seed: str | None = None
+    beacon: str | None = None
+    last_rank: str | None = None
+
+
+@post(
+    "/v1/events/{event_id:str}/notices",
+    operation_id="ask_sale_notice",
+    summary="Be told by e-mail when the sale opens",
+    status_code=202,
+    opt=ASK,
+)
+async def ask_notice(
+    request: Request[Any, Any, Any],
+    platform: FromPlatform,
+    caller: FromCaller,
+    event_id: FromPath[str],
+    data: JSONBody[SignupAsked],
+) -> SignupView:
+    return await _sign_up(request, platform, caller, event_id, Purpose.NOTICE, data)
+
+
+@post(
+    "/v1/events/{event_id:str}/presale/registrations",
+    operation_id="register_for_presale",
+    summary="Register for the presale",
+    status_code=202,
+    opt=ASK,
+)
+async def register(
+    request: Request[Any, Any, Any],
+    platform: FromPlatform,
+    caller: FromCaller,
+    event_id: FromPath[str],
+    data: JSONBody[SignupAsked],
+) -> SignupView:
+    return await _sign_up(request, platform, caller, event_id, Purpose.PRESALE, data)
+
+
+async def _sign_up(
+    request: Request[Any, Any, Any],
+    platform: Platform,
+    caller: Caller,
+    event_id: str,
+    purpose: Purpose,
+    data: SignupAsked,
+) -> SignupView:
+    event, locale = await shown_event(platform, event_id), checked_locale(data.locale)
+    if not data.email:
+        own = await proven_email(platform, caller)
+        if not own:
+            raise Unauthorised("sign in, or say which e-mail address", param="email")
+        return view_of(await platform.signups.sign_up_fan(event, purpose, own, locale))
+    await platform.signups.ask(event, purpose, data.email, client_ip(platform, request), locale)
+    return SignupView(event.id, purpose.value, "asked")
+
+
+async def proven_email(platform: Platform, caller: Caller) -> str:
+    """The address of the signed-in fan; empty for guests and strangers."""
+    if caller.kind != "fan":
+        return ""
+    fan = await platform.ledger.fan(caller.id)
+    return fan.email if fan is not None and not fan.erased_at_us else ""
+
+
+@post(
+    "/v1/sign-ups/confirm",
+    operation_id="confirm_sign_up",
+    summary="Prove the address of a sign-up by its mailed link",
+    status_code=200,
+    opt=ASK,
+)
+async def confirm(platform: FromPlatform, data: JSONBody[TokenGiven]) -> SignupView:
+    return view_of(await platform.signups.confirm(data.token))
+
+
+@post(
+    "/v1/sign-ups/end",
+    operation_id="end_sign_up",
+    summary="Be written to no more, by the link of a mail",
+    status_code=204,
+    opt=ASK,
+)
+async def end(platform: FromPlatform, data: JSONBody[TokenGiven]) -> None:
+    await platform.signups.end(data.token)
+
+
+@get(
+    "/v1/events/{event_id:str}/presale",
+    operation_id="get_presale",
+    summary="The presale's registration and the record of its draw",
+    opt={"access": Access.PUBLIC, "problems": (404,)},
+)
+async def get_presale(platform: FromPlatform, event_id: FromPath[str]) -> PresaleView:
+    event = await shown_event(platform, event_id)
+    presale = await platform.presales.get(event.id)
+    record = presale.record(await platform.presales.counts(event.id))
+    return PresaleView(
+        event=event.id,
+        opens_at=time_text(presale.opens_at_us),
+        closes_at=time_text(presale.closes_at_us),
+        takes_registrations=presale.takes_registrations(platform.clock()),
+        **record,
+    )
+
+
+def view_of(signup: Signup) -> SignupView:
+    registration = signup.id if signup.purpose is Purpose.PRESALE else None
+    return SignupView(signup.event_id, signup.purpose.value, signup.state.value, registration)
+
+
+ROUTES: list[HTTPRouteHandler] = [ask_notice, register, confirm, end, get_presale]

@@ -1,0 +1,102 @@
+"""A booking's tickets (B10): as JSON, as PDF, as calendar entry, each QR as PNG; rendered when asked for."""
+
+from typing import Annotated
+
+import msgspec
+from litestar import Response, get
+from litestar.handlers import HTTPRouteHandler
+from litestar.params import FromPath, QueryParameter
+
+from frontrow.boxoffice.model.tickets import TicketNotFound
+from frontrow.web.api import FromCaller, FromPlatform
+from frontrow.web.api.access import Access, own_booking
+from frontrow.web.endpoints.json_values import Time, time_text
+
+PRIVATE = {"cache-control": "private, no-store"}
+
+
+class TicketView(msgspec.Struct):
+    """One valid ticket. `code` is what its QR says now (a rotating ticket's changes)."""
+
+    ticket: Annotated[str, msgspec.Meta(examples=["tkt_01JCQ3W2N4X7Z8Y9A0B1C2D3E4"])]
+    seat: str
+    code: str
+    event_name: str
+    venue: str
+    starts_at: Time
+    rotating: bool
+
+
+class TicketList(msgspec.Struct):
+    tickets: list[TicketView]
+
+
+@get(
+    "/v1/bookings/{booking_id:str}/tickets",
+    operation_id="list_tickets",
+    summary="The valid tickets of a booking",
+    opt={"access": Access.OWNER},
+)
+async def list_tickets(platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str]) -> Response[TicketList]:
+    booking = await own_booking(platform, caller, booking_id)
+    now_us = platform.clock()
+    views = [
+        TicketView(
+            sheet.ticket_id, sheet.seat, await platform.desk.shown_code(sheet.ticket_id, now_us), sheet.event_name,
+            sheet.place, time_text(sheet.starts_at_us), sheet.rotating,
+        )
+        for sheet in await platform.desk.sheets(booking.id)
+    ]  # fmt: skip
+    return Response(TicketList(views), headers=PRIVATE)
+
+
+@get(
+    "/v1/bookings/{booking_id:str}/tickets.pdf",
+    operation_id="tickets_pdf",
+    summary="The tickets to print",
+    opt={"access": Access.OWNER, "answers": {200: "application/pdf"}},
+    media_type="application/pdf",
+)
+async def tickets_pdf(
+    platform: FromPlatform,
+    caller: FromCaller,
+    booking_id: FromPath[str],
+    locale: Annotated[str, QueryParameter(pattern=r"^[A-Za-z-]{2,10}$", max_length=10)] = "en",
+) -> Response[bytes]:
+    booking = await own_booking(platform, caller, booking_id)
+    body = await platform.desk.pdf(booking.id, locale=locale)
+    headers = PRIVATE | {"content-disposition": f'attachment; filename="{booking.id}.pdf"'}
+    return Response(body, headers=headers, media_type="application/pdf")
+
+
+@get(
+    "/v1/bookings/{booking_id:str}/tickets.ics",
+    operation_id="tickets_ics",
+    summary="The show as a calendar entry",
+    opt={"access": Access.OWNER, "answers": {200: "text/calendar"}},
+    media_type="text/calendar",
+)
+async def tickets_ics(platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str]) -> Response[bytes]:
+    booking = await own_booking(platform, caller, booking_id)
+    return Response(await platform.desk.calendar(booking.id), headers=PRIVATE, media_type="text/calendar")
+
+
+@get(
+    "/v1/bookings/{booking_id:str}/tickets/{ticket_id:str}/qr.png",
+    operation_id="ticket_qr",
+    summary="The QR of one ticket as it is to be shown now",
+    opt={"access": Access.OWNER, "answers": {200: "image/png"}},
+    media_type="image/png",
+)
+async def ticket_qr(
+    platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str], ticket_id: FromPath[str]
+) -> Response[bytes]:
+    booking = await own_booking(platform, caller, booking_id)
+    ticket = await platform.ledger.ticket(ticket_id)
+    if ticket is None or ticket.booking_id != booking.id:
+        raise TicketNotFound(f"this booking has no ticket {ticket_id[:60]}", ticket=ticket_id[:60])
+    body = await platform.desk.qr_png(ticket.id, platform.clock())
+    return Response(body, headers=PRIVATE, media_type="image/png")
+
+
+ROUTES: list[HTTPRouteHandler] = [list_tickets, tickets_pdf, tickets_ics, ticket_qr]

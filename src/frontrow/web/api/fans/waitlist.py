@@ -1,0 +1,173 @@
+"""The waitlist (B11): into the line, where one stands, out of it; offers, claimed or declined."""
+
+from typing import Annotated
+
+import msgspec
+from litestar import delete, get, post
+from litestar.handlers import HTTPRouteHandler
+from litestar.params import FromPath, JSONBody
+
+from frontrow.boxoffice.model.waitlist import MAX_SECTIONS, Offer, OfferNotFound
+from frontrow.core.errors import Unauthorised
+from frontrow.web.api import FromCaller, FromPlatform
+from frontrow.web.api.access import Access, Caller, booking_token
+from frontrow.web.api.booking_bodies import BookingView, booking_view, seat_ids
+from frontrow.web.api.fans.bookings import give_pass
+from frontrow.web.api.fans.room import PassView
+from frontrow.web.endpoints.json_values import Time, time_text
+from frontrow.web.endpoints.seats import SectionName
+from frontrow.web.platform.platform import Platform
+
+
+class WaitBody(msgspec.Struct, forbid_unknown_fields=True):
+    """What to wait for: so many seats, side by side unless `split_ok`, in these sections or anywhere."""
+
+    count: Annotated[int, msgspec.Meta(ge=1, le=100, examples=[2])]
+    sections: Annotated[list[SectionName], msgspec.Meta(max_length=MAX_SECTIONS)] = []
+    split_ok: bool = False
+
+
+class EntryView(msgspec.Struct):
+    """A place in the line; position 1 is next, 0 while an offer is open."""
+
+    entry: str
+    event: str
+    state: str
+    count: int
+    sections: list[str]
+    position: int
+
+
+class OfferView(msgspec.Struct):
+    """Seats kept for somebody until `expires_at`."""
+
+    offer: str
+    event: str
+    seats: list[str]
+    expires_at: Time
+
+
+class OfferList(msgspec.Struct):
+    offers: list[OfferView]
+
+
+class ClaimedOffer(msgspec.Struct):
+    """The booking an offer became, with all that is needed to pay it."""
+
+    booking: BookingView
+    booking_token: str
+    pass_: PassView = msgspec.field(name="pass")
+
+
+def fan_of(caller: Caller, event_id: str) -> str:
+    """Who waits: the session's fan, or the person of a pass for this event."""
+    if caller.kind == "fan":
+        return caller.id
+    if caller.shop_pass is not None and caller.shop_pass.event_id == event_id:
+        return caller.shop_pass.fan
+    raise Unauthorised("sign in, or show a pass for this event", event=event_id[:60])
+
+
+@post(
+    "/v1/events/{event_id:str}/waitlist",
+    operation_id="join_waitlist",
+    summary="Wait for seats of a sold-out event",
+    opt={"access": Access.OWNER, "problems": (409,), "by_person": True},
+)
+async def join_waitlist(
+    platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], data: JSONBody[WaitBody]
+) -> EntryView:
+    fan = fan_of(caller, event_id)
+    await platform.waitlist.join(event_id, fan, data.count, sections=data.sections, split_ok=data.split_ok)
+    return await _entry(platform, event_id, fan)
+
+
+@get(
+    "/v1/events/{event_id:str}/waitlist",
+    operation_id="waitlist_position",
+    summary="Where one stands in the line",
+    opt={"access": Access.OWNER, "problems": (409,), "by_person": True},
+)
+async def waitlist_position(platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]) -> EntryView:
+    return await _entry(platform, event_id, fan_of(caller, event_id))
+
+
+@delete(
+    "/v1/events/{event_id:str}/waitlist",
+    operation_id="leave_waitlist",
+    summary="Leave the line; an open offer goes to the next",
+    opt={"access": Access.OWNER, "problems": (409,), "by_person": True},
+)
+async def leave_waitlist(platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]) -> None:
+    fan = fan_of(caller, event_id)
+    position = await platform.waitlist.position(event_id, fan)
+    await platform.waitlist.leave(position.entry.id, fan)
+
+
+@get(
+    "/v1/events/{event_id:str}/offers",
+    operation_id="list_offers",
+    summary="The offers one can claim now",
+    opt={"access": Access.OWNER, "by_person": True},
+)
+async def list_offers(platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]) -> OfferList:
+    offers = await platform.waitlist.offers(event_id, fan_of(caller, event_id))
+    return OfferList([await _offer(platform, one) for one in offers])
+
+
+@post(
+    "/v1/offers/{offer_id:str}/claim",
+    operation_id="claim_offer",
+    summary="Take an offer: its seats are held, to be paid like any others",
+    opt={"access": Access.OWNER, "problems": (409, 410)},
+)
+async def claim_offer(platform: FromPlatform, caller: FromCaller, offer_id: FromPath[str]) -> ClaimedOffer:
+    known = await _own_offer(platform, caller, offer_id)
+    offer = await platform.waitlist.claim(known.id, known.fan)
+    booking = await platform.ledger.booking(offer.booking_id)
+    assert booking is not None, offer.booking_id
+    view = await booking_view(platform, booking)
+    token = booking_token(platform.secrets, booking.id)
+    return ClaimedOffer(view, token, give_pass(platform, offer.event_id, offer.fan, offer.id))
+
+
+@post(
+    "/v1/offers/{offer_id:str}/decline",
+    operation_id="decline_offer",
+    summary="No, thank you: the seats go to the next in line",
+    status_code=200,
+    opt={"access": Access.OWNER, "problems": (409, 410)},
+)
+async def decline_offer(platform: FromPlatform, caller: FromCaller, offer_id: FromPath[str]) -> OfferView:
+    known = await _own_offer(platform, caller, offer_id)
+    return await _offer(platform, await platform.waitlist.decline(known.id, known.fan))
+
+
+async def _own_offer(platform: Platform, caller: Caller, offer_id: str) -> Offer:
+    """The offer, if it is the caller's; somebody else's does not exist for them."""
+    offer = await platform.ledger.offer(offer_id)
+    if caller.kind == "nobody" and caller.shop_pass is None and not caller.bookings:
+        raise Unauthorised("sign in, or show the offer's booking token")
+    if offer is None:
+        raise OfferNotFound(f"there is no offer {offer_id[:60]}", offer=offer_id[:60])
+    visit = caller.shop_pass
+    by_pass = visit is not None and visit.event_id == offer.event_id and visit.fan == offer.fan
+    if offer.booking_id in caller.bookings or (caller.kind == "fan" and caller.id == offer.fan) or by_pass:
+        return offer
+    raise OfferNotFound(f"there is no offer {offer_id[:60]}", offer=offer_id[:60])
+
+
+async def _offer(platform: Platform, offer: Offer) -> OfferView:
+    seats = await seat_ids(platform, offer.event_id, offer.seats)
+    return OfferView(offer.id, offer.event_id, seats, time_text(offer.expires_at_us))
+
+
+async def _entry(platform: Platform, event_id: str, fan: str) -> EntryView:
+    found = await platform.waitlist.position(event_id, fan)
+    entry = found.entry
+    return EntryView(entry.id, event_id, entry.state.value, entry.seat_count, list(entry.sections), found.position)
+
+
+ROUTES: list[HTTPRouteHandler] = [
+    join_waitlist, waitlist_position, leave_waitlist, list_offers, claim_offer, decline_offer,
+]  # fmt: skip

@@ -1,0 +1,1 @@
+"""The API for organisers and their teams."""

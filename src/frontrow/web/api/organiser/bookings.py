@@ -1,0 +1,288 @@
+"""An event's bookings for its organiser (B12, B13): found by id, e-mail, seat or state; refunded; reseated."""
+
+from typing import Annotated
+
+import msgspec
+from litestar import get, post
+from litestar.handlers import HTTPRouteHandler
+from litestar.params import FromPath, JSONBody, QueryParameter
+
+from frontrow.boxoffice.model.bookings import Booking, BookingNotFound, BookingState
+from frontrow.boxoffice.model.email_addresses import checked_email
+from frontrow.boxoffice.model.event_changes import Change
+from frontrow.boxoffice.model.events import Event
+from frontrow.boxoffice.model.messages import NOBODY
+from frontrow.boxoffice.model.payments import Refund, RefundState
+from frontrow.boxoffice.model.person_names import search_words
+from frontrow.boxoffice.model.venues import Plan, UnknownSeats
+from frontrow.core.errors import InvalidInput
+from frontrow.web.api import FromCaller, FromPlatform
+from frontrow.web.api.access import Access, Caller, own_event
+from frontrow.web.api.booking_bodies import RefundView, refund_view
+from frontrow.web.api.organiser.common import Cursor, Limit, editor_of, next_of, read_number
+from frontrow.web.endpoints.json_values import MoneyView, Time, time_text
+from frontrow.web.platform.platform import Platform
+
+ALL = "/v1/organiser/events/{event_id:str}/bookings"
+ONE = f"{ALL}/{{booking_id:str}}"
+MAX_SEATS = 100
+SeatIds = Annotated[list[str], msgspec.Meta(min_length=1, max_length=MAX_SEATS, examples=[["S-A-1"]])]
+
+
+class OwnBookingView(msgspec.Struct):
+    """A booking as the box office sees it."""
+
+    booking: str
+    state: Annotated[str, msgspec.Meta(examples=["confirmed"])]
+    fan: str
+    email: str
+    seats: list[str]
+    amount: MoneyView
+    fence: int
+    created_at: Time
+    hold_expires_at: Time
+    confirmed_at: Time | None
+    name: Annotated[str, msgspec.Meta(description="of the buyer", examples=["Ada Lovelace"])] = ""
+
+
+class OwnBookingPage(msgspec.Struct):
+    bookings: list[OwnBookingView]
+    next: str | None = None
+
+
+class OwnRefundView(msgspec.Struct):
+    """A refund as the box office sees it. `failed`: the money is still owed; `failure` says why, in the provider's
+    word, and the refund can be tried again."""
+
+    refund: str
+    booking: str
+    state: Annotated[str, msgspec.Meta(examples=["failed"])]
+    seats: list[str]
+    amount: MoneyView
+    fee: MoneyView
+    created_at: Time
+    failure: str = ""
+
+
+class OwnBookingDetail(OwnBookingView):
+    """With the refunds asked for so far."""
+
+    refunds: list[OwnRefundView] = []
+
+
+class FailedRefunds(msgspec.Struct):
+    """Refunds that failed, oldest first."""
+
+    refunds: list[OwnRefundView]
+
+
+class RefundAsked(msgspec.Struct, forbid_unknown_fields=True):
+    """Some seats, or (none) all of them. `keep_fee`: less the fee of the event's policy."""
+
+    seats: Annotated[list[str], msgspec.Meta(max_length=MAX_SEATS)] = []
+    keep_fee: bool = False
+    reason: Annotated[str, msgspec.Meta(max_length=200, examples=["ill"])] = ""
+
+
+class ReseatAsked(msgspec.Struct, forbid_unknown_fields=True):
+    """Leave `leave`, take `to`: as many seats, free ones, each of the price of one that is left."""
+
+    leave: SeatIds
+    to: SeatIds
+
+
+@get(
+    ALL,
+    operation_id="search_bookings",
+    summary="Bookings, newest first, by one of id, e-mail, name, seat and status",
+    opt={"access": Access.staff("bookings:read")},
+)
+async def search_bookings(
+    platform: FromPlatform,
+    caller: FromCaller,
+    event_id: FromPath[str],
+    email: Annotated[
+        str, QueryParameter(max_length=254, description="purchases and live bookings of this address")
+    ] = "",
+    name: Annotated[
+        str, QueryParameter(max_length=120, description="buyers with these words, or parts of them, in their name")
+    ] = "",
+    seat: Annotated[str, QueryParameter(max_length=100, description="whoever has or had this seat")] = "",
+    status: Annotated[BookingState | None, QueryParameter(description="only bookings that are so")] = None,
+    booking: Annotated[str, QueryParameter(max_length=60)] = "",
+    cursor: Cursor = "",
+    limit: Limit = 20,
+) -> OwnBookingPage:
+    event = await own_event(platform, caller, event_id)
+    if sum(map(bool, (email, name, seat, status, booking))) > 1:
+        raise InvalidInput("search by one of booking, email, name, seat and status", param="email")
+    before = read_number(cursor)
+    if booking:
+        found = await platform.ledger.booking(booking)
+        page = [found] if found is not None and found.event_id == event.id else []
+    elif email:
+        page = await platform.ledger.bookings_by_email(event.id, checked_email(email), before, limit)
+    elif name:
+        page = await platform.ledger.bookings_by_name(event.id, search_words(name), before, limit)
+    elif seat:
+        (index,) = _indexes(await _plan(platform, event), [seat], "seat")
+        page = await platform.ledger.bookings_on_seat(event.id, index, before, limit)
+    else:
+        page = await platform.ledger.event_bookings(event.id, status.value if status else "", before, limit)
+    views = await _views(platform, event, page)
+    return OwnBookingPage(views, next_of(page, limit, page[-1].fence if page else None))
+
+
+@get(ONE, operation_id="get_own_booking", summary="One booking", opt={"access": Access.staff("bookings:read")})
+async def get_own_booking(
+    platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], booking_id: FromPath[str]
+) -> OwnBookingDetail:
+    event, booking = await _own(platform, caller, event_id, booking_id)
+    (view,) = await _views(platform, event, [booking])
+    refunds = [await _own_refund(platform, one, event.id) for one in await platform.ledger.refunds_of(booking.id)]
+    fields = {name: getattr(view, name) for name in view.__struct_fields__}
+    return OwnBookingDetail(**fields, refunds=refunds)
+
+
+@post(
+    f"{ONE}/refunds",
+    operation_id="refund_booking",
+    summary="Give money back, whatever the event's policy says",
+    status_code=201,
+    opt={"access": Access.staff("refunds:write")},
+)
+async def refund_booking(
+    platform: FromPlatform,
+    caller: FromCaller,
+    event_id: FromPath[str],
+    booking_id: FromPath[str],
+    data: JSONBody[RefundAsked],
+) -> RefundView:
+    event, booking = await _own(platform, caller, event_id, booking_id)
+    seats = _indexes(await _plan(platform, event), data.seats, "seats") if data.seats else None
+
+    def noted(new: Refund) -> Change:
+        detail = {"booking": booking.id, "refund": new.id, "amount_minor": new.amount_minor, "seats": len(new.seats)}
+        return Change(editor_of(caller), "refund", event.id, platform.clock(), detail)
+
+    given = await platform.refunds.override(
+        booking.id,
+        seats,
+        free_of_fee=not data.keep_fee,
+        reason=f"organiser:{data.reason}" if data.reason else "organiser",
+        note=noted,
+    )
+    return await refund_view(platform, given, event.id)
+
+
+@get(
+    "/v1/organiser/events/{event_id:str}/failed-refunds",
+    operation_id="list_failed_refunds",
+    summary="Refunds that failed at the bank: the money is still owed",
+    opt={"access": Access.staff("bookings:read")},
+)
+async def list_failed_refunds(
+    platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], limit: Limit = 20
+) -> FailedRefunds:
+    event = await own_event(platform, caller, event_id)
+    found = await platform.ledger.failed_refunds(caller.organiser_id, event.id, limit)
+    return FailedRefunds([await _own_refund(platform, one, event.id) for _, one in found])
+
+
+@post(
+    f"{ONE}/refunds/{{refund_id:str}}/retry",
+    operation_id="retry_refund",
+    summary="Ask the provider again for a refund that failed, under a new key",
+    status_code=200,
+    opt={"access": Access.staff("refunds:write")},
+)
+async def retry_refund(
+    platform: FromPlatform,
+    caller: FromCaller,
+    event_id: FromPath[str],
+    booking_id: FromPath[str],
+    refund_id: FromPath[str],
+) -> OwnRefundView:
+    event, booking = await _own(platform, caller, event_id, booking_id)
+
+    def noted(failed: Refund) -> Change:
+        detail = {"booking": booking.id, "refund": failed.id, "amount_minor": failed.amount_minor}
+        return Change(editor_of(caller), "retry_refund", event.id, platform.clock(), detail)
+
+    return await _own_refund(platform, await platform.refunds.retry(booking.id, refund_id, noted), event.id)
+
+
+async def _own_refund(platform: Platform, refund: Refund, event_id: str) -> OwnRefundView:
+    view = await refund_view(platform, refund, event_id)
+    failure = refund.failure if refund.state is RefundState.FAILED else ""
+    return OwnRefundView(
+        view.refund, view.booking, view.state, view.seats, view.amount, view.fee, view.created_at, failure
+    )
+
+
+@post(
+    f"{ONE}/reseat",
+    operation_id="reseat_booking",
+    summary="Move a booking to other free seats of equal price",
+    status_code=200,
+    opt={"access": Access.staff("refunds:write")},
+)
+async def reseat_booking(
+    platform: FromPlatform,
+    caller: FromCaller,
+    event_id: FromPath[str],
+    booking_id: FromPath[str],
+    data: JSONBody[ReseatAsked],
+) -> OwnBookingView:
+    event, booking = await _own(platform, caller, event_id, booking_id)
+    plan = await _plan(platform, event)
+    leave, come = _indexes(plan, data.leave, "leave"), _indexes(plan, data.to, "to")
+    detail = {"booking": booking.id, "leave": data.leave, "to": data.to}
+    change = Change(editor_of(caller), "reseat", event.id, platform.clock(), detail)
+    moved = await platform.office.reseating.move(event, plan, booking, leave, come, change)
+    (view,) = await _views(platform, event, [moved])
+    return view
+
+
+async def _own(platform: Platform, caller: Caller, event_id: str, booking_id: str) -> tuple[Event, Booking]:
+    event = await own_event(platform, caller, event_id)
+    booking = await platform.ledger.booking(booking_id)
+    if booking is None or booking.event_id != event.id:
+        raise BookingNotFound(booking_id[:60])
+    return event, booking
+
+
+async def _plan(platform: Platform, event: Event) -> Plan:
+    return await platform.office.organise.venues.plan(event.plan_hash)
+
+
+def _indexes(plan: Plan, seats: list[str], param: str) -> list[int]:
+    try:
+        return plan.indexes(seats)
+    except UnknownSeats as error:
+        error.param = param
+        raise
+
+
+async def _views(platform: Platform, event: Event, bookings: list[Booking]) -> list[OwnBookingView]:
+    buyers = await platform.ledger.buyers_of([booking.fan for booking in bookings])
+    names = (await _plan(platform, event)).seat_ids
+    return [
+        OwnBookingView(
+            one.id, one.state.value, one.fan, buyers.get(one.fan, NOBODY).email, [names[seat] for seat in one.seats],
+            MoneyView(one.amount_minor, one.currency), one.fence, time_text(one.created_at_us),
+            time_text(one.hold_expires_at_us), time_text(one.confirmed_at_us) if one.confirmed_at_us else None,
+            buyers.get(one.fan, NOBODY).name,
+        )
+        for one in bookings
+    ]  # fmt: skip
+
+
+ROUTES: list[HTTPRouteHandler] = [
+    search_bookings,
+    get_own_booking,
+    refund_booking,
+    list_failed_refunds,
+    retry_refund,
+    reseat_booking,
+]

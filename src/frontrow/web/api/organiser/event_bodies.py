@@ -1,0 +1,250 @@
+"""An organiser's event as HTTP takes and shows it: every field, drafts included."""
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+import msgspec
+
+from frontrow.boxoffice.model.events import MAX_CARD_TRIES, Event, Fee, PriceTier, RefundPolicy
+from frontrow.boxoffice.model.receipts import MAX_TAX_BASIS_POINTS
+from frontrow.boxoffice.model.room_rules import Lane, RoomRules
+from frontrow.boxoffice.model.venues import Plan
+from frontrow.boxoffice.organising.events import EventEdit
+from frontrow.core.money import Money
+from frontrow.web.api.organiser.common import Moment, moment_us
+from frontrow.web.endpoints.json_values import MoneyView, Time, time_text
+
+Minor = Annotated[int, msgspec.Meta(ge=0, le=10**10, examples=[5000])]
+Points = Annotated[int, msgspec.Meta(ge=0, le=10_000, description="hundredths of a percent")]
+TaxPoints = Annotated[
+    int, msgspec.Meta(ge=0, le=MAX_TAX_BASIS_POINTS, description="instead of the seller's rate; 1900 is 19 %")
+]
+Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200, examples=["Aurora"])]
+Text = Annotated[str, msgspec.Meta(max_length=10_000)]
+Currency = Annotated[str, msgspec.Meta(min_length=3, max_length=3, examples=["EUR"])]
+Id = Annotated[str, msgspec.Meta(max_length=60)]
+CardTries = Annotated[
+    int, msgspec.Meta(ge=1, le=MAX_CARD_TRIES, description="declined cards after which the seats are free again")
+]
+PerPerson = Annotated[int, msgspec.Meta(ge=1, le=100, examples=[8])]
+HoldS = Annotated[int, msgspec.Meta(ge=1, le=3600, examples=[600])]
+Percent = Annotated[int, msgspec.Meta(ge=0, le=100)]
+SeatId = Annotated[str, msgspec.Meta(max_length=100, examples=["S-A-1"])]
+Withheld = Annotated[list[SeatId], msgspec.Meta(max_length=200_000)]
+
+
+class TierGiven(msgspec.Struct, forbid_unknown_fields=True):
+    """The price of all seats whose tier is `key`."""
+
+    key: Annotated[str, msgspec.Meta(min_length=1, max_length=60, examples=["front"])]
+    amount_minor: Minor
+    name: Annotated[str, msgspec.Meta(max_length=100)] = ""
+    colour: Annotated[str, msgspec.Meta(max_length=7, pattern=r"^(#[0-9a-fA-F]{6})?$", examples=["#c02040"])] = ""
+
+
+class FeeGiven(msgspec.Struct, forbid_unknown_fields=True):
+    name: Annotated[str, msgspec.Meta(min_length=1, max_length=100, examples=["Service fee"])]
+    per_seat_minor: Minor = 0
+    per_booking_minor: Minor = 0
+    basis_points: Points = 0
+
+
+class RefundRules(msgspec.Struct, forbid_unknown_fields=True):
+    """What a fan who gives seats back gets, until `window_s` before the show; organisers may always give more."""
+
+    allowed: bool = True
+    window_s: Annotated[int, msgspec.Meta(ge=0, le=31_536_000)] = 172_800
+    fee_per_seat_minor: Minor = 0
+    fee_basis_points: Points = 0
+
+
+class LaneGiven(msgspec.Struct, forbid_unknown_fields=True):
+    """A line of people: the first is for everybody, the second needs a code. Lanes share admissions by weight."""
+
+    name: Annotated[str, msgspec.Meta(min_length=1, max_length=35, examples=["fans"])]
+    weight: Annotated[int, msgspec.Meta(ge=1, le=1_000)] = 1
+
+
+Lanes = Annotated[list[LaneGiven], msgspec.Meta(min_length=1, max_length=2)]
+
+
+class RoomRulesGiven(msgspec.Struct, forbid_unknown_fields=True):
+    """How the waiting room is run; what is not named stays as it is (at first: as the server is set up).
+
+    Once the event is published, `one_place_per_person` is fixed and lanes can only be added or weighted anew.
+    """
+
+    lanes: Lanes | None = None
+    depth_cap: Annotated[int, msgspec.Meta(ge=0, le=10**9, description="more people waiting are sent away; 0: any")] | (
+        None
+    ) = None
+    human: Literal["none", "altcha", "turnstile", "hcaptcha"] | None = None
+    one_place_per_person: bool | None = None
+
+
+class RoomRulesView(msgspec.Struct):
+    """How the waiting room is run, everything included."""
+
+    lanes: list[LaneGiven]
+    depth_cap: int
+    human: str
+    one_place_per_person: bool
+
+
+Tiers = Annotated[list[TierGiven], msgspec.Meta(max_length=32)]
+Fees = Annotated[list[FeeGiven], msgspec.Meta(max_length=10)]
+
+
+class EventChange(msgspec.Struct, forbid_unknown_fields=True):
+    """What is not named stays as it is. Venue, currency and rotating codes are fixed once the event is published.
+
+    `presale_starts_at`: from then until `sale_starts_at` only people with a code may join the waiting room and buy;
+    null takes the presale away from a draft.
+    """
+
+    name: Name | None = None
+    description: Text | None = None
+    venue: Id | None = None
+    currency: Currency | None = None
+    starts_at: Moment | None = None
+    ends_at: Moment | None = None
+    sale_starts_at: Moment | None = None
+    sale_ends_at: Moment | None = None
+    tiers: Tiers | None = None
+    fees: Fees | None = None
+    max_per_person: PerPerson | None = None
+    hold_s: HoldS | None = None
+    lonely_rule_until_percent: Percent | None = None
+    refunds: RefundRules | None = None
+    withheld: Withheld | None = None
+    room: RoomRulesGiven | None = None
+    rotating_codes: bool | None = None
+    tax_basis_points: TaxPoints | None = None
+    presale_starts_at: Moment | msgspec.UnsetType | None = msgspec.UNSET
+    card_tries: CardTries | None = None
+
+
+class NewEvent(EventChange, forbid_unknown_fields=True, kw_only=True):
+    """A draft. Prices, fees and rules may come later."""
+
+    name: Name
+    venue: Id
+    currency: Currency
+    starts_at: Moment
+    sale_starts_at: Moment
+    sale_ends_at: Moment
+
+
+class TierView(msgspec.Struct):
+    key: str
+    name: str
+    colour: str
+    price: MoneyView
+
+
+class OwnEventSummary(msgspec.Struct):
+    """An event in the organiser's list."""
+
+    event: str
+    name: str
+    status: Annotated[str, msgspec.Meta(examples=["draft"])]
+    paused: bool
+    venue: str
+    starts_at: Time
+    sale_starts_at: Time
+    sale_ends_at: Time
+
+
+class OwnEventView(OwnEventSummary):
+    """Everything about an event of the organiser; `version` is also its ETag."""
+
+    version: str = ""
+    description: str = ""
+    currency: str = ""
+    ends_at: Time | None = None
+    tiers: list[TierView] = []
+    fees: list[FeeGiven] = []
+    max_per_person: int = 0
+    hold_s: int = 0
+    lonely_rule_until_percent: int = 0
+    refunds: RefundRules | None = None
+    withheld: list[str] = []
+    plan_hash: str = ""
+    room: RoomRulesView | None = None
+    rotating_codes: bool = False
+    presale_starts_at: Time | None = None
+    card_tries: int = 1
+    tax_basis_points: int | None = None
+
+
+class OwnEventPage(msgspec.Struct):
+    events: list[OwnEventSummary]
+    next: str | None = None
+
+
+def edit_of(given: EventChange, currency: str) -> EventEdit:
+    """The edit a body asks for; prices are in the event's currency."""
+    money = given.currency or currency
+    tiers = fees = refunds = None
+    if given.tiers is not None:
+        tiers = tuple(PriceTier(t.key, Money(t.amount_minor, money), t.name, t.colour) for t in given.tiers)
+    if given.fees is not None:
+        fees = tuple(Fee(f.name, f.per_seat_minor, f.per_booking_minor, f.basis_points) for f in given.fees)
+    if given.refunds is not None:
+        r = given.refunds
+        refunds = RefundPolicy(r.allowed, r.window_s, r.fee_per_seat_minor, r.fee_basis_points)
+    return EventEdit(
+        name=given.name, description=given.description, venue_id=given.venue, currency=given.currency,
+        starts_at_us=moment_us(given.starts_at, "starts_at"), ends_at_us=moment_us(given.ends_at, "ends_at"),
+        sale_starts_at_us=moment_us(given.sale_starts_at, "sale_starts_at"),
+        sale_ends_at_us=moment_us(given.sale_ends_at, "sale_ends_at"), tiers=tiers, fees=fees,
+        max_per_person=given.max_per_person, hold_ttl_s=given.hold_s,
+        lonely_rule_until_percent=given.lonely_rule_until_percent, refunds=refunds,
+        withheld=None if given.withheld is None else tuple(given.withheld), room=_room_of(given.room),
+        rotating_codes=given.rotating_codes, presale_starts_at_us=_presale_of(given.presale_starts_at),
+        card_tries=given.card_tries, tax_basis_points=given.tax_basis_points,
+    )  # fmt: skip
+
+
+def _room_of(given: RoomRulesGiven | None) -> RoomRules | None:
+    if given is None:
+        return None
+    lanes = None if given.lanes is None else tuple(Lane(lane.name, lane.weight) for lane in given.lanes)
+    return RoomRules(lanes, given.depth_cap, given.human, given.one_place_per_person)
+
+
+def _presale_of(given: datetime | msgspec.UnsetType | None) -> int | None:
+    """The presale's start; 0 for a null, which takes the presale away from a draft."""
+    if isinstance(given, msgspec.UnsetType):
+        return None
+    return moment_us(given, "presale_starts_at") or 0
+
+
+def summary_of(event: Event) -> OwnEventSummary:
+    return OwnEventSummary(
+        event.id, event.name, event.status.value, event.paused, event.venue_id, time_text(event.starts_at_us),
+        time_text(event.sale_starts_at_us), time_text(event.sale_ends_at_us),
+    )  # fmt: skip
+
+
+def view_of(event: Event, plan: Plan, tag: str, rules: RoomRules) -> OwnEventView:
+    """The whole event; `rules` are those of its room with everything that was left open."""
+    known = summary_of(event)
+    tiers = [TierView(t.key, t.name, t.colour, MoneyView(t.price.minor, t.price.currency)) for t in event.tiers]
+    fees = [FeeGiven(f.name, f.per_seat_minor, f.per_booking_minor, f.basis_points) for f in event.fees]
+    policy = event.refunds
+    return OwnEventView(
+        known.event, known.name, known.status, known.paused, known.venue, known.starts_at, known.sale_starts_at,
+        known.sale_ends_at, tag, event.description, event.currency,
+        time_text(event.ends_at_us) if event.ends_at_us else None, tiers, fees, event.max_per_person, event.hold_ttl_s,
+        event.lonely_rule_until_percent,
+        RefundRules(policy.allowed, policy.window_s, policy.fee_per_seat_minor, policy.fee_basis_points),
+        [plan.seat_id(seat) for seat in sorted(event.withheld)], event.plan_hash,
+        RoomRulesView(
+            [LaneGiven(lane.name, lane.weight) for lane in rules.lanes or ()], rules.depth_cap or 0,
+            rules.human or "none", bool(rules.one_place_per_person),
+        ),
+        event.rotating_codes, time_text(event.presale_starts_at_us) if event.presale_starts_at_us else None,
+        event.card_tries,
+        event.tax_basis_points,
+    )  # fmt: skip

@@ -1,0 +1,146 @@
+"""Registration for a presale in the organiser's hand (W12): open it, count, draw, take the list along."""
+
+from typing import Annotated
+
+import msgspec
+from litestar import Response, get, post, put
+from litestar.handlers import HTTPRouteHandler
+from litestar.params import FromPath, JSONBody
+
+from frontrow.boxoffice.model.csv_cells import to_csv
+from frontrow.boxoffice.model.event_changes import Change
+from frontrow.boxoffice.model.events import Event
+from frontrow.boxoffice.model.signups import MAX_BEACON_CHARS, MAX_CODES, DrawOrder, Presale
+from frontrow.web.api import FromCaller, FromPlatform
+from frontrow.web.api.access import Access, Caller, own_event
+from frontrow.web.api.organiser.common import Moment, editor_of, moment_us
+from frontrow.web.endpoints.json_values import Time, time_text
+from frontrow.web.platform.platform import Platform
+
+PATH = "/v1/organiser/events/{event_id:str}/presale"
+ACCESS = Access.staff("codes:write")
+
+
+class PresaleAsked(msgspec.Struct, forbid_unknown_fields=True):
+    """Times and codes can change until the draw; order and lane are what people register under."""
+
+    opens_at: Moment
+    closes_at: Moment
+    codes: Annotated[int, msgspec.Meta(ge=1, le=MAX_CODES, examples=[500])]
+    order: DrawOrder = DrawOrder.LOTTERY
+    lane: Annotated[str, msgspec.Meta(max_length=35, description="empty: the event's lane for codes")] = ""
+
+
+class DrawAsked(msgspec.Struct, forbid_unknown_fields=True):
+    """`beacon` is public randomness that nobody could know when registration opened, such as a drand round."""
+
+    beacon: Annotated[str, msgspec.Meta(max_length=MAX_BEACON_CHARS)] = ""
+
+
+class OwnPresaleView(msgspec.Struct):
+    """The registration as its organiser sees it; numbers of registrations by state."""
+
+    event: str
+    opens_at: Time
+    closes_at: Time
+    codes: int
+    order: str
+    lane: str
+    state: Annotated[str, msgspec.Meta(examples=["open"])]
+    commitment: str
+    asked: int
+    confirmed: int
+    chosen: int
+    passed_over: int
+    notices: int
+
+
+@put(
+    PATH,
+    operation_id="open_presale",
+    summary="Open registration, or change its times and number of codes",
+    opt={"access": ACCESS, "problems": (409,)},
+)
+async def open_presale(
+    platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], data: JSONBody[PresaleAsked]
+) -> OwnPresaleView:
+    event = await own_event(platform, caller, event_id)
+    presale = await platform.presales.open(
+        editor_of(caller),
+        event,
+        opens_at_us=moment_us(data.opens_at, "opens_at") or 0,
+        closes_at_us=moment_us(data.closes_at, "closes_at") or 0,
+        codes=data.codes,
+        order=data.order,
+        lane=data.lane,
+    )
+    return await own_view(platform, event, presale)
+
+
+@get(PATH, operation_id="get_own_presale", summary="Registration and its numbers", opt={"access": ACCESS})
+async def get_own_presale(platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]) -> OwnPresaleView:
+    event = await own_event(platform, caller, event_id)
+    return await own_view(platform, event, await platform.presales.get(event.id))
+
+
+@post(
+    f"{PATH}/draw",
+    operation_id="draw_presale",
+    summary="Draw: everybody is mailed a code or told; asked again, how far that is",
+    status_code=202,
+    opt={"access": ACCESS, "problems": (409,)},
+)
+async def draw_presale(
+    platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], data: JSONBody[DrawAsked]
+) -> OwnPresaleView:
+    event = await own_event(platform, caller, event_id)
+    presale = await platform.presales.draw(editor_of(caller), event, data.beacon)
+    return await own_view(platform, event, presale)
+
+
+@get(
+    f"{PATH}/registrations.csv",
+    operation_id="export_registrations",
+    summary="Every registration with its code, as CSV",
+    media_type="text/csv",
+    opt={"access": ACCESS},
+)
+async def export_registrations(platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]) -> Response[bytes]:
+    return await exported(platform, caller, await own_event(platform, caller, event_id))
+
+
+async def exported(platform: Platform, caller: Caller, event: Event) -> Response[bytes]:
+    """The table, noted in the audit: it carries people's addresses out of the house."""
+    rows = await platform.presales.export(event)
+    change = Change(editor_of(caller), "export", event.id, platform.clock(), {"table": "registrations"})
+    await platform.ledger.note(change)
+    header = ("registration", "email", "language", "state", "confirmed_at", "code")
+    table = [(*(row[name] for name in header[:4]), time_text(row["confirmed_at_us"]), row["code"]) for row in rows]
+    headers = {
+        "content-disposition": f'attachment; filename="registrations-{event.id}.csv"',
+        "cache-control": "private, no-store",
+        "x-content-type-options": "nosniff",
+    }
+    return Response(to_csv(header, table).encode("utf-8-sig"), headers=headers, media_type="text/csv; charset=utf-8")
+
+
+async def own_view(platform: Platform, event: Event, presale: Presale) -> OwnPresaleView:
+    counts = await platform.presales.counts(event.id)
+    return OwnPresaleView(
+        event=event.id,
+        opens_at=time_text(presale.opens_at_us),
+        closes_at=time_text(presale.closes_at_us),
+        codes=presale.codes,
+        order=presale.order.value,
+        lane=presale.lane,
+        state=presale.state.value,
+        commitment=presale.commitment,
+        asked=counts.get("asked", 0),
+        confirmed=counts.get("confirmed", 0),
+        chosen=counts.get("chosen", 0),
+        passed_over=counts.get("passed_over", 0),
+        notices=await platform.presales.notices(event.id),
+    )
+
+
+ROUTES: list[HTTPRouteHandler] = [open_presale, get_own_presale, draw_presale, export_registrations]

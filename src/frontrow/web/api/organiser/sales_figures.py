@@ -1,0 +1,213 @@
+"""An organiser's figures (B13, B19): whole, over time, live; as JSON, CSV and server-sent events. And the audit."""
+
+from typing import Annotated, Any
+
+import msgspec
+from litestar import Response, get
+from litestar.handlers import HTTPRouteHandler
+from litestar.params import FromPath, QueryParameter
+from litestar.types import ASGIApp
+
+from frontrow.boxoffice.model.sales_figures import (
+    Amount,
+    Bucket,
+    Group,
+    LiveFigures,
+    Percentiles,
+    RoomFigures,
+    States,
+    Step,
+    figures_csv,
+    series_csv,
+)
+from frontrow.core.errors import InvalidInput
+from frontrow.web.api import FromCaller, FromPlatform
+from frontrow.web.api.access import Access, own_event
+from frontrow.web.api.organiser.common import Cursor, Limit, Moment, moment_us, next_of, read_number
+from frontrow.web.endpoints.json_values import Time, time_text
+
+FIGURES = "/v1/organiser/events/{event_id:str}/figures"
+READS: dict[str, Any] = {"access": Access.staff("figures:read")}
+MOMENT = r"^(\d{4}-\d\d-\d\dT[0-9:.]{5,20}(Z|[+-]\d\d:\d\d))?$"  # or empty, as a form sends what is not filled in
+Since = Annotated[
+    str, QueryParameter(pattern=MOMENT, max_length=40, description="from then on; without it, the whole sale")
+]
+Until = Annotated[str, QueryParameter(pattern=MOMENT, max_length=40, description="up to this moment")]
+StepS = Annotated[int, QueryParameter(ge=0, le=31_536_000, description="seconds a step; 0: about 120 steps")]
+
+
+class AmountView(msgspec.Struct):
+    """Money in one currency, in its smallest unit."""
+
+    currency: str
+    captured_minor: int
+    refunded_minor: int
+    refunds_open_minor: int
+    fees_kept_minor: int
+    net_minor: int
+
+
+class FiguresView(msgspec.Struct):
+    """Everything about one event, at most two seconds old. `payment_success` is a share from 0 to 1."""
+
+    event: str
+    at: Time
+    seats: Group
+    sections: list[Group]
+    tiers: list[Group]
+    bookings: States
+    money: list[AmountView]
+    payment_success: float | None
+    holds_per_s: float
+    sales_per_s: float
+    room: RoomFigures | None
+    funnel: list[Step]
+    latency: dict[str, Percentiles]
+
+
+class SeriesView(msgspec.Struct):
+    event: str
+    steps: list[Bucket]
+
+
+class ChangeView(msgspec.Struct):
+    """Who changed what, when."""
+
+    number: int
+    at: Time
+    actor: str
+    act: Annotated[str, msgspec.Meta(examples=["change_event"])]
+    event: str
+    detail: dict[str, Any]
+
+
+class AuditPage(msgspec.Struct):
+    """Newest first. The same entries stand in the ledger's hash-chained log (`frontrow ledger verify`)."""
+
+    changes: list[ChangeView]
+    next: str | None = None
+
+
+@get(FIGURES, operation_id="get_figures", summary="Seats, bookings, money, speed, funnel", opt=READS)
+async def get_figures(platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]) -> FiguresView:
+    found = await platform.figures.of(await own_event(platform, caller, event_id))
+    return FiguresView(
+        found.event_id, time_text(found.at_us), found.seats, found.sections, found.tiers, found.bookings,
+        [_amount(one) for one in found.money], found.payment_success, found.holds_per_s, found.sales_per_s, found.room,
+        found.funnel, found.latency,
+    )  # fmt: skip
+
+
+@get(
+    f"{FIGURES}.csv",
+    operation_id="get_figures_csv",
+    summary="The same as a table",
+    media_type="text/csv",
+    opt={**READS, "answers": {200: "text/csv"}},
+)
+async def get_figures_csv(platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]) -> Response[str]:
+    found = await platform.figures.of(await own_event(platform, caller, event_id))
+    return _table(figures_csv(found), f"figures-{event_id}")
+
+
+@get(f"{FIGURES}/series", operation_id="get_series", summary="Holds, sales and refunds over time", opt=READS)
+async def get_series(
+    platform: FromPlatform,
+    caller: FromCaller,
+    event_id: FromPath[str],
+    since: Since = "",
+    until: Until = "",
+    step_s: StepS = 0,
+) -> SeriesView:
+    event = await own_event(platform, caller, event_id)
+    return SeriesView(event.id, await platform.figures.series(event, *_span(since, until), step_s))
+
+
+@get(
+    f"{FIGURES}/series.csv",
+    operation_id="get_series_csv",
+    summary="The same as a table",
+    media_type="text/csv",
+    opt={**READS, "answers": {200: "text/csv"}},
+)
+async def get_series_csv(
+    platform: FromPlatform,
+    caller: FromCaller,
+    event_id: FromPath[str],
+    since: Since = "",
+    until: Until = "",
+    step_s: StepS = 0,
+) -> Response[str]:
+    event = await own_event(platform, caller, event_id)
+    steps = await platform.figures.series(event, *_span(since, until), step_s)
+    return _table(series_csv(steps), f"series-{event_id}")
+
+
+@get(
+    f"{FIGURES}/live",
+    operation_id="stream_figures",
+    summary="Figures live, a frame a second (server-sent events)",
+    opt={**READS, "answers": {200: "text/event-stream"}, "problems": (503,)},
+)
+async def stream_figures(platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]) -> ASGIApp:
+    event = await own_event(platform, caller, event_id)
+    platform.office.live.check_room(event.id)
+    return platform.office.live.app(event.id)
+
+
+@get(f"{FIGURES}/poll", operation_id="poll_figures", summary="The newest live frame, for who gets no stream", opt=READS)
+async def poll_figures(platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]) -> LiveFigures:
+    event = await own_event(platform, caller, event_id)
+    return await platform.office.live.latest(event.id)
+
+
+@get(
+    "/v1/organiser/audit",
+    operation_id="list_changes",
+    summary="Who changed what, newest first",
+    opt={"access": Access.staff("audit:read")},
+)
+async def list_changes(
+    platform: FromPlatform,
+    caller: FromCaller,
+    event: Annotated[str, QueryParameter(max_length=60, description="only of this event")] = "",
+    cursor: Cursor = "",
+    limit: Limit = 50,
+) -> AuditPage:
+    page = await platform.ledger.changes(caller.organiser_id, event, read_number(cursor), limit)
+    views = [
+        ChangeView(one.number, time_text(one.at_us), one.actor, one.act, one.event_id, msgspec.json.decode(one.detail))
+        for one in page
+    ]
+    return AuditPage(views, next_of(page, limit, page[-1].number if page else None))
+
+
+def _amount(one: Amount) -> AmountView:
+    return AmountView(
+        one.currency, one.captured_minor, one.refunded_minor, one.refunds_open_minor, one.fees_kept_minor, one.net_minor
+    )
+
+
+def _span(since: str, until: str) -> tuple[int, int]:
+    return _read_moment(since, "since"), _read_moment(until, "until")
+
+
+def _read_moment(text: str, param: str) -> int:
+    """Microseconds of a moment in a query; 0 without one."""
+    if not text:
+        return 0
+    try:
+        moment = msgspec.convert(text, Moment)
+    except msgspec.ValidationError:
+        raise InvalidInput(f"{param} is a moment such as 2026-11-15T19:30:00Z", param=param) from None
+    return moment_us(moment, param) or 0
+
+
+def _table(text: str, name: str) -> Response[str]:
+    headers = {"content-disposition": f'attachment; filename="{name}.csv"', "x-content-type-options": "nosniff"}
+    return Response(text, headers=headers, media_type="text/csv; charset=utf-8")
+
+
+ROUTES: list[HTTPRouteHandler] = [
+    get_figures, get_figures_csv, get_series, get_series_csv, stream_figures, poll_figures, list_changes,
+]  # fmt: skip

@@ -1,0 +1,65 @@
+"""The organiser as a seller: what its receipts say about it, and the tax rate of its prices."""
+
+from typing import Annotated
+
+import msgspec
+from litestar import get, put
+from litestar.handlers import HTTPRouteHandler
+from litestar.params import JSONBody
+
+from frontrow.boxoffice.model.event_changes import Change
+from frontrow.boxoffice.model.receipts import (
+    MAX_ADDRESS_CHARS,
+    MAX_NAME_CHARS,
+    MAX_TAX_BASIS_POINTS,
+    MAX_TAX_ID_CHARS,
+    Seller,
+    checked_seller,
+)
+from frontrow.web.api import FromCaller, FromPlatform
+from frontrow.web.api.access import Access, Caller
+from frontrow.web.api.organiser.common import editor_of
+from frontrow.web.platform.platform import Platform
+
+SELLER = "/v1/organiser/seller"
+
+
+class SellerBody(msgspec.Struct, forbid_unknown_fields=True):
+    """Who sells. Prices include tax at `tax_basis_points` (1900 is 19 %), unless an event has a rate of its own."""
+
+    name: Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_NAME_CHARS, examples=["Waldbühne GmbH"])]
+    address: Annotated[str, msgspec.Meta(max_length=MAX_ADDRESS_CHARS, examples=["Hauptstraße 1\n1010 Wien"])] = ""
+    tax_id: Annotated[str, msgspec.Meta(max_length=MAX_TAX_ID_CHARS, examples=["ATU12345678"])] = ""
+    tax_basis_points: Annotated[int, msgspec.Meta(ge=0, le=MAX_TAX_BASIS_POINTS, examples=[1300])] = 0
+
+
+@get(
+    SELLER,
+    operation_id="get_seller",
+    summary="The seller's details on receipts",
+    opt={"access": Access.staff("events:read")},
+)
+async def get_seller(platform: FromPlatform, caller: FromCaller) -> SellerBody:
+    seller = await platform.receipts.seller_of(caller.organiser_id)
+    return SellerBody(seller.name, seller.address, seller.tax_id, seller.tax_basis_points)
+
+
+@put(
+    SELLER,
+    operation_id="put_seller",
+    summary="Change the seller's details on receipts",
+    opt={"access": Access.staff("events:write")},
+)
+async def put_seller(platform: FromPlatform, caller: FromCaller, data: JSONBody[SellerBody]) -> SellerBody:
+    await keep_seller(platform, caller, data)
+    return data
+
+
+async def keep_seller(platform: Platform, caller: Caller, data: SellerBody) -> None:
+    """Keep the details and note who changed them."""
+    given = Seller(caller.organiser_id, data.name, data.address, data.tax_id, data.tax_basis_points)
+    change = Change(editor_of(caller), "change_seller", "", platform.clock())
+    await platform.ledger.put_seller(checked_seller(given), change)
+
+
+ROUTES: list[HTTPRouteHandler] = [get_seller, put_seller]

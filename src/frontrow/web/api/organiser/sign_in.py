@@ -1,0 +1,198 @@
+"""Signing in as staff: password and TOTP, setting the second factor up, a new password, accepting an invitation."""
+
+from typing import Annotated, Any
+
+import msgspec
+from litestar import Request, Response, post
+from litestar.handlers import HTTPRouteHandler
+from litestar.params import JSONBody
+
+from frontrow.boxoffice.model.people import NotAllowed
+from frontrow.web.api import FromCaller, FromPlatform
+from frontrow.web.api.access import Access, client_ip
+from frontrow.web.api.fans.sign_in import full_session, looked_up
+from frontrow.web.api.sign_in_bodies import (
+    Code,
+    Deliver,
+    Email,
+    Name,
+    Password,
+    Secret,
+    SessionView,
+    agent_of,
+    private,
+    signed_in,
+)
+
+OWN = {"idempotency": "own"}  # their answers hold secrets, which are not kept for a replay
+
+
+class StaffSignIn(msgspec.Struct, forbid_unknown_fields=True):
+    """`code` saves the second call."""
+
+    email: Annotated[str, msgspec.Meta(max_length=254, examples=["ada@example.org"])]
+    password: Password
+    code: Code = ""
+    deliver: Deliver = "cookie"
+
+
+class CodeGiven(msgspec.Struct, forbid_unknown_fields=True):
+    """Six digits of the authenticator app, or a recovery code."""
+
+    code: Code
+    deliver: Deliver = "cookie"
+
+
+class EnrolmentAsked(msgspec.Struct, forbid_unknown_fields=True):
+    """The password, when the caller is fully signed in."""
+
+    password: Password = ""
+
+
+class EnrolmentView(msgspec.Struct):
+    """For the authenticator app; `pending` comes back with the first code."""
+
+    secret: str
+    uri: Annotated[str, msgspec.Meta(examples=["otpauth://totp/Frontrow:ada@example.org?secret=…"])]
+    pending: str
+
+
+class EnrolmentConfirmed(msgspec.Struct, forbid_unknown_fields=True):
+    pending: Annotated[str, msgspec.Meta(max_length=1_000)]
+    code: Code
+    deliver: Deliver = "cookie"
+
+
+class EnrolledView(SessionView):
+    """A full session, and the recovery codes, told once."""
+
+    recovery_codes: list[str] = msgspec.field(default_factory=list)
+
+
+class PasswordChanged(msgspec.Struct, forbid_unknown_fields=True):
+    old: Password
+    new: Password
+    deliver: Deliver = "cookie"
+
+
+class InvitationAccepted(msgspec.Struct, forbid_unknown_fields=True):
+    """What stood behind `#` in the link, a name and a password."""
+
+    invitation: Secret
+    name: Name
+    password: Password
+
+
+class AcceptedView(msgspec.Struct):
+    id: str
+    email: Email
+    role: str
+
+
+@post(
+    "/v1/auth/staff/login",
+    operation_id="staff_sign_in",
+    summary="Sign in with password (and code)",
+    status_code=200,
+    opt={"access": Access.PUBLIC, "problems": (401,), **OWN},
+)
+async def staff_sign_in(
+    request: Request[Any, Any, Any], platform: FromPlatform, caller: FromCaller, data: JSONBody[StaffSignIn]
+) -> Response[SessionView]:
+    """Without a code the session's stage is `totp` (send it to `…/code`) or `enrol` (set one up first)."""
+    made = await platform.people.staff.sign_in(
+        data.email, data.password, data.code, client_ip(platform, request), agent=agent_of(request),
+        replaces=caller.session,
+    )  # fmt: skip
+    return signed_in(made, await looked_up(platform, made), data.deliver)
+
+
+@post(
+    "/v1/auth/staff/code",
+    operation_id="staff_second_step",
+    summary="The second step of signing in",
+    status_code=200,
+    opt={"access": Access.SESSION, **OWN},
+)
+async def staff_second_step(
+    platform: FromPlatform, caller: FromCaller, data: JSONBody[CodeGiven]
+) -> Response[SessionView]:
+    assert caller.session is not None
+    made = await platform.people.staff.second_step(caller.session, data.code)
+    return signed_in(made, await looked_up(platform, made), data.deliver)
+
+
+@post(
+    "/v1/auth/staff/totp",
+    operation_id="begin_totp_enrolment",
+    summary="Begin to set up the second factor",
+    status_code=200,
+    opt={"access": Access.SESSION, **OWN},
+)
+async def begin_enrolment(
+    platform: FromPlatform, caller: FromCaller, data: JSONBody[EnrolmentAsked]
+) -> Response[EnrolmentView]:
+    assert caller.session is not None
+    begun = await platform.people.staff.begin_enrolment(caller.session, data.password)
+    return private(Response(EnrolmentView(begun.secret, begun.uri, begun.pending)))
+
+
+@post(
+    "/v1/auth/staff/totp/confirm",
+    operation_id="confirm_totp_enrolment",
+    summary="Set up the second factor with its first code",
+    status_code=200,
+    opt={"access": Access.SESSION, **OWN},
+)
+async def confirm_enrolment(
+    platform: FromPlatform, caller: FromCaller, data: JSONBody[EnrolmentConfirmed]
+) -> Response[EnrolledView]:
+    assert caller.session is not None
+    made, codes = await platform.people.staff.finish_enrolment(caller.session, data.pending, data.code)
+    answer = signed_in(made, await looked_up(platform, made), data.deliver)
+    fields = {name: getattr(answer.content, name) for name in answer.content.__struct_fields__}
+    return private(Response(EnrolledView(**fields, recovery_codes=codes), cookies=answer.cookies))
+
+
+@post(
+    "/v1/auth/staff/password",
+    operation_id="change_password",
+    summary="Change the own password",
+    status_code=200,
+    opt={"access": Access.SESSION, **OWN},
+)
+async def change_password(
+    platform: FromPlatform, caller: FromCaller, data: JSONBody[PasswordChanged]
+) -> Response[SessionView]:
+    """Every other session of the caller ends, and this one goes on under a new secret."""
+    session = full_session(caller.session)
+    if caller.kind != "staff":
+        raise NotAllowed("only members of a team have a password")
+    made = await platform.people.staff.change_password(session, data.old, data.new)
+    return signed_in(made, await looked_up(platform, made), data.deliver)
+
+
+@post(
+    "/v1/auth/invitation",
+    operation_id="accept_invitation",
+    summary="Accept an invitation, or choose a new password",
+    status_code=201,
+    opt={"access": Access.PUBLIC, "problems": (404,), **OWN},
+)
+async def accept_invitation(
+    request: Request[Any, Any, Any], platform: FromPlatform, data: JSONBody[InvitationAccepted]
+) -> Response[AcceptedView]:
+    """Sign in afterwards; the second factor is set up then."""
+    await platform.people.tries.ip.take(client_ip(platform, request))
+    staff = await platform.people.team.accept(data.invitation, data.name, data.password)
+    return private(Response(AcceptedView(staff.id, staff.email, staff.role.value), status_code=201))
+
+
+ROUTES: list[HTTPRouteHandler] = [
+    staff_sign_in,
+    staff_second_step,
+    begin_enrolment,
+    confirm_enrolment,
+    change_password,
+    accept_invitation,
+]

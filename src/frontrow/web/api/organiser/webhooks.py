@@ -1,0 +1,236 @@
+"""Webhooks to the organiser's own servers, and Verified-Fan codes: registered, imported, rotated, looked at."""
+
+import secrets
+from typing import Annotated, Final
+
+import msgspec
+from litestar import Response, delete, get, post
+from litestar.handlers import HTTPRouteHandler
+from litestar.params import FromPath, JSONBody
+from msgspec.structs import replace
+
+from frontrow.boxoffice.messaging.safe_http import check_address, parse_url
+from frontrow.boxoffice.model.event_changes import Change, DeliveryNotFound, EndpointNotFound
+from frontrow.boxoffice.model.events import Event
+from frontrow.boxoffice.model.facts import Fact
+from frontrow.boxoffice.model.messages import Endpoint
+from frontrow.core.errors import InvalidInput, Overloaded
+from frontrow.web.api import FromCaller, FromPlatform
+from frontrow.web.api.access import Access, Caller, own_event
+from frontrow.web.api.organiser.common import Cursor, Limit, cursor_of, editor_of, read_cursor, read_number
+from frontrow.web.endpoints.json_values import Time, time_text
+from frontrow.web.platform.platform import Platform
+
+HOOKS = "/v1/organiser/webhooks"
+HOOK = f"{HOOKS}/{{webhook_id:str}}"
+CODES = "/v1/organiser/events/{event_id:str}/codes"
+WRITES = {"access": Access.staff("webhooks:write")}
+MAX_ENDPOINTS: Final = 50  # of an organiser
+FACTS: Final = frozenset(kind.__name__ for kind in Fact.__args__)
+
+
+class HookAsked(msgspec.Struct, forbid_unknown_fields=True):
+    """Where an event's facts are sent; `facts` empty means all kinds."""
+
+    event: Annotated[str, msgspec.Meta(max_length=60)]
+    url: Annotated[str, msgspec.Meta(max_length=2048, examples=["https://hooks.example.org/frontrow"])]
+    facts: Annotated[list[str], msgspec.Meta(max_length=50, examples=[["BookingConfirmed"]])] = []
+
+
+class HookView(msgspec.Struct):
+    """A registered webhook; its secret is told once, when it is made or rotated."""
+
+    webhook: str
+    event: str
+    url: str
+    facts: list[str]
+
+
+class HookMade(HookView):
+    secret: str = ""
+
+
+class HookPage(msgspec.Struct):
+    webhooks: list[HookView]
+    next: str | None = None
+
+
+class DeliveryView(msgspec.Struct):
+    """One delivery; `state` is waiting, sent or given_up."""
+
+    delivery: int
+    fact: str
+    state: str
+    attempts: int
+    created_at: Time
+    next_at: Time | None
+    last_error: str
+
+
+class DeliveryPage(msgspec.Struct):
+    deliveries: list[DeliveryView]
+    next: str | None = None
+
+
+class CodesAsked(msgspec.Struct, forbid_unknown_fields=True):
+    """CSV with a header line and the columns code and lane. Only digests are kept."""
+
+    csv: Annotated[str, msgspec.Meta(min_length=1, max_length=1_000_000, examples=["code,lane\nSPRING-24,general\n"])]
+
+
+class CodeCount(msgspec.Struct):
+    lane: str
+    codes: int
+
+
+class CodesView(msgspec.Struct):
+    """Imported codes by lane, how many this request brought, and how many codes of the event were used."""
+
+    imported: int
+    lanes: list[CodeCount]
+    used: int
+
+
+@get(HOOKS, operation_id="list_webhooks", summary="The organiser's webhooks", opt=WRITES)
+async def list_webhooks(platform: FromPlatform, caller: FromCaller, cursor: Cursor = "", limit: Limit = 50) -> HookPage:
+    page = await platform.ledger.own_endpoints(caller.organiser_id, read_cursor(cursor), limit)
+    return HookPage([_view(one) for one in page], cursor_of(page[-1].id if len(page) == limit else None))
+
+
+@post(HOOKS, operation_id="create_webhook", summary="Register a webhook", status_code=201, opt=WRITES)
+async def create_webhook(platform: FromPlatform, caller: FromCaller, data: JSONBody[HookAsked]) -> Response[HookMade]:
+    event = await own_event(platform, caller, data.event)
+    unknown = sorted(set(data.facts) - FACTS)
+    if unknown:
+        raise InvalidInput(f"there is no fact {unknown[0][:60]!r}", param="facts")
+    _check_url(data.url)
+    if len(await platform.ledger.own_endpoints(caller.organiser_id, "", MAX_ENDPOINTS)) >= MAX_ENDPOINTS:
+        raise Overloaded(f"an organiser has at most {MAX_ENDPOINTS} webhooks; remove one", retry_after_s=3600)
+    endpoint = Endpoint(
+        platform.ids.new("whk"), caller.organiser_id, event.id, data.url, _secret(), tuple(sorted(set(data.facts)))
+    )
+    await _write(platform, caller, endpoint, "create_webhook")
+    return _told(endpoint, 201)
+
+
+@post(
+    f"{HOOK}/rotate",
+    operation_id="rotate_webhook",
+    summary="A new secret; the old one ends",
+    status_code=200,
+    opt=WRITES,
+)
+async def rotate_webhook(platform: FromPlatform, caller: FromCaller, webhook_id: FromPath[str]) -> Response[HookMade]:
+    endpoint = replace(await _own(platform, caller, webhook_id), secret=_secret())
+    await _write(platform, caller, endpoint, "rotate_webhook")
+    return _told(endpoint, 200)
+
+
+@delete(HOOK, operation_id="remove_webhook", summary="Send nothing more there", status_code=204, opt=WRITES)
+async def remove_webhook(platform: FromPlatform, caller: FromCaller, webhook_id: FromPath[str]) -> None:
+    endpoint = replace(await _own(platform, caller, webhook_id), active=False)
+    await _write(platform, caller, endpoint, "remove_webhook")
+
+
+@get(f"{HOOK}/deliveries", operation_id="list_deliveries", summary="Recent deliveries, newest first", opt=WRITES)
+async def list_deliveries(
+    platform: FromPlatform, caller: FromCaller, webhook_id: FromPath[str], cursor: Cursor = "", limit: Limit = 20
+) -> DeliveryPage:
+    endpoint = await _own(platform, caller, webhook_id)
+    rows = await platform.ledger.endpoint_deliveries(endpoint, read_number(cursor), limit)
+    views = [
+        DeliveryView(
+            row[0], f"fct_{row[1].rpartition(':')[2]}", row[2], row[3], time_text(row[4]),
+            time_text(row[5]) if row[2] == "waiting" else None, row[6],
+        )
+        for row in rows
+    ]  # fmt: skip
+    return DeliveryPage(views, cursor_of(rows[-1][0] if len(rows) == limit else None))
+
+
+@post(
+    f"{HOOK}/deliveries/{{delivery_id:str}}/redeliver",
+    operation_id="redeliver",
+    summary="Send a delivery once more, from the beginning",
+    status_code=202,
+    opt=WRITES,
+)
+async def redeliver(
+    platform: FromPlatform, caller: FromCaller, webhook_id: FromPath[str], delivery_id: FromPath[str]
+) -> None:
+    endpoint = await _own(platform, caller, webhook_id)
+    number = int(delivery_id) if delivery_id.isascii() and delivery_id.isdigit() and len(delivery_id) < 19 else 0
+    detail = {"webhook": endpoint.id, "delivery": number}
+    change = Change(editor_of(caller), "redeliver", endpoint.event_id, platform.clock(), detail)
+    if not number or not await platform.ledger.redeliver(endpoint, number, change):
+        raise DeliveryNotFound(f"this webhook has no delivery {delivery_id[:30]}", webhook=endpoint.id)
+
+
+@get(
+    CODES,
+    operation_id="count_codes",
+    summary="Codes by lane, and used ones",
+    opt={"access": Access.staff("codes:write")},
+)
+async def count_codes(platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]) -> CodesView:
+    return await _counted(platform, await own_event(platform, caller, event_id), 0)
+
+
+@post(
+    CODES,
+    operation_id="import_codes",
+    summary="Import Verified-Fan codes",
+    status_code=201,
+    opt={"access": Access.staff("codes:write")},
+)
+async def import_codes(
+    platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], data: JSONBody[CodesAsked]
+) -> CodesView:
+    event = await own_event(platform, caller, event_id)
+    taken = await platform.office.codes.take(editor_of(caller), event, data.csv)
+    return await _counted(platform, event, taken)
+
+
+async def _counted(platform: Platform, event: Event, taken: int) -> CodesView:
+    counts = await platform.office.codes.counts(event)
+    lanes = [CodeCount(lane, count) for lane, count in sorted(counts.items())]
+    return CodesView(taken, lanes, await platform.office.codes.used(event.id))
+
+
+def _check_url(url: str) -> None:
+    """Refuse what can never be sent to; where a name leads is looked at again with every delivery."""
+    host = parse_url(url).host
+    if host.replace(".", "").isdigit() or ":" in host:
+        check_address(host)
+
+
+def _secret() -> str:
+    return f"whsec_{secrets.token_urlsafe(32)}"
+
+
+async def _own(platform: Platform, caller: Caller, webhook_id: str) -> Endpoint:
+    endpoint = await platform.ledger.endpoint(webhook_id)
+    if endpoint is None or not endpoint.active or endpoint.organiser != caller.organiser_id:
+        raise EndpointNotFound(f"there is no webhook {webhook_id[:60]}", webhook=webhook_id[:60])
+    return endpoint
+
+
+async def _write(platform: Platform, caller: Caller, endpoint: Endpoint, act: str) -> None:
+    detail = {"webhook": endpoint.id, "url": endpoint.url}
+    change = Change(editor_of(caller), act, endpoint.event_id, platform.clock(), detail)
+    await platform.ledger.write_endpoint(endpoint, change)
+
+
+def _view(one: Endpoint) -> HookView:
+    return HookView(one.id, one.event_id, one.url, list(one.facts))
+
+
+def _told(one: Endpoint, status: int) -> Response[HookMade]:
+    view = HookMade(one.id, one.event_id, one.url, list(one.facts), one.secret)
+    return Response(view, status_code=status, headers={"cache-control": "no-store"})
+
+
+ROUTES: list[HTTPRouteHandler] = [
+    list_webhooks, create_webhook, rotate_webhook, remove_webhook, list_deliveries, redeliver, count_codes,
+    import_codes,
+]  # fmt: skip

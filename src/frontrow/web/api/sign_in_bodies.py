@@ -1,0 +1,96 @@
+"""Bodies of signing in: what comes, what is told, and the cookies that go with it."""
+
+import re
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+from litestar import Request, Response
+from litestar.datastructures import Cookie
+
+from frontrow.boxoffice.model.email_addresses import EMAIL_PATTERN
+from frontrow.boxoffice.model.people import Session, csrf_of
+from frontrow.boxoffice.people.sessions import SignedIn
+from frontrow.core.clock import US_PER_S
+from frontrow.core.errors import InvalidInput
+from frontrow.web.api.access import SESSION_COOKIE, caller_in, presented
+from frontrow.web.api.shapes import Time, time_text
+
+ASK_COOKIE: Final = "__Host-frontrow-ask"
+LOCALE_PATTERN: Final = r"^[A-Za-z]{2,3}([-_][A-Za-z0-9]{2,8}){0,3}$"
+_LOCALE: Final = re.compile(LOCALE_PATTERN, re.ASCII)
+
+Email = Annotated[str, msgspec.Meta(max_length=254, pattern=EMAIL_PATTERN, examples=["ada@example.org"])]
+Locale = Annotated[str, msgspec.Meta(max_length=35, pattern=LOCALE_PATTERN, examples=["de-AT"])]
+Name = Annotated[str, msgspec.Meta(max_length=200, pattern=r"\w", examples=["Ada"])]
+Code = Annotated[str, msgspec.Meta(max_length=40, examples=["123456"])]
+Password = Annotated[str, msgspec.Meta(max_length=1_024)]
+Secret = Annotated[str, msgspec.Meta(max_length=100)]
+Deliver = Literal["cookie", "bearer"]
+
+
+class SessionView(msgspec.Struct):
+    """A session as its owner sees it. `session` is told once, and only to programs that asked for a bearer."""
+
+    kind: Annotated[str, msgspec.Meta(examples=["fan"])]
+    id: str = ""
+    role: str = ""
+    organiser: str = ""
+    permissions: list[str] = []
+    stage: Annotated[str, msgspec.Meta(examples=["full"])] = ""
+    ends_at: Time | None = None
+    csrf: str = ""
+    session: str = ""
+
+
+def session_view(session: Session | None, *, csrf: str = "", secret: str = "") -> SessionView:
+    if session is None:
+        return SessionView("nobody")
+    caller = caller_in(session)
+    return SessionView(
+        caller.kind, caller.id, caller.role, caller.organiser_id, sorted(caller.permissions), session.stage.value,
+        time_text(session.ends_at_us), csrf, secret,
+    )  # fmt: skip
+
+
+def session_cookie(secret: str, life_s: int) -> Cookie:
+    """`__Host-`: this host only, over TLS only, not for scripts, not along with other sites' requests."""
+    return Cookie(SESSION_COOKIE, value=secret, path="/", max_age=life_s, secure=True, httponly=True, samesite="lax")
+
+
+def ask_cookie(ask: str, life_s: int) -> Cookie:
+    """Which browser asked for a magic link. Lax: the link in the mail leads here from another site."""
+    return Cookie(ASK_COOKIE, value=ask, path="/", max_age=life_s, secure=True, httponly=True, samesite="lax")
+
+
+def gone_cookie(name: str = SESSION_COOKIE) -> Cookie:
+    return Cookie(name, value="", path="/", max_age=0, secure=True, httponly=True, samesite="lax")
+
+
+def signed_in(made: SignedIn, session: Session, deliver: Deliver, status: int = 200) -> Response[SessionView]:
+    """The new session: in a cookie for browsers, in the body for programs."""
+    if deliver == "bearer":
+        return private(Response(session_view(session, secret=made.secret), status_code=status))
+    life_s = max(0, session.ends_at_us - session.created_at_us) // US_PER_S
+    cookies = [session_cookie(made.secret, life_s)]
+    return private(Response(session_view(session, csrf=made.csrf), status_code=status, cookies=cookies))
+
+
+def private(response: Response[Any]) -> Response[Any]:
+    response.headers["cache-control"] = "no-store"
+    return response
+
+
+def own_csrf(request: Request[Any, Any, Any]) -> str:
+    """The CSRF token of the cookie's session; programs with a bearer need none."""
+    secret = presented(request.headers, secure=True).session_cookie
+    return csrf_of(secret) if secret else ""
+
+
+def agent_of(request: Request[Any, Any, Any]) -> str:
+    return request.headers.get("user-agent", "")
+
+
+def checked_locale(locale: str) -> str:
+    if not _LOCALE.fullmatch(locale):
+        raise InvalidInput("a locale is a language tag such as de or en-GB", param="locale")
+    return locale.replace("_", "-")

@@ -1,0 +1,235 @@
+"""What both doors answer about seats: holds, the snapshot of the map, its stream and its polling.
+
+Like `room_endpoints`: an `Ask` in, an `Answer` out, no framework. Each shop call is counted by address and by person
+and needs a pass (B17). A hopeless attempt is refused from this server's memory, without a task (N2).
+"""
+
+import re
+from collections.abc import Callable
+from typing import Annotated
+
+import msgspec
+
+from frontrow.boxoffice.holds.hold_service import HoldService
+from frontrow.boxoffice.model.hold_values import Hold, ShopPass
+from frontrow.boxoffice.model.holds import SeatsTaken
+from frontrow.boxoffice.model.seats import MAX_SEATS_A_REQUEST, Wish
+from frontrow.boxoffice.seatmap.map_feed import MapFeed
+from frontrow.core.errors import FrontrowError, InvalidInput, NotFound
+from frontrow.waitingroom.door.door_limits import Entry
+from frontrow.web.endpoints.json_values import MoneyView, Time, time_text
+from frontrow.web.endpoints.messages import (
+    NO_STORE,
+    Answer,
+    Ask,
+    header_line,
+    idempotency_key,
+    json_answer,
+    problem_answer,
+)
+from frontrow.web.endpoints.passes import Passes
+from frontrow.web.endpoints.room_visitors import Result, check_size, decoded
+from frontrow.web.lane.pending_replies import Takeover
+from frontrow.web.streams.seat_map import SeatStreams
+
+MAX_READY = 200_000
+POSITION = r"^([0-9]{1,19}-[0-9]{1,19})?$"
+OCTETS = b"content-type: application/octet-stream\r\ncache-control: no-cache\r\n"
+EVENTS = b"content-type: text/event-stream\r\n" + NO_STORE
+SeatName = Annotated[str, msgspec.Meta(min_length=1, max_length=60, examples=["S-A-14"])]
+SectionName = Annotated[str, msgspec.Meta(min_length=1, max_length=40)]
+Minor = Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1)]
+
+
+class BestWish(msgspec.Struct, forbid_unknown_fields=True):
+    """What "best available" should find."""
+
+    count: Annotated[int, msgspec.Meta(ge=1, le=MAX_SEATS_A_REQUEST, examples=[2])]
+    sections: Annotated[list[SectionName], msgspec.Meta(max_length=50)] = []
+    min_price_minor: Minor = 0
+    max_price_minor: Minor | None = None
+    step_free: bool = False
+    restricted_view_ok: bool = False
+    standing: bool = False
+    apart_ok: bool = False
+
+    def wish(self) -> Wish:
+        return Wish(
+            self.count, tuple(self.sections), self.min_price_minor, self.max_price_minor, self.step_free,
+            self.restricted_view_ok, self.standing, self.apart_ok,
+        )  # fmt: skip
+
+
+class HoldBody(msgspec.Struct, forbid_unknown_fields=True):
+    """Either the seats, or what the best seats should be like."""
+
+    seats: Annotated[list[SeatName], msgspec.Meta(max_length=MAX_SEATS_A_REQUEST, examples=[["S-A-14", "S-A-15"]])] = []
+    best: BestWish | None = None
+
+
+class HoldView(msgspec.Struct):
+    """A hold as its fan sees it; `booking_token` is the key to everything about this booking."""
+
+    booking: Annotated[str, msgspec.Meta(examples=["bkg_01JCQ3W2N4X7Z8Y9A0B1C2D3E4"])]
+    event: str
+    seats: list[str]
+    amount: MoneyView
+    expires_at: Time
+    fence: int
+    booking_token: str
+    repeated: bool = False
+
+
+_decode_hold = msgspec.json.Decoder(HoldBody).decode
+
+
+class ShopEndpoints:
+    """The seats of every event of this process."""
+
+    def __init__(
+        self,
+        holds: HoldService,
+        feeds: dict[str, MapFeed],
+        streams: dict[str, SeatStreams],
+        entry: Entry,
+        passes: Passes,
+        token_of: Callable[[str], str],
+    ) -> None:
+        self._holds, self._feeds, self.streams, self._entry, self._passes = holds, feeds, streams, entry, passes
+        self._token_of = token_of
+        self._ready: dict[SeatsTaken, Answer] = {}  # encoded answers to attempts on taken seats
+
+    # -- holds -------------------------------------------------------------------------------------------------------
+
+    def hold(self, event_id: str, ask: Ask) -> Result:
+        """POST holds: these seats, or the best that fit, for the owner of the pass."""
+        try:
+            self._entry.knock_ip(self._ip(ask))
+            shop_pass = self._passes.of(event_id, ask)
+            self._entry.knock_person(shop_pass.fan)
+            check_size(ask)
+            body = decoded(_decode_hold, ask.body)
+            if bool(body.seats) == (body.best is not None):
+                raise InvalidInput("name the seats, or say what the best should be like", param="seats")
+            if body.best is None:
+                refusal = self._holds.refusal(event_id, shop_pass, body.seats)
+                if refusal is not None:
+                    return self._refused(refusal)
+            key = idempotency_key(ask)
+        except FrontrowError as error:
+            return problem_answer(error)
+        return self._hold(event_id, shop_pass, body, key)
+
+    async def _hold(self, event_id: str, shop_pass: ShopPass, body: HoldBody, key: str | None) -> Answer:
+        try:
+            if body.best is not None:
+                hold = await self._holds.place_best(event_id, shop_pass, body.best.wish(), idempotency_key=key)
+            else:
+                hold = await self._holds.place(event_id, shop_pass, body.seats, idempotency_key=key)
+        except FrontrowError as error:
+            return problem_answer(error)
+        head = b"idempotent-replayed: true\r\n" if hold.repeated else b""
+        return json_answer(201, self.view(hold), header_line("location", f"/v1/bookings/{hold.booking_id}") + head)
+
+    def view(self, hold: Hold) -> HoldView:
+        return HoldView(
+            hold.booking_id, hold.event_id, list(hold.seats), MoneyView(hold.amount_minor, hold.currency),
+            time_text(hold.expires_at_us), hold.fence, self._token_of(hold.booking_id), hold.repeated,
+        )  # fmt: skip
+
+    def _refused(self, refusal: SeatsTaken) -> Answer:
+        ready = self._ready.get(refusal)
+        if ready is None:
+            ready = problem_answer(refusal)
+            if len(refusal.seats) == 1:  # one object for everybody who asks for this seat
+                if len(self._ready) >= MAX_READY:
+                    self._ready.clear()
+                self._ready[refusal] = ready
+        return ready
+
+    # -- the map -----------------------------------------------------------------------------------------------------
+
+    def seats_bin(self, event_id: str, ask: Ask) -> Answer:
+        """GET seats.bin: the snapshot, encoded once for everybody; 304 for who has it."""
+        try:
+            self._entry.knock_ip(self._ip(ask))
+            feed = self._feed(event_id)
+        except FrontrowError as error:
+            return problem_answer(error)
+        tag = b'"%d-%d"' % (feed.ring.epoch, feed.ring.seq)
+        head = OCTETS + b"etag: " + tag + b"\r\n"
+        given = ask.header(b"if-none-match")
+        if given is not None and tag in given:
+            return Answer(304, head)
+        return Answer(200, head, feed.snapshot())
+
+    def poll(self, event_id: str, ask: Ask) -> Answer:
+        """GET seats/poll?after=…: the frames since then, as a stream would have sent them; for who gets no stream."""
+        try:
+            self._entry.knock_ip(self._ip(ask))
+            feed = self._feed(event_id)
+            epoch, seq = position(ask)
+        except FrontrowError as error:
+            return problem_answer(error)
+        body = feed.ring.since(epoch, seq)
+        head = EVENTS + b"retry-after: 2\r\n"
+        return Answer(200, head + header_line("frontrow-seats", f"{feed.ring.epoch}-{feed.ring.seq}"), body)
+
+    def stream(self, event_id: str, ask: Ask) -> Answer | Takeover:
+        """GET seats/stream through the hot lane: a refusal, or the connection is taken over."""
+        refusal = self.stream_refusal(event_id, ask)
+        if refusal is not None:
+            return refusal
+        epoch, seq = position(ask)
+        streams = self.streams[event_id]
+        return Takeover(lambda transport, open_, lines: streams.take(transport, open_, lines, epoch, seq))
+
+    def stream_refusal(self, event_id: str, ask: Ask) -> Answer | None:
+        """None when there is room for one more viewer; else 404, or 503 with when to come again and where to poll."""
+        try:
+            self._entry.knock_ip(self._ip(ask))
+            self._feed(event_id)
+            position(ask)
+        except FrontrowError as error:
+            return problem_answer(error)
+        streams = self.streams.get(event_id)
+        open_now = sum(len(one) for one in self.streams.values())
+        if streams is not None and open_now < streams.max_open:
+            return None
+        full = StreamsFull(
+            f"{open_now} viewers are connected; poll instead",
+            retry_after_s=streams.retry_after_s() if streams else 1.0,
+            poll=f"/v1/events/{event_id}/seats/poll",
+        )
+        return problem_answer(full)
+
+    def _feed(self, event_id: str) -> MapFeed:
+        feed = self._feeds.get(event_id)
+        if feed is None:
+            raise NotFound(f"event {event_id[:60]!r} has no live map here", event=event_id[:60])
+        return feed
+
+    def _ip(self, ask: Ask) -> str:
+        if self._entry.trusts_nobody:
+            return self._entry.ip_of(ask.peer)
+        return self._entry.ip_of(ask.peer, [value.decode("latin-1") for value in ask.all(b"x-forwarded-for")])
+
+
+class StreamsFull(FrontrowError):
+    """No more live connections on this server; the same frames can be polled."""
+
+    code = "streams_full"
+    http_status = 503
+
+
+def position(ask: Ask) -> tuple[int, int]:
+    """(epoch, seq) a viewer has: `Last-Event-ID`, else `?after=`, both `<epoch>-<seq>`; (0, 0) at the beginning."""
+    text = ask.header(b"last-event-id") or b""
+    if not text:
+        text = next((part[6:] for part in ask.query.split(b"&") if part.startswith(b"after=")), b"")
+    if not text:
+        return 0, 0
+    epoch, _, seq = text.partition(b"-")
+    if not re.match(POSITION, text.decode("latin-1")):
+        raise InvalidInput("a position is <epoch>-<seq>, as the last event's id says", param="after")
+    return int(epoch), int(seq)

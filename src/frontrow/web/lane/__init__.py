@@ -1,0 +1,1 @@
+"""The hot lane: answers the few busy routes at the socket, before any framework code runs."""

@@ -1,0 +1,92 @@
+"""The hot lane's table of the platform: the room's and the seats' routes of every event on sale, kept while running.
+
+Exact addresses are one lookup. An address with one parameter in its third segment (`/v1/bookings/{booking}/pay`) is
+found by what stands before and behind it; only plain ids count, everything else is the framework's to read.
+"""
+
+import functools
+import re
+from collections.abc import Callable
+from typing import Any, Final
+
+from frontrow.web.endpoints.event_details import EventViews
+from frontrow.web.endpoints.messages import Ask
+from frontrow.web.endpoints.room import RoomEndpoints
+from frontrow.web.endpoints.seats import ShopEndpoints
+from frontrow.web.lane.pending_replies import Handler
+from frontrow.web.room.app import hot_routes_of
+
+# (method, path below the event, endpoint of `ShopEndpoints`, whether a query may follow)
+SHOP_ROUTES = (
+    ("POST", "/holds", "hold", False),
+    ("GET", "/seats.bin", "seats_bin", False),
+    ("GET", "/seats/poll", "poll", True),
+    ("GET", "/seats/stream", "stream", True),
+)
+
+
+PLAIN_ID: Final = re.compile(rb"[A-Za-z0-9_-]{1,64}")
+Shaped = Callable[[str, Ask], Any]
+
+
+class Bound:
+    """The handler of one address of a shape: the shape's, with the parameter it was asked with."""
+
+    __slots__ = ("_value", "shape")
+
+    def __init__(self, shape: Shaped, value: str) -> None:
+        self.shape, self._value = shape, value
+
+    def __call__(self, ask: Ask) -> Any:
+        return self.shape(self._value, ask)
+
+
+class RouteTable(dict[tuple[bytes, bytes], Handler]):
+    """Exact addresses, and shapes with one parameter behind `/v1/<things>/`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._shapes: dict[tuple[bytes, bytes, bytes], Shaped] = {}
+
+    def put(self, method: str, before: str, behind: str, handler: Shaped) -> None:
+        """Answer `<before><id><behind>` by this handler."""
+        self._shapes[method.encode(), before.encode(), behind.encode()] = handler
+
+    def shaped(self, method: bytes, url: bytes) -> Bound | None:
+        """The handler of an address with a parameter, if it is one of ours and its id is plain."""
+        begin = url.find(b"/", 4) + 1
+        end = url.find(b"/", begin)
+        if end < 0:
+            end = len(url)
+        shape = self._shapes.get((method, url[:begin], url[end:]))
+        if shape is None or not PLAIN_ID.fullmatch(url, begin, end):
+            return None
+        return Bound(shape, url[begin:end].decode())
+
+
+class HotTable:
+    """`routes` is what uvicorn's protocol looks into; a path that ends in `?` takes any query."""
+
+    def __init__(self, room: RoomEndpoints, shop: ShopEndpoints) -> None:
+        self._room, self._shop = room, shop
+        self.routes = RouteTable()
+        self.shown: EventViews | None = None
+
+    def add(self, event_id: str) -> None:
+        """Answer this event's hot routes from now on."""
+        streams = self._room.streams.get(event_id)
+        if streams is not None:
+            self.routes.update(hot_routes_of(self._room, event_id, streams))
+        if self.shown is not None:
+            self.routes[b"GET", f"/v1/events/{event_id}".encode()] = functools.partial(self.shown.event, event_id)
+        for method, path, name, query in SHOP_ROUTES:
+            handler = functools.partial(getattr(self._shop, name), event_id)
+            url = f"/v1/events/{event_id}{path}"
+            self.routes[method.encode(), url.encode()] = handler
+            if query:
+                self.routes[method.encode(), f"{url}?".encode()] = handler
+
+    def drop(self, event_id: str) -> None:
+        own = f"/v1/events/{event_id}".encode()
+        for key in [key for key in self.routes if key[1] == own or key[1].startswith(own + b"/")]:
+            del self.routes[key]

@@ -1,0 +1,108 @@
+"""What one process knows about itself: the gate, its traffic, and figures of the ledger read now and then.
+
+Reading the ledger's figures takes a few milliseconds for 50,000 bookings; a reading that takes longer is done less
+often, so that it never takes more than a fiftieth of the time.
+"""
+
+import asyncio
+import time
+from collections import Counter, deque
+from typing import Any, Final
+
+from frontrow.boxoffice.model.sales_figures import Percentiles, percentiles_of_buckets
+from frontrow.boxoffice.ports.queries import Query
+from frontrow.core.errors import FrontrowError
+from frontrow.settings.overload import OverloadSettings
+from frontrow.web.lane.overload_protocol import Watch
+from frontrow.web.observability.traffic import Traffic, bounds_s, together
+from frontrow.web.observability.worker_metrics import Board
+from frontrow.web.server.overload import Gate
+
+EVERY_S: Final = 2.0
+SHARE: Final = 50
+LONGEST_PAUSE_S: Final = 20.0  # a look that took long because the whole process was stopped delays the next by no more
+READ_WITHIN_S: Final = 10.0
+RECENT_LOOKS: Final = 30  # so many of EVERY_S: about the last minute
+# what buyers ask -> under which names the doors count it
+SHOWN: Final = {
+    "join": ("join", "room_join"),
+    "status": ("status", "room_status"),
+    "claim": ("claim", "room_claim"),
+    "hold": ("hold", "place_hold"),
+    "pay": ("pay",),
+    "event": ("event", "get_event"),
+}
+Figures = dict[str, dict[str, int]]
+
+
+class Telemetry:
+    """`watch` guards and measures; `figures` are the ledger's, as last read; `board` joins the workers' numbers."""
+
+    def __init__(self, settings: OverloadSettings | None = None, board: Board | None = None) -> None:
+        self.gate = Gate(settings)
+        self.traffic = Traffic()
+        self.board = board or Board(None)
+        self.figures: Figures = {}
+        self.read_at_s = 0.0
+        self.store_errors: Counter[str] = Counter()
+        self._before: deque[dict[str, list[int]]] = deque(maxlen=RECENT_LOOKS)
+
+    def watch(self, is_proxy: Any) -> Watch:
+        return Watch(self.gate, self.traffic, is_proxy)
+
+    def speeds(self) -> dict[str, Percentiles]:
+        """How quickly this process answers what buyers ask (`SHOWN`), for the organisers' figures."""
+        return _percentiles(self._buckets())
+
+    def recent_speeds(self) -> dict[str, Percentiles]:
+        """The same of about the last minute; nothing about what nobody asked meanwhile."""
+        before = self._before[0] if self._before else {}
+        return _percentiles(
+            {
+                name: [now - was for now, was in zip(counts, before[name], strict=True)] if before.get(name) else counts
+                for name, counts in self._buckets().items()
+            }
+        )
+
+    def _buckets(self) -> dict[str, list[int]]:
+        rows = list(self.traffic.rows())
+        return {name: together(row.buckets for row in rows if row.route in routes) for name, routes in SHOWN.items()}
+
+    async def read(self, ledger: Any) -> None:
+        """Read the ledger's figures once; a store that is away is counted, the last figures stay."""
+        try:
+            async with asyncio.timeout(READ_WITHIN_S):
+                rows = await ledger.store.read(Query("operating_figures"))
+        except (FrontrowError, TimeoutError, OSError):
+            self.store_errors["ledger"] += 1
+            return
+        figures: Figures = {}
+        for what, which, number in rows:
+            figures.setdefault(what, {})[which] = int(number)
+        self.figures, self.read_at_s = figures, time.time()
+
+    async def run(self, platform: Any) -> None:
+        """Until cancelled: read figures, look whether the claim store answers, tell the other workers."""
+        from frontrow.web.observability.metrics import families
+
+        while True:
+            began_s = time.monotonic()
+            await self.read(platform.ledger)
+            await self._look_at_claims(platform)
+            self._before.append(self._buckets())
+            took_s = time.monotonic() - began_s
+            self.board.write(families(platform))
+            await asyncio.sleep(min(max(EVERY_S, SHARE * took_s), LONGEST_PAUSE_S))
+
+    async def _look_at_claims(self, platform: Any) -> None:
+        try:
+            async with asyncio.timeout(READ_WITHIN_S):
+                for event_id in list(platform.openings.events)[:1]:
+                    await platform.claims.lost(event_id)
+        except (FrontrowError, TimeoutError, OSError):
+            self.store_errors["claims"] += 1
+
+
+def _percentiles(buckets: dict[str, list[int]]) -> dict[str, Percentiles]:
+    found = {name: percentiles_of_buckets(bounds_s(), counts) for name, counts in buckets.items()}
+    return {name: times for name, times in found.items() if times is not None}

@@ -1,0 +1,200 @@
+"""Opens events for sale on this server as the catalogue changes: the sale, its claims, its live map and its room.
+
+A follower of the catalogue says what an organiser published, paused or cancelled, on every server within a second.
+Events that are over are closed after a while: their feed, claims, room and everything that was remembered of them.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+
+from frontrow.boxoffice.catalogue.catalogue_follower import EVERY_S, CatalogueFollower
+from frontrow.boxoffice.holds.claim_recovery import Recovery
+from frontrow.boxoffice.holds.events_on_sale import Sale, Sales
+from frontrow.boxoffice.model.events import Event
+from frontrow.boxoffice.model.venues import Plan
+from frontrow.boxoffice.plans.plan_document import digest, map_bytes
+from frontrow.boxoffice.plans.plan_reader import from_bytes
+from frontrow.boxoffice.ports.ledger import Catalogue
+from frontrow.boxoffice.ports.seat_claims import SeatClaims
+from frontrow.boxoffice.seatmap.frame_log import FrameLog
+from frontrow.boxoffice.seatmap.map_feed import FeedSettings, MapFeed
+from frontrow.boxoffice.seatmap.seat_states import ClaimsTruth
+from frontrow.core.clock import US_PER_S, Clock
+from frontrow.core.errors import FrontrowError
+
+log = logging.getLogger("frontrow.openings")
+
+KEEP_CLOSED_US = 600 * US_PER_S  # refunds of a cancelled event still want its sale for a while
+
+Watcher = Callable[[Event], Awaitable[None]]
+Opened = Callable[[str, MapFeed | None], None]
+Closed = Callable[[str], Awaitable[None]]
+
+
+class MapFile(msgspec.Struct, frozen=True):
+    """The geometry viewers get, named by its hash."""
+
+    hash: str
+    body: bytes
+
+
+def _draw(plan: Plan, event: Event) -> MapFile:
+    body = map_bytes(plan, event)
+    return MapFile(digest(body), body)
+
+
+def _drawn_from(event: Event) -> tuple[Any, ...]:
+    """What of an event its drawn map depends on."""
+    return event.plan_hash, event.tiers
+
+
+class Openings:
+    """Which events this server sells."""
+
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        sales: Sales,
+        claims: SeatClaims,
+        recovery: Recovery,
+        clock: Clock,
+        feeds: dict[str, MapFeed],
+        make_log: Callable[[str], FrameLog],
+        *,
+        feed_settings: FeedSettings | None = None,
+        every_s: float = EVERY_S,
+    ) -> None:
+        self._catalogue, self._sales, self._claims, self._recovery = catalogue, sales, claims, recovery
+        self._clock, self._feeds, self._make_log = clock, feeds, make_log
+        self._feed_settings = feed_settings
+        self.follower = CatalogueFollower(catalogue, self._sell, self._end, every_s=every_s)
+        self._truths: dict[str, ClaimsTruth] = {}
+        self._over: dict[str, int] = {}
+        self._plans: dict[str, Plan] = {}
+        self._watchers: list[Watcher] = []
+        self._opened: list[Opened] = []
+        self._closed: list[Closed] = []
+        self._logs: dict[str, FrameLog] = {}
+        self.maps: dict[str, MapFile] = {}
+        self.events: dict[str, Event] = {}  # every event that is or was sold here, as last seen
+
+    def watch(self, watcher: Watcher) -> None:
+        """Be called with every event that is opened or has changed, before it is sold; used by the room."""
+        self._watchers.append(watcher)
+
+    def on_open(self, opened: Opened) -> None:
+        """Be called when an event's feed runs, and again without a feed when the event is closed."""
+        self._opened.append(opened)
+
+    def on_close(self, closed: Closed) -> None:
+        """Be called when an event is forgotten, to release what is kept of it."""
+        self._closed.append(closed)
+
+    async def look(self) -> None:
+        """Make this server agree with the catalogue now."""
+        await self.follower.look()
+        await self._close_the_over()
+
+    async def _sell(self, event: Event) -> None:
+        self._over.pop(event.id, None)
+        if self.events.get(event.id) != event:
+            await self._open(event)
+
+    async def _end(self, event_id: str, event: Event) -> None:
+        """Nothing is sold any more; refunds and pages want the event for a while."""
+        if event_id in self.events:
+            self._over.setdefault(event_id, self._clock())
+            await self._open(event)
+
+    async def _open(self, event: Event) -> None:
+        for watcher in self._watchers:
+            await watcher(event)
+        known = self.events.get(event.id)
+        plan = await self._plan(event)
+        self._claims.learn(event.id, plan)
+        sale = await asyncio.to_thread(self._sales.open, event, plan)
+        if known is None or event.id not in self.maps or _drawn_from(known) != _drawn_from(event):
+            self.maps[event.id] = await asyncio.to_thread(_draw, plan, event)
+        truth = self._truths.get(event.id)
+        if truth is not None:
+            truth.changed(event)
+            if known is None or known.withheld != event.withheld:
+                self._feeds[event.id].notify(range(plan.size))
+        else:
+            await self._recovery.check(event.id)
+            await self._feed(event, plan, sale)
+            log.info("event opened", extra={"event_id": event.id, "seats": plan.size})
+        self.events[event.id] = event
+
+    async def _feed(self, event: Event, plan: Plan, sale: Sale) -> None:
+        """Start the event's live map and put it before the public."""
+        truth = ClaimsTruth(self._claims, event, plan.size, self._clock, sale.seats.meet)
+        self._logs[event.id] = self._make_log(event.id)
+        feed = MapFeed(
+            plan.size,
+            self._logs[event.id],
+            truth,
+            self._feed_settings,
+            on_changes=lambda states: feed.look(sale.seats.observe(states)),
+            on_sync=lambda: sale.seats.follow(feed.ring.states, self._clock()),
+        )
+        await feed.start()
+        self._truths[event.id], self._feeds[event.id] = truth, feed
+        for opened in self._opened:
+            opened(event.id, feed)
+
+    async def _plan(self, event: Event) -> Plan:
+        plan = self._plans.get(event.plan_hash)
+        if plan is None:
+            document = await self._catalogue.plan_document(event.plan_hash)
+            if document is None:
+                raise FrontrowError(f"the plan of event {event.id} is missing")
+            plan = self._plans[event.plan_hash] = await asyncio.to_thread(from_bytes, document.encode())
+        return plan
+
+    async def _close_the_over(self) -> None:
+        now_us = self._clock()
+        for event_id, since_us in list(self._over.items()):
+            if now_us - since_us < KEEP_CLOSED_US:
+                continue
+            del self._over[event_id]
+            await self._close(event_id)
+
+    async def _close(self, event_id: str) -> None:
+        """Forget the event, and have everybody else forget it."""
+        await self._stop_feed(event_id)
+        self.events.pop(event_id, None)
+        self._truths.pop(event_id, None)
+        self._sales.close(event_id)
+        self._claims.forget(event_id)
+        self.maps.pop(event_id, None)
+        for closed in self._closed:
+            await closed(event_id)
+        used = {event.plan_hash for event in self.events.values()}
+        self._plans = {plan_hash: plan for plan_hash, plan in self._plans.items() if plan_hash in used}
+        log.info("event closed", extra={"event_id": event_id})
+
+    async def _stop_feed(self, event_id: str) -> None:
+        feed = self._feeds.pop(event_id, None)
+        if feed is not None:
+            for opened in self._opened:
+                opened(event_id, None)
+            await feed.stop()
+        closing = getattr(self._logs.pop(event_id, None), "aclose", None)
+        if closing is not None:
+            await closing()
+
+    async def run(self) -> None:
+        """Follow the catalogue until cancelled."""
+        await self.follower.run(self.look)
+
+    async def aclose(self) -> None:
+        for event_id in list(self._feeds):
+            await self._stop_feed(event_id)
+
+    def __contains__(self, event_id: Any) -> bool:
+        return event_id in self.events

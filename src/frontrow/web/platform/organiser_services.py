@@ -1,0 +1,104 @@
+"""The organiser's side of one process: services for venues, events, seats, codes and figures, and their jobs."""
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from frontrow.boxoffice.adapters.ledger.audit_verification import verify
+from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
+from frontrow.boxoffice.audit.chain_check import ChainCheck
+from frontrow.boxoffice.checkout.payment_driver import Seats
+from frontrow.boxoffice.jobs.background_jobs import Job
+from frontrow.boxoffice.model.events import Event
+from frontrow.boxoffice.model.room_rules import RoomRules
+from frontrow.boxoffice.model.sales_figures import RoomFigures
+from frontrow.boxoffice.organising.events import Organise
+from frontrow.boxoffice.organising.exports import Exports
+from frontrow.boxoffice.organising.reseating import Reseating
+from frontrow.boxoffice.organising.sales_figures import Figures
+from frontrow.boxoffice.ports.ledger import TicketIssuer
+from frontrow.boxoffice.ports.seat_claims import SeatClaims
+from frontrow.boxoffice.refunds.event_cancellation import Cancelling
+from frontrow.boxoffice.refunds.refunds import Refunds
+from frontrow.boxoffice.seatmap.map_feed import MapFeed
+from frontrow.core.clock import Clock
+from frontrow.core.errors import FrontrowError
+from frontrow.core.ids import Ids
+from frontrow.waitingroom.service.room import WaitingRoom
+from frontrow.web.platform.event_openings import Openings
+from frontrow.web.platform.fan_codes import FanCodes
+from frontrow.web.streams.sales_figures import LiveFiguresStreams
+from frontrow.web.streams.sales_history import History
+
+
+@dataclass(frozen=True)
+class Office:
+    """What organisers' handlers use besides the fans' services."""
+
+    organise: Organise
+    reseating: Reseating
+    cancelling: Cancelling
+    codes: FanCodes
+    figures: Figures
+    live: LiveFiguresStreams
+    history: History
+    chain: ChainCheck
+    exports: Exports
+
+    def jobs(self, *, inside: bool) -> Sequence[Job]:
+        """What goes on by itself: the history in every server, cancellations wherever the jobs run."""
+        return [self.history.job(), *([self.cancelling.job()] if inside else [])]
+
+
+def open_office(
+    ledger: SqlLedger,
+    claims: SeatClaims,
+    issuer: TicketIssuer,
+    seats: Seats,
+    refunds: Refunds,
+    room: WaitingRoom,
+    openings: Openings,
+    feeds: dict[str, MapFeed],
+    clock: Clock,
+    ids: Ids,
+    room_defaults: RoomRules,
+    human_checks: tuple[str, ...],
+) -> Office:
+    """Everything put together."""
+    organise = Organise(ledger, clock, ids, room_defaults=room_defaults, human_checks=human_checks)
+
+    def states_of(event_id: str) -> bytes | bytearray | None:
+        feed = feeds.get(event_id)
+        return feed.ring.states if feed is not None else None
+
+    async def event_of(event_id: str) -> Event:
+        return openings.events.get(event_id) or await ledger.event(event_id)
+
+    def room_of(event_id: str) -> RoomFigures | None:
+        return room_figures(room, event_id)
+
+    figures = Figures(ledger, clock, organise.venues.plan, states_of, room_of)
+    live = LiveFiguresStreams(figures, event_of)
+    return Office(
+        organise,
+        Reseating(ledger, claims, issuer, seats, clock),
+        Cancelling(ledger, refunds, clock),
+        FanCodes(ledger, room.audit, organise.rules_of, clock, room.codes),
+        figures,
+        live,
+        History(clock, lambda: openings.events, states_of, room_of, lambda: live.speeds()),
+        ChainCheck(lambda: verify(ledger.store), clock),
+        Exports(ledger),
+    )
+
+
+def room_figures(room: WaitingRoom, event_id: str) -> RoomFigures | None:
+    """What the waiting room knows of an event, if it has one here."""
+    with contextlib.suppress(FrontrowError):
+        view = room.view(event_id)
+        lanes = view.state.lanes
+        return RoomFigures(
+            view.state.phase.value, sum(lane.issued for lane in lanes), sum(lane.hi for lane in lanes), view.waiting,
+            view.state.active, sum(view.rates_milli) / 1000,
+        )  # fmt: skip
+    return None

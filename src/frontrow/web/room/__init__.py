@@ -1,0 +1,1 @@
+"""The waiting room as a server of its own, and its page."""

@@ -1,0 +1,302 @@
+"""The waiting room as a Litestar app of its own, and as the table of its hot lane.
+
+One table of routes makes both doors. Each route exists under `/v1/events/{event}/room/…` and, when one room is
+configured, at the root as well. `room_app` is what the whole platform mounts; `hot_routes` is what uvicorn's protocol
+answers before it.
+"""
+
+import asyncio
+import functools
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from litestar import Litestar, Request, Response, get, patch, post
+from litestar.exceptions import HTTPException
+from litestar.handlers import HTTPRouteHandler
+from litestar.openapi import OpenAPIConfig
+from litestar.openapi.plugins import JsonRenderPlugin
+from litestar.openapi.spec import Components
+from litestar.params import FromPath
+from litestar.types import ASGIApp, Receive, Scope, Send
+
+from frontrow.core.errors import FrontrowError
+from frontrow.waitingroom.service.metrics import metrics_page
+from frontrow.web.endpoints.messages import JSON, NO_STORE, Answer, Ask, encode_json, json_answer, problem_answer
+from frontrow.web.endpoints.room import RoomEndpoints, settle
+from frontrow.web.endpoints.room_schema import operation_of, security_schemes
+from frontrow.web.endpoints.room_visitors import Endpoint
+from frontrow.web.lane.pending_replies import Handler, Routes, Takeover
+from frontrow.web.lane.place_status import hot_status
+from frontrow.web.streams.positions import STREAM_HEAD, Streams
+
+log = logging.getLogger("frontrow.web.room")
+
+PREFIX = "/v1/events/{event:str}/room"
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One endpoint: how it is asked, by what it is answered, and whether the hot lane answers it."""
+
+    method: str
+    path: str
+    endpoint: str
+    summary: str
+    hot: bool = False
+
+
+ROUTES = (
+    Route("POST", "/join", "join", "Take a place at the end of the line", hot=True),
+    Route("GET", "/status", "status", "What a place is worth at the moment", hot=True),
+    Route("POST", "/claim", "claim", "Exchange an active place for a pass, once", hot=True),
+    Route("GET", "/now-serving", "now_serving", "The signed document, the same for everybody", hot=True),
+    Route("GET", "/pass", "check_pass", "204 when the request carries a good pass (nginx auth_request)", hot=True),
+    Route("POST", "/renew", "renew", "A pass that lives longer"),
+    Route("POST", "/give-back", "give_back", "End a visit; its room goes to the next person"),
+    Route("POST", "/heartbeat", "heartbeat", "The visitor is still there; answers when the visit ends otherwise"),
+    Route(
+        "POST", "/left", "left", "A page of the shop was closed; the visit ends soon unless the visitor is heard again"
+    ),
+    Route("POST", "/leave", "leave", "Leave the line (rooms by identity)"),
+    Route("GET", "/challenge", "challenge", "What a browser needs to prove that a person sits there"),
+    Route("GET", "/draw", "draw", "The published record of the pre-queue draw"),
+    Route("GET", "/message", "message", "The organiser's words"),
+    Route("GET", "/overflow", "overflow", "The static page for those there is no room for"),
+    Route("GET", "/room", "show_room", "The organiser's view"),
+    Route("PATCH", "/room", "change_room", "Open, pause, resume, queue-all; rate, capacity, message"),
+    Route("POST", "/codes", "import_codes", "Take over the organiser's own fan codes (CSV: code,lane)"),
+    Route("GET", "/", "page", "The page people wait on"),
+)
+_VERBS: dict[str, Any] = {"GET": get, "POST": post, "PATCH": patch}
+
+
+class AnswerApp:
+    """An `Answer` as the ASGI app that Litestar sends."""
+
+    def __init__(self, answer: Answer) -> None:
+        self._answer = answer
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        answer = self._answer
+        headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in answer.headers()]
+        if answer.status not in (204, 304):
+            headers.append((b"content-length", b"%d" % len(answer.body)))
+        await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+        body = b"" if scope["method"] == "HEAD" else answer.body  # type: ignore[typeddict-item]
+        await send({"type": "http.response.body", "body": body, "more_body": False})
+
+
+class StreamApp:
+    """A reader's stream through the framework: the same events as the hot lane's."""
+
+    def __init__(self, events: Callable[[], AsyncGenerator[bytes, None]]) -> None:
+        self._events = events
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        head = [(n.encode(), v.encode()) for n, v in Answer(200, STREAM_HEAD).headers()]
+        await send({"type": "http.response.start", "status": 200, "headers": head})
+        writing = asyncio.ensure_future(self._write(send))
+        try:
+            while not writing.done():
+                left = asyncio.ensure_future(receive())
+                await asyncio.wait((left, writing), return_when=asyncio.FIRST_COMPLETED)
+                gone = left.done() and left.result()["type"] == "http.disconnect"
+                left.cancel()
+                if gone:
+                    break
+        finally:
+            writing.cancel()
+
+    async def _write(self, send: Send) -> None:
+        async with aclosing(self._events()) as events:  # a reader who left is counted out at once
+            async for event in events:
+                await send({"type": "http.response.body", "body": event, "more_body": True})
+
+
+async def ask_of(request: Request[Any, Any, Any]) -> Ask:
+    """The request as the endpoints read it."""
+    client = request.scope.get("client")
+    headers = list(request.scope["headers"])
+    body = await request.body() if request.method in ("POST", "PATCH", "DELETE") else b""
+    query = request.scope.get("query_string", b"")
+    return Ask(headers, body, client[0] if client else "", query)
+
+
+def _handler(route: Route, endpoint: Endpoint, event: str) -> HTTPRouteHandler:
+    """Litestar's handler of one route: of one event at the root, or of the event in the path."""
+
+    async def of_path(request: Request[Any, Any, Any], event: FromPath[str]) -> ASGIApp:
+        return AnswerApp(await settle(endpoint(event, await ask_of(request))))
+
+    async def at_root(request: Request[Any, Any, Any]) -> ASGIApp:
+        return AnswerApp(await settle(endpoint(event, await ask_of(request))))
+
+    path = route.path if event else PREFIX + route.path
+    name = route.endpoint + ("_root" if event else "")
+    about = {"summary": route.summary, "operation_class": operation_of(route.endpoint)}
+    verb = _VERBS[route.method](path, operation_id=name, include_in_schema=not event, **about)
+    handler: HTTPRouteHandler = verb(at_root if event else of_path)
+    return handler
+
+
+def _stream_handler(endpoints: RoomEndpoints, event: str) -> HTTPRouteHandler:
+    def answer(name: str) -> ASGIApp:
+        refusal = endpoints.stream_refusal(name)
+        return AnswerApp(refusal) if refusal else StreamApp(endpoints.streams[name].events)
+
+    async def of_path(event: FromPath[str]) -> ASGIApp:
+        return answer(event)
+
+    async def at_root() -> ASGIApp:
+        return answer(event)
+
+    path = "/stream" if event else PREFIX + "/stream"
+    name = "stream_root" if event else "stream"
+    about: dict[str, Any] = {"summary": "Now-serving, live (SSE)", "operation_class": operation_of("stream")}
+    made = get(path, operation_id=name, include_in_schema=not event, **about)
+    return made(at_root if event else of_path)
+
+
+def _shared_handlers(endpoints: RoomEndpoints) -> list[HTTPRouteHandler]:
+    @get("/.well-known/jwks.json", operation_id="jwks", summary="The keys that passes are checked with")
+    async def jwks() -> ASGIApp:
+        body = encode_json(endpoints.room.jwks())
+        return AnswerApp(Answer(200, JSON + b"cache-control: public, max-age=60\r\n", body))
+
+    @get("/metrics", operation_id="metrics", summary="Prometheus metrics")
+    async def metrics() -> ASGIApp:
+        kind, body = metrics_page(endpoints, endpoints.others())
+        return AnswerApp(Answer(200, b"content-type: " + kind.encode() + b"\r\n" + NO_STORE, body))
+
+    @get("/healthz", operation_id="healthz", summary="Is this process serving its rooms?")
+    async def healthz() -> ASGIApp:
+        rooms = {event: endpoints.room.view(event).state.phase for event in endpoints.streams}
+        return AnswerApp(json_answer(200, {"ok": True, "rooms": rooms}))
+
+    return [jwks, metrics, healthz]
+
+
+def room_app(endpoints: RoomEndpoints, *, root_event: str = "", own_loops: bool = True) -> Litestar:
+    """The app. `own_loops`: start and stop the room's loops and streams with it."""
+    handlers = [_handler(route, getattr(endpoints, route.endpoint), "") for route in ROUTES]
+    handlers.append(_stream_handler(endpoints, ""))
+    if root_event:
+        handlers += [_handler(route, getattr(endpoints, route.endpoint), root_event) for route in ROUTES]
+        handlers.append(_stream_handler(endpoints, root_event))
+    return Litestar(
+        [*handlers, *_shared_handlers(endpoints)],
+        lifespan=[_lifespan(endpoints)] if own_loops else [],
+        exception_handlers={HTTPException: _http_problem, FrontrowError: _problem, Exception: _bug},
+        openapi_config=OpenAPIConfig(
+            "Frontrow waiting room",
+            "1",
+            path="/schema",
+            render_plugins=[JsonRenderPlugin(path="/openapi.json")],
+            components=Components(security_schemes=security_schemes()),
+        ),
+        request_max_body_size=1024 * 1024,
+        logging_config=None,
+    )
+
+
+def _lifespan(endpoints: RoomEndpoints) -> Any:
+    @asynccontextmanager
+    async def running(app: Litestar) -> AsyncIterator[None]:
+        await endpoints.room.start()
+        tasks, stops = [], []
+        for event, streams in endpoints.streams.items():
+            streams.show(endpoints.room.now_serving(event).body)
+            stops.append(endpoints.room.subscribe(event, lambda doc, streams=streams: streams.show(doc.body)))  # type: ignore[misc]
+            tasks.append(asyncio.create_task(streams.run(), name=f"streams {event}"))
+        try:
+            yield
+        finally:
+            for stop in stops:
+                stop()
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await endpoints.room.aclose()
+
+    return running
+
+
+class _HttpProblem(FrontrowError):
+    """What the framework refuses by itself (no such path, wrong method), in the same form."""
+
+    def __init__(self, status: int, detail: str) -> None:
+        super().__init__(detail)
+        self.http_status = status  # type: ignore[misc]
+        self.code = {404: "not_found", 405: "method_not_allowed", 413: "body_too_large"}.get(status, "bad_request")  # type: ignore[misc]
+
+    def problem(self) -> dict[str, Any]:
+        body = super().problem()
+        return body | {"title": self.code.replace("_", " ").capitalize()}
+
+
+def _http_problem(request: Request[Any, Any, Any], error: HTTPException) -> Response[bytes]:
+    return _response(problem_answer(_HttpProblem(error.status_code, error.detail)), error.headers)
+
+
+def _problem(request: Request[Any, Any, Any], error: FrontrowError) -> Response[bytes]:
+    return _response(problem_answer(error))
+
+
+def _bug(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
+    log.error("a handler failed", exc_info=error)
+    return _response(problem_answer(FrontrowError("this is our fault; it has been logged")))
+
+
+def _response(answer: Answer, extra: Mapping[str, str] | None = None) -> Response[bytes]:
+    headers = {name: value for name, value in answer.headers() if name != "content-type"} | dict(extra or {})
+    kind = dict(answer.headers()).get("content-type", "application/json")
+    return Response(answer.body, status_code=answer.status, headers=headers, media_type=kind)
+
+
+# -- the hot lane ------------------------------------------------------------------------------------------------------
+
+
+def hot_routes(endpoints: RoomEndpoints, *, root_event: str = "") -> Routes:
+    """The hot lane's table: exact method and path to handler."""
+    table: dict[tuple[bytes, bytes], Handler] = {}
+    for line in getattr(endpoints, "lines", ()):  # of sharded rooms, see room_shards
+        for base in [f"/v1/events/{line}/room"] + ([""] if line == root_event else []):
+            for route in ROUTES:
+                if route.hot:
+                    of_line: Handler = functools.partial(getattr(endpoints, route.endpoint), line)
+                    table[route.method.encode(), (base + route.path).encode()] = of_line
+    for event, streams in endpoints.streams.items():
+        table |= hot_routes_of(endpoints, event, streams)
+        if event == root_event:
+            table |= hot_routes_of(endpoints, event, streams, base="")
+    return table
+
+
+def hot_routes_of(
+    endpoints: RoomEndpoints, event: str, streams: Streams, base: str | None = None
+) -> dict[tuple[bytes, bytes], Handler]:
+    """The hot routes of one room, below its own path or `base`."""
+    start = f"/v1/events/{event}/room" if base is None else base
+    table: dict[tuple[bytes, bytes], Handler] = {}
+    for route in ROUTES:
+        if route.hot:
+            handler = _hot_handler(endpoints, route, event)
+            table[route.method.encode(), (start + route.path).encode()] = handler
+    table[b"GET", (start + "/stream").encode()] = _hot_stream(endpoints, event, Takeover(streams.take))
+    return table
+
+
+def _hot_handler(endpoints: RoomEndpoints, route: Route, event: str) -> Handler:
+    if route.endpoint == "status":
+        return hot_status(endpoints, event)
+    return functools.partial(getattr(endpoints, route.endpoint), event)
+
+
+def _hot_stream(endpoints: RoomEndpoints, event: str, take: Takeover) -> Handler:
+    def handle(ask: Ask) -> Any:
+        return endpoints.stream_refusal(event) or take
+
+    return handle

@@ -1,0 +1,1 @@
+"""The HTTP server: processes, middleware, overload protection, CSRF, graceful close."""

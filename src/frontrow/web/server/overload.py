@@ -1,0 +1,150 @@
+"""Overload (F3): who is still served when more is asked than can be done, and how that is found out.
+
+The measure is the shortest delay of an interval (as CoDel does): of the event loop, and of answers that wait for a
+store. A burst passes; a queue that stands makes `pressure` grow, and it sheds whole classes from the bottom (browse,
+join, map, hold), the class at the edge in part. Paying is only bounded by the number of requests in flight. Pure: time
+and delays are passed in. See docs/overload.md.
+"""
+
+from enum import IntEnum
+from typing import Final
+
+from frontrow.settings.overload import OverloadSettings
+
+
+class Rank(IntEnum):
+    """What is shed first has the lowest rank; EXEMPT is never shed."""
+
+    BROWSE = 0
+    JOIN = 1
+    MAP = 2
+    HOLD = 3
+    PAY = 4
+    EXEMPT = 5
+
+
+SHARES: Final = (0.5, 0.6, 0.7, 0.85, 1.0, float("inf"))  # of the requests in flight, by rank
+LEAST_ANSWERS: Final = 8
+CROWD: Final = 16.0
+HIGHEST: Final = float(Rank.PAY)  # at full pressure everything below PAY is shed
+_ROOM: Final = {
+    b"/room/claim": Rank.HOLD, b"/room/renew": Rank.HOLD, b"/room/give-back": Rank.HOLD, b"/room/pass": Rank.HOLD,
+    b"/room/heartbeat": Rank.HOLD, b"/room/left": Rank.HOLD,
+}  # fmt: skip
+
+
+def rank_of(method: bytes, path: bytes) -> Rank:
+    """The class of a request, from its method and path (a query may follow)."""
+    if b"?" in path:
+        path = path.partition(b"?")[0]
+    if path.startswith(b"/v1/events/"):
+        return _rank_of_event(method, path)
+    if path.startswith((b"/v1/bookings/", b"/v1/webhooks/", b"/v1/door/")):
+        return Rank.PAY
+    if path.startswith((b"/v1/organiser", b"/v1/offers/")):
+        return Rank.HOLD
+    if path in (b"/healthz", b"/readyz", b"/metrics"):
+        return Rank.EXEMPT
+    return Rank.BROWSE
+
+
+def _rank_of_event(method: bytes, path: bytes) -> Rank:
+    rest = path[path.find(b"/", 11) :] if path.find(b"/", 11) > 0 else b""
+    if rest == b"/holds":
+        return Rank.HOLD if method == b"POST" else Rank.MAP
+    if rest.startswith(b"/room/"):
+        return _ROOM.get(rest, Rank.JOIN)
+    if rest.startswith((b"/seats", b"/map/")):
+        return Rank.MAP
+    return Rank.BROWSE
+
+
+class Standing:
+    """The shortest delay of each interval: a queue that never empties shows in it, a burst does not."""
+
+    __slots__ = ("_least", "_seen", "_shortest_s", "last_s")
+
+    def __init__(self, least: int = 1) -> None:
+        self._shortest_s: float | None = None
+        self._least, self._seen = least, 0  # fewer delays than this say nothing: one slow answer is no queue
+        self.last_s = 0.0
+
+    def saw(self, delay_s: float) -> None:
+        self._seen += 1
+        if self._shortest_s is None or delay_s < self._shortest_s:
+            self._shortest_s = delay_s
+
+    def close(self) -> float:
+        """End the interval; its shortest delay (0 when too little was seen)."""
+        self.last_s = (self._shortest_s or 0.0) if self._seen >= self._least else 0.0
+        self._shortest_s, self._seen = None, 0
+        return self.last_s
+
+
+class Gate:
+    """Decides for each request of this process whether it is served; keeps count."""
+
+    __slots__ = (
+        "_carry", "_limits", "active", "admitted", "arrived", "connections", "in_flight", "lag", "late", "pressure",
+        "settings", "shed", "turned_away", "wait",
+    )  # fmt: skip
+
+    GROW: Final = 0.5
+    SHRINK: Final = 0.1
+
+    def __init__(self, settings: OverloadSettings | None = None) -> None:
+        self.settings = settings or OverloadSettings()
+        self._limits = [share * self.settings.max_in_flight for share in SHARES]
+        self._carry = [0.0] * len(Rank)
+        self.pressure = 0.0
+        self.active = False  # one look tells the hot path that nothing needs deciding
+        self.in_flight = self.connections = self.arrived = 0
+        self.turned_away = self.late = 0
+        self.admitted = [0] * len(Rank)
+        self.shed = [0] * len(Rank)
+        self.lag, self.wait = Standing(), Standing(LEAST_ANSWERS)
+
+    def close_interval(self, crowd: float = CROWD) -> None:
+        """Every 100 ms: more pressure while a queue stands, less when none does.
+
+        `crowd` is how many requests came between two looks at the loop: a loop that is late without many of them was
+        kept from running by something else on the machine, and shedding would help nobody.
+        """
+        lag = self.lag.close() * 1000 / self.settings.max_lag_ms if crowd >= CROWD else 0.0
+        wait = self.wait.close() * 1000 / self.settings.max_wait_ms
+        excess = max(lag, wait)
+        if excess > 1:
+            self.pressure = min(HIGHEST, self.pressure + self.GROW * min(1.0, excess - 0.5))
+        else:
+            self.pressure = max(0.0, self.pressure - self.SHRINK)
+        self._look()
+
+    def admits(self, rank: Rank) -> bool:
+        """Whether a request of this class is served now."""
+        if self.in_flight >= self._limits[rank]:
+            self.shed[rank] += 1
+            return False
+        share = self.pressure - rank
+        if share > 0 and rank is not Rank.EXEMPT:
+            carry = self._carry[rank] + min(share, 1.0)
+            if carry >= 1.0:
+                self._carry[rank] = carry - 1.0
+                self.shed[rank] += 1
+                return False
+            self._carry[rank] = carry
+        self.admitted[rank] += 1
+        return True
+
+    def began(self) -> None:
+        """A request is being answered and takes longer than a moment."""
+        self.in_flight += 1
+        if self.in_flight >= self._limits[0]:
+            self.active = True
+
+    def ended(self) -> None:
+        self.in_flight -= 1
+        if self.active:
+            self._look()
+
+    def _look(self) -> None:
+        self.active = self.pressure > 0 or self.in_flight >= self._limits[0]

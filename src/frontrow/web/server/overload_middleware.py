@@ -1,0 +1,95 @@
+"""The framework's door under the gate: requests in flight, deadlines and latency of everything the app answers.
+
+Admission is decided at the socket (`overload_lane`). An answer that has not begun at its deadline becomes a 503; once
+it has begun it may go on (a live stream, a long download), and a stream is no longer in flight.
+"""
+
+import asyncio
+import logging
+import time
+from typing import Any, Final
+
+from litestar.enums import ScopeType
+from litestar.types import ASGIApp, Message, Receive, Scope, Send
+
+from frontrow.web.lane.overload_protocol import SLOW_NS, Watch, late_answer
+from frontrow.web.observability.traffic import OTHER
+from frontrow.web.server.overload import Gate, Rank, rank_of
+from frontrow.web.server.request_middleware import send_answer
+
+APP: Final = "app"
+
+log = logging.getLogger("frontrow.web")
+
+
+class GuardedApp:
+    """Put it around the app that uvicorn runs."""
+
+    def __init__(self, app: ASGIApp, watch: Watch) -> None:
+        self._app, self._watch, self._gate = app, watch, watch.gate
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != ScopeType.HTTP:
+            await self._live(scope, receive, send)
+            return
+        rank = rank_of(scope["method"].encode(), scope.get("raw_path", b"") or scope["path"].encode())
+        settings = self._gate.settings
+        deadline = asyncio.timeout(settings.pay_deadline_s if rank >= Rank.PAY else settings.deadline_s)
+        answer = _Answer(send, self._gate, deadline)
+        try:
+            async with deadline:
+                await self._app(scope, receive, answer.send)
+        except TimeoutError:
+            if not deadline.expired() or answer.status:
+                raise
+            self._gate.late += 1
+            await send_answer(late_answer(), scope, answer.send)
+        finally:
+            answer.over()
+            self._count(scope, rank, answer)
+
+    async def _live(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """The app's lifespan, with the watch running beside it."""
+        watching = asyncio.create_task(self._watch.run(), name="watch")
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            watching.cancel()
+
+    def _count(self, scope: Scope, rank: Rank, answer: "_Answer") -> None:
+        handler: Any = scope.get("route_handler")
+        route = getattr(handler, "operation_id", None) or OTHER
+        ns = answer.took_ns or time.perf_counter_ns() - answer.began_ns
+        self._watch.traffic.of(route if isinstance(route, str) else OTHER, APP).took(ns, answer.status or 500)
+        if rank < Rank.PAY:
+            self._gate.wait.saw(ns / 1e9)
+        if answer.status >= 500 or ns > SLOW_NS:
+            about = {"route": route, "status": answer.status, "took_ms": ns // 1_000_000}
+            log.warning("slow or failed request", extra=about)
+
+
+class _Answer:
+    """What is seen of an answer as it goes out."""
+
+    __slots__ = ("_deadline", "_gate", "_in_flight", "_send", "began_ns", "status", "took_ns")
+
+    def __init__(self, send: Send, gate: Gate, deadline: asyncio.Timeout) -> None:
+        self._send, self._gate, self._deadline = send, gate, deadline
+        self.began_ns, self.took_ns, self.status = time.perf_counter_ns(), 0, 0
+        self._in_flight = True
+        gate.began()
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            self.took_ns = time.perf_counter_ns() - self.began_ns
+            if not self._deadline.expired():
+                self._deadline.reschedule(None)
+            if any(value.startswith(b"text/event-stream") for name, value in message["headers"] if len(name) == 12):
+                self.over()
+        await self._send(message)
+
+    def over(self) -> None:
+        if self._in_flight:
+            self._in_flight = False
+            self._gate.ended()

@@ -1,0 +1,85 @@
+"""Runs the platform's app under uvicorn, with the hot lane in front and an orderly end.
+
+A server that is told to stop says so at /readyz first, takes no new connections, finishes what it has in hand for a
+bounded time (live streams end properly, so that browsers reconnect elsewhere), then stops its jobs.
+"""
+
+import logging
+import socket
+from types import FrameType
+from typing import Any
+
+import uvicorn
+from litestar import Litestar
+
+from frontrow.core import gc_tuning as collector
+from frontrow.core.errors import ConfigError
+from frontrow.settings.platform import ServerSettings
+from frontrow.web.app import front_of, platform_app
+from frontrow.web.lane.overload_protocol import guarded_lane
+from frontrow.web.observability.traces import traced
+from frontrow.web.platform.platform import Platform
+from frontrow.web.server.graceful_close import leaving
+from frontrow.web.server.overload_middleware import GuardedApp
+from frontrow.web.server.request_middleware import RequestIds
+
+log = logging.getLogger("frontrow.serve")
+
+
+class DrainingServer(uvicorn.Server):
+    """uvicorn's server, which tells the platform first."""
+
+    def __init__(self, config: uvicorn.Config, platform: Platform) -> None:
+        super().__init__(config)
+        self._platform = platform
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self._platform.draining.set()
+        super().handle_exit(sig, frame)
+        self._captured_signals.clear()  # raised again they would kill the process before its stores are closed
+
+
+def listen(settings: ServerSettings) -> socket.socket:
+    """The listening socket, shared by all worker processes."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    try:
+        sock = socket.create_server((settings.host, settings.port), family=family, backlog=16_384)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise ConfigError(
+            f"server.port: cannot listen on {settings.host}:{settings.port}: {reason}", param="server.port"
+        ) from error
+    sock.set_inheritable(True)
+    return sock
+
+
+def make_server(platform: Platform, routed: Litestar | None = None) -> DrainingServer:
+    """The server of this process, ready to `serve`; `routed` is an app that is there already."""
+    settings = platform.settings.server
+    watch = platform.telemetry.watch(platform.limiter.is_proxy)
+    ids = RequestIds(platform.limiter)
+    front = front_of(routed or platform_app(platform), platform, ids)
+    watch.for_people = front.for_people
+    app: Any = GuardedApp(traced(front, platform.settings.traces, platform.limiter.is_proxy), watch)
+    table = platform.hot.routes if settings.hot_lane else {}
+    http: Any = leaving(guarded_lane(table, ids.of, watch, request_within_s=settings.request_within_s))
+    config = uvicorn.Config(
+        app,
+        http=http,
+        loop="none",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        timeout_graceful_shutdown=max(1, round(settings.drain_s)),
+    )
+    return DrainingServer(config, platform)
+
+
+async def serve_platform(platform: Platform, sockets: list[socket.socket]) -> None:
+    """Serve in this process until told to stop."""
+    settings = platform.settings
+    server = make_server(platform)
+    collector.settle()
+    log.info("serving", extra={"hot_lane": settings.server.hot_lane, "shared": settings.shared})
+    await server.serve(sockets=sockets)

@@ -1,0 +1,131 @@
+"""What stands before every route of the framework's door: a request id, the limit per address, entity tags.
+
+A plain ASGI class around the app. Routes that count addresses themselves, because the hot lane answers them too
+(`counts_itself`), are let through. `X-Request-Id` is taken over from a trusted proxy only; everybody else gets ours.
+"""
+
+import hashlib
+import itertools
+import re
+import secrets
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from typing import Any
+
+from litestar.enums import ScopeType
+from litestar.types import ASGIApp, Message, Receive, Scope, Send
+
+from frontrow.core.errors import FrontrowError
+from frontrow.waitingroom.door.door_limits import Entry
+from frontrow.web.endpoints.messages import Answer, Ask, header_line, problem_answer
+from frontrow.web.server.overflow_page import ForPeople
+
+REQUEST_ID = re.compile(rb"[A-Za-z0-9_.:-]{1,64}\Z")
+MAX_TAGGED_BYTES = 2 * 1024 * 1024
+request_id: ContextVar[str] = ContextVar("request_id", default="")  # of the request this task answers, for log lines
+
+
+class RequestIds:
+    """Makes ids that are short, unique among servers and cheap."""
+
+    def __init__(self, entry: Entry) -> None:
+        self._prefix = secrets.token_hex(5).encode()
+        self._numbers = itertools.count(1)
+        self._entry = entry
+
+    def of(self, headers: Sequence[tuple[bytes, bytes]], peer: str) -> bytes:
+        """The proxy's id if a proxy of ours sent the request, else a new one."""
+        if not self._entry.trusts_nobody and self._entry.is_proxy(peer):
+            for name, value in headers:
+                if len(name) == 12 and name.lower() == b"x-request-id" and REQUEST_ID.match(value):
+                    return value
+        return b"%s%x" % (self._prefix, next(self._numbers))
+
+
+class Front:
+    """See the module."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        entry: Entry,
+        ids: RequestIds,
+        counts_itself: "re.Pattern[str]",
+        allowed: Callable[[str], str],
+        for_people: ForPeople | None = None,
+    ) -> None:
+        self._app, self._entry, self._ids, self._counts_itself = app, entry, ids, counts_itself
+        self._allowed = allowed  # the methods of a path, for OPTIONS
+        self.for_people = for_people
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != ScopeType.HTTP:
+            await self._app(scope, receive, send)
+            return
+        client = scope.get("client")
+        peer = client[0] if client else ""
+        headers = scope["headers"]
+        known = self._ids.of(headers, peer)  # type: ignore[arg-type]
+        request_id.set(known.decode())
+        tagged = _Tagged(scope, send, known)
+        try:
+            if not self._counts_itself.fullmatch(scope["path"]):
+                forwarded = [value.decode("latin-1") for name, value in headers if name == b"x-forwarded-for"]
+                self._entry.knock_ip(self._entry.ip_of(peer, forwarded))
+        except FrontrowError as error:
+            page = self.for_people(scope["method"], Ask(headers, b"", peer), error) if self.for_people else None  # type: ignore[arg-type]
+            await send_answer(page or problem_answer(error), scope, tagged.send)
+            return
+        allowed = self._allowed(scope["path"]) if scope["method"] == "OPTIONS" else ""
+        if allowed:
+            await send_answer(Answer(204, header_line("allow", allowed)), scope, tagged.send)
+        else:
+            await self._app(scope, receive, tagged.send)
+
+
+class _Tagged:
+    """Adds the request id to an answer, and an entity tag to a whole JSON answer of a GET; 304 to who has it."""
+
+    def __init__(self, scope: Scope, send: Send, known: bytes) -> None:
+        self._get = scope["method"] in ("GET", "HEAD")  # type: ignore[typeddict-item]
+        self._given = next((value for name, value in scope["headers"] if name == b"if-none-match"), None)
+        self._send, self._id = send, known
+        self._held: Any = None
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            message["headers"] = [*message.get("headers", ()), (b"x-request-id", self._id)]
+            if self._get and message["status"] == 200 and _taggable(message["headers"]):
+                self._held = message
+                return
+        elif self._held is not None and message["type"] == "http.response.body":
+            start, self._held = self._held, None
+            body = message.get("body", b"")
+            if not message.get("more_body") and len(body) <= MAX_TAGGED_BYTES and body:
+                tag = b'"' + hashlib.blake2s(body, digest_size=9).hexdigest().encode() + b'"'
+                start["headers"] = [*start["headers"], (b"etag", tag)]
+                if self._given is not None and tag in self._given:
+                    kept = [pair for pair in start["headers"] if pair[0] not in (b"content-length", b"content-type")]
+                    start |= {"status": 304, "headers": kept}
+                    message = {"type": "http.response.body", "body": b"", "more_body": False}
+            await self._send(start)
+        await self._send(message)
+
+
+def _taggable(headers: Any) -> bool:
+    kind, tagged = b"", False
+    for name, value in headers:
+        low = name.lower()
+        kind = value if low == b"content-type" else kind
+        tagged = tagged or low == b"etag"
+    return not tagged and kind.startswith(b"application/json")
+
+
+async def send_answer(answer: Answer, scope: Scope, send: Send) -> None:
+    """An `Answer` over ASGI."""
+    headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in answer.headers()]
+    if answer.status not in (204, 304):
+        headers.append((b"content-length", b"%d" % len(answer.body)))
+    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+    body = b"" if scope["method"] == "HEAD" else answer.body  # type: ignore[typeddict-item]
+    await send({"type": "http.response.body", "body": body, "more_body": False})

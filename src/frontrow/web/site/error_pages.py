@@ -1,0 +1,102 @@
+"""Errors as pages: what happened, in plain words of the visitor's language, and what to do next."""
+
+import logging
+from typing import Any, Final
+
+from litestar import Request, Response
+from litestar.exceptions import HTTPException
+
+from frontrow.boxoffice.model.people import NotAllowed, SecondFactorNeeded, SignInNeeded
+from frontrow.core.errors import FrontrowError
+from frontrow.web.api.access import Caller
+from frontrow.web.api.problems import on_http_error
+from frontrow.web.site.languages import N_
+from frontrow.web.site.render import render, words_for
+
+log = logging.getLogger("frontrow.web")
+Asked = Request[Any, Any, Any]
+
+NO_RIGHT: Final = -403  # 403 for who is signed in, but may not
+# status -> the page's heading and sentence
+KINDS: Final = {
+    401: (
+        N_("Please sign in"),
+        N_("This page belongs to somebody. Sign in, or open it in the browser you bought in."),
+    ),
+    403: (
+        N_("That is not possible here"),
+        N_("The page you came from may have grown old. Go back, reload it and try again."),
+    ),
+    NO_RIGHT: (
+        N_("Your role does not allow this"),
+        N_("Whoever owns your team's account can change what you may do."),
+    ),
+    404: (
+        N_("We cannot find this page"),
+        N_("The address may be mistyped, or what was here is over."),
+    ),
+    410: (
+        N_("Your time ran out"),
+        N_("The seats went back on sale. Nothing was charged."),
+    ),
+    429: (
+        N_("A little too fast"),
+        N_("Please wait a few seconds, then try again. Your place and your seats are kept."),
+    ),
+    500: (
+        N_("That was our fault"),
+        N_("Something broke on our side. It has been noted. Please try again in a moment."),
+    ),
+    503: (
+        N_("Back in a moment"),
+        N_("We are busy or being looked after. Your place and your seats are kept. This page tries again by itself."),
+    ),
+}
+
+
+def problem_page(request: Asked, status: int, detail: str = "", retry_after_s: float | None = None) -> Response[bytes]:
+    """The page of an error."""
+    heading, sentence = KINDS.get(status, KINDS[500] if status >= 500 else KINDS[403])
+    again_s = max(1, min(300, round(retry_after_s))) if retry_after_s else (5 if status == 503 else 0)
+    headers, status = {"retry-after": str(again_s)} if again_s else {}, abs(status)
+    if not hasattr(request.state, "caller"):
+        request.state.caller = Caller()
+    script = "js/again.js" if status == 503 else ""
+    return render(
+        request, "problem.html", script=script, status=status, headers=headers, heading=heading, sentence=sentence,
+        code=status, detail=detail, again_s=again_s,
+    )  # fmt: skip
+
+
+def on_page_problem(request: Asked, error: FrontrowError) -> Response[bytes]:
+    """What our own code refuses. A page that needs a session leads to signing in."""
+    if isinstance(error, SignInNeeded | SecondFactorNeeded):
+        staff = request.url.path.startswith(("/organiser", "/door"))
+        where = "/organiser/sign-in" if staff else "/sign-in"
+        return Response(
+            b"", status_code=303, headers={"location": f"{where}?back={request.url.path}"}, media_type="text/plain"
+        )
+    if isinstance(error, NotAllowed):
+        return problem_page(request, NO_RIGHT)
+    if error.http_status == 500:
+        log.error("a page failed", exc_info=error)
+    detail = error.message if words_for(request).language == "en" and error.http_status < 500 else ""
+    return problem_page(request, error.http_status, detail, error.retry_after_s)
+
+
+def on_page_http_error(request: Asked, error: HTTPException) -> Response[bytes]:
+    """What the framework refuses by itself."""
+    return problem_page(request, error.status_code)
+
+
+def on_page_bug(request: Asked, error: Exception) -> Response[bytes]:
+    log.error("a page failed", exc_info=error)
+    return problem_page(request, 500)
+
+
+def on_any_http_error(request: Asked, error: HTTPException) -> Response[bytes]:
+    """For paths that nobody answers: a page for people, problem+json for programs."""
+    is_api = request.url.path.startswith(("/v1/", "/static/"))
+    if not is_api and "text/html" in request.headers.get("accept", ""):
+        return problem_page(request, error.status_code)
+    return on_http_error(request, error)

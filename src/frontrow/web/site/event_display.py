@@ -1,0 +1,105 @@
+"""Events and seats as pages show them: what state a sale is in, and seats by their names."""
+
+import zlib
+from dataclasses import dataclass
+from typing import Final
+
+from frontrow.boxoffice.catalogue.event_listing import EventAvailability
+from frontrow.boxoffice.model.events import Event, EventNotFound, EventStatus
+from frontrow.boxoffice.model.venues import Plan, Section, Venue
+from frontrow.boxoffice.tickets.ticket_sheets import seat_parts as seat_parts
+from frontrow.web.platform.platform import Platform
+from frontrow.web.site.languages import N_
+
+FEW_PERCENT: Final = 5
+HUES: Final = 5  # of the tiers' colours, for an event's picture
+
+# state of a sale -> (chip's kind, words)
+CHIPS: Final = {
+    "draft": ("", N_("Draft")),
+    "open": ("ok", N_("On sale now")),
+    "few": ("warn", N_("Few left")),
+    "soon": ("brand", N_("Sale opens soon")),
+    "presale": ("brand", N_("Presale")),
+    "paused": ("warn", N_("Paused for a moment")),
+    "sold_out": ("bad", N_("Sold out")),
+    "over": ("", N_("Sale is over")),
+    "completed": ("", N_("Over")),
+    "cancelled": ("bad", N_("Cancelled")),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """One event, ready for a template."""
+
+    event: Event
+    venue: Venue | None
+    state: str
+    free: EventAvailability | None
+
+    @property
+    def zone(self) -> str:
+        return self.venue.time_zone if self.venue and self.venue.time_zone else "UTC"
+
+    @property
+    def place(self) -> str:
+        return ", ".join(part for part in (self.venue.name, self.venue.city) if part) if self.venue else ""
+
+    @property
+    def chip(self) -> tuple[str, str]:
+        return CHIPS[self.state]
+
+    @property
+    def hue(self) -> int:
+        return zlib.crc32(self.event.id.encode()) % HUES
+
+    @property
+    def from_minor(self) -> int | None:
+        return min((tier.price.minor for tier in self.event.tiers), default=None)
+
+    @property
+    def can_wait(self) -> bool:
+        """Whether its waiting room is worth entering."""
+        return self.state in ("open", "few", "soon", "presale", "paused")
+
+
+def shown(platform: Platform, event: Event, venue: Venue | None) -> Shown:
+    """The event with the state of its sale at this moment."""
+    free = platform.browse.availability(event.id) if event.id in platform.openings else None
+    return Shown(event, venue, sale_state(event, platform.clock(), free), free)
+
+
+def sale_state(event: Event, now_us: int, free: EventAvailability | None) -> str:
+    """One of the keys of CHIPS."""
+    if event.status is not EventStatus.ON_SALE:
+        return event.status.value
+    if now_us < event.opens_at_us:
+        return "soon"
+    if now_us >= event.sale_ends_at_us:
+        return "over"
+    if event.paused:
+        return "paused"
+    if now_us < event.sale_starts_at_us:
+        return "presale"
+    if free is not None and free.free == 0:
+        return "sold_out"
+    if free is not None and free.free * 100 <= free.size * FEW_PERCENT:
+        return "few"
+    return "open"
+
+
+def section_of(plan: Plan, section_id: str) -> tuple[int, Section] | None:
+    """A section and the index of its first seat."""
+    for base, section in zip(plan.bases, plan.sections, strict=True):
+        if section.id == section_id:
+            return base, section
+    return None
+
+
+async def shown_event(platform: Platform, event_id: str) -> Event:
+    """The event, unless it is a draft or does not exist."""
+    event = platform.openings.events.get(event_id) or await platform.ledger.event(event_id)
+    if event.status is EventStatus.DRAFT:
+        raise EventNotFound(f"there is no event {event_id[:60]}", event=event_id[:60])
+    return event

@@ -1,0 +1,1 @@
+"""The pages for fans: events, waiting room, seats, checkout, tickets."""

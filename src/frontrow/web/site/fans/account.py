@@ -1,0 +1,184 @@
+"""Who the visitor is: signing in by a link in the mail, preferences, being forgotten, getting ready while waiting."""
+
+import re
+from typing import Any, Final
+
+import msgspec
+from litestar import Request, Response
+from litestar.datastructures import Cookie
+from litestar.handlers import HTTPRouteHandler
+
+from frontrow.boxoffice.model.email_addresses import is_email
+from frontrow.boxoffice.model.person_names import clean_name
+from frontrow.core.clock import US_PER_S
+from frontrow.core.errors import FrontrowError, Unavailable
+from frontrow.waitingroom.protect.guard import is_plain
+from frontrow.web.api import FromCaller, FromPlatform
+from frontrow.web.api.access import Access, Caller, client_ip
+from frontrow.web.api.sign_in_bodies import ASK_COOKIE, agent_of, ask_cookie, session_cookie
+from frontrow.web.platform.platform import Platform
+from frontrow.web.site.cookies import Ready, forget_person, language_cookie, ready_cookie, ready_of
+from frontrow.web.site.fans.checkout import BAD_EMAIL
+from frontrow.web.site.fans.push import PUSHES, push_key
+from frontrow.web.site.languages import LANGUAGES, N_
+from frontrow.web.site.render import render, words_for
+from frontrow.web.site.routes import Form, FromForm, action, go_to, page
+from frontrow.web.site.security_headers import PLAIN
+
+Asked = Request[Any, Any, Any]
+ERASE_WORDS: Final = N_("erase my data")  # nobody does this by mistake
+PHONE: Final = re.compile(r"\+[1-9][0-9]{6,14}", re.ASCII)
+CHANNELS: Final = {"email": N_("E-mail"), "sms": N_("Text message (SMS)"), "push": N_("Notification on my devices")}
+REFUSALS: Final = {
+    "other_browser": N_("Open the link in the browser where you asked for it, or ask for a new one here."),
+    "too_many_tries": N_("Too many tries. Please wait a few minutes."),
+}
+
+
+def cookie_header(one: Cookie) -> str:
+    return one.to_header(header="")
+
+
+def back_of(text: str, default: str = "/tickets") -> str:
+    return text if is_plain(text) else default
+
+
+@page("/sign-in", "sign_in")
+async def sign_in(request: Asked) -> Response[bytes]:
+    """Ask for a link; the link itself leads here too (behind `#`, where no server sees it)."""
+    back = back_of(request.query_params.get("back", ""))
+    return render(request, "sign-in.html", script="js/sign-in.js", back=back, sent="", problem="", email="")
+
+
+@action("/sign-in", "ask_link")
+async def ask_link(request: Asked, platform: FromPlatform, form: FromForm) -> Response[bytes]:
+    """Send the link; the same answer whether the address is known or not."""
+    email, back = form.one("email", 254), back_of(form.one("back"))
+    if not is_email(email):
+        return _again(request, back, BAD_EMAIL, email, 422)
+    try:
+        ask = await platform.people.fans.ask_link(email, client_ip(platform, request), words_for(request).language)
+    except Unavailable:
+        raise
+    except FrontrowError as error:
+        return _again(request, back, REFUSALS.get(error.code, BAD_EMAIL), email, error.http_status)
+    life_s = platform.settings.people.link_life_s
+    headers = {"set-cookie": cookie_header(ask_cookie(ask, life_s))}
+    return render(
+        request, "sign-in.html", script="js/sign-in.js", headers=headers, back=back, sent=email, problem="", email=email
+    )
+
+
+def _again(request: Asked, back: str, problem: str, email: str, status: int) -> Response[bytes]:
+    return render(
+        request, "sign-in.html", status=status, script="js/sign-in.js", back=back, sent="", problem=problem, email=email
+    )
+
+
+@action("/sign-in/redeem", "redeem_link")
+async def redeem(request: Asked, platform: FromPlatform, caller: FromCaller, form: FromForm) -> Response[bytes]:
+    """Sign in with the link's secret; what this browser bought with that address becomes the fan's."""
+    link = form.one("link", 400).rpartition("#")[2]
+    try:
+        made = await platform.people.fans.redeem(
+            link,
+            request.cookies.get(ASK_COOKIE, ""),
+            agent=agent_of(request),
+            replaces=caller.session,
+            locale=words_for(request).language,
+        )
+    except Unavailable:
+        raise
+    except FrontrowError as error:
+        spent = N_("This link was used or has run out. Ask for a new one.")
+        return _again(request, back_of(form.one("back")), REFUSALS.get(error.code, spent), "", error.http_status)
+    life_s = max(0, made.session.ends_at_us - made.session.created_at_us) // US_PER_S
+    cookie = cookie_header(session_cookie(made.secret, life_s))
+    return go_to(back_of(form.one("back")), {"set-cookie": cookie})
+
+
+@action("/sign-out", "sign_out")
+async def sign_out(platform: FromPlatform, caller: FromCaller, form: FromForm) -> Response[bytes]:
+    """End this session; the next person at this browser sees nothing of the last one."""
+    if caller.session is not None:
+        await platform.people.sessions.end(caller.session.subject, caller.session.id)
+    response = go_to("/")
+    forget_person(caller, response)
+    return response
+
+
+@page("/account", "account", Access.FAN)
+async def account(request: Asked, platform: FromPlatform, caller: FromCaller) -> Response[bytes]:
+    """Preferences: language, channels, phone; messages; taking data along or having it forgotten."""
+    return await _account(request, platform, caller)
+
+
+async def _account(
+    request: Asked, platform: Platform, caller: Caller, *, problem: str = "", saved: bool = False
+) -> Response[bytes]:
+    fans = platform.people.fans
+    return render(
+        request, "account.html", script="js/push.js" if (key := push_key(platform)) else "", push_key=key,
+        policy=PUSHES if key else PLAIN, status=422 if problem else 200, fan=await fans.fan(caller.id),
+        contact=await fans.contact(caller.id), channels=CHANNELS, problem=problem, saved=saved,
+        messages=await fans.messages(caller.id, 20), erase_words=words_for(request)(ERASE_WORDS),
+    )  # fmt: skip
+
+
+@action("/account", "change_account", Access.FAN)
+async def change(request: Asked, platform: FromPlatform, caller: FromCaller, form: FromForm) -> Response[bytes]:
+    """Keep the preferences."""
+    phone = re.sub(r"[ ()/-]", "", form.one("phone", 30))
+    if phone and not PHONE.fullmatch(phone):
+        return await _account(request, platform, caller, problem=N_("A phone number is like +436641234567."))
+    await platform.people.fans.put_contact(_changed(await platform.people.fans.contact(caller.id), form, phone))
+    language = form.one("language", 2)
+    headers = {}
+    if language in LANGUAGES:
+        headers["set-cookie"] = language_cookie(platform, language)
+    return go_to("/account", headers)
+
+
+def _changed(contact: Any, form: Form, phone: str) -> Any:
+    chosen = tuple(name for name in CHANNELS if name in form.all("channel"))
+    language = form.one("language", 2)
+    locale = language if language in LANGUAGES else contact.locale
+    name = clean_name(form.one("name", 120)) or contact.name
+    return msgspec.structs.replace(contact, name=name, phone=phone, channels=(*chosen, "in_app"), locale=locale)
+
+
+@action("/account/erase", "erase", Access.FAN)
+async def erase(request: Asked, platform: FromPlatform, caller: FromCaller, form: FromForm) -> Response[bytes]:
+    """Forget this person."""
+    if form.one("confirm").casefold() != words_for(request)(ERASE_WORDS).casefold():
+        return await _account(request, platform, caller, problem=N_("The words did not match. Nothing was deleted."))
+    await platform.people.fans.erase(caller.id)
+    response = go_to("/")
+    forget_person(caller, response)
+    return response
+
+
+@page("/ready", "ready")
+async def ready(request: Asked, platform: FromPlatform) -> Response[bytes]:
+    """Name and e-mail before the clock starts; kept in this browser only."""
+    return render(
+        request,
+        "ready.html",
+        ready=ready_of(platform, request),
+        back=back_of(request.query_params.get("back", ""), "/"),
+        bad="",
+    )
+
+
+@action("/ready", "keep_ready")
+async def keep_ready(request: Asked, platform: FromPlatform, form: FromForm) -> Response[bytes]:
+    """Keep what was filled in, and back to the line."""
+    filled, back = Ready(form.one("name", 120), form.one("email", 254)), back_of(form.one("back"), "/")
+    if filled.email and not is_email(filled.email):
+        return render(request, "ready.html", status=422, ready=filled, back=back, bad=BAD_EMAIL)
+    return go_to(back, {"set-cookie": ready_cookie(platform, filled)})
+
+
+ROUTES: list[HTTPRouteHandler] = [
+    sign_in, ask_link, redeem, sign_out, account, change, erase, ready, keep_ready,
+]  # fmt: skip

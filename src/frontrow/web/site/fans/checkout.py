@@ -1,0 +1,343 @@
+"""Checkout: what is held and for how long, paying, the bank's question, and a clear page for each way it can end."""
+
+import contextlib
+from typing import Any, Final
+
+import msgspec
+from litestar import Request, Response
+from litestar.handlers import HTTPRouteHandler
+from litestar.params import FromPath
+
+from frontrow.boxoffice.checkout.checkout import CheckoutState, Outcome
+from frontrow.boxoffice.checkout.purchases import MOST_TIMES
+from frontrow.boxoffice.model.bookings import Booking, BookingState, HoldEnded
+from frontrow.boxoffice.model.email_addresses import is_email
+from frontrow.boxoffice.model.messages import Contact
+from frontrow.boxoffice.model.provider_intents import MISTYPED
+from frontrow.core.clock import US_PER_S
+from frontrow.core.errors import FrontrowError, Refused, Unauthorised, Unavailable
+from frontrow.web.api import FromCaller, FromPlatform
+from frontrow.web.api.access import Access, Caller, need_visit, own_booking
+from frontrow.web.api.booking_bodies import seat_ids
+from frontrow.web.endpoints.json_values import time_text
+from frontrow.web.platform.platform import Platform
+from frontrow.web.site.cookies import Ready, keep_visit, ready_of, remember_booking
+from frontrow.web.site.event_display import seat_parts, shown
+from frontrow.web.site.fans.demo_cards import SHOWN, method_of
+from frontrow.web.site.languages import N_, Words
+from frontrow.web.site.render import render, words_for
+from frontrow.web.site.routes import Form, FromForm, action, go_to, page
+from frontrow.web.site.security_headers import PLAIN, STRIPE
+
+Asked = Request[Any, Any, Any]
+BAD_EMAIL: Final = N_("This does not look like an e-mail address.")
+NO_ERRORS: Final = {"email": "", "card": ""}
+_OUTCOME_SCRIPTS: Final = {"bank": "js/outcome.js", "retrying": "js/outcome.js", "visit_over": "", "given_up": ""}
+BAD_CARD: Final = N_("This is not a card number.")
+MISTYPED_CARD: Final = N_("Please check the card number, the date and the security code. Your seats are still kept.")
+DECLINED_CARD: Final = N_("Your bank declined this card. Nothing was charged, and your seats are still kept.")
+ONE_CARD: Final = N_("If your bank declines the card, the seats go back on sale at once.")
+SOME_CARDS: Final = N_("If your bank declines the card, you can try another: up to {n} cards from now on.")
+# how a payment ended that the fan or the clock ended, not a bank
+ENDED_WITHOUT_BANK: Final = frozenset({"", "released", "stepped_back", "hold_ended"})
+
+
+class PaymentLook(msgspec.Struct):
+    """`open`: a card may still be tried, and `says` what a declined one will do. If not, load the page again."""
+
+    open: bool
+    says: str = ""
+
+
+@page("/checkout/{booking_id:str}", "checkout", Access.OWNER)
+async def checkout(
+    request: Asked, platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str]
+) -> Response[bytes]:
+    """The page for wherever the booking stands."""
+    booking = await own_booking(platform, caller, booking_id)
+    response = await _checkout(request, platform, caller, booking)
+    await keep_visit(platform, request, booking, response)
+    return response
+
+
+async def _checkout(request: Asked, platform: Platform, caller: Caller, booking: Booking) -> Response[bytes]:
+    headers = await remember_booking(platform, request, booking)
+    if booking.state is BookingState.PAYING:
+        try:
+            outcome = await platform.checkout.look(booking.id, booking.fence)
+        except HoldEnded:
+            return await outcome_page(request, platform, booking, "expired", 410)
+        return await _led_on(request, platform, outcome, headers)
+    if booking.state is BookingState.HELD and booking.live(platform.clock()):
+        if _uses_stripe(platform) and booking.amount_minor:
+            try:
+                outcome = await platform.purchases.begin(booking, need_visit(platform, caller, booking))
+            except Unauthorised:
+                return await outcome_page(request, platform, booking, "visit_over", 401)
+            return await _led_on(request, platform, outcome, headers)
+        return await _form_page(request, platform, caller, booking, headers=headers)
+    return await _ended(request, platform, booking, headers)
+
+
+def _uses_stripe(platform: Platform) -> bool:
+    """Whether cards go into Stripe's own form, straight from the browser."""
+    return platform.provider.name == "stripe"
+
+
+async def _ended(request: Asked, platform: Platform, booking: Booking, headers: dict[str, str]) -> Response[bytes]:
+    """A booking that cannot be paid any more, or need not be."""
+    if booking.state in (BookingState.CONFIRMED, BookingState.REFUNDED):
+        return go_to(f"/bookings/{booking.id}", headers)
+    payments = await platform.ledger.payments_of(booking.id)
+    reason = payments[-1].reason if payments else ""
+    if booking.state is BookingState.CANCELLED and reason in ENDED_WITHOUT_BANK:
+        return await outcome_page(request, platform, booking, "released", 200)
+    if reason == "provider_unavailable":
+        return await outcome_page(request, platform, booking, "given_up", 503)
+    if booking.state is BookingState.CANCELLED:
+        return await outcome_page(request, platform, booking, "declined", 402)
+    return await outcome_page(request, platform, booking, "expired", 410)
+
+
+async def _led_on(request: Asked, platform: Platform, outcome: Outcome, headers: dict[str, str]) -> Response[bytes]:
+    """Where a payment leads from how it stands."""
+    booking = outcome.booking
+    match outcome.state:
+        case CheckoutState.CONFIRMED:
+            return go_to(f"/bookings/{booking.id}", headers)
+        case CheckoutState.ACTION:
+            return await outcome_page(request, platform, booking, "bank", 200, outcome=outcome)
+        case CheckoutState.RETRYING:
+            return await outcome_page(request, platform, booking, "retrying", 200, outcome=outcome)
+        case CheckoutState.DECLINED:
+            return await outcome_page(request, platform, booking, "declined", 402)
+        case CheckoutState.ENDED:
+            return await outcome_page(request, platform, booking, "expired", 410)
+        case _ if _uses_stripe(platform) and not outcome.client_secret:  # Stripe could not be asked
+            return await outcome_page(request, platform, booking, "retrying", 200, outcome=outcome)
+        case _:
+            return await _form_page(request, platform, request.state.caller, booking, headers=headers, outcome=outcome)
+
+
+async def outcome_page(
+    request: Asked, platform: Platform, booking: Booking, kind: str, status: int, *, outcome: Outcome | None = None
+) -> Response[bytes]:
+    """One of the ends and pauses of a checkout, in words."""
+    context = await booking_context(platform, booking)
+    stripe = kind == "bank" and _uses_stripe(platform)
+    return render(
+        request, "outcome.html", status=status, script=_OUTCOME_SCRIPTS.get(kind, "js/visit.js"),
+        visit_of="" if kind in ("visit_over", "given_up") else booking.event_id,
+        policy=STRIPE if stripe else PLAIN, kind=kind, demo=_is_demo(platform),
+        action_url=outcome.action_url if outcome else "", stripe=stripe,
+        publishable=platform.settings.stripe.publishable_key, client_secret=outcome.client_secret if outcome else "",
+        headers=await remember_booking(platform, request, booking), **context,
+    )  # fmt: skip
+
+
+async def booking_context(platform: Platform, booking: Booking) -> dict[str, Any]:
+    """What every page about a booking shows: the event, the seats by name, the price, the time left."""
+    event = platform.openings.events.get(booking.event_id) or await platform.ledger.event(booking.event_id)
+    hold_us = event.hold_ttl_s * US_PER_S
+    longest_us = booking.created_at_us + MOST_TIMES * hold_us
+    names = await seat_ids(platform, booking.event_id, booking.seats)
+    return {
+        "booking": booking,
+        "one": shown(platform, event, await platform.ledger.venue(event.venue_id)),
+        "seats": [seat_parts(name) for name in names],
+        "until": time_text(booking.hold_expires_at_us),
+        "left_s": max(0, (booking.hold_expires_at_us - platform.clock()) // US_PER_S),
+        "total_s": event.hold_ttl_s,
+        "card_tries": event.card_tries,
+        "can_extend": booking.hold_expires_at_us < longest_us - US_PER_S,
+    }
+
+
+async def _form_page(
+    request: Asked,
+    platform: Platform,
+    caller: Caller,
+    booking: Booking,
+    *,
+    headers: dict[str, str] | None = None,
+    filled: Ready | None = None,
+    errors: dict[str, str] | None = None,
+    outcome: Outcome | None = None,
+) -> Response[bytes]:
+    contact = await platform.people.fans.contact(booking.fan)
+    proven = await platform.people.fans.proven_address(booking.fan)
+    ready = filled or _filled_before(contact, ready_of(platform, request))
+    stripe = _uses_stripe(platform) and booking.amount_minor > 0
+    context = await booking_context(platform, booking)
+    problem, tries_left = (outcome.problem, outcome.tries_left) if outcome else ("", context["card_tries"])
+    words = words_for(request)
+    return render(
+        request, "checkout.html", script="js/checkout.js", visit_of=booking.event_id, status=422 if errors else 200,
+        policy=STRIPE if stripe else PLAIN, headers=headers, errors=NO_ERRORS | (errors or {}), ready=ready,
+        contact=contact, proven=proven, cards=SHOWN, stripe=stripe, free=booking.amount_minor == 0,
+        publishable=platform.settings.stripe.publishable_key, client_secret=outcome.client_secret if outcome else "",
+        problem=words(_problem_text(problem)) if problem else "", tries_text=_tries_text(words, tries_left),
+        **context,
+    )  # fmt: skip
+
+
+def _problem_text(problem: str) -> str:
+    """What was wrong with the last card, in a sentence."""
+    return MISTYPED_CARD if problem in MISTYPED else DECLINED_CARD
+
+
+def _tries_text(words: Words, tries_left: int) -> str:
+    """What a declined card will do."""
+    return words(SOME_CARDS, n=tries_left) if tries_left > 1 else words(ONE_CARD)
+
+
+@action("/checkout/{booking_id:str}/pay", "pay", Access.OWNER)
+async def pay(
+    request: Asked, platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str], form: FromForm
+) -> Response[bytes]:
+    """Pay with the card of the form."""
+    booking = await own_booking(platform, caller, booking_id)
+    if booking.state not in (BookingState.HELD, BookingState.PAYING) or not booking.live(platform.clock()):
+        return await _ended(request, platform, booking, {})
+    try:
+        visit = need_visit(platform, caller, booking)
+    except Unauthorised:
+        return await outcome_page(request, platform, booking, "visit_over", 401)
+    filled = Ready(form.one("name", 120), form.one("email", 254))
+    proven = await platform.people.fans.proven_address(booking.fan)
+    free = booking.amount_minor == 0
+    if _uses_stripe(platform) and not free:  # no card number ever comes here: the form was sent without its script
+        return go_to(f"/checkout/{booking.id}")
+    method, errors = _checked(form, filled, proven=bool(proven), free=free)
+    if errors:
+        return await _form_page(request, platform, caller, booking, filled=filled, errors=errors)
+    await _keep_contact(request, platform, booking, filled)
+    try:
+        outcome = await platform.purchases.pay(booking, visit, method)
+    except HoldEnded:
+        return await outcome_page(request, platform, booking, "expired", 410)
+    if outcome.state is CheckoutState.DECLINED:
+        return await outcome_page(request, platform, outcome.booking, "declined", 402)
+    if outcome.state is CheckoutState.CONFIRMED:
+        return go_to(f"/bookings/{booking.id}", await remember_booking(platform, request, booking))
+    return go_to(f"/checkout/{booking.id}")
+
+
+@action("/checkout/{booking_id:str}/contact", "keep_contact", Access.OWNER)
+async def keep_contact(
+    request: Asked, platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str], form: FromForm
+) -> Response[bytes]:
+    """Where the tickets go, before a provider's own form is sent: that one does not come through here."""
+    booking = await own_booking(platform, caller, booking_id)
+    filled = Ready(form.one("name", 120), form.one("email", 254))
+    if not is_email(filled.email) and not await platform.people.fans.proven_address(booking.fan):
+        return Response(b"", status_code=422, media_type="text/plain")
+    await _keep_contact(request, platform, booking, filled)
+    return Response(b"", status_code=200, media_type="text/plain")
+
+
+async def _keep_contact(request: Asked, platform: Platform, booking: Booking, filled: Ready) -> None:
+    email = filled.email if is_email(filled.email) else ""
+    fans, locale = platform.people.fans, words_for(request).language
+    await fans.keep_buyer(booking, name=filled.name, email=email, locale=locale)
+
+
+@action("/checkout/{booking_id:str}/look", "look_at_payment", Access.OWNER)
+async def look_at_payment(
+    request: Asked, platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str], form: FromForm
+) -> Response[bytes]:
+    """The page says that Stripe's form refused a card: what that means for the seats, in a sentence."""
+    booking = await own_booking(platform, caller, booking_id)
+    shown = PaymentLook(open=False)
+    if booking.state is BookingState.PAYING:
+        with contextlib.suppress(HoldEnded):
+            outcome = await platform.checkout.look(booking.id, booking.fence)
+            words = words_for(request)
+            if outcome.state is CheckoutState.OPEN:
+                shown = PaymentLook(open=True, says=_tries_text(words, outcome.tries_left))
+    return Response(msgspec.json.encode(shown), status_code=200, media_type="application/json")
+
+
+@action("/checkout/{booking_id:str}/other-card", "other_card", Access.OWNER)
+async def other_card(
+    request: Asked, platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str], form: FromForm
+) -> Response[bytes]:
+    """Drop the payment that waits for the bank, keep the seats, and show the form again."""
+    booking = await own_booking(platform, caller, booking_id)
+    try:
+        await platform.purchases.step_back(booking, need_visit(platform, caller, booking))
+    except Unauthorised:
+        return await outcome_page(request, platform, booking, "visit_over", 401)
+    except Refused:
+        pass  # sold or over: the page says how it stands
+    return go_to(f"/checkout/{booking.id}")
+
+
+def _filled_before(contact: Contact, ready: Ready) -> Ready:
+    """What the form begins with: what was given for this event, else what this browser filled in while waiting."""
+    return Ready(contact.name or ready.name, contact.email or ready.email)
+
+
+def _checked(form: Form, filled: Ready, *, proven: bool, free: bool) -> tuple[str, dict[str, str]]:
+    """The payment method, and what is wrong with the form by field."""
+    errors = {}
+    if not proven and not is_email(filled.email):
+        errors["email"] = BAD_EMAIL
+    method = "none" if free else method_of(form.one("card", 40))
+    if method is None:
+        errors["card"] = BAD_CARD
+    return method or "", errors
+
+
+@action("/checkout/{booking_id:str}/extend", "extend", Access.OWNER)
+async def extend(
+    request: Asked, platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str], form: FromForm
+) -> Response[bytes]:
+    """More time, once."""
+    booking = await own_booking(platform, caller, booking_id)
+    try:
+        await platform.purchases.extend(booking, need_visit(platform, caller, booking))
+    except Unauthorised:
+        return await outcome_page(request, platform, booking, "visit_over", 401)
+    except Refused:
+        pass  # too late, or as long as it may be: the page says how it stands
+    return go_to(f"/checkout/{booking.id}")
+
+
+@action("/checkout/{booking_id:str}/release", "release", Access.OWNER)
+async def release(
+    request: Asked, platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str], form: FromForm
+) -> Response[bytes]:
+    """Give the held seats back and choose others."""
+    booking = await own_booking(platform, caller, booking_id)
+    try:
+        await platform.purchases.release(booking, need_visit(platform, caller, booking))
+    except Unauthorised:
+        return await outcome_page(request, platform, booking, "visit_over", 401)
+    except Unavailable:
+        raise
+    except FrontrowError:  # being paid, or over: the page says how it stands
+        return go_to(f"/checkout/{booking.id}")
+    return go_to(f"/events/{booking.event_id}/seats")
+
+
+@action("/checkout/{booking_id:str}/bank", "bank", Access.OWNER)
+async def bank(
+    request: Asked, platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str], form: FromForm
+) -> Response[bytes]:
+    """Demo only: the made-up bank's question is answered."""
+    booking = await own_booking(platform, caller, booking_id)
+    finish = getattr(getattr(platform.provider, "inner", None), "finish_action", None)
+    payments = await platform.ledger.payments_of(booking.id)
+    if finish is not None and payments and payments[-1].ref:
+        finish(payments[-1].ref)
+    return go_to(f"/checkout/{booking.id}")
+
+
+def _is_demo(platform: Platform) -> bool:
+    return getattr(getattr(platform.provider, "inner", None), "finish_action", None) is not None
+
+
+ROUTES: list[HTTPRouteHandler] = [
+    checkout, pay, keep_contact, look_at_payment, other_card, extend, release, bank,
+]  # fmt: skip

@@ -1,0 +1,196 @@
+"""What fans see before the sale: the events, found and filtered, and one event with its countdown."""
+
+from collections.abc import Mapping
+from datetime import UTC, date, datetime
+from decimal import Decimal, InvalidOperation
+from typing import Any, Final
+from urllib.parse import urlencode
+
+import msgspec
+from babel.numbers import get_currency_precision
+from litestar import Request, Response
+from litestar.handlers import HTTPRouteHandler
+from litestar.params import FromPath
+
+from frontrow.boxoffice.model.event_search import (
+    END_OF_TIME_US,
+    MAX_PAGES,
+    MAX_PLACE_CHARS,
+    MAX_QUERY_CHARS,
+    EventSearch,
+)
+from frontrow.boxoffice.model.events import EventStatus
+from frontrow.core.clock import US_PER_S
+from frontrow.web.api import FromCaller, FromPlatform
+from frontrow.web.endpoints.json_values import time_text
+from frontrow.web.site.event_display import shown, shown_event
+from frontrow.web.site.fans.signups import before_sale
+from frontrow.web.site.languages import N_
+from frontrow.web.site.render import render
+from frontrow.web.site.routes import page
+
+Asked = Request[Any, Any, Any]
+DAY_US: Final = 86_400 * US_PER_S
+PAGE: Final = 24
+MAX_SEATS: Final = 100
+MAX_PRICE: Final = Decimal(10**9)
+WHENS: Final = {
+    "": (N_("Any date"), 0, 0),
+    "week": (N_("Next 7 days"), 0, 7),
+    "month": (N_("Next 30 days"), 0, 30),
+    "later": (N_("Later"), 30, 0),
+}
+SHOWS: Final = {
+    "": N_("All events"),
+    "sale": N_("On sale now"),
+    "soon": N_("Sale opens soon"),
+    "sold_out": N_("Sold out"),
+}
+
+
+class EventFilter(msgspec.Struct, frozen=True):
+    """The search form as it was filled in; what cannot be read counts as left empty."""
+
+    q: str = ""
+    city: str = ""
+    venue: str = ""
+    when: str = ""
+    first: date | None = None
+    last: date | None = None
+    price: Decimal | None = None
+    currency: str = ""
+    seats: int = 0
+    show: str = ""
+    page: int = 1
+
+    @property
+    def narrow(self) -> bool:
+        """Whether anything was asked for."""
+        return bool(self.params(1))
+
+    @property
+    def more(self) -> bool:
+        """Whether one of the fields that are folded away was filled in."""
+        return bool(self.venue or self.price is not None or self.seats or self.show or self.when)
+
+    def params(self, number: int) -> str:
+        """The address of a page of the same search."""
+        given = {
+            "q": self.q,
+            "city": self.city,
+            "venue": self.venue,
+            "when": self.when,
+            "from": self.first.isoformat() if self.first else "",
+            "to": self.last.isoformat() if self.last else "",
+            "price": f"{self.price:f}" if self.price is not None else "",
+            "currency": self.currency if self.price is not None else "",
+            "seats": str(self.seats or ""),
+            "show": self.show,
+            "page": str(number) if number > 1 else "",
+        }
+        return urlencode({name: value for name, value in given.items() if value})
+
+    def search(self, now_us: int) -> EventSearch:
+        """What the index is asked for: shows to come, on sale or sold out, unless more was wanted."""
+        _, first_day, last_day = WHENS[self.when]
+        search = EventSearch(
+            words=self.q,
+            status=EventStatus.SOLD_OUT if self.show == "sold_out" else None,
+            city=self.city,
+            venue=self.venue,
+            from_us=now_us + first_day * DAY_US,
+            before_us=now_us + last_day * DAY_US if last_day else END_OF_TIME_US,
+            local_from_us=_midnight_us(self.first) if self.first else -END_OF_TIME_US,
+            local_before_us=_midnight_us(self.last) + DAY_US if self.last else END_OF_TIME_US,
+            free=self.seats,
+            page=self.page,
+            limit=PAGE,
+        )
+        if self.price is not None:
+            minor = int(self.price.scaleb(get_currency_precision(self.currency)))
+            search = msgspec.structs.replace(search, currency=self.currency, max_price_minor=minor)
+        if self.show == "sale":
+            begun = {"sale_before_us": now_us + 1, "sale_ends_after_us": now_us}
+            return msgspec.structs.replace(search, status=EventStatus.ON_SALE, **begun)
+        return msgspec.structs.replace(search, sale_from_us=now_us + 1) if self.show == "soon" else search
+
+
+@page("/", "events")
+async def events(request: Asked, platform: FromPlatform) -> Response[bytes]:
+    """The events that can be bought or are to come, and those that match what is looked for."""
+    currencies = await platform.ledger.listed_currencies()
+    wanted = _filter(request.query_params, currencies)
+    now_us = platform.clock()
+    found = await platform.browse.search(wanted.search(now_us))
+    listed = [shown(platform, one.event, one.venue) for one in found.listings]
+    more = found.after is not None and wanted.page < MAX_PAGES
+    return render(
+        request,
+        "events.html",
+        found=listed,
+        wanted=wanted,
+        before=wanted.params(wanted.page - 1) if wanted.page > 1 else None,
+        after=wanted.params(wanted.page + 1) if more else None,
+        currencies=currencies,
+        whens=WHENS,
+        shows=SHOWS,
+    )
+
+
+def _filter(given: Mapping[str, str], currencies: list[str]) -> EventFilter:
+    currency = given.get("currency", "")
+    when, show = given.get("when", ""), given.get("show", "")
+    return EventFilter(
+        q=given.get("q", "")[:MAX_QUERY_CHARS].strip(),
+        city=given.get("city", "")[:MAX_PLACE_CHARS].strip(),
+        venue=given.get("venue", "")[:MAX_PLACE_CHARS].strip(),
+        when=when if when in WHENS else "",
+        first=_date(given.get("from", "")),
+        last=_date(given.get("to", "")),
+        price=_price(given.get("price", "")) if currencies else None,
+        currency=currency if currency in currencies else (currencies[0] if currencies else ""),
+        seats=min(_number(given.get("seats", "")), MAX_SEATS),
+        show=show if show in SHOWS else "",
+        page=max(1, min(_number(given.get("page", "")), MAX_PAGES)),
+    )
+
+
+def _date(text: str) -> date | None:
+    try:
+        return date.fromisoformat(text) if len(text) == len("2027-01-31") else None
+    except ValueError:
+        return None
+
+
+def _midnight_us(day: date) -> int:
+    return int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp()) * US_PER_S
+
+
+def _price(text: str) -> Decimal | None:
+    try:
+        price = Decimal(text.strip().replace(",", "."))
+    except InvalidOperation:
+        return None
+    return price if price.is_finite() and 0 <= price <= MAX_PRICE else None
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 9 else 0
+
+
+@page("/events/{event_id:str}", "event")
+async def event(request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]) -> Response[bytes]:
+    """One event, and the way into its sale."""
+    known = await shown_event(platform, event_id)
+    one = shown(platform, known, await platform.ledger.venue(known.venue_id))
+    visit = caller.shop_pass
+    inside = visit is not None and visit.event_id == known.id and visit.expires_at_us > platform.clock()
+    tiers = {tier.name: tier for tier in one.free.tiers} if one.free else {}
+    return render(
+        request, "event.html", script="js/event.js", one=one, inside=inside, tiers=tiers,
+        opens_at=time_text(known.opens_at_us if one.state == "soon" else known.sale_starts_at_us),
+        now=time_text(platform.clock()), before=await before_sale(platform, caller, known, one.state),
+    )  # fmt: skip
+
+
+ROUTES: list[HTTPRouteHandler] = [events, event]

@@ -1,0 +1,201 @@
+"""Choosing seats: the live map and its list as equals, and the same choice by plain forms for who has no scripts."""
+
+from typing import Any, Final
+
+from litestar import Request, Response
+from litestar.handlers import HTTPRouteHandler
+from litestar.params import FromPath
+
+from frontrow.boxoffice.model.hold_values import ShopPass
+from frontrow.boxoffice.model.seats import Wish
+from frontrow.boxoffice.model.venues import Plan, SeatFlag, Section, SectionKind
+from frontrow.core.errors import FrontrowError
+from frontrow.web.api import FromCaller, FromPlatform
+from frontrow.web.api.access import Caller
+from frontrow.web.platform.platform import Platform
+from frontrow.web.site.event_display import Shown, section_of, shown, shown_event
+from frontrow.web.site.languages import N_
+from frontrow.web.site.render import render
+from frontrow.web.site.routes import FromForm, action, go_to, page
+
+Asked = Request[Any, Any, Any]
+MAX_BEST: Final = 10
+STATES: Final = (N_("free"), N_("held by somebody"), N_("taken"), N_("taken"))
+
+# code of a refused hold -> what to tell
+REFUSALS: Final = {
+    "seats_taken": N_("Somebody was faster: these seats are taken."),
+    "seats_withheld": N_("These seats are not for sale."),
+    "no_such_seats": N_("No seats like that are free. Try another price, fewer seats, or seats apart."),
+    "cap_reached": N_("That would be more tickets than one person may have."),
+    "lonely_seat": N_("This choice would leave a single seat alone. Please move by one seat."),
+    "not_on_sale": N_("The sale is paused or over at the moment."),
+    "claims_rebuilding": N_("The seats are being counted anew. Please try again in a few seconds."),
+}
+MAX_KNOWN: Final = 64
+_KNOWN_TIERS: dict[str, list[tuple[str, str, frozenset[str]]]] = {}
+REFUSED: Final = N_("That did not work. Please try again.")
+
+
+def pass_for(platform: Platform, caller: Caller, event_id: str) -> ShopPass | None:
+    """The visitor's pass for this event, while it lasts."""
+    visit = caller.shop_pass
+    if visit is None or visit.event_id != event_id or visit.expires_at_us <= platform.clock():
+        return None
+    platform.room.hear(visit.id)
+    return visit
+
+
+@page("/events/{event_id:str}/seats", "seats")
+async def seats(request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]) -> Response[bytes]:
+    """The map and the list; without a pass, the way to one."""
+    event = await shown_event(platform, event_id)
+    if pass_for(platform, caller, event_id) is None:
+        return go_to(f"/v1/events/{event_id}/room/")
+    if event.id not in platform.openings:
+        return go_to(f"/events/{event_id}")
+    return await _seats_page(request, platform, event_id, request.query_params.get("section", ""))
+
+
+@action("/events/{event_id:str}/hold", "hold")
+async def hold(
+    request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], form: FromForm
+) -> Response[bytes]:
+    """Hold the seats ticked in the list, or the best that fit."""
+    event = await shown_event(platform, event_id)
+    visit = pass_for(platform, caller, event_id)
+    if visit is None:
+        return go_to(f"/v1/events/{event_id}/room/")
+    wanted = form.all("seat")[:100]
+    try:
+        if wanted:
+            made = await platform.holds.place(event.id, visit, wanted)
+        else:
+            dearest = form.number("max_price_minor", 0, 2**53 - 1, -1)
+            section = form.one("section", 40)
+            wish = Wish(
+                form.number("count", 1, MAX_BEST, 2), (section,) if section else (), 0,
+                dearest if dearest >= 0 else None, bool(form.one("step_free")), bool(form.one("restricted_view_ok")),
+                bool(form.one("standing")), bool(form.one("apart_ok")),
+            )  # fmt: skip
+            made = await platform.holds.place_best(event.id, visit, wish)
+    except FrontrowError as error:
+        section = form.one("section", 40)
+        return await _seats_page(request, platform, event_id, section, error=error, wanted=wanted)
+    return go_to(f"/checkout/{made.booking_id}")
+
+
+async def _seats_page(
+    request: Asked,
+    platform: Platform,
+    event_id: str,
+    section_id: str,
+    *,
+    error: FrontrowError | None = None,
+    wanted: list[str] | None = None,
+) -> Response[bytes]:
+    event = await shown_event(platform, event_id)
+    one = shown(platform, event, await platform.ledger.venue(event.venue_id))
+    plan = platform.sales.get(event_id).plan
+    states = platform.feeds[event_id].ring.states
+    prices = {tier.key: tier for tier in event.tiers}
+    found = section_of(plan, section_id)
+    return render(
+        request, "seats.html", script="js/seats.js", status=error.http_status if error else 200, one=one,
+        visit_of=event_id, idle_minutes=-(-platform.room.view(event_id).state.config.idle_s // 60),
+        sections=_sections(plan, one, prices), section=_section(*found, states) if found else None, prices=prices,
+        wanted=set(wanted or ()), refusal=REFUSALS.get(error.code, REFUSED) if error else "", states=STATES,
+        instead=_instead(plan, states, wanted or []) if error is not None and error.code == "seats_taken" else [],
+        page_data=_page_data(platform, one), max_best=min(MAX_BEST, event.max_per_person),
+    )  # fmt: skip
+
+
+def _page_data(platform: Platform, one: Shown) -> dict[str, Any]:
+    """What the map's script needs to begin."""
+    event = one.event
+    return {
+        "event": event.id,
+        "base": f"/v1/events/{event.id}",
+        "map": f"/v1/events/{event.id}/map/{platform.openings.maps[event.id].hash}.json",
+        "most": event.max_per_person,
+        "currency": event.currency,
+        "refusals": [*REFUSALS, ""],
+    }
+
+
+def _sections(plan: Plan, one: Shown, prices: dict[str, Any]) -> list[dict[str, Any]]:
+    """The sections with free seats, cheapest first."""
+    free = {row.name: row.free for row in one.free.sections} if one.free else {}
+    rows = [
+        {
+            "id": section_id,
+            "name": name,
+            "free": free.get(section_id, 0),
+            "from_minor": min(prices[tier].price.minor for tier in tiers),
+        }
+        for section_id, name, tiers in _tiers(plan, one.event.plan_hash)
+    ]
+    return sorted((row for row in rows if row["free"]), key=lambda row: (row["from_minor"], -row["free"]))
+
+
+def _tiers(plan: Plan, plan_hash: str) -> list[tuple[str, str, frozenset[str]]]:
+    """Each section's id, name and price tiers; found once a plan, for it means looking at every seat."""
+    known = _KNOWN_TIERS.get(plan_hash)
+    if known is None:
+        known = [
+            (section.id, section.name or section.id, frozenset(seat.tier for row in section.rows for seat in row.seats))
+            for section in plan.sections
+            if section.size
+        ]
+        if len(_KNOWN_TIERS) >= MAX_KNOWN:
+            _KNOWN_TIERS.pop(next(iter(_KNOWN_TIERS)))
+        _KNOWN_TIERS[plan_hash] = known
+    return known
+
+
+def _section(base: int, section: Section, states: bytearray) -> dict[str, Any]:
+    """One section row by row, each seat with its state."""
+    rows, index = [], base
+    for row in section.rows:
+        seats = []
+        for seat in row.seats:
+            seats.append(
+                {
+                    "id": f"{section.id}-{row.id}-{seat.number}",
+                    "number": seat.number,
+                    "state": states[index],
+                    "tier": seat.tier,
+                    "step_free": bool(seat.flags & SeatFlag.STEP_FREE),
+                    "companion": bool(seat.flags & SeatFlag.COMPANION),
+                    "restricted": bool(seat.flags & SeatFlag.RESTRICTED_VIEW),
+                }
+            )
+            index += 1
+        rows.append({"name": row.name or row.id, "seats": seats})
+    area = section.kind is SectionKind.AREA
+    return {"id": section.id, "name": section.name or section.id, "rows": rows, "area": area}
+
+
+def _instead(plan: Plan, states: bytearray, wanted: list[str]) -> list[str]:
+    """As many free seats side by side as were wanted, as near to them as there are."""
+    ids = plan.seat_ids
+    lost = [index for index, name in enumerate(ids) if name in set(wanted)]
+    if not lost:
+        return []
+    middle_x = sum(plan.seats[index].x for index in lost) / len(lost)
+    middle_y = sum(plan.seats[index].y for index in lost) / len(lost)
+    best: tuple[float, int] | None = None
+    for base, section in zip(plan.bases, plan.sections, strict=True):
+        first = base
+        for row in section.rows:
+            for start in range(first, first + len(row.seats) - len(lost) + 1):
+                if any(states[start : start + len(lost)]):
+                    continue
+                seat = plan.seats[start + len(lost) // 2]
+                far = (seat.x - middle_x) ** 2 + (seat.y - middle_y) ** 2
+                best = min(best or (far, start), (far, start))
+            first += len(row.seats)
+    return [] if best is None else list(ids[best[1] : best[1] + len(lost)])
+
+
+ROUTES: list[HTTPRouteHandler] = [seats, hold]

@@ -1,0 +1,178 @@
+"""Before a sale: "Notify me when the sale opens", registration for a presale, and the links of their mails.
+
+Everything is a plain form. A mailed link shows a page with one button, so that a mail scanner that opens links confirms
+and ends nothing.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from litestar import Request, Response
+from litestar.handlers import HTTPRouteHandler
+from litestar.params import FromPath
+
+from frontrow.boxoffice.model.email_addresses import is_email
+from frontrow.boxoffice.model.events import Event
+from frontrow.boxoffice.model.signups import Presale, PresaleState, Purpose, Signup, SignupNotFound, SignupState
+from frontrow.core.errors import FrontrowError, Unavailable
+from frontrow.web.api import FromCaller, FromPlatform
+from frontrow.web.api.access import Caller, client_ip
+from frontrow.web.api.fans.signups import proven_email
+from frontrow.web.platform.platform import Platform
+from frontrow.web.site.event_display import shown, shown_event
+from frontrow.web.site.fans.checkout import BAD_EMAIL
+from frontrow.web.site.languages import N_
+from frontrow.web.site.render import render, words_for
+from frontrow.web.site.routes import FromForm, action, page
+
+Asked = Request[Any, Any, Any]
+REFUSALS: Final = {
+    "too_many_tries": N_("Too many tries. Please wait a few minutes."),
+    "notice_refused": N_("There is no opening left to tell you about."),
+    "registration_closed": N_("Registration for the presale is closed."),
+    "presale_not_found": N_("Registration for the presale is closed."),
+}
+TITLES: Final = {Purpose.NOTICE: N_("Notify me when the sale opens"), Purpose.PRESALE: N_("Register for the presale")}
+
+
+@dataclass(frozen=True, slots=True)
+class BeforeSale:
+    """What an event's page offers before the general sale."""
+
+    presale: Presale | None
+    takes: bool  # registrations, now
+    email: str  # the signed-in fan's own
+
+    @property
+    def is_drawn(self) -> bool:
+        return self.presale is not None and self.presale.state is not PresaleState.OPEN
+
+
+async def before_sale(platform: Platform, caller: Caller, event: Event, state: str) -> BeforeSale | None:
+    """The sign-ups of an event whose general sale is still to come; None for any other."""
+    if state not in ("soon", "presale"):
+        return None
+    presale = await platform.presales.find(event.id)
+    takes = presale is not None and presale.takes_registrations(platform.clock())
+    return BeforeSale(presale, takes, await proven_email(platform, caller))
+
+
+@action("/events/{event_id:str}/notify", "ask_notice")
+async def ask_notice(
+    request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], form: FromForm
+) -> Response[bytes]:
+    """Tell this address when the sale opens, once it is proven."""
+    return await _sign_up(request, platform, caller, event_id, Purpose.NOTICE, form.one("email", 254))
+
+
+@action("/events/{event_id:str}/presale", "register_presale")
+async def register(
+    request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], form: FromForm
+) -> Response[bytes]:
+    """Register this address for the presale, once it is proven."""
+    return await _sign_up(request, platform, caller, event_id, Purpose.PRESALE, form.one("email", 254))
+
+
+async def _sign_up(
+    request: Asked, platform: Platform, caller: Caller, event_id: str, purpose: Purpose, email: str
+) -> Response[bytes]:
+    event, language = await shown_event(platform, event_id), words_for(request).language
+    own = await proven_email(platform, caller)
+    if not own and not is_email(email):
+        return await _page(request, platform, event, purpose, "ask", problem=BAD_EMAIL, email=email, status=422)
+    try:
+        if own:
+            await platform.signups.sign_up_fan(event, purpose, own, language)
+            return await _page(request, platform, event, purpose, "confirmed", email=own)
+        await platform.signups.ask(event, purpose, email, client_ip(platform, request), language)
+    except Unavailable:
+        raise
+    except FrontrowError as error:
+        problem = REFUSALS.get(error.code, BAD_EMAIL)
+        return await _page(
+            request, platform, event, purpose, "ask", problem=problem, email=email, status=error.http_status
+        )
+    return await _page(request, platform, event, purpose, "asked", email=email)
+
+
+@page("/sign-ups/confirm/{token:str}", "confirm_sign_up")
+async def ask_confirm(request: Asked, platform: FromPlatform, token: FromPath[str]) -> Response[bytes]:
+    """One button that proves the address."""
+    signup = await platform.signups.find("confirm", token)
+    step = "confirm" if signup.state is SignupState.ASKED else "confirmed"
+    return await _of_signup(request, platform, signup, step, token)
+
+
+@action("/sign-ups/confirm/{token:str}", "do_confirm_sign_up")
+async def confirm(request: Asked, platform: FromPlatform, token: FromPath[str], form: FromForm) -> Response[bytes]:
+    """The address is proven."""
+    try:
+        signup = await platform.signups.confirm(token)
+    except SignupNotFound:
+        raise
+    except FrontrowError as error:
+        signup = await platform.signups.find("confirm", token)
+        problem = REFUSALS.get(error.code, N_("That did not work. Please try again."))
+        return await _of_signup(request, platform, signup, "ask", token, problem=problem, status=error.http_status)
+    return await _of_signup(request, platform, signup, "confirmed", token)
+
+
+@page("/sign-ups/end/{token:str}", "end_sign_up")
+async def ask_end(request: Asked, platform: FromPlatform, token: FromPath[str]) -> Response[bytes]:
+    """One button that ends the mails."""
+    try:
+        signup = await platform.signups.find("end", token)
+    except SignupNotFound:
+        return render(request, "signup.html", step="ended", one=None, title=N_("E-mails about this sale"))
+    return await _of_signup(request, platform, signup, "end", token)
+
+
+@action("/sign-ups/end/{token:str}", "do_end_sign_up")
+async def end(request: Asked, platform: FromPlatform, token: FromPath[str], form: FromForm) -> Response[bytes]:
+    """No more mails to this address."""
+    try:
+        signup = await platform.signups.end(token)
+    except SignupNotFound:
+        return render(request, "signup.html", step="ended", one=None, title=N_("E-mails about this sale"))
+    return await _of_signup(request, platform, signup, "ended", token)
+
+
+async def _of_signup(
+    request: Asked, platform: Platform, signup: Signup, step: str, token: str, *, problem: str = "", status: int = 200
+) -> Response[bytes]:
+    event = await shown_event(platform, signup.event_id)
+    return await _page(
+        request, platform, event, signup.purpose, step, token=token, email=signup.email, problem=problem, status=status
+    )
+
+
+async def _page(
+    request: Asked,
+    platform: Platform,
+    event: Event,
+    purpose: Purpose,
+    step: str,
+    *,
+    email: str = "",
+    problem: str = "",
+    token: str = "",
+    status: int = 200,
+) -> Response[bytes]:
+    one = shown(platform, event, await platform.ledger.venue(event.venue_id))
+    presale = await platform.presales.find(event.id) if purpose is Purpose.PRESALE else None
+    return render(
+        request,
+        "signup.html",
+        status=status,
+        step=step,
+        one=one,
+        title=TITLES[purpose],
+        purpose=purpose.value,
+        presale=presale,
+        email=email,
+        problem=problem,
+        token=token,
+    )
+
+
+ROUTES: list[HTTPRouteHandler] = [ask_notice, register, ask_confirm, confirm, ask_end, end]

@@ -1,0 +1,202 @@
+"""After the purchase: the tickets with their codes, to print and for the calendar; giving them back; my tickets."""
+
+from typing import Any, Final
+
+from litestar import Request, Response
+from litestar.handlers import HTTPRouteHandler
+from litestar.params import FromPath
+
+from frontrow.boxoffice.messaging.locale_formats import formats_of
+from frontrow.boxoffice.messaging.message_texts import words_of
+from frontrow.boxoffice.model.bookings import Booking, BookingNotFound, BookingState
+from frontrow.boxoffice.model.payments import RefundState
+from frontrow.boxoffice.model.tickets import TicketNotFound, TicketScanned
+from frontrow.core.clock import US_PER_S
+from frontrow.core.errors import FrontrowError, Unavailable
+from frontrow.web.api import FromCaller, FromPlatform
+from frontrow.web.api.access import Access, Caller, is_own, own_booking, seen_booking
+from frontrow.web.api.booking_bodies import indexes
+from frontrow.web.api.fans.bookings import priority_pass
+from frontrow.web.platform.platform import Platform
+from frontrow.web.site.cookies import pass_cookie, remember_booking
+from frontrow.web.site.event_display import seat_parts, shown
+from frontrow.web.site.fans.checkout import booking_context
+from frontrow.web.site.fans.mail_links import with_priority
+from frontrow.web.site.languages import N_
+from frontrow.web.site.render import render, words_for
+from frontrow.web.site.routes import FromForm, action, go_to, page
+
+Asked = Request[Any, Any, Any]
+PRIVATE: Final = {"cache-control": "private, no-store", "x-content-type-options": "nosniff"}
+MAX_LISTED: Final = 100
+INSIDE: Final = N_("A ticket that was let in cannot be given back.")
+STATES: Final = {
+    BookingState.HELD: ("warn", N_("Not paid yet")),
+    BookingState.PAYING: ("warn", N_("Being paid")),
+    BookingState.CONFIRMED: ("ok", N_("Paid")),
+    BookingState.REFUNDED: ("", N_("Given back")),
+    BookingState.EXPIRED: ("", N_("Expired")),
+    BookingState.CANCELLED: ("", N_("Cancelled")),
+}
+
+
+@page("/bookings/{booking_id:str}", "booking", Access.OWNER)
+async def booking_page(
+    request: Asked, platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str]
+) -> Response[bytes]:
+    """The tickets of a booking, each with its code."""
+    return await _tickets(request, platform, caller, booking_id)
+
+
+async def _tickets(
+    request: Asked, platform: Platform, caller: Caller, booking_id: str, refusal: str = ""
+) -> Response[bytes]:
+    booking = await seen_booking(platform, caller, booking_id)
+    if booking.state in (BookingState.HELD, BookingState.PAYING):
+        return go_to(f"/checkout/{booking.id}")
+    context = await booking_context(platform, booking)
+    event = context["one"].event
+    own = await is_own(platform, caller, booking)
+    sheets = await platform.desk.sheets(booking.id)
+    refunds = [one for one in await platform.ledger.refunds_of(booking.id) if one.state is not RefundState.MOOT]
+    returns = await platform.ledger.returns_of(booking.id)
+    ends_us = event.starts_at_us - event.refunds.window_s * US_PER_S
+    return render(
+        request, "booking.html", script="js/ticket.js" if sheets else "", own=own,
+        headers=await remember(platform, request, booking) if own else {},
+        goes_first=await goes_first(platform, booking),
+        status=409 if refusal else 200, refusal=refusal, state=STATES[booking.state], refunds=refunds, returns=returns,
+        refundable=event.refunds.allowed and platform.clock() < ends_us, refund_ends_us=ends_us,
+        sheets=[(sheet, *seat_parts(sheet.seat)) for sheet in sheets], **context,
+    )  # fmt: skip
+
+
+async def goes_first(platform: Platform, booking: Booking) -> bool:
+    """Whether the booking was lost because the payment provider was away (B8); the act itself looks at the time."""
+    if booking.state not in (BookingState.CANCELLED, BookingState.EXPIRED):
+        return False
+    payments = await platform.ledger.payments_of(booking.id)
+    return bool(payments) and payments[-1].reason == "provider_unavailable"
+
+
+async def remember(platform: Platform, request: Asked, booking: Booking) -> dict[str, str]:
+    return await remember_booking(platform, request, booking) if booking.state is BookingState.CONFIRMED else {}
+
+
+@page("/bookings/{booking_id:str}/qr/{ticket_id:str}", "ticket_qr", Access.OWNER)
+async def ticket_qr(
+    platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str], ticket_id: FromPath[str]
+) -> Response[bytes]:
+    """The QR of one ticket as a picture."""
+    booking = await seen_booking(platform, caller, booking_id)
+    ticket = await platform.ledger.ticket(ticket_id)
+    if ticket is None or ticket.booking_id != booking.id:
+        raise TicketNotFound("this booking has no such ticket", ticket=ticket_id[:60])
+    body = await platform.desk.qr_png(ticket.id, platform.clock())
+    return Response(body, headers=PRIVATE, media_type="image/png")
+
+
+@page("/bookings/{booking_id:str}/tickets.pdf", "tickets_pdf", Access.OWNER)
+async def tickets_pdf(
+    request: Asked, platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str]
+) -> Response[bytes]:
+    """The tickets to print."""
+    booking = await seen_booking(platform, caller, booking_id)
+    body = await platform.desk.pdf(booking.id, locale=words_for(request).language)
+    headers = PRIVATE | {"content-disposition": f'attachment; filename="{booking.id}.pdf"'}
+    return Response(body, headers=headers, media_type="application/pdf")
+
+
+@page("/bookings/{booking_id:str}/receipt", "receipt", Access.OWNER)
+async def receipt_page(
+    request: Asked, platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str]
+) -> Response[bytes]:
+    """Who sold, what was paid, the tax inside it and what went back."""
+    booking = await seen_booking(platform, caller, booking_id)
+    receipt = await platform.receipts.of(booking.id)
+    if receipt is None:
+        raise BookingNotFound(booking_id)
+    language = words_for(request).language
+    formats = formats_of(language)
+    context = await booking_context(platform, booking)
+    return render(
+        request,
+        "receipt.html",
+        one=context["one"],
+        receipt=receipt,
+        labels=words_of(language),
+        money=formats.money,
+        percent=formats.percent,
+    )
+
+
+@page("/bookings/{booking_id:str}/tickets.ics", "tickets_ics", Access.OWNER)
+async def tickets_ics(platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str]) -> Response[bytes]:
+    """The show for the calendar."""
+    booking = await seen_booking(platform, caller, booking_id)
+    headers = PRIVATE | {"content-disposition": f'attachment; filename="{booking.id}.ics"'}
+    return Response(await platform.desk.calendar(booking.id), headers=headers, media_type="text/calendar")
+
+
+@action("/bookings/{booking_id:str}/give-back", "give_back", Access.OWNER)
+async def give_back(
+    request: Asked, platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str], form: FromForm
+) -> Response[bytes]:
+    """Money back by the event's rules, or into the pool until somebody else buys the seat."""
+    booking = await own_booking(platform, caller, booking_id)
+    wanted = form.all("seat")[:100]
+    if not wanted:
+        return await _tickets(request, platform, caller, booking_id, N_("Tick the tickets that you want to give back."))
+    try:
+        some = await indexes(platform, booking, wanted)
+        if form.one("how") == "pool":
+            await platform.resale.give_back(booking.id, booking.fan, booking.fence, some or ())
+        else:
+            await platform.refunds.refund(booking.id, booking.fence, some)
+    except Unavailable:
+        raise
+    except TicketScanned:
+        return await _tickets(request, platform, caller, booking_id, INSIDE)
+    except FrontrowError:
+        return await _tickets(request, platform, caller, booking_id, N_("These tickets cannot be given back any more."))
+    return go_to(f"/bookings/{booking.id}")
+
+
+@action("/bookings/{booking_id:str}/priority", "priority", Access.OWNER)
+async def priority(
+    request: Asked, platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str], form: FromForm
+) -> Response[bytes]:
+    """Straight to the seats, for who lost them because the payment service was away (B8)."""
+    caller = with_priority(caller, booking_id)
+    booking = await own_booking(platform, caller, booking_id)
+    given = await priority_pass.fn(platform, caller, booking.id)
+    return go_to(f"/events/{booking.event_id}/seats", {"set-cookie": pass_cookie(platform, given.pass_)})
+
+
+@page("/tickets", "tickets")
+async def tickets(request: Asked, platform: FromPlatform, caller: FromCaller) -> Response[bytes]:
+    """Everything this person, or this browser, bought."""
+    found: dict[str, Booking] = {}
+    if caller.kind == "fan":
+        found = {one.id: one for one in (await platform.people.fans.bookings(caller.id))[:MAX_LISTED]}
+    for booking_id in sorted(caller.bookings)[:MAX_LISTED]:
+        booking = found.get(booking_id) or await platform.ledger.booking(booking_id)
+        if booking is not None:
+            found[booking.id] = booking
+    now_us = platform.clock()
+    rows = []
+    for booking in found.values():
+        if booking.state in (BookingState.EXPIRED, BookingState.CANCELLED):
+            continue
+        if booking.state in (BookingState.HELD, BookingState.PAYING) and not booking.live(now_us):
+            continue
+        event = platform.openings.events.get(booking.event_id) or await platform.ledger.event(booking.event_id)
+        one = shown(platform, event, await platform.ledger.venue(event.venue_id))
+        rows.append((one, booking, STATES[booking.state], event.starts_at_us < now_us))
+    rows.sort(key=lambda row: (row[3], row[0].event.starts_at_us))
+    return render(request, "tickets.html", rows=rows)
+
+
+ROUTES: list[HTTPRouteHandler] = [
+    booking_page, ticket_qr, tickets_pdf, tickets_ics, receipt_page, give_back, priority, tickets,
+]  # fmt: skip

@@ -1,0 +1,97 @@
+"""The waiting-room page inside the platform: in the visitor's language, with the event's name and a way to get ready.
+
+It stays the one self-contained answer of `room_pages`, so that the hot lane can give it to millions; only its words and
+surroundings differ. After the room it leads to the event's seats.
+"""
+
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any, Final
+
+from frontrow.boxoffice.model.events import Event
+from frontrow.core.errors import FrontrowError
+from frontrow.web.endpoints.messages import Answer, Ask
+from frontrow.web.room.page import RoomPages
+from frontrow.web.room.page_parts import safe
+from frontrow.web.site.assets import texts_in
+from frontrow.web.site.languages import DEFAULT, N_, best_language, words_of
+from frontrow.web.site.refusal_pages import accepted, problem_notice, words_in
+from frontrow.web.site.render import as_json
+
+REFUSED: Final = N_("That did not work. Please try again.")
+# code of a refusal in the room -> what to tell; English has the error's own words
+REFUSALS: Final = {
+    "place_invalid": N_("Your place could not be read. Please join again."),
+    "place_foreign": N_("This place belongs to another sale. Please join again here."),
+    "place_expired": N_("Your place was called and not used in time. You can join again at the end of the line."),
+    "not_your_turn": N_("It is not your turn yet. Your place is kept."),
+    "already_claimed": N_("This place was used already, perhaps in another browser."),
+    "proof_invalid": N_("This place belongs to another browser. Go in there, or join again here."),
+    "code_invalid": N_("This code is not good for this sale."),
+    "code_used": N_("This code was used already."),
+    "code_needed": N_("This is a presale: you need a code to join. Everybody can join once the general sale begins."),
+    "code_over": N_("The presale has ended. You can join without a code."),
+    "person_needed": N_("In this line everybody has one place. Please sign in before you join."),
+    "human_check_failed": N_("The check that you are no robot did not work. Please try again."),
+    "room_closed": N_("The sale is closed at the moment."),
+    "room_full": N_("Everybody who may come in at once is inside. Your place is kept; please try again in a moment."),
+    "room_held": N_("The line is paused. Nobody is losing their place."),
+    "room_recovering": N_("The line is being counted anew. Your place is kept; please try again in a moment."),
+    "rate_limited": N_("Please wait a few seconds, then try again. Your place and your seats are kept."),
+}
+
+
+class SiteRoomPages(RoomPages):
+    """See the module. `events` are those of this server, by id."""
+
+    events: dict[str, Event] = {}  # noqa: RUF012 - set once, by the composition
+    zones: dict[str, str] = {}  # noqa: RUF012 - the time zones of their venues, likewise
+
+    def words(self, ask: Ask) -> Any:
+        return words_in(ask)
+
+    def shared_words(self, ask: Ask) -> tuple[Any, bytes]:
+        return words_of(best_language("", accepted(ask))), b"vary: accept-language\r\n"  # no cookie: caches keep it
+
+    def told(self, error: FrontrowError, ask: Ask) -> str:
+        words = words_in(ask)
+        return error.message if words.language == DEFAULT else words(REFUSALS.get(error.code, REFUSED))
+
+    def missing(self, error: FrontrowError, ask: Ask) -> Answer | None:
+        return problem_notice(self.notices, ask, error, again=False)
+
+    def surroundings(self, event: str, words: Any) -> dict[str, Any]:
+        known = self.events.get(event)
+        return {
+            "event_title": known.name if known else event,
+            "ready_url": f"/ready?back={self.base(event)}/",
+            "home": f"/events/{event}",
+            "script_words": script_words(words.language),
+            **self._hint(event, words),
+        }
+
+    def _hint(self, event: str, words: Any) -> dict[str, Any]:
+        """What somebody should know before joining: the presale, or that everybody has one place."""
+        config = self._room.view(event).state.config
+        if config.codes_until_us > self._room.sale_clock():
+            when = words.when(config.codes_until_us, self.zones.get(event, "UTC"))
+            text = words("This is a presale for people with a code. The general sale begins {when}.", when=when)
+            return {"hint": text, "hint_link": (f"/events/{event}", words("About the sale"))}
+        if config.one_place_per_person:
+            text = words("In this line everybody has one place. Please sign in before you join.")
+            return {"hint": text, "hint_link": (f"/sign-in?back={self.base(event)}/", words("Sign in"))}
+        return {"hint": "", "hint_link": ("", "")}
+
+    def default_wish(self, event: str) -> str:
+        return f"/events/{event}/seats" if self._settings.next_url == "/" else ""
+
+
+@lru_cache
+def script_words(language: str) -> Any:
+    """The translations of the page's script, once a language."""
+    source = (files("frontrow.web") / "templates" / "room.js").read_text("utf-8")
+    words = words_of(language)
+    found = words.chosen(frozenset(texts_in(source)))
+    if found:  # the script has only the code of a refusal
+        found |= {code: words(text) for code, text in REFUSALS.items()}
+    return as_json(found) if found else safe("")

@@ -1,0 +1,152 @@
+"""The waitlist of a sold-out event: get in line, see where one stands, take or decline what is offered."""
+
+from typing import Any, Final
+
+import msgspec
+from litestar import Request, Response
+from litestar.handlers import HTTPRouteHandler
+from litestar.params import FromPath
+
+from frontrow.boxoffice.model.email_addresses import checked_email, is_email
+from frontrow.boxoffice.model.messages import Contact
+from frontrow.boxoffice.model.waitlist import NotWaiting, Offer, OfferNotFound
+from frontrow.core.errors import FrontrowError, NotFound, Unavailable
+from frontrow.web.api import FromCaller, FromPlatform
+from frontrow.web.api.access import Caller
+from frontrow.web.api.booking_bodies import seat_ids
+from frontrow.web.api.fans.bookings import give_pass
+from frontrow.web.endpoints.json_values import time_text
+from frontrow.web.platform.platform import Platform
+from frontrow.web.site.cookies import pass_cookie
+from frontrow.web.site.event_display import seat_parts, shown, shown_event
+from frontrow.web.site.fans.checkout import BAD_EMAIL
+from frontrow.web.site.fans.mail_links import may_answer
+from frontrow.web.site.fans.push import PUSHES, push_key
+from frontrow.web.site.fans.seats import pass_for
+from frontrow.web.site.languages import N_
+from frontrow.web.site.render import render, words_for
+from frontrow.web.site.routes import Form, FromForm, action, go_to, page
+from frontrow.web.site.security_headers import PLAIN
+
+Asked = Request[Any, Any, Any]
+MOST: Final = 8
+REFUSALS: Final = {
+    "seats_still_free": N_("There are still seats like that: choose them directly."),
+    "already_waiting": N_("You are in this line already."),
+    "offer_over": N_("This offer has run out; the seats went to the next in line."),
+}
+REFUSED: Final = N_("That did not work. Please try again.")
+
+
+def fan_here(platform: Platform, caller: Caller, event_id: str) -> str:
+    """Who waits: the session's fan, or the person of a pass for this event; empty for nobody."""
+    if caller.kind == "fan":
+        return caller.id
+    visit = pass_for(platform, caller, event_id)
+    return visit.fan if visit is not None else ""
+
+
+@page("/events/{event_id:str}/waitlist", "waitlist")
+async def waitlist(
+    request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]
+) -> Response[bytes]:
+    """Where one stands, or the way into the line."""
+    return await _waitlist(request, platform, caller, event_id)
+
+
+async def _waitlist(
+    request: Asked, platform: Platform, caller: Caller, event_id: str, refusal: str = ""
+) -> Response[bytes]:
+    event = await shown_event(platform, event_id)
+    fan = fan_here(platform, caller, event_id)
+    position, offers = None, []
+    if fan:
+        try:
+            position = await platform.waitlist.position(event_id, fan)
+        except (NotFound, NotWaiting):
+            position = None
+        offers = [await _offer(platform, one) for one in await platform.waitlist.offers(event_id, fan)]
+    one = shown(platform, event, await platform.ledger.venue(event.venue_id))
+    sections = [row.name for row in one.free.sections] if one.free else []
+    key = push_key(platform) if caller.kind == "fan" else ""
+    contact = await platform.ledger.contact(fan) if fan else None
+    return render(
+        request, "waitlist.html", script="js/waitlist.js" if offers or position else "", one=one, fan=fan,
+        policy=PUSHES if key else PLAIN, push_key=key,
+        position=position, offers=offers, refusal=refusal, status=409 if refusal else 200, sections=sections,
+        most=min(MOST, event.max_per_person), needs_email=contact is None or not contact.email,
+    )  # fmt: skip
+
+
+async def _offer(platform: Platform, offer: Offer) -> dict[str, Any]:
+    names = await seat_ids(platform, offer.event_id, offer.seats)
+    left_s = max(0, (offer.expires_at_us - platform.clock()) // 1_000_000)
+    return {
+        "id": offer.id, "seats": [seat_parts(name) for name in names], "until": time_text(offer.expires_at_us),
+        "left_s": left_s,
+    }  # fmt: skip
+
+
+@action("/events/{event_id:str}/waitlist", "join_waitlist")
+async def join(
+    request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], form: FromForm
+) -> Response[bytes]:
+    """Into the line, or out of it."""
+    fan = fan_here(platform, caller, event_id)
+    if not fan:
+        return go_to(f"/sign-in?back=/events/{event_id}/waitlist")
+    try:
+        if form.one("leave"):
+            found = await platform.waitlist.position(event_id, fan)
+            await platform.waitlist.leave(found.entry.id, fan)
+        else:
+            if not await _keep_address(request, platform, fan, event_id, form):
+                return await _waitlist(request, platform, caller, event_id, BAD_EMAIL)
+            wanted = [one for one in form.all("section") if one][:20]
+            count = form.number("count", 1, MOST, 2)
+            await platform.waitlist.join(event_id, fan, count, sections=wanted, split_ok=bool(form.one("apart_ok")))
+    except Unavailable:
+        raise
+    except FrontrowError as error:
+        return await _waitlist(request, platform, caller, event_id, REFUSALS.get(error.code, REFUSED))
+    return go_to(f"/events/{event_id}/waitlist")
+
+
+async def _keep_address(request: Asked, platform: Platform, fan: str, event_id: str, form: Form) -> bool:
+    """Whether an offer can be mailed: to the known address, or to the one given here in the page's language."""
+    contact = await platform.ledger.contact(fan)
+    if contact is not None and contact.email:
+        return True
+    email = form.one("email", 254)
+    if not is_email(email):
+        return False
+    known = contact or Contact(fan)
+    buyer = msgspec.structs.replace(known, email=checked_email(email), locale=words_for(request).language)
+    await platform.ledger.keep_buyer(buyer, event_id, platform.clock())
+    return True
+
+
+@action("/offers/{offer_id:str}", "answer_offer")
+async def answer(
+    request: Asked, platform: FromPlatform, caller: FromCaller, offer_id: FromPath[str], form: FromForm
+) -> Response[bytes]:
+    """Take an offer (on to checkout, with a pass) or leave it to the next in line."""
+    offer = await platform.ledger.offer(offer_id)
+    if offer is None or not may_answer(platform, caller, offer):
+        raise OfferNotFound("there is no such offer", offer=offer_id[:60])
+    try:
+        if form.one("how") == "decline":
+            await platform.waitlist.decline(offer.id, offer.fan)
+            return go_to(f"/offers/{offer.id}")
+        taken = await platform.waitlist.claim(offer.id, offer.fan)
+    except Unavailable:
+        raise
+    except FrontrowError as error:
+        if fan_here(platform, caller, offer.event_id) != offer.fan:  # who came by the link sees that offer alone
+            return go_to(f"/offers/{offer.id}")
+        return await _waitlist(request, platform, caller, offer.event_id, REFUSALS.get(error.code, REFUSED))
+    given = give_pass(platform, offer.event_id, offer.fan, offer.id)
+    return go_to(f"/checkout/{taken.booking_id}", {"set-cookie": pass_cookie(platform, given.pass_)})
+
+
+ROUTES: list[HTTPRouteHandler] = [waitlist, join, answer]

@@ -1,0 +1,53 @@
+"""Who changed what (B16, B20): the organiser's audit with filters, and whether the ledger's chained log is whole."""
+
+from typing import Any, Final
+
+from litestar import Request, Response
+from litestar.handlers import HTTPRouteHandler
+
+from frontrow.core.errors import InvalidInput
+from frontrow.web.api import FromCaller, FromPlatform
+from frontrow.web.api.access import Access
+from frontrow.web.api.organiser.common import cursor_of, read_number
+from frontrow.web.site.organiser.change_log import ACTS, acts_of, names_of_team
+from frontrow.web.site.render import render
+from frontrow.web.site.routes import FromForm, action, go_to, page
+
+Asked = Request[Any, Any, Any]
+AUDIT: Final = "/organiser/audit"
+PAGE: Final = 50
+EVENTS: Final = 100
+GLANCE_S, CHECK_S = 1.5, 30.0
+
+
+@page(AUDIT, "audit", Access.staff("audit:read"))
+async def audit(request: Asked, platform: FromPlatform, caller: FromCaller) -> Response[bytes]:
+    """Changes, newest first; the badge is checked along if that is quick."""
+    query = request.query_params
+    names = await names_of_team(platform, caller)
+    act = query.get("act", "") if query.get("act", "") in ACTS else ""
+    actor = query.get("actor", "") if query.get("actor", "") in names else ""
+    events = {
+        one.id: one.name for one in await platform.ledger.events_of_organiser(caller.organiser_id, (-1, ""), EVENTS)
+    }
+    event = query.get("event", "") if query.get("event", "") in events else ""
+    try:
+        before = read_number(query.get("after", "")[:200])
+    except InvalidInput:
+        before = 0
+    found = await platform.ledger.changes(caller.organiser_id, event, before, PAGE, act=act, actor=actor)
+    return render(
+        request, "organiser/audit.html", acts=await acts_of(platform, caller, found), kinds=ACTS, act=act, names=names,
+        actor=actor, events=events, event=event, more=cursor_of(found[-1].number) if len(found) == PAGE else "",
+        chain=await platform.office.chain.look(GLANCE_S),
+    )  # fmt: skip
+
+
+@action(f"{AUDIT}/check", "audit_check", Access.staff("audit:read"))
+async def check(platform: FromPlatform, caller: FromCaller, form: FromForm) -> Response[bytes]:
+    """Check the whole log, however long it is, within a bound."""
+    await platform.office.chain.look(CHECK_S)
+    return go_to(AUDIT)
+
+
+ROUTES: list[HTTPRouteHandler] = [audit, check]

@@ -1,0 +1,213 @@
+"""The bookings of an event (B12, B13): found by e-mail, number, seat or state; one of them, and what happened to it.
+
+What changes a booking stands in `organiser_booking_acts`: this page shows the question with the exact amounts, the act
+itself is a form of its own.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from litestar import Request, Response
+from litestar.handlers import HTTPRouteHandler
+from litestar.params import FromPath
+
+from frontrow.boxoffice.model.bookings import Booking, BookingNotFound, BookingState
+from frontrow.boxoffice.model.email_addresses import checked_email
+from frontrow.boxoffice.model.events import Event
+from frontrow.boxoffice.model.messages import NOBODY, Buyer
+from frontrow.boxoffice.model.payments import PaymentState, RefundState
+from frontrow.boxoffice.model.person_names import search_words
+from frontrow.boxoffice.model.refund_rules import RefundRefused, check_window, refund_amount
+from frontrow.boxoffice.model.venues import Plan, UnknownSeats
+from frontrow.core.errors import FrontrowError, InvalidInput
+from frontrow.web.api import FromCaller, FromPlatform
+from frontrow.web.api.access import Access, Caller, own_event
+from frontrow.web.api.organiser.common import cursor_of, read_number
+from frontrow.web.platform.platform import Platform
+from frontrow.web.site.event_display import shown
+from frontrow.web.site.fans.tickets import STATES
+from frontrow.web.site.languages import N_
+from frontrow.web.site.organiser.change_log import acts_of
+from frontrow.web.site.organiser.reseating import choice_of
+from frontrow.web.site.render import render
+from frontrow.web.site.routes import page
+
+Asked = Request[Any, Any, Any]
+PAGE: Final = 25
+MAX_ACTS: Final = 50
+ENDED: Final = (BookingState.EXPIRED, BookingState.CANCELLED, BookingState.REFUNDED)
+DONE: Final = {
+    "refund": N_("The refund is on its way. The seats are free again."),
+    "reseat": N_("Moved. The new tickets go out by e-mail."),
+    "retry": N_("The refund is on its way again."),
+    "cancel": N_("Cancelled. The seats are free again."),
+    "resend": N_("The mail with the tickets goes out again."),
+    "nobody": N_("Nothing was sent: this booking has no e-mail address."),
+}
+PAYMENTS: Final = {
+    PaymentState.CAPTURED: ("ok", N_("Paid")),
+    PaymentState.DECLINED: ("bad", N_("Declined")),
+    PaymentState.VOIDED: ("", N_("Dropped")),
+    PaymentState.LAPSED: ("", N_("Dropped")),
+}
+UNDER_WAY: Final = ("warn", N_("Under way"))
+REFUNDS: Final = {
+    RefundState.ASKED: ("warn", N_("On its way")),
+    RefundState.PENDING: ("warn", N_("At the bank")),
+    RefundState.DONE: ("ok", N_("Paid back")),
+    RefundState.MOOT: ("", N_("Nothing to pay back")),
+    RefundState.FAILED: ("bad", N_("Needs a look")),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One booking in the list."""
+
+    booking: Booking
+    state: tuple[str, str]
+    buyer: Buyer
+    seats: list[str]
+
+
+@page("/organiser/events/{event_id:str}/bookings", "own_bookings", Access.staff("bookings:read"))
+async def bookings(
+    request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]
+) -> Response[bytes]:
+    """All bookings, newest first, or those that were asked for."""
+    event = await own_event(platform, caller, event_id)
+    query = request.query_params
+    words, wanted = query.get("q", "")[:254].strip(), query.get("state", "")
+    state = wanted if wanted in [one.value for one in STATES] else ""
+    plan = await platform.office.organise.venues.plan(event.plan_hash)
+    found = await _found(platform, event, plan, words, state, _cursor(query.get("after", "")))
+    buyers = await platform.ledger.buyers_of([one.fan for one in found])
+    lines = [
+        Line(
+            one,
+            state_of(one, platform.clock()),
+            buyers.get(one.fan, NOBODY),
+            [plan.seat_id(seat) for seat in one.seats],
+        )
+        for one in found
+        if not state or one.state == state
+    ]
+    more = cursor_of(found[-1].fence) if len(found) == PAGE else ""
+    return render(
+        request, "organiser/bookings.html", of_event=event, zone=await zone_of(platform, event), lines=lines, q=words,
+        state=state, states={one.value: text for one, (_, text) in STATES.items()}, more=more,
+    )  # fmt: skip
+
+
+async def _found(platform: Platform, event: Event, plan: Plan, words: str, state: str, before: int) -> list[Booking]:
+    """What the words mean: an address, a booking's number, a seat, else a part of a buyer's name."""
+    ledger = platform.ledger
+    if not words:
+        return await ledger.event_bookings(event.id, state, before, PAGE)
+    try:
+        if "@" in words:
+            return await ledger.bookings_by_email(event.id, checked_email(words), before, PAGE)
+        if words.startswith("bkg_"):
+            one = await ledger.booking(words)
+            return [one] if one is not None and one.event_id == event.id else []
+        (seat,) = plan.indexes(["-".join(words.replace("-", " ").split())])
+        return await ledger.bookings_on_seat(event.id, seat, before, PAGE)
+    except UnknownSeats:
+        return await ledger.bookings_by_name(event.id, search_words(words), before, PAGE)
+    except InvalidInput:  # no address
+        return []
+
+
+def _cursor(text: str) -> int:
+    try:
+        return read_number(text[:200])
+    except InvalidInput:
+        return 0
+
+
+def state_of(booking: Booking, now_us: int) -> tuple[str, str]:
+    """The chip of a booking; a hold whose time is over has expired, whoever has noticed."""
+    over = booking.state in (BookingState.HELD, BookingState.PAYING) and not booking.live(now_us)
+    return STATES[BookingState.EXPIRED if over else booking.state]
+
+
+async def zone_of(platform: Platform, event: Event) -> str:
+    return shown(platform, event, await platform.ledger.venue(event.venue_id)).zone
+
+
+async def own_booking_of(
+    platform: Platform, caller: Caller, event_id: str, booking_id: str
+) -> tuple[Event, Booking, Plan]:
+    """The booking, if its event is this organiser's; any other does not exist."""
+    event = await own_event(platform, caller, event_id)
+    booking = await platform.ledger.booking(booking_id)
+    if booking is None or booking.event_id != event.id:
+        raise BookingNotFound(booking_id[:60])
+    return event, booking, await platform.office.organise.venues.plan(event.plan_hash)
+
+
+@page("/organiser/events/{event_id:str}/bookings/{booking_id:str}", "own_booking", Access.staff("bookings:read"))
+async def booking(
+    request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], booking_id: FromPath[str]
+) -> Response[bytes]:
+    """One booking: seats, tickets, money, and who did what to it."""
+    return await booking_page(request, platform, caller, event_id, booking_id)
+
+
+async def booking_page(
+    request: Asked, platform: Platform, caller: Caller, event_id: str, booking_id: str, refusal: str = ""
+) -> Response[bytes]:
+    """The page, with a question before an act (`do` in the query), or with why an act was refused."""
+    event, known, plan = await own_booking_of(platform, caller, event_id, booking_id)
+    query, may = request.query_params, "refunds:write" in caller.permissions
+    buyer = (await platform.ledger.buyers_of([known.fan])).get(known.fan, NOBODY)
+    prices = await platform.ledger.seat_prices(known.id)
+    changes = []
+    if "audit:read" in caller.permissions:
+        changes = await platform.ledger.changes(caller.organiser_id, event.id, 0, MAX_ACTS, booking_id=known.id)
+    do = query.get("do", "") if may and not refusal else ""
+    own = {plan.seat_id(seat): seat for seat in known.seats}
+    named = [own[seat] for seat in query.getall("seat", [])[:100] if seat in own]
+    chosen = named or list(known.seats)
+    return render(
+        request, "organiser/booking.html", script="js/organiser/desk.js", status=409 if refusal else 200,
+        of_event=event, zone=await zone_of(platform, event), booking=known, state=state_of(known, platform.clock()),
+        buyer=buyer, refusal=refusal, done=DONE.get(query.get("done", ""), ""), may=may, do=do,
+        acts=await acts_of(platform, caller, changes), chosen=[plan.seat_id(one) for one in chosen],
+        back=_amounts(platform, event, known, prices, chosen) if do == "refund" else None,
+        reseat=await choice_of(platform, event, plan, chosen, query) if do in ("reseat", "move") else None,
+        ended=known.state in ENDED, **await _records(platform, known, plan, prices),
+    )  # fmt: skip
+
+
+async def _records(platform: Platform, booking: Booking, plan: Plan, prices: dict[int, int]) -> dict[str, Any]:
+    """Seats with their tickets, payments and refunds, as the page lists them."""
+    ledger = platform.ledger
+    tickets = {one.seat_index: one for one in await ledger.tickets_of(booking.id)}
+    payments, refunds = await ledger.payments_of(booking.id), await ledger.refunds_of(booking.id)
+    return {
+        "seats": [(plan.seat_id(one), prices.get(one, 0), tickets.get(one)) for one in booking.seats],
+        "gone": [(plan.seat_id(seat), one) for seat, one in sorted(tickets.items()) if seat not in booking.seats],
+        "payments": [(one, PAYMENTS.get(one.state, UNDER_WAY)) for one in payments],
+        "refunds": [(one, REFUNDS[one.state], [plan.seat_id(seat) for seat in one.seats]) for one in refunds],
+    }
+
+
+def _amounts(
+    platform: Platform, event: Event, booking: Booking, prices: dict[int, int], seats: list[int]
+) -> dict[str, Any] | None:
+    """What goes back in full and by the policy, and whether a fan could still ask for it."""
+    try:
+        full, _ = refund_amount(event, booking, prices, seats, free_of_fee=True)
+        by_policy, fee = refund_amount(event, booking, prices, seats, free_of_fee=False)
+    except FrontrowError:
+        return None
+    try:
+        check_window(event, platform.clock())
+        open_ = True
+    except RefundRefused:
+        open_ = False
+    return {"full": full, "policy": by_policy, "fee": fee, "open": open_, "hours": event.refunds.window_s // 3600}
+
+
+ROUTES: list[HTTPRouteHandler] = [bookings, booking]

@@ -1,0 +1,94 @@
+"""What several of the organiser's pages show alike: who did what, in words, by name."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from frontrow.boxoffice.model.event_changes import NotedChange
+from frontrow.boxoffice.model.people import Role
+from frontrow.boxoffice.people.team import Actor
+from frontrow.web.api.access import Caller
+from frontrow.web.platform.platform import Platform
+from frontrow.web.site.languages import N_
+
+# act in the audit -> words
+ACTS: Final = {
+    "create_venue": N_("Venue created"),
+    "change_venue": N_("Venue changed"),
+    "create_event": N_("Event created"),
+    "change_event": N_("Event changed"),
+    "publish_event": N_("Put on sale"),
+    "complete_event": N_("Event completed"),
+    "sell_out_event": N_("Sold out"),
+    "reopen_event": N_("On sale again"),
+    "cancel_event": N_("Event cancelled"),
+    "pause_sale": N_("Sale paused"),
+    "resume_sale": N_("Sale resumed"),
+    "steer_room": N_("Waiting room steered"),
+    "refund": N_("Refund"),
+    "retry_refund": N_("Refund tried again"),
+    "cancel_booking": N_("Booking cancelled"),
+    "resend": N_("Mail sent again"),
+    "reseat": N_("Moved to other seats"),
+    "waitlist_rules": N_("Waitlist rules set"),
+    "import_codes": N_("Codes imported"),
+    "make_codes": N_("Codes made"),
+    "open_presale": N_("Registration for the presale set"),
+    "draw_presale": N_("Presale drawn"),
+    "create_webhook": N_("Webhook created"),
+    "rotate_webhook": N_("Webhook secret renewed"),
+    "remove_webhook": N_("Webhook removed"),
+    "redeliver": N_("Delivery sent again"),
+    "test_webhook": N_("Webhook tested"),
+    "export": N_("Table exported"),
+    "change_seller": N_("Seller changed"),
+}
+ROLE_WORDS: Final = {
+    Role.OWNER: N_("Owner"),
+    Role.MANAGER: N_("Manager"),
+    Role.BOX_OFFICE: N_("Box office"),
+    Role.DOOR: N_("Door"),
+    Role.READ_ONLY: N_("Read only"),
+}
+
+
+class Act(msgspec.Struct, frozen=True):
+    """A change as people read it."""
+
+    number: int
+    at_us: int
+    who: str
+    what: str
+    event_id: str
+    detail: list[tuple[str, str]]
+
+
+async def names_of_team(platform: Platform, caller: Caller) -> dict[str, str]:
+    """The members' names by id; who has left is known by the id only."""
+    reader = Actor(caller.id, caller.organiser_id, Role(caller.role) if caller.role else Role.READ_ONLY)
+    members, _ = await platform.people.team.members(reader)
+    return {one.id: one.name or one.email for one in members}
+
+
+async def acts_of(platform: Platform, caller: Caller, changes: Sequence[NotedChange]) -> list[Act]:
+    """Changes with names and words instead of ids and codes."""
+    names = await names_of_team(platform, caller) if changes else {}
+    return [
+        Act(
+            one.number, one.at_us, names.get(one.actor, one.actor), ACTS.get(one.act, one.act), one.event_id,
+            details_of(one.detail),
+        )
+        for one in changes
+    ]  # fmt: skip
+
+
+def details_of(detail: str) -> list[tuple[str, str]]:
+    """Name and value of what was noted, as short texts."""
+    known: dict[str, Any] = msgspec.json.decode(detail or "{}")
+    return [(name, _short(value)) for name, value in known.items() if value not in (None, "", [], {})]
+
+
+def _short(value: Any) -> str:
+    text = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return text if len(text) <= 120 else f"{text[:119]}…"

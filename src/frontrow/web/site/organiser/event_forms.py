@@ -1,0 +1,194 @@
+"""Each step of an event as fields: what they show (`VALUES`), and the edit they mean once sent (`READERS`)."""
+
+from collections.abc import Callable
+from typing import Final
+
+from frontrow.boxoffice.model.events import (
+    MAX_CARD_TRIES,
+    MAX_PER_PERSON,
+    Event,
+    EventStatus,
+    Fee,
+    PriceTier,
+    RefundPolicy,
+)
+from frontrow.boxoffice.model.receipts import MAX_TAX_BASIS_POINTS, SELLERS_TAX
+from frontrow.boxoffice.model.room_rules import MAX_DEPTH, MAX_WEIGHT, PRESALE_LANE, Lane, RoomRules
+from frontrow.boxoffice.model.venues import Plan
+from frontrow.boxoffice.organising.events import MAX_DESCRIPTION_CHARS, EventEdit
+from frontrow.boxoffice.plans.seat_ranges import read_seats, write_seats
+from frontrow.core.errors import InvalidInput
+from frontrow.core.money import Money
+from frontrow.web.site.organiser.form_fields import BAD_TAX, NEEDED, Reading, local_text, money_text, percent_text
+
+MOST_FEES: Final = 6
+MOST_HOLD_MIN: Final = 60
+MOST_REFUND_H: Final = 24 * 365
+MAX_SEATS_CHARS: Final = 60_000
+Values = dict[str, str]
+
+
+def details(event: Event, plan: Plan, zone: str) -> Values:
+    return {
+        "name": event.name, "description": event.description, "starts": local_text(event.starts_at_us, zone),
+        "ends": local_text(event.ends_at_us, zone),
+    }  # fmt: skip
+
+
+def read_details(reading: Reading, event: Event, plan: Plan) -> EventEdit:
+    return EventEdit(
+        name=reading.text("name"), description=reading.text("description", MAX_DESCRIPTION_CHARS, needed=False),
+        starts_at_us=reading.when("starts"), ends_at_us=reading.when("ends", needed=False),
+    )  # fmt: skip
+
+
+def venue(event: Event, plan: Plan, zone: str) -> Values:
+    return {"venue": event.venue_id, "currency": event.currency}
+
+
+def read_venue(reading: Reading, event: Event, plan: Plan) -> EventEdit:
+    """Another venue or currency: prices and seats kept back belonged to the old one."""
+    chosen, currency = reading.form.one("venue", 60), reading.form.one("currency", 3).upper()
+    if not chosen:
+        reading.errors["venue"] = NEEDED
+    if (chosen, currency) == (event.venue_id, event.currency):
+        return EventEdit()
+    moved = chosen != event.venue_id
+    return EventEdit(
+        venue_id=chosen if moved else None, currency=currency, tiers=(),
+        fees=() if currency != event.currency else None, withheld=() if moved else None,
+    )  # fmt: skip
+
+
+def prices(event: Event, plan: Plan, zone: str) -> Values:
+    rate = event.tax_basis_points
+    found: Values = {"tax": "" if rate is None else percent_text(rate)}
+    known = {tier.key: tier for tier in event.tiers}
+    for number, key in enumerate(plan.tiers):
+        tier = known.get(key)
+        found[f"tier{number}"] = tier.name if tier and tier.name else key.capitalize()
+        found[f"price{number}"] = money_text(tier.price.minor, event.currency) if tier else ""
+    for number in range(MOST_FEES):
+        fee = event.fees[number] if number < len(event.fees) else None
+        found[f"fee{number}"] = fee.name if fee else ""
+        found[f"seat{number}"] = money_text(fee.per_seat_minor, event.currency) if fee and fee.per_seat_minor else ""
+        found[f"booking{number}"] = (
+            money_text(fee.per_booking_minor, event.currency) if fee and fee.per_booking_minor else ""
+        )
+        found[f"percent{number}"] = percent_text(fee.basis_points) if fee and fee.basis_points else ""
+    return found
+
+
+def read_prices(reading: Reading, event: Event, plan: Plan) -> EventEdit:
+    colours = {tier.key: tier.colour for tier in event.tiers}
+    tiers = []
+    for number, key in enumerate(plan.tiers):
+        price = Money(reading.money(f"price{number}", needed=True), event.currency)
+        tiers.append(PriceTier(key, price, reading.text(f"tier{number}", 100, needed=False), colours.get(key, "")))
+    fees = [fee for number in range(MOST_FEES) if (fee := _fee(reading, number)) is not None]
+    return EventEdit(tiers=tuple(tiers), fees=tuple(fees), tax_basis_points=_tax(reading))
+
+
+def _tax(reading: Reading) -> int | None:
+    """The event's own rate; an empty field is the seller's, a form without the field changes nothing."""
+    if "tax" not in reading.form.first():
+        return None
+    points = reading.percent("tax", MAX_TAX_BASIS_POINTS, BAD_TAX)
+    return points if reading.form.one("tax", 8) else SELLERS_TAX
+
+
+def _fee(reading: Reading, number: int) -> Fee | None:
+    """One line of the fees; None for an empty one."""
+    name = reading.text(f"fee{number}", 100, needed=False)
+    seat, booking = reading.money(f"seat{number}"), reading.money(f"booking{number}")
+    points = reading.percent(f"percent{number}")
+    if not name and (seat or booking or points):
+        reading.errors[f"fee{number}"] = NEEDED
+    return Fee(name, seat, booking, points) if name else None
+
+
+def sale(event: Event, plan: Plan, zone: str) -> Values:
+    policy = event.refunds
+    return {
+        "sale_starts": local_text(event.sale_starts_at_us, zone), "sale_ends": local_text(event.sale_ends_at_us, zone),
+        "max_per_person": str(event.max_per_person), "hold_min": str(max(1, -(-event.hold_ttl_s // 60))),
+        "lonely": str(event.lonely_rule_until_percent), "card_tries": str(event.card_tries),
+        "refunds": "yes" if policy.allowed else "",
+        "refund_hours": str(policy.window_s // 3600),
+        "refund_fee": money_text(policy.fee_per_seat_minor, event.currency) if policy.fee_per_seat_minor else "",
+        "refund_percent": percent_text(policy.fee_basis_points) if policy.fee_basis_points else "",
+    }  # fmt: skip
+
+
+def read_sale(reading: Reading, event: Event, plan: Plan) -> EventEdit:
+    shown = sale(event, plan, "UTC")
+    hold_min = reading.whole("hold_min", 1, MOST_HOLD_MIN)
+    policy = RefundPolicy(
+        bool(reading.form.one("refunds")), reading.whole("refund_hours", 0, MOST_REFUND_H) * 3600,
+        reading.money("refund_fee"), reading.percent("refund_percent"),
+    )  # fmt: skip
+    return EventEdit(
+        sale_starts_at_us=reading.when("sale_starts"), sale_ends_at_us=reading.when("sale_ends"),
+        max_per_person=reading.whole("max_per_person", 1, MAX_PER_PERSON),
+        hold_ttl_s=None if str(hold_min) == shown["hold_min"] else hold_min * 60,  # 90 s stay 90 s
+        lonely_rule_until_percent=reading.whole("lonely", 0, 100),
+        card_tries=reading.whole("card_tries", 1, MAX_CARD_TRIES), refunds=policy,
+    )  # fmt: skip
+
+
+def room(event: Event, plan: Plan, zone: str) -> Values:
+    """The waiting room; the event comes with its rules filled in."""
+    lanes = event.room.lanes or (Lane("general"),)
+    second = lanes[1] if len(lanes) > 1 else None
+    return {
+        "presale": local_text(event.presale_starts_at_us, zone),
+        "share": str(lanes[0].weight),
+        "code_lane": second.name if second else "",
+        "code_share": str(second.weight if second else 1),
+        "depth": str(event.room.depth_cap or 0),
+        "human": event.room.human or "none",
+        "one_place": "yes" if event.room.one_place_per_person else "",
+        "rotating": "yes" if event.rotating_codes else "",
+    }
+
+
+def read_room(reading: Reading, event: Event, plan: Plan) -> EventEdit:
+    """What is fixed once published comes disabled and is not read then."""
+    is_draft = event.status is EventStatus.DRAFT
+    known = event.room.lanes or (Lane("general"),)
+    lanes = [Lane(known[0].name, reading.whole("share", 1, MAX_WEIGHT))]
+    presale_us = reading.when("presale", needed=False)
+    second = reading.text("code_lane", 35, needed=False) if len(known) == 1 or is_draft else known[1].name
+    if second or presale_us:
+        lanes.append(Lane(second or PRESALE_LANE, reading.whole("code_share", 1, MAX_WEIGHT)))
+    rules = RoomRules(
+        lanes=tuple(lanes),
+        depth_cap=reading.whole("depth", 0, MAX_DEPTH),
+        human=reading.form.one("human", 20) or None,
+        one_place_per_person=bool(reading.form.one("one_place")) if is_draft else None,
+    )
+    rotating = bool(reading.form.one("rotating")) if is_draft else None
+    fixed = not is_draft and not reading.form.one("presale")  # disabled once it has begun, and while there is none
+    return EventEdit(room=rules, rotating_codes=rotating, presale_starts_at_us=None if fixed else presale_us)
+
+
+def seats(event: Event, plan: Plan, zone: str) -> Values:
+    return {"withheld": write_seats(plan, event.withheld)}
+
+
+def read_kept(reading: Reading, event: Event, plan: Plan) -> EventEdit:
+    try:
+        return EventEdit(withheld=tuple(read_seats(plan, reading.form.one("withheld", MAX_SEATS_CHARS))))
+    except InvalidInput as error:
+        reading.errors["withheld"] = error.message
+        return EventEdit()
+
+
+VALUES: Final[dict[str, Callable[[Event, Plan, str], Values]]] = {
+    "details": details, "venue": venue, "prices": prices, "sale": sale, "room": room,
+    "seats": seats,
+}  # fmt: skip
+READERS: Final[dict[str, Callable[[Reading, Event, Plan], EventEdit]]] = {
+    "details": read_details, "venue": read_venue, "prices": read_prices, "sale": read_sale,
+    "room": read_room, "seats": read_kept,
+}  # fmt: skip

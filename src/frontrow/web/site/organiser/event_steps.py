@@ -1,0 +1,162 @@
+"""The steps that change an event: details, venue, prices and fees, the sale, seats kept back. Each is a plain form.
+
+A form carries the tag of the version it was made from: whoever edits an older one is told, and nothing typed is lost.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from litestar import Request, Response
+from litestar.handlers import HTTPRouteHandler
+from litestar.params import FromPath
+
+from frontrow.boxoffice.model.event_changes import ChangedMeanwhile, OwnVenue
+from frontrow.boxoffice.model.events import Event, EventStatus
+from frontrow.boxoffice.model.room_rules import RoomRules
+from frontrow.boxoffice.model.venues import Plan, Venue
+from frontrow.boxoffice.organising.events import FINAL, EventEdit
+from frontrow.core.errors import FrontrowError, NotFound, Unavailable
+from frontrow.web.api import FromCaller, FromPlatform
+from frontrow.web.api.access import Access, Caller
+from frontrow.web.api.organiser.common import editor_of
+from frontrow.web.platform.platform import Platform
+from frontrow.web.site.languages import N_
+from frontrow.web.site.organiser.event_forms import MAX_SEATS_CHARS, READERS, VALUES
+from frontrow.web.site.organiser.form_fields import Errors, Reading, Typed
+from frontrow.web.site.organiser.new_event import CURRENCIES, MOST_VENUES, STEPS
+from frontrow.web.site.render import render
+from frontrow.web.site.routes import FromForm, action, go_to, page
+
+Asked = Request[Any, Any, Any]
+ONE: Final = "/organiser/events/{event_id:str}"
+READS: Final = Access.staff("events:read")
+WRITES: Final = Access.staff("events:write")
+DONE: Final = {
+    "saved": N_("Saved."),
+    "draft": N_("The draft is kept. You can stop at any time and go on later."),
+    "copied": N_("This is the copy. Give it a name and dates of its own."),
+    "published": N_("Published. Fans see it now."),
+    "closed": N_("The event is closed."),
+}
+# human check -> its name for organisers
+HUMANS: Final = {
+    "none": N_("No check"),
+    "altcha": N_("A small proof of work in the browser"),
+    "turnstile": N_("Cloudflare Turnstile"),
+    "hcaptcha": N_("hCaptcha"),
+}
+MEANWHILE: Final = N_("Somebody else changed this event meanwhile. Your changes are below: save again to keep them.")
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """An event of the organiser with everything its forms need."""
+
+    event: Event
+    tag: str
+    plan: Plan
+    venue: Venue | None
+    rules: RoomRules  # of its waiting room, with what was left open filled in
+
+    @property
+    def zone(self) -> str:
+        return self.venue.time_zone if self.venue else "UTC"
+
+    @property
+    def is_draft(self) -> bool:
+        return self.event.status is EventStatus.DRAFT
+
+    @property
+    def is_final(self) -> bool:
+        return self.event.status in FINAL
+
+
+async def known(platform: Platform, caller: Caller, event_id: str) -> Known:
+    """The event, if it is this organiser's."""
+    found = await platform.office.organise.get(editor_of(caller), event_id)
+    plan = await platform.office.organise.venues.plan(found.event.plan_hash)
+    venue = await platform.ledger.venue(found.event.venue_id)
+    return Known(found.event, found.tag, plan, venue, platform.office.organise.rules_of(found.event))
+
+
+def done_of(request: Asked) -> str:
+    """What a form that led here has done."""
+    return DONE.get(request.query_params.get("done", ""), "")
+
+
+def _shows(step: str) -> HTTPRouteHandler:
+    @page(f"{ONE}/{step}", f"event_{step}", READS)
+    async def shows(
+        request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]
+    ) -> Response[bytes]:
+        """One step as it is."""
+        one = await known(platform, caller, event_id)
+        whole = replace(one.event, room=one.rules)
+        return await _step(request, platform, caller, one, step, VALUES[step](whole, one.plan, one.zone))
+
+    return shows
+
+
+def _takes(step: str) -> HTTPRouteHandler:
+    @action(f"{ONE}/{step}", f"change_event_{step}", WRITES, most_bytes=4 * MAX_SEATS_CHARS)
+    async def takes(
+        request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], form: FromForm
+    ) -> Response[bytes]:
+        """Change it, or say what is wrong."""
+        one = await known(platform, caller, event_id)
+        reading = Reading(form, one.zone, one.event.currency)
+        try:
+            edit = READERS[step](reading, replace(one.event, room=one.rules), one.plan)
+            if not reading.errors:
+                return await _changed(platform, caller, one, step, edit, form.one("tag", 60), on=bool(form.one("on")))
+        except (Unavailable, NotFound):
+            raise
+        except ChangedMeanwhile:
+            reading.errors["form"] = MEANWHILE
+        except FrontrowError as error:
+            reading.errors.take(error)
+        return await _step(request, platform, caller, one, step, form.first(), reading.errors)
+
+    return takes
+
+
+async def _changed(
+    platform: Platform, caller: Caller, one: Known, step: str, edit: EventEdit, tag: str, *, on: bool
+) -> Response[bytes]:
+    await platform.office.organise.change(editor_of(caller), one.event.id, edit, tag or None)
+    await platform.openings.look()
+    names = list(STEPS)
+    path = f"/organiser/events/{one.event.id}"
+    return go_to(f"{path}/{names[names.index(step) + 1]}?done=saved" if on else f"{path}?done=saved")
+
+
+async def _step(
+    request: Asked,
+    platform: Platform,
+    caller: Caller,
+    one: Known,
+    step: str,
+    values: dict[str, str],
+    errors: Errors | None = None,
+) -> Response[bytes]:
+    venues: list[OwnVenue] = []
+    if step == "venue" and one.is_draft:
+        venues = await platform.office.organise.venues.page(editor_of(caller), "", MOST_VENUES)
+    sizes = (
+        {key: sum(seat.tier == key for seat in one.plan.seats) for key in one.plan.tiers} if step == "prices" else {}
+    )
+    return render(
+        request, "organiser/event_step.html", status=422 if errors else 200, script="js/organiser/wizard.js", one=one,
+        of_event=one.event, step=step, steps=STEPS, v=Typed(values), errors=errors or Errors(), venues=venues,
+        sizes=sizes, currencies=CURRENCIES, done=done_of(request), can_write=_can_write(caller, one),
+        humans={kind: HUMANS[kind] for kind in platform.office.organise.human_checks},
+        presale_begun=0 < one.event.presale_starts_at_us <= platform.clock(),
+    )  # fmt: skip
+
+
+def _can_write(caller: Caller, one: Known) -> bool:
+    return "events:write" in caller.permissions and not one.is_final
+
+
+FORMS: Final = tuple(name for name in STEPS if name != "preview")
+ROUTES: list[HTTPRouteHandler] = [*(_shows(step) for step in FORMS), *(_takes(step) for step in FORMS)]

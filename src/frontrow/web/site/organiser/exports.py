@@ -1,0 +1,62 @@
+"""Tables to take along: bookings, tickets, attendees, revenue as CSV, written as they are read. Each export is noted in
+the audit: it carries people's addresses out of the house."""
+
+from collections.abc import AsyncIterator
+from typing import Any, Final
+
+from litestar import Request, Response
+from litestar.handlers import HTTPRouteHandler
+from litestar.params import FromPath
+from litestar.response import Stream
+
+from frontrow.boxoffice.model.event_changes import Change
+from frontrow.boxoffice.organising.exports import known_kind
+from frontrow.web.api import FromCaller, FromPlatform
+from frontrow.web.api.access import Access, own_event
+from frontrow.web.api.organiser.common import editor_of
+from frontrow.web.site.languages import N_
+from frontrow.web.site.render import render
+from frontrow.web.site.routes import page
+
+Asked = Request[Any, Any, Any]
+PATH: Final = "/organiser/events/{event_id:str}/exports"
+TABLES: Final = {
+    "bookings": (N_("Bookings"), N_("Every booking with its state, e-mail, seats and price.")),
+    "tickets": (N_("Tickets"), N_("Every ticket with its seat, and when it was let in.")),
+    "attendees": (N_("Attendees"), N_("Who may come in: e-mail and seat of every valid ticket.")),
+    "revenue": (N_("Revenue"), N_("What was paid, given back and kept, booking by booking.")),
+}
+
+
+@page(PATH, "exports", Access.staff("bookings:read"))
+async def exports(
+    request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]
+) -> Response[bytes]:
+    """What can be downloaded."""
+    event = await own_event(platform, caller, event_id)
+    figures = "figures:read" in caller.permissions
+    return render(request, "organiser/exports.html", of_event=event, tables=TABLES, figures=figures)
+
+
+@page(f"{PATH}/{{file:str}}", "export_table", Access.staff("bookings:read"))
+async def table(platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], file: FromPath[str]) -> Stream:
+    """One table."""
+    event = await own_event(platform, caller, event_id)
+    kind = known_kind(file.removesuffix(".csv"))
+    plan = await platform.office.organise.venues.plan(event.plan_hash)
+    await platform.ledger.note(Change(editor_of(caller), "export", event.id, platform.clock(), {"table": kind}))
+
+    async def lines() -> AsyncIterator[bytes]:
+        yield "\ufeff".encode()  # spreadsheets read UTF-8 only when told
+        async for part in platform.office.exports.table(kind, event, plan.seat_ids):
+            yield part.encode()
+
+    headers = {
+        "content-disposition": f'attachment; filename="{kind}-{event.id}.csv"',
+        "cache-control": "private, no-store",
+        "x-content-type-options": "nosniff",
+    }
+    return Stream(lines(), headers=headers, media_type="text/csv; charset=utf-8")
+
+
+ROUTES: list[HTTPRouteHandler] = [exports, table]

@@ -1,0 +1,81 @@
+"""The live sale (B13, B19): what happens now and in the last hour, section by section, and the levers of the line.
+
+The page brings the last hour and the first frame along; its script follows `figures/live` and steers by the same API
+that programs use. What can be steered is shown only to who may.
+"""
+
+from typing import Any, Final
+
+from litestar import Request, Response
+from litestar.handlers import HTTPRouteHandler
+from litestar.params import FromPath
+
+from frontrow.boxoffice.model.events import Event
+from frontrow.core.errors import FrontrowError
+from frontrow.web.api import FromCaller, FromPlatform
+from frontrow.web.api.access import Access, own_event
+from frontrow.web.endpoints.room_control import room_body
+from frontrow.web.platform.platform import Platform
+from frontrow.web.site.event_display import shown
+from frontrow.web.site.languages import N_
+from frontrow.web.site.organiser.change_log import acts_of
+from frontrow.web.site.render import render
+from frontrow.web.site.routes import page
+
+Asked = Request[Any, Any, Any]
+RECENT_ACTS: Final = 6
+# figure -> heading
+TILES: Final = {
+    "waiting": N_("Waiting now"),
+    "admitted": N_("Let in per second"),
+    "held": N_("Seats held"),
+    "sold": N_("Seats sold"),
+    "revenue": N_("Revenue"),
+    "payments": N_("Payments that worked"),
+    "hold": N_("Answer to a choice of seats"),
+    "ticket": N_("From hold to ticket"),
+}
+
+
+@page("/organiser/events/{event_id:str}/live", "live_sale", Access.staff("figures:read"))
+async def live_sale(
+    request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]
+) -> Response[bytes]:
+    """One event's sale as it happens."""
+    event = await own_event(platform, caller, event_id)
+    venue = await platform.ledger.venue(event.venue_id)
+    control = "sales:control" in caller.permissions
+    room = _room(platform, event)
+    found = {
+        "base": f"/v1/organiser/events/{event.id}",
+        "map": _map(platform, event),
+        "currency": event.currency,
+        "first": await platform.office.live.latest(event.id),
+        "history": platform.office.history.of(event.id),
+        "room": room,
+    }
+    changes = []
+    if "audit:read" in caller.permissions:
+        changes = await platform.ledger.changes(caller.organiser_id, event.id, 0, RECENT_ACTS)
+    return render(
+        request, "organiser/live.html", script="js/organiser/live.js", of_event=event,
+        one=shown(platform, event, venue), found=found, room=room, control=control, tiles=TILES,
+        acts=await acts_of(platform, caller, changes),
+    )  # fmt: skip
+
+
+def _room(platform: Platform, event: Event) -> dict[str, Any] | None:
+    """The levers as they stand, if this server has the event's waiting room."""
+    try:
+        body = room_body(platform.room.view(event.id))
+    except FrontrowError:
+        return None
+    return {name: body[name] for name in ("phase", "rate_per_s", "capacity", "message")}
+
+
+def _map(platform: Platform, event: Event) -> str:
+    known = platform.openings.maps.get(event.id)
+    return f"/v1/events/{event.id}/map/{known.hash}.json" if known is not None else ""
+
+
+ROUTES: list[HTTPRouteHandler] = [live_sale]

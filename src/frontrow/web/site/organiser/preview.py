@@ -1,0 +1,151 @@
+"""An event as fans will see it, before they do: their own page in a frame, the map from the same code; then publish."""
+
+from collections import Counter
+from typing import Any, Final
+
+import msgspec
+from litestar import Request, Response
+from litestar.handlers import HTTPRouteHandler
+from litestar.params import FromPath
+
+from frontrow.boxoffice.catalogue.event_listing import EventAvailability, Free
+from frontrow.boxoffice.model.event_changes import Change
+from frontrow.boxoffice.model.events import EventMove, check_event
+from frontrow.boxoffice.plans.plan_document import map_bytes, to_bytes, to_document
+from frontrow.core.errors import FrontrowError, InvalidInput, NotFound, Unavailable
+from frontrow.web.api import FromCaller, FromPlatform
+from frontrow.web.api.access import Access, Caller
+from frontrow.web.api.organiser.common import editor_of
+from frontrow.web.endpoints.json_values import time_text
+from frontrow.web.endpoints.room_control import patch_room
+from frontrow.web.platform.platform import Platform
+from frontrow.web.site.event_display import Shown, sale_state
+from frontrow.web.site.organiser.event_steps import ONE, Known, done_of, known
+from frontrow.web.site.organiser.form_fields import PARAMS, Errors, Reading, percent_text
+from frontrow.web.site.organiser.new_event import STEPS
+from frontrow.web.site.render import PRIVATE, render
+from frontrow.web.site.routes import FromForm, action, go_to, page
+from frontrow.web.site.security_headers import Policy
+
+Asked = Request[Any, Any, Any]
+READS: Final = Access.staff("events:read")
+WITH_FRAME: Final = Policy({"frame-src": "'self'"})
+FRAMED: Final = Policy(framed=True)
+MAX_ROOM: Final = 10**9
+# which step puts right what publishing needs
+STEP_OF: Final = {"sale_ends": "sale", "starts": "details", "form": "prices", "tax": "prices"}
+
+
+@page(f"{ONE}/preview", "preview_event", READS)
+async def preview(
+    request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]
+) -> Response[bytes]:
+    """What fans will see, what is still missing, and the button that makes it public."""
+    return await _preview(request, platform, await known(platform, caller, event_id))
+
+
+async def _preview(
+    request: Asked, platform: Platform, one: Known, errors: Errors | None = None, values: dict[str, str] | None = None
+) -> Response[bytes]:
+    missing = _missing(platform, one) if one.is_draft else []
+    room = platform.settings.room
+    seller, own = await platform.receipts.seller_of(one.event.organiser_id), one.event.tax_basis_points
+    shown = {"capacity": str(room.capacity), "rate": str(room.rate_per_s), "message": ""}
+    return render(
+        request, "organiser/preview.html", status=422 if errors else 200, policy=WITH_FRAME,
+        script="js/organiser/preview.js", one=one, of_event=one.event, steps=STEPS, step="preview", missing=missing,
+        errors=errors or Errors(), v=shown | (values or {}), done=done_of(request), step_of=STEP_OF,
+        tax=percent_text(seller.tax_basis_points if own is None else own), own_tax=own is not None,
+    )  # fmt: skip
+
+
+def _missing(platform: Platform, one: Known) -> list[tuple[str, str]]:
+    """What must be put right before publishing: (field, words)."""
+    event, now_us, found = one.event, platform.clock(), []
+    if event.sale_ends_at_us <= now_us:
+        found.append(PARAMS["sale_ends_at"])
+    if event.starts_at_us <= now_us:
+        found.append(PARAMS["starts_at"])
+    try:
+        check_event(event, one.plan)
+    except InvalidInput as error:
+        found.append(PARAMS.get(error.param or "", ("form", error.message)))
+    return found
+
+
+@page(f"{ONE}/preview/page", "preview_page", READS)
+async def preview_page(
+    request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]
+) -> Response[bytes]:
+    """Exactly the fans' page of the event, as it will be once published."""
+    one = await known(platform, caller, event_id)
+    event = one.event.moved(EventMove.PUBLISH) if one.is_draft else one.event
+    free = _availability(one)
+    seen = Shown(event, one.venue, sale_state(event, platform.clock(), free), free)
+    request.state.caller = Caller()  # as somebody who is not signed in sees it
+    return render(
+        request, "event.html", policy=FRAMED, script="js/event.js", one=seen, inside=False,
+        tiers={tier.name: tier for tier in free.tiers}, opens_at=time_text(event.sale_starts_at_us),
+        now=time_text(platform.clock()),
+    )  # fmt: skip
+
+
+def _availability(one: Known) -> EventAvailability:
+    """All seats but those kept back are free."""
+    plan, kept = one.plan, one.event.withheld
+    sizes = Counter(seat.tier for seat in plan.seats)
+    gone = Counter(plan.seats[seat].tier for seat in kept)
+    tiers = tuple(Free(key, size - gone[key], size) for key, size in sizes.items())
+    return EventAvailability(one.event.id, plan.size - len(kept), plan.size, (), tiers)
+
+
+@page(f"{ONE}/preview/map.json", "preview_map", READS)
+async def preview_map(platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]) -> Response[bytes]:
+    """The map's geometry with prices, and which seats are kept back."""
+    one = await known(platform, caller, event_id)
+    priced = {tier.key for tier in one.event.tiers}
+    if priced >= set(one.plan.tiers):
+        body = map_bytes(one.plan, one.event)
+    else:
+        nothing = {key: {"name": key, "price": 0, "cur": one.event.currency} for key in one.plan.tiers}
+        body = to_bytes(to_document(one.plan, prices=nothing, refs=False))
+    kept = msgspec.json.encode(sorted(one.event.withheld))
+    return Response(
+        b'{"map":' + body + b',"kept":' + kept + b"}", headers={"cache-control": PRIVATE}, media_type="application/json"
+    )
+
+
+@action(f"{ONE}/publish", "publish_own_event", Access.staff("sales:control"))
+async def publish(
+    request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], form: FromForm
+) -> Response[bytes]:
+    """Put it on sale, and set its waiting room as wished."""
+    one, reading = await known(platform, caller, event_id), Reading(form)
+    wanted = {
+        "capacity": reading.whole("capacity", 1, MAX_ROOM), "rate_per_s": reading.whole("rate", 1, MAX_ROOM),
+        "message": reading.text("message", 280, needed=False),
+    }  # fmt: skip
+    if not reading.errors:
+        try:
+            await platform.office.organise.publish(editor_of(caller), event_id, form.one("tag", 60) or None)
+            await platform.openings.look()
+            await _steer(platform, caller, event_id, wanted)
+            return go_to(f"/organiser/events/{event_id}?done=published")
+        except (Unavailable, NotFound):
+            raise
+        except FrontrowError as error:
+            reading.errors.take(error)
+    return await _preview(request, platform, one, reading.errors, form.first())
+
+
+async def _steer(platform: Platform, caller: Caller, event_id: str, wanted: dict[str, Any]) -> None:
+    """The waiting room as wished; what is as it would be anyway is left alone."""
+    room = platform.settings.room
+    usual = {"capacity": room.capacity, "rate_per_s": room.rate_per_s, "message": ""}
+    asked = {name: value for name, value in wanted.items() if value != usual[name]}
+    if asked:
+        await patch_room(platform.room, event_id, msgspec.json.encode(asked))
+        await platform.ledger.note(Change(editor_of(caller), "steer_room", event_id, platform.clock(), asked))
+
+
+ROUTES: list[HTTPRouteHandler] = [preview, preview_page, preview_map, publish]

@@ -1,0 +1,67 @@
+"""The organiser's page about itself as a seller: what stands on receipts."""
+
+import re
+from typing import Any, Final
+
+from litestar import Request, Response
+from litestar.handlers import HTTPRouteHandler
+
+from frontrow.core.errors import InvalidInput
+from frontrow.web.api import FromCaller, FromPlatform
+from frontrow.web.api.access import Access
+from frontrow.web.api.organiser.seller import SellerBody, keep_seller
+from frontrow.web.site.languages import N_
+from frontrow.web.site.organiser.form_fields import BAD_TAX
+from frontrow.web.site.render import render
+from frontrow.web.site.routes import Form, FromForm, action, go_to, page
+
+Asked = Request[Any, Any, Any]
+SELLER: Final = "/organiser/seller"
+PERCENT: Final = re.compile(r"[0-9]{1,2}([.,][0-9]{1,2})?", re.ASCII)
+REFUSED: Final = {
+    "name": N_("Please fill in the seller's name."),
+    "address": N_("This address cannot be printed."),
+    "tax_id": N_("This tax number cannot be printed."),
+    "tax_basis_points": BAD_TAX,
+}
+DONE: Final = {"saved": N_("Saved. New receipts show it.")}
+
+
+@page(SELLER, "seller", Access.staff("events:read"))
+async def seller(request: Asked, platform: FromPlatform, caller: FromCaller) -> Response[bytes]:
+    """The details that receipts show."""
+    known = await platform.receipts.seller_of(caller.organiser_id)
+    filled = {"name": known.name, "address": known.address, "tax_id": known.tax_id}
+    rate = f"{known.tax_basis_points / 100:g}"
+    return render(
+        request, "organiser/seller.html", filled=filled | {"rate": rate}, problem="", field="",
+        write="events:write" in caller.permissions, done=DONE.get(request.query_params.get("done", ""), ""),
+    )  # fmt: skip
+
+
+@action(SELLER, "change_seller", Access.staff("events:write"))
+async def change_seller(request: Asked, platform: FromPlatform, caller: FromCaller, form: FromForm) -> Response[bytes]:
+    """Keep them."""
+    try:
+        await keep_seller(platform, caller, _given(form))
+    except InvalidInput as error:
+        field = error.param or "name"
+        return render(
+            request, "organiser/seller.html", status=422, filled=form.first(), problem=REFUSED.get(field, field),
+            field=field, write=True, done="",
+        )  # fmt: skip
+    return go_to(f"{SELLER}?done=saved")
+
+
+def _given(form: Form) -> SellerBody:
+    rate = form.one("rate", 8) or "0"
+    if not PERCENT.fullmatch(rate):
+        raise InvalidInput("a tax rate is a number of percent", param="tax_basis_points")
+    whole, _, part = rate.replace(",", ".").partition(".")
+    address = "\n".join(line.strip() for line in form.one("address", 600).splitlines() if line.strip())
+    return SellerBody(
+        form.one("name", 250), address, form.one("tax_id", 60), int(whole) * 100 + int(part.ljust(2, "0"))
+    )
+
+
+ROUTES: list[HTTPRouteHandler] = [seller, change_seller]

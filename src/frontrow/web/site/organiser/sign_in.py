@@ -1,0 +1,194 @@
+"""Members of a team sign in: password, then a code; invitations are accepted here, and second factors set up.
+
+What a link brings stands behind `#`, where no server sees it; a script (or the person) puts it into the form.
+"""
+
+import base64
+from typing import Any, Final
+
+from litestar import Request, Response
+from litestar.handlers import HTTPRouteHandler
+
+from frontrow.boxoffice.model.people import LinkSpent, Session, Stage, SubjectKind, TooManyTries, WrongCredentials
+from frontrow.boxoffice.people.sessions import SignedIn
+from frontrow.boxoffice.people.staff_sign_in import Enrolment
+from frontrow.boxoffice.tickets import qr_code as qr
+from frontrow.core.clock import US_PER_S
+from frontrow.core.errors import InvalidInput
+from frontrow.core.vault import SealBroken
+from frontrow.web.api import FromCaller, FromPlatform
+from frontrow.web.api.access import Caller, client_ip
+from frontrow.web.api.sign_in_bodies import agent_of, gone_cookie, session_cookie
+from frontrow.web.site.fans.account import back_of, cookie_header
+from frontrow.web.site.languages import N_
+from frontrow.web.site.render import render
+from frontrow.web.site.routes import FromForm, action, go_to, page
+
+Asked = Request[Any, Any, Any]
+HOME: Final = "/organiser"
+SIGN_IN: Final = "/organiser/sign-in"
+SECOND_FACTOR: Final = "/organiser/second-factor"
+MOST_PASSWORD_CHARS: Final = 1_024
+WRONG_PASSWORD: Final = N_("This e-mail address and password do not belong together.")
+WRONG_CODE: Final = N_("This code is not right, or was used already. Wait for the next one and type it.")
+TOO_MANY: Final = N_("Too many tries. Please wait a few minutes.")
+SPENT: Final = N_("This invitation was used, withdrawn or has run out. Ask for a new one.")
+WEAK: Final = N_("Take at least 12 characters that nobody guesses first. A sentence is fine.")
+NO_NAME: Final = N_("Your name is needed.")
+
+
+def staff_back(text: str) -> str:
+    """Where to go after signing in: one of the team's own pages."""
+    path = back_of(text, HOME)
+    return path if path.startswith((HOME, "/door")) and path != SIGN_IN else HOME
+
+
+def staff_session(caller: Caller) -> Session | None:
+    """The session of a member, also one that is only half signed in."""
+    session = caller.session
+    return session if session is not None and session.kind is SubjectKind.STAFF else None
+
+
+def entered(made: SignedIn, path: str) -> Response[bytes]:
+    """On to a page, with the new session."""
+    return go_to(path, {"set-cookie": _cookie_of(made)})
+
+
+def _cookie_of(made: SignedIn) -> str:
+    life_s = max(0, made.session.ends_at_us - made.session.created_at_us) // US_PER_S
+    return cookie_header(session_cookie(made.secret, life_s))
+
+
+@page(SIGN_IN, "staff_sign_in")
+async def sign_in(request: Asked, caller: FromCaller) -> Response[bytes]:
+    """The step of signing in that is next: password, code, or setting up the second factor."""
+    session, back = staff_session(caller), staff_back(request.query_params.get("back", ""))
+    if session is not None and session.stage is Stage.FULL:
+        return go_to(back)
+    if session is not None and session.stage is Stage.ENROL:
+        return go_to(SECOND_FACTOR)
+    return _step(request, "code" if session is not None else "password", back)
+
+
+def _step(
+    request: Asked, step: str, back: str, *, email: str = "", problem: str = "", status: int = 200
+) -> Response[bytes]:
+    return render(request, "organiser/sign-in.html", status=status, step=step, back=back, email=email, problem=problem)
+
+
+@action(SIGN_IN, "staff_password")
+async def password(request: Asked, platform: FromPlatform, caller: FromCaller, form: FromForm) -> Response[bytes]:
+    """The first step."""
+    back, email = staff_back(form.one("back")), form.one("email", 254)
+    try:
+        made = await platform.people.staff.sign_in(
+            email, form.secret("password", MOST_PASSWORD_CHARS), "", client_ip(platform, request),
+            agent=agent_of(request), replaces=caller.session,
+        )  # fmt: skip
+    except WrongCredentials:
+        return _step(request, "password", back, email=email, problem=WRONG_PASSWORD, status=401)
+    except TooManyTries:
+        return _step(request, "password", back, email=email, problem=TOO_MANY, status=429)
+    return entered(made, f"{SIGN_IN}?back={back}")
+
+
+@action(f"{SIGN_IN}/code", "staff_code")
+async def code(request: Asked, platform: FromPlatform, caller: FromCaller, form: FromForm) -> Response[bytes]:
+    """The second step."""
+    session, back = staff_session(caller), staff_back(form.one("back"))
+    if session is None or session.stage is not Stage.TOTP:  # too slow: the half session has ended
+        return go_to(f"{SIGN_IN}?back={back}")
+    try:
+        made = await platform.people.staff.second_step(session, form.one("code", 40))
+    except WrongCredentials:
+        return _step(request, "code", back, problem=WRONG_CODE, status=401)
+    except TooManyTries:
+        return _step(request, "code", back, problem=TOO_MANY, status=429)
+    return entered(made, back)
+
+
+@page(SECOND_FACTOR, "second_factor")
+async def second_factor(request: Asked, platform: FromPlatform, caller: FromCaller) -> Response[bytes]:
+    """A secret for the authenticator app, as a picture and as letters."""
+    session = staff_session(caller)
+    if session is None or session.stage is not Stage.ENROL:
+        return go_to(SIGN_IN)
+    return _enrol(request, await platform.people.staff.begin_enrolment(session, ""))
+
+
+def _enrol(request: Asked, begun: Enrolment, problem: str = "") -> Response[bytes]:
+    picture = base64.b64encode(qr.svg(begun.uri).encode()).decode()
+    groups = [begun.secret[at : at + 4] for at in range(0, len(begun.secret), 4)]
+    return render(
+        request, "organiser/second-factor.html", status=401 if problem else 200, begun=begun, picture=picture,
+        groups=groups, problem=problem, codes=[],
+    )  # fmt: skip
+
+
+@action(SECOND_FACTOR, "confirm_second_factor")
+async def confirm(request: Asked, platform: FromPlatform, caller: FromCaller, form: FromForm) -> Response[bytes]:
+    """The first code proves the set-up; recovery codes are shown once."""
+    session, staff, pending = staff_session(caller), platform.people.staff, form.one("pending", 1_000)
+    if session is None or session.stage is not Stage.ENROL:
+        return go_to(SIGN_IN)
+    try:
+        made, codes = await staff.finish_enrolment(session, pending, form.one("code", 40))
+    except SealBroken:  # it ran out: begin again
+        return go_to(SECOND_FACTOR)
+    except WrongCredentials:
+        return _enrol(request, await staff.same_enrolment(session, pending), WRONG_CODE)
+    except TooManyTries:
+        return _enrol(request, await staff.same_enrolment(session, pending), TOO_MANY)
+    headers = {"set-cookie": _cookie_of(made)}
+    return render(
+        request, "organiser/second-factor.html", headers=headers, codes=codes, begun=None, picture="", groups=[],
+        problem="",
+    )  # fmt: skip
+
+
+@page("/invitation", "invitation")
+async def invitation(request: Asked) -> Response[bytes]:
+    """Where the link of an invitation leads."""
+    return _invited(request)
+
+
+def _invited(request: Asked, problem: str = "", status: int = 200, **typed: str) -> Response[bytes]:
+    given: dict[str, Any] = {"link": "", "name": "", "field": ""} | typed
+    return render(
+        request, "organiser/invitation.html", status=status, script="js/organiser/invitation.js", problem=problem,
+        **given,
+    )  # fmt: skip
+
+
+@action("/invitation", "accept_invitation")
+async def accept(request: Asked, platform: FromPlatform, caller: FromCaller, form: FromForm) -> Response[bytes]:
+    """A member with a password of their own, signed in so far that the second factor can be set up."""
+    link, name = form.one("link", 400).rpartition("#")[2], form.one("name", 200)
+    secret, ip = form.secret("password", MOST_PASSWORD_CHARS), client_ip(platform, request)
+    try:
+        await platform.people.tries.ip.take(ip)
+        member = await platform.people.team.accept(link, name, secret)
+        made = await platform.people.staff.sign_in(
+            member.email, secret, "", ip, agent=agent_of(request), replaces=caller.session
+        )
+    except TooManyTries:
+        return _invited(request, TOO_MANY, 429, link=link, name=name)
+    except LinkSpent:
+        return _invited(request, SPENT, 404, name=name, field="link")
+    except InvalidInput as error:
+        wrong = NO_NAME if error.param == "name" else WEAK
+        return _invited(request, wrong, 422, link=link, name=name, field=error.param or "")
+    return entered(made, SIGN_IN)
+
+
+@action("/organiser/sign-out", "staff_sign_out")
+async def sign_out(platform: FromPlatform, caller: FromCaller, form: FromForm) -> Response[bytes]:
+    """End this session."""
+    if caller.session is not None:
+        await platform.people.sessions.end(caller.session.subject, caller.session.id)
+    return go_to(SIGN_IN, {"set-cookie": cookie_header(gone_cookie())})
+
+
+ROUTES: list[HTTPRouteHandler] = [
+    sign_in, password, code, second_factor, confirm, invitation, accept, sign_out,
+]  # fmt: skip

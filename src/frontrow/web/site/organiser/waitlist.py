@@ -1,0 +1,71 @@
+"""Who waits for seats of a sold-out event (B11), for its organiser; and the one rule that can be set, once."""
+
+from typing import Any, Final
+
+from litestar import Request, Response
+from litestar.handlers import HTTPRouteHandler
+from litestar.params import FromPath
+
+from frontrow.boxoffice.model.messages import NOBODY
+from frontrow.boxoffice.model.waitlist import EntryState, WaitOrder
+from frontrow.core.errors import InvalidInput, Refused
+from frontrow.web.api import FromCaller, FromPlatform
+from frontrow.web.api.access import Access, own_event
+from frontrow.web.api.organiser.room import RulesAsked, get_own_waitlist, set_waitlist_rules
+from frontrow.web.site.languages import N_
+from frontrow.web.site.render import render
+from frontrow.web.site.routes import FromForm, action, go_to, page
+
+Asked = Request[Any, Any, Any]
+PATH = "/organiser/events/{event_id:str}/waitlist"
+PAGE: Final = 50
+STATES: Final = {
+    EntryState.WAITING: ("warn", N_("Waiting")),
+    EntryState.OFFERED: ("brand", N_("Has an offer")),
+}
+OTHER: Final = ("", N_("Over"))
+ORDERS: Final = {
+    WaitOrder.FIFO: N_("First come, first served"),
+    WaitOrder.LOTTERY: N_("By lot: nobody gains by being early"),
+}
+DONE: Final = {"rules": N_("The rule is set. Everybody who waits can rely on it.")}
+
+
+@page(PATH, "own_waitlist", Access.staff("bookings:read"))
+async def waitlist(
+    request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]
+) -> Response[bytes]:
+    """The line of one event."""
+    event = await own_event(platform, caller, event_id)
+    asked = request.query_params
+    try:
+        view = await get_own_waitlist.fn(platform, caller, event_id, None, asked.get("after", "")[:200], PAGE)
+    except InvalidInput:
+        view = await get_own_waitlist.fn(platform, caller, event_id, None, "", PAGE)
+    buyers = await platform.ledger.buyers_of([one.fan for one in view.entries])
+    entries = [
+        (one, buyers.get(one.fan, NOBODY).email, STATES.get(EntryState(one.state), OTHER)) for one in view.entries
+    ]
+    waiting = next((one for one in view.counts if one.state == EntryState.WAITING), None)
+    return render(
+        request, "organiser/waitlist.html", script="js/organiser/desk.js", of_event=event, line=entries,
+        more=view.next, waiting=waiting, order=ORDERS[WaitOrder(view.rules.order)], lot=view.rules.seed_hash,
+        may="events:write" in caller.permissions, orders=ORDERS, done=DONE.get(asked.get("done", ""), ""),
+        refusal=N_("The rule was set before and stays as it is.") if asked.get("refused") else "",
+    )  # fmt: skip
+
+
+@action(f"{PATH}/rules", "own_waitlist_rules", Access.staff("events:write"))
+async def rules(platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], form: FromForm) -> Response[bytes]:
+    """Say how the waitlist is ordered, once."""
+    order = form.one("order")
+    if order not in [one.value for one in WaitOrder]:
+        raise InvalidInput("there is no such order", param="order")
+    try:
+        await set_waitlist_rules.fn(platform, caller, event_id, RulesAsked(WaitOrder(order)))
+    except Refused:
+        return go_to(f"/organiser/events/{event_id}/waitlist?refused=1")
+    return go_to(f"/organiser/events/{event_id}/waitlist?done=rules")
+
+
+ROUTES: list[HTTPRouteHandler] = [waitlist, rules]

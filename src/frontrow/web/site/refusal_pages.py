@@ -1,0 +1,55 @@
+"""Refusals that come before any page is made, for people: too fast, too much at once, too late, no such room.
+
+A browser that wants HTML gets a small page in its language; programs get problem+json as ever.
+"""
+
+from typing import Final
+
+from frontrow.core.cookies import read_cookie
+from frontrow.core.errors import FrontrowError
+from frontrow.web.endpoints.messages import NO_STORE, Answer, Ask
+from frontrow.web.server.overflow_page import ForPeople, Notices
+from frontrow.web.site.error_pages import KINDS
+from frontrow.web.site.languages import N_, Words, best_language, words_of
+from frontrow.web.site.render import LANGUAGE_COOKIES
+
+HOME: Final = N_("See all events")
+MOST_AGAIN_S: Final = 300
+
+
+def words_in(ask: Ask) -> Words:
+    """The words of the visitor's language."""
+    chosen = read_cookie((ask.header(b"cookie") or b"").decode("latin-1"), LANGUAGE_COOKIES)
+    return words_of(best_language(chosen, accepted(ask)))
+
+
+def accepted(ask: Ask) -> str:
+    return (ask.header(b"accept-language") or b"")[:200].decode("latin-1")
+
+
+def wants_page(method: str, ask: Ask) -> bool:
+    """Whether a browser is about to show the answer to somebody."""
+    return method in ("GET", "POST") and b"text/html" in (ask.header(b"accept") or b"")
+
+
+def notices_for_people(notices: Notices) -> ForPeople:
+    """What `Front` and the gate ask when they refuse."""
+
+    def page(method: str, ask: Ask, error: FrontrowError) -> Answer | None:
+        if not wants_page(method, ask):
+            return None
+        return problem_notice(notices, ask, error, again=method == "GET")
+
+    return page
+
+
+def problem_notice(notices: Notices, ask: Ask, error: FrontrowError, *, again: bool) -> Answer:
+    """The page of an error; one that is about time tries again by itself, unless a form would be sent twice."""
+    status, words = error.http_status, words_in(ask)
+    heading, sentence = KINDS.get(status, KINDS[500] if status >= 500 else KINDS[403])
+    after_s = max(1, min(MOST_AGAIN_S, -int(-(error.retry_after_s or 0) // 1))) if error.retry_after_s else 0
+    head = NO_STORE + (b"retry-after: %d\r\n" % after_s if after_s else b"")
+    texts = {"heading": heading, "text": sentence, "home": HOME}
+    # whoever is sent away for a moment must not come back in the same instant as everybody else
+    refresh_s = max(5, after_s) if again and status == 503 else 0
+    return notices.answer(status, words, texts, refresh_s=refresh_s, head=head)

@@ -1,0 +1,1 @@
+"""Live updates by server-sent events: positions, seat maps, sales figures."""

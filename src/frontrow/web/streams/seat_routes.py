@@ -1,0 +1,50 @@
+"""Puts an event's seats before the public once its feed runs: the streams of its map and its row of hot routes."""
+
+import asyncio
+from collections.abc import Callable
+
+from frontrow.boxoffice.holds.hold_service import HoldService
+from frontrow.boxoffice.seatmap.map_feed import MapFeed
+from frontrow.web.endpoints.passes import Passes
+from frontrow.web.endpoints.room import RoomEndpoints
+from frontrow.web.endpoints.seats import ShopEndpoints
+from frontrow.web.lane.route_table import HotTable
+from frontrow.web.streams.seat_map import SeatStreams
+
+
+class LiveSeats:
+    """The shop's endpoints and the hot table of this process, kept in step with what is on sale."""
+
+    def __init__(
+        self,
+        room: RoomEndpoints,
+        holds: HoldService,
+        feeds: dict[str, MapFeed],
+        passes: Passes,
+        max_streams: int,
+        token_of: Callable[[str], str],
+    ) -> None:
+        self.passes, self._max_streams = passes, max_streams
+        self._streams: dict[str, SeatStreams] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self.shop = ShopEndpoints(holds, feeds, self._streams, room.entry, passes, token_of)
+        self.table = HotTable(room, self.shop)
+
+    def opened(self, event_id: str, feed: MapFeed | None) -> None:
+        """An event's feed runs from now on; without a feed: the event is over."""
+        if feed is None:
+            self.table.drop(event_id)
+            self._streams.pop(event_id, None)
+            task = self._tasks.pop(event_id, None)
+            if task is not None:
+                task.cancel()
+            return
+        streams = self._streams[event_id] = SeatStreams(feed, self._max_streams)
+        self._tasks[event_id] = asyncio.create_task(streams.run(), name=f"seats {event_id}")
+        self.table.add(event_id)
+
+    async def aclose(self) -> None:
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,59 @@
+"""`frontrow demo` sells for a while and ends well; `frontrow work` does the jobs of a grown-up platform (B14, B18)."""
+
+import asyncio
+import re
+import subprocess
+import sys
+
+import httpx
+
+from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
+from frontrow.core.clock import SystemClock
+from tests.support.processes import Process
+from tests.web.api.script import Buyer
+from tests.web.api.support import EVENT_ID, put_into
+
+
+def test_b18_the_demo_sells_prints_a_summary_and_exits_0(tmp_path):
+    kept = ["--folder", "kept"]
+    done = subprocess.run(
+        [sys.executable, "-m", "frontrow.cli.main", "demo", "--for", "4s", "--seats", "600", "--people", "20", *kept],
+        capture_output=True, text=True, cwd=tmp_path, timeout=150, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    assert "live at http://127.0.0.1:" in done.stdout
+    assert "nothing sold twice" in done.stdout
+    bookings = re.search(r"([\d,]+) bookings", done.stdout)
+    assert bookings is not None
+    assert int(bookings[1].replace(",", "")) > 0
+
+
+async def test_b14_jobs_in_a_process_of_their_own_end_a_hold_and_pay_a_refund_out(tmp_path, redis_url, postgres_url):
+    ledger = await open_ledger(postgres_url, auto_migrate=True)
+    await put_into(ledger, SystemClock()(), hold_ttl_s=2)
+    stores = {"FRONTROW_REDIS_URL": redis_url, "FRONTROW_LEDGER_URL": postgres_url}
+    server = Process(["serve", "--port", "0"], tmp_path, FRONTROW_SERVER_JOBS_INSIDE="false", **stores)
+    worker = Process(["work"], tmp_path, **stores)
+    try:
+        server.listening()
+        await server.ready()
+        assert worker.process.stdout is not None
+        assert "working: " in await asyncio.to_thread(worker.process.stdout.readline)
+        async with httpx.AsyncClient(base_url=server.url, timeout=20) as client:
+            buyer = Buyer(client, (await client.get("/openapi.json")).json())
+            await buyer.enter(EVENT_ID)
+            left = await buyer.hold(EVENT_ID, seats=["S-A-1"])
+            held = await buyer.hold(EVENT_ID, seats=["S-A-2"])
+            await buyer.pay(held["booking"])
+            await buyer.call("cancel_booking", booking_id=held["booking"])
+            for _ in range(600):
+                expired = await ledger.booking(left["booking"])
+                refunds = await ledger.refunds_of(held["booking"])
+                if expired is not None and expired.state == "expired" and refunds[0].state == "done":
+                    break
+                await asyncio.sleep(0.05)
+            assert (expired.state, [refund.state for refund in refunds]) == ("expired", ["done"])
+    finally:
+        codes = [worker.stop(), server.stop()]
+        await ledger.aclose()
+    assert codes == [0, 0]

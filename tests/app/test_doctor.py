@@ -1,0 +1,143 @@
+"""`frontrow doctor`: finds what would hurt a sale, says what to do, shows no secret, ends with the right code."""
+
+import asyncio
+import json
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from frontrow.app import doctor as checks
+from frontrow.app.doctor import FAIL, OK, WARN, Finding, examine
+from frontrow.boxoffice.adapters.ledger.migrate import migrate
+from frontrow.core.redis_url import connect_sync
+from frontrow.settings.platform import (
+    LedgerSettings,
+    MailSettings,
+    PlatformSettings,
+    RedisSettings,
+    SecretSettings,
+    ServerSettings,
+)
+
+GOOD_KEY = "q7Rk0v2mX9ZpLw4TtB8sYc1NfHd6GjUeA3iKoVxQ5rMz"
+
+
+def settings(folder: Path, key: str = GOOD_KEY, redis: str = "", ledger: str = "") -> PlatformSettings:
+    return PlatformSettings(
+        server=ServerSettings(demo=True, folder=str(folder)),
+        secret=SecretSettings(key),
+        redis=RedisSettings(redis),
+        ledger=LedgerSettings(ledger),
+    )
+
+
+def states(found: list[Finding], check: str) -> list[str]:
+    return [one.state for one in found if one.check == check]
+
+
+def test_an_embedded_server_that_never_ran_is_fit(tmp_path):
+    found = asyncio.run(examine(settings(tmp_path)))
+    assert FAIL not in [one.state for one in found], found
+    assert WARN in states(found, "ledger")
+    assert states(found, "secret") == [OK]
+
+
+def test_mails_that_reach_nobody_are_told(tmp_path):
+    bare = settings(tmp_path)
+    assert [one.state for one in checks.mail(bare)] == [WARN]
+    assert any("links in mails lead to http://127.0.0.1:8000" in one.says for one in checks.server(bare))
+    server = replace(bare.server, public_url="https://tickets.example.org")
+    ready = replace(bare, server=server, mail=MailSettings("smtp://mail:587?from=tickets@example.org"))
+    assert [one.state for one in checks.mail(ready)] == [OK]
+    assert not any("links in mails" in one.says for one in checks.server(ready))
+
+
+def test_a_folder_that_is_a_file_fails(tmp_path):
+    (tmp_path / "file").touch()
+    assert states(list(checks.disk(settings(tmp_path / "file"))), "disk") == [FAIL]
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "changeme" * 8,
+        "a" * 64,
+        "0123456789" * 4,
+        "correct horse battery staple correct horse",
+        "secretsecretsecretsecretsecretsecret",
+    ],
+)
+def test_a_secret_that_can_be_guessed_fails_and_is_not_shown(tmp_path, key):
+    found = list(checks.secrets(settings(tmp_path, key)))
+    assert [one.state for one in found] == [FAIL]
+    assert key not in repr(found)
+
+
+def test_a_schema_that_is_old_fails_and_says_what_to_run(tmp_path):
+    url = f"sqlite:///{tmp_path / 'frontrow.db'}"
+    migrate(url, "0003")
+    found = asyncio.run(checks.ledger(settings(tmp_path, ledger=url)))
+    assert [one.state for one in found if one.check == "ledger"] == [FAIL]
+    assert "frontrow ledger migrate" in found[-1].do
+    migrate(url)
+    assert FAIL not in [one.state for one in asyncio.run(checks.ledger(settings(tmp_path, ledger=url)))]
+
+
+@pytest.mark.parametrize(("off_s", "state"), [(0, OK), (0.5, OK), (2, WARN), (-2, WARN), (40, FAIL), (-40, FAIL)])
+def test_clocks_that_differ_are_told(off_s, state):
+    now_s = time.time()
+    assert checks.clock("redis", now_s + off_s, now_s, now_s).state == state
+
+
+@pytest.mark.parametrize(("free", "state"), [(10**8 - 1, FAIL), (5 * 10**8, WARN), (5 * 10**9, OK)])
+def test_a_full_disk_is_told(tmp_path, free, state):
+    assert checks.free_space(tmp_path, free).state == state
+
+
+def test_redis_that_throws_keys_away_fails(own_valkey, postgres_url, tmp_path):
+    migrate(postgres_url)
+    wanted = settings(tmp_path, redis=own_valkey.url, ledger=postgres_url)
+    found = asyncio.run(examine(wanted))
+    assert FAIL not in [one.state for one in found], found
+    assert states(found, "clocks") == [OK, OK]
+    with connect_sync(own_valkey.url) as client:
+        client.config_set("maxmemory-policy", "allkeys-lru")
+    found = asyncio.run(examine(wanted))
+    bad = [one for one in found if one.state == FAIL]
+    assert [one.check for one in bad] == ["redis"]
+    assert "noeviction" in bad[0].do
+
+
+def test_stores_that_do_not_answer_fail_with_a_reason(tmp_path):
+    gone = settings(tmp_path, redis="redis://127.0.0.1:1/0", ledger="postgresql://postgres:hunter2@127.0.0.1:1/none")
+    found = asyncio.run(examine(gone))
+    assert {one.check for one in found if one.state == FAIL} == {"ledger", "redis"}
+    assert "hunter2" not in repr(found)
+
+
+def test_the_command_answers_in_json_with_its_exit_code(tmp_path, monkeypatch):
+    import typer
+
+    from frontrow.cli.doctor import doctor
+
+    app = typer.Typer()
+    app.command()(doctor)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FRONTROW_SECRET_KEY", GOOD_KEY)
+    told = CliRunner().invoke(app, ["--json", "--demo"])
+    assert told.exit_code == 0, told.output
+    assert json.loads(told.output)["fit"] is True
+    monkeypatch.setenv("FRONTROW_SECRET_KEY", "short")
+    told = CliRunner().invoke(app, ["--demo"])
+    assert told.exit_code == 1
+    assert "secret.key" in told.output
+    assert "FAIL" in told.output
+    monkeypatch.setenv("FRONTROW_SECRET_KEY", GOOD_KEY)
+    monkeypatch.setenv("FRONTROW_STRIPE_KEY", "sk_test_1")
+    monkeypatch.setenv("FRONTROW_STRIPE_WEBHOOK_SECRET", "whsec_1")
+    told = CliRunner().invoke(app, [])
+    assert told.exit_code == 1
+    assert "stripe.publishable_key is not set" in told.output

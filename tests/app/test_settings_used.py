@@ -1,0 +1,153 @@
+"""A setting that is accepted is used. Every field of every section is read by the platform or refused with a sentence
+that says what would be right; a section that the platform does not use is refused as well."""
+
+import asyncio
+import base64
+import contextlib
+import dataclasses
+import inspect
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from frontrow.app.wiring import open_platform
+from frontrow.boxoffice.adapters.channels.from_settings import MessageSettings
+from frontrow.core.errors import ConfigError
+from frontrow.settings.platform import (
+    _SECTIONS,
+    ROOM_SERVE_ONLY,
+    PlatformSettings,
+    StripeSettings,
+    read_settings,
+)
+from frontrow.settings.room import RoomSettings
+from frontrow.settings.traces import TraceSettings
+from frontrow.web.room.server import human_check
+from frontrow.web.server.platform_server import make_server
+from frontrow.web.site.fans import checkout
+from tests.web.api.support import a_server, room_keys, settings_for
+
+FIELDS = [(name, field) for name, kind in _SECTIONS.items() for field in dataclasses.fields(kind)]
+NAMES = [f"{section}.{field.name}" for section, field in FIELDS]
+DEMO = {"FRONTROW_SERVER_DEMO": "true"}
+VAPID_KEY = base64.urlsafe_b64encode(bytes(range(1, 33))).decode()
+CHECKS_ONLY = ("__post_init__", "_check_forms", "_check_room")
+
+
+def _demo_takes_made_up_money() -> bool:
+    with pytest.raises(ConfigError, match=r"stripe\.key is not set; only server\.demo takes made-up money"):
+        read_settings(None, {"FRONTROW_SECRET_KEY": "x" * 40})
+    return True
+
+
+def _the_checkout_page_names_the_publishable_key() -> bool:
+    return "platform.settings.stripe.publishable_key" in inspect.getsource(checkout)
+
+
+# settings that are read in the settings' own checks or only while somebody pays -> what shows their effect
+OBSERVED: dict[str, Callable[[], bool]] = {
+    "server.demo": _demo_takes_made_up_money,
+    "stripe.publishable_key": _the_checkout_page_names_the_publishable_key,
+}
+
+
+@contextlib.contextmanager
+def recording() -> Iterator[set[str]]:
+    """The fields that somebody reads, besides the settings' own checks and `dataclasses.replace`."""
+    seen: set[str] = set()
+    names = {kind: name for name, kind in _SECTIONS.items()}
+    fields = {kind: {field.name for field in dataclasses.fields(kind)} for kind in names}
+
+    def read(self: Any, name: str) -> Any:
+        kind = type(self)
+        if name in fields[kind]:
+            frame = sys._getframe(1)
+            stack = []
+            while frame is not None and len(stack) < 12:
+                stack.append((frame.f_globals.get("__name__"), frame.f_code.co_name))
+                frame = frame.f_back  # type: ignore[assignment]
+            if stack[0][0] != "dataclasses" and not any(called in CHECKS_ONLY for _, called in stack):
+                seen.add(f"{names[kind]}.{name}")
+        return object.__getattribute__(self, name)
+
+    with pytest.MonkeyPatch.context() as patch:
+        for kind in names:
+            patch.setattr(kind, "__getattribute__", read, raising=False)
+        yield seen
+
+
+async def _use_platform(folder: Path) -> None:
+    """Serve as `frontrow serve` does, with every optional part set up."""
+    settings = settings_for(folder)
+    stripe = StripeSettings("sk_test_x", "whsec_x", "pk_test_x", "http://127.0.0.1:1")
+    messages = MessageSettings(VAPID_KEY, "mailto:ops@example.org", "https://sms.example.org", "key")
+    traces = TraceSettings("http://127.0.0.1:1/v1/traces", 0.0)
+    async with open_platform(
+        dataclasses.replace(settings, stripe=stripe, messages=messages, traces=traces)
+    ) as platform:
+        make_server(platform)
+    async with a_server(folder) as (platform, url), httpx.AsyncClient(base_url=url) as client:
+        await client.get("/docs")
+        await client.get("/")
+        platform.telemetry.gate.close_interval()
+    keyed = RoomSettings(human="hcaptcha", human_site_key="site", human_secret="secret", human_hostnames=("a.example",))
+    for chosen in ("altcha", "hcaptcha"):
+        human_check(keyed, room_keys(), "evt", chosen)
+
+
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
+    with recording() as found:
+        asyncio.run(_use_platform(tmp_path_factory.mktemp("used")))
+    return set(found)
+
+
+@pytest.mark.parametrize(("section", "field"), FIELDS, ids=NAMES)
+def test_every_setting_is_used_or_refused(section: str, field: Any, seen: set[str], tmp_path: Path) -> None:
+    name = f"{section}.{field.name}"
+    if section != "room" or field.name not in ROOM_SERVE_ONLY:
+        assert name in seen or OBSERVED[name](), f"{name} is accepted, and nobody reads it"
+        return
+    path = tmp_path / "frontrow.toml"
+    value = field.default if not isinstance(field.default, tuple) else list(field.default)
+    path.write_text(f"[room]\n{field.name} = {str(value).lower() if isinstance(value, bool) else repr(value)}\n")
+    for where, told in ((f"room.{field.name}", (path, DEMO)), (f"FRONTROW_ROOM_{field.name.upper()}", (None, DEMO))):
+        env = told[1] | ({where: "1"} if told[0] is None else {})
+        with pytest.raises(ConfigError) as raised:
+            read_settings(told[0], env)
+        assert raised.value.param == where
+        assert ROOM_SERVE_ONLY[field.name] in raised.value.message
+
+
+def test_settings_made_in_python_are_held_to_the_same() -> None:
+    with pytest.raises(ConfigError, match=r"room\.port is only for `frontrow room serve`; here set server\.port"):
+        dataclasses.replace(settings_of_demo(), room=RoomSettings(port=1))
+
+
+def settings_of_demo() -> PlatformSettings:
+    return read_settings(None, DEMO)
+
+
+@pytest.mark.parametrize("table", ["[limits]\n", "[limits]\ndeadline_ms = 5\n", "[limits.rules.a]\nlimit = '5/s'\n"])
+def test_limits_of_the_limiter_alone_are_refused(table: str, tmp_path: Path) -> None:
+    path = tmp_path / "frontrow.toml"
+    path.write_text(table)
+    with pytest.raises(ConfigError, match=r"\[limits\] is only for apps.*server\.per_person, server\.per_ip"):
+        read_settings(path, DEMO)
+    with pytest.raises(ConfigError, match=r"FRONTROW_LIMITS_STORE is only for apps"):
+        read_settings(None, DEMO | {"FRONTROW_LIMITS_STORE": "memory://"})
+
+
+def test_more_lanes_than_an_event_can_have_are_refused_at_the_start() -> None:
+    """Three lanes do not fit the now-serving document of an event: no room would open."""
+    with pytest.raises(ConfigError, match=r"room\.lanes: an event has at most 2 lanes"):
+        read_settings(None, DEMO | {"FRONTROW_ROOM_LANES": "a:1,b:1,c:1"})
+
+
+def test_a_human_check_without_its_keys_is_refused_at_the_start() -> None:
+    with pytest.raises(ConfigError, match=r"room\.human is turnstile, which needs room\.human_site_key"):
+        read_settings(None, DEMO | {"FRONTROW_ROOM_HUMAN": "turnstile"})

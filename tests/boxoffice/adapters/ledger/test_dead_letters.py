@@ -1,0 +1,139 @@
+"""B15: what was put aside is listed and tried again, by whoever failed and by nobody else (SQLite and PostgreSQL)."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from frontrow.boxoffice.adapters.bus.memory import MemoryBus
+from frontrow.boxoffice.adapters.ledger.books.dead_letters import AsideNotFound
+from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
+from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
+from frontrow.boxoffice.messaging.deliveries import DeliveryWorker
+from frontrow.boxoffice.messaging.fact_consumers import Consumer
+from frontrow.boxoffice.messaging.outbox_relay import Relay
+from frontrow.boxoffice.model.facts import Fact
+from frontrow.boxoffice.model.messages import BusFact, Delivery, NewDelivery, Outcome
+from frontrow.boxoffice.ports.queries import Query
+from frontrow.cli.ledger import app
+from frontrow.core.clock import ManualClock
+from frontrow.core.errors import InvalidInput
+from tests.boxoffice.messaging.outbox import NOW, confirmed, put_facts
+from tests.boxoffice.shop import sqlite_url
+from tests.contracts.ledger_contract import CALLERS, outcomes
+
+
+@pytest.fixture
+async def ledger(ledger_url: str) -> AsyncIterator[SqlLedger]:
+    one = await open_ledger(ledger_url)
+    yield one
+    await one.aclose()
+
+
+class Shop:
+    """Two consumers of one bus; the first cannot handle `bad` bookings."""
+
+    def __init__(self, ledger: SqlLedger, bus: MemoryBus, clock: ManualClock) -> None:
+        self.bad = {"bkg_1"}
+        self.seen: list[str] = []
+        self.bus, self.relay = bus, Relay(ledger, bus, clock)
+        self.weak = Consumer("weak", bus, ledger, clock, self._weak, wait_s=0.0)
+        self.strong = Consumer("strong", bus, ledger, clock, self._strong, wait_s=0.0)
+
+    async def _weak(self, number: int, fact: Fact) -> list[Query]:
+        if fact.booking_id in self.bad:
+            raise KeyError("no template")
+        self.seen.append(fact.booking_id)
+        return []
+
+    async def _strong(self, number: int, fact: Fact) -> list[Query]:
+        return []
+
+    async def turn(self) -> None:
+        await self.relay.once()
+        for consumer in (self.weak, self.strong):
+            await consumer.work(await self.bus.reader(consumer.name))
+
+
+@pytest.mark.parametrize("purged", [False, True], ids=["in the outbox", "purged"])
+async def test_a_fact_put_aside_is_handled_once_it_can_be_and_only_where_it_failed(
+    ledger: SqlLedger, purged: bool
+) -> None:
+    clock = ManualClock(NOW)
+    shop = Shop(ledger, MemoryBus(["weak", "strong"]), clock)
+    await put_facts(ledger, [confirmed(1), confirmed(2)])
+    await shop.turn()
+    (aside,) = await ledger.asides()
+    assert (aside.kind, aside.lane, aside.reason) == ("poison", "weak", "KeyError: 'no template'")
+    if purged:
+        await ledger.purge_facts(NOW + 1, 100)
+    await ledger.retry_aside(aside.number, clock())
+    assert await ledger.asides() == []
+    await shop.turn()
+    (again,) = await ledger.asides()
+    assert again.number != aside.number, "still broken: put aside again"
+    shop.bad.clear()
+    tries = await outcomes([ledger.retry_aside(again.number, clock()) for _ in range(CALLERS)])
+    assert (len(tries[0]), {type(error) for error in tries[1]}) == (1, {AsideNotFound})
+    await shop.turn()
+    assert shop.seen == ["bkg_2", "bkg_1"]
+    assert (shop.strong.handled, shop.strong.repeated) == (2, 2), "the other one knows it"
+    assert await ledger.asides() == []
+
+
+async def test_what_is_no_fact_stays_aside(ledger: SqlLedger) -> None:
+    """Published again it would stop the relay, which has to read it."""
+    shop = Shop(ledger, MemoryBus(["weak", "strong"]), ManualClock(NOW))
+    await shop.bus.publish([BusFact(99, "k", b'{"fact":"FromTheFuture"}')])
+    await shop.weak.work(await shop.bus.reader("weak"))
+    (aside,) = await ledger.asides()
+    with pytest.raises(InvalidInput):
+        await ledger.retry_aside(aside.number, NOW)
+    assert await ledger.asides() == [aside]
+
+
+async def test_a_delivery_given_up_is_sent_when_tried_again(ledger: SqlLedger) -> None:
+    clock, sent, works = ManualClock(NOW), list[str](), False
+
+    async def send(deliveries: list[Delivery]) -> list[Outcome]:
+        sent.extend(one.dedupe for one in deliveries if works)
+        return [Outcome(works, final=True, reason="410")] * len(deliveries)
+
+    worker = DeliveryWorker("webhook", ledger, clock, send, give_up_after_s=60)  # type: ignore[arg-type]
+    await ledger.once("c", "1", ledger.delivering([NewDelivery("webhook", "org", "d1", "{}")], NOW), NOW)
+    await worker.drain()
+    (aside,) = await ledger.asides()
+    assert (aside.dedupe, aside.reason, aside.attempts) == ("d1", "410", 1)
+    clock.advance(3600)
+    await ledger.retry_aside(aside.number, clock())
+    works = True
+    await worker.drain()
+    assert (sent, await ledger.asides()) == (["d1"], [])
+    with pytest.raises(AsideNotFound):
+        await ledger.retry_aside(aside.number, clock())
+
+
+async def test_the_command_lists_and_retries(tmp_path: Path) -> None:
+    url, clock = sqlite_url(tmp_path), ManualClock(NOW)
+    ledger = await open_ledger(url)
+    shop = Shop(ledger, MemoryBus(["weak", "strong"]), clock)
+    await put_facts(ledger, [confirmed(1)])
+    await shop.turn()
+    run = CliRunner().invoke
+
+    async def said(*words: str) -> tuple[int, str]:
+        done = await asyncio.to_thread(run, app, ["aside", *words, "--ledger", url])
+        return done.exit_code, done.output
+
+    code, listed = await said("list")
+    assert code == 0
+    assert "poison\tweak\tpoison:weak:1\tKeyError: 'no template'" in listed
+    assert listed.endswith("1 put aside\n")
+    assert '"reason":"KeyError' in (await said("list", "--json"))[1]
+    assert (await said("retry"))[0] == 2
+    assert (await said("retry", "77"))[0] == 1
+    assert await said("retry", "--all") == (0, "1 will be tried again\n")
+    assert (await said("list"))[1] == "0 put aside\n"
+    await ledger.aclose()

@@ -1,0 +1,95 @@
+"""The provider is away: breaker, cap, retry budget, and a thousand checkouts in flight for two minutes (B8, F2, N3)."""
+
+import asyncio
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from frontrow.boxoffice.adapters.payments.guarded_provider import FAILURES, MAX_IN_FLIGHT, GuardedProvider
+from frontrow.boxoffice.adapters.payments.simulated import SimulatedProvider
+from frontrow.boxoffice.checkout.checkout import CheckoutState
+from frontrow.boxoffice.model.bookings import BookingState
+from frontrow.boxoffice.model.payments import RETRIES_S
+from frontrow.boxoffice.model.provider_intents import NewIntent, ProviderSpared, ProviderUnknown
+from frontrow.core.clock import ManualClock
+from tests.boxoffice.checkout.till import assert_money, open_till
+
+CHECKOUTS = 1000
+
+
+async def test_two_minutes_without_a_provider_lose_nobody(tmp_path: Path) -> None:
+    """B8, F2: 1,000 checkouts in flight: nobody loses the seat, all end sold, the calls stay within the budget."""
+    async with open_till(tmp_path) as till:
+        holds = [await till.hold(seat) for seat in range(CHECKOUTS)]
+        till.provider.down = True
+        outcomes = await asyncio.gather(*(till.checkout.pay(h.booking_id, h.fence, "pm_card_visa") for h in holds))
+        assert {outcome.state for outcome in outcomes} == {CheckoutState.RETRYING}
+        for second in range(0, 240, 2):
+            till.clock.advance(2)
+            if second == 120:
+                till.provider.down = False
+            await till.turn()
+            if second < 120 and second % 20 == 0:
+                active = [seat async for seat in till.ledger.active_seats("evt_till", till.clock())]
+                assert len(active) == CHECKOUTS, "everybody keeps the seats"
+        states = Counter([(await till.booking(hold.booking_id)).state for hold in holds])
+        assert states == {BookingState.CONFIRMED: CHECKOUTS}
+        calls = sum(till.provider.calls.values())
+        assert calls <= CHECKOUTS * (3 + len(RETRIES_S)), till.provider.calls
+        assert till.guarded.spared > CHECKOUTS, "while it is away the breaker spares it"
+        await till.turn()
+        await assert_money(till, at_rest=True)
+
+
+async def test_five_failures_open_the_breaker_and_one_probe_closes_it(clock: ManualClock) -> None:
+    """B8."""
+    provider = SimulatedProvider(clock)
+    guarded = GuardedProvider(provider, clock, jitter=lambda: 0.0)
+    provider.down = True
+    for _ in range(5):
+        with pytest.raises(ProviderUnknown):
+            await guarded.read("pi_x")
+    done = await asyncio.gather(*(guarded.read("pi_x") for _ in range(60)), return_exceptions=True)
+    assert all(isinstance(one, ProviderSpared) for one in done)
+    assert provider.calls["read"] == 5
+    clock.advance(5)
+    done = await asyncio.gather(*(guarded.read("pi_x") for _ in range(60)), return_exceptions=True)
+    assert Counter(type(one) for one in done) == {ProviderUnknown: 1, ProviderSpared: 59}
+    provider.down = False
+    clock.advance(5)
+    assert (await guarded.create(NewIntent("b", 1, 100, "EUR", "e", 1, (1,), "k"))).amount_minor == 100
+    assert not guarded.breaker.is_open
+
+
+async def test_at_most_so_many_calls_are_in_flight(clock: ManualClock) -> None:
+    """N3: the cap; what is over it is spared at once, not queued without end."""
+    assert (MAX_IN_FLIGHT, FAILURES) == (5_000, 5), "the bounds a server has unless told otherwise"
+    go = asyncio.Event()
+
+    async def wait(seconds: float) -> None:
+        await go.wait()
+
+    provider = SimulatedProvider(clock, latency=lambda *_: 3.0, sleep=wait)
+    guarded = GuardedProvider(provider, clock, max_in_flight=50)
+    new = [NewIntent(f"b{n}", 1, 100, "EUR", "e", 1, (1,), f"k{n}") for n in range(60)]
+    calls = [asyncio.create_task(guarded.create(one)) for one in new]
+    await asyncio.sleep(0)
+    go.set()
+    done = await asyncio.gather(*calls, return_exceptions=True)
+    assert sum(isinstance(one, ProviderSpared) for one in done) == 10
+    assert (guarded.most_in_flight, guarded.in_flight) == (50, 0)
+
+
+async def test_a_call_that_hangs_is_an_unknown_outcome(clock: ManualClock) -> None:
+    """F2: the deadline ends it; five of them open the breaker."""
+
+    async def for_ever(seconds: float) -> None:
+        await asyncio.Event().wait()
+
+    guarded = GuardedProvider(
+        SimulatedProvider(clock, latency=lambda *_: 1.0, sleep=for_ever), clock, deadline_s=0.005, failures=5
+    )
+    done = await asyncio.gather(*(guarded.read("pi_x") for _ in range(60)), return_exceptions=True)
+    assert all(isinstance(one, ProviderUnknown) and not one.answered for one in done)
+    assert guarded.breaker.is_open

@@ -1,0 +1,134 @@
+"""Attempts without a task (N2): refusals as shared values, futures of holds, and the bulk refusal of a turn."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from frontrow.boxoffice.holds.local_refusal import AUDIT_EVERY, AUDITS_A_S
+from frontrow.boxoffice.model.hold_values import Hold, ShopPass
+from frontrow.boxoffice.model.holds import CapExceeded, NewHold, PlacedHold, SeatsTaken
+from frontrow.boxoffice.model.venues import UnknownSeats
+from frontrow.core.clock import US_PER_S, ManualClock
+from frontrow.core.errors import NotFound
+from tests.boxoffice.shop import EVENT, NOW, Shop, open_shop, shop_event, sqlite_url
+
+
+@pytest.fixture
+async def shop(tmp_path: Path) -> AsyncIterator[Shop]:
+    async with open_shop(sqlite_url(tmp_path), clock=ManualClock(NOW)) as opened:
+        yield opened
+
+
+async def test_of_60_attempts_for_one_seat_one_holds_it_and_59_hear_the_same_value(shop: Shop) -> None:
+    """N2, N4."""
+    ids = shop.ids([7])
+    futures = [shop.holds.attempt(EVENT, shop.shop_pass(f"fan{n}"), ids) for n in range(60)]
+    told = await asyncio.gather(*(answer for answer in futures if isinstance(answer, asyncio.Future)))
+    assert len(told) == 60
+    assert sum(isinstance(answer, Hold) for answer in told) == 1
+    refused = [answer for answer in told if isinstance(answer, SeatsTaken)]
+    assert len(refused) == 59
+    assert len({id(answer) for answer in refused}) == 1
+    late = shop.holds.attempt(EVENT, shop.shop_pass("late"), ids)
+    assert late is refused[0]
+    assert late.about["seats"] == ["A-1-8"]
+
+
+async def test_an_attempt_that_cannot_be_right_raises_at_once_and_the_ledgers_no_in_the_future(shop: Shop) -> None:
+    with pytest.raises(UnknownSeats):
+        shop.holds.attempt(EVENT, shop.shop_pass("ann"), ["Z-9-9"])
+    await shop.hold("ann", *range(10))
+    over = shop.holds.attempt(EVENT, shop.shop_pass("ann"), shop.ids([20]))
+    assert isinstance(over, asyncio.Future)
+    with pytest.raises(CapExceeded):
+        await over
+    assert await shop.taken() == set(range(10))
+
+
+async def test_who_stops_waiting_leaves_no_claim_behind(shop: Shop) -> None:
+    """F5: 60 futures are cancelled before the claim store has answered."""
+    for seat in range(60):
+        answer = shop.holds.attempt(EVENT, shop.shop_pass(f"fan{seat}"), shop.ids([seat]))
+        assert isinstance(answer, asyncio.Future)
+        answer.cancel()
+    await shop.holds.aclose()
+    assert await shop.taken() == set()
+
+
+async def test_the_bulk_refusal_says_what_the_single_one_says(shop: Shop) -> None:
+    """N2: taken, own, free, unknown, none, several, another event's and an ended pass; then not on sale."""
+    clock = shop.clock
+    assert isinstance(clock, ManualClock)
+    await shop.hold("ann", 3, 4)
+    bob, ann = shop.shop_pass("bob"), shop.shop_pass("ann")
+    asks: list[tuple[ShopPass, list[str]]] = [
+        (bob, shop.ids([3])),
+        (ann, shop.ids([3])),
+        (bob, shop.ids([5])),
+        (bob, ["Z-1-1"]),
+        (bob, []),
+        (bob, shop.ids([3, 5])),
+        (ShopPass("evt_other", "bob", NOW + US_PER_S), shop.ids([3])),
+        (ShopPass(EVENT, "bob", NOW), shop.ids([3])),
+    ]
+    singles = [shop.holds.refusal(EVENT, *ask) for ask in asks]
+    assert [answer is not None for answer in singles] == [True, False, False, False, False, True, False, False]
+    bulk = shop.holds.refusals(EVENT, asks)
+    assert [answer and answer.problem() for answer in bulk] == [answer and answer.problem() for answer in singles]
+    assert bulk[0] is singles[0]
+    assert shop.holds.stats.refused_locally == 4
+    clock.advance(2)  # told more than one update ago, and there is no map
+    assert shop.holds.refusals(EVENT, asks) == [None] * len(asks)
+    shown = bytearray(shop.plan.size)
+    shown[3] = 1
+    shop.sale.seats.follow(shown, clock())
+    assert [bool(answer) for answer in shop.holds.refusals(EVENT, asks[:3])] == [True, False, False]
+    shop.sale.changed(shop_event(paused=True))
+    assert shop.holds.refusals(EVENT, asks) == [None] * len(asks)
+    with pytest.raises(NotFound):
+        shop.holds.refusals("evt_other", asks)
+
+
+async def test_audits_of_refusals_are_bounded_in_number_and_in_time(shop: Shop) -> None:
+    """N2: a flood of refusals asks the claim store at most so often a second."""
+    clock = shop.clock
+    assert isinstance(clock, ManualClock)
+    await shop.hold("ann", 3)
+    asks = [(shop.shop_pass("bob"), shop.ids([3]))] * AUDIT_EVERY
+    for _ in range(50):
+        assert all(shop.holds.refusals(EVENT, asks))
+    await shop.holds.aclose()
+    assert shop.holds.stats.audited == 1
+    clock.advance(us=US_PER_S // AUDITS_A_S)
+    shop.holds.refusals(EVENT, asks)
+    await shop.holds.aclose()
+    assert (shop.holds.stats.audited, shop.holds.stats.audited_free) == (2, 0)
+
+
+async def test_a_seat_on_its_way_to_the_ledger_is_refused_here_and_free_again_if_the_ledger_says_no(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """N2: whoever comes between the claim and the commit is refused without asking the claim store."""
+    at_the_ledger: asyncio.Future[PlacedHold] = asyncio.get_running_loop().create_future()
+    asked: list[NewHold] = []
+
+    def place_hold_soon(hold: NewHold) -> "asyncio.Future[PlacedHold]":
+        asked.append(hold)
+        return at_the_ledger
+
+    monkeypatch.setattr(shop.ledger, "place_hold_soon", place_hold_soon)
+    first = shop.holds.attempt(EVENT, shop.shop_pass("ann"), shop.ids([3]))
+    assert isinstance(first, asyncio.Future)
+    for _ in range(1_000):
+        if asked:
+            break
+        await asyncio.sleep(0)
+    assert isinstance(shop.holds.attempt(EVENT, shop.shop_pass("bob"), shop.ids([3])), SeatsTaken)
+    assert shop.holds.stats.refused_by_claims == 0
+    at_the_ledger.set_exception(CapExceeded(EVENT, "ann", 1, 1, 1))
+    with pytest.raises(CapExceeded):
+        await first
+    monkeypatch.undo()
+    assert (await shop.hold("bob", 3)).indexes == (3,)

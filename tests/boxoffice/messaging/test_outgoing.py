@@ -1,0 +1,201 @@
+"""Webhook addresses (B15): private networks cannot be reached, whatever the URL, the DNS or the receiver says."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import httpx
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from frontrow.boxoffice.messaging.safe_http import Outgoing, UnsafeAddress, check_address, parse_url
+from frontrow.core.errors import Unavailable
+from tests.boxoffice.messaging.receivers import HttpReceiver, http_receiver
+
+DISGUISES = [
+    "http://example.org/",  # not https
+    "https://user@example.org/",
+    "https://user:pw@example.org/",
+    "https://127.1/",
+    "https://127.0.1/",
+    "https://2130706433/",
+    "https://0x7f000001/",
+    "https://0x7f.0.0.1/",
+    "https://0177.0.0.1/",
+    "https://017700000001/",
+    "https://127.0.0.1.0x7f/",
+    "https://１２７.0.0.1/",
+    "https://exämple.org/",
+    "https://example.org\\@127.0.0.1/",
+    "https://example.org /",
+    "https://exa\tmple.org/",
+    "https:///path",
+    "https://[::1/",
+    "https://example.org:99999/",
+    "file:///etc/passwd",
+    "gopher://example.org/",
+    "https://" + "a" * 3000 + ".org/",
+    "https://a_b.example/",
+]
+PRIVATE = [
+    "127.0.0.1", "127.8.8.8", "0.0.0.0", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1",
+    "192.0.0.1", "192.0.2.1", "198.18.0.1", "203.0.113.9", "224.0.0.1", "240.0.0.1", "255.255.255.255",
+    "::", "::1", "::ffff:127.0.0.1", "::ffff:8.8.8.8", "::ffff:a00:1", "::127.0.0.1", "64:ff9b::7f00:1",
+    "64:ff9b:1::1", "2002:7f00:1::", "2002:808:808::", "2001:0:7f00:1::", "fe80::1", "fe80::1%eth0", "fc00::1",
+    "fd12::1", "ff02::1", "2001:db8::1", "100::1", "not an address", "",
+]  # fmt: skip
+PUBLIC = ["8.8.8.8", "1.1.1.1", "93.184.216.34", "2606:4700:4700::1111"]
+
+
+async def nothing() -> AsyncIterator[bytes]:
+    yield b""
+
+
+@pytest.mark.parametrize("url", DISGUISES)
+def test_a_url_in_disguise_is_refused(url: str) -> None:
+    with pytest.raises(UnsafeAddress):
+        parse_url(url)
+
+
+@pytest.mark.parametrize("address", PRIVATE)
+def test_an_address_that_is_not_public_is_refused(address: str) -> None:
+    with pytest.raises(UnsafeAddress):
+        check_address(address)
+
+
+@pytest.mark.parametrize("address", PUBLIC)
+def test_a_public_address_is_fine(address: str) -> None:
+    assert str(check_address(address)) == address
+
+
+@pytest.mark.parametrize(
+    "url", ["https://127.0.0.1/", "https://[::1]/", "https://[::ffff:10.0.0.1]/", "https://10.0.0.1/"]
+)
+async def test_a_literal_private_address_is_never_called(url: str) -> None:
+    calls: list[httpx.Request] = []
+    outgoing = Outgoing(transport=httpx.MockTransport(lambda request: calls.append(request) or httpx.Response(200)))
+    with pytest.raises(UnsafeAddress):
+        await outgoing.post(url, b"{}", {})
+    assert calls == []
+    await outgoing.aclose()
+
+
+async def test_a_name_is_resolved_once_and_the_connection_goes_to_that_very_address() -> None:
+    """DNS rebinding: the second answer would be private, but nobody asks a second time."""
+    asked: list[str] = []
+    requests: list[httpx.Request] = []
+
+    async def resolver(host: str, port: int) -> list[str]:
+        asked.append(host)
+        return ["8.8.8.8"] if len(asked) == 1 else ["127.0.0.1"]
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        requests.append(request)
+        return httpx.Response(200, content=nothing())
+
+    outgoing = Outgoing(resolver=resolver, transport=httpx.MockTransport(answer))
+    assert await outgoing.post("https://hooks.example.org/x?y=1", b"{}", {"A": "b"}) == 200
+    assert asked == ["hooks.example.org"]
+    assert (requests[0].url.host, requests[0].url.raw_path) == ("8.8.8.8", b"/x?y=1")
+    assert requests[0].headers["host"] == "hooks.example.org"
+    assert requests[0].extensions["sni_hostname"] == "hooks.example.org"
+    with pytest.raises(UnsafeAddress):
+        await outgoing.post("https://hooks.example.org/x", b"{}", {})
+    assert len(requests) == 1
+    await outgoing.aclose()
+
+
+async def test_one_private_address_among_public_ones_is_enough_to_refuse() -> None:
+    async def resolver(host: str, port: int) -> list[str]:
+        return ["8.8.8.8", "::ffff:169.254.169.254"]
+
+    outgoing = Outgoing(resolver=resolver, transport=httpx.MockTransport(lambda request: httpx.Response(200)))
+    with pytest.raises(UnsafeAddress):
+        await outgoing.post("https://hooks.example.org/", b"{}", {})
+    await outgoing.aclose()
+
+
+async def test_a_redirect_is_not_followed() -> None:
+    async with http_receiver() as receiver:
+        receiver.answer = lambda headers, body: f"302 Found\r\nLocation: http://127.0.0.1:{receiver.port}/inside"
+        outgoing = Outgoing(allow_http=True, trusted=frozenset({"127.0.0.1"}))
+        assert await outgoing.post(f"http://127.0.0.1:{receiver.port}/hook", b"{}", {}) == 302
+        assert [call[0] for call in receiver.calls] == ["POST /hook HTTP/1.1"]
+        await outgoing.aclose()
+
+
+async def test_a_receiver_that_hangs_or_is_not_there_is_given_up_in_time() -> None:
+    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+
+    server = await asyncio.start_server(silent, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    outgoing = Outgoing(allow_http=True, trusted=frozenset({"127.0.0.1"}), timeout_s=0.2)
+    with pytest.raises(Unavailable):
+        await outgoing.post(f"http://127.0.0.1:{port}/", b"{}", {})
+    server.close()
+    await server.wait_closed()
+    with pytest.raises(Unavailable):
+        await outgoing.post(f"http://127.0.0.1:{port}/", b"{}", {})
+
+    async def nowhere(host: str, port: int) -> list[str]:
+        raise OSError("no such name")
+
+    lost = Outgoing(resolver=nowhere)
+    with pytest.raises(Unavailable):
+        await lost.post("https://nobody.example/", b"{}", {})
+    await asyncio.gather(outgoing.aclose(), lost.aclose())
+
+
+def certificate(name: str, folder: Path) -> tuple[Path, Path]:
+    """A self-signed certificate for a name, and its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    now = datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    pem = serialization.Encoding.PEM
+    secret = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    (folder / "cert.pem").write_bytes(made.public_bytes(pem))
+    (folder / "key.pem").write_bytes(secret)
+    return folder / "cert.pem", folder / "key.pem"
+
+
+async def test_the_certificate_is_checked_against_the_name_while_the_address_is_pinned(tmp_path: Path) -> None:
+    cert, key = certificate("hooks.example.org", tmp_path)
+    serving = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    serving.load_cert_chain(cert, key)
+    trusting = ssl.create_default_context(cafile=str(cert))
+    receiver = HttpReceiver()
+    server = await asyncio.start_server(receiver.handle, "127.0.0.1", 0, ssl=serving)
+    port = server.sockets[0].getsockname()[1]
+
+    async def resolver(host: str, port: int) -> list[str]:
+        return ["127.0.0.1"]
+
+    outgoing = Outgoing(resolver=resolver, trusted=frozenset({"127.0.0.1"}), tls=trusting)
+    strict = Outgoing(resolver=resolver, trusted=frozenset({"127.0.0.1"}))
+    assert await outgoing.post(f"https://hooks.example.org:{port}/x", b"{}", {}) == 200
+    assert receiver.calls[0][1]["host"] == f"hooks.example.org:{port}"
+    for caller, host in ((outgoing, "other.example.org"), (strict, "hooks.example.org")):
+        with pytest.raises(Unavailable):
+            await caller.post(f"https://{host}:{port}/x", b"{}", {})
+    assert len(receiver.calls) == 1
+    server.close()
+    await asyncio.gather(outgoing.aclose(), strict.aclose(), server.wait_closed())

@@ -1,0 +1,217 @@
+"""Webhooks to organisers (B15): signed, retried for three days, isolated from each other, harmless when repeated."""
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
+from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
+from frontrow.boxoffice.messaging.deliveries import DeliveryWorker
+from frontrow.boxoffice.messaging.organiser_webhooks import GIVE_UP_AFTER_S, KIND, Webhooks, check_signature, signature
+from frontrow.boxoffice.messaging.safe_http import Outgoing
+from frontrow.boxoffice.model.messages import Delivery, DeliveryState, Endpoint, NewDelivery, Outcome, settled
+from frontrow.core.clock import ManualClock
+from tests.boxoffice.messaging.outbox import NOW, confirmed
+from tests.boxoffice.messaging.receivers import HttpReceiver, http_receiver
+from tests.boxoffice.shop import sqlite_url
+
+
+@pytest.fixture
+async def ledger(tmp_path: Path) -> AsyncIterator[SqlLedger]:
+    one = await open_ledger(sqlite_url(tmp_path))
+    yield one
+    await one.aclose()
+
+
+@pytest.fixture
+async def receiver() -> AsyncIterator[HttpReceiver]:
+    async with http_receiver() as one:
+        yield one
+
+
+@pytest.fixture
+async def outgoing() -> AsyncIterator[Outgoing]:
+    one = Outgoing(allow_http=True, trusted=frozenset({"127.0.0.1"}), timeout_s=5.0)
+    yield one
+    await one.aclose()
+
+
+async def planned(hooks: Webhooks, ledger: SqlLedger, *numbers: int, event: str = "evt_1") -> None:
+    for number in numbers:
+        await ledger.once("hooks", str(number), await hooks.plan(number, confirmed(number, event)), NOW)
+
+
+def endpoint(receiver: HttpReceiver, organiser: str = "org_1", **more: object) -> Endpoint:
+    values: dict[str, object] = {"id": f"whk_{organiser}", "organiser": organiser, "event_id": "evt_1"}
+    values |= {"secret": f"s {organiser}", "url": f"http://127.0.0.1:{receiver.port}/{organiser}"}
+    return Endpoint(**(values | more))  # type: ignore[arg-type]
+
+
+async def test_a_fact_arrives_signed_and_only_the_wanted_ones(
+    ledger: SqlLedger, receiver: HttpReceiver, outgoing: Outgoing
+) -> None:
+    clock = ManualClock(NOW)
+    hooks = Webhooks(ledger, outgoing, clock)
+    await ledger.put_endpoint(endpoint(receiver), NOW)
+    await ledger.put_endpoint(endpoint(receiver, "org_2", facts=("BookingRefunded",)), NOW)
+    await ledger.put_endpoint(endpoint(receiver, "org_3", active=False), NOW)
+    await ledger.put_endpoint(endpoint(receiver, "org_4", event_id="evt_2"), NOW)
+    await planned(hooks, ledger, 1)
+    await planned(hooks, ledger, 1)
+    assert await hooks.worker().drain() == 1
+    (line, headers, body), *others = receiver.calls
+    assert (line, others) == ("POST /org_1 HTTP/1.1", [])
+    told = msgspec.json.decode(body)
+    assert (told["id"], told["type"], told["fact"]["booking_id"]) == ("fct_1", "BookingConfirmed", "bkg_1")
+    header = headers["frontrow-signature"]
+    assert check_signature(header, "s org_1", body, NOW)
+    assert headers["frontrow-delivery"] == "webhook:whk_org_1:1"
+    for secret, changed, now_us in [
+        ("s org_2", body, NOW),
+        ("s org_1", body + b" ", NOW),
+        ("s org_1", body, NOW + 301_000_000),
+        ("s org_1", body, NOW - 301_000_000),
+    ]:
+        assert not check_signature(header, secret, changed, now_us)
+    for broken in ("", "t=1", "v1=ab", "t=x,v1=y", header.replace("v1=", "v1=é"), signature("s org_1", body, 1)):
+        assert not check_signature(broken, "s org_1", body, NOW)
+    assert await ledger.delivery_counts(KIND) == {"sent": 1}
+
+
+async def test_a_receiver_that_is_down_is_tried_for_three_days_with_growing_pauses(
+    ledger: SqlLedger, receiver: HttpReceiver, outgoing: Outgoing
+) -> None:
+    clock = ManualClock(NOW)
+    hooks = Webhooks(ledger, outgoing, clock)
+    await ledger.put_endpoint(endpoint(receiver), NOW)
+    receiver.answer = lambda headers, body: "503 Busy"
+    await planned(hooks, ledger, 1)
+    worker, tried_at_us = hooks.worker(), []
+    for _ in range(3 * 24 * 6 + 6):  # a look every ten minutes
+        if await worker.drain():
+            tried_at_us.append(clock())
+        clock.advance(600)
+    gaps_s = [(b - a) // 1_000_000 for a, b in itertools.pairwise(tried_at_us)]
+    assert 20 <= len(tried_at_us) <= 40
+    assert max(gaps_s) <= 4 * 3600 * 1.25
+    assert tried_at_us[-1] - NOW > (GIVE_UP_AFTER_S - 5 * 3600) * 1_000_000
+    assert await ledger.delivery_counts(KIND) == {"given_up": 1}
+    assert len({call[1]["frontrow-delivery"] for call in receiver.calls}) == 1
+
+
+async def test_one_organisers_dead_receiver_delays_nobody_else(
+    ledger: SqlLedger, receiver: HttpReceiver, outgoing: Outgoing
+) -> None:
+    """A lane that hangs is worked on alone; 200 facts of the other organiser arrive meanwhile."""
+    clock = ManualClock(NOW)
+    hooks = Webhooks(ledger, outgoing, clock)
+    stuck, free = asyncio.Event(), asyncio.Event()
+
+    async def hang(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        stuck.set()
+        await free.wait()
+        writer.close()
+
+    dead = await asyncio.start_server(hang, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{dead.sockets[0].getsockname()[1]}/"
+    await ledger.put_endpoint(Endpoint("whk_dead", "org_dead", "evt_1", url, "s"), NOW)
+    await ledger.put_endpoint(endpoint(receiver, "org_live"), NOW)
+    await planned(hooks, ledger, *range(1, 201))
+    worker = hooks.worker()
+    await worker.round()
+    await stuck.wait()
+    for _ in range(2_000):
+        if len({call[1]["frontrow-delivery"] for call in receiver.calls}) == 200:
+            break
+        await worker.round()
+        await asyncio.sleep(0.005)
+    assert len(receiver.calls) == 200
+    assert not free.is_set()
+    free.set()
+    await worker.settle_lanes()
+    dead.close()
+    await dead.wait_closed()
+    assert (await ledger.delivery_counts(KIND))["sent"] == 200
+
+
+async def test_a_gone_receiver_and_a_gone_endpoint_end_the_delivery(
+    ledger: SqlLedger, receiver: HttpReceiver, outgoing: Outgoing
+) -> None:
+    clock = ManualClock(NOW)
+    hooks = Webhooks(ledger, outgoing, clock)
+    await ledger.put_endpoint(endpoint(receiver), NOW)
+    receiver.answer = lambda headers, body: "410 Gone"
+    await planned(hooks, ledger, 1, 2)
+    await hooks.worker().drain()
+    assert await ledger.delivery_counts(KIND) == {"given_up": 2}
+    await planned(hooks, ledger, 3)
+    await ledger.put_endpoint(endpoint(receiver, active=False), NOW)
+    await hooks.worker().drain()
+    assert await ledger.delivery_counts(KIND) == {"given_up": 3}
+    assert len(receiver.calls) == 2
+
+
+async def test_a_private_url_is_never_called_however_it_got_into_the_ledger(ledger: SqlLedger) -> None:
+    clock = ManualClock(NOW)
+    safe = Outgoing()
+    hooks = Webhooks(ledger, safe, clock)
+    async with http_receiver() as inside:
+        await ledger.put_endpoint(endpoint(inside, url=f"https://127.0.0.1:{inside.port}/"), NOW)
+        await planned(hooks, ledger, 1)
+        await hooks.worker().drain()
+        assert inside.calls == []
+    assert await ledger.delivery_counts(KIND) == {"waiting": 1}
+    await safe.aclose()
+
+
+async def test_fifty_workers_send_each_delivery_once(bench) -> None:  # type: ignore[no-untyped-def]
+    """Leases on both stores: 50 workers, 300 deliveries in 30 lanes, nobody sends one twice."""
+    clock = ManualClock(NOW)
+    new = [NewDelivery("x", f"lane {n % 30}", f"x:{n}", "") for n in range(300)]
+    await bench.one.once("t", "1", bench.one.delivering(new, NOW), NOW)
+    sent: list[int] = []
+
+    async def send(deliveries: list[Delivery]) -> list[Outcome]:
+        assert len({one.lane for one in deliveries}) == 1
+        sent.extend(one.number for one in deliveries)
+        await asyncio.sleep(0)
+        return [Outcome(True)] * len(deliveries)
+
+    workers = [
+        DeliveryWorker("x", bench.either(n), clock, send, give_up_after_s=60, per_lane=3)  # type: ignore[arg-type]
+        for n in range(50)
+    ]
+    for _ in range(100):
+        if not sum(await asyncio.gather(*(worker.drain() for worker in workers))):
+            break
+    assert len(sent) == len(set(sent)) == 300
+    assert await bench.one.delivery_counts("x") == {"sent": 300}
+
+
+async def test_a_worker_that_dies_after_sending_sends_again_when_the_lease_ends(ledger: SqlLedger) -> None:
+    clock = ManualClock(NOW)
+    await ledger.once("t", "1", ledger.delivering([NewDelivery("x", "a", "x:1", "")], NOW), NOW)
+    leased = await ledger.lease_deliveries("x", NOW, 1_000, 10, 10)
+    assert len(leased) == 1  # sent, and then the process died
+    assert await ledger.lease_deliveries("x", NOW + 999, 1_000, 10, 10) == []
+    again = await ledger.lease_deliveries("x", NOW + 1_000, 1_000, 10, 10)
+    assert [one.dedupe for one in again] == ["x:1"]
+    await ledger.settle([settled(again[0], Outcome(True), clock(), 60)], NOW)
+    await ledger.settle([settled(leased[0], Outcome(False, final=False), clock(), 60)], NOW)
+    assert await ledger.delivery_counts("x") == {"sent": 1}, "what was sent stays sent"
+
+
+def test_pauses_double_up_to_a_bound_and_end_with_the_time() -> None:
+    delivery = Delivery(1, "x", "l", "d", "", 0, NOW)
+    first = settled(delivery, Outcome(False, final=False, reason="r" * 999), NOW, 60)
+    assert first.state is DeliveryState.WAITING
+    assert 5_000_000 <= first.next_at_us - NOW <= 6_000_000
+    assert len(first.reason) == 300
+    late = Delivery(1, "x", "l", "d", "", 40, NOW)
+    assert settled(late, Outcome(False, final=False), NOW, 10**6).next_at_us - NOW <= 1.2 * 4 * 3600 * 1_000_000
+    assert settled(late, Outcome(False, final=False), NOW, 60).state is DeliveryState.GIVEN_UP
+    assert settled(delivery, Outcome(False), NOW, 10**6).state is DeliveryState.GIVEN_UP

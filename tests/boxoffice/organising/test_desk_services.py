@@ -1,0 +1,146 @@
+"""What the box office's desk does (B12, B13): cancelling, mail once more, tables, the chain, webhook tests."""
+
+import asyncio
+import csv
+import io
+
+import pytest
+
+from frontrow.boxoffice.audit.chain_check import REMEMBERED_US, ChainCheck
+from frontrow.boxoffice.model.bookings import BookingState
+from frontrow.boxoffice.model.event_changes import Change, Editor
+from frontrow.boxoffice.model.messages import Endpoint
+from frontrow.boxoffice.organising.exports import HEADERS, PAGE, Exports, known_kind
+from frontrow.core.errors import NotFound
+from tests.boxoffice.organising.http import a_desk
+from tests.boxoffice.organising.support import ADA, NOW_US, a_clock, a_purchase, an_office, on_sale
+
+
+async def table(desk, kind):
+    event = await desk.platform.ledger.event(desk.event)
+    plan = await desk.platform.office.organise.venues.plan(event.plan_hash)
+    parts = [part async for part in desk.platform.office.exports.table(kind, event, plan.seat_ids)]
+    return list(csv.DictReader(io.StringIO("".join(parts), newline="")))
+
+
+async def test_b12_a_hold_is_cancelled_by_its_organiser_and_a_purchase_is_refunded_in_full(tmp_path):
+    async with a_desk(tmp_path) as desk:
+        refunds = desk.platform.refunds
+        held = await desk.bought("S-A-1", pay="")
+        assert await refunds.cancel_booking(held.id) == "released"
+        bought = await desk.bought("S-A-2", fan="fan_b")
+        assert await refunds.cancel_booking(bought.id) == "refunded"
+        (refund,) = await desk.platform.ledger.refunds_of(bought.id)
+        assert (refund.amount_minor, refund.reason) == (5000, "organiser")
+        states = [(await desk.platform.ledger.booking(one.id)).state for one in (held, bought)]
+        assert states == [BookingState.CANCELLED, BookingState.REFUNDED]
+        assert await refunds.cancel_booking(held.id) == "over"
+        await desk.bought("S-A-1", "S-A-2", fan="fan_c")  # both are free again
+
+
+async def test_b10_the_tickets_go_out_once_more_with_the_same_codes(tmp_path):
+    async with a_desk(tmp_path) as desk:
+        booking = await desk.bought("S-A-1", email="eve@example.org")
+        assert await desk.platform.notifier.again(booking)
+        assert await desk.platform.notifier.worker().drain() == 1
+        (mail,) = list((tmp_path / "mail").rglob("*.eml")) or list(tmp_path.rglob("*.eml"))
+        body = mail.read_text("utf-8", "replace")
+        assert "eve@example.org" in body
+        assert "tickets.pdf" in body
+        nobody = await desk.bought("S-A-2", fan="fan_nobody")
+        assert not await desk.platform.notifier.again(nobody)
+
+
+async def test_b13_tables_tell_what_was_sold_and_are_safe_in_a_spreadsheet(tmp_path):
+    async with a_desk(tmp_path) as desk:
+        first = await desk.bought("S-A-1", "S-A-2", email="=cmd@example.org", name="=1+1 Ada")
+        await desk.bought("B-A-1", fan="fan_held", pay="")
+        await desk.platform.refunds.override(first.id, [0])
+        bookings = await table(desk, "bookings")
+        assert [(one["state"], one["seats"]) for one in bookings] == [("held", "B-A-1"), ("confirmed", "S-A-2")]
+        assert (bookings[1]["email"], bookings[1]["name"]) == ("'=cmd@example.org", "'=1+1 Ada")
+        tickets = await table(desk, "tickets")
+        assert sorted((one["seat"], one["state"]) for one in tickets) == [("S-A-1", "revoked"), ("S-A-2", "valid")]
+        (guest,) = await table(desk, "attendees")
+        assert (guest["seat"], guest["booking"], guest["scanned_at"]) == ("S-A-2", first.id, "")
+        assert guest["name"] == "'=1+1 Ada"
+        (row,) = await table(desk, "revenue")
+        assert (row["captured_minor"], row["refunded_minor"], row["net_minor"]) == ("10000", "5000", "5000")
+        with pytest.raises(NotFound):
+            known_kind("people")
+
+
+async def test_a_table_goes_through_all_pages_and_repeats_nothing(sqlite_ledger):
+    clock = a_clock()
+    office = an_office(sqlite_ledger, clock)
+    event = await on_sale(office)
+    for number in range(3):
+        await a_purchase(sqlite_ledger, event, (number,), number=number)
+    asked = []
+
+    class Small:
+        async def event_bookings(self, event_id, state, before, limit):
+            assert limit == PAGE
+            asked.append(before)
+            page = await sqlite_ledger.event_bookings(event_id, state, before, 1)
+            return page * PAGE if len(asked) < 3 else page  # as if each page were full
+
+        def __getattr__(self, name):
+            return getattr(sqlite_ledger, name)
+
+    parts = [part async for part in Exports(Small()).table("bookings", event, [str(n) for n in range(60)])]
+    rows = list(csv.reader(io.StringIO("".join(parts), newline="")))
+    assert rows[0] == list(HEADERS["bookings"])
+    assert len(rows) == 1 + 2 * PAGE + 1
+    assert asked[0] == 0
+    assert asked[1] > asked[2] > 0
+
+
+async def test_the_chain_is_checked_by_one_at_a_time_and_remembered_for_a_minute():
+    clock, looks = a_clock(), []
+
+    async def verify():
+        looks.append(clock.now_us)
+        await asyncio.sleep(0)
+        return (["a gap"] if len(looks) > 1 else []), 7
+
+    check = ChainCheck(verify, clock)
+    found = await asyncio.gather(*(check.look(10) for _ in range(50)))
+    assert len(looks) == 1
+    assert {(one.entries, one.wrong) for one in found} == {(7, 0)}
+    clock.now_us += REMEMBERED_US - 1
+    assert (await check.look(10)).wrong == 0
+    clock.now_us += 1
+    assert (await check.look(10)).wrong == 1
+
+    async def never():
+        await asyncio.Event().wait()
+
+    assert await ChainCheck(never, clock).look(0.01) is None
+
+
+async def test_b16_changes_are_found_by_kind_by_member_and_by_booking(ledger):
+    office = an_office(ledger, a_clock())
+    event = await on_sale(office)
+    eve = Editor("stf_eve", ADA.organiser_id)
+    for editor, act, booking in ((ADA, "refund", "bkg_1"), (eve, "refund", "bkg_2"), (eve, "resend", "bkg_1")):
+        await ledger.note(Change(editor, act, event.id, NOW_US, {"booking": booking}))
+
+    async def found(**wanted):
+        return [(one.act, one.actor) for one in await ledger.changes(ADA.organiser_id, event.id, 0, 10, **wanted)]
+
+    assert await found(act="refund") == [("refund", "stf_eve"), ("refund", "stf_ada")]
+    assert await found(actor="stf_eve") == [("resend", "stf_eve"), ("refund", "stf_eve")]
+    assert await found(booking_id="bkg_1") == [("resend", "stf_eve"), ("refund", "stf_ada")]
+    assert await found(booking_id="%") == []
+
+
+async def test_b15_a_webhook_test_is_a_delivery_like_any_other(tmp_path):
+    async with a_desk(tmp_path) as desk:
+        ledger = desk.platform.ledger
+        endpoint = Endpoint("whk_1", desk.person.staff.organiser_id, desk.event, "https://hooks.example.org/", "s")
+        await ledger.put_endpoint(endpoint, desk.platform.clock())
+        assert await desk.platform.webhooks.test(endpoint)
+        (row,) = await ledger.endpoint_deliveries(endpoint, 0, 10)
+        assert row[2] == "waiting"
+        assert '\\"type\\":\\"Test\\"' in row[7]

@@ -1,0 +1,204 @@
+"""The door over HTTP: the bundle, a scan with the ledger's word, offline scans handed in, counts."""
+
+import asyncio
+
+import msgspec
+
+from frontrow.boxoffice.model.people import Role
+from frontrow.boxoffice.tickets.door_bundle import Bundle, Revocations
+from frontrow.boxoffice.tickets.door_check import Gate, Verdict
+from frontrow.boxoffice.tickets.signing_keys import TicketKeys
+from frontrow.boxoffice.tickets.ticket_codes import Issuer
+from tests.boxoffice.organising.http import a_desk
+from tests.boxoffice.people.support import on_sale
+
+
+async def test_b10_a_scan_is_answered_ok_duplicate_revoked_wrong_event_or_forged(tmp_path):
+    async with a_desk(tmp_path, Role.DOOR) as desk:
+        booking = await desk.bought("S-A-1", "S-A-2", "S-A-3")
+        codes = await desk.codes(booking)
+        path = f"/v1/door/events/{desk.event}"
+
+        async def scan(code, gate="north", **more):
+            return await desk.post(f"{path}/scan", json={"code": code, "gate": gate} | more)
+
+        first = await scan(codes[0], scan="n-1")
+        assert (first["verdict"], first["seat"], first["first"]) == ("ok", "S-A-1", None)
+        assert (await scan(codes[0], scan="n-1"))["verdict"] == "ok"  # the same scan: its answer was lost
+        second = await scan(codes[0], gate="south")
+        assert (second["verdict"], second["first"]["gate"]) == ("duplicate", "north")
+        await desk.platform.refunds.override(booking.id, [1])
+        assert (await scan(codes[1]))["verdict"] == "revoked"
+        other = await on_sale(desk.platform, id="evt_other")
+        wrong = await desk.post(f"/v1/door/events/{other}/scan", json={"code": codes[2], "gate": "n"})
+        assert wrong["verdict"] == "wrong_event"
+        forged = Issuer(TicketKeys.fresh()).issue(booking)[2].code
+        assert (await scan(forged))["verdict"] == "forged"
+        flipped = codes[2][:-1] + ("A" if codes[2][-1] != "A" else "B")
+        assert (await scan(flipped))["verdict"] == "unreadable"
+        unsold = Issuer(desk.platform.checkout.driver._issuer._keys).issue(
+            msgspec.structs.replace(booking, seats=(40,))
+        )
+        assert (await scan(unsold[0].code))["verdict"] == "forged"  # signed by us, sold to nobody
+        counts = await desk.get(f"{path}/counts")
+        assert (counts["tickets"], counts["inside"]) == (2, 1)
+        assert [(one["gate"], one["scans"]) for one in counts["gates"]] == [("north", 1)]
+
+
+async def test_b10_of_fifty_gates_that_scan_one_ticket_at_once_one_lets_it_in(tmp_path, redis_url, postgres_ledger_url):
+    async with a_desk(tmp_path, Role.DOOR, redis_url=redis_url, postgres_url=postgres_ledger_url) as desk:
+        (code,) = await desk.codes(await desk.bought("S-A-1"))
+        asks = [
+            desk.post(f"/v1/door/events/{desk.event}/scan", json={"code": code, "gate": f"g{n}"}) for n in range(50)
+        ]
+        verdicts = [answer["verdict"] for answer in await asyncio.gather(*asks)]
+        assert sorted(set(verdicts)) == ["duplicate", "ok"]
+        assert verdicts.count("ok") == 1
+        counts = await desk.get(f"/v1/door/events/{desk.event}/counts")
+        assert (counts["inside"], sum(one["scans"] for one in counts["gates"])) == (1, 1)
+
+
+async def test_b10_offline_scans_come_in_any_order_as_often_as_the_gate_likes(tmp_path):
+    async with a_desk(tmp_path, Role.DOOR) as desk:
+        booking = await desk.bought("S-A-1", "S-A-2")
+        tickets = [one.id for one in await desk.platform.ledger.tickets_of(booking.id)]
+        other = await on_sale(desk.platform, id="evt_other")
+        path = f"/v1/door/events/{desk.event}"
+
+        def a_scan(number, ticket, gate, minute):
+            return {"scan": f"s{number}", "ticket": ticket, "gate": gate, "at": f"2026-01-15T19:{minute:02d}:00Z"}
+
+        late = a_scan(2, tickets[0], "south", 30)
+        first = await desk.post(f"{path}/sync", json={"scans": [late, a_scan(3, "tkt_nobody", "south", 31)]})
+        assert (first["taken"], first["duplicates"], first["unknown"]) == (1, [], ["tkt_nobody"])
+        early = a_scan(1, tickets[0], "north", 10)
+        second = await desk.post(f"{path}/sync", json={"scans": [early, late, a_scan(4, tickets[1], "north", 11)]})
+        assert [one["ticket"] for one in second["duplicates"]] == [tickets[0]]
+        assert [one["gate"] for one in second["duplicates"][0]["scans"]] == ["north", "south"]
+        again = await desk.post(f"{path}/sync", json={"scans": [late, early]})
+        assert again["duplicates"] == second["duplicates"]
+        assert (await desk.get(f"{path}/duplicates"))["duplicates"] == second["duplicates"]
+        counts = await desk.get(f"{path}/counts")
+        assert (counts["inside"], {one["gate"]: one["scans"] for one in counts["gates"]}) == (
+            2,
+            {"north": 2, "south": 1},
+        )
+        strange = await desk.post(f"/v1/door/events/{other}/sync", json={"scans": [early]})
+        assert (strange["taken"], strange["unknown"]) == (0, [tickets[0]])
+        online = await desk.post(f"{path}/scan", json={"code": (await desk.codes(booking))[1], "gate": "east"})
+        assert (online["verdict"], online["first"]["gate"]) == ("duplicate", "north")
+        bad = await desk.ask("POST", f"{path}/sync", json={"scans": [late | {"at": "noon"}]})
+        assert bad.status_code == 422
+
+
+async def test_b10_a_gate_works_offline_with_the_bundle_and_hears_when_it_changed(tmp_path):
+    async with a_desk(tmp_path, Role.DOOR) as desk:
+        booking = await desk.bought("S-A-1", "S-A-2")
+        codes = await desk.codes(booking)
+        path = f"/v1/door/events/{desk.event}/bundle"
+        answer = await desk.ask("GET", path)
+        bundle = msgspec.json.decode(answer.content, type=Bundle)
+        gate = Gate(bundle, "north")
+        assert gate.check(codes[0], desk.platform.clock()).verdict is Verdict.WELCOME
+        tag = {"if-none-match": answer.headers["etag"]}
+        assert (await desk.ask("GET", path, headers=tag)).status_code == 304
+        await desk.platform.refunds.override(booking.id, [1])
+        newer = await desk.ask("GET", path, headers=tag)
+        assert newer.status_code == 200
+        fresh = Gate(msgspec.json.decode(newer.content, type=Bundle), "north")
+        assert fresh.check(codes[1], desk.platform.clock()).verdict is Verdict.REVOKED
+
+
+async def test_b10_a_gate_keeps_up_with_revocations_and_with_what_others_let_in(tmp_path):
+    async with a_desk(tmp_path, Role.DOOR) as desk:
+        booking = await desk.bought("S-A-1", "S-A-2", "S-A-3")
+        codes = await desk.codes(booking)
+        path = f"/v1/door/events/{desk.event}"
+        gate = Gate(await desk.platform.desk.bundle(desk.event, 1), "north")
+        empty = await desk.ask("GET", f"{path}/revocations")
+        tag = {"if-none-match": empty.headers["etag"]}
+        assert (await desk.ask("GET", f"{path}/revocations", headers=tag)).status_code == 304
+        await desk.platform.refunds.override(booking.id, [1])
+        newer = await desk.ask("GET", f"{path}/revocations", headers=tag)
+        assert newer.status_code == 200
+        assert gate.revoke(msgspec.json.decode(newer.content, type=Revocations)) == 1
+        refused = await desk.post(f"{path}/scan", json={"code": codes[1], "gate": "north"})
+        assert (refused["verdict"], refused["reason"]) == ("revoked", "refunded")
+        assert await desk.get(f"{path}/admissions") == {"admissions": [], "next": 0}
+        for number in (0, 2):
+            await desk.post(f"{path}/scan", json={"code": codes[number], "gate": "north", "scan": f"n-{number}"})
+        page = await desk.get(f"{path}/admissions?limit=1")
+        assert [(one["scan"], one["gate"]) for one in page["admissions"]] == [("n-0", "north")]
+        rest = await desk.get(f"{path}/admissions?after={page['next']}")
+        assert [one["scan"] for one in rest["admissions"]] == ["n-2"]
+        assert await desk.get(f"{path}/admissions?after={rest['next']}") == {"admissions": [], "next": rest["next"]}
+        other = await on_sale(desk.platform, id="evt_other")
+        assert (await desk.get(f"/v1/door/events/{other}/admissions"))["admissions"] == []
+
+
+async def test_b10_a_ticket_with_an_unreadable_code_is_let_in_by_its_printed_number(tmp_path):
+    async with a_desk(tmp_path, Role.DOOR) as desk:
+        booking = await desk.bought("S-A-1", "S-A-2")
+        tickets = [one.id for one in await desk.platform.ledger.tickets_of(booking.id)]
+        path = f"/v1/door/events/{desk.event}/scan"
+        first = await desk.post(path, json={"code": tickets[0], "gate": "north"})
+        assert (first["verdict"], first["seat"], first["ticket"]) == ("ok", "S-A-1", tickets[0])
+        assert (await desk.post(path, json={"code": tickets[0], "gate": "south"}))["verdict"] == "duplicate"
+        assert (await desk.post(path, json={"code": "tkt_nobody", "gate": "north"}))["verdict"] == "forged"
+        other = await on_sale(desk.platform, id="evt_other")
+        wrong = await desk.post(f"/v1/door/events/{other}/scan", json={"code": tickets[1], "gate": "north"})
+        assert wrong["verdict"] == "wrong_event"
+
+
+async def test_b10_the_number_of_a_ticket_with_a_rotating_code_lets_nobody_in(tmp_path):
+    async with a_desk(tmp_path, Role.DOOR) as desk:
+        keys = desk.platform.checkout.driver._issuer._keys
+        desk.platform.checkout.driver._issuer = Issuer(keys, rotating=True)
+        booking = await desk.bought("S-A-1")
+        (ticket,) = await desk.platform.ledger.tickets_of(booking.id)
+        path = f"/v1/door/events/{desk.event}/scan"
+        assert (await desk.post(path, json={"code": ticket.id, "gate": "north"}))["verdict"] == "old_code"
+        live = await desk.platform.desk.shown_code(ticket.id, desk.platform.clock())
+        assert (await desk.post(path, json={"code": live, "gate": "north"}))["verdict"] == "ok"
+
+
+async def test_b10_a_mistaken_admission_is_taken_back_once_with_a_note(tmp_path):
+    async with a_desk(tmp_path, Role.DOOR) as desk:
+        booking = await desk.bought("S-A-1")
+        (code,) = await desk.codes(booking)
+        path = f"/v1/door/events/{desk.event}"
+        let_in = await desk.post(f"{path}/scan", json={"code": code, "gate": "north"})
+        asked = {"scan": let_in["scan"], "ticket": let_in["ticket"]}
+        other = await on_sale(desk.platform, id="evt_other")
+        for where, body in (
+            (other, asked),
+            (desk.event, asked | {"scan": "guess"}),
+            (desk.event, asked | {"ticket": "t"}),
+        ):
+            assert await desk.post(f"/v1/door/events/{where}/undo", json=body) == {"undone": False}
+        assert (await desk.get(f"{path}/counts"))["inside"] == 1
+        assert await desk.post(f"{path}/undo", json=asked) == {"undone": True}
+        assert await desk.post(f"{path}/undo", json=asked) == {"undone": False}
+        counts = await desk.get(f"{path}/counts")
+        assert (counts["inside"], counts["gates"]) == (0, [])
+        assert (await desk.post(f"{path}/scan", json={"code": code, "gate": "south"}))["verdict"] == "ok"
+        owner = await desk.as_(Role.OWNER)
+        acts = [(one["act"], one["actor"]) for one in (await owner.get("/v1/organiser/audit"))["changes"]]
+        assert acts.count(("undo_scan", desk.person.id)) == 1
+
+
+async def test_b10_of_two_scans_of_a_ticket_one_can_be_taken_back(tmp_path, postgres_ledger_url, redis_url):
+    async with a_desk(tmp_path, Role.DOOR, redis_url=redis_url, postgres_url=postgres_ledger_url) as desk:
+        booking = await desk.bought("S-A-1")
+        (ticket,) = await desk.platform.ledger.tickets_of(booking.id)
+        path = f"/v1/door/events/{desk.event}"
+        scans = [
+            {"scan": f"s-{gate}", "ticket": ticket.id, "gate": gate, "at": f"2026-01-15T19:{minute}:00Z"}
+            for gate, minute in (("north", 10), ("south", 30))
+        ]
+        await desk.post(f"{path}/sync", json={"scans": scans})
+        assert (await desk.post(f"{path}/undo", json={"scan": "s-north", "ticket": ticket.id})) == {"undone": True}
+        assert (await desk.get(f"{path}/counts"))["inside"] == 1
+        assert (await desk.get(f"{path}/duplicates"))["duplicates"] == []
+        again = await desk.post(f"{path}/scan", json={"code": ticket.code, "gate": "east"})
+        assert (again["verdict"], again["first"]["gate"]) == ("duplicate", "south")

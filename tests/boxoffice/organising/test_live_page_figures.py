@@ -1,0 +1,91 @@
+"""What the live page shows besides seats (B13, B19): money, payments, answer times, and the last hour for a reload."""
+
+import msgspec
+
+from frontrow.boxoffice.model.sales_figures import Percentiles, RoomFigures
+from frontrow.core.clock import US_PER_S
+from frontrow.web.observability.telemetry import Telemetry
+from frontrow.web.streams.sales_figures import WHOLE_EVERY_US, LiveFiguresStreams
+from frontrow.web.streams.sales_history import MAX_EVENTS, MAX_POINTS, History
+from tests.boxoffice.organising.http import a_desk
+from tests.boxoffice.organising.support import a_clock
+
+SPEED = Percentiles(10, 1.0, 2.0, 4.0)
+ROOM = RoomFigures("open", 900, 300, 600, 120, 12.5)
+
+
+async def test_b19_a_frame_tells_money_payments_and_times(tmp_path):
+    async with a_desk(tmp_path) as desk:
+        booking = await desk.bought("S-A-1", "S-A-2")
+        await desk.bought("S-C-5", fan="fan_poor", pay="pm_card_declined")
+        await desk.platform.refunds.override(booking.id, [0])
+        desk.platform.office.live.speeds = lambda: {"hold": SPEED}
+        frame = await desk.platform.office.live.latest(desk.event)
+        (money,) = frame.money
+        assert (money.currency, money.captured_minor, money.refunds_open_minor) == ("EUR", 10000, 5000)
+        assert frame.payment_success == 0.5
+        assert frame.latency["hold"] == SPEED
+        assert frame.latency["hold_to_ticket"].count == 1
+        assert frame.whole_at_us == frame.at_us
+
+
+async def test_the_ledger_sums_up_for_a_frame_only_now_and_then(tmp_path):
+    async with a_desk(tmp_path) as desk:
+        event = await desk.platform.ledger.event(desk.event)
+        looks = []
+
+        class Counting:
+            async def live(self, event, before):
+                frame = await desk.platform.figures.live(event, before)
+                at_us = before.at_us + US_PER_S if before else frame.at_us
+                return msgspec.structs.replace(frame, at_us=at_us)
+
+            async def of(self, event):
+                looks.append(event.id)
+                return await desk.platform.figures.of(event)
+
+        async def event_of(event_id):
+            return event
+
+        streams = LiveFiguresStreams(Counting(), event_of)
+        frame = None
+        for _ in range(7):
+            frame = await streams._look(event, frame)
+        assert len(looks) == 3  # at once, after three seconds, after six
+        assert WHOLE_EVERY_US == 3 * US_PER_S
+
+
+async def test_b13_every_server_remembers_the_last_hour_of_what_it_sells():
+    clock, sold_here = a_clock(), {"evt_a": bytes([0, 1, 2, 2, 3]), "evt_b": b"\x00"}
+    rooms = {"evt_a": ROOM}
+    history = History(clock, lambda: sold_here, sold_here.get, rooms.get, lambda: {"hold": SPEED})
+    await history.look()
+    (point,) = history.of("evt_a")
+    assert msgspec.to_builtins(point) == [clock.now_us // US_PER_S, 1, 2, 600, 120, 12.5, 1.0, 4.0]
+    assert msgspec.to_builtins(history.of("evt_b")[0])[1:] == [0, 0, None, None, None, 1.0, 4.0]
+    del sold_here["evt_b"]
+    for _ in range(MAX_POINTS):
+        clock.now_us += 5 * US_PER_S
+        await history.look()
+    points = history.of("evt_a")
+    assert len(points) == MAX_POINTS
+    assert points[0].at_s == point.at_s + 5  # the first one is forgotten
+    assert history.of("evt_b") == []
+    sold_here.update({f"evt_{number}": b"" for number in range(MAX_EVENTS)})
+    await history.look()
+    assert sum(bool(history.of(event)) for event in sold_here) == MAX_EVENTS
+
+
+def test_b19_recent_speeds_forget_what_was_long_ago():
+    telemetry = Telemetry()
+    route = telemetry.traffic.of("place_hold", "app")
+    for _ in range(100):
+        route.took(1_000_000_000, 200)
+    assert telemetry.recent_speeds()["hold"].p50_ms > 500
+    telemetry._before.append(telemetry._buckets())
+    assert "hold" not in telemetry.recent_speeds()  # nobody asked since
+    for _ in range(10):
+        route.took(1_000_000, 200)
+    assert telemetry.recent_speeds()["hold"].count == 10
+    assert telemetry.recent_speeds()["hold"].p99_ms < 10
+    assert telemetry.speeds()["hold"].count == 110

@@ -1,0 +1,11 @@
+"""Ledgers for tests about people: the same fixtures the ledger's own tests use."""
+
+from tests.boxoffice.adapters.ledger.conftest import (  # noqa: F401
+    bench,
+    ledger,
+    ledger_url,
+    postgres_ledger_url,
+    postgres_template,
+    sqlite_ledger_url,
+    sqlite_template,
+)

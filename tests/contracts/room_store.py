@@ -1,0 +1,663 @@
+"""What every `RoomStore` must do, whatever it stores in. Run unchanged over all of them; a canary must fail here.
+
+A test gets `make()`: a fresh store under a manual clock with the room `concert`.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from frontrow.core.clock import ManualClock
+from frontrow.core.errors import InvalidInput
+from frontrow.waitingroom.model.admission import plan
+from frontrow.waitingroom.model.config import LaneRule, Phase, RoomConfig
+from frontrow.waitingroom.model.errors import CodeUsed, RoomClosed, RoomOverflow, RoomRecovering
+from frontrow.waitingroom.model.room_state import LaneState, RoomState, SlidePlan, VisitResult
+from frontrow.waitingroom.ports import (
+    ClaimRow,
+    EndedVisit,
+    JoinAnswer,
+    JoinAsk,
+    KeptVisit,
+    PlaceKey,
+    Recovered,
+    RoomStore,
+    SlideResult,
+    VisitAsk,
+    VisitOp,
+)
+
+EVENT = "concert"
+S = 1_000_000
+TTL_US = 5 * S
+Make = Callable[..., Awaitable[tuple[RoomStore, ManualClock]]]
+
+
+def new_room(phase: Phase = Phase.OPEN, **settings: Any) -> RoomState:
+    config = RoomConfig(**({"capacity": 100, "window_size": 10, "pass_ttl_s": 900} | settings))
+    return RoomState(1, phase, config, (LaneState(),) * len(config.lanes), bucket_milli=config.burst * 1000)
+
+
+async def state_of(store: RoomStore) -> RoomState:
+    state = await store.snapshot(EVENT)
+    assert state is not None
+    return state
+
+
+async def joined(store: RoomStore, people: int, lane: int = 0) -> list[JoinAnswer]:
+    answers = await store.join(EVENT, [JoinAsk(lane)] * people)
+    assert all(isinstance(answer, JoinAnswer) for answer in answers)
+    return list(answers)  # type: ignore[arg-type]
+
+
+async def slide(store: RoomStore, owner: str = "me") -> SlideResult:
+    """One turn of a leader."""
+    if not await store.lease(EVENT, owner, TTL_US):
+        return SlideResult.NOT_LEADER
+    step = plan(await state_of(store))
+    return await store.slide(EVENT, owner, step) if step else SlideResult.NOT_DUE
+
+
+def claim(position: int, tag: int = 0, slide_no: int = 0, ttl_s: int = 900) -> VisitAsk:
+    return VisitAsk(VisitOp.CLAIM, PlaceKey(0, 1, position), ttl_s, 0, tag, slide_no)
+
+
+def ask(op: VisitOp, position: int, *, until_s: int = 0, hold: str = "") -> VisitAsk:
+    return VisitAsk(op, PlaceKey(0, 1, position), until_s=until_s, hold=hold)
+
+
+async def ended_of(store: RoomStore, after: int, most: int) -> tuple[int, list[EndedVisit]]:
+    last, some = await store.ended(EVENT, after, most)
+    return last, list(some)
+
+
+async def let_in(make: "Make", people: int, **settings: Any) -> tuple[RoomStore, ManualClock]:
+    """A room with this many active places, at the beginning of a second."""
+    store, clock = await make(start=LaneState(people, people), **settings)
+    clock.advance(us=S - clock() % S)
+    return store, clock
+
+
+async def visit(store: RoomStore, ask: VisitAsk) -> VisitResult:
+    return (await store.visit(EVENT, [ask]))[0].result
+
+
+class StoreContract:
+    # -- joining -----------------------------------------------------------------------------------------------------
+
+    async def test_w1_positions_are_sequential_unique_and_gap_free_among_many_callers(self, make: Make) -> None:
+        store, _ = await make()
+        batches = await asyncio.gather(*(joined(store, 1 + n % 3) for n in range(80)))
+        positions = [answer.position for batch in batches for answer in batch]
+        assert sorted(positions) == list(range(1, len(positions) + 1))
+        assert all([a.position for a in batch] == sorted(a.position for a in batch) for batch in batches)
+        assert (await state_of(store)).lanes[0].issued == len(positions)
+
+    async def test_w13_a_store_that_is_behind_what_was_seen_issues_nothing(self, make: Make) -> None:
+        store, _ = await make()
+        await joined(store, 5)
+        for ask in (JoinAsk(0), JoinAsk(0, "key")):
+            with pytest.raises(RoomRecovering):
+                await store.join(EVENT, [ask], (6,))
+            assert (await state_of(store)).lanes[0].issued == 5
+        (answer,) = await store.join(EVENT, [JoinAsk(0)], (5,))
+        assert isinstance(answer, JoinAnswer)
+        assert answer.position == 6
+
+    async def test_each_lane_counts_for_itself(self, make: Make) -> None:
+        store, _ = await make(lanes=(LaneRule("general"), LaneRule("fans", 3)))
+        asks = [JoinAsk(0), JoinAsk(1), JoinAsk(0), JoinAsk(1), JoinAsk(1)]
+        answers = await store.join(EVENT, asks)
+        assert [(a.lane, a.position) for a in answers if isinstance(a, JoinAnswer)] == [
+            (0, 1), (1, 1), (0, 2), (1, 2), (1, 3),
+        ]  # fmt: skip
+
+    async def test_the_same_key_gets_the_same_position_for_a_while(self, make: Make) -> None:
+        store, clock = await make()
+        first, other, again = await store.join(EVENT, [JoinAsk(0, "k1"), JoinAsk(0, "k2"), JoinAsk(0, "k1")])
+        assert isinstance(first, JoinAnswer)
+        assert isinstance(again, JoinAnswer)
+        assert isinstance(other, JoinAnswer)
+        assert (again.position, again.at_us, again.fresh) == (first.position, first.at_us, False)
+        assert other.position == 2
+        clock.advance(30)
+        (later,) = await store.join(EVENT, [JoinAsk(0, "k1")])
+        assert isinstance(later, JoinAnswer)
+        assert (later.position, later.at_us) == (first.position, first.at_us)
+
+    async def test_fifty_callers_with_one_key_are_one_person(self, make: Make) -> None:
+        store, _ = await make()
+        answers = await asyncio.gather(*(store.join(EVENT, [JoinAsk(0, "mine")]) for _ in range(50)))
+        assert sum(a.fresh for (a,) in answers if isinstance(a, JoinAnswer)) == 1
+        assert {a.position for (a,) in answers if isinstance(a, JoinAnswer)} == {1}
+
+    async def test_w12_fifty_callers_with_one_code_are_one_winner(self, make: Make) -> None:
+        store, _ = await make()
+        answers = await asyncio.gather(*(store.join(EVENT, [JoinAsk(0, code_id=77)]) for _ in range(50)))
+        assert sum(isinstance(answer, JoinAnswer) for (answer,) in answers) == 1
+        assert sum(isinstance(answer, CodeUsed) for (answer,) in answers) == 49
+        assert (await state_of(store)).lanes[0].issued == 1, "a used code takes no position"
+
+    async def test_w10_beyond_the_depth_cap_people_are_sent_to_the_overflow_page(self, make: Make) -> None:
+        store, _ = await make(depth_cap=5)
+        answers = await store.join(EVENT, [JoinAsk(0)] * 8)
+        assert [isinstance(a, RoomOverflow) for a in answers] == [False] * 5 + [True] * 3
+        (keyed,) = await store.join(EVENT, [JoinAsk(0, "key")])
+        assert isinstance(keyed, RoomOverflow)
+        assert (await state_of(store)).lanes[0].issued == 5
+
+    async def test_a_closed_room_takes_nobody(self, make: Make) -> None:
+        store, _ = await make()
+        await store.configure(EVENT, phase=Phase.CLOSED)
+        for ask in (JoinAsk(0), JoinAsk(0, "key")):
+            (answer,) = await store.join(EVENT, [ask])
+            assert isinstance(answer, RoomClosed)
+
+    # -- sliding -----------------------------------------------------------------------------------------------------
+
+    async def test_w3_a_slide_moves_the_window_once_an_interval(self, make: Make) -> None:
+        store, clock = await make()
+        await joined(store, 25)
+        assert await slide(store) is SlideResult.SLID
+        assert await slide(store) is SlideResult.NOT_DUE
+        assert (await state_of(store)).lanes[0].hi == 10
+        clock.advance(us=S - 1)
+        assert await slide(store) is SlideResult.NOT_DUE
+        clock.advance(us=1)
+        assert await slide(store) is SlideResult.SLID
+        assert (await state_of(store)).lanes[0].hi == 20
+        clock.advance(10)
+        assert await slide(store) is SlideResult.SLID
+        state = await state_of(store)
+        assert (state.lanes[0].hi, state.slide_no, len(state.ring)) == (25, 3, len(state.ring))
+
+    async def test_w4_only_the_leader_slides_and_a_lease_runs_out(self, make: Make) -> None:
+        store, clock = await make()
+        await joined(store, 25)
+        assert await store.lease(EVENT, "a", TTL_US)
+        assert await store.lease(EVENT, "a", TTL_US), "extended if mine"
+        assert not await store.lease(EVENT, "b", TTL_US)
+        step = plan(await state_of(store))
+        assert step is not None
+        assert await store.slide(EVENT, "b", step) is SlideResult.NOT_LEADER
+        clock.advance(us=TTL_US - 1)
+        assert not await store.lease(EVENT, "b", TTL_US)
+        clock.advance(us=1)
+        assert await store.slide(EVENT, "a", step) is SlideResult.NOT_LEADER, "over at the very microsecond"
+        assert await store.lease(EVENT, "b", TTL_US)
+        assert not await store.lease(EVENT, "a", TTL_US)
+        await store.resign(EVENT, "a")
+        assert not await store.lease(EVENT, "a", TTL_US), "nobody resigns for another"
+        await store.resign(EVENT, "b")
+        assert await store.lease(EVENT, "a", TTL_US)
+
+    async def test_w4_of_fifty_leaders_with_one_plan_one_slides(self, make: Make) -> None:
+        store, _ = await make()
+        await joined(store, 100)
+        await store.lease(EVENT, "me", TTL_US)
+        step = plan(await state_of(store))
+        assert step is not None
+        results = await asyncio.gather(*(store.slide(EVENT, "me", step) for _ in range(50)))
+        assert results.count(SlideResult.SLID) == 1
+        assert (await state_of(store)).lanes[0].hi == 10
+
+    async def test_w4_a_stale_early_or_impossible_plan_moves_nothing(self, make: Make) -> None:
+        store, clock = await make()
+        await joined(store, 20)
+        await slide(store)
+        clock.advance(1)
+        before = await state_of(store)
+        good = plan(before)
+        assert good is not None
+        wrong: list[tuple[SlidePlan, SlideResult]] = [
+            (replace(good, expected_slide_no=0), SlideResult.CHANGED),
+            (replace(good, due=2), SlideResult.NOT_DUE),
+            (replace(good, due=0), SlideResult.NOT_DUE),
+            (replace(good, his=(21,)), SlideResult.TOO_FAR),
+            (replace(good, his=(9,)), SlideResult.TOO_FAR),
+            (replace(good, los=(21,)), SlideResult.TOO_FAR),
+            (replace(good, los=(-1,)), SlideResult.TOO_FAR),
+        ]
+        for step, expected in wrong:
+            assert await store.slide(EVENT, "me", step) is expected
+        assert (await state_of(store)).lanes == before.lanes
+        await store.configure(EVENT, phase=Phase.PAUSED)
+        assert await store.slide(EVENT, "me", good) is SlideResult.CHANGED
+
+    async def test_w4_the_windows_due_while_nobody_led_are_made_up_for(self, make: Make) -> None:
+        store, clock = await make()
+        await joined(store, 90)
+        await slide(store, "a")
+        clock.advance(5)
+        assert await slide(store, "b") is SlideResult.SLID
+        assert (await state_of(store)).lanes[0].hi == 60
+
+    # -- visits ------------------------------------------------------------------------------------------------------
+
+    async def test_w7_a_hundred_parallel_claims_are_one_pass(self, make: Make) -> None:
+        store, _ = await make()
+        await joined(store, 10)
+        await slide(store)
+        results = await asyncio.gather(*(visit(store, claim(3)) for _ in range(100)))
+        assert results.count(VisitResult.OK) == 1
+        assert results.count(VisitResult.ALREADY) == 99
+        assert (await state_of(store)).active == 1
+
+    async def test_a_claim_whose_answer_was_lost_can_be_repeated_by_the_same_caller(self, make: Make) -> None:
+        store, clock = await make()
+        await joined(store, 10)
+        await slide(store)
+        (first,) = await store.visit(EVENT, [claim(3, tag=4_000_000_000)])
+        clock.advance(5)
+        (again,) = await store.visit(EVENT, [claim(3, tag=4_000_000_000)])
+        assert (first.result, again.result) == (VisitResult.OK, VisitResult.REPEATED)
+        assert first.expires_s == again.expires_s == clock() // S - 5 + 900
+        assert await visit(store, claim(3, tag=5)) is VisitResult.ALREADY
+        assert await visit(store, claim(3)) is VisitResult.ALREADY
+        assert (await state_of(store)).active == 1
+
+    async def test_w2_only_active_places_can_be_claimed(self, make: Make) -> None:
+        store, clock = await make(active_windows=2)
+        await joined(store, 50)
+        for _ in range(3):
+            await slide(store)
+            clock.advance(1)
+        state = await state_of(store)
+        assert (state.lanes[0].lo, state.lanes[0].hi) == (10, 30)
+        assert [await visit(store, claim(p)) for p in (10, 11, 30, 31)] == [
+            VisitResult.EXPIRED, VisitResult.OK, VisitResult.OK, VisitResult.WAITING,
+        ]  # fmt: skip
+
+    async def test_w6_active_never_exceeds_capacity_and_a_returned_pass_frees_it_at_once(self, make: Make) -> None:
+        store, _ = await make(capacity=5, window_size=100, burst=100)
+        await joined(store, 60)
+        await store.lease(EVENT, "me", TTL_US)
+        state = await state_of(store)
+        step = SlidePlan(0, 1, (60,), (0,), (), 0, state.now_us, "", 60)
+        assert await store.slide(EVENT, "me", step) is SlideResult.SLID
+        results = await asyncio.gather(*(visit(store, claim(p)) for p in range(1, 61)))
+        assert results.count(VisitResult.OK) == 5
+        assert results.count(VisitResult.FULL) == 55
+        winner = 1 + results.index(VisitResult.OK)
+        back = VisitAsk(VisitOp.GIVE_BACK, PlaceKey(0, 1, winner))
+        returned = await asyncio.gather(*(visit(store, back) for _ in range(50)))
+        assert returned.count(VisitResult.OK) == 1
+        assert returned.count(VisitResult.ALREADY) == 49
+        state = await state_of(store)
+        assert (state.active, state.released) == (4, 1)
+        loser = 1 + results.index(VisitResult.FULL)
+        assert await visit(store, claim(loser)) is VisitResult.OK
+        assert await visit(store, claim(winner)) is VisitResult.ALREADY, "a place is exchanged once for ever"
+
+    async def test_w6_who_knocks_at_a_full_shop_is_counted_once_and_keeps_the_place(self, make: Make) -> None:
+        store, clock = await make(active_windows=1)
+        await joined(store, 30)
+        await slide(store)
+        config = (await state_of(store)).config
+        await store.configure(EVENT, config=config.changed(capacity=1))
+        number = (await state_of(store)).ring[-1].number
+        assert await visit(store, claim(1, slide_no=number)) is VisitResult.OK
+        for position in (2, 3, 2, 3, 2):
+            assert await visit(store, claim(position, slide_no=number)) is VisitResult.FULL
+        state = await state_of(store)
+        assert (state.knocking, dict(state.took)) == (2, {number: 3}), "who came is counted as having come, once"
+        await store.configure(EVENT, config=config)
+        clock.advance(1)
+        assert await slide(store) is SlideResult.SLID
+        assert (await state_of(store)).lanes[0].lo == 10
+        assert await visit(store, claim(4)) is VisitResult.EXPIRED
+        assert await visit(store, claim(2)) is VisitResult.OK, "at the door in time"
+        state = await state_of(store)
+        assert (state.knocking, state.active) == (1, 2)
+        clock.advance(31)
+        assert (await state_of(store)).knocking == 0, "who does not come back is forgotten"
+        assert await visit(store, claim(3)) is VisitResult.EXPIRED
+
+    async def test_passes_run_out_at_their_second_and_free_the_capacity(self, make: Make) -> None:
+        store, clock = await make(capacity=1)
+        await joined(store, 10)
+        await slide(store)
+        clock.now_us += S - clock.now_us % S
+        (first,) = await store.visit(EVENT, [claim(1, ttl_s=10)])
+        assert first.result is VisitResult.OK
+        clock.advance(us=10 * S - 1)
+        assert (await state_of(store)).active == 1
+        assert await store.live(EVENT, PlaceKey(0, 1, 1)) == first.expires_s
+        await store.lease(EVENT, "me", TTL_US)
+        clock.advance(us=1)
+        state = await state_of(store)
+        assert (state.active, state.released) == (0, 1)
+        assert await store.live(EVENT, PlaceKey(0, 1, 1)) == 0
+        assert await visit(store, VisitAsk(VisitOp.GIVE_BACK, PlaceKey(0, 1, 1))) is VisitResult.ENDED
+        assert await visit(store, VisitAsk(VisitOp.RENEW, PlaceKey(0, 1, 1), 10, 2**31)) is VisitResult.ENDED
+        assert (await state_of(store)).active == 0
+
+    async def test_a_renewal_moves_the_end_once_and_never_past_the_limit(self, make: Make) -> None:
+        store, clock = await make()
+        await joined(store, 10)
+        await slide(store)
+        (first,) = await store.visit(EVENT, [claim(1, ttl_s=100)])
+        clock.advance(50)
+        renew = VisitAsk(VisitOp.RENEW, PlaceKey(0, 1, 1), 100, first.expires_s + 20)
+        one, two = await store.visit(EVENT, [renew, renew])
+        assert (one.result, one.expires_s) == (VisitResult.OK, first.expires_s + 20)
+        assert (two.result, two.expires_s) == (VisitResult.REPEATED, first.expires_s + 20)
+        clock.advance(55)
+        assert (await state_of(store)).active == 1, "it outlives its first end"
+        clock.advance(20)
+        assert (await state_of(store)).active == 0
+        assert await visit(store, VisitAsk(VisitOp.RENEW, PlaceKey(0, 1, 2), 100, 2**31)) is VisitResult.ENDED
+
+    async def test_claims_are_counted_for_the_slide_that_admitted_them(self, make: Make) -> None:
+        store, _ = await make()
+        await joined(store, 10)
+        await slide(store)
+        number = (await state_of(store)).ring[-1].number
+        await store.visit(EVENT, [claim(p, slide_no=number) for p in (1, 2, 3)])
+        assert dict((await state_of(store)).took) == {number: 3}
+
+    async def test_positions_far_apart_do_not_touch_each_other(self, make: Make) -> None:
+        far = 14_000_000
+        store, _ = await make(capacity=10, start=LaneState(issued=far, hi=far))
+        assert await visit(store, claim(far)) is VisitResult.OK
+        assert await visit(store, claim(far)) is VisitResult.ALREADY
+        for position in (1, 1023, 1024, 1025, far - 1):
+            assert await visit(store, claim(position)) is VisitResult.OK
+        assert await visit(store, VisitAsk(VisitOp.CLAIM, PlaceKey(0, 2, far), 900)) is VisitResult.OK, "another epoch"
+
+    # -- how visits go on and end ------------------------------------------------------------------------------------
+
+    async def test_a_visit_nobody_hears_of_ends_after_the_idle_time(self, make: Make) -> None:
+        store, clock = await let_in(make, 1, idle_s=120)
+        (begun,) = await store.visit(EVENT, [claim(1, tag=5)])
+        assert begun.ends_s == clock() // S + 120
+        clock.advance(100)
+        (heard,) = await store.visit(EVENT, [ask(VisitOp.HEAR, 1)])
+        assert (heard.result, heard.expires_s) == (VisitResult.OK, begun.expires_s), "hearing prolongs no pass"
+        assert heard.ends_s == clock() // S + 120
+        clock.advance(us=120 * S - clock() % S - 1)
+        assert (await state_of(store)).active == 1
+        clock.advance(us=1)
+        state = await state_of(store)
+        assert (state.active, state.released, state.ended_no) == (0, 1, 1)
+        assert await store.live(EVENT, PlaceKey(0, 1, 1)) == 0
+        for op in (VisitOp.HEAR, VisitOp.LEAVE, VisitOp.RENEW, VisitOp.KEEP):
+            assert await visit(store, ask(op, 1, until_s=2**31)) is VisitResult.ENDED
+        assert await visit(store, claim(1, tag=5)) is VisitResult.ALREADY, "a place is exchanged once for ever"
+        assert await ended_of(store, 0, 10) == (1, [EndedVisit(PlaceKey(0, 1, 1), begun.expires_s, timed_out=True)])
+
+    async def test_a_busy_visit_ends_with_its_pass(self, make: Make) -> None:
+        store, clock = await let_in(make, 1, idle_s=120)
+        await store.visit(EVENT, [claim(1, ttl_s=150)])
+        clock.advance(100)
+        (heard,) = await store.visit(EVENT, [ask(VisitOp.HEAR, 1)])
+        assert heard.ends_s == heard.expires_s
+        clock.advance(50)
+        state = await state_of(store)
+        assert (state.active, state.ended_no) == (0, 0), "the pass itself has run out: nothing to remember"
+
+    async def test_a_closed_page_ends_the_visit_soon_unless_somebody_is_heard(self, make: Make) -> None:
+        store, clock = await let_in(make, 2, idle_s=120, leave_s=10)
+        await store.visit(EVENT, [claim(1), claim(2)])
+        first, second = await store.visit(EVENT, [ask(VisitOp.LEAVE, 1), ask(VisitOp.LEAVE, 2)])
+        assert first.ends_s == second.ends_s == clock() // S + 10
+        clock.advance(9)
+        (again,) = await store.visit(EVENT, [ask(VisitOp.LEAVE, 1)])
+        assert again.ends_s == first.ends_s, "leaving twice is no delay"
+        await store.visit(EVENT, [ask(VisitOp.HEAR, 2)])
+        clock.advance(1)
+        assert (await state_of(store)).active == 1
+        assert [await store.live(EVENT, PlaceKey(0, 1, p)) > 0 for p in (1, 2)] == [False, True]
+        clock.advance(119)
+        assert (await state_of(store)).active == 0
+
+    async def test_a_call_before_the_page_was_closed_is_no_sign_of_life(self, make: Make) -> None:
+        """Calls are reported a second later: the last click must not take the departure back."""
+        store, clock = await let_in(make, 1, idle_s=120, leave_s=10)
+        await store.visit(EVENT, [claim(1)])
+        clicked_s = clock() // S
+        clock.advance(1)
+        (left,) = await store.visit(EVENT, [ask(VisitOp.LEAVE, 1)])
+        (late,) = await store.visit(EVENT, [ask(VisitOp.HEAR, 1, until_s=clicked_s)])
+        assert (late.result, late.ends_s) == (VisitResult.REPEATED, left.ends_s)
+        clock.advance(2)
+        (heard,) = await store.visit(EVENT, [ask(VisitOp.HEAR, 1, until_s=clock() // S)])
+        assert heard.ends_s == clock() // S + 120
+
+    async def test_who_left_during_a_hold_leaves_with_it(self, make: Make) -> None:
+        store, clock = await let_in(make, 1, idle_s=120, leave_s=10)
+        await store.visit(EVENT, [claim(1)])
+        now_s = clock() // S
+        await store.visit(EVENT, [ask(VisitOp.KEEP, 1, until_s=now_s + 600, hold="bkg_1"), ask(VisitOp.LEAVE, 1)])
+        clock.advance(300)
+        (free,) = await store.visit(EVENT, [ask(VisitOp.KEEP, 1, hold="bkg_1")])
+        assert free.ends_s == now_s + 310
+
+    async def test_without_an_idle_time_only_the_pass_ends_a_visit(self, make: Make) -> None:
+        store, clock = await let_in(make, 1)
+        (begun,) = await store.visit(EVENT, [claim(1, ttl_s=900)])
+        clock.advance(899)
+        assert (await store.visit(EVENT, [ask(VisitOp.HEAR, 1)]))[0].ends_s == begun.expires_s
+        assert (await state_of(store)).active == 1
+
+    async def test_a_live_hold_keeps_its_visit_and_pass(self, make: Make) -> None:
+        store, clock = await let_in(make, 1, idle_s=120, leave_s=10)
+        (begun,) = await store.visit(EVENT, [claim(1, ttl_s=900)])
+        until_s = clock() // S + 1_200
+        (kept,) = await store.visit(EVENT, [ask(VisitOp.KEEP, 1, until_s=until_s, hold="bkg_1")])
+        assert (kept.result, kept.expires_s, kept.ends_s, kept.kept_until_s) == (
+            VisitResult.OK,
+            until_s,
+            until_s,
+            until_s,
+        )
+        assert list(await store.kept(EVENT)) == [KeptVisit(PlaceKey(0, 1, 1), until_s, "bkg_1")]
+        assert (await state_of(store)).kept == 1
+        await store.visit(EVENT, [ask(VisitOp.LEAVE, 1)])
+        clock.advance(1_199)
+        assert (await state_of(store)).active == 1, "neither the idle time nor a closed page ends it"
+        assert await store.live(EVENT, PlaceKey(0, 1, 1)) == until_s > begun.expires_s
+        clock.advance(1)
+        state = await state_of(store)
+        assert (state.active, state.kept) == (0, 0)
+
+    async def test_a_hold_that_is_over_keeps_nothing_and_another_keeps_on(self, make: Make) -> None:
+        store, clock = await let_in(make, 1, idle_s=120)
+        await store.visit(EVENT, [claim(1)])
+        now_s = clock() // S
+        keep = [
+            ask(VisitOp.KEEP, 1, until_s=now_s + 600, hold="bkg_1"),
+            ask(VisitOp.KEEP, 1, until_s=now_s + 500, hold="bkg_2"),
+        ]
+        one, two = await store.visit(EVENT, keep)
+        assert (one.result, two.result, two.kept_until_s) == (VisitResult.OK, VisitResult.REPEATED, now_s + 600)
+        clock.advance(10)
+        (other,) = await store.visit(EVENT, [ask(VisitOp.KEEP, 1, hold="bkg_2")])
+        assert (other.result, other.kept_until_s) == (VisitResult.REPEATED, now_s + 600)
+        (free,) = await store.visit(EVENT, [ask(VisitOp.KEEP, 1, hold="bkg_1")])
+        assert (free.result, free.kept_until_s, free.ends_s) == (VisitResult.OK, 0, now_s + 130)
+        assert (await state_of(store)).kept == 0
+        clock.advance(120)
+        assert (await state_of(store)).active == 0
+
+    async def test_a_kept_visit_can_be_given_back(self, make: Make) -> None:
+        store, clock = await let_in(make, 1)
+        await store.visit(EVENT, [claim(1)])
+        until_s = clock() // S + 2_000
+        await store.visit(EVENT, [ask(VisitOp.KEEP, 1, until_s=until_s, hold="bkg_1")])
+        (ended,) = await store.visit(EVENT, [ask(VisitOp.GIVE_BACK, 1)])
+        assert (ended.result, ended.expires_s) == (VisitResult.OK, until_s)
+        state = await state_of(store)
+        assert (state.active, state.kept, state.ended_no) == (0, 0, 1)
+        assert await ended_of(store, 0, 10) == (1, [EndedVisit(PlaceKey(0, 1, 1), until_s)])
+
+    async def test_ended_visits_are_listed_in_order_until_their_passes_run_out(self, make: Make) -> None:
+        store, clock = await let_in(make, 9)
+        begun = await store.visit(EVENT, [claim(p, ttl_s=10 * p) for p in range(1, 10)])
+        await store.visit(EVENT, [ask(VisitOp.GIVE_BACK, p) for p in range(1, 7)])
+        last, some = await ended_of(store, 0, 4)
+        assert (last, [one.place.position for one in some]) == (4, [1, 2, 3, 4])
+        assert [one.expires_s for one in some] == [one.expires_s for one in begun[:4]]
+        last, some = await ended_of(store, last, 4)
+        assert (last, [one.place.position for one in some]) == (6, [5, 6])
+        assert await ended_of(store, last, 4) == (6, [])
+        clock.advance(25)
+        last, some = await ended_of(store, 0, 10)
+        assert (last, [one.place.position for one in some]) == (6, [3, 4, 5, 6]), "two have run out by themselves"
+        await store.visit(EVENT, [ask(VisitOp.GIVE_BACK, 9)])
+        assert (await ended_of(store, 6, 10))[0] == 7
+        clock.advance(100)
+        assert await ended_of(store, 3, 10) == (7, []), "and nothing is kept for ever"
+
+    async def test_a_pass_beside_the_line_takes_no_capacity_and_is_refused_once_given_back(self, make: Make) -> None:
+        store, clock = await make()
+        until_s = clock() // S + 900
+        back = VisitAsk(VisitOp.GIVE_BACK, PlaceKey(0, 0, 123_456_789), until_s=until_s)
+        assert await visit(store, back) is VisitResult.OK
+        assert await ended_of(store, 0, 10) == (1, [EndedVisit(back.place, until_s)])
+        assert (await state_of(store)).active == 0
+
+    # -- organisers ----------------------------------------------------------------------------------------------------
+
+    async def test_opening_the_pre_queue_fixes_who_is_in_the_draw(self, make: Make) -> None:
+        store, _ = await make(phase=Phase.PREQUEUE)
+        await joined(store, 30)
+        assert await slide(store) is SlideResult.NOT_DUE
+        state = await store.configure(EVENT, phase=Phase.OPEN, beacon="drand 7")
+        assert (state.phase, state.beacon, state.lanes[0].drawn) == (Phase.OPEN, "drand 7", 30)
+        await joined(store, 5)
+        await store.configure(EVENT, phase=Phase.PAUSED)
+        state = await store.configure(EVENT, phase=Phase.OPEN)
+        assert (state.lanes[0].drawn, state.lanes[0].issued, state.beacon) == (30, 35, "drand 7")
+
+    async def test_queue_all_holds_even_active_places_and_costs_nobody_grace(self, make: Make) -> None:
+        store, clock = await make(grace_us=60 * S)
+        await joined(store, 20)
+        await slide(store)
+        await store.configure(EVENT, phase=Phase.QUEUE_ALL)
+        assert await visit(store, claim(1)) is VisitResult.HELD
+        clock.advance(3600)
+        assert await slide(store) is SlideResult.NOT_DUE
+        await store.configure(EVENT, phase=Phase.OPEN)
+        assert await slide(store) is SlideResult.SLID
+        assert (await state_of(store)).lanes[0].lo == 0
+        assert (await state_of(store)).lanes[0].hi == 20, "one window is due after a hold, not thousands"
+        assert await visit(store, claim(1)) is VisitResult.OK
+
+    async def test_pausing_and_resuming_often_never_makes_a_second_slide_due(self, make: Make) -> None:
+        store, _ = await make()
+        await joined(store, 50)
+        assert await slide(store) is SlideResult.SLID
+        for _ in range(5):
+            await store.configure(EVENT, phase=Phase.PAUSED)
+            await store.configure(EVENT, phase=Phase.OPEN)
+            assert await slide(store) is SlideResult.NOT_DUE
+
+    async def test_settings_change_while_people_wait(self, make: Make) -> None:
+        store, _ = await make()
+        await joined(store, 3)
+        config = (await state_of(store)).config
+        state = await store.configure(EVENT, config=config.changed(capacity=1, message="hello", depth_cap=4))
+        assert (state.config.capacity, state.message_no, state.lanes[0].issued) == (1, 1, 3)
+        await slide(store)
+        assert await visit(store, claim(1)) is VisitResult.OK
+        assert await visit(store, claim(2)) is not VisitResult.OK, "capacity is one"
+        more = await store.join(EVENT, [JoinAsk(0)] * 6)
+        assert sum(isinstance(a, RoomOverflow) for a in more) > 0
+        lanes = (*config.lanes, LaneRule("fans"))
+        state = await store.configure(EVENT, config=config.changed(lanes=lanes))
+        assert len(state.lanes) == 2
+        assert (await joined(store, 1, lane=1))[0].position == 1
+        with pytest.raises(InvalidInput):
+            await store.configure(EVENT, config=config)
+
+    async def test_ten_organisers_at_once_all_get_their_change(self, make: Make) -> None:
+        store, _ = await make()
+        config = (await state_of(store)).config
+        asked = range(1, 11)
+        states = await asyncio.gather(*(store.configure(EVENT, config=config.changed(capacity=n)) for n in asked))
+        assert len(states) == 10
+        assert (await state_of(store)).config.capacity in asked
+
+    async def test_ten_organisers_who_change_different_settings_lose_none(self, make: Make) -> None:
+        store, _ = await make()
+        asked = {"capacity": 7, "message": "hello", "depth_cap": 9, "rate_per_s": 3, "burst": 4, "codes_until_us": 5}
+        await asyncio.gather(*(store.configure(EVENT, changes={name: value}) for name, value in asked.items()))
+        config = (await state_of(store)).config
+        assert {name: getattr(config, name) for name in asked} == asked
+
+    async def test_w8_fifty_joins_of_one_person_who_has_one_place_get_it(self, make: Make) -> None:
+        store, _ = await make()
+        mine = JoinAsk(0, person="ada", one_place=True)
+        answers = [(await store.join(EVENT, [mine]))[0] for _ in range(5)]
+        batch = await store.join(EVENT, [mine] * 45 + [JoinAsk(0, person="bob", one_place=True)])
+        positions = {one.position for one in (*answers, *batch[:-1]) if isinstance(one, JoinAnswer)}
+        assert positions == {1}
+        assert isinstance(batch[-1], JoinAnswer)
+        assert batch[-1].position == 2
+
+    # -- loss and return -----------------------------------------------------------------------------------------------
+
+    async def test_w13_a_room_nobody_knows_says_so(self, make: Make) -> None:
+        store, _ = await make()
+        assert await store.snapshot("other") is None
+        for call in (
+            store.join("other", [JoinAsk(0)]),
+            store.join("other", [JoinAsk(0, "key")]),
+            store.visit("other", [claim(1)]),
+            store.lease("other", "me", TTL_US),
+            store.configure("other", phase=Phase.OPEN),
+            store.lift("other", [LaneState()]),
+            store.live("other", PlaceKey(0, 1, 1)),
+            store.ended("other", 0, 10),
+            store.kept("other"),
+        ):
+            with pytest.raises(RoomRecovering):
+                await call
+
+    async def test_w13_a_room_is_restored_whole_and_only_if_it_is_gone(self, make: Make) -> None:
+        store, clock = await make()
+        now_s = clock() // S
+        state = replace(new_room(), epoch=4, lanes=(LaneState(900, 300, 100, 50),), slide_no=7, released=3)
+        claims = (
+            ClaimRow(PlaceKey(0, 3, 200), now_s + 60, 0, "fan", 9),
+            ClaimRow(PlaceKey(0, 3, 201), 0, 0),
+            ClaimRow(PlaceKey(0, 3, 202), now_s - 5, 0),
+        )
+        ended = (EndedVisit(PlaceKey(0, 3, 201), now_s + 60, timed_out=True), EndedVisit(PlaceKey(0, 2, 7), now_s + 9))
+        assert not await store.create(EVENT, Recovered(state, claims, (5,)))
+        await store.forget(EVENT, 99)
+        assert await store.snapshot(EVENT) is not None, "another epoch's room is not dropped"
+        await store.forget(EVENT, 1)
+        assert await store.snapshot(EVENT) is None
+        made = await asyncio.gather(
+            *(store.create(EVENT, Recovered(state, claims, (5,), (), ended)) for _ in range(50))
+        )
+        assert made.count(True) == 1
+        back = await state_of(store)
+        assert (back.epoch, back.lanes, back.slide_no, back.active, back.released) == (4, state.lanes, 7, 1, 3)
+        assert back.ended_no == 2
+        assert (await ended_of(store, 0, 10))[1] == list(ended)
+        assert (await joined(store, 1))[0] == JoinAnswer(0, 901, 4, clock())
+        asks = [VisitAsk(VisitOp.CLAIM, PlaceKey(0, 3, p), 900, tag=9) for p in (200, 201, 202, 203)]
+        results = [answer.result for answer in await store.visit(EVENT, asks)]
+        assert results == [VisitResult.REPEATED, VisitResult.ALREADY, VisitResult.ALREADY, VisitResult.OK]
+        (used,) = await store.join(EVENT, [JoinAsk(0, code_id=5)])
+        assert isinstance(used, CodeUsed)
+
+    async def test_w13_lifting_raises_counters_and_never_lowers_them(self, make: Make) -> None:
+        store, _ = await make(start=LaneState(50, 20, 10))
+        await store.lift(EVENT, [LaneState(40, 30, 5)])
+        lane = (await state_of(store)).lanes[0]
+        assert (lane.issued, lane.hi, lane.lo) == (50, 30, 10)
+
+    async def test_rooms_do_not_touch_each_other(self, make: Make) -> None:
+        store, _ = await make()
+        await store.create("other", Recovered(new_room()))
+        await joined(store, 5)
+        other = await store.snapshot("other")
+        assert other is not None
+        assert other.lanes[0].issued == 0

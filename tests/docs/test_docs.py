@@ -1,0 +1,86 @@
+"""Every Python block of README.md and docs/ runs as it stands, every local link leads somewhere (L18).
+
+A block runs in a namespace and an empty folder of its own; `await` works at its top level. A TOML block that begins
+with `# name.toml` is a file in that folder. Redis on port 6379 and PostgreSQL on port 5432 become private servers.
+A fragment that cannot run is marked by `<!-- no-run: reason -->` on the line before it; there may be few.
+"""
+
+import ast
+import asyncio
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+BLOCK = re.compile(r"(?P<before>[^\n]*\n)?^```(?P<kind>\w+)[^\n]*\n(?P<code>.*?)^```", re.MULTILINE | re.DOTALL)
+NO_RUN = re.compile(r"<!-- no-run: \S.{5,} -->")
+MAX_NO_RUN = 5
+REDIS_URL = "redis://127.0.0.1:6379/0"
+POSTGRES_URL = re.compile(r"postgresql://\w+@127\.0\.0\.1:5432/\w+")
+
+
+def blocks(kind: str) -> list[tuple[Path, int, str, str]]:
+    """(page, line, the line before, code) of every block of a language."""
+    found = []
+    for page in PAGES:
+        text = page.read_text("utf-8")
+        for match in BLOCK.finditer(text):
+            if match["kind"] == kind:
+                line = text.count("\n", 0, match.start("code")) + 1
+                found.append((page, line, match["before"] or "", match["code"]))
+    return found
+
+
+PYTHON = blocks("python")
+RUN = [(page, line, code) for page, line, before, code in PYTHON if not NO_RUN.search(before)]
+
+
+def run(code: str, where: str) -> None:
+    compiled = compile(code, where, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    made = eval(compiled, {"__name__": "__docs__"})
+    if inspect.iscoroutine(made):
+        asyncio.run(made)
+
+
+@pytest.mark.parametrize(
+    ("page", "line", "code"), RUN, ids=[f"{page.relative_to(ROOT)}:{line}" for page, line, _ in RUN]
+)
+def test_l18_every_python_block_of_the_docs_runs(page, line, code, tmp_path, monkeypatch, request):
+    if "redis://127.0.0.1:6379" in code:
+        url = request.getfixturevalue("redis_url")
+        code = code.replace(REDIS_URL, url).replace("redis://127.0.0.1:6379", url)
+    if POSTGRES_URL.search(code):
+        code = POSTGRES_URL.sub(request.getfixturevalue("postgres_url"), code)
+    for other, _, _, toml in blocks("toml"):
+        if other == page and toml.startswith("# "):
+            (tmp_path / toml.splitlines()[0][2:].strip()).write_text(toml)
+    monkeypatch.chdir(tmp_path)
+    run("\n" * (line - 1) + code, str(page.relative_to(ROOT)))
+
+
+def test_few_blocks_are_excused_from_running_and_each_says_why():
+    excused = [f"{page.name}:{line}" for page, line, before, _ in PYTHON if NO_RUN.search(before)]
+    assert len(excused) <= MAX_NO_RUN, excused
+    for page, line, before, _ in PYTHON:
+        assert "no-run" not in before or NO_RUN.search(before), f"{page.name}:{line} gives no reason"
+
+
+def test_l18_the_guide_has_blocks_to_run_and_a_broken_block_would_be_caught():
+    assert len([page for page, _, _ in RUN if page.name == "limits.md"]) >= 8
+    with pytest.raises(NameError):
+        run("undefined_name", "canary")
+    with pytest.raises(AssertionError):
+        run("import asyncio\nawait asyncio.sleep(0)\nassert 1 == 2", "canary")
+
+
+def test_local_links_of_the_docs_lead_somewhere():
+    broken = []
+    for page in PAGES:
+        prose = BLOCK.sub("", page.read_text("utf-8"))
+        for target in re.findall(r"\]\((?!https?:|mailto:|#)([^)#\s]+)", prose):
+            if not (page.parent / target).exists():
+                broken.append(f"{page.relative_to(ROOT)} -> {target}")
+    assert not broken

@@ -1,0 +1,135 @@
+"""W13: the durable trail over SQLite and PostgreSQL: what it must give back after everything else is lost."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from frontrow.core.errors import Unavailable
+from frontrow.waitingroom.audit.postgres import PostgresAudit
+from frontrow.waitingroom.audit.sqlite import SqliteAudit
+from frontrow.waitingroom.model.config import LaneRule
+from frontrow.waitingroom.model.room_state import LaneState
+from frontrow.waitingroom.model.window import Slide
+from frontrow.waitingroom.ports import (
+    Audit,
+    ClaimRow,
+    CodeRow,
+    ImportRow,
+    JoinRow,
+    PersonAt,
+    PlaceKey,
+    Recovered,
+    RoomRow,
+)
+from tests.contracts.room_store import new_room
+
+EVENT = "concert"
+NOW_S = 1_763_200_000
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+async def audit(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Audit]:
+    made: Audit
+    if request.param == "postgres":
+        made = PostgresAudit(request.getfixturevalue("postgres_url"))
+    else:
+        made = SqliteAudit(tmp_path / "room.sqlite")
+    yield made
+    await made.aclose()
+
+
+async def recovered(audit: Audit) -> Recovered:
+    found = await audit.recover(EVENT, NOW_S)
+    assert found is not None
+    return found
+
+
+class TestAudits:
+    async def test_w13_a_room_comes_back_as_it_was(self, audit: Audit) -> None:
+        assert await audit.recover(EVENT, NOW_S) is None
+        config = {"lanes": (LaneRule("general"), LaneRule("fans", 3)), "message": "grüß 'dich'"}
+        state = replace(
+            new_room(**config), epoch=3, lanes=(LaneState(90, 50, 10, 40), LaneState(7, 3, 1)), slide_no=9,
+            ring=(Slide(8, 5, (40, 2), 4), Slide(9, 6, (50, 3), 11)), took={8: 4}, note='{"x":1}', beacon="b",
+            message_no=2, released=17,
+        )  # fmt: skip
+        await audit.append(EVENT, [RoomRow(state, 1000)])
+        back = (await recovered(audit)).state
+        assert replace(back, now_us=0) == replace(state, now_us=0)
+        assert await audit.recover("other", NOW_S) is None
+
+    async def test_w13_counters_come_back_at_the_highest_any_row_saw(self, audit: Audit) -> None:
+        state = replace(new_room(), lanes=(LaneState(10, 5, 0),))
+        await audit.append(EVENT, [RoomRow(state, 1)])
+        await audit.append(EVENT, [JoinRow(1, 0, 11, 40, 2), JoinRow(1, 0, 41, 60, 3)])
+        await audit.append(EVENT, [RoomRow(replace(state, slide_no=5, lanes=(LaneState(10, 30, 20),)), 9)])
+        await audit.append(EVENT, [RoomRow(replace(state, slide_no=4, lanes=(LaneState(10, 20, 0),)), 8)])
+        lane = (await recovered(audit)).state.lanes[0]
+        assert (lane.issued, lane.hi, lane.lo) == (60, 30, 20)
+        older = replace(state, epoch=0, lanes=(LaneState(),))
+        await audit.append(EVENT, [RoomRow(older, 99)])
+        assert (await recovered(audit)).state.epoch == 1
+
+    async def test_w13_claims_come_back_if_they_still_matter(self, audit: Audit) -> None:
+        state = replace(new_room(), lanes=(LaneState(100, 80, 20),))
+        key = [PlaceKey(0, 1, position) for position in range(60)]
+        rows = [
+            ClaimRow(key[10], NOW_S + 50, 1, "lives though its place is over", 1),
+            ClaimRow(key[11], NOW_S - 50, 1),
+            ClaimRow(key[30], NOW_S + 10, 1, "renewed later", 4_000_000_000),
+            ClaimRow(key[30], NOW_S + 90, 2, "renewed later", 4_000_000_000),
+            ClaimRow(key[31], NOW_S + 10, 1, "given back"),
+            ClaimRow(key[31], 0, 2, "given back"),
+            ClaimRow(key[32], NOW_S - 10, 1, "run out, but must not be claimed twice"),
+        ]
+        await audit.append(EVENT, [RoomRow(state, 1), *rows, CodeRow(77, 1), CodeRow(77, 2), CodeRow(2**40, 3)])
+        found = await recovered(audit)
+        standing = {row.place.position: (row.expires_s, row.tag) for row in found.claims}
+        assert standing == {
+            10: (NOW_S + 50, 1), 30: (NOW_S + 90, 4_000_000_000), 31: (0, 0), 32: (NOW_S - 10, 0),
+        }  # fmt: skip
+        assert sorted(found.codes) == [77, 2**40]
+        assert (await audit.used_codes(EVENT), await audit.used_codes("other")) == (2, 0)
+
+    async def test_w12_imported_codes_are_there_for_every_process(self, audit: Audit) -> None:
+        await audit.append(EVENT, [ImportRow({"aa": 1, "bb": 0})])
+        await audit.append(EVENT, [ImportRow({"aa": 2})])
+        assert [await audit.imported_lane(EVENT, digest) for digest in ("aa", "bb", "cc")] == [2, 0, None]
+        assert await audit.imported_lane("other", "aa") is None
+        assert await audit.imported_counts(EVENT) == {0: 1, 2: 1}
+        assert await audit.imported_counts("other") == {}
+
+    async def test_w8_w13_people_come_back_where_they_stood(self, audit: Audit) -> None:
+        state = replace(new_room(), lanes=(LaneState(4, 2, 1),))
+        await audit.append(
+            EVENT, [RoomRow(state, 1), JoinRow(1, 0, 1, 3, 5, ("ann", "bob", "cleo")), JoinRow(1, 0, 4, 4, 6)]
+        )
+        assert set((await recovered(audit)).people) == {PersonAt("bob", 0, 1, 2, 5), PersonAt("cleo", 0, 1, 3, 5)}
+
+    async def test_many_writers_share_transactions_and_repeating_a_row_is_harmless(self, audit: Audit) -> None:
+        rows = [JoinRow(1, 0, n * 10 + 1, n * 10 + 10, n) for n in range(200)]
+        await audit.append(EVENT, [RoomRow(new_room(), 1)])
+        await asyncio.gather(*(audit.append(EVENT, [row]) for row in rows))
+        await asyncio.gather(*(audit.append(EVENT, [row]) for row in rows))
+        assert (await recovered(audit)).state.lanes[0].issued == 2000
+
+
+async def test_w13_the_file_outlives_the_process_that_wrote_it(tmp_path: Path) -> None:
+    first = SqliteAudit(tmp_path / "room.sqlite")
+    await first.append(EVENT, [RoomRow(new_room(), 1), JoinRow(1, 0, 1, 5, 1)])
+    second = SqliteAudit(tmp_path / "room.sqlite")  # as after a crash: the first was never closed
+    assert (await recovered(second)).state.lanes[0].issued == 5
+    await first.aclose()
+    await second.aclose()
+
+
+async def test_an_audit_that_cannot_be_reached_says_so() -> None:
+    away = PostgresAudit("postgresql://nobody@127.0.0.1:1/nowhere", timeout_s=2)
+    with pytest.raises(Unavailable):
+        await away.append(EVENT, [JoinRow(1, 0, 1, 5, 1)])
+    with pytest.raises(Unavailable):
+        await away.recover(EVENT, NOW_S)
+    await away.aclose()

@@ -1,0 +1,49 @@
+"""W4 in virtual time: however a leader dies, the gap without slides is at most TTL + interval (and one look)."""
+
+import random
+
+import pytest
+
+from frontrow.core.clock import ManualClock
+from frontrow.waitingroom.model.config import Phase, RoomConfig
+from frontrow.waitingroom.model.room_state import LaneState, RoomState
+from frontrow.waitingroom.ports import JoinAsk, Recovered
+from frontrow.waitingroom.service.leader import Leader
+from frontrow.waitingroom.stores.memory import MemoryStore
+from tests.waitingroom.simulation import EVENT, NoAudit
+
+TTL_US, INTERVAL_US, LOOK_US = 5_000_000, 2_000_000, 250_000
+
+
+@pytest.mark.parametrize("seed", range(6))
+async def test_w4_a_dead_leader_costs_at_most_ttl_and_interval_and_no_slide(seed: int) -> None:
+    """Three candidates look every 250 ms; the leader is killed again and again at random moments."""
+    chance = random.Random(seed)
+    clock = ManualClock()
+    store = MemoryStore(clock)
+    config = RoomConfig(window_size=10, interval_us=INTERVAL_US, capacity=10**9, rate_per_s=10**6, burst=10**6)
+    await store.create(EVENT, Recovered(RoomState(1, Phase.OPEN, config, (LaneState(),), bucket_milli=10**9)))
+    await store.join(EVENT, [JoinAsk(0)] * 100_000)
+    candidates = [Leader(store, NoAudit(), lease_ttl_us=TTL_US) for _ in range(3)]  # type: ignore[arg-type]
+    start_us = last_us = clock()
+    longest_us = hi = kills = 0
+    while clock() < start_us + 300_000_000:
+        for candidate in candidates:
+            state = await store.snapshot(EVENT)
+            assert state is not None
+            await candidate.turn(EVENT, state)
+        state = await store.snapshot(EVENT)
+        assert state is not None
+        if state.lanes[0].hi > hi:
+            longest_us = max(longest_us, clock() - last_us)
+            last_us, hi = clock(), state.lanes[0].hi
+        if chance.random() < 0.02:  # the leader dies without a word; somebody new takes its seat
+            kills += 1
+            candidates = [each for each in candidates if each.owner != state.leader]
+            candidates.append(Leader(store, NoAudit(), lease_ttl_us=TTL_US))  # type: ignore[arg-type]
+        clock.advance(us=LOOK_US)
+    assert kills > 5
+    assert longest_us <= TTL_US + INTERVAL_US + LOOK_US
+    due = (clock() - start_us) // INTERVAL_US + 1
+    assert hi <= due * config.window_size, "never two slides for an interval"
+    assert hi >= (due - (TTL_US + INTERVAL_US) // INTERVAL_US - 1) * config.window_size, "no slide lost"

@@ -1,0 +1,228 @@
+"""How visits go on and end, over several processes and restarts: given back, idle, left, kept by a hold (section 3)."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from frontrow.core.clock import ManualClock
+from frontrow.waitingroom.audit.sqlite import SqliteAudit
+from frontrow.waitingroom.credentials.passes import Pass
+from frontrow.waitingroom.credentials.room_keys import RoomKeys
+from frontrow.waitingroom.model.config import RoomConfig
+from frontrow.waitingroom.model.errors import PassEnded, PassExpired, PassForeign
+from frontrow.waitingroom.ports import PlaceKey
+from frontrow.waitingroom.service.room import WaitingRoom
+from frontrow.waitingroom.stores.memory import MemoryStore
+from frontrow.waitingroom.stores.redis import RedisStore
+
+EVENT = "concert"
+SETTINGS = RoomConfig(capacity=1, window_size=5, pass_ttl_s=900, max_stay_s=3600, idle_s=120, leave_s=10)
+
+
+@dataclass
+class Servers:
+    """Any number of processes over one store and one audit file."""
+
+    kind: str
+    url: str
+    path: Path
+    keys: RoomKeys
+    clock: ManualClock = field(default_factory=ManualClock)
+    memory: MemoryStore | None = None
+    opened: list[WaitingRoom] = field(default_factory=list)
+
+    async def start(self) -> WaitingRoom:
+        """One more process that serves the room."""
+        if self.kind == "redis":
+            store: Any = RedisStore(self.url, timeout_s=20, clock=self.clock)
+        else:
+            self.memory = self.memory or MemoryStore(self.clock)
+            store = self.memory
+        room = WaitingRoom(store, SqliteAudit(self.path), self.keys, clock=self.clock)
+        self.opened.append(room)
+        await room.create(EVENT, SETTINGS)
+        return room
+
+    async def let_in(self, room: WaitingRoom) -> str:
+        """The pass of somebody new, once the leader has slid the window."""
+        joined = await room.join(EVENT)
+        for _ in range(2):
+            for one in self.opened:
+                await one.tick(EVENT)
+            self.clock.advance(1)
+        return (await room.claim(joined.place_jwt)).pass_jwt
+
+    async def stop_all(self) -> None:
+        for room in self.opened:
+            await room.aclose()
+        self.opened = []
+        self.memory = None  # as a process' memory is
+
+
+@pytest.fixture(params=["memory", "redis"])
+async def servers(request: pytest.FixtureRequest, tmp_path: Path, room_keys: RoomKeys) -> AsyncIterator[Servers]:
+    url = request.getfixturevalue("redis_url") if request.param == "redis" else ""
+    made = Servers(request.param, url, tmp_path / "audit.sqlite", room_keys)
+    yield made
+    await made.stop_all()
+
+
+async def test_w7_a_pass_given_back_on_one_server_is_refused_on_all_after_their_next_look(servers: Servers) -> None:
+    """Before: only the process that took it back refused it."""
+    first, second = await servers.start(), await servers.start()
+    text = await servers.let_in(first)
+    assert second.check_pass(text)
+    assert await first.give_back(text)
+    with pytest.raises(PassEnded):
+        first.check_pass(text)
+    await second.tick(EVENT)
+    with pytest.raises(PassEnded):
+        second.check_pass(text)
+    assert not await second.give_back(text)
+
+
+async def test_w13_a_pass_given_back_stays_refused_after_every_server_restarted(servers: Servers) -> None:
+    """Before: a restart forgot it. Embedded, the list comes back from the audit file."""
+    room = await servers.start()
+    text = await servers.let_in(room)
+    assert await room.give_back(text)
+    await servers.stop_all()
+    room = await servers.start()
+    with pytest.raises(PassEnded):
+        room.check_pass(text)
+    servers.clock.advance(901)
+    with pytest.raises(PassExpired):
+        room.check_pass(text)
+    await room.tick(EVENT)
+    assert room.known(EVENT).ended == {}, "nothing is remembered for longer than the pass would have lasted"
+
+
+async def test_w6_who_is_not_heard_of_makes_room_for_the_next_and_stays_out_after_a_restart(servers: Servers) -> None:
+    first, second = await servers.start(), await servers.start()
+    sleeper = await servers.let_in(first)
+    servers.clock.advance(119)
+    await first.tick(EVENT)
+    assert second.check_pass(sleeper)
+    servers.clock.advance(2)
+    for room in (first, second):
+        await room.tick(EVENT)
+        with pytest.raises(PassEnded):
+            room.check_pass(sleeper)
+    assert await servers.let_in(second)
+    await servers.stop_all()
+    room = await servers.start()
+    with pytest.raises(PassEnded):
+        room.check_pass(sleeper)
+
+
+async def test_a_call_at_any_server_is_heard(servers: Servers) -> None:
+    first, second = await servers.start(), await servers.start()
+    text = await servers.let_in(first)
+    for _ in range(4):
+        servers.clock.advance(100)
+        second.hear(second.check_pass(text).id)
+        await second.tick(EVENT)
+        await first.tick(EVENT)
+        assert first.check_pass(text)
+    assert first.view(EVENT).state.active == 1
+
+
+async def test_a_closed_page_frees_the_place_in_seconds_unless_another_page_is_heard(servers: Servers) -> None:
+    room = await servers.start()
+    text = await servers.let_in(room)
+    told = await room.leave_shop(text)
+    assert told.ends_s == servers.clock() // 1_000_000 + 10
+    servers.clock.advance(5)
+    told = await room.heartbeat(text)
+    assert told.ends_s == servers.clock() // 1_000_000 + 120
+    servers.clock.advance(11)
+    await room.tick(EVENT)
+    assert room.check_pass(text)
+    await room.leave_shop(text)
+    servers.clock.advance(11)
+    assert await servers.let_in(room), "the next one is let in"
+    with pytest.raises(PassEnded):
+        await room.heartbeat(text)
+
+
+async def test_a_live_hold_keeps_visit_and_pass_beyond_fifteen_minutes(servers: Servers) -> None:
+    """Before: a hold could outlive the pass, and paying was refused in the middle."""
+    room = await servers.start()
+    text = await servers.let_in(room)
+    until_s = servers.clock() // 1_000_000 + 1_500
+    longer = await room.keep_pass(text, until_s, "bkg_1")
+    assert longer is not None
+    assert longer.expires_s == until_s
+    assert await room.keep_pass(longer.pass_jwt, until_s, "bkg_1") is None, "it lasts long enough"
+    await room.leave_shop(text)
+    servers.clock.advance(1_000)
+    await room.tick(EVENT)
+    assert room.check_pass(longer.pass_jwt)
+    with pytest.raises(PassExpired):
+        room.check_pass(text)
+    assert room.read_pass(text).id == room.check_pass(longer.pass_jwt).id
+    assert (await room.renew(text)).expires_s >= until_s, "programs renew a pass that ran out while a hold lives"
+    await room.keep(room.read_pass(text).id, 0, "bkg_1")
+    servers.clock.advance(121)
+    await room.tick(EVENT)
+    with pytest.raises(PassEnded):
+        room.check_pass(longer.pass_jwt)
+
+
+async def test_the_box_office_ends_a_visit_it_knows_by_its_id(servers: Servers) -> None:
+    first, second = await servers.start(), await servers.start()
+    text = await servers.let_in(first)
+    visit = first.check_pass(text)
+    assert await second.end_visit(visit.id)
+    assert not await second.end_visit(visit.id)
+    await first.tick(EVENT)
+    with pytest.raises(PassEnded):
+        first.check_pass(text)
+    await second.tick(EVENT)
+    assert await servers.let_in(second)
+
+
+async def test_a_pass_beside_the_line_is_refused_everywhere_once_given_back(servers: Servers) -> None:
+    first, second = await servers.start(), await servers.start()
+    now_s = servers.clock() // 1_000_000
+    beside = Pass(EVENT, "fan", PlaceKey(0, 0, 4_711), now_s, now_s + 900, now_s)
+    text = first.passes.mint(beside)
+    assert (await first.heartbeat(text)).ends_s == now_s + 900
+    assert await first.give_back(text)
+    await second.tick(EVENT)
+    with pytest.raises(PassEnded):
+        second.check_pass(text)
+    await servers.stop_all()
+    room = await servers.start()
+    with pytest.raises(PassEnded):
+        room.check_pass(text)
+    with pytest.raises(PassForeign):
+        room.check_pass(text, "another")
+
+
+async def test_a_visit_of_an_older_version_is_counted_and_can_go_on(servers: Servers) -> None:
+    """A Redis written by the version before: passes are counted by the second they end, and have no other entry."""
+    if servers.kind == "memory":
+        return  # nothing of it outlives the process
+    room = await servers.start()
+    store: Any = room.store
+    old, older = PlaceKey(0, 1, 1), PlaceKey(0, 1, 2)
+    ends_s = servers.clock() // 1_000_000 + 300
+    key = f"{{room:{EVENT}}}"
+    for place in (old, older):
+        packed = ends_s.to_bytes(4, "big") + bytes(4)
+        await store._send("SETRANGE", f"{key}:v:0:1:0", place.position * 8, packed)
+    await store._send("HSET", f"{key}:ends", str(ends_s), 2)
+    await store._send("HSET", key, "active", 2)
+    now_s = ends_s - 300
+    text = room.passes.mint(Pass(EVENT, "fan", old, now_s, ends_s, now_s))
+    assert (await room.heartbeat(text)).ends_s == now_s + 120
+    assert await room.give_back(text)
+    await room.tick(EVENT)
+    assert room.view(EVENT).state.active == 1
+    servers.clock.advance(301)
+    await room.tick(EVENT)
+    assert room.view(EVENT).state.active == 0

@@ -1,0 +1,258 @@
+"""A whole purchase by a script that only knows the API's document (B18), and what can happen on its way (B5-B12)."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from frontrow.boxoffice.adapters.ledger.migrate import migrate
+from frontrow.boxoffice.model.bookings import Move
+from frontrow.boxoffice.model.event_changes import Change, Editor
+from frontrow.boxoffice.model.map_format import read_snapshot
+from frontrow.boxoffice.model.payments import Payment, PaymentState
+from frontrow.boxoffice.model.people import Role
+from frontrow.boxoffice.model.provider_intents import IntentState
+from frontrow.boxoffice.tickets.door_check import Gate, Verdict
+from tests.boxoffice.people.support import member
+from tests.web.api.script import a_buyer
+from tests.web.api.support import EVENT_ID, a_client, a_platform, one_row
+
+
+@pytest.fixture(params=["embedded", "grown_up"])
+def stores(request) -> dict[str, str]:
+    """Nothing (embedded), or a Redis and a migrated PostgreSQL of this test's own."""
+    if request.param == "embedded":
+        return {}
+    url = request.getfixturevalue("postgres_url")
+    migrate(url)
+    return {"redis_url": request.getfixturevalue("redis_url"), "postgres_url": url}
+
+
+async def test_b18_from_the_line_to_the_door_and_back_knowing_only_the_document(tmp_path, stores):
+    async with a_platform(tmp_path, **stores) as platform, a_client(platform) as client:
+        buyer = await a_buyer(client)
+        await buyer.enter(EVENT_ID)
+        event = (await buyer.call("get_event", event_id=EVENT_ID)).json()
+        drawn = await client.get(event["map_url"])
+        assert drawn.json()["v"] == "fsmap/1"
+        assert "immutable" in drawn.headers["cache-control"]
+        snapshot = await buyer.call("get_seats", event_id=EVENT_ID)
+        assert set(read_snapshot(snapshot.content, event["seats"]).states) == {0}
+        held = await buyer.hold(EVENT_ID, seats=["S-B-3", "S-B-4"])
+        assert held["amount"] == {"amount_minor": 10000, "currency": "EUR"}
+        paid = await buyer.pay(held["booking"])
+        assert paid["checkout"]["state"] == paid["state"] == "confirmed"
+        tickets = (await buyer.call("list_tickets", booking_id=held["booking"])).json()["tickets"]
+        assert [ticket["seat"] for ticket in tickets] == ["S-B-3", "S-B-4"]
+        gate = Gate(await platform.desk.bundle(EVENT_ID, platform.clock()), "north")
+        assert gate.check(tickets[0]["code"], platform.clock()).verdict is Verdict.WELCOME
+        assert gate.check(tickets[0]["code"], platform.clock()).verdict is Verdict.ALREADY_IN
+        doorkeeper = await a_buyer(client)
+        doorkeeper.headers |= (await member(platform, Role.DOOR, "org_default")).bearer
+        asked = {"code": tickets[0]["code"], "gate": "north"}
+        scans = [(await doorkeeper.call("scan_ticket", event_id=EVENT_ID, json=asked)).json() for _ in range(2)]
+        assert [scan["verdict"] for scan in scans] == ["ok", "duplicate"]
+        pdf = await buyer.call("tickets_pdf", booking_id=held["booking"])
+        assert pdf.content.startswith(b"%PDF")
+        ics = await buyer.call("tickets_ics", booking_id=held["booking"])
+        assert b"BEGIN:VEVENT" in ics.content
+        png = await buyer.call("ticket_qr", booking_id=held["booking"], ticket_id=tickets[0]["ticket"])
+        assert png.content.startswith(b"\x89PNG")
+        refund = await buyer.call("ask_refund", booking_id=held["booking"], json={"seats": ["S-B-4"]})
+        assert refund.status_code == 201, refund.text
+        assert refund.json()["amount"] == {"amount_minor": 5000, "currency": "EUR"}
+        left = (await buyer.call("list_tickets", booking_id=held["booking"])).json()["tickets"]
+        assert [ticket["seat"] for ticket in left] == ["S-B-3"]
+        inside = await buyer.call("cancel_booking", booking_id=held["booking"])
+        assert (inside.status_code, inside.json()["code"]) == (409, "ticket_scanned"), "the seat would be sold twice"
+        undone = Change(Editor("stf_door", "org_default"), "undo_scan", EVENT_ID, platform.clock())
+        assert await platform.ledger.undo_admission(scans[0]["scan"], tickets[0]["ticket"], undone)
+        await buyer.call("cancel_booking", booking_id=held["booking"])
+        assert (await buyer.call("get_booking", booking_id=held["booking"])).json()["state"] == "refunded"
+        refunds = (await buyer.call("list_refunds", booking_id=held["booking"])).json()["refunds"]
+        assert sum(one["amount"]["amount_minor"] for one in refunds) == 10000
+
+
+async def test_b9_a_declined_card_frees_the_seats_at_once(tmp_path):
+    async with a_platform(tmp_path) as platform, a_client(platform) as client:
+        buyer = await a_buyer(client)
+        await buyer.enter(EVENT_ID)
+        held = await buyer.hold(EVENT_ID, seats=["S-A-1"])
+        declined = await buyer.call("pay", booking_id=held["booking"], json={"method": "pm_card_declined"})
+        assert (declined.status_code, declined.json()["code"]) == (402, "payment_declined")
+        assert (await buyer.hold(EVENT_ID, seats=["S-A-1"]))["booking"] != held["booking"]
+
+
+async def test_b9_an_event_may_let_a_buyer_try_several_cards(tmp_path):
+    """One policy for page and API: declines are counted, typing errors are not, the last decline frees the seats."""
+    async with a_platform(tmp_path) as platform, a_client(platform) as client:
+        event = await platform.ledger.event(EVENT_ID)
+        await platform.ledger.put_event(replace(event, card_tries=2), platform.clock())
+        buyer = await a_buyer(client)
+        await buyer.enter(EVENT_ID)
+        held = await buyer.hold(EVENT_ID, seats=["S-A-1"])
+        for card, code, left in (
+            ("pm_card_declined", "payment_declined", 1),
+            ("pm_card_incorrect_cvc", "card_mistyped", None),
+        ):
+            refused = await buyer.call("pay", booking_id=held["booking"], json={"method": card})
+            assert (refused.status_code, refused.json()["code"]) == (402, code)
+            assert refused.json().get("tries_left") == left
+        stands = (await buyer.call("get_booking", booking_id=held["booking"])).json()
+        assert (stands["state"], stands["checkout"]["state"], stands["checkout"]["tries_left"]) == ("paying", "open", 1)
+        assert stands["checkout"]["problem"] == "incorrect_cvc"
+        last = await buyer.call("pay", booking_id=held["booking"], json={"method": "pm_card_declined"})
+        assert (last.status_code, last.json()["code"], last.json()["tries_left"]) == (402, "payment_declined", 0)
+        assert (await buyer.hold(EVENT_ID, seats=["S-A-1"]))["booking"] != held["booking"]
+
+
+async def test_a_hold_whose_payment_is_open_can_be_extended_and_given_back(tmp_path):
+    """Issue 11: once the payment page was opened it was 409 for ever."""
+    async with a_platform(tmp_path) as platform, a_client(platform) as client:
+        buyer = await a_buyer(client)
+        await buyer.enter(EVENT_ID)
+        for give_back in ("release_hold", "cancel_booking"):
+            held = await buyer.hold(EVENT_ID, seats=["S-A-1"])
+            opened = await buyer.call("pay", booking_id=held["booking"], json={})
+            assert (opened.json()["state"], opened.json()["checkout"]["state"]) == ("paying", "open")
+            longer = await buyer.call("extend_hold", booking_id=held["booking"], json={"extend": True})
+            assert longer.status_code == 200
+            released = await buyer.call(give_back, booking_id=held["booking"])
+            assert (released.status_code, released.json()["state"]) == (200, "cancelled")
+        states = {intent.state for intent in await platform.provider.page(0)}
+        assert states == {IntentState.VOID}
+
+
+async def test_b6_three_d_secure_is_an_action_and_then_a_sale(tmp_path):
+    async with a_platform(tmp_path) as platform, a_client(platform) as client:
+        buyer = await a_buyer(client)
+        await buyer.enter(EVENT_ID)
+        held = await buyer.hold(EVENT_ID, seats=["S-A-1"])
+        asked = await buyer.pay(held["booking"], "pm_card_3ds")
+        assert asked["checkout"]["state"] == "action"
+        assert asked["checkout"]["action_url"]
+        answered = await buyer.call("answer_bank", booking_id=held["booking"])
+        assert answered.json()["state"] == "confirmed"
+
+
+async def test_b8_f2_while_the_provider_is_away_the_seats_are_kept(tmp_path):
+    async with a_platform(tmp_path) as platform, a_client(platform) as client:
+        buyer = await a_buyer(client)
+        await buyer.enter(EVENT_ID)
+        held = await buyer.hold(EVENT_ID, seats=["S-A-1"])
+        platform.provider.inner.down = True
+        waiting = await buyer.call("pay", booking_id=held["booking"], json={"method": "pm_card_visa"})
+        assert (waiting.status_code, waiting.json()["checkout"]["state"]) == (202, "retrying")
+        assert int(waiting.headers["retry-after"]) >= 1
+        assert (await buyer.call("get_booking", booking_id=held["booking"])).json()["state"] == "paying"
+
+
+async def test_b9_paying_after_the_end_of_the_hold_is_gone(tmp_path):
+    async with a_platform(tmp_path, hold_ttl_s=1) as platform, a_client(platform) as client:
+        buyer = await a_buyer(client)
+        await buyer.enter(EVENT_ID)
+        held = await buyer.hold(EVENT_ID, seats=["S-A-1"])
+        for _ in range(400):
+            if (await buyer.call("get_booking", booking_id=held["booking"])).json()["state"] == "expired":
+                break
+            await asyncio.sleep(0.02)
+        late = await buyer.call("pay", booking_id=held["booking"], json={"method": "pm_card_visa"})
+        assert late.status_code == 410, late.text
+        assert late.json()["code"] == "hold_ended"
+
+
+async def test_b3_a_hold_is_extended_within_its_bound_and_given_back(tmp_path):
+    async with a_platform(tmp_path) as platform, a_client(platform) as client:
+        buyer = await a_buyer(client)
+        await buyer.enter(EVENT_ID)
+        held = await buyer.hold(EVENT_ID, seats=["S-A-1"])
+        longer = await buyer.call("extend_hold", booking_id=held["booking"], json={"extend": True})
+        assert longer.json()["hold_expires_at"] > held["expires_at"]
+        stale = await buyer.call("extend_hold", booking_id=held["booking"], json={"extend": True, "fence": 999999})
+        assert (stale.status_code, stale.json()["code"]) == (409, "stale_fence")
+        released = await buyer.call("release_hold", booking_id=held["booking"])
+        assert (released.status_code, released.json()["state"]) == (200, "cancelled")
+
+
+async def test_nobody_sees_or_changes_somebody_elses_booking(tmp_path):
+    async with a_platform(tmp_path) as platform, a_client(platform) as client:
+        owner, other = await a_buyer(client), await a_buyer(client)
+        await owner.enter(EVENT_ID)
+        await other.enter(EVENT_ID)
+        held = await owner.hold(EVENT_ID, seats=["S-A-1"])
+        other.headers["Frontrow-Booking"] = held["booking_token"][:-2] + "xx"
+        for name, body in (
+            ("get_booking", None), ("pay", {"method": "pm_card_visa"}), ("release_hold", None),
+            ("cancel_booking", None), ("ask_refund", {}), ("list_refunds", None), ("list_tickets", None),
+            ("tickets_pdf", None), ("return_tickets", {}), ("priority_pass", None), ("answer_bank", None),
+        ):  # fmt: skip
+            more = {} if body is None else {"json": body}
+            answer = await other.call(name, booking_id=held["booking"], **more)
+            assert (answer.status_code, answer.json()["code"]) == (404, "booking_not_found"), name
+        without_pass = await a_buyer(client)
+        without_pass.headers["Frontrow-Booking"] = held["booking_token"]
+        assert (await without_pass.call("get_booking", booking_id=held["booking"])).status_code == 200
+        refused = await without_pass.call("pay", booking_id=held["booking"], json={"method": "pm_card_visa"})
+        assert refused.status_code == 401, "B17: paying is a shop call"
+
+
+async def test_b8_a_priority_pass_is_given_once(tmp_path):
+    """Fetched again it is the same pass; when that has run out there is no other."""
+    async with a_platform(tmp_path) as platform, a_client(platform) as client:
+        ttl_s = platform.room.view(EVENT_ID).state.config.pass_ttl_s
+        for seat, fetched_before_s in (("S-A-1", 120), ("S-A-3", ttl_s + 60)):
+            buyer = await a_buyer(client)
+            await buyer.enter(EVENT_ID)
+            held = await buyer.hold(EVENT_ID, seats=[seat])
+            now_us = platform.clock()
+            over = Payment(
+                f"pay_{held['booking'][4:]}_1", held["booking"], 1, "simulated", 5000, "EUR", PaymentState.VOIDED,
+                reason="provider_unavailable", changed_at_us=now_us,
+            )  # fmt: skip
+            await platform.ledger.save_payment(over, now_us=now_us, move=Move.BEGIN_PAYMENT, fence=held["fence"])
+            await platform.ledger.decline(held["booking"], held["fence"], now_us)
+            first_us = now_us - fetched_before_s * 1_000_000
+            assert await platform.ledger.first_seen("priority", held["booking"], first_us) == first_us
+            assert await platform.ledger.first_seen("priority", held["booking"], now_us) == first_us
+            answers = [await buyer.call("priority_pass", booking_id=held["booking"]) for _ in range(2)]
+            assert answers[0].json() == answers[1].json() or fetched_before_s > ttl_s
+            if fetched_before_s > ttl_s:
+                assert (answers[0].status_code, answers[0].json()["code"]) == (409, "no_priority")
+            else:
+                assert answers[0].json()["expires_at_s"] <= first_us // 1_000_000 + ttl_s + 60
+
+
+async def test_a_join_cannot_say_whose_place_it_is(tmp_path):
+    async with a_platform(tmp_path) as platform, a_client(platform) as client:
+        taken = await client.post(f"/v1/events/{EVENT_ID}/room/join", json={"person": "fan_victim"})
+        assert (taken.status_code, taken.json()["param"]) == (422, "person")
+
+
+async def test_b11_a_seat_given_back_is_offered_claimed_and_paid(tmp_path):
+    async with a_platform(tmp_path, one_row(2)) as platform, a_client(platform) as client:
+        first, second = await a_buyer(client), await a_buyer(client)
+        await first.enter(EVENT_ID)
+        await second.enter(EVENT_ID)
+        early = await second.call("join_waitlist", event_id=EVENT_ID, json={"count": 1})
+        assert (early.status_code, early.json()["code"]) == (409, "seats_still_free")
+        held = await first.hold(EVENT_ID, seats=["S-A-1", "S-A-2"])
+        await first.pay(held["booking"])
+        platform.waitlist._looks.clear()
+        line = await second.call("join_waitlist", event_id=EVENT_ID, json={"count": 1})
+        assert (line.status_code, line.json()["position"]) == (201, 1), line.text
+        returned = await first.call("return_tickets", booking_id=held["booking"], json={"seats": ["S-A-2"]})
+        assert returned.json()["returns"] == [{"seat": "S-A-2", "state": "listed"}]
+        offers = []
+        for _ in range(400):
+            offers = (await second.call("list_offers", event_id=EVENT_ID)).json()["offers"]
+            if offers:
+                break
+            await asyncio.sleep(0.05)
+        claimed = await second.call("claim_offer", offer_id=offers[0]["offer"])
+        assert claimed.status_code == 201, claimed.text
+        second.headers["Frontrow-Booking"] = claimed.json()["booking_token"]
+        second.headers["Frontrow-Pass"] = claimed.json()["pass"]["pass"]
+        paid = await second.pay(claimed.json()["booking"]["booking"])
+        assert (paid["state"], paid["seats"]) == ("confirmed", ["S-A-2"])
+        foreign = await first.call("decline_offer", offer_id=offers[0]["offer"])
+        assert (foreign.status_code, foreign.json()["code"]) == (404, "offer_not_found")

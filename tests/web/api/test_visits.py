@@ -1,0 +1,166 @@
+"""A visit to the shop: kept while a hold lives, over after buying; one policy at all doors (B17, W6, W7; section 3)."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import httpx
+import pytest
+
+from frontrow.app.wiring import Platform, open_platform
+from frontrow.core.clock import US_PER_S, SystemClock
+from frontrow.settings.room import RoomSettings
+from frontrow.waitingroom.protect.guard import PASS_COOKIES
+from frontrow.web.app import run_platform
+from tests.web.api.script import Buyer, a_buyer
+from tests.web.api.support import EVENT_ID, a_client, put_event, settings_for
+
+TRIES = 400
+FORM = {"accept": "text/html", "content-type": "application/x-www-form-urlencoded", "sec-fetch-site": "same-origin"}
+
+
+@dataclass
+class Shop:
+    """A shop with room for one visitor, whose time can be moved."""
+
+    platform: Platform
+    client: httpx.AsyncClient
+    ahead_s: int = 0
+
+    async def until(self, true: Callable[[], bool]) -> None:
+        for _ in range(TRIES):
+            if true():
+                return
+            await asyncio.sleep(0.05)
+        raise AssertionError("it did not happen")
+
+    @property
+    def inside(self) -> int:
+        return self.platform.room.view(EVENT_ID).state.active
+
+    @property
+    def kept(self) -> int:
+        return self.platform.room.view(EVENT_ID).state.kept
+
+
+@pytest.fixture
+async def shop(tmp_path: Path) -> AsyncIterator[Shop]:
+    clock, made = SystemClock(), []
+    room = RoomSettings(capacity=1, window_size=100, interval_s=0.05)
+    settings = replace(settings_for(tmp_path), room=room)
+    async with contextlib.AsyncExitStack() as stack:
+        now = lambda: clock() + sum(one.ahead_s for one in made) * US_PER_S  # noqa: E731
+        platform = await stack.enter_async_context(open_platform(settings, clock=now))
+        await put_event(platform, hold_ttl_s=1_200)
+        await stack.enter_async_context(run_platform(platform))
+        made.append(Shop(platform, await stack.enter_async_context(a_client(platform))))
+        yield made[0]
+
+
+async def holding(shop: Shop) -> tuple[Buyer, str]:
+    """Somebody inside who holds a seat, and the booking."""
+    buyer = await a_buyer(shop.client)
+    await buyer.enter(EVENT_ID)
+    held = await buyer.hold(EVENT_ID, seats=["S-A-1"])
+    await shop.until(lambda: shop.kept == 1)
+    return buyer, held["booking"]
+
+
+async def test_a_hold_outlives_the_pass_and_is_extended_and_paid_all_the_same(shop: Shop) -> None:
+    """Before: with a pass of 15 minutes and a hold of 20, paying was refused in the middle."""
+    buyer, booking = await holding(shop)
+    shop.ahead_s = 16 * 60
+    refused = await buyer.call("place_hold", event_id=EVENT_ID, json={"seats": ["S-A-3"]})
+    assert (refused.status_code, refused.json()["code"]) == (401, "pass_expired"), "more seats need a pass that runs"
+    renewed = await buyer.call("room_renew", event_id=EVENT_ID)
+    assert renewed.status_code == 200
+    longer = await buyer.call("extend_hold", booking_id=booking, json={"extend": True})
+    assert longer.status_code == 200, longer.text
+    shop.ahead_s = 25 * 60
+    assert (await buyer.pay(booking))["state"] == "confirmed"
+
+
+async def test_w6_after_buying_the_visit_is_over_and_the_next_comes_in(shop: Shop) -> None:
+    """Before: no page gave a pass back, so the next waited until it ran out."""
+    buyer, booking = await holding(shop)
+    waiting = await a_buyer(shop.client)
+    joined = await waiting.call("room_join", event_id=EVENT_ID)
+    place = {"Authorization": f"Bearer {joined.json()['place']}"}
+    full = await waiting.call("room_claim", event_id=EVENT_ID, headers=place)
+    assert full.status_code in (409, 503)
+    await buyer.pay(booking)
+    await shop.until(lambda: shop.inside == 0)
+    over = await buyer.call("place_hold", event_id=EVENT_ID, json={"seats": ["S-A-3"]})
+    assert (over.status_code, over.json()["code"]) == (409, "pass_ended")
+    for _ in range(TRIES):
+        claimed = await waiting.call("room_claim", event_id=EVENT_ID, headers=place)
+        if claimed.status_code == 201:
+            break
+        await asyncio.sleep(0.05)
+    assert claimed.status_code == 201
+
+
+async def test_after_giving_the_seats_back_the_visit_goes_on_with_the_idle_time(shop: Shop) -> None:
+    buyer, booking = await holding(shop)
+    assert (await buyer.call("release_hold", booking_id=booking)).status_code == 200
+    await shop.until(lambda: shop.kept == 0)
+    again = await buyer.hold(EVENT_ID, seats=["S-A-2"])
+    await shop.until(lambda: shop.kept == 1)
+    assert (await buyer.call("release_hold", booking_id=again["booking"])).status_code == 200
+    await shop.until(lambda: shop.kept == 0)
+    shop.ahead_s = 121
+    await shop.until(lambda: shop.inside == 0)
+
+
+async def test_the_pages_ask_for_a_visit_as_the_api_does(shop: Shop) -> None:
+    """Before: the pages extended a hold, gave it back and began a payment without a pass."""
+    buyer, booking = await holding(shop)
+    token = buyer.headers["Frontrow-Booking"]
+    shop.client.cookies.set("frontrow_bookings", token)
+    before = (await shop.platform.ledger.booking(booking)).hold_expires_at_us  # type: ignore[union-attr]
+    shop.ahead_s = 60
+    for act in ("extend", "release", "pay"):
+        refused = await shop.client.post(f"/checkout/{booking}/{act}", headers=FORM, content=b"")
+        assert refused.status_code == 401, act
+        assert "Your visit has ended" in refused.text
+    for name, body in (("extend_hold", {"extend": True}), ("release_hold", None), ("pay", {"method": "pm_card_visa"})):
+        more = {} if body is None else {"json": body}
+        api = await (await a_buyer(shop.client)).call(
+            name, booking_id=booking, headers={"Frontrow-Booking": token}, **more
+        )
+        assert api.status_code == 401, name
+    now = await shop.platform.ledger.booking(booking)
+    assert now is not None
+    assert (now.state, now.hold_expires_at_us) == ("held", before)
+    shop.client.cookies.set(PASS_COOKIES[1], buyer.headers["Frontrow-Pass"])
+    longer = await shop.client.post(f"/checkout/{booking}/extend", headers=FORM, content=b"")
+    assert longer.status_code == 303
+    now = await shop.platform.ledger.booking(booking)
+    assert now is not None
+    assert now.hold_expires_at_us > before
+
+
+async def test_the_checkout_page_brings_a_pass_that_lasts_as_long_as_the_hold(shop: Shop) -> None:
+    """Without scripts: the server renews the pass by a cookie with the page."""
+    buyer, booking = await holding(shop)
+    text = buyer.headers["Frontrow-Pass"]
+    shop.client.cookies.set(PASS_COOKIES[1], text)
+    page = await shop.client.get(f"/checkout/{booking}", headers={"accept": "text/html"})
+    assert page.status_code == 200
+    fresh = page.cookies[PASS_COOKIES[1]]
+    before, after = (shop.platform.room.read_pass(one) for one in (text, fresh))
+    assert (after.id, after.since_s) == (before.id, before.since_s)
+    held = await shop.platform.ledger.booking(booking)
+    assert held is not None
+    assert after.expires_s * US_PER_S >= held.hold_expires_at_us > before.expires_s * US_PER_S
+
+
+async def test_a_pass_beside_the_line_can_be_given_back_and_had_again_later(shop: Shop) -> None:
+    passes, room = shop.platform.passes, shop.platform.room
+    first, _ = passes.beside_the_line(EVENT_ID, "fan_1", "offer_1")
+    assert await room.give_back(first)
+    shop.ahead_s = 61
+    second, _ = passes.beside_the_line(EVENT_ID, "fan_1", "offer_1")
+    assert room.check_pass(second)

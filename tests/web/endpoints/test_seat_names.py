@@ -1,0 +1,29 @@
+"""The desk reads a plan once however many ask at once: a stadium's takes a third of a second (found by bench-api)."""
+
+import asyncio
+from typing import Any
+
+from frontrow.boxoffice.plans.plan_document import digest, plan_bytes
+from frontrow.boxoffice.tickets.ticket_desk import TicketDesk
+from tests.boxoffice.plan_samples import small_plan
+from tests.web.api.support import an_event
+
+
+async def test_fifty_at_once_read_the_plan_once():
+    body = plan_bytes(small_plan())
+    event = an_event(0, digest(body))
+
+    class Catalogue:
+        reads = 0
+
+        async def plan_document(self, plan_hash: str) -> str:
+            Catalogue.reads += 1
+            await asyncio.sleep(0)
+            return body.decode()
+
+    ledger: Any = Catalogue()
+    keys: Any = None
+    desk = TicketDesk(ledger, keys)
+    found = await asyncio.gather(*(desk.seat_names(event) for _ in range(50)))
+    assert Catalogue.reads == 1
+    assert set(found) == {small_plan().seat_ids}

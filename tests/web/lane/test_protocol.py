@@ -1,0 +1,197 @@
+"""The hot lane as a protocol: what it answers itself, what it passes on, and that both keep their order."""
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from frontrow.web.endpoints.messages import JSON, MAX_BODY_BYTES, Answer, Ask
+from frontrow.web.lane.pending_replies import Reply
+from frontrow.web.lane.protocol import lane
+from tests.web.room.served import Line, serving
+
+
+async def echo_app(scope: Any, receive: Any, send: Any) -> None:
+    """The app behind: says that it answered, and what it got."""
+    if scope["type"] == "lifespan":
+        while (message := await receive())["type"] != "lifespan.shutdown":
+            await send({"type": "lifespan.startup.complete"})
+        await send({"type": "lifespan.shutdown.complete"})
+        return
+    body = b""
+    while True:
+        message = await receive()
+        body += message.get("body", b"")
+        if not message.get("more_body"):
+            break
+    names = b",".join(name for name, _ in scope["headers"])
+    text = b"cold %b %b %b %b" % (scope["method"].encode(), scope["path"].encode(), body, names)
+    head = [(b"content-length", b"%d" % len(text))]
+    await send({"type": "http.response.start", "status": 200, "headers": head})
+    await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else text})
+
+
+def hot(ask: Ask) -> Answer:
+    return Answer(200, JSON, b"hot %d %b" % (len(ask.body), ask.header(b"x-one") or b"-"))
+
+
+def later(ask: Ask) -> "asyncio.Future[Reply]":
+    future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+    loop = asyncio.get_running_loop()
+    loop.call_later(0.02, lambda: future.done() or future.set_result(Answer(200, JSON, b"later " + ask.body)))
+    return future
+
+
+def broken(ask: Ask) -> Answer:
+    raise RuntimeError("a bug")
+
+
+def broken_later(ask: Ask) -> "asyncio.Future[Reply]":
+    future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+    future.set_exception(RuntimeError("a bug, later"))
+    return future
+
+
+ROUTES = {
+    (b"GET", b"/hot"): hot,
+    (b"POST", b"/hot"): hot,
+    (b"POST", b"/later"): later,
+    (b"GET", b"/broken"): broken,
+    (b"GET", b"/broken-later"): broken_later,
+}
+
+
+@pytest.fixture(scope="module")
+def port() -> Iterator[int]:
+    with serving(echo_app, lane(ROUTES), timeout_keep_alive=1) as port:
+        yield port
+
+
+def get(path: bytes, extra: bytes = b"", method: bytes = b"GET", version: bytes = b"1.1") -> bytes:
+    return b"%b %b HTTP/%b\r\nHost: x\r\n%b\r\n" % (method, path, version, extra)
+
+
+def post(path: bytes, body: bytes) -> bytes:
+    return b"POST %b HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%b" % (path, len(body), body)
+
+
+def test_a_hot_route_is_answered_by_the_lane_and_another_by_the_app(port: int) -> None:
+    with Line(port) as line:
+        line.send(get(b"/hot", b"X-One: 1\r\n"))
+        status, headers, body = line.answer()
+        assert (status, body) == (200, b"hot 0 1")
+        assert headers[b"content-type"] == b"application/json"
+        assert headers[b"date"]
+        line.send(get(b"/cold", b"X-One: 1\r\n"))
+        assert line.answer()[2] == b"cold GET /cold  host,x-one"
+        line.send(post(b"/cold", b"abc"))
+        assert line.answer()[2] == b"cold POST /cold abc host,content-length"
+        line.send(get(b"/hot"))
+        assert line.answer()[2] == b"hot 0 -"
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        get(b"/hot", method=b"HEAD"),
+        get(b"/hot?x=1"),
+        get(b"/hot", version=b"1.0"),
+        get(b"/HOT"),
+        get(b"/hot", method=b"PUT"),
+        get(b"/hot", b"Connection: upgrade\r\nUpgrade: websocket2\r\n"),
+    ],
+)
+def test_an_unusual_request_is_passed_on(port: int, asked: bytes) -> None:
+    with Line(port) as line:
+        line.send(asked)
+        head = line.until(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 200")
+        assert b"application/json" not in head
+
+
+def test_expect_continue_is_honoured_by_uvicorn(port: int) -> None:
+    with Line(port) as line:
+        line.send(b"POST /hot HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n")
+        assert line.until(b"\r\n\r\n").startswith(b"HTTP/1.1 100")
+        line.send(b"ok")
+        assert line.answer()[2].startswith(b"cold POST /hot ok")
+
+
+def test_a_request_may_come_byte_by_byte_and_its_body_in_chunks(port: int) -> None:
+    with Line(port) as line:
+        whole = b"POST /hot HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n"
+        line.send(*[whole[i : i + 1] for i in range(len(whole))])
+        assert line.answer()[2] == b"hot 5 -"
+
+
+def test_pipelined_answers_keep_their_order_across_both_doors(port: int) -> None:
+    with Line(port) as line:
+        line.send(post(b"/later", b"1") + get(b"/hot") + get(b"/cold") + post(b"/later", b"2") + get(b"/hot"))
+        bodies = [line.answer()[2] for _ in range(5)]
+        assert bodies[0] == b"later 1"
+        assert bodies[1].startswith((b"hot 0", b"cold GET /hot"))
+        assert bodies[2].startswith(b"cold GET /cold")
+        assert bodies[3].startswith((b"later 2", b"cold POST /later 2"))
+        assert bodies[4].startswith((b"hot 0", b"cold GET /hot"))
+        line.send(get(b"/hot"))
+        assert line.answer()[2] == b"hot 0 -"
+
+
+def test_connection_close_is_obeyed_and_said(port: int) -> None:
+    for asked in (
+        get(b"/hot", b"Connection: close\r\n"),
+        post(b"/later", b"x").replace(b"Host: x", b"Connection: close"),
+    ):
+        with Line(port) as line:
+            line.send(asked)
+            assert line.answer()[1][b"connection"] == b"close"
+            assert line.at_end()
+
+
+def test_an_idle_connection_is_closed(port: int) -> None:
+    with Line(port) as line:
+        line.send(get(b"/hot"))
+        line.answer()
+        assert line.at_end()  # after timeout_keep_alive, by the server
+
+
+def test_a_bug_in_a_handler_is_a_500_and_the_connection_lives(port: int) -> None:
+    with Line(port) as line:
+        for path in (b"/broken", b"/broken-later"):
+            line.send(get(path))
+            assert line.answer()[0] == 500
+        line.send(get(b"/hot"))
+        assert line.answer()[0] == 200
+
+
+def test_rubbish_is_a_400_and_a_body_over_the_bound_is_cut_there(port: int) -> None:
+    with Line(port) as line:
+        line.send(b"\x16\x03\x01\x00rubbish\r\n\r\n")
+        assert line.answer()[0] == 400
+        assert line.at_end()
+    with Line(port) as line:
+        line.send(post(b"/hot", b"x" * (MAX_BODY_BYTES + 1)))
+        status, _, body = line.answer()
+        assert status == 200
+        assert int(body.split()[1]) <= MAX_BODY_BYTES + 1
+
+
+def test_endless_headers_are_cut_off(port: int) -> None:
+    with Line(port) as line:
+        line.send(b"GET /hot HTTP/1.1\r\n")
+        with pytest.raises(OSError):  # noqa: PT012  # reset or broken pipe, whichever comes first
+            for _ in range(64):
+                line.send(b"X-A: " + b"a" * 65536 + b"\r\n")
+            while not line.at_end():
+                line.buffer = b""
+            raise ConnectionResetError
+
+
+def test_a_reader_that_leaves_before_its_answer_harms_nobody(port: int) -> None:
+    for _ in range(50):
+        with Line(port) as line:
+            line.send(post(b"/later", b"gone"))
+    with Line(port) as line:
+        line.send(post(b"/later", b"here"))
+        assert line.answer()[2] == b"later here"

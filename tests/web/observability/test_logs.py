@@ -1,0 +1,152 @@
+"""Logs are JSON with a request id and without anything personal; traces are off unless wanted, and as bare."""
+
+import contextlib
+import io
+import json
+import logging
+from collections.abc import Iterator
+from dataclasses import replace
+
+import httpx
+import pytest
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from frontrow.boxoffice.adapters.ledger.books.catalogue import Catalogue
+from frontrow.boxoffice.tickets.ticket_pdf import tickets_pdf
+from frontrow.settings.traces import TraceSettings
+from frontrow.web.observability import logs
+from frontrow.web.observability.traces import TracedApp, open_tracer, traced
+from frontrow.web.server.request_middleware import request_id
+from tests.boxoffice.tickets.samples import issued, sheet
+from tests.web.api.script import a_buyer
+from tests.web.api.support import EVENT_ID, a_client, a_platform, a_server
+
+JWT = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl"
+SECRETS = {
+    "e-mail": "canary.fan+1@example.org",
+    "card": "4242 4242 4242 4242",
+    "card without spaces": "5555555555554444",
+    "booking token": "frb_01JCQ3W2N4X7Z8Y9A0B1C2D3E4.abcDEF123_-x",
+    "session": "frs_abcdef0123456789",
+    "api key": "frk_abcdef0123456789",
+    "pass": JWT,
+    "payment method": "pm_1Nabcdefgh",
+    "stripe key": "sk_live_abcdefghijk",
+    "IPv4": "203.0.113.77",
+    "IPv6": "2001:db8::dead:beef",
+    "password in a URL": "hunter2hunter2",
+}
+
+
+def line_of(record: logging.LogRecord) -> str:
+    return logs.formatter().format(record)
+
+
+@contextlib.contextmanager
+def written() -> Iterator[io.StringIO]:
+    """What the service logs meanwhile, as its own handler writes it."""
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(logs.formatter())
+    logger = logging.getLogger("frontrow.web")
+    logger.addHandler(handler)
+    try:
+        yield stream
+    finally:
+        logger.removeHandler(handler)
+
+
+def record(message: str, **extra: object) -> logging.LogRecord:
+    made = logging.LogRecord("frontrow.test", logging.WARNING, "a.py", 1, message, None, None)
+    made.__dict__.update(extra)
+    return made
+
+
+@pytest.mark.parametrize("kind", SECRETS)
+def test_a_line_never_shows_what_belongs_to_somebody(kind):
+    """Canaries in the message, in a field, in a nested field and in a stack: the security list's last net."""
+    secret = SECRETS[kind]
+    text = f"postgresql://user:{secret}@db/x" if kind.startswith("password") else f"about {secret}, see"
+    try:
+        raise ValueError(text)
+    except ValueError as error:
+        made = record(text, detail=text, more={"list": [text]}, exc_info=(ValueError, error, error.__traceback__))
+    line = line_of(made)
+    assert secret not in line
+    told = json.loads(line)
+    assert told["level"] == "warning"
+    assert told["logger"] == "frontrow.test"
+
+
+def test_what_is_nobodys_stays_readable():
+    kept = {"at_us": 1763212800000001, "took": "12:37:23", "seat": "S-B-3", "version": "0.1.0", "event": EVENT_ID}
+    told = json.loads(line_of(record("holds ended", **kept)))
+    assert {name: told[name] for name in kept} == kept
+    assert told["message"] == "holds ended"
+
+
+def test_a_line_carries_the_id_of_its_request():
+    mark = request_id.set("abc123")
+    try:
+        assert json.loads(line_of(record("x")))["request_id"] == "abc123"
+    finally:
+        request_id.reset(mark)
+    assert "request_id" not in json.loads(line_of(record("x")))
+
+
+def test_printing_a_ticket_in_another_script_logs_nothing(capsys):
+    """The font library told of each table that it shortened: a dozen lines per ticket."""
+    loggers = [logging.getLogger(name) for name in ("", "httpx", "fontTools")]
+    handlers, levels = loggers[0].handlers, [logger.level for logger in loggers]
+    try:
+        logs.set_up_logs()
+        tickets_pdf([replace(sheet(issued(1)[0]), name="山田 太郎")])
+    finally:
+        loggers[0].handlers = handlers
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+    assert capsys.readouterr().err == ""
+
+
+async def test_a_failed_request_is_logged_with_its_id_and_without_its_person(tmp_path, monkeypatch):
+    async with a_server(tmp_path) as (_, address), httpx.AsyncClient(base_url=address) as client:
+        buyer = await a_buyer(client)
+        visit = await buyer.enter(EVENT_ID)
+
+        async def broken(*given: object, **more: object) -> None:
+            raise RuntimeError(f"canary@example.org {visit} 203.0.113.9")
+
+        monkeypatch.setattr(Catalogue, "event", broken)
+        with written() as stream:
+            told = await client.get("/v1/events/evt_unknown", headers={"x-forwarded-for": "203.0.113.9"})
+    assert told.status_code == 500
+    lines = stream.getvalue().splitlines()
+    assert len(lines) == 2
+    assert any(json.loads(line).get("route") == "get_event" for line in lines)
+    for line in lines:
+        assert json.loads(line)["request_id"] == told.headers["x-request-id"]
+        for canary in ("canary@", visit, "203.0.113.9", "127.0.0.1"):
+            assert canary not in line
+    assert "canary" not in told.text
+
+
+async def test_traces_are_off_by_default_and_show_route_and_status_only(tmp_path):
+    async with a_platform(tmp_path) as platform, a_client(platform) as client:
+        app = client._transport.app  # type: ignore[attr-defined]
+        assert open_tracer(platform.settings.traces) is None
+        assert traced(app, platform.settings.traces, lambda peer: False) is app
+        exporter = InMemorySpanExporter()
+        opened = open_tracer(TraceSettings(sample=1.0), exporter)
+        assert opened is not None
+        spying = TracedApp(app, *opened, lambda peer: False)
+        transport = httpx.ASGITransport(spying)  # type: ignore[arg-type]
+        async with httpx.AsyncClient(transport=transport, base_url="http://test") as asking:
+            await asking.get("/v1/events?q=canary", headers={"authorization": f"Bearer {JWT}"})
+            await asking.get("/v1/events/evt_canary", headers={"traceparent": f"00-{'a' * 32}-{'b' * 16}-01"})
+        spans = exporter.get_finished_spans()
+        opened[1]()
+    assert [span.name for span in spans] == ["list_events", "get_event"]
+    assert [span.attributes["http.response.status_code"] for span in spans] == [200, 404]
+    shown = " ".join(span.to_json() for span in spans)
+    for canary in ("canary", JWT, "127.0.0.1", "a" * 32):
+        assert canary not in shown, "a trace of a stranger is not gone on with"

@@ -1,0 +1,162 @@
+"""/metrics (B19): every figure is there, moves with what happens, is summed over workers and names nobody."""
+
+import os
+import re
+from pathlib import Path
+
+import httpx
+from prometheus_client.parser import text_string_to_metric_families
+
+from frontrow.web.observability.metrics import families
+from frontrow.web.observability.traffic import bounds_s
+from frontrow.web.observability.worker_metrics import Board, Family, Sample, merged, text
+from tests.web.api.script import a_buyer
+from tests.web.api.support import EVENT_ID, a_server
+from tests.web.server.crowd import until_true
+
+B19 = {
+    "seats locked a second": "frontrow_seats_locked_total",
+    "holds": "frontrow_holds_total",
+    "bookings by state": "frontrow_bookings",
+    "queue depth": "frontrow_room_waiting",
+    "payment success": "frontrow_payments",
+    "latency percentiles": "frontrow_http_request_seconds_bucket",
+    "requests": "frontrow_http_requests_total",
+    "breaker": "frontrow_breaker_open",
+    "outbox lag": "frontrow_outbox_lag_seconds",
+    "waitlist": "frontrow_waitlist_entries",
+    "shed": "frontrow_shed_requests_total",
+    "store errors": "frontrow_store_errors_total",
+}
+
+
+def samples(page: str) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
+    """Every sample of a page, by Prometheus' own parser."""
+    return {
+        (one.name, frozenset(one.labels.items())): one.value
+        for family in text_string_to_metric_families(page)
+        for one in family.samples
+    }
+
+
+def total(page: str, name: str, **labels: str) -> float:
+    wanted = frozenset(labels.items())
+    return sum(value for (known, given), value in samples(page).items() if known == name and wanted <= given)
+
+
+async def test_b19_every_figure_is_on_the_page_and_moves_with_a_purchase(tmp_path):
+    async with a_server(tmp_path) as (platform, address), httpx.AsyncClient(base_url=address) as client:
+        before = (await client.get("/metrics")).text
+        names = {name for name, _ in samples(before)} | {re.sub("_(total)$", "", name) for name, _ in samples(before)}
+        declared = set(re.findall(r"# TYPE (\S+)", before)) | names
+        missing = [
+            name for name in B19.values() if name not in declared and name.removesuffix("_bucket") not in declared
+        ]
+        assert not missing
+        buyer = await a_buyer(client)
+        await buyer.enter(EVENT_ID)
+        held = await buyer.hold(EVENT_ID, seats=["S-B-3", "S-B-4"])
+        await buyer.pay(held["booking"])
+        await platform.telemetry.read(platform.ledger)
+        after = (await client.get("/metrics")).text
+        assert total(after, "frontrow_seats_locked_total") == 2
+        assert total(after, "frontrow_holds_total", outcome="won") == 1
+        assert total(after, "frontrow_bookings", state="confirmed") == 1
+        assert total(after, "frontrow_payments", state="captured") == 1
+        assert total(after, "frontrow_http_requests_total", route="hold", door="hot", status="2xx") == 1
+        assert total(after, "frontrow_http_requests_total", route="pay", door="hot", status="2xx") == 1
+        assert total(after, "frontrow_http_request_seconds_count", route="pay", door="hot") == 1
+        assert total(after, "frontrow_http_request_seconds_bucket", route="pay", le="+Inf") == 1
+        assert total(after, "frontrow_breaker_open") == 0
+        assert total(after, "frontrow_seats_active") == 2
+
+
+async def test_b13_b19_an_organisers_percentiles_are_those_of_the_requests_answered(tmp_path):
+    """B13, B19: both doors together, each step by its own name; what nobody asked has none."""
+    async with a_server(tmp_path) as (platform, address), httpx.AsyncClient(base_url=address) as client:
+        event = platform.openings.events[EVENT_ID]
+        assert "pay" not in (await platform.figures.of(event)).latency
+        buyer = await a_buyer(client)
+        await buyer.enter(EVENT_ID)
+        held = await buyer.hold(EVENT_ID, seats=["S-B-3", "S-B-4"])
+        await buyer.pay(held["booking"])
+        speeds = platform.figures.speeds()
+        assert {"join", "claim", "hold", "pay"} <= speeds.keys()
+        assert (speeds["join"].count, speeds["hold"].count, speeds["pay"].count) == (1, 1, 1)
+        assert 0 < speeds["hold"].p50_ms <= speeds["hold"].p99_ms <= bounds_s()[-1] * 1000
+        platform.telemetry.traffic.of("hold", "hot").took(1 << 33, 201)
+        platform.telemetry.traffic.of("place_hold", "app").took(1 << 33, 201)
+        assert platform.figures.speeds()["hold"].count == 3
+        assert platform.figures.speeds()["hold"].p99_ms > 1_000
+
+
+async def test_the_page_names_no_person_and_its_labels_are_bounded(tmp_path):
+    """Canaries: an e-mail address, a card, tokens, a booking and the caller's address are in no line (B19)."""
+    async with a_server(tmp_path) as (platform, address), httpx.AsyncClient(base_url=address) as client:
+        buyer = await a_buyer(client)
+        visit = await buyer.enter(EVENT_ID)
+        held = await buyer.hold(EVENT_ID, seats=["S-B-3"])
+        body = {"method": "pm_card_visa", "email": "canary@example.org"}
+        await buyer.call("pay", booking_id=held["booking"], json=body)
+        for number in range(50):
+            await client.get(f"/v1/events/evt_made_up_{number}")
+            await client.get(f"/no/such/page/{number}")
+        await platform.telemetry.read(platform.ledger)
+        page = (await client.get("/metrics")).text
+        for canary in ("canary@", "pm_card", visit[:40], held["booking"], held["booking_token"], "127.0.0.1", "place:"):
+            assert canary not in page, canary
+        assert "made_up" not in page
+        assert "such/page" not in page
+        routes = {dict(labels).get("route") for _, labels in samples(page)} - {None}
+        assert len(routes) < 100
+
+
+async def test_the_ledger_being_away_is_counted_and_the_page_still_answers(tmp_path):
+    async with a_server(tmp_path) as (platform, address), httpx.AsyncClient(base_url=address) as client:
+
+        class Away:
+            class store:
+                @staticmethod
+                async def read(query):
+                    raise OSError("away")
+
+        await platform.telemetry.read(Away)
+        page = (await client.get("/metrics")).text
+        assert total(page, "frontrow_store_errors_total", store="ledger") == 1
+
+
+def test_workers_are_summed_and_shared_gauges_are_not(tmp_path):
+    def page(done: float, waiting: float, open_: float) -> list[Family]:
+        return [
+            Family("done_total", "counter", "d", "sum", [Sample("done_total", (("route", "a"),), done)]),
+            Family("waiting", "gauge", "w", "max", [Sample("waiting", (), waiting)]),
+            Family("open", "gauge", "o", "sum", [Sample("open", (), open_)]),
+        ]
+
+    boards = [Board(tmp_path) for _ in range(3)]
+    for number, board in enumerate(boards):
+        board.write(page(10 * (number + 1), 100 + number, 1))
+    joined = text(boards[0].joined(page(11, 100, 1))).decode()
+    assert total(joined, "done_total", route="a") == 11 + 20 + 30
+    assert total(joined, "waiting") == 102
+    assert total(joined, "open") == 3
+    (tmp_path / "broken.bin").write_bytes(b"\xff\x00 torn")
+    assert text(boards[0].joined(page(11, 100, 1))).decode() == joined, "a torn file changes nothing"
+
+
+def test_boards_of_servers_that_are_gone_are_removed(tmp_path: Path):
+    dead = tmp_path / "metrics" / "999999999"
+    dead.mkdir(parents=True)
+    Board.of_workers(tmp_path, 2)
+    assert not dead.exists()
+    assert (tmp_path / "metrics" / str(os.getppid())).exists()
+    assert Board.of_workers(tmp_path, 1).joined([]) == merged([[]])
+
+
+async def test_a_workers_numbers_reach_the_board(tmp_path):
+    async with a_server(tmp_path) as (platform, _):
+        platform.telemetry.board = Board(tmp_path)
+        assert await until_true(lambda: bool(list(tmp_path.glob("*.bin"))))
+        other = Board(tmp_path)
+        names = {family.name for family in other.joined([])}
+        assert names == {family.name for family in families(platform)}

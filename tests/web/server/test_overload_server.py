@@ -1,0 +1,170 @@
+"""The gate on a real server (F3): ten times too much is asked through both doors."""
+
+import asyncio
+import json
+import socket
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import uvicorn
+
+from frontrow.settings.overload import OverloadSettings
+from frontrow.web.endpoints.messages import Answer
+from frontrow.web.lane.overload_protocol import Watch, guarded_lane
+from frontrow.web.observability.traffic import Traffic
+from frontrow.web.server.overload import Gate
+from frontrow.web.server.overload_middleware import GuardedApp
+from tests.web.server.crowd import counts_of, crowd, request_bytes, until_true
+from tests.web.server.overload_server import COLD, HOT, app_of
+
+CLASSES = ("browse", "join", "map", "hold", "pay")
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.web.server.overload_server"], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stdout is not None
+        yield int(process.stdout.readline())
+    finally:
+        process.terminate()
+        process.communicate(timeout=10)
+
+
+def served(seen: Counter[tuple[str, int]]) -> int:
+    return sum(count for (_, status), count in seen.items() if status == 200)
+
+
+async def test_f3_ten_times_too_much_keeps_the_goodput_and_sheds_by_class(port):
+    """CPU per served request is compared within this run, so that other work on the machine does not matter."""
+    asks = COLD | HOT
+    before = await asyncio.to_thread(counts_of, port)
+    peak = await crowd(port, asks, 1, 20.0, enough=lambda seen: served(seen) >= 800)
+    middle = await asyncio.to_thread(counts_of, port)
+    storm = await crowd(port, asks, 50, 20.0, enough=lambda seen: seen["browse", 503] >= 80)
+    after = await asyncio.to_thread(counts_of, port)
+    at_peak = served(peak) / (middle["cpu_s"] - before["cpu_s"])
+    in_storm = served(storm) / (after["cpu_s"] - middle["cpu_s"])
+    assert middle["shed"] == before["shed"], "shed without overload"
+    assert in_storm > 0.75 * at_peak, f"{in_storm:.0f} served per CPU second, {at_peak:.0f} at the peak"
+    share = {name: after["shed"][name] / max(1, after["shed"][name] + after["admitted"][name]) for name in CLASSES}
+    assert share["browse"] > 0.5, share
+    assert share["browse"] >= share["join"] >= share["map"] >= share["hold"] >= share["pay"] == 0, share
+    assert storm["pay", 200] >= storm["browse", 200]
+    assert storm["pay", 503] == 0
+
+
+async def running(gate: Gate, routes: Any, app: Any) -> tuple[uvicorn.Server, "asyncio.Task[None]", int, Watch]:
+    """A guarded server inside this loop."""
+    watch = Watch(gate, Traffic(), lambda peer: False)
+    sock = socket.create_server(("127.0.0.1", 0))
+    http: Any = guarded_lane(routes, None, watch)
+    config = uvicorn.Config(GuardedApp(app, watch), http=http, log_config=None, access_log=False)  # type: ignore[arg-type]
+    server = uvicorn.Server(config)
+    task = asyncio.create_task(server.serve(sockets=[sock]))
+    assert await until_true(lambda: server.started)
+    return server, task, sock.getsockname()[1], watch
+
+
+async def answer_of(port: int, request: bytes) -> tuple[bytes, bytes]:
+    """(head, rest) of one answer, read to the end of the connection."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(request.replace(b"host: a\r\n", b"host: a\r\nconnection: close\r\n"))
+    async with asyncio.timeout(10):
+        head, _, body = (await reader.read()).partition(b"\r\n\r\n")
+    writer.close()
+    return head, body
+
+
+async def test_f3_the_shed_are_told_in_problem_json_when_to_come_again_through_both_doors():
+    gate = Gate(OverloadSettings(max_in_flight=100))
+    routes = {(b"POST", HOT["hold"][1].encode()): lambda ask: Answer(200, b"", b"done")}
+    server, task, port, _ = await running(gate, routes, app_of(gate))
+    gate.in_flight, gate.active = 100, True
+    for method, path in (HOT["hold"], COLD["browse"], COLD["pay"]):
+        head, body = await answer_of(port, request_bytes(method, path))
+        assert head.startswith(b"HTTP/1.1 503")
+        assert b"retry-after: 2" in head
+        assert b"application/problem+json" in head
+        assert json.loads(body)["code"] == "overloaded"
+    head, _ = await answer_of(port, request_bytes("GET", "/metrics"))
+    assert head.startswith(b"HTTP/1.1 200"), "the service's own pages are never shed"
+    gate.in_flight, gate.active = 0, False
+    head, _ = await answer_of(port, request_bytes(*HOT["hold"]))
+    assert head.startswith(b"HTTP/1.1 200")
+    server.should_exit = True
+    await task
+
+
+async def test_f3_connections_over_the_cap_are_turned_away_and_counted():
+    gate = Gate(OverloadSettings(max_connections=60))
+    server, task, port, _ = await running(gate, {}, app_of(gate))
+    lines = [await asyncio.open_connection("127.0.0.1", port) for _ in range(60)]
+    assert await until_true(lambda: gate.connections == 60)
+    told = await answer_of(port, request_bytes(*COLD["pay"]))
+    assert told[0].startswith(b"HTTP/1.1 503")
+    for _, writer in lines:
+        writer.close()
+    assert await until_true(lambda: not gate.connections)
+    assert (await answer_of(port, request_bytes(*COLD["pay"])))[0].startswith(b"HTTP/1.1 200")
+    assert gate.turned_away == 1
+    server.should_exit = True
+    await task
+
+
+async def test_f3_an_answer_that_does_not_come_is_a_503_at_its_deadline_through_both_doors():
+    gate = Gate(OverloadSettings(deadline_s=0.1))
+    never = asyncio.get_running_loop().create_future
+
+    async def wait_for_ever(ask: Any) -> Answer:
+        await never()
+        raise AssertionError("unreachable")
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "lifespan":
+            await app_of(gate)(scope, receive, send)
+        else:
+            await never()
+
+    routes = {(b"POST", HOT["hold"][1].encode()): wait_for_ever}
+    server, task, port, watch = await running(gate, routes, app)
+    for ask in (HOT["hold"], COLD["browse"]):
+        head, body = await answer_of(port, request_bytes(*ask))
+        assert head.startswith(b"HTTP/1.1 503")
+        assert json.loads(body)["code"] == "deadline"
+    assert gate.late == 2
+    assert gate.in_flight == 0
+    assert not watch.waiting
+    server.should_exit = True
+    await task
+
+
+async def test_f3_answers_about_money_have_a_deadline_of_their_own():
+    gate = Gate(OverloadSettings(deadline_s=600, pay_deadline_s=0.1))
+    never = asyncio.get_running_loop().create_future
+
+    async def wait_for_ever(ask: Any) -> Answer:
+        await never()
+        raise AssertionError("unreachable")
+
+    routes = {(method.encode(), path.encode()): wait_for_ever for method, path in (HOT["hold"], COLD["pay"])}
+    server, task, port, watch = await running(gate, routes, app_of(gate))
+    _, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(request_bytes(*HOT["hold"]))
+    assert await until_true(lambda: len(watch.waiting) == 1)
+    head, body = await answer_of(port, request_bytes(*COLD["pay"]))
+    assert head.startswith(b"HTTP/1.1 503")
+    assert json.loads(body)["code"] == "deadline"
+    assert (gate.late, len(watch.paying), len(watch.waiting)) == (1, 0, 1), "the hold still has its ten minutes"
+    assert gate.wait.close() == 0.0, "a slow provider is no sign of overload"
+    writer.close()
+    for waiting in list(watch.waiting):
+        waiting.expire()
+    server.should_exit = True
+    await task

@@ -1,0 +1,200 @@
+"""Live position (W9) and what happens when there are too many readers (W10, N7)."""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from frontrow.web.streams.positions import MAX_MISSED, Streams
+from tests.web.room.conftest import Door, endpoints_of, opened
+from tests.web.room.served import Line
+from tests.web.room.simple_room import SimpleRoom
+
+GET = b"GET /stream HTTP/1.1\r\nHost: x\r\n\r\n"
+
+
+class Sink:
+    """A transport that only remembers."""
+
+    def __init__(self) -> None:
+        self.written: list[bytes] = []
+        self.closed = self.aborted = False
+
+    def write(self, data: bytes) -> None:
+        self.written.append(data)
+
+    def set_write_buffer_limits(self, high: int) -> None:
+        pass
+
+    def close(self) -> None:
+        self.closed = True
+
+    def abort(self) -> None:
+        self.aborted = True
+
+
+def opened_on(streams: Streams, sink: Sink) -> Any:
+    return streams.take(sink, set(), b"date: today\r\n")  # type: ignore[arg-type]
+
+
+async def test_everybody_gets_the_same_bytes_made_once() -> None:
+    """W9, N7: the same object is written to all."""
+    streams = Streams(portion=10)
+    sinks = [Sink() for _ in range(100)]
+    for sink in sinks:
+        opened_on(streams, sink)
+    streams.show(b'{"e":"aurora"}')
+    await streams.broadcast()
+    last = {id(sink.written[-1]) for sink in sinks}
+    assert len(last) == 1
+    assert sinks[0].written[-1] == b'29\r\nevent: now-serving\ndata: {"e":"aurora"}\n\n\r\n'
+    size, _, rest = sinks[0].written[-1].partition(b"\r\n")
+    assert int(size, 16) == len(rest) - 2
+
+
+async def test_a_broadcast_lets_the_loop_turn_after_each_portion() -> None:
+    streams = Streams(portion=10)
+    sinks = [Sink() for _ in range(95)]
+    for sink in sinks:
+        opened_on(streams, sink)
+    turns = 0
+
+    async def count() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    counter = asyncio.create_task(count())
+    await asyncio.sleep(0)
+    await streams.broadcast()
+    counter.cancel()
+    assert turns >= 10
+
+
+async def test_a_slow_reader_misses_frames_and_is_closed_after_too_many() -> None:
+    streams = Streams()
+    slow, quick = Sink(), Sink()
+    stream = opened_on(streams, slow)
+    opened_on(streams, quick)
+    stream.pause_writing()
+    for _ in range(MAX_MISSED):
+        await streams.broadcast()
+    assert (len(slow.written), slow.aborted) == (1, False)
+    assert len(quick.written) == 1 + MAX_MISSED
+    stream.resume_writing()
+    await streams.broadcast()
+    assert len(slow.written) == 2, "each frame is complete: catching up is one frame"
+    stream.pause_writing()
+    for _ in range(MAX_MISSED + 1):
+        await streams.broadcast()
+    assert slow.aborted
+
+
+async def test_a_reader_who_talks_back_is_cut_off_and_one_who_leaves_is_forgotten() -> None:
+    streams, connections = Streams(), set[Any]()
+    sink = Sink()
+    stream = streams.take(sink, connections, b"")  # type: ignore[arg-type]
+    assert (len(streams), len(connections)) == (1, 1)
+    stream.data_received(b"x" * 5000)
+    assert sink.aborted
+    stream.connection_lost(None)
+    assert (len(streams), len(connections)) == (0, 0)
+
+
+async def test_the_same_document_again_is_no_change() -> None:
+    streams = Streams(heartbeat_s=60)
+    streams.show(b"{}")
+    running = asyncio.create_task(streams.run())
+    for _ in range(10):
+        await asyncio.sleep(0)
+    sent = streams.sent
+    streams.show(b"{}")
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert (sent, streams.sent) == (1, 1)
+    running.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await running
+
+
+def events(line: Line) -> Iterator[bytes]:
+    """The documents of a raw stream."""
+    while True:
+        size = int(line.until(b"\r\n"), 16)
+        yield line.exactly(size + 2)[:-2].removeprefix(b"event: now-serving\ndata: ").rstrip(b"\n")
+
+
+def test_a_change_reaches_the_reader_at_once_and_heartbeats_follow(door: Door) -> None:
+    """W9."""
+    with Line(door.port) as line:
+        line.send(GET)
+        head = line.until(b"\r\n\r\n")
+        assert b"content-type: text/event-stream" in head
+        assert b"cache-control: no-store" in head
+        found = events(line)
+        first = next(found)
+        assert first == door.client.get("/now-serving").content
+        door.room.move(hi=42)
+        told = next(document for document in found if b"[0,42," in document)
+        assert told == door.client.get("/now-serving").content
+        assert next(found) == told, "the heartbeat repeats it"
+
+
+def test_over_the_connection_cap_readers_get_503_the_document_and_when_to_come_again(kind: str) -> None:
+    """W10, F3, N7: degrade to polling."""
+    room = SimpleRoom()
+    for door in opened(kind, room, endpoints_of(room, max_open=2)):
+        lines = [Line(door.port), Line(door.port)]
+        for line in lines:
+            line.send(GET)
+            line.until(b"data: ")
+        refused = door.client.get("/stream")
+        assert refused.status_code == 503
+        assert 1 <= int(refused.headers["retry-after"]) <= 60
+        assert refused.content == door.client.get("/now-serving").content
+        assert door.client.post("/join").status_code == 201, "only streams are full"
+        lines[0].sock.close()
+        deadline_s = time.monotonic() + 10
+        while len(door.endpoints.streams["aurora"]) > 1:
+            assert time.monotonic() < deadline_s, "who left is forgotten"
+            time.sleep(0.01)
+        lines[0] = Line(door.port)
+        lines[0].send(GET)
+        assert b"200 OK" in lines[0].until(b"\r\n")
+        for line in lines:
+            line.sock.close()
+
+
+def test_a_stopping_server_ends_streams_properly(kind: str) -> None:
+    room = SimpleRoom()
+    line = None
+    for door in opened(kind, room, endpoints_of(room)):
+        line = Line(door.port)
+        line.send(GET)
+        line.until(b"data: ")
+    assert line is not None
+    with contextlib.suppress(ConnectionResetError):
+        while line.sock.recv(65536):
+            pass
+    line.sock.close()
+
+
+@pytest.mark.parametrize("count", [200])
+def test_many_readers_are_served_and_the_room_goes_on(door: Door, count: int) -> None:
+    lines = [Line(door.port) for _ in range(count)]
+    for line in lines:
+        line.send(GET)
+    for line in lines:
+        line.until(b"data: ")
+    door.room.move(hi=7)
+    for line in lines:
+        line.until(b"[0,7,")
+    with httpx.Client(base_url=door.client.base_url, trust_env=False, timeout=20) as client:
+        assert client.post("/join").status_code == 201
+    for line in lines:
+        line.sock.close()
