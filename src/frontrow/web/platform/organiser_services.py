@@ -72,18 +72,18 @@ def open_office(
         return feed.ring.states if feed is not None else None
 
     async def event_of(event_id: str) -> Event:
-        return openings.events.get(event_id) or await ledger.event(event_id)
+        return openings.events.get(event_id) or await ledger.catalogue.event(event_id)
 
     def room_of(event_id: str) -> RoomFigures | None:
         return room_figures(room, event_id)
 
-    figures = Figures(ledger, clock, organise.venues.plan, states_of, room_of)
+    figures = Figures(ledger.figures, clock, organise.venues.plan, states_of, room_of)
     live = LiveFiguresStreams(figures, event_of)
     return Office(
         organise,
-        Reseating(ledger, claims, issuer, seats, clock),
-        Cancelling(ledger, refunds, clock),
-        FanCodes(ledger, room.audit, organise.rules_of, clock, room.codes),
+        Reseating(ledger.organiser, claims, issuer, seats, clock),
+        Cancelling(ledger.organiser, refunds, clock),
+        FanCodes(ledger.organiser, room.audit, organise.rules_of, clock, room.codes),
         figures,
         live,
         History(clock, lambda: openings.events, states_of, room_of, lambda: live.speeds()),
