@@ -18,9 +18,9 @@ async def test_b19_a_frame_tells_money_payments_and_times(tmp_path):
     async with a_desk(tmp_path) as desk:
         booking = await desk.bought("S-A-1", "S-A-2")
         await desk.bought("S-C-5", fan="fan_poor", pay="pm_card_declined")
-        await desk.platform.refunds.override(booking.id, [0])
-        desk.platform.office.live.speeds = lambda: {"hold": SPEED}
-        frame = await desk.platform.office.live.latest(desk.event)
+        await desk.platform.box_office.refunds.override(booking.id, [0])
+        desk.platform.organiser.live.speeds = lambda: {"hold": SPEED}
+        frame = await desk.platform.organiser.live.latest(desk.event)
         (money,) = frame.money
         assert (money.currency, money.captured_minor, money.refunds_open_minor) == ("EUR", 10000, 5000)
         assert frame.payment_success == 0.5
@@ -36,13 +36,13 @@ async def test_the_ledger_sums_up_for_a_frame_only_now_and_then(tmp_path):
 
         class Counting:
             async def live(self, event, before):
-                frame = await desk.platform.figures.live(event, before)
+                frame = await desk.platform.organiser.figures.live(event, before)
                 at_us = before.at_us + US_PER_S if before else frame.at_us
                 return msgspec.structs.replace(frame, at_us=at_us)
 
             async def of(self, event):
                 looks.append(event.id)
-                return await desk.platform.figures.of(event)
+                return await desk.platform.organiser.figures.of(event)
 
         async def event_of(event_id):
             return event

@@ -71,7 +71,7 @@ _decode_extend = msgspec.json.Decoder(ExtendBody).decode
 
 def ip_of(platform: Platform, ask: Ask) -> str:
     """The caller's address as limits count it."""
-    limiter = platform.limiter
+    limiter = platform.server.limiter
     if limiter.trusts_nobody:
         return limiter.ip_of(ask.peer)
     return limiter.ip_of(ask.peer, [value.decode("latin-1") for value in ask.all(b"x-forwarded-for")])
@@ -97,7 +97,7 @@ def at_both_doors(method: str) -> Callable[[Call], Endpoint]:
         @functools.wraps(call)
         def endpoint(platform: Platform, booking_id: str, ask: Ask) -> Result:
             try:
-                platform.limiter.knock_ip(ip_of(platform, ask))
+                platform.server.limiter.knock_ip(ip_of(platform, ask))
             except FrontrowError as error:
                 return problem_answer(error)
             return answered(platform, booking_id, ask)
@@ -129,9 +129,9 @@ async def pay(platform: Platform, caller: Caller, booking_id: str, ask: Ask) -> 
     if body.email or body.name or not is_reserved(booking.fan):
         await platform.people.fans.keep_buyer(booking, name=body.name, email=body.email or "", locale=body.locale)
     if body.method or booking.amount_minor == 0:
-        outcome = await platform.purchases.pay(booking, visit, body.method)
+        outcome = await platform.box_office.purchases.pay(booking, visit, body.method)
     else:
-        outcome = await platform.purchases.begin(booking, visit)
+        outcome = await platform.box_office.purchases.begin(booking, visit)
     refusal = declined(outcome, tried=bool(body.method))
     if refusal is not None:
         raise refusal
@@ -149,7 +149,7 @@ async def extend_hold(platform: Platform, caller: Caller, booking_id: str, ask: 
     booking = await own_booking(platform, caller, booking_id)
     visit = need_visit(platform, caller, booking, body.fence)
     if body.extend:
-        booking = await platform.purchases.extend(booking, visit)
+        booking = await platform.box_office.purchases.extend(booking, visit)
     return await _shown(platform, booking)
 
 
@@ -158,7 +158,7 @@ async def release_hold(platform: Platform, caller: Caller, booking_id: str, ask:
     """The held seats go back."""
     booking = await own_booking(platform, caller, booking_id)
     visit = need_visit(platform, caller, booking)
-    return await _shown(platform, await platform.purchases.release(booking, visit))
+    return await _shown(platform, await platform.box_office.purchases.release(booking, visit))
 
 
 async def _shown(platform: Platform, booking: Booking) -> Answer:

@@ -220,14 +220,19 @@ class _Watched(Pending):
 class Watch:
     """Looks at the loop and the connections of one server, and keeps what its protocols share."""
 
-    def __init__(self, gate: Gate, traffic: Traffic, is_proxy: Callable[[str], bool]) -> None:
-        self.gate, self.traffic, self.is_proxy = gate, traffic, is_proxy
+    def __init__(
+        self,
+        gate: Gate,
+        traffic: Traffic,
+        is_proxy: Callable[[str], bool],
+        for_people: ForPeople | None = None,
+    ) -> None:
+        self.gate, self.traffic, self.is_proxy, self.for_people = gate, traffic, is_proxy, for_people
         self.known: dict[tuple[bytes, bytes], _Known] = {}
         self._shapes: dict[Any, _Known] = {}
         self.waiting: dict[_Watched, float] = {}
         self.paying: dict[_Watched, float] = {}  # they have a later deadline, and their waits are the provider's
         self.refused = _Known(Rank.BROWSE, "shed", traffic)
-        self.for_people: ForPeople | None = None
         soon_s = gate.settings.retry_after_s
         self._refusals = (Refusal(soon_s), Refusal(soon_s * LONGER))
 

@@ -67,18 +67,16 @@ class RouteTable(dict[tuple[bytes, bytes], Handler]):
 class HotTable:
     """`routes` is what uvicorn's protocol looks into; a path that ends in `?` takes any query."""
 
-    def __init__(self, room: RoomEndpoints, shop: ShopEndpoints) -> None:
-        self._room, self._shop = room, shop
+    def __init__(self, room: RoomEndpoints, shop: ShopEndpoints, views: EventViews) -> None:
+        self._room, self._shop, self._views = room, shop, views
         self.routes = RouteTable()
-        self.shown: EventViews | None = None
 
     def add(self, event_id: str) -> None:
         """Answer this event's hot routes from now on."""
         streams = self._room.streams.get(event_id)
         if streams is not None:
             self.routes.update(hot_routes_of(self._room, event_id, streams))
-        if self.shown is not None:
-            self.routes[b"GET", f"/v1/events/{event_id}".encode()] = functools.partial(self.shown.event, event_id)
+        self.routes[b"GET", f"/v1/events/{event_id}".encode()] = functools.partial(self._views.event, event_id)
         for method, path, name, query in SHOP_ROUTES:
             handler = functools.partial(getattr(self._shop, name), event_id)
             url = f"/v1/events/{event_id}{path}"

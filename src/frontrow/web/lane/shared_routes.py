@@ -15,9 +15,9 @@ BOOKINGS = "/v1/bookings/"
 PROOFS = frozenset({b"authorization", b"cookie", b"frontrow-pass", b"frontrow-booking"})
 
 
-def share(platform: Platform) -> None:
+def add_shared_routes(platform: Platform) -> None:
     """Answer these in the hot lane from now on; the framework declares the same."""
-    routes = platform.hot.routes
+    routes = platform.server.hot.routes
     routes.put("GET", BOOKINGS, "", functools.partial(booking_calls.get_booking, platform))
     routes.put("POST", BOOKINGS, "/pay", functools.partial(booking_calls.pay, platform))
     routes.put("PATCH", BOOKINGS, "/hold", functools.partial(booking_calls.extend_hold, platform))
@@ -28,11 +28,11 @@ def share(platform: Platform) -> None:
 def list_events(platform: Platform, ask: Ask) -> Result:
     """GET /v1/events without a query."""
     try:
-        platform.limiter.knock_ip(ip_of(platform, ask))
+        platform.server.limiter.knock_ip(ip_of(platform, ask))
     except FrontrowError as error:
         return problem_answer(error)
     shown = any(name.lower() in PROOFS for name, _ in ask.headers)
-    ready = None if shown else platform.listed.ready(PLAIN, ask)
+    ready = None if shown else platform.server.listed.ready(PLAIN, ask)
     return ready if ready is not None else _listed(platform, ask, shown)
 
 
@@ -40,6 +40,6 @@ async def _listed(platform: Platform, ask: Ask, shown: bool) -> Answer:
     try:
         if shown:
             await identified(platform, "GET", AskHeaders(ask))
-        return await platform.listed.answer(PLAIN, ask)
+        return await platform.server.listed.answer(PLAIN, ask)
     except FrontrowError as error:
         return problem_answer(error)

@@ -7,6 +7,7 @@ often, so that it never takes more than a fiftieth of the time.
 import asyncio
 import time
 from collections import Counter, deque
+from collections.abc import Callable
 from typing import Any, Final
 
 from frontrow.boxoffice.model.sales_figures import Percentiles, percentiles_of_buckets
@@ -16,6 +17,7 @@ from frontrow.settings.overload import OverloadSettings
 from frontrow.web.lane.overload_protocol import Watch
 from frontrow.web.observability.traffic import Traffic, bounds_s, together
 from frontrow.web.observability.worker_metrics import Board
+from frontrow.web.server.overflow_page import ForPeople
 from frontrow.web.server.overload import Gate
 
 EVERY_S: Final = 2.0
@@ -47,8 +49,8 @@ class Telemetry:
         self.store_errors: Counter[str] = Counter()
         self._before: deque[dict[str, list[int]]] = deque(maxlen=RECENT_LOOKS)
 
-    def watch(self, is_proxy: Any) -> Watch:
-        return Watch(self.gate, self.traffic, is_proxy)
+    def watch(self, is_proxy: Callable[[str], bool], for_people: ForPeople | None = None) -> Watch:
+        return Watch(self.gate, self.traffic, is_proxy, for_people)
 
     def speeds(self) -> dict[str, Percentiles]:
         """How quickly this process answers what buyers ask (`SHOWN`), for the organisers' figures."""
@@ -97,8 +99,8 @@ class Telemetry:
     async def _look_at_claims(self, platform: Any) -> None:
         try:
             async with asyncio.timeout(READ_WITHIN_S):
-                for event_id in list(platform.openings.events)[:1]:
-                    await platform.claims.lost(event_id)
+                for event_id in list(platform.box_office.openings.events)[:1]:
+                    await platform.stores.claims.lost(event_id)
         except (FrontrowError, TimeoutError, OSError):
             self.store_errors["claims"] += 1
 

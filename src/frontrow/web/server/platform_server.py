@@ -34,7 +34,7 @@ class DrainingServer(uvicorn.Server):
         self._platform = platform
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        self._platform.draining.set()
+        self._platform.server.draining.set()
         super().handle_exit(sig, frame)
         self._captured_signals.clear()  # raised again they would kill the process before its stores are closed
 
@@ -56,12 +56,12 @@ def listen(settings: ServerSettings) -> socket.socket:
 def make_server(platform: Platform, routed: Litestar | None = None) -> DrainingServer:
     """The server of this process, ready to `serve`; `routed` is an app that is there already."""
     settings = platform.settings.server
-    watch = platform.telemetry.watch(platform.limiter.is_proxy)
-    ids = RequestIds(platform.limiter)
+    limiter = platform.server.limiter
+    ids = RequestIds(limiter)
     front = front_of(routed or platform_app(platform), platform, ids)
-    watch.for_people = front.for_people
-    app: Any = GuardedApp(traced(front, platform.settings.traces, platform.limiter.is_proxy), watch)
-    table = platform.hot.routes if settings.hot_lane else {}
+    watch = platform.server.telemetry.watch(limiter.is_proxy, front.for_people)
+    app: Any = GuardedApp(traced(front, platform.settings.traces, limiter.is_proxy), watch)
+    table = platform.server.hot.routes if settings.hot_lane else {}
     http: Any = leaving(guarded_lane(table, ids.of, watch, request_within_s=settings.request_within_s))
     config = uvicorn.Config(
         app,

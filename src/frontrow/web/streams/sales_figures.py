@@ -51,12 +51,18 @@ class LiveFiguresStreams:
     """All viewers of figures in this process."""
 
     def __init__(
-        self, figures: Figures, event_of: EventOf, *, max_open: int = MAX_OPEN, every_s: float = EVERY_S
+        self,
+        figures: Figures,
+        event_of: EventOf,
+        *,
+        speeds: SpeedsOf = dict,
+        max_open: int = MAX_OPEN,
+        every_s: float = EVERY_S,
     ) -> None:
         self._figures, self._event_of = figures, event_of
         self.max_open, self._every_s = max_open, every_s
         self._channels: dict[str, _Channel] = {}
-        self.speeds: SpeedsOf = dict
+        self.speeds = speeds
         self.frames = 0  # looks that were taken and encoded, whatever the number of viewers
 
     def __len__(self) -> int:
