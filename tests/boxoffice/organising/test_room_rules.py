@@ -133,14 +133,14 @@ async def test_b13_a_change_while_running_reaches_the_other_server(tmp_path, red
         await stack.enter_async_context(run_platform(other))
         event = await draft(desk)
         await desk.post(f"{EVENTS}/{event}/publish")
-        await _until(lambda: event in other.openings)
+        await _until(lambda: event in other.box_office.openings)
         await asyncio.gather(
             patched(desk, event, room={"depth_cap": 77, "human": "altcha"}),
             desk.ask("PATCH", f"{EVENTS}/{event}/room", json={"rate_per_s": 5, "message": "hello"}),
         )
-        await _until(lambda: other.room.view(event).state.config.depth_cap == 77)
-        await _until(lambda: other.limiter.kind_of(event) == "altcha")
-        config = other.room.view(event).state.config
+        await _until(lambda: other.room.service.view(event).state.config.depth_cap == 77)
+        await _until(lambda: other.server.limiter.kind_of(event) == "altcha")
+        config = other.room.service.view(event).state.config
         assert (config.rate_per_s, config.message) == (5, "hello"), "neither change was lost"
 
 

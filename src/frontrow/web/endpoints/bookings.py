@@ -1,4 +1,6 @@
-"""A booking at either door: look at it, pay, hold it longer, give it back. An `Ask` in, an `Answer` out, no framework.
+"""A booking at either door: look at it, pay, hold it longer, give it back.
+
+Each function turns an `EndpointRequest` into an `EndpointResponse` and knows no framework.
 
 What is allowed is decided by `boxoffice.services.purchases`, for these doors and for the pages alike.
 
@@ -25,9 +27,9 @@ from frontrow.web.api.access import Caller, identified, need_visit, own_booking
 from frontrow.web.api.booking_bodies import BookingView, booking_view, declined, looked_at
 from frontrow.web.endpoints.messages import (
     JSON,
-    Answer,
-    Ask,
-    AskHeaders,
+    EndpointRequest,
+    EndpointResponse,
+    RequestHeaders,
     encode_json,
     idempotency_key,
     json_answer,
@@ -42,8 +44,8 @@ Email = Annotated[
     str, msgspec.Meta(max_length=254, pattern=r"^[^@\s]{1,64}@[^@\s]{1,189}$", examples=["fan@example.org"])
 ]
 Name = Annotated[str, msgspec.Meta(max_length=MAX_NAME_CHARS, examples=["Ada Lovelace"])]
-Call = Callable[[Platform, Caller, str, Ask], Awaitable[Answer]]
-Endpoint = Callable[[Platform, str, Ask], Result]
+Call = Callable[[Platform, Caller, str, EndpointRequest], Awaitable[EndpointResponse]]
+Endpoint = Callable[[Platform, str, EndpointRequest], Result]
 
 log = logging.getLogger("frontrow.web")
 
@@ -69,7 +71,7 @@ _decode_pay = msgspec.json.Decoder(PayBody).decode
 _decode_extend = msgspec.json.Decoder(ExtendBody).decode
 
 
-def ip_of(platform: Platform, ask: Ask) -> str:
+def ip_of(platform: Platform, ask: EndpointRequest) -> str:
     """The caller's address as limits count it."""
     limiter = platform.server.limiter
     if limiter.trusts_nobody:
@@ -81,9 +83,9 @@ def at_both_doors(method: str) -> Callable[[Call], Endpoint]:
     """Make an endpoint of a call: it is checked as every request is, and whatever it raises becomes its answer."""
 
     def made(call: Call) -> Endpoint:
-        async def answered(platform: Platform, booking_id: str, ask: Ask) -> Answer:
+        async def answered(platform: Platform, booking_id: str, ask: EndpointRequest) -> EndpointResponse:
             try:
-                caller = await identified(platform, method, AskHeaders(ask))
+                caller = await identified(platform, method, RequestHeaders(ask))
                 if method == "POST":
                     idempotency_key(ask)
                 check_size(ask)
@@ -95,7 +97,7 @@ def at_both_doors(method: str) -> Callable[[Call], Endpoint]:
                 return problem_answer(FrontrowError("this is our fault; it has been logged"))
 
         @functools.wraps(call)
-        def endpoint(platform: Platform, booking_id: str, ask: Ask) -> Result:
+        def endpoint(platform: Platform, booking_id: str, ask: EndpointRequest) -> Result:
             try:
                 platform.server.limiter.knock_ip(ip_of(platform, ask))
             except FrontrowError as error:
@@ -108,7 +110,7 @@ def at_both_doors(method: str) -> Callable[[Call], Endpoint]:
 
 
 @at_both_doors("GET")
-async def get_booking(platform: Platform, caller: Caller, booking_id: str, ask: Ask) -> Answer:
+async def get_booking(platform: Platform, caller: Caller, booking_id: str, ask: EndpointRequest) -> EndpointResponse:
     """How it stands; 304 for who knows it already."""
     view = await looked_at(platform, await own_booking(platform, caller, booking_id))
     body = encode_json(view)
@@ -116,12 +118,12 @@ async def get_booking(platform: Platform, caller: Caller, booking_id: str, ask: 
     head = OWN_ONLY + b"etag: " + tag + b"\r\n"
     given = ask.header(b"if-none-match")
     if given is not None and tag in given:
-        return Answer(304, head)
-    return Answer(200, JSON + head, body)
+        return EndpointResponse(304, head)
+    return EndpointResponse(200, JSON + head, body)
 
 
 @at_both_doors("POST")
-async def pay(platform: Platform, caller: Caller, booking_id: str, ask: Ask) -> Answer:
+async def pay(platform: Platform, caller: Caller, booking_id: str, ask: EndpointRequest) -> EndpointResponse:
     """From a hold to a sold booking; 202 while the provider is away and the seats are kept."""
     body = decoded(_decode_pay, ask.body)
     booking = await own_booking(platform, caller, booking_id)
@@ -143,7 +145,7 @@ async def pay(platform: Platform, caller: Caller, booking_id: str, ask: Ask) -> 
 
 
 @at_both_doors("PATCH")
-async def extend_hold(platform: Platform, caller: Caller, booking_id: str, ask: Ask) -> Answer:
+async def extend_hold(platform: Platform, caller: Caller, booking_id: str, ask: EndpointRequest) -> EndpointResponse:
     """A later end, within the event's bound."""
     body = decoded(_decode_extend, ask.body)
     booking = await own_booking(platform, caller, booking_id)
@@ -154,13 +156,13 @@ async def extend_hold(platform: Platform, caller: Caller, booking_id: str, ask: 
 
 
 @at_both_doors("DELETE")
-async def release_hold(platform: Platform, caller: Caller, booking_id: str, ask: Ask) -> Answer:
+async def release_hold(platform: Platform, caller: Caller, booking_id: str, ask: EndpointRequest) -> EndpointResponse:
     """The held seats go back."""
     booking = await own_booking(platform, caller, booking_id)
     visit = need_visit(platform, caller, booking)
     return await _shown(platform, await platform.box_office.purchases.release(booking, visit))
 
 
-async def _shown(platform: Platform, booking: Booking) -> Answer:
+async def _shown(platform: Platform, booking: Booking) -> EndpointResponse:
     view: BookingView = await booking_view(platform, booking)
     return json_answer(200, view)

@@ -1,4 +1,4 @@
-"""One event as the public sees it, for both doors: an `Ask` in, an `Answer` out, no framework.
+"""One event as the public sees it, for both doors: an `EndpointRequest` in, an `EndpointResponse` out, no framework.
 
 What is free is counted once for everybody: an answer is kept until the map moves (a few times a second at most), the
 event changes or a moment has passed (then the venue is read again). Who has it already hears 304.
@@ -18,7 +18,7 @@ from frontrow.boxoffice.seatmap.map_feed import MapFeed
 from frontrow.core.errors import FrontrowError
 from frontrow.waitingroom.door.door_limits import Entry
 from frontrow.web.endpoints.json_values import MoneyView, Time, time_text
-from frontrow.web.endpoints.messages import JSON, Answer, Ask, encode_json, problem_answer
+from frontrow.web.endpoints.messages import JSON, EndpointRequest, EndpointResponse, encode_json, problem_answer
 from frontrow.web.endpoints.room_visitors import Result
 from frontrow.web.platform.event_openings import Openings
 
@@ -86,7 +86,7 @@ class _Kept(msgspec.Struct, frozen=True):
     position: tuple[int, int]
     until_s: float
     tag: bytes
-    answer: Answer
+    answer: EndpointResponse
 
 
 class EventViews:
@@ -100,7 +100,7 @@ class EventViews:
         self._making: dict[str, asyncio.Task[_Kept]] = {}
         self.made = 0
 
-    def event(self, event_id: str, ask: Ask) -> Result:
+    def event(self, event_id: str, ask: EndpointRequest) -> Result:
         """GET event: kept, or made once for all who ask meanwhile."""
         try:
             self._entry.knock_ip(self._ip(ask))
@@ -115,7 +115,7 @@ class EventViews:
         same = kept.event is self._openings.events.get(event_id) and kept.position == self._position(event_id)
         return same and time.monotonic() < kept.until_s
 
-    async def _made(self, event_id: str, ask: Ask) -> Answer:
+    async def _made(self, event_id: str, ask: EndpointRequest) -> EndpointResponse:
         making = self._making.get(event_id)
         if making is None:
             making = self._making[event_id] = asyncio.create_task(self._make(event_id), name=f"event {event_id[:60]}")
@@ -140,7 +140,7 @@ class EventViews:
         position = self._position(event_id)
         body = encode_json(self._view(event, venue))
         tag = b'"' + hashlib.blake2s(body, digest_size=9).hexdigest().encode() + b'"'
-        answer = Answer(200, JSON + b"etag: " + tag + b"\r\n", body)
+        answer = EndpointResponse(200, JSON + b"etag: " + tag + b"\r\n", body)
         kept = _Kept(event, position, time.monotonic() + KEPT_S, tag, answer)
         self.made += 1
         if sold_here:  # of others there are too many to keep, and nobody rushes to them
@@ -177,16 +177,16 @@ class EventViews:
             card_tries=event.card_tries,
         )
 
-    def _ip(self, ask: Ask) -> str:
+    def _ip(self, ask: EndpointRequest) -> str:
         if self._entry.trusts_nobody:
             return self._entry.ip_of(ask.peer)
         return self._entry.ip_of(ask.peer, [value.decode("latin-1") for value in ask.all(b"x-forwarded-for")])
 
 
-def _told(kept: _Kept, ask: Ask) -> Answer:
+def _told(kept: _Kept, ask: EndpointRequest) -> EndpointResponse:
     given = ask.header(b"if-none-match")
     if given is not None and kept.tag in given:
-        return Answer(304, b"etag: " + kept.tag + b"\r\n")
+        return EndpointResponse(304, b"etag: " + kept.tag + b"\r\n")
     return kept.answer
 
 

@@ -18,7 +18,7 @@ from frontrow.boxoffice.catalogue.event_listing import Browse
 from frontrow.boxoffice.model.event_search import EventSearch
 from frontrow.core.errors import InvalidInput
 from frontrow.web.endpoints.event_details import EventSummary, summary
-from frontrow.web.endpoints.messages import JSON, Answer, Ask, encode_json
+from frontrow.web.endpoints.messages import JSON, EndpointRequest, EndpointResponse, encode_json
 
 KEPT_S: Final = 0.5
 MAX_KEPT: Final = 200
@@ -36,7 +36,7 @@ class _Kept(NamedTuple):
     version: int
     until_s: float
     tag: bytes
-    answer: Answer
+    answer: EndpointResponse
 
 
 PLAIN: Final = EventSearch()
@@ -51,14 +51,14 @@ class EventLists:
         self._making: dict[tuple[EventSearch, int], asyncio.Task[_Kept]] = {}
         self.made = 0
 
-    def ready(self, asked: EventSearch, ask: Ask) -> Answer | None:
+    def ready(self, asked: EventSearch, ask: EndpointRequest) -> EndpointResponse | None:
         """The answer, if it is kept."""
         kept = self._kept.get(asked)
         if kept is None or kept.version != self._version() or time.monotonic() >= kept.until_s:
             return None
         return _told(kept, ask)
 
-    async def answer(self, asked: EventSearch, ask: Ask) -> Answer:
+    async def answer(self, asked: EventSearch, ask: EndpointRequest) -> EndpointResponse:
         """The page, kept or made once for all who ask meanwhile."""
         ready = self.ready(asked, ask)
         if ready is not None:
@@ -80,7 +80,7 @@ class EventLists:
         after = None if page.after is None else f"{page.after[0]}.{page.after[1]}"
         body = encode_json(EventPage([summary(one) for one in page.listings], after))
         tag = b'"' + hashlib.blake2s(body, digest_size=9).hexdigest().encode() + b'"'
-        answer = Answer(200, JSON + b"etag: " + tag + b"\r\n", body)
+        answer = EndpointResponse(200, JSON + b"etag: " + tag + b"\r\n", body)
         kept = _Kept(version, time.monotonic() + KEPT_S, tag, answer)
         self.made += 1
         if len(self._kept) >= MAX_KEPT:
@@ -89,10 +89,10 @@ class EventLists:
         return kept
 
 
-def _told(kept: _Kept, ask: Ask) -> Answer:
+def _told(kept: _Kept, ask: EndpointRequest) -> EndpointResponse:
     given = ask.header(b"if-none-match")
     if given is not None and kept.tag in given:
-        return Answer(304, b"etag: " + kept.tag + b"\r\n")
+        return EndpointResponse(304, b"etag: " + kept.tag + b"\r\n")
     return kept.answer
 
 

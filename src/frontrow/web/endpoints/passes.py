@@ -10,7 +10,7 @@ from frontrow.waitingroom.credentials.passes import MAX_PASS_CHARS, Pass
 from frontrow.waitingroom.ports import PlaceKey
 from frontrow.waitingroom.protect.guard import PASS_COOKIES
 from frontrow.waitingroom.service.room import WaitingRoom
-from frontrow.web.endpoints.messages import Ask
+from frontrow.web.endpoints.messages import EndpointRequest
 
 OTHER_TOKENS = (b"frb_", b"frs_", b"frk_")  # booking tokens, sessions, API keys
 
@@ -27,7 +27,7 @@ class Passes:
     def __init__(self, room: WaitingRoom, *, secure: bool = False) -> None:
         self._room, self._cookies = room, names_to_read(PASS_COOKIES, secure=secure)
 
-    def of(self, event_id: str, ask: Ask) -> ShopPass:
+    def of(self, event_id: str, ask: EndpointRequest) -> ShopPass:
         """The pass for this event that came with the request, or 401 saying why not."""
         text = self._text(ask)
         if not text:
@@ -49,7 +49,7 @@ class Passes:
         visit = Pass(event_id, person, place, issued_s, issued_s + ttl_s, issued_s)
         return self._room.passes.mint(visit), visit.expires_s
 
-    def _text(self, ask: Ask) -> str:
+    def _text(self, ask: EndpointRequest) -> str:
         given = ask.header(b"authorization")
         if given is not None and given[:7].lower() == b"bearer " and not given[7:].startswith(OTHER_TOKENS):
             return given[7 : 8 + MAX_PASS_CHARS].decode("latin-1").strip()
@@ -65,7 +65,7 @@ class Passes:
         return text
 
 
-def check_same_site(ask: Ask) -> None:
+def check_same_site(ask: EndpointRequest) -> None:
     """Refuse a request that a browser makes for another site's page."""
     site = ask.header(b"sec-fetch-site")
     if site is not None:

@@ -12,14 +12,14 @@ from msgspec.structs import replace
 from frontrow.core.errors import FrontrowError, InvalidInput
 from frontrow.waitingroom.door.door_limits import Entry
 from frontrow.waitingroom.service.room import WaitingRoom
-from frontrow.web.endpoints.messages import Answer, Ask, idempotency_key
+from frontrow.web.endpoints.messages import EndpointRequest, EndpointResponse, idempotency_key
 from frontrow.web.endpoints.room import RoomEndpoints
 from frontrow.web.endpoints.room_visitors import JoinBody, Result
 from frontrow.web.room.page import RoomPages
 from frontrow.web.streams.positions import Streams
 
 SESSION_MARKS = (b"__Host-frontrow-session=", b"Bearer frs_")
-PersonOf = Callable[[Ask], Awaitable[str]]
+PersonOf = Callable[[EndpointRequest], Awaitable[str]]
 IsProven = Callable[[str], Awaitable[bool]]
 
 
@@ -41,14 +41,14 @@ class PlatformRoom(RoomEndpoints):
         super().__init__(room, entry, pages, streams, organiser_key=organiser_key)
         self.person_of, self.is_proven = person_of, is_proven
 
-    def join(self, event: str, ask: Ask) -> Result:
+    def join(self, event: str, ask: EndpointRequest) -> Result:
         """POST join, for the fan of the session if there is one."""
         told = (ask.header(b"cookie") or b"") + (ask.header(b"authorization") or b"")
         if any(mark in told for mark in SESSION_MARKS):
             return self._join_as_fan(event, ask)
         return super().join(event, ask)
 
-    async def _join_as_fan(self, event: str, ask: Ask) -> Answer:
+    async def _join_as_fan(self, event: str, ask: EndpointRequest) -> EndpointResponse:
         try:
             body = self._join_body(ask)
             ip = self._ip(ask)
@@ -70,7 +70,7 @@ class PlatformRoom(RoomEndpoints):
             return True
         return await self.is_proven(person)
 
-    def _join_body(self, ask: Ask) -> JoinBody:
+    def _join_body(self, ask: EndpointRequest) -> JoinBody:
         body = super()._join_body(ask)
         if body.person:
             raise InvalidInput("sign in to join as yourself; a body cannot say who you are", param="person")

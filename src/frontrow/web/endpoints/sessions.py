@@ -6,17 +6,17 @@ from http.cookies import CookieError, SimpleCookie
 from frontrow.boxoffice.model.people import SubjectKind
 from frontrow.boxoffice.people.people import People
 from frontrow.boxoffice.people.sessions import SESSION_PREFIX
-from frontrow.web.endpoints.messages import Ask
+from frontrow.web.endpoints.messages import EndpointRequest
 from frontrow.web.endpoints.passes import check_same_site
 
 SESSION_COOKIE = "__Host-frontrow-session"
 MAX_COOKIE_BYTES = 16_384
 
 
-def fan_of(people: People) -> Callable[[Ask], Awaitable[str]]:
+def fan_of(people: People) -> Callable[[EndpointRequest], Awaitable[str]]:
     """A function that answers the id of the fan or guest who asks; empty for everybody else."""
 
-    async def person(ask: Ask) -> str:
+    async def person(ask: EndpointRequest) -> str:
         secret = _bearer(ask) or _cookie(ask)
         session = await people.sessions.find(secret) if secret else None
         return "" if session is None or session.kind is SubjectKind.STAFF else session.subject
@@ -24,13 +24,13 @@ def fan_of(people: People) -> Callable[[Ask], Awaitable[str]]:
     return person
 
 
-def _bearer(ask: Ask) -> str:
+def _bearer(ask: EndpointRequest) -> str:
     given = (ask.header(b"authorization") or b"").decode("latin-1")
     text = given[7:].strip() if given[:7].lower() == "bearer " else ""
     return text if text.startswith(SESSION_PREFIX) else ""
 
 
-def _cookie(ask: Ask) -> str:
+def _cookie(ask: EndpointRequest) -> str:
     """The session cookie, unless another site's page made the browser send it."""
     raw = ask.header(b"cookie")
     if raw is None or SESSION_COOKIE.encode() not in raw:

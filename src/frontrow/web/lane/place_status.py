@@ -5,7 +5,7 @@ front, a cookie instead of a bearer token, a refusal) is handed to it before any
 """
 
 from frontrow.core.errors import FrontrowError
-from frontrow.web.endpoints.messages import Answer, Ask
+from frontrow.web.endpoints.messages import EndpointRequest, EndpointResponse
 from frontrow.web.endpoints.room_visitors import JSON_HEAD, TAG_CHARS, PeopleEndpoints, Result
 from frontrow.web.lane.pending_replies import Handler
 
@@ -15,7 +15,7 @@ def hot_status(endpoints: PeopleEndpoints, event: str) -> Handler:
     entry, counts, status_json = endpoints.entry, endpoints.counts, endpoints.room.status_json
     addresses, knock_ip, knock_person = entry.addresses, entry.knock_ip, entry.knock_person
 
-    def handle(ask: Ask) -> Result:
+    def handle(ask: EndpointRequest) -> Result:
         ip = addresses.get(ask.peer)
         if ip is None or not entry.trusts_nobody:
             return endpoints.status(event, ask)
@@ -34,7 +34,7 @@ def hot_status(endpoints: PeopleEndpoints, event: str) -> Handler:
         except FrontrowError as error:
             return endpoints.problem("status", error, ask, event)
         counts["status"] += 1
-        return Answer(200, JSON_HEAD, told)
+        return EndpointResponse(200, JSON_HEAD, told)
 
     handle.__name__ = "status"  # under which its traffic is counted
     return handle

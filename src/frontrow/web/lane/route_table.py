@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from frontrow.web.endpoints.event_details import EventViews
-from frontrow.web.endpoints.messages import Ask
+from frontrow.web.endpoints.messages import EndpointRequest
 from frontrow.web.endpoints.room import RoomEndpoints
 from frontrow.web.endpoints.seats import ShopEndpoints
 from frontrow.web.lane.pending_replies import Handler
@@ -26,7 +26,7 @@ SHOP_ROUTES = (
 
 
 PLAIN_ID: Final = re.compile(rb"[A-Za-z0-9_-]{1,64}")
-Shaped = Callable[[str, Ask], Any]
+Shaped = Callable[[str, EndpointRequest], Any]
 
 
 class Bound:
@@ -37,7 +37,7 @@ class Bound:
     def __init__(self, shape: Shaped, value: str) -> None:
         self.shape, self._value = shape, value
 
-    def __call__(self, ask: Ask) -> Any:
+    def __call__(self, ask: EndpointRequest) -> Any:
         return self.shape(self._value, ask)
 
 

@@ -7,7 +7,7 @@ from frontrow.web.api.access import identified
 from frontrow.web.endpoints import bookings as booking_calls
 from frontrow.web.endpoints.bookings import ip_of
 from frontrow.web.endpoints.event_list import PLAIN
-from frontrow.web.endpoints.messages import Answer, Ask, AskHeaders, problem_answer
+from frontrow.web.endpoints.messages import EndpointRequest, EndpointResponse, RequestHeaders, problem_answer
 from frontrow.web.endpoints.room_visitors import Result
 from frontrow.web.platform.platform import Platform
 
@@ -16,7 +16,7 @@ PROOFS = frozenset({b"authorization", b"cookie", b"frontrow-pass", b"frontrow-bo
 
 
 def add_shared_routes(platform: Platform) -> None:
-    """Answer these in the hot lane from now on; the framework declares the same."""
+    """EndpointResponse these in the hot lane from now on; the framework declares the same."""
     routes = platform.server.hot.routes
     routes.put("GET", BOOKINGS, "", functools.partial(booking_calls.get_booking, platform))
     routes.put("POST", BOOKINGS, "/pay", functools.partial(booking_calls.pay, platform))
@@ -25,7 +25,7 @@ def add_shared_routes(platform: Platform) -> None:
     routes[b"GET", b"/v1/events"] = functools.partial(list_events, platform)
 
 
-def list_events(platform: Platform, ask: Ask) -> Result:
+def list_events(platform: Platform, ask: EndpointRequest) -> Result:
     """GET /v1/events without a query."""
     try:
         platform.server.limiter.knock_ip(ip_of(platform, ask))
@@ -36,10 +36,10 @@ def list_events(platform: Platform, ask: Ask) -> Result:
     return ready if ready is not None else _listed(platform, ask, shown)
 
 
-async def _listed(platform: Platform, ask: Ask, shown: bool) -> Answer:
+async def _listed(platform: Platform, ask: EndpointRequest, shown: bool) -> EndpointResponse:
     try:
         if shown:
-            await identified(platform, "GET", AskHeaders(ask))
+            await identified(platform, "GET", RequestHeaders(ask))
         return await platform.server.listed.answer(PLAIN, ask)
     except FrontrowError as error:
         return problem_answer(error)

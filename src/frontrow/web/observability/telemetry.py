@@ -14,7 +14,7 @@ from frontrow.boxoffice.model.sales_figures import Percentiles, percentiles_of_b
 from frontrow.boxoffice.ports.queries import Query
 from frontrow.core.errors import FrontrowError
 from frontrow.settings.overload import OverloadSettings
-from frontrow.web.lane.overload_protocol import Watch
+from frontrow.web.lane.overload_watch import Watch
 from frontrow.web.observability.traffic import Traffic, bounds_s, together
 from frontrow.web.observability.worker_metrics import Board
 from frontrow.web.server.overflow_page import ForPeople

@@ -24,7 +24,15 @@ from litestar.types import ASGIApp, Receive, Scope, Send
 
 from frontrow.core.errors import FrontrowError
 from frontrow.waitingroom.service.metrics import metrics_page
-from frontrow.web.endpoints.messages import JSON, NO_STORE, Answer, Ask, encode_json, json_answer, problem_answer
+from frontrow.web.endpoints.messages import (
+    JSON,
+    NO_STORE,
+    EndpointRequest,
+    EndpointResponse,
+    encode_json,
+    json_answer,
+    problem_answer,
+)
 from frontrow.web.endpoints.room import RoomEndpoints, settle
 from frontrow.web.endpoints.room_schema import operation_of, security_schemes
 from frontrow.web.endpoints.room_visitors import Endpoint
@@ -74,9 +82,9 @@ _VERBS: dict[str, Any] = {"GET": get, "POST": post, "PATCH": patch}
 
 
 class AnswerApp:
-    """An `Answer` as the ASGI app that Litestar sends."""
+    """An `EndpointResponse` as the ASGI app that Litestar sends."""
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: EndpointResponse) -> None:
         self._answer = answer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -90,13 +98,14 @@ class AnswerApp:
 
 
 class StreamApp:
-    """A reader's stream through the framework: the same events as the hot lane's."""
+    """A reader's stream through the framework: the same events as the hot lane's. A reader who does not take an event
+    within `slow_s` is dropped."""
 
-    def __init__(self, events: Callable[[], AsyncGenerator[bytes, None]]) -> None:
-        self._events = events
+    def __init__(self, events: Callable[[], AsyncGenerator[bytes, None]], slow_s: float | None = None) -> None:
+        self._events, self._slow_s = events, slow_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        head = [(n.encode(), v.encode()) for n, v in Answer(200, STREAM_HEAD).headers()]
+        head = [(n.encode(), v.encode()) for n, v in EndpointResponse(200, STREAM_HEAD).headers()]
         await send({"type": "http.response.start", "status": 200, "headers": head})
         writing = asyncio.ensure_future(self._write(send))
         try:
@@ -113,16 +122,20 @@ class StreamApp:
     async def _write(self, send: Send) -> None:
         async with aclosing(self._events()) as events:  # a reader who left is counted out at once
             async for event in events:
-                await send({"type": "http.response.body", "body": event, "more_body": True})
+                try:
+                    async with asyncio.timeout(self._slow_s):
+                        await send({"type": "http.response.body", "body": event, "more_body": True})
+                except TimeoutError:
+                    return
 
 
-async def ask_of(request: Request[Any, Any, Any]) -> Ask:
+async def ask_of(request: Request[Any, Any, Any]) -> EndpointRequest:
     """The request as the endpoints read it."""
     client = request.scope.get("client")
     headers = list(request.scope["headers"])
     body = await request.body() if request.method in ("POST", "PATCH", "DELETE") else b""
     query = request.scope.get("query_string", b"")
-    return Ask(headers, body, client[0] if client else "", query)
+    return EndpointRequest(headers, body, client[0] if client else "", query)
 
 
 def _handler(route: Route, endpoint: Endpoint, event: str) -> HTTPRouteHandler:
@@ -164,12 +177,12 @@ def _shared_handlers(endpoints: RoomEndpoints) -> list[HTTPRouteHandler]:
     @get("/.well-known/jwks.json", operation_id="jwks", summary="The keys that passes are checked with")
     async def jwks() -> ASGIApp:
         body = encode_json(endpoints.room.jwks())
-        return AnswerApp(Answer(200, JSON + b"cache-control: public, max-age=60\r\n", body))
+        return AnswerApp(EndpointResponse(200, JSON + b"cache-control: public, max-age=60\r\n", body))
 
     @get("/metrics", operation_id="metrics", summary="Prometheus metrics")
     async def metrics() -> ASGIApp:
         kind, body = metrics_page(endpoints, endpoints.others())
-        return AnswerApp(Answer(200, b"content-type: " + kind.encode() + b"\r\n" + NO_STORE, body))
+        return AnswerApp(EndpointResponse(200, b"content-type: " + kind.encode() + b"\r\n" + NO_STORE, body))
 
     @get("/healthz", operation_id="healthz", summary="Is this process serving its rooms?")
     async def healthz() -> ASGIApp:
@@ -250,7 +263,7 @@ def _bug(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
     return _response(problem_answer(FrontrowError("this is our fault; it has been logged")))
 
 
-def _response(answer: Answer, extra: Mapping[str, str] | None = None) -> Response[bytes]:
+def _response(answer: EndpointResponse, extra: Mapping[str, str] | None = None) -> Response[bytes]:
     headers = {name: value for name, value in answer.headers() if name != "content-type"} | dict(extra or {})
     kind = dict(answer.headers()).get("content-type", "application/json")
     return Response(answer.body, status_code=answer.status, headers=headers, media_type=kind)
@@ -296,7 +309,7 @@ def _hot_handler(endpoints: RoomEndpoints, route: Route, event: str) -> Handler:
 
 
 def _hot_stream(endpoints: RoomEndpoints, event: str, take: Takeover) -> Handler:
-    def handle(ask: Ask) -> Any:
+    def handle(ask: EndpointRequest) -> Any:
         return endpoints.stream_refusal(event) or take
 
     return handle

@@ -10,11 +10,11 @@ from typing import Any, Final
 import jinja2
 
 from frontrow.core.errors import FrontrowError
-from frontrow.web.endpoints.messages import HTML, Answer, Ask
+from frontrow.web.endpoints.messages import HTML, EndpointRequest, EndpointResponse
 from frontrow.web.room.page_parts import N_, lean, page_head, policy_hash, safe, short_names
 
 # somebody's browser asked, and was refused: the page to show, or None to say it as problem+json
-ForPeople = Callable[[str, Ask, FrontrowError], Answer | None]
+ForPeople = Callable[[str, EndpointRequest, FrontrowError], EndpointResponse | None]
 OVERFLOW: Final = {
     "title": N_("Very busy right now"),
     "heading": N_("More people than the waiting room can hold"),
@@ -43,7 +43,7 @@ class Notices:
 
     def answer(
         self, status: int, words: Any, texts: dict[str, str], *, refresh_s: int = 0, head: bytes = b""
-    ) -> Answer:
+    ) -> EndpointResponse:
         """The notice with these texts, which are told apart by their heading."""
         key = (words.language, f"{texts['heading']} {refresh_s}")
         body = self._made.get(key)
@@ -54,4 +54,4 @@ class Notices:
                 said, words=words, css=safe(self._css), js=safe(AGAIN), brand=self._brand, refresh_s=refresh_s
             ).encode()
             self._made[key] = body
-        return Answer(status, self._head + head, body)
+        return EndpointResponse(status, self._head + head, body)

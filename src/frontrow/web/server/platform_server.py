@@ -16,10 +16,9 @@ from frontrow.core import gc_tuning as collector
 from frontrow.core.errors import ConfigError
 from frontrow.settings.platform import ServerSettings
 from frontrow.web.app import front_of, platform_app
-from frontrow.web.lane.overload_protocol import guarded_lane
+from frontrow.web.lane.protocol import LINGER_S, lane
 from frontrow.web.observability.traces import traced
 from frontrow.web.platform.platform import Platform
-from frontrow.web.server.graceful_close import leaving
 from frontrow.web.server.overload_middleware import GuardedApp
 from frontrow.web.server.request_middleware import RequestIds
 
@@ -62,7 +61,8 @@ def make_server(platform: Platform, routed: Litestar | None = None) -> DrainingS
     watch = platform.server.telemetry.watch(limiter.is_proxy, front.for_people)
     app: Any = GuardedApp(traced(front, platform.settings.traces, limiter.is_proxy), watch)
     table = platform.server.hot.routes if settings.hot_lane else {}
-    http: Any = leaving(guarded_lane(table, ids.of, watch, request_within_s=settings.request_within_s))
+    within_s = settings.request_within_s
+    http: Any = lane(table, ids.of, watch=watch, request_within_s=within_s, linger_s=LINGER_S)
     config = uvicorn.Config(
         app,
         http=http,

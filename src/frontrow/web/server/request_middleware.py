@@ -17,7 +17,7 @@ from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
 from frontrow.core.errors import FrontrowError
 from frontrow.waitingroom.door.door_limits import Entry
-from frontrow.web.endpoints.messages import Answer, Ask, header_line, problem_answer
+from frontrow.web.endpoints.messages import EndpointRequest, EndpointResponse, header_line, problem_answer
 from frontrow.web.server.overflow_page import ForPeople
 
 REQUEST_ID = re.compile(rb"[A-Za-z0-9_.:-]{1,64}\Z")
@@ -73,12 +73,16 @@ class Front:
                 forwarded = [value.decode("latin-1") for name, value in headers if name == b"x-forwarded-for"]
                 self._entry.knock_ip(self._entry.ip_of(peer, forwarded))
         except FrontrowError as error:
-            page = self.for_people(scope["method"], Ask(headers, b"", peer), error) if self.for_people else None  # type: ignore[arg-type]
+            page = (
+                self.for_people(scope["method"], EndpointRequest(headers, b"", peer), error)
+                if self.for_people
+                else None
+            )  # type: ignore[arg-type]
             await send_answer(page or problem_answer(error), scope, tagged.send)
             return
         allowed = self._allowed(scope["path"]) if scope["method"] == "OPTIONS" else ""
         if allowed:
-            await send_answer(Answer(204, header_line("allow", allowed)), scope, tagged.send)
+            await send_answer(EndpointResponse(204, header_line("allow", allowed)), scope, tagged.send)
         else:
             await self._app(scope, receive, tagged.send)
 
@@ -121,8 +125,8 @@ def _taggable(headers: Any) -> bool:
     return not tagged and kind.startswith(b"application/json")
 
 
-async def send_answer(answer: Answer, scope: Scope, send: Send) -> None:
-    """An `Answer` over ASGI."""
+async def send_answer(answer: EndpointResponse, scope: Scope, send: Send) -> None:
+    """An `EndpointResponse` over ASGI."""
     headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in answer.headers()]
     if answer.status not in (204, 304):
         headers.append((b"content-length", b"%d" % len(answer.body)))

@@ -11,7 +11,6 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Final
 
 import msgspec
-from litestar.types import Send
 
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.sales_figures import LiveFigures
@@ -125,26 +124,10 @@ class LiveFiguresStreams:
 
     def app(self, event_id: str, slow_s: float = SLOW_S) -> StreamApp:
         """One viewer's connection."""
-        return _Dropping(lambda: self.events(event_id), slow_s)
+        return StreamApp(lambda: self.events(event_id), slow_s)
 
     async def aclose(self) -> None:
         tasks = [channel.task for channel in self._channels.values() if channel.task is not None]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-
-
-class _Dropping(StreamApp):
-    """A stream whose viewer must take a frame within `slow_s`."""
-
-    def __init__(self, events: Callable[[], AsyncGenerator[bytes, None]], slow_s: float) -> None:
-        super().__init__(events)
-        self._slow_s = slow_s
-
-    async def _write(self, send: Send) -> None:
-        async def in_time(message: object) -> None:
-            async with asyncio.timeout(self._slow_s):
-                await send(message)  # type: ignore[arg-type]
-
-        with contextlib.suppress(TimeoutError):
-            await super()._write(in_time)

@@ -13,7 +13,7 @@ from frontrow.boxoffice.model.events import Event
 from frontrow.core.errors import FrontrowError
 from frontrow.waitingroom.door.door_limits import Entry
 from frontrow.waitingroom.service.room import WaitingRoom
-from frontrow.web.endpoints.messages import Answer, Ask
+from frontrow.web.endpoints.messages import EndpointRequest, EndpointResponse
 from frontrow.web.room.page import PageSettings, RoomPages
 from frontrow.web.room.page_parts import safe
 from frontrow.web.site.assets import texts_in
@@ -59,17 +59,17 @@ class SiteRoomPages(RoomPages):
         super().__init__(room, entry, settings)
         self.events, self.zones = events, zones
 
-    def words(self, ask: Ask) -> Any:
+    def words(self, ask: EndpointRequest) -> Any:
         return words_in(ask)
 
-    def shared_words(self, ask: Ask) -> tuple[Any, bytes]:
+    def shared_words(self, ask: EndpointRequest) -> tuple[Any, bytes]:
         return words_of(best_language("", accepted(ask))), b"vary: accept-language\r\n"  # no cookie: caches keep it
 
-    def told(self, error: FrontrowError, ask: Ask) -> str:
+    def told(self, error: FrontrowError, ask: EndpointRequest) -> str:
         words = words_in(ask)
         return error.message if words.language == DEFAULT else words(REFUSALS.get(error.code, REFUSED))
 
-    def missing(self, error: FrontrowError, ask: Ask) -> Answer | None:
+    def missing(self, error: FrontrowError, ask: EndpointRequest) -> EndpointResponse | None:
         return problem_notice(self.notices, ask, error, again=False)
 
     def surroundings(self, event: str, words: Any) -> dict[str, Any]:
