@@ -1,7 +1,7 @@
 """The framework's door under the gate: requests in flight, deadlines and latency of everything the app answers.
 
-Admission is decided at the socket (`web/lane/protocol.py`). A response that has not begun at its deadline becomes a 503.
-One that has begun may go on (a live stream, a long download), and a stream is no longer in flight.
+Admission is decided at the socket (`web/lane/protocol.py`). A response that has not begun at its deadline becomes a
+503. One that has begun may go on (a live stream, a long download), and a stream is no longer in flight.
 """
 
 import asyncio
