@@ -6,13 +6,12 @@ first without a task. The place comes as a bearer token or, from the page, in a 
 
 import logging
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from frontrow.core.errors import Forbidden, FrontrowError, Unavailable
 from frontrow.waitingroom.door.door_limits import Entry
 from frontrow.waitingroom.ports import VisitAnswer
-from frontrow.waitingroom.service.metrics import OtherCounts
 from frontrow.waitingroom.service.room import Claimed, Joined, WaitingRoom
 from frontrow.web.endpoints.messages import (
     JSON,
@@ -66,7 +65,6 @@ class PeopleEndpoints:
         self.counts: defaultdict[str, int] = defaultdict(int)
         self._organiser_key = organiser_key.encode()
         self._serving: dict[str, tuple[Any, EndpointResponse]] = {}
-        self.others: Callable[[], Sequence[OtherCounts]] = tuple  # what sibling workers counted
 
     # -- people ----------------------------------------------------------------------------------------------------
 

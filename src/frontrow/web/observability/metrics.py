@@ -5,20 +5,19 @@ docs/operations.md lists them; deploy/grafana and deploy/alerts are made of them
 """
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from frontrow import __version__
 from frontrow.boxoffice.model.bookings import BookingState
 from frontrow.boxoffice.model.payments import PaymentState, RefundState
-from frontrow.waitingroom.service.metrics import RoomCollector
+from frontrow.web.observability.room_metrics import room_families
 from frontrow.web.observability.traffic import bounds_s
 from frontrow.web.observability.worker_metrics import Family, Sample, text
 from frontrow.web.platform.platform import Platform
 from frontrow.web.server.overload import Rank
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
-PER_PROCESS: Final = ("frontrow_room_streams",)
 SUCCEEDED: Final = ("captured", "capturing", "authorised")
 STORES: Final = ("ledger", "claims", "room")
 
@@ -31,8 +30,8 @@ def metrics_page(platform: Platform) -> bytes:
 def families(platform: Platform) -> list[Family]:
     """Every family of this process."""
     parts = (_http, _gate, _seats, _money, _messages, _stores, _streams, _process)
-    made = [family for part in parts for family in part(platform)]
-    return [*made, *_room(platform)]
+    found = [family for part in parts for family in part(platform)]
+    return found + room_families(platform.room.endpoints)
 
 
 def _family(name: str, kind: str, about: str, values: Mapping[Any, float], *labels: str, add: str = "sum") -> Family:
@@ -153,13 +152,3 @@ def _process(platform: Platform) -> Iterator[Family]:
     yield _family(
         "frontrow_events_on_sale", "gauge", "Events on sale", {(): len(platform.box_office.openings.events)}, add="max"
     )
-
-
-def _room(platform: Platform) -> Iterable[Family]:
-    """The waiting room's own collector, with its names."""
-    for metric in RoomCollector(platform.room.endpoints).collect():
-        counted = metric.type == "counter"
-        name = f"{metric.name}_total" if counted else metric.name
-        samples = [Sample(one.name, tuple(one.labels.items()), float(one.value)) for one in metric.samples]
-        add = "sum" if counted or name in PER_PROCESS else "max"
-        yield Family(name, metric.type, metric.documentation, add, samples)

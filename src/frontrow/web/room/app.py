@@ -23,7 +23,6 @@ from litestar.params import FromPath
 from litestar.types import ASGIApp, Receive, Scope, Send
 
 from frontrow.core.errors import FrontrowError
-from frontrow.waitingroom.service.metrics import metrics_page
 from frontrow.web.endpoints.messages import (
     JSON,
     NO_STORE,
@@ -38,6 +37,8 @@ from frontrow.web.endpoints.room_schema import operation_of, security_schemes
 from frontrow.web.endpoints.room_visitors import Endpoint
 from frontrow.web.lane.pending_replies import Handler, Routes, Takeover
 from frontrow.web.lane.place_status import hot_status
+from frontrow.web.observability.room_metrics import room_metrics_page
+from frontrow.web.observability.worker_metrics import Board
 from frontrow.web.streams.positions import STREAM_HEAD, Streams
 
 log = logging.getLogger("frontrow.web.room")
@@ -173,7 +174,7 @@ def _stream_handler(endpoints: RoomEndpoints, event: str) -> HTTPRouteHandler:
     return made(at_root if event else of_path)
 
 
-def _shared_handlers(endpoints: RoomEndpoints) -> list[HTTPRouteHandler]:
+def _shared_handlers(endpoints: RoomEndpoints, board: Board) -> list[HTTPRouteHandler]:
     @get("/.well-known/jwks.json", operation_id="jwks", summary="The keys that passes are checked with")
     async def jwks() -> ASGIApp:
         body = encode_json(endpoints.room.jwks())
@@ -181,7 +182,7 @@ def _shared_handlers(endpoints: RoomEndpoints) -> list[HTTPRouteHandler]:
 
     @get("/metrics", operation_id="metrics", summary="Prometheus metrics")
     async def metrics() -> ASGIApp:
-        kind, body = metrics_page(endpoints, endpoints.others())
+        kind, body = room_metrics_page(endpoints, board)
         return AnswerApp(EndpointResponse(200, b"content-type: " + kind.encode() + b"\r\n" + NO_STORE, body))
 
     @get("/healthz", operation_id="healthz", summary="Is this process serving its rooms?")
@@ -192,15 +193,17 @@ def _shared_handlers(endpoints: RoomEndpoints) -> list[HTTPRouteHandler]:
     return [jwks, metrics, healthz]
 
 
-def room_app(endpoints: RoomEndpoints, *, root_event: str = "", own_loops: bool = True) -> Litestar:
-    """The app. `own_loops`: start and stop the room's loops and streams with it."""
+def room_app(
+    endpoints: RoomEndpoints, *, root_event: str = "", own_loops: bool = True, board: Board | None = None
+) -> Litestar:
+    """The app. `own_loops`: start and stop the room's loops and streams with it. `board`: the workers' counts."""
     handlers = [_handler(route, getattr(endpoints, route.endpoint), "") for route in ROUTES]
     handlers.append(_stream_handler(endpoints, ""))
     if root_event:
         handlers += [_handler(route, getattr(endpoints, route.endpoint), root_event) for route in ROUTES]
         handlers.append(_stream_handler(endpoints, root_event))
     return Litestar(
-        [*handlers, *_shared_handlers(endpoints)],
+        [*handlers, *_shared_handlers(endpoints, board or Board(None))],
         lifespan=[_lifespan(endpoints)] if own_loops else [],
         exception_handlers={HTTPException: _http_problem, FrontrowError: _problem, Exception: _bug},
         openapi_config=OpenAPIConfig(
