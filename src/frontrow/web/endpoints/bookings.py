@@ -71,25 +71,25 @@ _decode_pay = msgspec.json.Decoder(PayBody).decode
 _decode_extend = msgspec.json.Decoder(ExtendBody).decode
 
 
-def ip_of(platform: Platform, ask: EndpointRequest) -> str:
+def ip_of(platform: Platform, request: EndpointRequest) -> str:
     """The caller's address as limits count it."""
     limiter = platform.server.limiter
     if limiter.trusts_nobody:
-        return limiter.ip_of(ask.peer)
-    return limiter.ip_of(ask.peer, [value.decode("latin-1") for value in ask.all(b"x-forwarded-for")])
+        return limiter.ip_of(request.peer)
+    return limiter.ip_of(request.peer, [value.decode("latin-1") for value in request.all(b"x-forwarded-for")])
 
 
 def at_both_doors(method: str) -> Callable[[Call], Endpoint]:
     """Make an endpoint of a call: it is checked as every request is, and whatever it raises becomes its answer."""
 
     def made(call: Call) -> Endpoint:
-        async def answered(platform: Platform, booking_id: str, ask: EndpointRequest) -> EndpointResponse:
+        async def answered(platform: Platform, booking_id: str, request: EndpointRequest) -> EndpointResponse:
             try:
-                caller = await identified(platform, method, RequestHeaders(ask))
+                caller = await identified(platform, method, RequestHeaders(request))
                 if method == "POST":
-                    idempotency_key(ask)
-                check_size(ask)
-                return await call(platform, caller, booking_id, ask)
+                    idempotency_key(request)
+                check_size(request)
+                return await call(platform, caller, booking_id, request)
             except FrontrowError as error:
                 return problem_answer(error)
             except Exception:
@@ -97,12 +97,12 @@ def at_both_doors(method: str) -> Callable[[Call], Endpoint]:
                 return problem_answer(FrontrowError("this is our fault; it has been logged"))
 
         @functools.wraps(call)
-        def endpoint(platform: Platform, booking_id: str, ask: EndpointRequest) -> Result:
+        def endpoint(platform: Platform, booking_id: str, request: EndpointRequest) -> Result:
             try:
-                platform.server.limiter.knock_ip(ip_of(platform, ask))
+                platform.server.limiter.knock_ip(ip_of(platform, request))
             except FrontrowError as error:
                 return problem_answer(error)
-            return answered(platform, booking_id, ask)
+            return answered(platform, booking_id, request)
 
         return endpoint
 
@@ -110,22 +110,24 @@ def at_both_doors(method: str) -> Callable[[Call], Endpoint]:
 
 
 @at_both_doors("GET")
-async def get_booking(platform: Platform, caller: Caller, booking_id: str, ask: EndpointRequest) -> EndpointResponse:
+async def get_booking(
+    platform: Platform, caller: Caller, booking_id: str, request: EndpointRequest
+) -> EndpointResponse:
     """How it stands; 304 for who knows it already."""
     view = await looked_at(platform, await own_booking(platform, caller, booking_id))
     body = encode_json(view)
     tag = b'"' + hashlib.blake2s(body, digest_size=9).hexdigest().encode() + b'"'
     head = OWN_ONLY + b"etag: " + tag + b"\r\n"
-    given = ask.header(b"if-none-match")
+    given = request.header(b"if-none-match")
     if given is not None and tag in given:
         return EndpointResponse(304, head)
     return EndpointResponse(200, JSON + head, body)
 
 
 @at_both_doors("POST")
-async def pay(platform: Platform, caller: Caller, booking_id: str, ask: EndpointRequest) -> EndpointResponse:
+async def pay(platform: Platform, caller: Caller, booking_id: str, request: EndpointRequest) -> EndpointResponse:
     """From a hold to a sold booking; 202 while the provider is away and the seats are kept."""
-    body = decoded(_decode_pay, ask.body)
+    body = decoded(_decode_pay, request.body)
     booking = await own_booking(platform, caller, booking_id)
     visit = need_visit(platform, caller, booking, body.fence)
     if body.email or body.name or not is_reserved(booking.fan):
@@ -145,9 +147,11 @@ async def pay(platform: Platform, caller: Caller, booking_id: str, ask: Endpoint
 
 
 @at_both_doors("PATCH")
-async def extend_hold(platform: Platform, caller: Caller, booking_id: str, ask: EndpointRequest) -> EndpointResponse:
+async def extend_hold(
+    platform: Platform, caller: Caller, booking_id: str, request: EndpointRequest
+) -> EndpointResponse:
     """A later end, within the event's bound."""
-    body = decoded(_decode_extend, ask.body)
+    body = decoded(_decode_extend, request.body)
     booking = await own_booking(platform, caller, booking_id)
     visit = need_visit(platform, caller, booking, body.fence)
     if body.extend:
@@ -156,7 +160,9 @@ async def extend_hold(platform: Platform, caller: Caller, booking_id: str, ask: 
 
 
 @at_both_doors("DELETE")
-async def release_hold(platform: Platform, caller: Caller, booking_id: str, ask: EndpointRequest) -> EndpointResponse:
+async def release_hold(
+    platform: Platform, caller: Caller, booking_id: str, request: EndpointRequest
+) -> EndpointResponse:
     """The held seats go back."""
     booking = await own_booking(platform, caller, booking_id)
     visit = need_visit(platform, caller, booking)

@@ -51,9 +51,9 @@ class RequestHeaders:
 
     __slots__ = ("_values",)
 
-    def __init__(self, ask: EndpointRequest) -> None:
+    def __init__(self, request: EndpointRequest) -> None:
         self._values: dict[bytes, list[bytes]] = {}
-        for name, value in ask.headers:
+        for name, value in request.headers:
             self._values.setdefault(name.lower(), []).append(value)
 
     def getall(self, key: str, default: Any) -> list[str]:
@@ -128,9 +128,9 @@ def problem_answer(error: FrontrowError, head: bytes = b"") -> EndpointResponse:
     return EndpointResponse(error.http_status, PROBLEM + NO_STORE + head, encode_json(body))
 
 
-def idempotency_key(ask: EndpointRequest, *, param: str = "Idempotency-Key") -> str | None:
+def idempotency_key(request: EndpointRequest, *, param: str = "Idempotency-Key") -> str | None:
     """The request's Idempotency-Key, if it has one."""
-    raw = ask.header(b"idempotency-key")
+    raw = request.header(b"idempotency-key")
     return None if raw is None else check_key(raw.decode("latin-1"), param)
 
 

@@ -102,21 +102,21 @@ class ShopEndpoints:
 
     # -- holds -------------------------------------------------------------------------------------------------------
 
-    def hold(self, event_id: str, ask: EndpointRequest) -> Result:
+    def hold(self, event_id: str, request: EndpointRequest) -> Result:
         """POST holds: these seats, or the best that fit, for the owner of the pass."""
         try:
-            self._entry.knock_ip(self._ip(ask))
-            shop_pass = self._passes.of(event_id, ask)
+            self._entry.knock_ip(self._ip(request))
+            shop_pass = self._passes.of(event_id, request)
             self._entry.knock_person(shop_pass.fan)
-            check_size(ask)
-            body = decoded(_decode_hold, ask.body)
+            check_size(request)
+            body = decoded(_decode_hold, request.body)
             if bool(body.seats) == (body.best is not None):
                 raise InvalidInput("name the seats, or say what the best should be like", param="seats")
             if body.best is None:
                 refusal = self._holds.refusal(event_id, shop_pass, body.seats)
                 if refusal is not None:
                     return self._refused(refusal)
-            key = idempotency_key(ask)
+            key = idempotency_key(request)
         except FrontrowError as error:
             return problem_answer(error)
         return self._hold(event_id, shop_pass, body, key)
@@ -150,47 +150,47 @@ class ShopEndpoints:
 
     # -- the map -----------------------------------------------------------------------------------------------------
 
-    def seats_bin(self, event_id: str, ask: EndpointRequest) -> EndpointResponse:
+    def seats_bin(self, event_id: str, request: EndpointRequest) -> EndpointResponse:
         """GET seats.bin: the snapshot, encoded once for everybody; 304 for who has it."""
         try:
-            self._entry.knock_ip(self._ip(ask))
+            self._entry.knock_ip(self._ip(request))
             feed = self._feed(event_id)
         except FrontrowError as error:
             return problem_answer(error)
         tag = b'"%d-%d"' % (feed.ring.epoch, feed.ring.seq)
         head = OCTETS + b"etag: " + tag + b"\r\n"
-        given = ask.header(b"if-none-match")
+        given = request.header(b"if-none-match")
         if given is not None and tag in given:
             return EndpointResponse(304, head)
         return EndpointResponse(200, head, feed.snapshot())
 
-    def poll(self, event_id: str, ask: EndpointRequest) -> EndpointResponse:
+    def poll(self, event_id: str, request: EndpointRequest) -> EndpointResponse:
         """GET seats/poll?after=…: the frames since then, as a stream would have sent them; for who gets no stream."""
         try:
-            self._entry.knock_ip(self._ip(ask))
+            self._entry.knock_ip(self._ip(request))
             feed = self._feed(event_id)
-            epoch, seq = position(ask)
+            epoch, seq = position(request)
         except FrontrowError as error:
             return problem_answer(error)
         body = feed.ring.since(epoch, seq)
         head = EVENTS + b"retry-after: 2\r\n"
         return EndpointResponse(200, head + header_line("frontrow-seats", f"{feed.ring.epoch}-{feed.ring.seq}"), body)
 
-    def stream(self, event_id: str, ask: EndpointRequest) -> EndpointResponse | Takeover:
+    def stream(self, event_id: str, request: EndpointRequest) -> EndpointResponse | Takeover:
         """GET seats/stream through the hot lane: a refusal, or the connection is taken over."""
-        refusal = self.stream_refusal(event_id, ask)
+        refusal = self.stream_refusal(event_id, request)
         if refusal is not None:
             return refusal
-        epoch, seq = position(ask)
+        epoch, seq = position(request)
         streams = self.streams[event_id]
         return Takeover(lambda transport, open_, lines: streams.take(transport, open_, lines, epoch, seq))
 
-    def stream_refusal(self, event_id: str, ask: EndpointRequest) -> EndpointResponse | None:
+    def stream_refusal(self, event_id: str, request: EndpointRequest) -> EndpointResponse | None:
         """None when there is room for one more viewer; else 404, or 503 with when to come again and where to poll."""
         try:
-            self._entry.knock_ip(self._ip(ask))
+            self._entry.knock_ip(self._ip(request))
             self._feed(event_id)
-            position(ask)
+            position(request)
         except FrontrowError as error:
             return problem_answer(error)
         streams = self.streams.get(event_id)
@@ -210,10 +210,10 @@ class ShopEndpoints:
             raise NotFound(f"event {event_id[:60]!r} has no live map here", event=event_id[:60])
         return feed
 
-    def _ip(self, ask: EndpointRequest) -> str:
+    def _ip(self, request: EndpointRequest) -> str:
         if self._entry.trusts_nobody:
-            return self._entry.ip_of(ask.peer)
-        return self._entry.ip_of(ask.peer, [value.decode("latin-1") for value in ask.all(b"x-forwarded-for")])
+            return self._entry.ip_of(request.peer)
+        return self._entry.ip_of(request.peer, [value.decode("latin-1") for value in request.all(b"x-forwarded-for")])
 
 
 class StreamsFull(FrontrowError):
@@ -223,11 +223,11 @@ class StreamsFull(FrontrowError):
     http_status = 503
 
 
-def position(ask: EndpointRequest) -> tuple[int, int]:
+def position(request: EndpointRequest) -> tuple[int, int]:
     """(epoch, seq) a viewer has: `Last-Event-ID`, else `?after=`, both `<epoch>-<seq>`; (0, 0) at the beginning."""
-    text = ask.header(b"last-event-id") or b""
+    text = request.header(b"last-event-id") or b""
     if not text:
-        text = next((part[6:] for part in ask.query.split(b"&") if part.startswith(b"after=")), b"")
+        text = next((part[6:] for part in request.query.split(b"&") if part.startswith(b"after=")), b"")
     if not text:
         return 0, 0
     epoch, _, seq = text.partition(b"-")

@@ -15,24 +15,24 @@ def hot_status(endpoints: PeopleEndpoints, event: str) -> Handler:
     entry, counts, status_json = endpoints.entry, endpoints.counts, endpoints.room.status_json
     addresses, knock_ip, knock_person = entry.addresses, entry.knock_ip, entry.knock_person
 
-    def handle(ask: EndpointRequest) -> Result:
-        ip = addresses.get(ask.peer)
+    def handle(request: EndpointRequest) -> Result:
+        ip = addresses.get(request.peer)
         if ip is None or not entry.trusts_nobody:
-            return endpoints.status(event, ask)
+            return endpoints.status(event, request)
         given = b""
-        for name, value in ask.headers:
+        for name, value in request.headers:
             if len(name) == 13 and name.lower() == b"authorization":
                 given = value
                 break
         if given[:7] != b"Bearer ":
-            return endpoints.status(event, ask)
+            return endpoints.status(event, request)
         try:
             knock_ip(ip)
             place = given[7:].decode("latin-1")
             told = status_json(place, event)
             knock_person(place[-TAG_CHARS:])
         except FrontrowError as error:
-            return endpoints.problem("status", error, ask, event)
+            return endpoints.problem("status", error, request, event)
         counts["status"] += 1
         return EndpointResponse(200, JSON_HEAD, told)
 

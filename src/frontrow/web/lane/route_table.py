@@ -37,8 +37,8 @@ class Bound:
     def __init__(self, shape: Shaped, value: str) -> None:
         self.shape, self._value = shape, value
 
-    def __call__(self, ask: EndpointRequest) -> Any:
-        return self.shape(self._value, ask)
+    def __call__(self, request: EndpointRequest) -> Any:
+        return self.shape(self._value, request)
 
 
 class RouteTable(dict[tuple[bytes, bytes], Handler]):

@@ -25,21 +25,21 @@ def add_shared_routes(platform: Platform) -> None:
     routes[b"GET", b"/v1/events"] = functools.partial(list_events, platform)
 
 
-def list_events(platform: Platform, ask: EndpointRequest) -> Result:
+def list_events(platform: Platform, request: EndpointRequest) -> Result:
     """GET /v1/events without a query."""
     try:
-        platform.server.limiter.knock_ip(ip_of(platform, ask))
+        platform.server.limiter.knock_ip(ip_of(platform, request))
     except FrontrowError as error:
         return problem_answer(error)
-    shown = any(name.lower() in PROOFS for name, _ in ask.headers)
-    ready = None if shown else platform.server.listed.ready(PLAIN, ask)
-    return ready if ready is not None else _listed(platform, ask, shown)
+    shown = any(name.lower() in PROOFS for name, _ in request.headers)
+    ready = None if shown else platform.server.listed.ready(PLAIN, request)
+    return ready if ready is not None else _listed(platform, request, shown)
 
 
-async def _listed(platform: Platform, ask: EndpointRequest, shown: bool) -> EndpointResponse:
+async def _listed(platform: Platform, request: EndpointRequest, shown: bool) -> EndpointResponse:
     try:
         if shown:
-            await identified(platform, "GET", RequestHeaders(ask))
-        return await platform.server.listed.answer(PLAIN, ask)
+            await identified(platform, "GET", RequestHeaders(request))
+        return await platform.server.listed.answer(PLAIN, request)
     except FrontrowError as error:
         return problem_answer(error)
