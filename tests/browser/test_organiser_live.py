@@ -35,7 +35,7 @@ def watching(profile: Any, site: Site, role: str = "owner", **more: Any) -> Page
 
 
 def test_b13_the_figures_move_while_a_fan_buys_and_a_reload_keeps_the_history(profile: Any, stage: Site) -> None:
-    stage.call(lambda platform: platform.organiser.history.look())  # the first point, whenever the job begins
+    stage.call(lambda platform: platform.organiser.history.record_points())  # the first point, whenever the job begins
     page = watching(profile, stage)
     until(page, "window.live.charts.points.length > 1")
     sold = page.locator("[data-tile=sold]")

@@ -41,11 +41,11 @@ def serve(
     set_up_logs()
     if settings.server.workers == 1:
         raise typer.Exit(run_server(settings, sock))
-    if code := _until_done(_look(settings)):  # once, so that what is wrong is said once
+    if code := _until_done(_check_platform(settings)):
         raise typer.Exit(code)
     stop_within_s = settings.server.drain_s + STOP_JOBS_S
-    count, told = settings.server.workers, (settings, sock)
-    Workers(count, run_worker, told, stop_within_s=stop_within_s, before_stop=sock.close).watch()
+    arguments = (settings, sock)
+    Workers(settings.server.workers, run_worker, arguments, stop_within_s=stop_within_s, before_stop=sock.close).watch()
 
 
 def run_worker(settings: PlatformSettings, sock: socket.socket) -> None:
@@ -74,8 +74,8 @@ def _until_done(serving: Coroutine[Any, Any, None]) -> int:
     return 0
 
 
-async def _look(settings: PlatformSettings) -> None:
-    """Whether a platform can be opened with these settings; makes its keys on the first start."""
+async def _check_platform(settings: PlatformSettings) -> None:
+    """Open a platform with these settings once, so that an error is reported once; the first start makes its keys."""
     async with open_platform(replace(settings, server=replace(settings.server, workers=1))):
         pass
 

@@ -176,7 +176,7 @@ async def open_sales(platform: Platform, *, rooms: bool = True) -> AsyncIterator
     """Open what is on sale, keep its claims true and measure; without the jobs, which the caller runs."""
     if rooms:
         await platform.room.service.start()
-    await platform.box_office.openings.look()
+    await platform.box_office.openings.refresh()
     await platform.box_office.recovery.start()
     measuring = asyncio.create_task(platform.server.telemetry.run(platform), name="telemetry")
     try:

@@ -59,20 +59,20 @@ async def test_b13_every_server_remembers_the_last_hour_of_what_it_sells():
     clock, sold_here = a_clock(), {"evt_a": bytes([0, 1, 2, 2, 3]), "evt_b": b"\x00"}
     rooms = {"evt_a": ROOM}
     history = History(clock, lambda: sold_here, sold_here.get, rooms.get, lambda: {"hold": SPEED})
-    await history.look()
+    await history.record_points()
     (point,) = history.of("evt_a")
     assert msgspec.to_builtins(point) == [clock.now_us // US_PER_S, 1, 2, 600, 120, 12.5, 1.0, 4.0]
     assert msgspec.to_builtins(history.of("evt_b")[0])[1:] == [0, 0, None, None, None, 1.0, 4.0]
     del sold_here["evt_b"]
     for _ in range(MAX_POINTS):
         clock.now_us += 5 * US_PER_S
-        await history.look()
+        await history.record_points()
     points = history.of("evt_a")
     assert len(points) == MAX_POINTS
     assert points[0].at_s == point.at_s + 5  # the first one is forgotten
     assert history.of("evt_b") == []
     sold_here.update({f"evt_{number}": b"" for number in range(MAX_EVENTS)})
-    await history.look()
+    await history.record_points()
     assert sum(bool(history.of(event)) for event in sold_here) == MAX_EVENTS
 
 

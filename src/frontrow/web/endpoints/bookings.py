@@ -1,12 +1,11 @@
-"""A booking at either door: look at it, pay, hold it longer, give it back.
+"""The calls about one booking, for both doors: read it, pay it, extend its hold, release it.
 
-Each function turns an `EndpointRequest` into an `EndpointResponse` and knows no framework.
+Each function turns an `EndpointRequest` into an `EndpointResponse` and knows no framework. What is allowed is decided by
+`boxoffice.checkout.purchases`, for these doors and for the pages.
 
-What is allowed is decided by `boxoffice.services.purchases`, for these doors and for the pages alike.
-
-Each call does what the framework's guards do for other routes, by the same functions and in the same order: the limit
-per address, who asks and by what right (`access.identified`), the key, the size, the body. Whose booking it is is
-decided when it is loaded; somebody else's does not exist.
+Each call makes the same checks as the framework's guards, in the same order: the limit per address, who the caller is
+(`access.identified`), the idempotency key, the size, the body. Loading the booking checks its owner; a booking of
+somebody else is not found.
 """
 
 import functools
@@ -80,9 +79,9 @@ def ip_of(platform: Platform, request: EndpointRequest) -> str:
 
 
 def at_both_doors(method: str) -> Callable[[Call], Endpoint]:
-    """Make an endpoint of a call: it is checked as every request is, and whatever it raises becomes its answer."""
+    """Make an endpoint of a call: check the request as every other, and turn what the call raises into a response."""
 
-    def made(call: Call) -> Endpoint:
+    def decorate(call: Call) -> Endpoint:
         async def answered(platform: Platform, booking_id: str, request: EndpointRequest) -> EndpointResponse:
             try:
                 caller = await identified(platform, method, RequestHeaders(request))
@@ -106,14 +105,14 @@ def at_both_doors(method: str) -> Callable[[Call], Endpoint]:
 
         return endpoint
 
-    return made
+    return decorate
 
 
 @at_both_doors("GET")
 async def get_booking(
     platform: Platform, caller: Caller, booking_id: str, request: EndpointRequest
 ) -> EndpointResponse:
-    """How it stands; 304 for who knows it already."""
+    """GET booking: its state, or 304 if the client has it."""
     view = await looked_at(platform, await own_booking(platform, caller, booking_id))
     body = encode_json(view)
     tag = b'"' + hashlib.blake2s(body, digest_size=9).hexdigest().encode() + b'"'
@@ -126,7 +125,7 @@ async def get_booking(
 
 @at_both_doors("POST")
 async def pay(platform: Platform, caller: Caller, booking_id: str, request: EndpointRequest) -> EndpointResponse:
-    """From a hold to a sold booking; 202 while the provider is away and the seats are kept."""
+    """POST pay: turn a hold into a sold booking; 202 while the provider is away and the seats are kept."""
     body = decoded(_decode_pay, request.body)
     booking = await own_booking(platform, caller, booking_id)
     visit = need_visit(platform, caller, booking, body.fence)
@@ -150,7 +149,7 @@ async def pay(platform: Platform, caller: Caller, booking_id: str, request: Endp
 async def extend_hold(
     platform: Platform, caller: Caller, booking_id: str, request: EndpointRequest
 ) -> EndpointResponse:
-    """A later end, within the event's bound."""
+    """PATCH hold: extend it, within the event's bound."""
     body = decoded(_decode_extend, request.body)
     booking = await own_booking(platform, caller, booking_id)
     visit = need_visit(platform, caller, booking, body.fence)
@@ -163,7 +162,7 @@ async def extend_hold(
 async def release_hold(
     platform: Platform, caller: Caller, booking_id: str, request: EndpointRequest
 ) -> EndpointResponse:
-    """The held seats go back."""
+    """DELETE hold: release its seats."""
     booking = await own_booking(platform, caller, booking_id)
     visit = need_visit(platform, caller, booking)
     return await _shown(platform, await platform.box_office.purchases.release(booking, visit))

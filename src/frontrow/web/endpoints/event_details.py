@@ -201,11 +201,18 @@ def summary(listing: Listing) -> EventSummary:
     event = listing.event
     cheapest = min((tier.price.minor for tier in event.tiers), default=None)
     return EventSummary(
-        event.id, event.name, event.status.value, time_text(event.starts_at_us), time_text(event.sale_starts_at_us),
-        time_text(event.sale_ends_at_us), event.paused, _venue(listing.venue),
+        event.id,
+        event.name,
+        event.status.value,
+        time_text(event.starts_at_us),
+        time_text(event.sale_starts_at_us),
+        time_text(event.sale_ends_at_us),
+        event.paused,
+        _venue(listing.venue),
         None if cheapest is None else MoneyView(cheapest, event.currency),
-        time_text(event.presale_starts_at_us) if event.presale_starts_at_us else None, listing.seats_left,
-    )  # fmt: skip
+        time_text(event.presale_starts_at_us) if event.presale_starts_at_us else None,
+        listing.seats_left,
+    )
 
 
 def _venue(venue: Venue | None) -> VenueView | None:

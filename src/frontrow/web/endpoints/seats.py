@@ -56,9 +56,15 @@ class BestWish(msgspec.Struct, forbid_unknown_fields=True):
 
     def wish(self) -> Wish:
         return Wish(
-            self.count, tuple(self.sections), self.min_price_minor, self.max_price_minor, self.step_free,
-            self.restricted_view_ok, self.standing, self.apart_ok,
-        )  # fmt: skip
+            self.count,
+            tuple(self.sections),
+            self.min_price_minor,
+            self.max_price_minor,
+            self.step_free,
+            self.restricted_view_ok,
+            self.standing,
+            self.apart_ok,
+        )
 
 
 class HoldBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -134,9 +140,15 @@ class ShopEndpoints:
 
     def view(self, hold: Hold) -> HoldView:
         return HoldView(
-            hold.booking_id, hold.event_id, list(hold.seats), MoneyView(hold.amount_minor, hold.currency),
-            time_text(hold.expires_at_us), hold.fence, self._token_of(hold.booking_id), hold.repeated,
-        )  # fmt: skip
+            hold.booking_id,
+            hold.event_id,
+            list(hold.seats),
+            MoneyView(hold.amount_minor, hold.currency),
+            time_text(hold.expires_at_us),
+            hold.fence,
+            self._token_of(hold.booking_id),
+            hold.repeated,
+        )
 
     def _refused(self, refusal: SeatsTaken) -> EndpointResponse:
         ready = self._ready.get(refusal)

@@ -83,9 +83,12 @@ def _gate(platform: Platform) -> Iterator[Family]:
 def _seats(platform: Platform) -> Iterator[Family]:
     stats = platform.box_office.holds.stats
     outcomes = {
-        "won": stats.won, "refused_locally": stats.refused_locally, "refused_by_claims": stats.refused_by_claims,
-        "refused_by_ledger": stats.refused_by_ledger, "unavailable": stats.unavailable,
-    }  # fmt: skip
+        "won": stats.won,
+        "refused_locally": stats.refused_locally,
+        "refused_by_claims": stats.refused_by_claims,
+        "refused_by_ledger": stats.refused_by_ledger,
+        "unavailable": stats.unavailable,
+    }
     yield _family("frontrow_holds_total", "counter", "Attempts to hold seats, by outcome", outcomes, "outcome")
     locked = {(): stats.seats_won}
     yield _family("frontrow_seats_locked_total", "counter", "Seats locked by holds of this server", locked)

@@ -28,9 +28,13 @@ LEAST_ANSWERS: Final = 8
 CROWD: Final = 16.0
 HIGHEST: Final = float(Rank.PAY)  # at full pressure everything below PAY is shed
 _ROOM: Final = {
-    b"/room/claim": Rank.HOLD, b"/room/renew": Rank.HOLD, b"/room/give-back": Rank.HOLD, b"/room/pass": Rank.HOLD,
-    b"/room/heartbeat": Rank.HOLD, b"/room/left": Rank.HOLD,
-}  # fmt: skip
+    b"/room/claim": Rank.HOLD,
+    b"/room/renew": Rank.HOLD,
+    b"/room/give-back": Rank.HOLD,
+    b"/room/pass": Rank.HOLD,
+    b"/room/heartbeat": Rank.HOLD,
+    b"/room/left": Rank.HOLD,
+}
 
 
 def rank_of(method: bytes, path: bytes) -> Rank:
@@ -85,9 +89,21 @@ class Gate:
     """Decides for each request of this process whether it is served; keeps count."""
 
     __slots__ = (
-        "_carry", "_limits", "active", "admitted", "arrived", "connections", "in_flight", "lag", "late", "pressure",
-        "settings", "shed", "turned_away", "wait",
-    )  # fmt: skip
+        "_carry",
+        "_limits",
+        "active",
+        "admitted",
+        "arrived",
+        "connections",
+        "in_flight",
+        "lag",
+        "late",
+        "pressure",
+        "settings",
+        "shed",
+        "turned_away",
+        "wait",
+    )
 
     GROW: Final = 0.5
     SHRINK: Final = 0.1
@@ -117,7 +133,7 @@ class Gate:
             self.pressure = min(HIGHEST, self.pressure + self.GROW * min(1.0, excess - 0.5))
         else:
             self.pressure = max(0.0, self.pressure - self.SHRINK)
-        self._look()
+        self._update_active()
 
     def admits(self, rank: Rank) -> bool:
         """Whether a request of this class is served now."""
@@ -144,7 +160,7 @@ class Gate:
     def ended(self) -> None:
         self.in_flight -= 1
         if self.active:
-            self._look()
+            self._update_active()
 
-    def _look(self) -> None:
+    def _update_active(self) -> None:
         self.active = self.pressure > 0 or self.in_flight >= self._limits[0]

@@ -78,9 +78,9 @@ class LiveFiguresStreams:
         channel = self._channels.get(event_id)
         if channel is not None and channel.figures is not None:
             return channel.figures
-        return await self._look(await self._event_of(event_id), None)
+        return await self._next_frame(await self._event_of(event_id), None)
 
-    async def _look(self, event: Event, before: LiveFigures | None) -> LiveFigures:
+    async def _next_frame(self, event: Event, before: LiveFigures | None) -> LiveFigures:
         """The frame after `before`, with the exact figures it has or, once those are old, new ones."""
         frame = await self._figures.live(event, before)
         if before is not None and frame.at_us - before.whole_at_us < WHOLE_EVERY_US:
@@ -98,7 +98,7 @@ class LiveFiguresStreams:
         channel = self._channels.setdefault(event_id, _Channel())
         channel.viewers += 1
         if channel.task is None:
-            channel.task = asyncio.create_task(self._look_on(event_id, channel), name=f"figures {event_id}")
+            channel.task = asyncio.create_task(self._publish_frames(event_id, channel), name=f"figures {event_id}")
         try:
             while True:  # until the viewer leaves or is dropped
                 yield channel.frame
@@ -111,11 +111,11 @@ class LiveFiguresStreams:
                 channel.task.cancel()
                 self._channels.pop(event_id, None)
 
-    async def _look_on(self, event_id: str, channel: _Channel) -> None:
+    async def _publish_frames(self, event_id: str, channel: _Channel) -> None:
         while True:  # until the last viewer has left
             with contextlib.suppress(FrontrowError):  # the ledger is away: the next look tries again
                 event = await self._event_of(event_id)
-                channel.figures = await self._look(event, channel.figures)
+                channel.figures = await self._next_frame(event, channel.figures)
                 channel.frame = b"event: figures\ndata: " + msgspec.json.encode(channel.figures) + b"\n\n"
                 self.frames += 1
                 if channel.waiting is not None and not channel.waiting.done():

@@ -136,7 +136,7 @@ async def cancel_event(
     platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], if_match: IfMatch = None
 ) -> CancellationView:
     begun = await platform.organiser.organise.cancel(editor_of(caller), event_id, if_match)
-    await platform.box_office.openings.look()
+    await platform.box_office.openings.refresh()
     return _cancellation(begun)
 
 
@@ -163,7 +163,7 @@ def _cancellation(job: Cancellation) -> CancellationView:
 
 async def _answer(platform: Platform, versioned: Versioned, status: int = 200) -> Response[OwnEventView]:
     """The changed event; this server takes it over before it answers, the others within a second."""
-    await platform.box_office.openings.look()
+    await platform.box_office.openings.refresh()
     return await _shown(platform, versioned, status)
 
 

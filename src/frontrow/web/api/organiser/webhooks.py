@@ -187,7 +187,7 @@ async def import_codes(
     platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], data: JSONBody[CodesAsked]
 ) -> CodesView:
     event = await own_event(platform, caller, event_id)
-    taken = await platform.organiser.codes.take(editor_of(caller), event, data.csv)
+    taken = await platform.organiser.codes.import_codes(editor_of(caller), event, data.csv)
     return await _counted(platform, event, taken)
 
 

@@ -124,7 +124,7 @@ async def _changed(
     platform: Platform, caller: Caller, one: Known, step: str, edit: EventEdit, tag: str, *, on: bool
 ) -> Response[bytes]:
     await platform.organiser.organise.change(editor_of(caller), one.event.id, edit, tag or None)
-    await platform.box_office.openings.look()
+    await platform.box_office.openings.refresh()
     names = list(STEPS)
     path = f"/organiser/events/{one.event.id}"
     return go_to(f"{path}/{names[names.index(step) + 1]}?done=saved" if on else f"{path}?done=saved")

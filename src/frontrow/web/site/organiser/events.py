@@ -103,7 +103,7 @@ async def _moved(
         await move(editor_of(caller), event_id)
     except EventMoveRefused:
         return await _hub(request, platform, caller, one, refusal=NOT_NOW)
-    await platform.box_office.openings.look()
+    await platform.box_office.openings.refresh()
     return go_to(f"/organiser/events/{event_id}{behind}")
 
 

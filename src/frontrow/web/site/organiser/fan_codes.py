@@ -76,7 +76,7 @@ async def take(
     if reading.errors:
         return await _codes(request, platform, caller, event_id, reading)
     try:
-        await platform.organiser.codes.take(editor_of(caller), event, text)
+        await platform.organiser.codes.import_codes(editor_of(caller), event, text)
     except InvalidInput as error:
         reading.errors["text"] = N_("These codes cannot be read; none was taken:")
         return await _codes(request, platform, caller, event_id, reading, error.message)

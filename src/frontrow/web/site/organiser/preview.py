@@ -128,7 +128,7 @@ async def publish(
     if not reading.errors:
         try:
             await platform.organiser.organise.publish(editor_of(caller), event_id, form.one("tag", 60) or None)
-            await platform.box_office.openings.look()
+            await platform.box_office.openings.refresh()
             await _steer(platform, caller, event_id, wanted)
             return go_to(f"/organiser/events/{event_id}?done=published")
         except (Unavailable, NotFound):
