@@ -1,7 +1,7 @@
 """The calls about one booking, for both doors: read it, pay it, extend its hold, release it.
 
-Each function turns an `EndpointRequest` into an `EndpointResponse` and knows no framework. What is allowed is decided by
-`boxoffice.checkout.purchases`, for these doors and for the pages.
+Each function turns an `EndpointRequest` into an `EndpointResponse` and knows no framework. The rules live in
+`boxoffice.checkout.purchases`, for both doors and for the pages.
 
 Each call makes the same checks as the framework's guards, in the same order: the limit per address, who the caller is
 (`access.identified`), the idempotency key, the size, the body. Loading the booking checks its owner; a booking of
