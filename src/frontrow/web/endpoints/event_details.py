@@ -1,7 +1,7 @@
-"""One event as the public sees it, for both doors: an `EndpointRequest` in, an `EndpointResponse` out, no framework.
+"""The details of one event, for both doors: an `EndpointRequest` in, an `EndpointResponse` out, no framework.
 
-What is free is counted once for everybody: an answer is cached until the map moves (a few times a second at most), the
-event changes or a moment has passed (then the venue is read again). Who has it already hears 304.
+Free seats are counted once for everybody: a response is cached until the map moves (a few times per second at most),
+the event changes or a moment has passed (then the venue is read again). A client that has it already gets 304.
 """
 
 import asyncio
@@ -90,7 +90,7 @@ class CachedEvent(msgspec.Struct, frozen=True):
 
 
 class EventViews:
-    """Every event's answer, made when it is asked for and cached for a moment."""
+    """The response for every event, built on request and cached for a moment."""
 
     def __init__(
         self, openings: Openings, browse: Browse, ledger: EventLedger, feeds: dict[str, MapFeed], entry: Entry
@@ -101,7 +101,7 @@ class EventViews:
         self.made = 0
 
     def event(self, event_id: str, request: EndpointRequest) -> Result:
-        """GET event: cached, or made once for all who ask meanwhile."""
+        """GET event: cached, or built once for all concurrent requests."""
         try:
             self._entry.knock_ip(self._ip(request))
         except FrontrowError as error:
@@ -130,7 +130,7 @@ class EventViews:
     def _forget_task(self, event_id: str, done: "asyncio.Task[CachedEvent]") -> None:
         self._building.pop(event_id, None)
         if not done.cancelled():
-            done.exception()  # looked at: whoever asked may have left
+            done.exception()  # retrieved, because the callers may have left
 
     async def _build(self, event_id: str) -> CachedEvent:
         event = self._openings.events.get(event_id)
@@ -145,14 +145,14 @@ class EventViews:
         answer = EndpointResponse(200, JSON + b"etag: " + tag + b"\r\n", body)
         cached = CachedEvent(event, position, time.monotonic() + CACHE_S, tag, answer)
         self.made += 1
-        if sold_here:  # of others there are too many to keep, and nobody rushes to them
+        if sold_here:  # other events are too many to cache, and rarely requested
             if len(self._cached) >= MAX_CACHED:
                 self._cached.pop(next(iter(self._cached)))
             self._cached[event_id] = cached
         return cached
 
     def forget(self, event_id: str) -> None:
-        """The event is sold here no longer."""
+        """Drop the cached response of an event that is no longer sold here."""
         self._cached.pop(event_id, None)
 
     def _position(self, event_id: str) -> tuple[int, int]:

@@ -43,7 +43,7 @@ PLAIN: Final = EventSearch()
 
 
 class EventLists:
-    """Every page somebody asked for in the last moment."""
+    """The pages that were requested in the last moment."""
 
     def __init__(self, browse: Browse, version: Callable[[], int]) -> None:
         self._browse, self._version = browse, version
@@ -59,7 +59,7 @@ class EventLists:
         return _respond(cached, request)
 
     async def answer(self, asked: EventSearch, request: EndpointRequest) -> EndpointResponse:
-        """The page, cached or made once for all who ask meanwhile."""
+        """The page, cached or built once for all concurrent requests."""
         ready = self.ready(asked, request)
         if ready is not None:
             return ready
@@ -73,7 +73,7 @@ class EventLists:
     def _forget_task(self, key: tuple[EventSearch, int], done: "asyncio.Task[CachedPage]") -> None:
         self._building.pop(key, None)
         if not done.cancelled():
-            done.exception()  # looked at: whoever asked may have left
+            done.exception()  # retrieved, because the callers may have left
 
     async def _build(self, asked: EventSearch, version: int) -> CachedPage:
         page = await self._browse.search(asked)

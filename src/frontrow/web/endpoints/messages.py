@@ -1,7 +1,7 @@
-"""What both doors speak: an `EndpointRequest` as it came in and an `EndpointResponse` as it goes out.
+"""The requests and responses of the endpoints, which both doors share.
 
-The endpoints (`room_endpoints`) turn one into the other and know neither Litestar nor the hot lane, so both doors give
-the same answers byte for byte. An answer's header block is bytes from the start: most of them are constants.
+An endpoint turns an `EndpointRequest` into an `EndpointResponse` and knows neither Litestar nor the hot lane, so both
+doors give the same responses byte for byte. A response's header block is bytes from the start: most are constants.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ encode_json = msgspec.json.Encoder().encode
 
 
 class EndpointRequest(msgspec.Struct, gc=False):
-    """One request: headers as they came (names in any case), body, the peer's address and the query."""
+    """One request: headers as received (names in any case), body, the peer's address and the query."""
 
     headers: Headers
     body: bytes
@@ -72,15 +72,15 @@ class EndpointResponse(msgspec.Struct, gc=False):
     body: bytes = b""
 
     def headers(self) -> list[tuple[str, str]]:
-        """The header block as pairs, for doors that want them so."""
+        """The header block as pairs, for the framework's door."""
         pairs = [line.split(b": ", 1) for line in self.head.split(b"\r\n") if line]
         return [(name.decode("latin-1"), value.decode("latin-1")) for name, value in pairs]
 
 
 class Arriving:
-    """An answer that is put in its place by whoever makes it (`arrive`): no future, no task, no turn of the loop.
+    """A response that its maker delivers by `arrive`: no future, no task, no turn of the loop.
 
-    The hot lane says by `then` what to do with it; everybody else awaits.
+    The hot lane registers a callback by `then`; everybody else awaits it.
     """
 
     __slots__ = ("_answer", "_then")
@@ -95,7 +95,7 @@ class Arriving:
             self._then(answer)
 
     def then(self, callback: Callable[[EndpointResponse], None]) -> None:
-        """Call back with the answer, at once if it is there."""
+        """Call `callback` with the response, at once if it is there."""
         self._then = callback
         if self._answer is not None:
             callback(self._answer)
@@ -135,7 +135,7 @@ def idempotency_key(request: EndpointRequest, *, param: str = "Idempotency-Key")
 
 
 def check_key(key: str, param: str = "Idempotency-Key") -> str:
-    """An Idempotency-Key that is one; `param` is what the caller knows it as."""
+    """Check an Idempotency-Key; `param` is its name in the error."""
     if not 1 <= len(key) <= MAX_KEY_CHARS or not key.isascii() or not key.isprintable():
         raise InvalidInput(f"Idempotency-Key has 1 to {MAX_KEY_CHARS} printable characters", param=param)
     return key

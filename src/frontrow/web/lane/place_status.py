@@ -1,7 +1,7 @@
-"""The status of a place through the hot lane: the question people ask most, with as few steps as it can have.
+"""The status of a place through the hot lane: the most frequent request, in as few steps as possible.
 
-Does what `PeopleEndpoints.status` does, in the same order and with the same limits; whatever is not plain (a proxy in
-front, a cookie instead of a bearer token, a refusal) is handed to it before anything was counted.
+Does the same as the endpoint `status`, in the same order and with the same limits. A request that is not plain (a proxy
+in front, a cookie instead of a bearer token, a refusal) is handed to that endpoint before anything was counted.
 """
 
 from frontrow.core.errors import FrontrowError
@@ -29,12 +29,12 @@ def hot_status(endpoints: PeopleEndpoints, event: str) -> Handler:
         try:
             knock_ip(ip)
             place = given[7:].decode("latin-1")
-            told = status_json(place, event)
+            body = status_json(place, event)
             knock_person(place[-TAG_CHARS:])
         except FrontrowError as error:
             return endpoints.problem("status", error, request, event)
         counts["status"] += 1
-        return EndpointResponse(200, JSON_HEAD, told)
+        return EndpointResponse(200, JSON_HEAD, body)
 
-    handle.__name__ = "status"  # under which its traffic is counted
+    handle.__name__ = "status"  # the name under which its traffic is counted
     return handle

@@ -1,7 +1,7 @@
-"""The hot lane's table of the platform: the room's and the seats' routes of every event on sale, kept while running.
+"""The platform's table of hot routes: those of the room and the seats of every event on sale, changed while running.
 
-Exact addresses are one lookup. An address with one parameter in its third segment (`/v1/bookings/{booking}/pay`) is
-found by what stands before and behind it; only plain ids count, everything else is the framework's to read.
+An exact address is one lookup. An address with one parameter in its third segment (`/v1/bookings/{booking}/pay`) is
+found by the text before and after it. Only plain ids match; everything else is left to the framework.
 """
 
 import functools
@@ -30,7 +30,7 @@ Shaped = Callable[[str, EndpointRequest], Any]
 
 
 class Bound:
-    """The handler of one address of a shape: the shape's, with the parameter it was asked with."""
+    """The handler of one address of a shape: the shape's handler with the parameter of this address."""
 
     __slots__ = ("_value", "shape")
 
@@ -49,7 +49,7 @@ class RouteTable(dict[tuple[bytes, bytes], Handler]):
         self._shapes: dict[tuple[bytes, bytes, bytes], Shaped] = {}
 
     def put(self, method: str, before: str, behind: str, handler: Shaped) -> None:
-        """Answer `<before><id><behind>` by this handler."""
+        """Answer `<before><id><behind>` with this handler."""
         self._shapes[method.encode(), before.encode(), behind.encode()] = handler
 
     def shaped(self, method: bytes, url: bytes) -> Bound | None:
@@ -65,7 +65,7 @@ class RouteTable(dict[tuple[bytes, bytes], Handler]):
 
 
 class HotTable:
-    """`routes` is what uvicorn's protocol looks into; a path that ends in `?` takes any query."""
+    """`routes` is the table that the lane's protocol reads. A path that ends in `?` takes any query."""
 
     def __init__(self, room: RoomEndpoints, shop: ShopEndpoints, views: EventViews) -> None:
         self._room, self._shop, self._views = room, shop, views

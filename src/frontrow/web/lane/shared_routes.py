@@ -1,4 +1,4 @@
-"""Puts what belongs to no single event into the hot table: the calls about a booking, the plain list of events."""
+"""The hot routes that belong to no single event: the calls about a booking, and the list of events without a query."""
 
 import functools
 

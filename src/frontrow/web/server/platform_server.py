@@ -1,7 +1,7 @@
 """Runs the platform's app under uvicorn, with the hot lane in front and an orderly end.
 
-A server that is told to stop says so at /readyz first, takes no new connections, finishes what it has in hand for a
-bounded time (live streams end properly, so that browsers reconnect elsewhere), then stops its jobs.
+A server that must stop reports it at /readyz first, takes no new connections, finishes open requests within a bounded
+time (live streams end properly, so that browsers reconnect elsewhere), then stops its jobs.
 """
 
 import logging
@@ -26,7 +26,7 @@ log = logging.getLogger("frontrow.serve")
 
 
 class DrainingServer(uvicorn.Server):
-    """uvicorn's server, which tells the platform first."""
+    """uvicorn's server; it tells the platform first that it stops."""
 
     def __init__(self, config: uvicorn.Config, platform: Platform) -> None:
         super().__init__(config)
@@ -53,7 +53,7 @@ def listen(settings: ServerSettings) -> socket.socket:
 
 
 def make_server(platform: Platform, routed: Litestar | None = None) -> DrainingServer:
-    """The server of this process, ready to `serve`; `routed` is an app that is there already."""
+    """The server of this process, ready to `serve`. `routed` is the app, if it exists already."""
     settings = platform.settings.server
     limiter = platform.server.limiter
     ids = RequestIds(limiter)

@@ -1,8 +1,8 @@
-"""Live figures by server-sent events: one look a second for each event somebody watches, one encoded frame for all.
+"""Live figures by server-sent events: one frame per second for each event that somebody watches, shared by all viewers.
 
-Seats, holds and the room are of this second; money and payments are the ledger's sums, WHOLE_EVERY_US old at most. A
-viewer keeps no queue: whoever reads slowly misses frames (each is whole), and whoever takes nothing for SLOW_S is
-dropped. Beyond `max_open` viewers nobody is added: they get 503 with Retry-After and poll the same frame as JSON.
+Seats, holds and the room are of this second. Money and payments are the ledger's sums, at most WHOLE_EVERY_US old. A
+viewer has no queue: a slow reader misses frames (each is complete), and one who takes nothing for SLOW_S is dropped.
+Beyond `max_open` viewers, others get 503 with Retry-After and poll the same frame as JSON.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ RETRY_S: Final = 10.0
 MAX_OPEN: Final = 500
 MAX_EVENTS: Final = 100
 WHOLE_EVERY_US: Final = 3 * US_PER_S
-SUMMED: Final = ("hold_to_ticket",)  # the times that the ledger knows; this server measures the others
+SUMMED: Final = ("hold_to_ticket",)  # the times from the ledger; this server measures the others
 EventOf = Callable[[str], Awaitable[Event]]
 
 
@@ -62,19 +62,19 @@ class LiveFiguresStreams:
         self.max_open, self._every_s = max_open, every_s
         self._channels: dict[str, _Channel] = {}
         self.speeds = speeds
-        self.frames = 0  # looks that were taken and encoded, whatever the number of viewers
+        self.frames = 0  # frames that were encoded, whatever the number of viewers
 
     def __len__(self) -> int:
         return sum(channel.viewers for channel in self._channels.values())
 
     def check_room(self, event_id: str) -> None:
-        """Nothing, or TooManyViewers."""
+        """Raise TooManyViewers if no more viewers fit."""
         crowded = event_id not in self._channels and len(self._channels) >= MAX_EVENTS
         if len(self) >= self.max_open or crowded:
             raise TooManyViewers("all live connections are taken; poll instead", retry_after_s=RETRY_S)
 
     async def latest(self, event_id: str) -> LiveFigures:
-        """The newest frame, or a first look; for who polls."""
+        """The newest frame, or a first one, for polling."""
         channel = self._channels.get(event_id)
         if channel is not None and channel.figures is not None:
             return channel.figures
@@ -113,7 +113,7 @@ class LiveFiguresStreams:
 
     async def _publish_frames(self, event_id: str, channel: _Channel) -> None:
         while True:  # until the last viewer has left
-            with contextlib.suppress(FrontrowError):  # the ledger is away: the next look tries again
+            with contextlib.suppress(FrontrowError):  # the ledger is away: tried again with the next frame
                 event = await self._event_of(event_id)
                 channel.figures = await self._next_frame(event, channel.figures)
                 channel.frame = b"event: figures\ndata: " + msgspec.json.encode(channel.figures) + b"\n\n"

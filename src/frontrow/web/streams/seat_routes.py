@@ -1,4 +1,4 @@
-"""Puts an event's seats before the public once its feed runs: the streams of its map and its row of hot routes."""
+"""Serves an event's seats once its feed runs: the streams of its map, and its routes in the hot lane."""
 
 import asyncio
 from collections.abc import Callable
