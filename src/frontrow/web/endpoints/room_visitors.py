@@ -19,7 +19,6 @@ from frontrow.web.endpoints.messages import (
     Arriving,
     EndpointRequest,
     EndpointResponse,
-    Later,
     encode_json,
     header_line,
     json_answer,
@@ -48,7 +47,7 @@ log = logging.getLogger("frontrow.web.room")
 TAG_CHARS = 22  # the end of a signature that was checked names its place as well as the whole text does
 JSON_HEAD = JSON + NO_STORE
 
-Result = EndpointResponse | Later | Arriving | Awaitable[EndpointResponse]
+Result = EndpointResponse | Arriving | Awaitable[EndpointResponse]
 Endpoint = Callable[[str, EndpointRequest], Result]
 
 

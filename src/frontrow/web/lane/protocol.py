@@ -291,7 +291,7 @@ class LaneProtocol(HttpToolsProtocol):
         elif isinstance(reply, Takeover):
             self._hand_over(reply)
         else:
-            self._wait_for(reply, keep_alive)
+            self._wait_for(reply, keep_alive)  # type: ignore[arg-type]  # an exact type was tested above
 
     def known_id(self) -> str:
         """The id of the request in hand, for log lines."""
