@@ -113,7 +113,14 @@ def ledger_table(results: dict[str, Any]) -> str:
         met = all(told["per_s"] >= 20_000 for told in (hold, confirm))
         cpu = f"{hold['client_cpu_us']:.0f} / {hold['server_cpu_us']:.0f} µs"
         rows.append((name, f"{hold['per_s']:,}", f"{confirm['per_s']:,}", cpu, beside, _met(met, "20,000/s of each")))
-    head = ("store", "holds/s", "confirms/s", "CPU per hold, client / server", "one transaction each, holds/s", "target")
+    head = (
+        "store",
+        "holds/s",
+        "confirms/s",
+        "CPU per hold, client / server",
+        "one transaction each, holds/s",
+        "target",
+    )
     return _table(head, rows)
 
 
