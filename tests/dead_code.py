@@ -2,8 +2,8 @@
 
 vulture compares the names that are defined with the names that are used in src, tests, bench and examples. Names that
 occur in templates, or as a string in src (a route's handler, a forward reference), count as used. Fields of classes are
-not checked: they are JSON bodies, settings and rows, and their readers are elsewhere. Everything else must be used, or be
-in ALLOWED with a reason.
+not checked: they are JSON bodies, settings and rows, and their readers are elsewhere. Everything else must be used, or
+be in ALLOWED with a reason.
 """
 
 import ast
