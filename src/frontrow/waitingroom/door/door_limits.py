@@ -80,14 +80,14 @@ class Entry:
         """Whether this peer is one of our proxies, whose word about others counts."""
         return self._client_ip.is_proxy(peer)
 
-    def knock_ip(self, ip: str) -> None:
+    def count_ip(self, ip: str) -> None:
         """Count one request of this address; raises `TooManyRequests`."""
         decision = self._per_ip.check(ip)
         if not decision.allowed:
             self.refused += 1
             raise _refusal(decision)
 
-    def knock_person(self, person: str) -> None:
+    def count_person(self, person: str) -> None:
         """Count one request of this person (by account or by place); raises `TooManyRequests`."""
         decision = self._per_person.check(person)
         if not decision.allowed:

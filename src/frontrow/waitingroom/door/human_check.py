@@ -3,7 +3,7 @@
 `ProofOfWork` (altcha, self-hosted, the default) makes each join cost the browser a moment of hashing, single use, bound
 to the event. `Turnstile` and `HCaptcha` ask their provider through an injectable client. `NoCheck` lets everybody try.
 A device fingerprint is a signal, never a verdict: a device that joins again and again gets harder work. Limits per
-person and per IP stand before all of it (`entry.py`).
+person and per IP stand before all of it (`door_limits.py`).
 """
 
 import base64
@@ -57,10 +57,10 @@ class NoCheck:
         return None
 
 
-class SpentProofs(Protocol):
+class UsedProofs(Protocol):
     """Remembers which proofs were used until they expire."""
 
-    def spend(self, proof_id: str, ttl_s: int, now_us: int) -> "Awaitable[bool] | bool":
+    def mark_used(self, proof_id: str, ttl_s: int, now_us: int) -> "Awaitable[bool] | bool":
         """True for the first caller with this id, False for every other one until it has expired."""
         ...
 
@@ -84,13 +84,13 @@ class ProofOfWork:
     name = "altcha"
 
     def __init__(
-        self, key: bytes, event: str, spent: SpentProofs, *, max_number: int = 50_000, ttl_s: int = 600
+        self, key: bytes, event: str, used_proofs: UsedProofs, *, max_number: int = 50_000, ttl_s: int = 600
     ) -> None:
         if len(key) < 16:
             raise ConfigError("the proof-of-work key must have at least 16 bytes", param="human_key")
         self._key = hmac.digest(key, b"frontrow proof of work " + event.encode(), "sha256").hex()
         self._event = event
-        self._spent = spent
+        self._used_proofs = used_proofs
         self._max_number = max_number
         self._ttl_s = ttl_s
 
@@ -113,7 +113,7 @@ class ProofOfWork:
 
     def verify(self, proof: str | None, ip: str, now_us: int) -> Awaitable[None] | None:
         signature, ttl_s = self._checked(proof, now_us)
-        first = self._spent.spend(signature, ttl_s, now_us)
+        first = self._used_proofs.mark_used(signature, ttl_s, now_us)
         if not isinstance(first, bool):
             return _refuse_later(first)
         _refuse_unless(first)

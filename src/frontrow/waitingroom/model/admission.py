@@ -123,9 +123,13 @@ def observe(state: RoomState, old: Measured) -> Measured:
         exposure_s[index] += max(0, slide.size - took) * gap_s
     seen = {str(slide.number): state.took.get(slide.number, 0) for slide in state.ring}
     fresh = replace_struct(
-        old, at_us=state.now_us, exposure_s=tuple(exposure_s), claims=tuple(claims), seen=seen,
+        old,
+        at_us=state.now_us,
+        exposure_s=tuple(exposure_s),
+        claims=tuple(claims),
+        seen=seen,
         margin=_margin(state, old.margin, gap_s),
-    )  # fmt: skip
+    )
     return _rates(state, fresh, gap_s)
 
 
@@ -151,9 +155,15 @@ def _rates(state: RoomState, old: Measured, gap_s: float) -> Measured:
         blank = (0,) * len(his)
         ticks = old.ticks + (1 if any(his) else 0)
         return replace_struct(
-            old, his=his, released=state.released, rate_milli=blank, shown_milli=blank, ticks=ticks,
-            capacity=state.config.capacity, rate_per_s=state.config.rate_per_s,
-        )  # fmt: skip
+            old,
+            his=his,
+            released=state.released,
+            rate_milli=blank,
+            shown_milli=blank,
+            ticks=ticks,
+            capacity=state.config.capacity,
+            rate_per_s=state.config.rate_per_s,
+        )
     rates = []
     for lane, was, rate in zip(state.lanes, old.his, old.rate_milli, strict=True):
         now_milli = (lane.hi - was) * 1000 / gap_s
@@ -163,10 +173,14 @@ def _rates(state: RoomState, old: Measured, gap_s: float) -> Measured:
     return _shown(
         state,
         replace_struct(
-            old, his=his, released=state.released, rate_milli=tuple(rates), ticks=old.ticks + 1,
+            old,
+            his=his,
+            released=state.released,
+            rate_milli=tuple(rates),
+            ticks=old.ticks + 1,
             release_per_s=old.release_per_s + (leaving - old.release_per_s) * max(blend, 1.0 / (old.ticks + 1)),
         ),
-    )  # fmt: skip
+    )
 
 
 def _shown(state: RoomState, old: Measured) -> Measured:
@@ -182,13 +196,17 @@ def _shown(state: RoomState, old: Measured) -> Measured:
     elif fell:
         reason, until_us = reason or Reason.SLOWER.value, state.now_us + REASON_US
     return replace_struct(
-        old, shown_milli=tuple(rate for rate, _ in pairs), reason=reason, reason_until_us=until_us,
-        capacity=state.config.capacity, rate_per_s=state.config.rate_per_s,
-    )  # fmt: skip
+        old,
+        shown_milli=tuple(rate for rate, _ in pairs),
+        reason=reason,
+        reason_until_us=until_us,
+        capacity=state.config.capacity,
+        rate_per_s=state.config.rate_per_s,
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class Room4:
+class SlideBounds:
     """The four bounds of a slide; their minimum is how many are admitted."""
 
     due: int
@@ -201,25 +219,28 @@ class Room4:
         return max(0, min(self.due, self.permits, self.free, self.waiting))
 
 
-def refilled(state: RoomState) -> int:
+def bucket_permits(state: RoomState) -> int:
     """Permits in the bucket now, in thousandths."""
     elapsed_us = max(0, state.now_us - state.bucket_at_us)
     return min(state.config.burst * 1000, state.bucket_milli + elapsed_us * state.config.rate_per_s // 1000)
 
 
-def bounds(state: RoomState, measured: Measured, due: int) -> Room4:
+def slide_bounds(state: RoomState, measured: Measured, due: int) -> SlideBounds:
     """What limits the next slide."""
     config = state.config
     leaving = measured.release_per_s * claim_delay_s(measured)
     coming = expected_claims(state, measured) - min(leaving, config.capacity / 4)
     free = config.capacity * (1 + measured.margin) - state.active - state.knocking - coming
     waiting = sum(lane.waiting for lane in state.lanes)
-    return Room4(
-        due * config.window_size, refilled(state) // 1000, int(free), waiting if waiting >= config.min_slide else 0
+    return SlideBounds(
+        due * config.window_size,
+        bucket_permits(state) // 1000,
+        int(free),
+        waiting if waiting >= config.min_slide else 0,
     )
 
 
-def plan(state: RoomState) -> SlidePlan | None:
+def plan_slide(state: RoomState) -> SlidePlan | None:
     """The next slide, if one is due; with nobody to admit it still uses the interval up and keeps the measurements."""
     config = state.config
     due = (state.now_us - state.slid_at_us) // config.interval_us
@@ -227,7 +248,7 @@ def plan(state: RoomState) -> SlidePlan | None:
         return None
     measured = observe(state, read_note(state.note))
     credits = measured.credits if len(measured.credits) == len(state.lanes) else (0,) * len(state.lanes)
-    asked = bounds(state, measured, due).admit
+    asked = slide_bounds(state, measured, due).admit
     given, credits = share(asked, [x.waiting for x in state.lanes], [x.weight for x in config.lanes], credits)
     his = tuple(lane.hi + n for lane, n in zip(state.lanes, given, strict=True))
     los = tuple(lane.lo for lane in state.lanes)
@@ -235,17 +256,25 @@ def plan(state: RoomState) -> SlidePlan | None:
     if admitted:
         slide = Slide(state.slide_no + 1, state.now_us, his, admitted)
         ring = push(ring, slide, grace_us=0 if config.active_windows else grace_us)
-    los = lo_by_count(ring, config.active_windows, los) if config.active_windows else lo_by_time(
-        ring, state.now_us, grace_us, los
-    )  # fmt: skip
+    los = (
+        lo_by_count(ring, config.active_windows, los)
+        if config.active_windows
+        else lo_by_time(ring, state.now_us, grace_us, los)
+    )
     return SlidePlan(
-        expected_slide_no=state.slide_no, due=due, his=his, los=los, ring=ring,
-        bucket_milli=refilled(state) - admitted * 1000, bucket_at_us=state.now_us,
-        note=write_note(replace_struct(measured, credits=credits)), admitted=admitted,
-    )  # fmt: skip
+        expected_slide_no=state.slide_no,
+        due=due,
+        his=his,
+        los=los,
+        ring=ring,
+        bucket_milli=bucket_permits(state) - admitted * 1000,
+        bucket_at_us=state.now_us,
+        note=write_note(replace_struct(measured, credits=credits)),
+        admitted=admitted,
+    )
 
 
-def applied(state: RoomState, plan: SlidePlan) -> RoomState:
+def apply_plan(state: RoomState, plan: SlidePlan) -> RoomState:
     """The state after a plan was carried out: what the audit keeps before the store is asked to."""
     lanes = tuple(replace(lane, hi=hi, lo=lo) for lane, hi, lo in zip(state.lanes, plan.his, plan.los, strict=True))
     return replace(state, lanes=lanes, ring=plan.ring, slide_no=state.slide_no + 1, note=plan.note)

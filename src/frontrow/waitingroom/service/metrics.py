@@ -11,7 +11,8 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector
 
 from frontrow.waitingroom.model.config import Phase
-from frontrow.waitingroom.service.room import RoomView, WaitingRoom
+from frontrow.waitingroom.model.results import RoomView
+from frontrow.waitingroom.service.room import WaitingRoom
 
 
 class Counted(Protocol):

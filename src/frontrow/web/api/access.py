@@ -278,7 +278,7 @@ async def identified(
     check_media_type(method, headers, accepts)
     caller = await caller_of(platform, method, headers)
     if caller.person:
-        platform.limiter.knock_person(caller.person)
+        platform.limiter.count_person(caller.person)
     return caller
 
 

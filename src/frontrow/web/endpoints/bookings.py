@@ -97,7 +97,7 @@ def at_both_doors(method: str) -> Callable[[Call], Endpoint]:
         @functools.wraps(call)
         def endpoint(platform: Platform, booking_id: str, ask: Ask) -> Result:
             try:
-                platform.limiter.knock_ip(ip_of(platform, ask))
+                platform.limiter.count_ip(ip_of(platform, ask))
             except FrontrowError as error:
                 return problem_answer(error)
             return answered(platform, booking_id, ask)

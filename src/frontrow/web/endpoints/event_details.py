@@ -103,7 +103,7 @@ class EventViews:
     def event(self, event_id: str, ask: Ask) -> Result:
         """GET event: kept, or made once for all who ask meanwhile."""
         try:
-            self._entry.knock_ip(self._ip(ask))
+            self._entry.count_ip(self._ip(ask))
         except FrontrowError as error:
             return problem_answer(error)
         kept = self._kept.get(event_id)

@@ -36,10 +36,10 @@ class PlatformRoom(RoomEndpoints):
         try:
             body = self._join_body(ask)
             ip = self._ip(ask)
-            self.entry.knock_ip(ip)
+            self.entry.count_ip(ip)
             person = await person_of(ask)
             if person:
-                self.entry.knock_person(f"{event}/{person}")
+                self.entry.count_person(f"{event}/{person}")
             if person and not await self._counts(event, person):
                 person = ""
             human = self.entry.verify(event, body.proof, ip)

@@ -50,7 +50,7 @@ class RoomEndpoints(PeopleEndpoints):
         """GET challenge: what a browser needs to prove that a person sits in front of it."""
         try:
             ip = self._ip(ask)
-            self.entry.knock_ip(ip)
+            self.entry.count_ip(ip)
             return json_answer(200, self.entry.challenge(event, ask.headers, ip))
         except FrontrowError as error:
             return self.problem("challenge", error, ask, event)
@@ -126,7 +126,7 @@ class RoomEndpoints(PeopleEndpoints):
 
     def _organiser(self, ask: Ask) -> None:
         """Let the organiser through: constant-time, and nobody at all when no key is set."""
-        self.entry.knock_ip(self._ip(ask))
+        self.entry.count_ip(self._ip(ask))
         given = ask.header(b"authorization") or b""
         scheme, _, key = given.partition(b" ")
         if not self._organiser_key:

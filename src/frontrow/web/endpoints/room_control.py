@@ -5,7 +5,8 @@ from typing import Any, Literal
 import msgspec
 
 from frontrow.core.errors import InvalidInput
-from frontrow.waitingroom.service.room import RoomView, WaitingRoom
+from frontrow.waitingroom.model.results import RoomView
+from frontrow.waitingroom.service.room import WaitingRoom
 
 
 class RoomChange(msgspec.Struct, forbid_unknown_fields=True):

@@ -11,9 +11,10 @@ from typing import Any
 
 from frontrow.core.errors import Forbidden, FrontrowError, Unavailable
 from frontrow.waitingroom.door.door_limits import Entry
-from frontrow.waitingroom.ports import VisitAnswer
+from frontrow.waitingroom.model.results import Claimed, Joined
+from frontrow.waitingroom.ports import VisitReply
 from frontrow.waitingroom.service.metrics import OtherCounts
-from frontrow.waitingroom.service.room import Claimed, Joined, WaitingRoom
+from frontrow.waitingroom.service.room import WaitingRoom
 from frontrow.web.endpoints.messages import (
     JSON,
     NO_STORE,
@@ -76,9 +77,9 @@ class PeopleEndpoints:
             body = self._join_body(ask) if ask.body else NO_JOIN
             ip = self._ip(ask)
             entry = self.entry
-            entry.knock_ip(ip)
+            entry.count_ip(ip)
             if body.person:
-                entry.knock_person(f"{event}/{body.person}")
+                entry.count_person(f"{event}/{body.person}")
             key = idempotency_key(ask)
             human = entry.verify(event, body.proof, ip)
             if human is None and (body is NO_JOIN or not (body.code or body.cnf or body.page)):
@@ -106,10 +107,10 @@ class PeopleEndpoints:
     def status(self, event: str, ask: Ask) -> Result:
         """GET status: what a place is worth at the moment."""
         try:
-            self.entry.knock_ip(self._ip(ask))
+            self.entry.count_ip(self._ip(ask))
             place = self.pages.place_of(event, ask)
             told = self.room.status_json(place, event)
-            self.entry.knock_person(place[-TAG_CHARS:])
+            self.entry.count_person(place[-TAG_CHARS:])
         except FrontrowError as error:
             return self.problem("status", error, ask, event)
         self.counts["status"] += 1
@@ -118,11 +119,11 @@ class PeopleEndpoints:
     def claim(self, event: str, ask: Ask) -> Result:
         """POST claim: an active place for a pass, once."""
         try:
-            self.entry.knock_ip(self._ip(ask))
+            self.entry.count_ip(self._ip(ask))
             body = self._claim_body(ask)
             place = self.pages.place_of(event, ask)
             self.room.status(place, event)
-            self.entry.knock_person(place[-TAG_CHARS:])
+            self.entry.count_person(place[-TAG_CHARS:])
             key = idempotency_key(ask)
         except FrontrowError as error:
             return self.problem("claim", error, ask, event)
@@ -156,7 +157,7 @@ class PeopleEndpoints:
 
     def _with_pass(self, event: str, ask: Ask, what: str) -> Result:
         try:
-            self.entry.knock_ip(self._ip(ask))
+            self.entry.count_ip(self._ip(ask))
             text = pass_of(ask, secure=self.pages.secure)
         except FrontrowError as error:
             return self.problem(what, error, ask, event)
@@ -182,7 +183,7 @@ class PeopleEndpoints:
     def leave(self, event: str, ask: Ask) -> Result:
         """POST leave: out of the line (rooms by identity)."""
         try:
-            self.entry.knock_ip(self._ip(ask))
+            self.entry.count_ip(self._ip(ask))
             place = self.pages.place_of(event, ask)
             self.room.status(place, event)
         except FrontrowError as error:
@@ -206,7 +207,7 @@ class PeopleEndpoints:
             return self.problem("pass", error, ask, event)
         return Answer(204, NO_STORE + header_line("frontrow-person", visit.person))
 
-    def _visit_body(self, event: str, visit: VisitAnswer) -> dict[str, Any]:
+    def _visit_body(self, event: str, visit: VisitReply) -> dict[str, Any]:
         return {
             "ends_at_s": visit.ends_s,
             "ends_in_s": max(0, visit.ends_s - self.room.clock() // 1_000_000),

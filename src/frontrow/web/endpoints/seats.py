@@ -104,9 +104,9 @@ class ShopEndpoints:
     def hold(self, event_id: str, ask: Ask) -> Result:
         """POST holds: these seats, or the best that fit, for the owner of the pass."""
         try:
-            self._entry.knock_ip(self._ip(ask))
+            self._entry.count_ip(self._ip(ask))
             shop_pass = self._passes.of(event_id, ask)
-            self._entry.knock_person(shop_pass.fan)
+            self._entry.count_person(shop_pass.fan)
             check_size(ask)
             body = decoded(_decode_hold, ask.body)
             if bool(body.seats) == (body.best is not None):
@@ -152,7 +152,7 @@ class ShopEndpoints:
     def seats_bin(self, event_id: str, ask: Ask) -> Answer:
         """GET seats.bin: the snapshot, encoded once for everybody; 304 for who has it."""
         try:
-            self._entry.knock_ip(self._ip(ask))
+            self._entry.count_ip(self._ip(ask))
             feed = self._feed(event_id)
         except FrontrowError as error:
             return problem_answer(error)
@@ -166,7 +166,7 @@ class ShopEndpoints:
     def poll(self, event_id: str, ask: Ask) -> Answer:
         """GET seats/poll?after=…: the frames since then, as a stream would have sent them; for who gets no stream."""
         try:
-            self._entry.knock_ip(self._ip(ask))
+            self._entry.count_ip(self._ip(ask))
             feed = self._feed(event_id)
             epoch, seq = position(ask)
         except FrontrowError as error:
@@ -187,7 +187,7 @@ class ShopEndpoints:
     def stream_refusal(self, event_id: str, ask: Ask) -> Answer | None:
         """None when there is room for one more viewer; else 404, or 503 with when to come again and where to poll."""
         try:
-            self._entry.knock_ip(self._ip(ask))
+            self._entry.count_ip(self._ip(ask))
             self._feed(event_id)
             position(ask)
         except FrontrowError as error:

@@ -13,7 +13,7 @@ from frontrow.web.lane.pending_replies import Handler
 def hot_status(endpoints: PeopleEndpoints, event: str) -> Handler:
     """The handler of GET status for one event."""
     entry, counts, status_json = endpoints.entry, endpoints.counts, endpoints.room.status_json
-    addresses, knock_ip, knock_person = entry.addresses, entry.knock_ip, entry.knock_person
+    addresses, count_ip, count_person = entry.addresses, entry.count_ip, entry.count_person
 
     def handle(ask: Ask) -> Result:
         ip = addresses.get(ask.peer)
@@ -27,10 +27,10 @@ def hot_status(endpoints: PeopleEndpoints, event: str) -> Handler:
         if given[:7] != b"Bearer ":
             return endpoints.status(event, ask)
         try:
-            knock_ip(ip)
+            count_ip(ip)
             place = given[7:].decode("latin-1")
             told = status_json(place, event)
-            knock_person(place[-TAG_CHARS:])
+            count_person(place[-TAG_CHARS:])
         except FrontrowError as error:
             return endpoints.problem("status", error, ask, event)
         counts["status"] += 1

@@ -28,7 +28,7 @@ def share(platform: Platform) -> None:
 def list_events(platform: Platform, ask: Ask) -> Result:
     """GET /v1/events without a query."""
     try:
-        platform.limiter.knock_ip(ip_of(platform, ask))
+        platform.limiter.count_ip(ip_of(platform, ask))
     except FrontrowError as error:
         return problem_answer(error)
     shown = any(name.lower() in PROOFS for name, _ in ask.headers)

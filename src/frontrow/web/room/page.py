@@ -18,9 +18,10 @@ from frontrow.core.cookies import cookie_line, names_to_read, read_cookie
 from frontrow.core.errors import Forbidden, FrontrowError, InvalidInput, Unauthorised
 from frontrow.waitingroom.credentials.key_binding import place_hash
 from frontrow.waitingroom.door.door_limits import Entry
+from frontrow.waitingroom.model.results import Claimed, Joined, PlaceStatus
 from frontrow.waitingroom.model.window import PlaceState
 from frontrow.waitingroom.protect.guard import PASS_COOKIES, is_plain
-from frontrow.waitingroom.service.room import Claimed, Joined, PlaceStatus, WaitingRoom
+from frontrow.waitingroom.service.room import WaitingRoom
 from frontrow.web.endpoints.messages import HTML, NO_STORE, Answer, Ask, encode_json, header_line, json_answer
 from frontrow.web.room.page_parts import (
     HEADINGS,

@@ -22,11 +22,11 @@ from frontrow.core.clock import Clock, WallClock
 from frontrow.core.errors import ConfigError, FrontrowError, Unavailable
 from frontrow.core.redis_url import connect, disconnect
 from frontrow.settings.room import RoomSettings
-from frontrow.waitingroom.audit.sqlite import SqliteAudit
+from frontrow.waitingroom.audit.sqlite import open_sqlite_audit
 from frontrow.waitingroom.credentials.room_keys import RoomKeys
 from frontrow.waitingroom.door.door_limits import Entry, EntryRules
-from frontrow.waitingroom.door.human_check import HCaptcha, HumanCheck, ProofOfWork, SpentProofs, Turnstile
-from frontrow.waitingroom.door.used_proofs import MemorySpent, RedisSpent
+from frontrow.waitingroom.door.human_check import HCaptcha, HumanCheck, ProofOfWork, Turnstile, UsedProofs
+from frontrow.waitingroom.door.used_proofs import MemoryUsedProofs, RedisUsedProofs
 from frontrow.waitingroom.ports import Audit, RoomStore
 from frontrow.waitingroom.service.room import WaitingRoom
 from frontrow.waitingroom.service.sharding import ShardedRoom
@@ -87,25 +87,23 @@ async def _import_codes(room: WaitingRoom, settings: RoomSettings) -> None:
 
 def _store(settings: RoomSettings, clock: Clock | None = None) -> RoomStore:
     from frontrow.waitingroom.stores.redis import RedisStore
-    from frontrow.waitingroom.stores.roster import RosterMemoryStore, RosterRedisStore
     from frontrow.waitingroom.stores.sharded import RoutedStore
 
     if settings.embedded:
-        return RosterMemoryStore(clock) if settings.by_identity else MemoryStore(clock)
-    kind = RosterRedisStore if settings.by_identity else RedisStore
-    if settings.shards:
-        return cast(RoomStore, RoutedStore([kind(url, clock=clock) for url in settings.shards]))
-    return kind(settings.store, clock=clock)
+        return MemoryStore(clock, one_place_per_person=settings.by_identity)
+    urls = settings.shards or (settings.store,)
+    stores = [RedisStore(url, clock=clock, one_place_per_person=settings.by_identity) for url in urls]
+    return cast(RoomStore, RoutedStore(stores)) if settings.shards else stores[0]
 
 
 def _audit(settings: RoomSettings) -> Audit:
     if settings.audit.startswith(("postgresql://", "postgres://")):
-        from frontrow.waitingroom.audit.postgres import PostgresAudit
+        from frontrow.waitingroom.audit.postgres import open_postgres_audit
 
-        return PostgresAudit(settings.audit)
+        return open_postgres_audit(settings.audit)
     if settings.audit and "://" in settings.audit:
         raise ConfigError("room.audit is a file or postgresql://…", param="room.audit")
-    return SqliteAudit(settings.audit or Path(settings.folder) / "audit.sqlite")
+    return open_sqlite_audit(settings.audit or Path(settings.folder) / "audit.sqlite")
 
 
 class HumanChecks:
@@ -117,14 +115,14 @@ class HumanChecks:
 
     def make(self, event: str, human: str) -> HumanCheck | None:
         """The check of an event's room by its name."""
-        return human_check(self._settings, self._keys, event, human, self._spent)
+        return human_check(self._settings, self._keys, event, human, self._used_proofs_of)
 
-    def _spent(self, event: str) -> SpentProofs:
+    def _used_proofs_of(self, event: str) -> UsedProofs:
         if self._settings.embedded:
-            return MemorySpent()
+            return MemoryUsedProofs()
         if self._redis is None:
             self._redis = connect(self._settings.store)
-        return RedisSpent(self._redis, event)
+        return RedisUsedProofs(self._redis, event)
 
     async def aclose(self) -> None:
         if self._redis is not None:
@@ -136,7 +134,7 @@ def human_check(
     keys: RoomKeys,
     event: str,
     chosen: str = "",
-    spent_of: Callable[[str], SpentProofs] | None = None,
+    used_proofs_of: Callable[[str], UsedProofs] | None = None,
 ) -> HumanCheck | None:
     """Who proves to be a person, and how, at this event's room; `chosen` instead of the settings' own check."""
     human = chosen or settings.human
@@ -144,11 +142,11 @@ def human_check(
         return None
     if human == "altcha":
         url = settings.shards[0] if settings.shards else settings.store
-        if spent_of is not None:
-            spent = spent_of(event)
+        if used_proofs_of is not None:
+            used_proofs = used_proofs_of(event)
         else:
-            spent = MemorySpent() if settings.embedded else RedisSpent(connect(url), event)
-        return ProofOfWork(keys.master_secret, event, spent, max_number=settings.human_max_number)
+            used_proofs = MemoryUsedProofs() if settings.embedded else RedisUsedProofs(connect(url), event)
+        return ProofOfWork(keys.master_secret, event, used_proofs, max_number=settings.human_max_number)
     kind = Turnstile if human == "turnstile" else HCaptcha
     return kind(
         settings.human_site_key,

@@ -71,7 +71,7 @@ class Front:
         try:
             if not self._counts_itself.fullmatch(scope["path"]):
                 forwarded = [value.decode("latin-1") for name, value in headers if name == b"x-forwarded-for"]
-                self._entry.knock_ip(self._entry.ip_of(peer, forwarded))
+                self._entry.count_ip(self._entry.ip_of(peer, forwarded))
         except FrontrowError as error:
             page = self.for_people(scope["method"], Ask(headers, b"", peer), error) if self.for_people else None  # type: ignore[arg-type]
             await send_answer(page or problem_answer(error), scope, tagged.send)
