@@ -9,7 +9,7 @@ import contextlib
 import functools
 import os
 import secrets
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -66,7 +66,8 @@ from frontrow.web.api.access import booking_token
 from frontrow.web.endpoints.event_details import EventViews
 from frontrow.web.endpoints.event_list import EventLists
 from frontrow.web.endpoints.passes import Passes
-from frontrow.web.endpoints.platform_room import PlatformRoom
+from frontrow.web.endpoints.platform_room import SessionIdentity
+from frontrow.web.endpoints.room import RoomEndpoints
 from frontrow.web.endpoints.sessions import fan_of
 from frontrow.web.lane.shared_routes import share
 from frontrow.web.observability.telemetry import Telemetry
@@ -78,9 +79,9 @@ from frontrow.web.platform.organiser_services import open_office
 from frontrow.web.platform.platform import Platform, Secrets
 from frontrow.web.platform.platform_keys import open_keys
 from frontrow.web.platform.visits import RoomVisits
-from frontrow.web.room.page import PageSettings
+from frontrow.web.room.page import PageSettings, RoomPages
 from frontrow.web.room.server import HumanChecks, make_room
-from frontrow.web.site.fans.waiting_room import SiteRoomPages
+from frontrow.web.site.fans.waiting_room import SiteSurroundings
 from frontrow.web.streams.positions import Streams
 from frontrow.web.streams.seat_routes import LiveSeats
 
@@ -114,17 +115,14 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         stack.push_async_callback(box.holds.aclose)
         openings = Openings(ledger, box.sales, claims, box.recovery, now, box.feeds, make_log)
         stack.push_async_callback(openings.aclose)
-        room, endpoints, rooms, checks = _room(settings, keys.room, now, clock)
+        people = _people(settings, ledger, now, box.ids, secret_keys)
+        stack.push_async_callback(people.aclose)
+        zones: dict[str, str] = {}
+        room, endpoints, rooms, checks = _room(settings, keys.room, now, clock, people, openings.events, zones)
         stack.push_async_callback(checks.aclose)
         stack.push_async_callback(room.aclose)
         stack.push_async_callback(rooms.aclose)
         openings.watch(rooms.open)
-        people = _people(settings, ledger, now, box.ids, secret_keys)
-        stack.push_async_callback(people.aclose)
-        endpoints.person_of, endpoints.is_proven = fan_of(people), people.fans.is_proven
-        endpoints.pages.events = openings.events  # type: ignore[attr-defined]
-        zones: dict[str, str] = {}
-        endpoints.pages.zones = zones  # type: ignore[attr-defined]
         openings.watch(functools.partial(_learn_zone, ledger, zones))
         token_of = functools.partial(booking_token, secret_keys)
         live = LiveSeats(
@@ -271,8 +269,14 @@ def _provider(settings: PlatformSettings, clock: Clock) -> PaymentProvider:
 
 
 def _room(
-    settings: PlatformSettings, keys: RoomKeys, clock: Clock, given: Clock | None
-) -> tuple[WaitingRoom, PlatformRoom, Rooms, HumanChecks]:
+    settings: PlatformSettings,
+    keys: RoomKeys,
+    clock: Clock,
+    given: Clock | None,
+    people: People,
+    events: Mapping[str, Event],
+    zones: Mapping[str, str],
+) -> tuple[WaitingRoom, RoomEndpoints, Rooms, HumanChecks]:
     """The waiting room over the same Redis and database as the rest; by `given` if the platform was given a clock."""
     folder = settings.folder / "room"
     audit = settings.ledger_url if settings.shared else str(settings.folder / "room-audit.sqlite")
@@ -283,8 +287,10 @@ def _room(
     rules = EntryRules(server.per_person, server.per_ip, page.per_device)
     entry = Entry(rules=rules, trusted_proxies=server.trusted_proxies, processes=server.workers)
     secure = page.secure_cookies or is_https(settings.public_url)
-    pages = SiteRoomPages(room, entry, PageSettings(page.brand, (), page.shop_url, secure))
-    endpoints = PlatformRoom(room, entry, pages, {}, organiser_key=page.organiser_key)
+    looks = PageSettings(page.brand, (), page.shop_url, secure)
+    pages = RoomPages(room, entry, looks, SiteSurroundings(room, looks, events, zones))
+    identity = SessionIdentity(room, fan_of(people), people.fans.is_proven)
+    endpoints = RoomEndpoints(room, entry, pages, {}, organiser_key=page.organiser_key, identity=identity)
     checks = HumanChecks(own, keys)
     rooms = Rooms(
         endpoints,

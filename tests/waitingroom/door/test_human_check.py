@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import functools
 import inspect
 import json
 from collections.abc import AsyncIterator, Mapping
@@ -14,11 +15,12 @@ from frontrow.core.clock import ManualClock
 from frontrow.core.errors import ConfigError, Overloaded, Unavailable
 from frontrow.core.redis_url import connect, disconnect
 from frontrow.waitingroom.door.human_check import (
-    HCaptcha,
+    HCAPTCHA,
+    TURNSTILE,
+    Captcha,
     NoCheck,
     NotHuman,
     ProofOfWork,
-    Turnstile,
     UsedProofs,
     fingerprint,
 )
@@ -146,7 +148,13 @@ class Provider:
         return self.verdict
 
 
-@pytest.mark.parametrize(("adapter", "host"), [(Turnstile, "challenges.cloudflare.com"), (HCaptcha, "hcaptcha.com")])
+@pytest.mark.parametrize(
+    ("adapter", "host"),
+    [
+        (functools.partial(Captcha, TURNSTILE), "challenges.cloudflare.com"),
+        (functools.partial(Captcha, HCAPTCHA), "hcaptcha.com"),
+    ],
+)
 class TestCaptcha:
     async def test_the_provider_is_asked_with_our_secret_and_believed(self, adapter: Any, host: str) -> None:
         """W12."""
@@ -191,13 +199,13 @@ class TestCaptcha:
 # One contract for the two memories of used proofs, and a canary it must catch.
 
 
-class ForgetfulSpent:
+class ForgetfulProofs:
     """Checks, lets the loop turn, then remembers: two callers at once both win."""
 
     def __init__(self) -> None:
         self._seen: set[str] = set()
 
-    async def spend(self, proof_id: str, ttl_s: int, now_us: int) -> bool:
+    async def mark_used(self, proof_id: str, ttl_s: int, now_us: int) -> bool:
         known = proof_id in self._seen
         await asyncio.sleep(0)
         self._seen.add(proof_id)
@@ -232,7 +240,7 @@ async def test_of_a_hundred_callers_with_one_proof_one_wins(spent: UsedProofs) -
 
 
 async def test_the_contract_catches_a_memory_that_checks_and_then_acts() -> None:
-    assert await winners(ForgetfulSpent(), "a") > 1
+    assert await winners(ForgetfulProofs(), "a") > 1
 
 
 async def test_every_used_proof_in_redis_expires_by_itself(redis_url: str) -> None:

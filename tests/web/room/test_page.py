@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from frontrow.waitingroom.door.door_limits import Entry
-from frontrow.waitingroom.door.human_check import HCaptcha, HumanCheck, ProofOfWork, Turnstile
+from frontrow.waitingroom.door.human_check import HCAPTCHA, TURNSTILE, Captcha, HumanCheck, ProofOfWork
 from frontrow.waitingroom.door.used_proofs import MemoryUsedProofs
 from frontrow.waitingroom.model.config import Phase
 from frontrow.waitingroom.model.window import Reason, Wait
@@ -169,8 +169,8 @@ def test_the_style_knows_dark_narrow_and_still() -> None:
 @pytest.mark.parametrize(
     ("check", "host"),
     [
-        (Turnstile("site", "secret"), "https://challenges.cloudflare.com"),
-        (HCaptcha("site", "secret"), "https://*.hcaptcha.com"),
+        (Captcha(TURNSTILE, "site", "secret"), "https://challenges.cloudflare.com"),
+        (Captcha(HCAPTCHA, "site", "secret"), "https://*.hcaptcha.com"),
         (ProofOfWork(b"k" * 32, "aurora", MemoryUsedProofs()), None),
     ],
 )

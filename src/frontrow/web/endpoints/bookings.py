@@ -33,7 +33,8 @@ from frontrow.web.endpoints.messages import (
     json_answer,
     problem_answer,
 )
-from frontrow.web.endpoints.room_visitors import Result, check_size, decoded
+from frontrow.web.endpoints.room_bodies import check_size, decode_body
+from frontrow.web.endpoints.room_context import Result
 from frontrow.web.platform.platform import Platform
 
 OWN_ONLY: Final = b"cache-control: private, no-cache\r\n"
@@ -123,7 +124,7 @@ async def get_booking(platform: Platform, caller: Caller, booking_id: str, ask: 
 @at_both_doors("POST")
 async def pay(platform: Platform, caller: Caller, booking_id: str, ask: Ask) -> Answer:
     """From a hold to a sold booking; 202 while the provider is away and the seats are kept."""
-    body = decoded(_decode_pay, ask.body)
+    body = decode_body(_decode_pay, ask.body)
     booking = await own_booking(platform, caller, booking_id)
     visit = need_visit(platform, caller, booking, body.fence)
     if body.email or body.name or not is_reserved(booking.fan):
@@ -145,7 +146,7 @@ async def pay(platform: Platform, caller: Caller, booking_id: str, ask: Ask) -> 
 @at_both_doors("PATCH")
 async def extend_hold(platform: Platform, caller: Caller, booking_id: str, ask: Ask) -> Answer:
     """A later end, within the event's bound."""
-    body = decoded(_decode_extend, ask.body)
+    body = decode_body(_decode_extend, ask.body)
     booking = await own_booking(platform, caller, booking_id)
     visit = need_visit(platform, caller, booking, body.fence)
     if body.extend:

@@ -19,7 +19,7 @@ from frontrow.core.errors import FrontrowError
 from frontrow.waitingroom.door.door_limits import Entry
 from frontrow.web.endpoints.json_values import MoneyView, Time, time_text
 from frontrow.web.endpoints.messages import JSON, Answer, Ask, encode_json, problem_answer
-from frontrow.web.endpoints.room_visitors import Result
+from frontrow.web.endpoints.room_context import Result
 from frontrow.web.platform.event_openings import Openings
 
 KEPT_S: Final = 0.5

@@ -1,27 +1,68 @@
-"""What the waiting room answers over HTTP, for whichever door asks: an `Ask` in, an `Answer` out.
+"""What the waiting room answers over HTTP, whichever door the request came through: an `Ask` in, an `Answer` out.
 
-Here: what is the same for everybody, and what organisers do. What single people ask is in `room_people`.
+Here are the documents that are the same for everybody. What visitors do is in `room_visitors`, what organisers do in
+`room_control`.
 """
 
-import hmac
+from collections.abc import Callable, Sequence
+from typing import Any
 
-from frontrow.core.errors import Forbidden, FrontrowError, InvalidInput, NotFound, Unauthorised
+from frontrow.core.errors import FrontrowError, NotFound
+from frontrow.waitingroom.door.door_limits import Entry
+from frontrow.waitingroom.service.metrics import OtherCounts
+from frontrow.waitingroom.service.room import WaitingRoom
 from frontrow.web.endpoints.messages import JSON, Answer, Ask, encode_json, json_answer, problem_answer
-from frontrow.web.endpoints.room_bodies import check_size
-from frontrow.web.endpoints.room_control import patch_room, room_body
-from frontrow.web.endpoints.room_visitors import JSON_HEAD, PeopleEndpoints, Result
+from frontrow.web.endpoints.room_context import JSON_HEAD, Result, RoomContext
+from frontrow.web.endpoints.room_control import OrganiserEndpoints
+from frontrow.web.endpoints.room_visitors import JoinIdentity, VisitorEndpoints
+from frontrow.web.room.page import RoomPages
+from frontrow.web.streams.positions import Streams
 
 SERVING_CACHE = b"cache-control: public, max-age=1, stale-if-error=3600\r\n"
 SHORT_CACHE = b"cache-control: public, max-age=5\r\n"
 
 
-class RoomEndpoints(PeopleEndpoints):
-    """Every endpoint of every room of this process."""
+class RoomEndpoints:
+    """Every endpoint of every room of this process; `room.app.ROUTES` names them."""
 
-    # -- the same for everybody --------------------------------------------------------------------------------------
+    def __init__(
+        self,
+        room: WaitingRoom,
+        entry: Entry,
+        pages: RoomPages,
+        streams: dict[str, Streams],
+        *,
+        organiser_key: str = "",
+        identity: JoinIdentity | None = None,
+    ) -> None:
+        self.context = RoomContext(room, entry, pages)
+        self.room = room
+        self.entry = entry
+        self.pages = pages
+        self.streams = streams
+        self.counts = self.context.counts
+        self.problem = self.context.problem
+        self.others: Callable[[], Sequence[OtherCounts]] = tuple  # what sibling workers counted
+        self._serving: dict[str, tuple[Any, Answer]] = {}
+
+        visitors = VisitorEndpoints(self.context, identity)
+        self.join = visitors.join
+        self.status = visitors.status
+        self.leave = visitors.leave
+        self.claim = visitors.claim
+        self.renew = visitors.renew
+        self.give_back = visitors.give_back
+        self.heartbeat = visitors.heartbeat
+        self.left = visitors.left
+        self.check_pass = visitors.check_pass
+
+        self.organiser = OrganiserEndpoints(self.context, organiser_key)
+        self.show_room = self.organiser.show_room
+        self.change_room = self.organiser.change_room
+        self.import_codes = self.organiser.import_codes
 
     def now_serving(self, event: str, ask: Ask) -> Answer:
-        """GET now-serving: the signed document, or 304 for who has it."""
+        """GET now-serving: the signed document, or 304 if the client already has it."""
         try:
             document = self.room.now_serving(event)
         except FrontrowError as error:
@@ -36,20 +77,20 @@ class RoomEndpoints(PeopleEndpoints):
         return cached[1]
 
     def stream_refusal(self, event: str) -> Answer | None:
-        """None when there is room for one more reader; else 503 with the document and when to come again."""
+        """None when one more reader fits; else 503 with the document and when to try again."""
         streams = self.streams.get(event)
         if streams is None:
             return problem_answer(NotFound(f"there is no room for {event!r} here"))
         if not streams.is_full():
             return None
-        self.count("stream_refused")
+        self.context.count("stream_refused")
         retry = b"retry-after: %d\r\n" % streams.retry_after_s()
         return Answer(503, JSON_HEAD + retry, self.room.now_serving(event).body)
 
     def challenge(self, event: str, ask: Ask) -> Answer:
-        """GET challenge: what a browser needs to prove that a person sits in front of it."""
+        """GET challenge: what a browser needs to prove that a person uses it."""
         try:
-            ip = self._ip(ask)
+            ip = self.context.client_ip(ask)
             self.entry.count_ip(ip)
             return json_answer(200, self.entry.challenge(event, ask.headers, ip))
         except FrontrowError as error:
@@ -63,7 +104,7 @@ class RoomEndpoints(PeopleEndpoints):
             return self.problem("draw", error, ask, event)
 
     def message(self, event: str, ask: Ask) -> Answer:
-        """GET message: the organiser's words; now-serving tells when they changed."""
+        """GET message: the organiser's message. The now-serving document says when it changed."""
         try:
             state = self.room.view(event).state
         except FrontrowError as error:
@@ -79,62 +120,10 @@ class RoomEndpoints(PeopleEndpoints):
             return self.problem("page", error, ask, event)
 
     def overflow(self, event: str, ask: Ask) -> Answer:
-        """GET overflow: the static page, to be put on any cache."""
+        """GET overflow: the static page, for any cache."""
         return self.pages.overflow(200, ask)
 
-    # -- organisers --------------------------------------------------------------------------------------------------
 
-    def show_room(self, event: str, ask: Ask) -> Answer:
-        """GET room: the organiser's view."""
-        try:
-            self._organiser(ask)
-            return json_answer(200, room_body(self.room.view(event)))
-        except FrontrowError as error:
-            return self.problem("room", error, ask, event)
-
-    def change_room(self, event: str, ask: Ask) -> Result:
-        """PATCH room: open, pause, resume, queue-all, close; rate, capacity, message."""
-        try:
-            self._organiser(ask)
-            check_size(ask)
-        except FrontrowError as error:
-            return self.problem("room", error, ask, event)
-        return self._change_room(event, ask)
-
-    async def _change_room(self, event: str, ask: Ask) -> Answer:
-        try:
-            return json_answer(200, room_body(await patch_room(self.room, event, ask.body)))
-        except FrontrowError as error:
-            return self.problem("room", error, ask, event)
-
-    def import_codes(self, event: str, ask: Ask) -> Result:
-        """POST codes: the organiser's own fan codes as CSV, good in every process from now on."""
-        try:
-            self._organiser(ask)
-            lines = ask.body.decode().splitlines()
-        except UnicodeDecodeError:
-            return self.problem("codes", InvalidInput("the file is not UTF-8", param="body"), ask, event)
-        except FrontrowError as error:
-            return self.problem("codes", error, ask, event)
-        return self._import_codes(event, ask, lines)
-
-    async def _import_codes(self, event: str, ask: Ask, lines: list[str]) -> Answer:
-        try:
-            return json_answer(200, {"imported": await self.room.import_codes(event, lines)})
-        except FrontrowError as error:
-            return self.problem("codes", error, ask, event)
-
-    def _organiser(self, ask: Ask) -> None:
-        """Let the organiser through: constant-time, and nobody at all when no key is set."""
-        self.entry.count_ip(self._ip(ask))
-        given = ask.header(b"authorization") or b""
-        scheme, _, key = given.partition(b" ")
-        if not self._organiser_key:
-            raise Forbidden("no organiser key is set; start the room with FRONTROW_ROOM_ORGANISER_KEY")
-        if not hmac.compare_digest(key.strip(), self._organiser_key) or scheme.lower() != b"bearer":
-            raise Unauthorised("send the organiser key as a bearer token")
-
-
-async def settle(result: Result) -> Answer:
-    """The answer, whether it came at once or takes a moment."""
+async def await_answer(result: Result) -> Answer:
+    """The answer, whether it is ready or still being made."""
     return result if isinstance(result, Answer) else await result

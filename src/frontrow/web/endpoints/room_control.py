@@ -1,12 +1,16 @@
-"""What organisers see and change, as JSON."""
+"""What organisers see and change over HTTP, as JSON: the room, its phase and settings, its fan codes."""
 
+import hmac
 from typing import Any, Literal
 
 import msgspec
 
-from frontrow.core.errors import InvalidInput
+from frontrow.core.errors import Forbidden, FrontrowError, InvalidInput, Unauthorised
 from frontrow.waitingroom.model.results import RoomView
 from frontrow.waitingroom.service.room import WaitingRoom
+from frontrow.web.endpoints.messages import Answer, Ask, json_answer
+from frontrow.web.endpoints.room_bodies import check_size
+from frontrow.web.endpoints.room_context import Result, RoomContext
 
 
 class RoomChange(msgspec.Struct, forbid_unknown_fields=True):
@@ -54,7 +58,7 @@ def room_body(view: RoomView) -> dict[str, Any]:
 
 
 async def patch_room(room: WaitingRoom, event: str, body: bytes) -> RoomView:
-    """Apply a change; what cannot be right is refused before anything is changed."""
+    """Apply a change. An invalid one is refused before anything is changed."""
     try:
         change = _decode_change(body)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
@@ -76,3 +80,67 @@ async def patch_room(room: WaitingRoom, event: str, body: bytes) -> RoomView:
     if change.message is not None:
         view = await room.set_message(event, change.message)
     return view
+
+
+class OrganiserEndpoints:
+    """Endpoints for the organiser of every room of this process; all of them need the organiser key."""
+
+    def __init__(self, context: RoomContext, organiser_key: str) -> None:
+        self._context = context
+        self._room = context.room
+        self._key = organiser_key.encode()
+
+    def check_organiser(self, ask: Ask) -> None:
+        """Refuse everybody but the organiser, in constant time; without a key set, refuse everybody."""
+        self._context.entry.count_ip(self._context.client_ip(ask))
+        given = ask.header(b"authorization") or b""
+        scheme, _, key = given.partition(b" ")
+        if not self._key:
+            raise Forbidden("no organiser key is set; start the room with FRONTROW_ROOM_ORGANISER_KEY")
+        if not hmac.compare_digest(key.strip(), self._key) or scheme.lower() != b"bearer":
+            raise Unauthorised("send the organiser key as a bearer token")
+
+    def show_room(self, event: str, ask: Ask) -> Answer:
+        """GET room: the organiser's view."""
+        try:
+            self.check_organiser(ask)
+            return json_answer(200, room_body(self._room.view(event)))
+        except FrontrowError as error:
+            return self._context.problem("room", error, ask, event)
+
+    def change_room(self, event: str, ask: Ask) -> Result:
+        """PATCH room: open, pause, resume, queue-all, close; rate, capacity, message."""
+        try:
+            self.check_organiser(ask)
+            check_size(ask)
+        except FrontrowError as error:
+            return self._context.problem("room", error, ask, event)
+        return self._change_room(event, ask)
+
+    async def _change_room(self, event: str, ask: Ask) -> Answer:
+        try:
+            return json_answer(200, room_body(await patch_room(self._room, event, ask.body)))
+        except FrontrowError as error:
+            return self._context.problem("room", error, ask, event)
+
+    def import_codes(self, event: str, ask: Ask) -> Result:
+        """POST codes: the organiser's own fan codes as CSV, valid in every process from now on."""
+        try:
+            return self.import_lines(event, ask, self.read_codes(ask))
+        except FrontrowError as error:
+            return self._context.problem("codes", error, ask, event)
+
+    def read_codes(self, ask: Ask) -> list[str]:
+        """The lines of an organiser's CSV."""
+        self.check_organiser(ask)
+        try:
+            return ask.body.decode().splitlines()
+        except UnicodeDecodeError:
+            raise InvalidInput("the file is not UTF-8", param="body") from None
+
+    async def import_lines(self, event: str, ask: Ask, lines: list[str]) -> Answer:
+        """The answer to `import_codes`, for lines already read."""
+        try:
+            return json_answer(200, {"imported": await self._room.import_codes(event, lines)})
+        except FrontrowError as error:
+            return self._context.problem("codes", error, ask, event)

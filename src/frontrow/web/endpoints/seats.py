@@ -28,7 +28,8 @@ from frontrow.web.endpoints.messages import (
     problem_answer,
 )
 from frontrow.web.endpoints.passes import Passes
-from frontrow.web.endpoints.room_visitors import Result, check_size, decoded
+from frontrow.web.endpoints.room_bodies import check_size, decode_body
+from frontrow.web.endpoints.room_context import Result
 from frontrow.web.lane.pending_replies import Takeover
 from frontrow.web.streams.seat_map import SeatStreams
 
@@ -108,7 +109,7 @@ class ShopEndpoints:
             shop_pass = self._passes.of(event_id, ask)
             self._entry.count_person(shop_pass.fan)
             check_size(ask)
-            body = decoded(_decode_hold, ask.body)
+            body = decode_body(_decode_hold, ask.body)
             if bool(body.seats) == (body.best is not None):
                 raise InvalidInput("name the seats, or say what the best should be like", param="seats")
             if body.best is None:

@@ -1,16 +1,18 @@
-"""The status of a place through the hot lane: the question people ask most, with as few steps as it can have.
+"""The status of a place through the hot lane: the most frequent request, in as few steps as possible.
 
-Does what `PeopleEndpoints.status` does, in the same order and with the same limits; whatever is not plain (a proxy in
-front, a cookie instead of a bearer token, a refusal) is handed to it before anything was counted.
+Does what `VisitorEndpoints.status` does, in the same order and with the same limits. Requests that are not plain (a
+proxy in front, a cookie instead of a bearer token) are handed to it before anything is counted.
 """
 
 from frontrow.core.errors import FrontrowError
 from frontrow.web.endpoints.messages import Answer, Ask
-from frontrow.web.endpoints.room_visitors import JSON_HEAD, TAG_CHARS, PeopleEndpoints, Result
+from frontrow.web.endpoints.room import RoomEndpoints
+from frontrow.web.endpoints.room_context import JSON_HEAD, Result
+from frontrow.web.endpoints.room_visitors import TAG_CHARS
 from frontrow.web.lane.pending_replies import Handler
 
 
-def hot_status(endpoints: PeopleEndpoints, event: str) -> Handler:
+def hot_status(endpoints: RoomEndpoints, event: str) -> Handler:
     """The handler of GET status for one event."""
     entry, counts, status_json = endpoints.entry, endpoints.counts, endpoints.room.status_json
     addresses, count_ip, count_person = entry.addresses, entry.count_ip, entry.count_person
@@ -29,12 +31,12 @@ def hot_status(endpoints: PeopleEndpoints, event: str) -> Handler:
         try:
             count_ip(ip)
             place = given[7:].decode("latin-1")
-            told = status_json(place, event)
+            body = status_json(place, event)
             count_person(place[-TAG_CHARS:])
         except FrontrowError as error:
             return endpoints.problem("status", error, ask, event)
         counts["status"] += 1
-        return Answer(200, JSON_HEAD, told)
+        return Answer(200, JSON_HEAD, body)
 
     handle.__name__ = "status"  # under which its traffic is counted
     return handle

@@ -8,7 +8,7 @@ from frontrow.web.endpoints import bookings as booking_calls
 from frontrow.web.endpoints.bookings import ip_of
 from frontrow.web.endpoints.event_list import PLAIN
 from frontrow.web.endpoints.messages import Answer, Ask, AskHeaders, problem_answer
-from frontrow.web.endpoints.room_visitors import Result
+from frontrow.web.endpoints.room_context import Result
 from frontrow.web.platform.platform import Platform
 
 BOOKINGS = "/v1/bookings/"

@@ -1,8 +1,8 @@
-"""The waiting room as a Litestar app of its own, and as the table of its hot lane.
+"""The waiting room as a Litestar app of its own, and as a route table of the hot lane.
 
-One table of routes makes both doors. Each route exists under `/v1/events/{event}/room/…` and, when one room is
-configured, at the root as well. `room_app` is what the whole platform mounts; `hot_routes` is what uvicorn's protocol
-answers before it.
+One table of routes (`ROUTES`) makes both, and the platform's API (`api.fans.room`) declares the same table. Each route
+exists under `/v1/events/{event}/room/…` and, when one room is configured, at the root as well. `room_app` is the app of
+a room that runs as a server of its own; uvicorn's protocol answers `hot_routes` before it.
 """
 
 import asyncio
@@ -25,9 +25,10 @@ from litestar.types import ASGIApp, Receive, Scope, Send
 from frontrow.core.errors import FrontrowError
 from frontrow.waitingroom.service.metrics import metrics_page
 from frontrow.web.endpoints.messages import JSON, NO_STORE, Answer, Ask, encode_json, json_answer, problem_answer
-from frontrow.web.endpoints.room import RoomEndpoints, settle
+from frontrow.web.endpoints.room import RoomEndpoints, await_answer
+from frontrow.web.endpoints.room_context import Endpoint
 from frontrow.web.endpoints.room_schema import operation_of, security_schemes
-from frontrow.web.endpoints.room_visitors import Endpoint
+from frontrow.web.endpoints.sharded_room import ShardedEndpoints
 from frontrow.web.lane.pending_replies import Handler, Routes, Takeover
 from frontrow.web.lane.place_status import hot_status
 from frontrow.web.streams.positions import STREAM_HEAD, Streams
@@ -36,10 +37,12 @@ log = logging.getLogger("frontrow.web.room")
 
 PREFIX = "/v1/events/{event:str}/room"
 
+Endpoints = RoomEndpoints | ShardedEndpoints
+
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One endpoint: how it is asked, by what it is answered, and whether the hot lane answers it."""
+    """One endpoint: its method and path, the method of `RoomEndpoints` that answers, and whether the hot lane does."""
 
     method: str
     path: str
@@ -74,7 +77,7 @@ _VERBS: dict[str, Any] = {"GET": get, "POST": post, "PATCH": patch}
 
 
 class AnswerApp:
-    """An `Answer` as the ASGI app that Litestar sends."""
+    """An ASGI app that sends one `Answer`, for Litestar's handlers."""
 
     def __init__(self, answer: Answer) -> None:
         self._answer = answer
@@ -90,7 +93,7 @@ class AnswerApp:
 
 
 class StreamApp:
-    """A reader's stream through the framework: the same events as the hot lane's."""
+    """An ASGI app that sends a reader's stream: the same events as the hot lane's."""
 
     def __init__(self, events: Callable[[], AsyncGenerator[bytes, None]]) -> None:
         self._events = events
@@ -111,7 +114,7 @@ class StreamApp:
             writing.cancel()
 
     async def _write(self, send: Send) -> None:
-        async with aclosing(self._events()) as events:  # a reader who left is counted out at once
+        async with aclosing(self._events()) as events:  # a reader who left stops counting at once
             async for event in events:
                 await send({"type": "http.response.body", "body": event, "more_body": True})
 
@@ -129,10 +132,10 @@ def _handler(route: Route, endpoint: Endpoint, event: str) -> HTTPRouteHandler:
     """Litestar's handler of one route: of one event at the root, or of the event in the path."""
 
     async def of_path(request: Request[Any, Any, Any], event: FromPath[str]) -> ASGIApp:
-        return AnswerApp(await settle(endpoint(event, await ask_of(request))))
+        return AnswerApp(await await_answer(endpoint(event, await ask_of(request))))
 
     async def at_root(request: Request[Any, Any, Any]) -> ASGIApp:
-        return AnswerApp(await settle(endpoint(event, await ask_of(request))))
+        return AnswerApp(await await_answer(endpoint(event, await ask_of(request))))
 
     path = route.path if event else PREFIX + route.path
     name = route.endpoint + ("_root" if event else "")
@@ -142,7 +145,7 @@ def _handler(route: Route, endpoint: Endpoint, event: str) -> HTTPRouteHandler:
     return handler
 
 
-def _stream_handler(endpoints: RoomEndpoints, event: str) -> HTTPRouteHandler:
+def _stream_handler(endpoints: Endpoints, event: str) -> HTTPRouteHandler:
     def answer(name: str) -> ASGIApp:
         refusal = endpoints.stream_refusal(name)
         return AnswerApp(refusal) if refusal else StreamApp(endpoints.streams[name].events)
@@ -156,11 +159,18 @@ def _stream_handler(endpoints: RoomEndpoints, event: str) -> HTTPRouteHandler:
     path = "/stream" if event else PREFIX + "/stream"
     name = "stream_root" if event else "stream"
     about: dict[str, Any] = {"summary": "Now-serving, live (SSE)", "operation_class": operation_of("stream")}
-    made = get(path, operation_id=name, include_in_schema=not event, **about)
-    return made(at_root if event else of_path)
+    verb = get(path, operation_id=name, include_in_schema=not event, **about)
+    return verb(at_root if event else of_path)
 
 
-def _shared_handlers(endpoints: RoomEndpoints) -> list[HTTPRouteHandler]:
+def rooms_of(endpoints: Endpoints) -> RoomEndpoints:
+    """The endpoints of the single rooms."""
+    return endpoints.rooms if isinstance(endpoints, ShardedEndpoints) else endpoints
+
+
+def _shared_handlers(endpoints: Endpoints) -> list[HTTPRouteHandler]:
+    rooms = rooms_of(endpoints)
+
     @get("/.well-known/jwks.json", operation_id="jwks", summary="The keys that passes are checked with")
     async def jwks() -> ASGIApp:
         body = encode_json(endpoints.room.jwks())
@@ -168,7 +178,7 @@ def _shared_handlers(endpoints: RoomEndpoints) -> list[HTTPRouteHandler]:
 
     @get("/metrics", operation_id="metrics", summary="Prometheus metrics")
     async def metrics() -> ASGIApp:
-        kind, body = metrics_page(endpoints, endpoints.others())
+        kind, body = metrics_page(endpoints, rooms.others())
         return AnswerApp(Answer(200, b"content-type: " + kind.encode() + b"\r\n" + NO_STORE, body))
 
     @get("/healthz", operation_id="healthz", summary="Is this process serving its rooms?")
@@ -179,7 +189,7 @@ def _shared_handlers(endpoints: RoomEndpoints) -> list[HTTPRouteHandler]:
     return [jwks, metrics, healthz]
 
 
-def room_app(endpoints: RoomEndpoints, *, root_event: str = "", own_loops: bool = True) -> Litestar:
+def room_app(endpoints: Endpoints, *, root_event: str = "", own_loops: bool = True) -> Litestar:
     """The app. `own_loops`: start and stop the room's loops and streams with it."""
     handlers = [_handler(route, getattr(endpoints, route.endpoint), "") for route in ROUTES]
     handlers.append(_stream_handler(endpoints, ""))
@@ -202,7 +212,7 @@ def room_app(endpoints: RoomEndpoints, *, root_event: str = "", own_loops: bool 
     )
 
 
-def _lifespan(endpoints: RoomEndpoints) -> Any:
+def _lifespan(endpoints: Endpoints) -> Any:
     @asynccontextmanager
     async def running(app: Litestar) -> AsyncIterator[None]:
         await endpoints.room.start()
@@ -259,19 +269,21 @@ def _response(answer: Answer, extra: Mapping[str, str] | None = None) -> Respons
 # -- the hot lane ------------------------------------------------------------------------------------------------------
 
 
-def hot_routes(endpoints: RoomEndpoints, *, root_event: str = "") -> Routes:
+def hot_routes(endpoints: Endpoints, *, root_event: str = "") -> Routes:
     """The hot lane's table: exact method and path to handler."""
     table: dict[tuple[bytes, bytes], Handler] = {}
-    for line in getattr(endpoints, "lines", ()):  # of sharded rooms, see room_shards
-        for base in [f"/v1/events/{line}/room"] + ([""] if line == root_event else []):
-            for route in ROUTES:
-                if route.hot:
-                    of_line: Handler = functools.partial(getattr(endpoints, route.endpoint), line)
-                    table[route.method.encode(), (base + route.path).encode()] = of_line
-    for event, streams in endpoints.streams.items():
-        table |= hot_routes_of(endpoints, event, streams)
+    if isinstance(endpoints, ShardedEndpoints):
+        for queue in endpoints.queues:
+            for base in [f"/v1/events/{queue}/room"] + ([""] if queue == root_event else []):
+                for route in ROUTES:
+                    if route.hot:
+                        handler: Handler = functools.partial(getattr(endpoints, route.endpoint), queue)
+                        table[route.method.encode(), (base + route.path).encode()] = handler
+    rooms = rooms_of(endpoints)
+    for event, streams in rooms.streams.items():
+        table |= hot_routes_of(rooms, event, streams)
         if event == root_event:
-            table |= hot_routes_of(endpoints, event, streams, base="")
+            table |= hot_routes_of(rooms, event, streams, base="")
     return table
 
 

@@ -1,7 +1,7 @@
-"""`frontrow room serve`: chooses the adapters by the settings, puts both doors in front of the room, and runs it.
+"""`frontrow room serve`: builds the room from its settings, puts the app and the hot lane in front of it, and runs it.
 
-One process serves by itself; several share one listening socket and a Redis store, and are watched and replaced when
-they die.
+One process serves by itself. Several share one listening socket and a Redis store; a supervisor replaces those that
+die.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from frontrow.settings.room import RoomSettings
 from frontrow.waitingroom.audit.sqlite import open_sqlite_audit
 from frontrow.waitingroom.credentials.room_keys import RoomKeys
 from frontrow.waitingroom.door.door_limits import Entry, EntryRules
-from frontrow.waitingroom.door.human_check import HCaptcha, HumanCheck, ProofOfWork, Turnstile, UsedProofs
+from frontrow.waitingroom.door.human_check import HCAPTCHA, TURNSTILE, Captcha, HumanCheck, ProofOfWork, UsedProofs
 from frontrow.waitingroom.door.used_proofs import MemoryUsedProofs, RedisUsedProofs
 from frontrow.waitingroom.ports import Audit, RoomStore
 from frontrow.waitingroom.service.room import WaitingRoom
@@ -36,7 +36,7 @@ from frontrow.web.endpoints.sharded_room import ShardedEndpoints, keep_balanced
 from frontrow.web.lane.protocol import lane
 from frontrow.web.observability.logs import set_up_logs
 from frontrow.web.observability.worker_counts import SharedCounts
-from frontrow.web.room.app import hot_routes, room_app
+from frontrow.web.room.app import Endpoints, hot_routes, room_app, rooms_of
 from frontrow.web.room.page import PageSettings, RoomPages
 from frontrow.web.server.process_supervisor import Workers
 from frontrow.web.streams.positions import Streams
@@ -62,12 +62,12 @@ def _without(changes: dict[str, Any]) -> dict[str, str]:
 def make_room(
     settings: RoomSettings, keys: RoomKeys, *, sale_clock: Clock | None = None, clock: Clock | None = None
 ) -> WaitingRoom:
-    """The service over the store and the audit that the settings name; presales end by `sale_clock`. `clock` replaces
-    the store's own as well: for simulations and tests."""
-    stores = _store(settings, clock), _audit(settings)
+    """The service over the store and the audit of the settings. Presales end by `sale_clock`. `clock` replaces the
+    store's own as well: for simulations and tests."""
     proof_clock = WallClock() if clock else None
     return WaitingRoom(
-        *stores,
+        open_store(settings, clock),
+        open_audit(settings),
         keys,
         durable_joins=settings.embedded,
         sale_clock=sale_clock,
@@ -80,12 +80,12 @@ async def _import_codes(room: WaitingRoom, settings: RoomSettings) -> None:
     """The codes of the settings' file; to import them again is harmless."""
     if settings.codes_csv:
         lines = Path(settings.codes_csv).read_text("utf-8").splitlines()  # noqa: ASYNC240  # before anybody is served
-        names = [name for name in settings.rooms if settings.events[0] in (name, _line(name))]
+        names = [name for name in settings.rooms if settings.events[0] in (name, _queue_of(name))]
         count = max([await room.import_codes(name, lines) for name in names])
         log.info("codes imported", extra={"event": settings.events[0], "codes": count})
 
 
-def _store(settings: RoomSettings, clock: Clock | None = None) -> RoomStore:
+def open_store(settings: RoomSettings, clock: Clock | None = None) -> RoomStore:
     from frontrow.waitingroom.stores.redis import RedisStore
     from frontrow.waitingroom.stores.sharded import RoutedStore
 
@@ -96,7 +96,7 @@ def _store(settings: RoomSettings, clock: Clock | None = None) -> RoomStore:
     return cast(RoomStore, RoutedStore(stores)) if settings.shards else stores[0]
 
 
-def _audit(settings: RoomSettings) -> Audit:
+def open_audit(settings: RoomSettings) -> Audit:
     if settings.audit.startswith(("postgresql://", "postgres://")):
         from frontrow.waitingroom.audit.postgres import open_postgres_audit
 
@@ -147,8 +147,8 @@ def human_check(
         else:
             used_proofs = MemoryUsedProofs() if settings.embedded else RedisUsedProofs(connect(url), event)
         return ProofOfWork(keys.master_secret, event, used_proofs, max_number=settings.human_max_number)
-    kind = Turnstile if human == "turnstile" else HCaptcha
-    return kind(
+    return Captcha(
+        TURNSTILE if human == "turnstile" else HCAPTCHA,
         settings.human_site_key,
         settings.human_secret,
         hostnames=settings.human_hostnames,
@@ -156,10 +156,10 @@ def human_check(
     )
 
 
-def make_endpoints(settings: RoomSettings, room: WaitingRoom, keys: RoomKeys) -> RoomEndpoints:
+def make_endpoints(settings: RoomSettings, room: WaitingRoom, keys: RoomKeys) -> Endpoints:
     """The endpoints with their entry, pages and streams."""
     of_events = {event: check for event in settings.events if (check := human_check(settings, keys, event)) is not None}
-    checks = of_events | {name: of_events[line] for name in settings.rooms if (line := _line(name)) in of_events}
+    checks = of_events | {name: of_events[queue] for name in settings.rooms if (queue := _queue_of(name)) in of_events}
     rules = EntryRules(settings.per_person, settings.per_ip, settings.per_device)
     entry = Entry(checks, rules=rules, trusted_proxies=settings.trusted_proxies, processes=settings.workers)
     titles = ((settings.events[0], settings.title),) if settings.title else ()
@@ -167,15 +167,15 @@ def make_endpoints(settings: RoomSettings, room: WaitingRoom, keys: RoomKeys) ->
     most = -(-settings.max_streams // settings.workers)
     streams = {event: Streams(max_open=most, heartbeat_s=settings.heartbeat_s) for event in settings.rooms}
     pages = RoomPages(room, entry, page)
+    endpoints = RoomEndpoints(room, entry, pages, streams, organiser_key=settings.organiser_key)
     if not settings.shards:
-        return RoomEndpoints(room, entry, pages, streams, organiser_key=settings.organiser_key)
-    sharded = ShardedEndpoints(room, entry, pages, streams, organiser_key=settings.organiser_key)
-    sharded.lines = {event: ShardedRoom(event, [room] * len(settings.shards)) for event in settings.events}
-    return sharded
+        return endpoints
+    queues = {event: ShardedRoom(event, [room] * len(settings.shards)) for event in settings.events}
+    return ShardedEndpoints(endpoints, queues)
 
 
-def _line(name: str) -> str:
-    """The line a shard belongs to."""
+def _queue_of(name: str) -> str:
+    """The queue a shard belongs to."""
     return name.rpartition(".")[0]
 
 
@@ -185,8 +185,8 @@ async def _create_rooms(room: WaitingRoom, settings: RoomSettings) -> None:
         for attempt in range(START_TRIES):
             try:
                 if settings.shards:
-                    line = ShardedRoom(event, [room] * len(settings.shards))
-                    await line.create(settings.config(), settings.phase)
+                    queue = ShardedRoom(event, [room] * len(settings.shards))
+                    await queue.create(settings.config(), settings.phase)
                 else:
                     await room.create(event, settings.config(), settings.phase)
                 break
@@ -217,17 +217,17 @@ async def serve_async(settings: RoomSettings, sockets: list[socket.socket]) -> N
         "room open", extra={"rooms": list(settings.events), "human": settings.human, "hot_lane": settings.hot_lane}
     )
     collector.settle()
-    async with _counting(settings, endpoints), _balancing(endpoints):
+    async with _counting(settings, rooms_of(endpoints)), _balancing(endpoints):
         await uvicorn.Server(config).serve(sockets=sockets)
 
 
 @contextlib.asynccontextmanager
-async def _balancing(endpoints: RoomEndpoints) -> AsyncIterator[None]:
-    """With a line over several stores, keep its capacity where people wait."""
+async def _balancing(endpoints: Endpoints) -> AsyncIterator[None]:
+    """With a queue over several stores, keep its capacity where people wait."""
     if not isinstance(endpoints, ShardedEndpoints):
         yield
         return
-    task = asyncio.create_task(keep_balanced(endpoints.lines), name="shards")
+    task = asyncio.create_task(keep_balanced(endpoints.queues), name="shards")
     try:
         yield
     finally:

@@ -12,8 +12,8 @@ from frontrow.waitingroom.model.results import PlaceStatus
 from frontrow.web.api import FromPlatform
 from frontrow.web.api.access import Access
 from frontrow.web.api.routes import own_checks
-from frontrow.web.endpoints.room import settle
-from frontrow.web.endpoints.room_visitors import ClaimBody
+from frontrow.web.endpoints.room import await_answer
+from frontrow.web.endpoints.room_bodies import ClaimBody
 from frontrow.web.room.app import ROUTES as TABLE
 from frontrow.web.room.app import AnswerApp, Route, StreamApp, ask_of
 
@@ -121,7 +121,7 @@ def _handler(route: Route) -> HTTPRouteHandler:
 
     async def handle(request: Request[Any, Any, Any], event_id: FromPath[str], platform: FromPlatform) -> ASGIApp:
         endpoint = getattr(platform.room_endpoints, route.endpoint)
-        return AnswerApp(await settle(endpoint(event_id, await ask_of(request))))
+        return AnswerApp(await await_answer(endpoint(event_id, await ask_of(request))))
 
     verb = {"GET": get, "POST": post}[route.method]
     access = own_checks(Access.PUBLIC, body=body, answers=answers, problems=problems, body_optional=True)

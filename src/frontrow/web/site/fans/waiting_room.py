@@ -1,18 +1,21 @@
 """The waiting-room page inside the platform: in the visitor's language, with the event's name and a way to get ready.
 
-It stays the one self-contained answer of `room_pages`, so that the hot lane can give it to millions; only its words and
-surroundings differ. After the room it leads to the event's seats.
+It stays the one self-contained answer of `room.page`; only its words and surroundings differ. After the room it leads
+to the event's seats.
 """
 
+from collections.abc import Mapping
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any, Final
 
 from frontrow.boxoffice.model.events import Event
 from frontrow.core.errors import FrontrowError
+from frontrow.waitingroom.service.room import WaitingRoom
 from frontrow.web.endpoints.messages import Answer, Ask
-from frontrow.web.room.page import RoomPages
+from frontrow.web.room.page import PageSettings
 from frontrow.web.room.page_parts import safe
+from frontrow.web.server.overflow_page import Notices
 from frontrow.web.site.assets import texts_in
 from frontrow.web.site.languages import DEFAULT, N_, best_language, words_of
 from frontrow.web.site.refusal_pages import accepted, problem_notice, words_in
@@ -41,11 +44,18 @@ REFUSALS: Final = {
 }
 
 
-class SiteRoomPages(RoomPages):
-    """See the module. `events` are those of this server, by id."""
+class SiteSurroundings:
+    """Implements `PageSurroundings` for the platform. `events` are those of this server by id, `zones` the time zones
+    of their venues; both change while the server runs."""
 
-    events: dict[str, Event] = {}  # noqa: RUF012 - set once, by the composition
-    zones: dict[str, str] = {}  # noqa: RUF012 - the time zones of their venues, likewise
+    def __init__(
+        self, room: WaitingRoom, settings: PageSettings, events: Mapping[str, Event], zones: Mapping[str, str]
+    ) -> None:
+        self._room = room
+        self._events = events
+        self._zones = zones
+        self._own_shop = settings.next_url == "/"
+        self._notices = Notices(settings.brand)
 
     def words(self, ask: Ask) -> Any:
         return words_in(ask)
@@ -53,37 +63,37 @@ class SiteRoomPages(RoomPages):
     def shared_words(self, ask: Ask) -> tuple[Any, bytes]:
         return words_of(best_language("", accepted(ask))), b"vary: accept-language\r\n"  # no cookie: caches keep it
 
-    def told(self, error: FrontrowError, ask: Ask) -> str:
+    def error_text(self, error: FrontrowError, ask: Ask) -> str:
         words = words_in(ask)
         return error.message if words.language == DEFAULT else words(REFUSALS.get(error.code, REFUSED))
 
-    def missing(self, error: FrontrowError, ask: Ask) -> Answer | None:
-        return problem_notice(self.notices, ask, error, again=False)
+    def missing_page(self, error: FrontrowError, ask: Ask) -> Answer | None:
+        return problem_notice(self._notices, ask, error, again=False)
 
-    def surroundings(self, event: str, words: Any) -> dict[str, Any]:
-        known = self.events.get(event)
+    def fields(self, event: str, base: str, words: Any) -> dict[str, Any]:
+        listed = self._events.get(event)
         return {
-            "event_title": known.name if known else event,
-            "ready_url": f"/ready?back={self.base(event)}/",
+            "event_title": listed.name if listed else event,
+            "ready_url": f"/ready?back={base}/",
             "home": f"/events/{event}",
             "script_words": script_words(words.language),
-            **self._hint(event, words),
+            **self._hint(event, base, words),
         }
 
-    def _hint(self, event: str, words: Any) -> dict[str, Any]:
+    def _hint(self, event: str, base: str, words: Any) -> dict[str, Any]:
         """What somebody should know before joining: the presale, or that everybody has one place."""
         config = self._room.view(event).state.config
         if config.codes_until_us > self._room.sale_clock():
-            when = words.when(config.codes_until_us, self.zones.get(event, "UTC"))
+            when = words.when(config.codes_until_us, self._zones.get(event, "UTC"))
             text = words("This is a presale for people with a code. The general sale begins {when}.", when=when)
             return {"hint": text, "hint_link": (f"/events/{event}", words("About the sale"))}
         if config.one_place_per_person:
             text = words("In this line everybody has one place. Please sign in before you join.")
-            return {"hint": text, "hint_link": (f"/sign-in?back={self.base(event)}/", words("Sign in"))}
+            return {"hint": text, "hint_link": (f"/sign-in?back={base}/", words("Sign in"))}
         return {"hint": "", "hint_link": ("", "")}
 
     def default_wish(self, event: str) -> str:
-        return f"/events/{event}/seats" if self._settings.next_url == "/" else ""
+        return f"/events/{event}/seats" if self._own_shop else ""
 
 
 @lru_cache
