@@ -3,11 +3,11 @@
     n = min(due windows × size, permits in the bucket, room for them, people waiting)
     room for them = capacity + margin − active − knocking − expected claims + expected departures until those claims
 
-Who was admitted may come at once, late or never. How likely a place admitted some time ago is still to be claimed is
-measured as claims per unclaimed place and second, by age (`Measured`), so no-shows are neither waited for nor counted
-twice when they return. Until there is a measurement everybody is expected to come. The margin corrects what the
-estimate still gets wrong: it grows while the shop has gaps and shrinks while people knock at a full one. An error here
-can delay somebody at the door for a moment; it can never exceed the capacity, which the store checks at each claim.
+An admitted person may come at once, late or never. The leader measures how likely an unclaimed place still is to be
+claimed: claims per unclaimed place and second, by age (`Measured`). So no-shows are neither waited for nor counted
+twice when they return. Until there is a measurement everybody is expected to come. The margin corrects the remaining
+error: it grows while the shop has gaps and shrinks while people with an active place find it full. A wrong estimate can
+delay somebody for a moment; it can never exceed the capacity, which the store checks at each claim.
 """
 
 from dataclasses import dataclass, replace
@@ -26,12 +26,12 @@ RATE_MEMORY_S = 30.0
 MIN_EXPOSURE_S = 5.0  # person-seconds below which an age class says nothing yet
 REASON_US = 60_000_000  # how long a stated reason stays up
 SHOW_AFTER_TICKS = 10
-AT_THE_DOOR = 0.005  # share of the capacity that may stand at the door, so that a gap inside is filled at once
+AT_THE_DOOR = 0.005  # share of the capacity that may find the shop full, so that a gap is filled at once
 MARGIN_LOW, MARGIN_HIGH, MARGIN_S = -0.2, 0.5, 120.0
 
 
 class Measured(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What the leader has measured; travels through the store as JSON so that the next leader goes on with it."""
+    """What the leader has measured. The store carries it as JSON, so that the next leader goes on with it."""
 
     at_us: int = 0
     ticks: int = 0
@@ -107,7 +107,7 @@ def claim_delay_s(measured: Measured) -> float:
 
 
 def show_rate(measured: Measured, grace_us: int) -> float:
-    """How many of the admitted come at all."""
+    """The share of admitted people who come at all."""
     return still_coming(measured, 0, grace_us)
 
 
@@ -134,7 +134,7 @@ def observe(state: RoomState, old: Measured) -> Measured:
 
 
 def _margin(state: RoomState, margin: float, gap_s: float) -> float:
-    """Up while there are gaps inside, down while people stand at the door; unchanged while nobody waits for it."""
+    """Up while the shop has gaps, down while people find it full; unchanged while nobody waits."""
     capacity = state.config.capacity
     if not capacity or not any(lane.waiting for lane in state.lanes) or not state.ring:
         return margin
@@ -207,7 +207,7 @@ def _shown(state: RoomState, old: Measured) -> Measured:
 
 @dataclass(frozen=True, slots=True)
 class SlideBounds:
-    """The four bounds of a slide; their minimum is how many are admitted."""
+    """The four bounds of a slide; the smallest is how many people are admitted."""
 
     due: int
     permits: int
@@ -241,15 +241,15 @@ def slide_bounds(state: RoomState, measured: Measured, due: int) -> SlideBounds:
 
 
 def plan_slide(state: RoomState) -> SlidePlan | None:
-    """The next slide, if one is due; with nobody to admit it still uses the interval up and keeps the measurements."""
+    """The next slide, if one is due. With nobody to admit it still uses up the interval and stores the measurements."""
     config = state.config
     due = (state.now_us - state.slid_at_us) // config.interval_us
     if state.phase is not Phase.OPEN or due < 1:
         return None
     measured = observe(state, read_note(state.note))
     credits = measured.credits if len(measured.credits) == len(state.lanes) else (0,) * len(state.lanes)
-    asked = slide_bounds(state, measured, due).admit
-    given, credits = share(asked, [x.waiting for x in state.lanes], [x.weight for x in config.lanes], credits)
+    total = slide_bounds(state, measured, due).admit
+    given, credits = share(total, [x.waiting for x in state.lanes], [x.weight for x in config.lanes], credits)
     his = tuple(lane.hi + n for lane, n in zip(state.lanes, given, strict=True))
     los = tuple(lane.lo for lane in state.lanes)
     admitted, ring, grace_us = sum(given), state.ring, grace_of(state)
@@ -275,6 +275,6 @@ def plan_slide(state: RoomState) -> SlidePlan | None:
 
 
 def apply_plan(state: RoomState, plan: SlidePlan) -> RoomState:
-    """The state after a plan was carried out: what the audit keeps before the store is asked to."""
+    """The state after this plan, which the audit records before the store makes the slide."""
     lanes = tuple(replace(lane, hi=hi, lo=lo) for lane, hi, lo in zip(state.lanes, plan.his, plan.los, strict=True))
     return replace(state, lanes=lanes, ring=plan.ring, slide_no=state.slide_no + 1, note=plan.note)

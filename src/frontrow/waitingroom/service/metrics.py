@@ -1,4 +1,7 @@
-"""Prometheus metrics of a waiting room, read from plain counters on a scrape: the hot path only adds integers."""
+"""Prometheus metrics of a waiting room, for the room as a server of its own and for the platform.
+
+They are read from plain counters on a scrape: the hot path only adds integers.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,8 +18,8 @@ from frontrow.waitingroom.model.results import RoomView
 from frontrow.waitingroom.service.room import WaitingRoom
 
 
-class Counted(Protocol):
-    """What the endpoints keep count of."""
+class CountedEndpoints(Protocol):
+    """What has counters: the endpoints."""
 
     @property
     def room(self) -> WaitingRoom: ...
@@ -40,26 +43,26 @@ class OtherCounts(msgspec.Struct):
 class RoomCollector(Collector):
     """Turns counters and the last seen state of each room into metrics; with the `others`' counters added."""
 
-    def __init__(self, counted: Counted, others: Sequence[OtherCounts] = ()) -> None:
+    def __init__(self, counted: CountedEndpoints, others: Sequence[OtherCounts] = ()) -> None:
         self._counted = counted
         self._others = others
 
     def collect(self) -> Iterable[Metric]:
         """Everything, as it is now."""
-        done = CounterMetricFamily("frontrow_room_requests", "Requests answered, by endpoint", labels=["endpoint"])
+        requests = CounterMetricFamily("frontrow_room_requests", "Requests answered, by endpoint", labels=["endpoint"])
         refused = CounterMetricFamily("frontrow_room_refusals", "Refusals, by endpoint", labels=["endpoint", "code"])
         for name, count in _sum(self._counted.counts, *(other.counts for other in self._others)):
             endpoint, _, code = name.partition(":")
             if code:
                 refused.add_metric([endpoint, code], count)
             else:
-                done.add_metric([endpoint], count)
-        yield done
+                requests.add_metric([endpoint], count)
+        yield requests
         yield refused
-        inside = CounterMetricFamily("frontrow_room_service", "What the service did", labels=["what"])
+        service = CounterMetricFamily("frontrow_room_service", "What the service did", labels=["what"])
         for name, count in _sum(self._counted.room.counts, *(other.service for other in self._others)):
-            inside.add_metric([name], count)
-        yield inside
+            service.add_metric([name], count)
+        yield service
         open_ = GaugeMetricFamily("frontrow_room_streams", "Open live streams", labels=["event"])
         mine = {event: len(streams) for event, streams in self._counted.streams.items()}
         for event, count in _sum(mine, *(other.streams for other in self._others)):
@@ -80,7 +83,7 @@ GAUGES = (
     ("active", "People in the shop", lambda view: view.state.active),
     ("unclaimed", "People admitted who have not come yet", lambda view: view.unclaimed),
     ("capacity", "Most people in the shop at once", lambda view: view.state.config.capacity),
-    ("rate_per_s", "Most people admitted a second", lambda view: view.state.config.rate_per_s),
+    ("rate_per_s", "Most people admitted per second", lambda view: view.state.config.rate_per_s),
     ("show_rate", "Share of the admitted who come", lambda view: view.show_rate),
     ("epoch", "Grows each time the store had to be rebuilt", lambda view: view.state.epoch),
     ("is_leader", "1 in the process that moves the window", lambda view: int(view.is_leader)),
@@ -110,7 +113,7 @@ def _of_rooms(views: list[RoomView]) -> Iterable[Metric]:
     yield from lanes.values()
 
 
-def metrics_page(counted: Counted, others: Sequence[OtherCounts] = ()) -> tuple[str, bytes]:
+def metrics_page(counted: CountedEndpoints, others: Sequence[OtherCounts] = ()) -> tuple[str, bytes]:
     """The content type and body of /metrics."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(RoomCollector(counted, others))

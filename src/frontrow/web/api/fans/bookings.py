@@ -23,11 +23,11 @@ from frontrow.web.api.booking_bodies import (
     refund_view,
     seat_ids,
 )
-from frontrow.web.api.fans.room import PassView
 from frontrow.web.api.routes import ANY, own_checks
 from frontrow.web.endpoints import bookings as booking_calls
 from frontrow.web.endpoints.bookings import PayBody
 from frontrow.web.endpoints.room import await_answer
+from frontrow.web.endpoints.room_schema import PassView
 from frontrow.web.endpoints.seats import SeatName
 from frontrow.web.platform.platform import Platform
 from frontrow.web.room.app import AnswerApp, ask_of
