@@ -59,9 +59,7 @@ class PassMiddleware:
         may_fetch = getattr(self.guard.verify, "may_fetch", None)
         return bool(given and may_fetch and may_fetch(given))
 
-    async def _turn_away(
-        self, scope: Scope, send: Send, error: FrontrowError, path: str, given: dict[str, str]
-    ) -> None:
+    async def _refuse(self, scope: Scope, send: Send, error: FrontrowError, path: str, accept: str | None) -> None:
         if scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 4401, "reason": error.code})
             return
