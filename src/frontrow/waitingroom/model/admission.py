@@ -69,17 +69,17 @@ def age_class(age_us: int) -> int:
 
 def still_coming(measured: Measured, age_us: int, grace_us: int) -> float:
     """How likely a place, unclaimed `age_us` after its admission, is to be claimed before its grace ends."""
-    first, last, total, hazard, known = age_class(age_us), age_class(grace_us), 0.0, 0.0, False
+    first, last, total, hazard, is_measured = age_class(age_us), age_class(grace_us), 0.0, 0.0, False
     for index in range(AGES):
         if measured.exposure_s[index] >= MIN_EXPOSURE_S:
-            hazard, known = measured.claims[index] / measured.exposure_s[index], True
+            hazard, is_measured = measured.claims[index] / measured.exposure_s[index], True
         else:
             hazard /= 4  # nobody was that old yet: assume that interest fades
         if first <= index <= last:
             low_s = 0.0 if index == 0 else float(2 ** (index - 1))
             start_s, end_s = max(low_s, age_us / 1e6), min(float(2**index), grace_us / 1e6)
             total += hazard * max(0.0, end_s - start_s)
-    return 1.0 - exp(-total) if known else 1.0
+    return 1.0 - exp(-total) if is_measured else 1.0
 
 
 def grace_of(state: RoomState) -> int:

@@ -12,7 +12,7 @@ from frontrow.waitingroom.model.window import PlaceState, Wait
 
 
 class PlaceStatus(msgspec.Struct, frozen=True, gc=False):
-    """What a person is told about a place. `position` and `ahead` are None in the pre-queue, before the draw."""
+    """The status of a place, as people get it. `position` and `ahead` are None in the pre-queue, before the draw."""
 
     event: str
     state: PlaceState

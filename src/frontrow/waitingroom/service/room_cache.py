@@ -95,21 +95,33 @@ class CachedRoom:
         state = self.state
         changed_us = max(state.held_at_us, state.ring[-1].at_us if state.ring else 0)
         core = (
-            state.epoch, state.phase, tuple((x.lo, x.hi) for x in state.lanes), self.rates_milli, self.reason,
-            state.message_no, changed_us,
-        )  # fmt: skip
+            state.epoch,
+            state.phase,
+            tuple((x.lo, x.hi) for x in state.lanes),
+            self.rates_milli,
+            self.reason,
+            state.message_no,
+            changed_us,
+        )
         if core == self._core and state.now_us - self._made_at_us < QUIET_US:
             return
         self._core = core
         self._made_at_us = state.now_us
-        made = document(
-            self._key, self.event, state.epoch, state.phase, state.lanes, self.rates_milli, self.reason.value,
-            changed_us // 1_000_000, state.message_no,
-        )  # fmt: skip
-        if made.etag != self.document.etag:
-            self.document = made
+        signed = document(
+            self._key,
+            self.event,
+            state.epoch,
+            state.phase,
+            state.lanes,
+            self.rates_milli,
+            self.reason.value,
+            changed_us // 1_000_000,
+            state.message_no,
+        )
+        if signed.etag != self.document.etag:
+            self.document = signed
             for listener in tuple(self._listeners.values()):
-                listener(made)
+                listener(signed)
 
     def subscribe(self, listener: Callable[[NowServing], None]) -> Callable[[], None]:
         if len(self._listeners) >= MAX_LISTENERS:
@@ -161,26 +173,42 @@ class CachedRoom:
         if state.phase is Phase.PREQUEUE:
             wait = UNKNOWN
             return PlaceStatus(
-                self.event, PlaceState.WAITING, state.phase, name, None, None, wait,
-                self._poll_after_s(wait), state.epoch, state.message_no,
-            )  # fmt: skip
+                self.event,
+                PlaceState.WAITING,
+                state.phase,
+                name,
+                None,
+                None,
+                wait,
+                self._poll_after_s(wait),
+                state.epoch,
+                state.message_no,
+            )
         if position > lane.hi:
             place_state, ahead = PlaceState.WAITING, position - lane.hi - 1
             wait = self._wait(ahead, place.lane)
         else:
             place_state, ahead, wait = PlaceState.EXPIRED if position <= lane.lo else PlaceState.ACTIVE, 0, NO_WAIT
         return PlaceStatus(
-            self.event, place_state, state.phase, name, position, ahead, wait,
-            self._poll_after_s(wait), state.epoch, state.message_no,
-        )  # fmt: skip
+            self.event,
+            place_state,
+            state.phase,
+            name,
+            position,
+            ahead,
+            wait,
+            self._poll_after_s(wait),
+            state.epoch,
+            state.message_no,
+        )
 
     def _forms_of(self, lane: int) -> tuple[bytes, bytes, bytes, bytes]:
-        """The JSON of a status in this lane without its numbers: waiting (estimate known or not), active, expired."""
+        """The JSON of a status in this lane without its numbers: waiting (with an estimate or without), active, expired."""
         state, name = self.state, self._lane_names[lane]
         nothing = PlaceStatus(
             self.event, PlaceState.WAITING, state.phase, name, 0, 0, UNKNOWN, 0, state.epoch, state.message_no
-        )  # fmt: skip
-        text = _encode(nothing).replace(b"%", b"%%")  # names of events and lanes hold none, but who knows
+        )
+        text = _encode(nothing).replace(b"%", b"%%")  # names of events and lanes have none today
         head, _, rest = text.partition(b'"waiting"')
         middle, _, rest = rest.partition(b'"position":0,"ahead":0,"wait":{"low_s":null,"high_s":null,"reason":""},')
         tail = rest.partition(b'"poll_after_s":0')[2]
@@ -190,33 +218,43 @@ class CachedRoom:
             return head + place_state + middle + numbers + tail
 
         no_wait = b'"position":%%d,"ahead":0,"wait":{"low_s":0,"high_s":0,"reason":""},"poll_after_s":%d' % poll_s[1]
-        known = b'"position":%%d,"ahead":%%d,"wait":{"low_s":%%d,"high_s":%%d,"reason":%b},"poll_after_s":%%d' % reason
-        unknown = b'"position":%%d,"ahead":%%d,"wait":{"low_s":null,"high_s":null,"reason":%b},"poll_after_s":%d' % (
-            reason,
-            poll_s[0],
+        estimated = (
+            b'"position":%%d,"ahead":%%d,"wait":{"low_s":%%d,"high_s":%%d,"reason":%b},"poll_after_s":%%d' % reason
+        )
+        not_estimated = (
+            b'"position":%%d,"ahead":%%d,"wait":{"low_s":null,"high_s":null,"reason":%b},"poll_after_s":%d'
+            % (
+                reason,
+                poll_s[0],
+            )
         )
         waiting = b'"waiting"'
-        return form(waiting, known), form(waiting, unknown), form(b'"active"', no_wait), form(b'"expired"', no_wait)
+        return (
+            form(waiting, estimated),
+            form(waiting, not_estimated),
+            form(b'"active"', no_wait),
+            form(b'"expired"', no_wait),
+        )
 
     def status_json(self, place: Place) -> bytes:
-        """`status` as JSON, byte for byte, at a third of the cost: the only numbers in it are filled into a form."""
+        """`status` as JSON, byte for byte, at a third of the cost: only the numbers are filled into a prepared form."""
         if self.state.phase is Phase.PREQUEUE:
             return _encode(self.status(place))
         number, position = place.lane, place.position
         lane = self.state.lanes[number] if 0 <= number < len(self._forms) else None
         if lane is None or position <= lane.drawn or position > self.shown[number]:
-            position = self.position_of(place)  # everything but a place like those seen before
+            position = self.position_of(place)  # only needed for a drawn place, or one beyond those seen before
             lane = self.state.lanes[number]
-        known, unknown, active, expired = self._forms[number]
+        estimated, not_estimated, active, expired = self._forms[number]
         if position <= lane.hi:
             return (expired if position <= lane.lo else active) % position
         ahead = position - lane.hi - 1
         rate_milli = self.rates_milli[number]
         if rate_milli <= 0 or self._held:
-            return unknown % (position, ahead)
+            return not_estimated % (position, ahead)
         low_s, high_s = band_s(ahead, rate_milli)
         poll_s = high_s // _SHARE
-        return known % (
+        return estimated % (
             position,
             ahead,
             low_s,

@@ -324,10 +324,15 @@ class MemoryStore:
         if any(not (x.hi <= hi <= max(issued, x.hi) and x.lo <= lo <= hi) for (x, hi, lo), issued in steps):
             return SlideResult.TOO_FAR
         room.state = replace(
-            state, lanes=tuple(replace(x, hi=hi, lo=lo) for x, hi, lo in edges), ring=plan.ring, note=plan.note,
-            slide_no=state.slide_no + 1, slid_at_us=state.slid_at_us + used_us,
-            bucket_milli=plan.bucket_milli, bucket_at_us=plan.bucket_at_us,
-        )  # fmt: skip
+            state,
+            lanes=tuple(replace(x, hi=hi, lo=lo) for x, hi, lo in edges),
+            ring=plan.ring,
+            note=plan.note,
+            slide_no=state.slide_no + 1,
+            slid_at_us=state.slid_at_us + used_us,
+            bucket_milli=plan.bucket_milli,
+            bucket_at_us=plan.bucket_at_us,
+        )
         oldest = plan.ring[0].number if plan.ring else 0
         room.took = {number: count for number, count in room.took.items() if number >= oldest}
         return SlideResult.SLID
@@ -388,9 +393,16 @@ class MemoryStore:
         took: Mapping[int, int] = copy.copy(room.took)
         lanes = (replace(lane, issued=issued) for lane, issued in zip(room.state.lanes, room.issued, strict=True))
         return replace(
-            room.state, lanes=tuple(lanes), active=room.active, released=room.released, took=took,
-            ended_no=room.ended_no, kept=len(room.kept), knocking=sum(room.knocks.values()), now_us=self._clock(),
-        )  # fmt: skip
+            room.state,
+            lanes=tuple(lanes),
+            active=room.active,
+            released=room.released,
+            took=took,
+            ended_no=room.ended_no,
+            kept=len(room.kept),
+            knocking=sum(room.knocks.values()),
+            now_us=self._clock(),
+        )
 
     def _sweep(self, room: MemoryRoom) -> None:
         """End the visits that are due, and forget those that ended so long ago that their pass has run out."""

@@ -71,14 +71,14 @@ class RedisStore:
         parts = ("", "took", "codes", "ends", "knocks", "visits", "kept", "ended", "left")
         keys = [room_key(event, part) for part in parts] + chunks
         args = [len(fields), *fields, len(took), *took, len(room.codes), *room.codes, len(ended), *ended, *entries]
-        made = bool(await self._run("create", keys, args))
+        created = bool(await self._run("create", keys, args))
         for start in range(0, len(room.people), PEOPLE_PER_CALL):  # harmless to repeat, so not part of the script
             for lane in range(MAX_LANES):
                 people = [who for who in room.people[start : start + PEOPLE_PER_CALL] if who.lane == lane]
                 scores = [part for who in people for part in (who.position, who.person)]
                 if scores:
                     await self._send("ZADD", roster_key(event, lane), "NX", *scores)
-        return made
+        return created
 
     async def forget(self, event: str, epoch: int) -> None:
         await self._run("forget", [room_key(event)], [epoch])

@@ -275,7 +275,7 @@ def serve(settings: RoomSettings) -> None:
     if settings.workers == 1:
         run(settings, [sock])
         return
-    RoomKeys.load(settings.folder)  # made once, before several processes want them
+    RoomKeys.load(settings.folder)  # generated once, before several processes need them
     SharedCounts.clear(settings.folder)
     Workers(settings.workers, run_worker, (settings, sock), before_stop=sock.close).watch()
 
