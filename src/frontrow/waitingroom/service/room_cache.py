@@ -203,7 +203,7 @@ class CachedRoom:
         )
 
     def _forms_of(self, lane: int) -> tuple[bytes, bytes, bytes, bytes]:
-        """The JSON of a status in this lane without its numbers: waiting with and without an estimate, active, expired."""
+        """The JSON of a status in this lane without its numbers: waiting (estimated or not), active, expired."""
         state, name = self.state, self._lane_names[lane]
         nothing = PlaceStatus(
             self.event, PlaceState.WAITING, state.phase, name, 0, 0, UNKNOWN, 0, state.epoch, state.message_no
