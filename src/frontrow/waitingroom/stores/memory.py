@@ -212,7 +212,7 @@ class MemoryStore:
                 result = VisitResult.OK if expires_s > was_s else VisitResult.REPEATED
             ends_s = self._idle_end(room, expires_s, kept_s, now_s)
         if expires_s != was_s:
-            self._write_read_entry(room, place, expires_s, tag)
+            self._write_entry(room, place, expires_s, tag)
         self._schedule_end(room, place, ends_s)
         return VisitReply(result, expires_s, room.active, ends_s, kept_s)
 
@@ -245,7 +245,7 @@ class MemoryStore:
         room.left.pop(place, None)
         room.released += 1
         if expires_s > now_s:
-            self._write_read_entry(room, place, ENDED_S, tag)
+            self._write_entry(room, place, ENDED_S, tag)
         self._remember_ended(room, EndedVisit(place, expires_s, timed_out), now_s)
 
     @staticmethod
@@ -272,11 +272,11 @@ class MemoryStore:
         if command.slide_no and not expires_s:
             _add(room.took, command.slide_no, +1)
         if room.active >= state.config.capacity:
-            self._write_read_entry(room, command.place, KNOCKED_S, now_s + KNOCK_TTL_S)
+            self._write_entry(room, command.place, KNOCKED_S, now_s + KNOCK_TTL_S)
             _add(room.knocks, now_s + KNOCK_TTL_S, +1)
             return VisitReply(VisitResult.FULL, 0, room.active)
         expires_s = now_s + command.ttl_s
-        self._write_read_entry(room, command.place, expires_s, command.tag)
+        self._write_entry(room, command.place, expires_s, command.tag)
         self._schedule_end(room, command.place, self._idle_end(room, expires_s, 0, now_s))
         return VisitReply(VisitResult.OK, expires_s, room.active, room.ends[command.place])
 

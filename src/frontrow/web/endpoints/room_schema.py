@@ -5,7 +5,6 @@ Endpoints speak bytes, so Litestar cannot read their types. A test holds the tab
 takes and answers.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -191,7 +190,7 @@ class Shape:
     """One route. `answers` maps a status to a Struct, to a media type, or to None (no body); the first is the success.
     `problems` are the error statuses, `bearer` what is sent as the bearer token: place, pass or organiser."""
 
-    answers: Mapping[int, Any]
+    answers: dict[int, Any]
     example: Any = None
     problems: tuple[int, ...] = ()
     body: type[msgspec.Struct] | None = None
@@ -202,7 +201,8 @@ class Shape:
     @property
     def status(self) -> int:
         """The status of a success."""
-        return next(iter(self.answers))
+        status: int = next(iter(self.answers))
+        return status
 
     @property
     def answer_type(self) -> str:
