@@ -71,8 +71,7 @@ async def patch_room(room: WaitingRoom, event: str, body: bytes) -> RoomView:
     if change.action == "open":
         view = await room.open(event, change.beacon)
     elif change.action is not None:
-        act = {"pause": room.pause, "resume": room.resume, "queue_all": room.queue_all, "close": room.close}
-        view = await act[change.action](event)
+        view = await getattr(room, change.action)(event)  # actions are named as the methods
     if change.rate_per_s is not None:
         view = await room.set_rate(event, change.rate_per_s, change.burst)
     if change.capacity is not None:
