@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 
 from frontrow.core.errors import InvalidInput
 from frontrow.waitingroom.service.room import WaitingRoom
-from frontrow.web.endpoints.messages import Ask
+from frontrow.web.endpoints.messages import EndpointRequest
 from frontrow.web.endpoints.room_bodies import JoinBody
 
 SESSION_MARKS = (b"__Host-frontrow-session=", b"Bearer frs_")
@@ -22,7 +22,7 @@ class SessionIdentity:
     def __init__(
         self,
         room: WaitingRoom,
-        person_of: Callable[[Ask], Awaitable[str]],
+        person_of: Callable[[EndpointRequest], Awaitable[str]],
         is_proven: Callable[[str], Awaitable[bool]],
     ) -> None:
         self._room = room
@@ -33,12 +33,12 @@ class SessionIdentity:
         if body.person:
             raise InvalidInput("sign in to join as yourself; a body cannot say who you are", param="person")
 
-    def has_session(self, ask: Ask) -> bool:
-        credentials = (ask.header(b"cookie") or b"") + (ask.header(b"authorization") or b"")
+    def has_session(self, request: EndpointRequest) -> bool:
+        credentials = (request.header(b"cookie") or b"") + (request.header(b"authorization") or b"")
         return any(mark in credentials for mark in SESSION_MARKS)
 
-    async def find_person(self, ask: Ask) -> str:
-        return await self._person_of(ask)
+    async def find_person(self, request: EndpointRequest) -> str:
+        return await self._person_of(request)
 
     async def may_have_place(self, event: str, person: str) -> bool:
         if not self._room.view(event).state.config.one_place_per_person:

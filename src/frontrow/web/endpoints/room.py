@@ -1,17 +1,22 @@
-"""What the waiting room answers over HTTP, whichever door the request came through: an `Ask` in, an `Answer` out.
+"""What the waiting room answers over HTTP, whichever door the request came through.
 
 Here are the documents that are the same for everybody. What visitors do is in `room_visitors`, what organisers do in
 `room_control`.
 """
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
 from frontrow.core.errors import FrontrowError, NotFound
 from frontrow.waitingroom.door.door_limits import Entry
-from frontrow.waitingroom.service.metrics import OtherCounts
 from frontrow.waitingroom.service.room import WaitingRoom
-from frontrow.web.endpoints.messages import JSON, Answer, Ask, encode_json, json_answer, problem_answer
+from frontrow.web.endpoints.messages import (
+    JSON,
+    EndpointRequest,
+    EndpointResponse,
+    encode_json,
+    json_answer,
+    problem_answer,
+)
 from frontrow.web.endpoints.room_context import JSON_HEAD, Result, RoomContext
 from frontrow.web.endpoints.room_control import OrganiserEndpoints
 from frontrow.web.endpoints.room_visitors import JoinIdentity, VisitorEndpoints
@@ -42,8 +47,7 @@ class RoomEndpoints:
         self.streams = streams
         self.counts = self.context.counts
         self.problem = self.context.problem
-        self.others: Callable[[], Sequence[OtherCounts]] = tuple  # what sibling workers counted
-        self._serving: dict[str, tuple[Any, Answer]] = {}
+        self._serving: dict[str, tuple[Any, EndpointResponse]] = {}
 
         visitors = VisitorEndpoints(self.context, identity)
         self.join = visitors.join
@@ -61,22 +65,22 @@ class RoomEndpoints:
         self.change_room = self.organiser.change_room
         self.import_codes = self.organiser.import_codes
 
-    def now_serving(self, event: str, ask: Ask) -> Answer:
+    def now_serving(self, event: str, request: EndpointRequest) -> EndpointResponse:
         """GET now-serving: the signed document, or 304 if the client already has it."""
         try:
             document = self.room.now_serving(event)
         except FrontrowError as error:
-            return self.problem("now-serving", error, ask, event)
+            return self.problem("now-serving", error, request, event)
         cached = self._serving.get(event)
         if cached is None or cached[0] is not document:
             head = JSON + SERVING_CACHE + b"etag: " + document.etag.encode() + b"\r\n"
-            cached = self._serving[event] = (document, Answer(200, head, document.body))
-        given = ask.header(b"if-none-match")
+            cached = self._serving[event] = (document, EndpointResponse(200, head, document.body))
+        given = request.header(b"if-none-match")
         if given is not None and document.etag.encode() in given:
-            return Answer(304, SERVING_CACHE + b"etag: " + document.etag.encode() + b"\r\n")
+            return EndpointResponse(304, SERVING_CACHE + b"etag: " + document.etag.encode() + b"\r\n")
         return cached[1]
 
-    def stream_refusal(self, event: str) -> Answer | None:
+    def stream_refusal(self, event: str) -> EndpointResponse | None:
         """None when one more reader fits; else 503 with the document and when to try again."""
         streams = self.streams.get(event)
         if streams is None:
@@ -85,45 +89,45 @@ class RoomEndpoints:
             return None
         self.context.count("stream_refused")
         retry = b"retry-after: %d\r\n" % streams.retry_after_s()
-        return Answer(503, JSON_HEAD + retry, self.room.now_serving(event).body)
+        return EndpointResponse(503, JSON_HEAD + retry, self.room.now_serving(event).body)
 
-    def challenge(self, event: str, ask: Ask) -> Answer:
+    def challenge(self, event: str, request: EndpointRequest) -> EndpointResponse:
         """GET challenge: what a browser needs to prove that a person uses it."""
         try:
-            ip = self.context.client_ip(ask)
+            ip = self.context.client_ip(request)
             self.entry.count_ip(ip)
-            return json_answer(200, self.entry.challenge(event, ask.headers, ip))
+            return json_answer(200, self.entry.challenge(event, request.headers, ip))
         except FrontrowError as error:
-            return self.problem("challenge", error, ask, event)
+            return self.problem("challenge", error, request, event)
 
-    def draw(self, event: str, ask: Ask) -> Answer:
+    def draw(self, event: str, request: EndpointRequest) -> EndpointResponse:
         """GET draw: the published record of the pre-queue draw, for `frontrow room verify-draw`."""
         try:
-            return Answer(200, JSON + SHORT_CACHE, encode_json(self.room.draw_record(event)))
+            return EndpointResponse(200, JSON + SHORT_CACHE, encode_json(self.room.draw_record(event)))
         except FrontrowError as error:
-            return self.problem("draw", error, ask, event)
+            return self.problem("draw", error, request, event)
 
-    def message(self, event: str, ask: Ask) -> Answer:
+    def message(self, event: str, request: EndpointRequest) -> EndpointResponse:
         """GET message: the organiser's message. The now-serving document says when it changed."""
         try:
             state = self.room.view(event).state
         except FrontrowError as error:
-            return self.problem("message", error, ask, event)
+            return self.problem("message", error, request, event)
         body = {"message": state.config.message, "message_no": state.message_no}
-        return Answer(200, JSON + SHORT_CACHE, encode_json(body))
+        return EndpointResponse(200, JSON + SHORT_CACHE, encode_json(body))
 
-    def page(self, event: str, ask: Ask) -> Answer:
+    def page(self, event: str, request: EndpointRequest) -> EndpointResponse:
         """GET the page people wait on; beyond the depth cap the static overflow page."""
         try:
-            return self.pages.page(event, ask)
+            return self.pages.page(event, request)
         except FrontrowError as error:
-            return self.problem("page", error, ask, event)
+            return self.problem("page", error, request, event)
 
-    def overflow(self, event: str, ask: Ask) -> Answer:
+    def overflow(self, event: str, request: EndpointRequest) -> EndpointResponse:
         """GET overflow: the static page, for any cache."""
-        return self.pages.overflow(200, ask)
+        return self.pages.overflow(200, request)
 
 
-async def await_answer(result: Result) -> Answer:
+async def await_answer(result: Result) -> EndpointResponse:
     """The answer, whether it is ready or still being made."""
-    return result if isinstance(result, Answer) else await result
+    return result if isinstance(result, EndpointResponse) else await result

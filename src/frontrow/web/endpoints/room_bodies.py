@@ -9,7 +9,7 @@ import msgspec
 from frontrow.core.errors import Forbidden, InvalidInput, Unauthorised
 from frontrow.waitingroom.protect.guard import PASS_COOKIES, pass_from
 from frontrow.web.endpoints import messages
-from frontrow.web.endpoints.messages import MAX_BODY_BYTES, Ask
+from frontrow.web.endpoints.messages import MAX_BODY_BYTES, EndpointRequest
 
 Body = TypeVar("Body")
 
@@ -42,22 +42,22 @@ _WIDGET_FIELDS = ("altcha", "cf-turnstile-response", "h-captcha-response")  # wh
 NO_JOIN, NO_CLAIM = JoinBody(), ClaimBody()
 
 
-def check_size(ask: Ask) -> None:
-    if len(ask.body) > MAX_BODY_BYTES:
+def check_size(request: EndpointRequest) -> None:
+    if len(request.body) > MAX_BODY_BYTES:
         raise BodyTooLarge(f"the body is over {MAX_BODY_BYTES} bytes")
 
 
-def read_join_body(ask: Ask) -> JoinBody:
-    return _read_body(ask, _decode_join, JoinBody) if ask.body else NO_JOIN
+def read_join_body(request: EndpointRequest) -> JoinBody:
+    return _read_body(request, _decode_join, JoinBody) if request.body else NO_JOIN
 
 
-def read_claim_body(ask: Ask) -> ClaimBody:
-    return _read_body(ask, _decode_claim, ClaimBody) if ask.body else NO_CLAIM
+def read_claim_body(request: EndpointRequest) -> ClaimBody:
+    return _read_body(request, _decode_claim, ClaimBody) if request.body else NO_CLAIM
 
 
-def _read_body(ask: Ask, decode: Callable[[bytes], Body], kind: type[Body]) -> Body:
-    check_size(ask)
-    return _read_form(ask, kind) if is_form(ask) else decode_body(decode, ask.body)
+def _read_body(request: EndpointRequest, decode: Callable[[bytes], Body], kind: type[Body]) -> Body:
+    check_size(request)
+    return _read_form(request, kind) if is_form(request) else decode_body(decode, request.body)
 
 
 def decode_body(decode: Callable[[bytes], Body], body: bytes) -> Body:
@@ -68,12 +68,12 @@ def decode_body(decode: Callable[[bytes], Body], body: bytes) -> Body:
         raise InvalidInput(f"the body is not what is expected here: {error}", param="body") from None
 
 
-def _read_form(ask: Ask, kind: type[Body]) -> Body:
+def _read_form(request: EndpointRequest, kind: type[Body]) -> Body:
     """The fields of a browser's form as the body an endpoint expects. A form of another site is refused."""
-    site = ask.header(b"sec-fetch-site")
+    site = request.header(b"sec-fetch-site")
     if site is not None and site not in (b"same-origin", b"none"):
         raise Forbidden("this form came from another site")
-    fields = parse_qs(ask.body.decode("utf-8", "replace"), max_num_fields=20)
+    fields = parse_qs(request.body.decode("utf-8", "replace"), max_num_fields=20)
     values: dict[str, Any] = {name: given[0] for name, given in fields.items() if given[0]}
     for name in _WIDGET_FIELDS:
         if values.pop(name, None):
@@ -84,17 +84,17 @@ def _read_form(ask: Ask, kind: type[Body]) -> Body:
         raise InvalidInput(f"the form is not what is expected here: {error}", param="body") from None
 
 
-def is_form(ask: Ask) -> bool:
-    kind = ask.header(b"content-type")
+def is_form(request: EndpointRequest) -> bool:
+    kind = request.header(b"content-type")
     return kind is not None and kind.lower().startswith(b"application/x-www-form-urlencoded")
 
 
-def idempotency_key(ask: Ask) -> str | None:
-    return messages.idempotency_key(ask, param="idempotency-key")
+def idempotency_key(request: EndpointRequest) -> str | None:
+    return messages.idempotency_key(request, param="idempotency-key")
 
 
-def pass_of(ask: Ask, *, secure: bool) -> str:
-    headers = [ask.header(name) for name in (b"authorization", b"frontrow-pass", b"cookie")]
+def pass_of(request: EndpointRequest, *, secure: bool) -> str:
+    headers = [request.header(name) for name in (b"authorization", b"frontrow-pass", b"cookie")]
     bearer, header, cookie = (value.decode("latin-1") if value is not None else None for value in headers)
     text = pass_from(bearer, header, cookie, secure=secure)
     if not text:

@@ -8,7 +8,7 @@ import msgspec
 from frontrow.core.errors import Forbidden, FrontrowError, InvalidInput, Unauthorised
 from frontrow.waitingroom.model.results import RoomView
 from frontrow.waitingroom.service.room import WaitingRoom
-from frontrow.web.endpoints.messages import Answer, Ask, json_answer
+from frontrow.web.endpoints.messages import EndpointRequest, EndpointResponse, json_answer
 from frontrow.web.endpoints.room_bodies import check_size
 from frontrow.web.endpoints.room_context import Result, RoomContext
 
@@ -89,57 +89,57 @@ class OrganiserEndpoints:
         self._room = context.room
         self._key = organiser_key.encode()
 
-    def check_organiser(self, ask: Ask) -> None:
+    def check_organiser(self, request: EndpointRequest) -> None:
         """Refuse everybody but the organiser, in constant time; without a key set, refuse everybody."""
-        self._context.entry.count_ip(self._context.client_ip(ask))
-        given = ask.header(b"authorization") or b""
+        self._context.entry.count_ip(self._context.client_ip(request))
+        given = request.header(b"authorization") or b""
         scheme, _, key = given.partition(b" ")
         if not self._key:
             raise Forbidden("no organiser key is set; start the room with FRONTROW_ROOM_ORGANISER_KEY")
         if not hmac.compare_digest(key.strip(), self._key) or scheme.lower() != b"bearer":
             raise Unauthorised("send the organiser key as a bearer token")
 
-    def show_room(self, event: str, ask: Ask) -> Answer:
+    def show_room(self, event: str, request: EndpointRequest) -> EndpointResponse:
         """GET room: the organiser's view."""
         try:
-            self.check_organiser(ask)
+            self.check_organiser(request)
             return json_answer(200, room_body(self._room.view(event)))
         except FrontrowError as error:
-            return self._context.problem("room", error, ask, event)
+            return self._context.problem("room", error, request, event)
 
-    def change_room(self, event: str, ask: Ask) -> Result:
+    def change_room(self, event: str, request: EndpointRequest) -> Result:
         """PATCH room: open, pause, resume, queue-all, close; rate, capacity, message."""
         try:
-            self.check_organiser(ask)
-            check_size(ask)
+            self.check_organiser(request)
+            check_size(request)
         except FrontrowError as error:
-            return self._context.problem("room", error, ask, event)
-        return self._change_room(event, ask)
+            return self._context.problem("room", error, request, event)
+        return self._change_room(event, request)
 
-    async def _change_room(self, event: str, ask: Ask) -> Answer:
+    async def _change_room(self, event: str, request: EndpointRequest) -> EndpointResponse:
         try:
-            return json_answer(200, room_body(await patch_room(self._room, event, ask.body)))
+            return json_answer(200, room_body(await patch_room(self._room, event, request.body)))
         except FrontrowError as error:
-            return self._context.problem("room", error, ask, event)
+            return self._context.problem("room", error, request, event)
 
-    def import_codes(self, event: str, ask: Ask) -> Result:
+    def import_codes(self, event: str, request: EndpointRequest) -> Result:
         """POST codes: the organiser's own fan codes as CSV, valid in every process from now on."""
         try:
-            return self.import_lines(event, ask, self.read_codes(ask))
+            return self.import_lines(event, request, self.read_codes(request))
         except FrontrowError as error:
-            return self._context.problem("codes", error, ask, event)
+            return self._context.problem("codes", error, request, event)
 
-    def read_codes(self, ask: Ask) -> list[str]:
+    def read_codes(self, request: EndpointRequest) -> list[str]:
         """The lines of an organiser's CSV."""
-        self.check_organiser(ask)
+        self.check_organiser(request)
         try:
-            return ask.body.decode().splitlines()
+            return request.body.decode().splitlines()
         except UnicodeDecodeError:
             raise InvalidInput("the file is not UTF-8", param="body") from None
 
-    async def import_lines(self, event: str, ask: Ask, lines: list[str]) -> Answer:
+    async def import_lines(self, event: str, request: EndpointRequest, lines: list[str]) -> EndpointResponse:
         """The answer to `import_codes`, for lines already read."""
         try:
             return json_answer(200, {"imported": await self._room.import_codes(event, lines)})
         except FrontrowError as error:
-            return self._context.problem("codes", error, ask, event)
+            return self._context.problem("codes", error, request, event)

@@ -13,7 +13,15 @@ from msgspec.structs import replace
 from frontrow.core.errors import Forbidden, FrontrowError, Unavailable
 from frontrow.waitingroom.model.results import Claimed, Joined
 from frontrow.waitingroom.ports import VisitReply
-from frontrow.web.endpoints.messages import NO_STORE, Answer, Arriving, Ask, encode_json, header_line, json_answer
+from frontrow.web.endpoints.messages import (
+    NO_STORE,
+    Arriving,
+    EndpointRequest,
+    EndpointResponse,
+    encode_json,
+    header_line,
+    json_answer,
+)
 from frontrow.web.endpoints.room_bodies import (
     NO_JOIN,
     ClaimBody,
@@ -37,10 +45,10 @@ class JoinIdentity(Protocol):
     def check_body(self, body: JoinBody) -> None:
         """Refuse a body that names a person."""
 
-    def has_session(self, ask: Ask) -> bool:
+    def has_session(self, request: EndpointRequest) -> bool:
         """Whether the request carries a session, so that `find_person` must be awaited."""
 
-    async def find_person(self, ask: Ask) -> str:
+    async def find_person(self, request: EndpointRequest) -> str:
         """The person of the session, or nothing."""
 
     async def may_have_place(self, event: str, person: str) -> bool:
@@ -60,143 +68,151 @@ class VisitorEndpoints:
 
     # -- places --------------------------------------------------------------------------------------------------------
 
-    def join(self, event: str, ask: Ask) -> Result:
+    def join(self, event: str, request: EndpointRequest) -> Result:
         """POST join: a place at the end of the queue."""
         identity = self._identity
-        if identity is not None and identity.has_session(ask):
-            return self._join_as_fan(event, ask, identity)
+        if identity is not None and identity.has_session(request):
+            return self._join_as_fan(event, request, identity)
         try:
-            body = self._read_join(ask) if ask.body else NO_JOIN
-            ip = self._context.client_ip(ask)
+            body = self._read_join(request) if request.body else NO_JOIN
+            ip = self._context.client_ip(request)
             entry = self._entry
             entry.count_ip(ip)
             if body.person:
                 entry.count_person(f"{event}/{body.person}")
-            key = idempotency_key(ask)
+            key = idempotency_key(request)
             human = entry.verify(event, body.proof, ip)
             if human is None and (body is NO_JOIN or not (body.code or body.cnf or body.page)):
-                pending = PendingJoin(self._context, event, ask, body.person)
+                pending = PendingJoin(self._context, event, request, body.person)
                 self._room.join_into(event, pending, body.person, key)
                 return pending
         except FrontrowError as error:
-            return self._context.problem("join", error, ask, event)
-        return self._join(event, ask, body, ip, key, human)
+            return self._context.problem("join", error, request, event)
+        return self._join(event, request, body, ip, key, human)
 
-    async def _join_as_fan(self, event: str, ask: Ask, identity: JoinIdentity) -> Answer:
+    async def _join_as_fan(self, event: str, request: EndpointRequest, identity: JoinIdentity) -> EndpointResponse:
         """A join with a session is for the session's fan."""
         try:
-            body = self._read_join(ask)
-            ip = self._context.client_ip(ask)
+            body = self._read_join(request)
+            ip = self._context.client_ip(request)
             self._entry.count_ip(ip)
-            person = await identity.find_person(ask)
+            person = await identity.find_person(request)
             if person:
                 self._entry.count_person(f"{event}/{person}")
             if person and not await identity.may_have_place(event, person):
                 person = ""
             human = self._entry.verify(event, body.proof, ip)
-            key = idempotency_key(ask)
+            key = idempotency_key(request)
         except FrontrowError as error:
-            return self._context.problem("join", error, ask, event)
-        return await self._join(event, ask, replace(body, person=person), ip, key, human)
+            return self._context.problem("join", error, request, event)
+        return await self._join(event, request, replace(body, person=person), ip, key, human)
 
     async def _join(
-        self, event: str, ask: Ask, body: JoinBody, ip: str, key: str | None, human: Awaitable[None] | None
-    ) -> Answer:
+        self,
+        event: str,
+        request: EndpointRequest,
+        body: JoinBody,
+        ip: str,
+        key: str | None,
+        human: Awaitable[None] | None,
+    ) -> EndpointResponse:
         try:
             if human is not None:
                 await human
             joined = await self._room.join(event, body.person, ip, body.code, key, body.cnf)
         except FrontrowError as error:
-            return self._context.problem("join", error, ask, event)
+            return self._context.problem("join", error, request, event)
         self._context.count("join")
         if body.page:
-            return self._pages.joined(event, joined, is_form=is_form(ask), wish=body.wish)
-        return Answer(201, JSON_HEAD, _joined_body(joined))
+            return self._pages.joined(event, joined, is_form=is_form(request), wish=body.wish)
+        return EndpointResponse(201, JSON_HEAD, _joined_body(joined))
 
-    def _read_join(self, ask: Ask) -> JoinBody:
-        body = read_join_body(ask)
+    def _read_join(self, request: EndpointRequest) -> JoinBody:
+        body = read_join_body(request)
         if self._identity is not None:
             self._identity.check_body(body)
         return body
 
-    def status(self, event: str, ask: Ask) -> Result:
+    def status(self, event: str, request: EndpointRequest) -> Result:
         """GET status: the state of a place."""
         try:
-            self._entry.count_ip(self._context.client_ip(ask))
-            place = self._pages.place_of(event, ask)
+            self._entry.count_ip(self._context.client_ip(request))
+            place = self._pages.place_of(event, request)
             body = self._room.status_json(place, event)
             self._entry.count_person(place[-TAG_CHARS:])
         except FrontrowError as error:
-            return self._context.problem("status", error, ask, event)
+            return self._context.problem("status", error, request, event)
         self._counts["status"] += 1
-        return Answer(200, JSON_HEAD, body)
+        return EndpointResponse(200, JSON_HEAD, body)
 
-    def leave(self, event: str, ask: Ask) -> Result:
+    def leave(self, event: str, request: EndpointRequest) -> Result:
         """POST leave: leave the queue (rooms with one place per person)."""
         try:
-            self._entry.count_ip(self._context.client_ip(ask))
-            place = self._pages.place_of(event, ask)
+            self._entry.count_ip(self._context.client_ip(request))
+            place = self._pages.place_of(event, request)
             self._room.status(place, event)
         except FrontrowError as error:
-            return self._context.problem("leave", error, ask, event)
-        return self._leave(event, ask, place)
+            return self._context.problem("leave", error, request, event)
+        return self._leave(event, request, place)
 
-    async def _leave(self, event: str, ask: Ask, place: str) -> Answer:
+    async def _leave(self, event: str, request: EndpointRequest, place: str) -> EndpointResponse:
         try:
             return json_answer(200, {"left": await self._room.leave(place)})
         except FrontrowError as error:
-            return self._context.problem("leave", error, ask, event)
+            return self._context.problem("leave", error, request, event)
 
     # -- passes --------------------------------------------------------------------------------------------------------
 
-    def claim(self, event: str, ask: Ask) -> Result:
+    def claim(self, event: str, request: EndpointRequest) -> Result:
         """POST claim: an active place for a pass, once."""
         try:
-            self._entry.count_ip(self._context.client_ip(ask))
-            body = read_claim_body(ask)
-            place = self._pages.place_of(event, ask)
+            self._entry.count_ip(self._context.client_ip(request))
+            body = read_claim_body(request)
+            place = self._pages.place_of(event, request)
             self._room.status(place, event)
             self._entry.count_person(place[-TAG_CHARS:])
-            key = idempotency_key(ask)
+            key = idempotency_key(request)
         except FrontrowError as error:
-            return self._context.problem("claim", error, ask, event)
-        return self._claim(event, ask, body, place, key)
+            return self._context.problem("claim", error, request, event)
+        return self._claim(event, request, body, place, key)
 
-    async def _claim(self, event: str, ask: Ask, body: ClaimBody, place: str, key: str | None) -> Answer:
+    async def _claim(
+        self, event: str, request: EndpointRequest, body: ClaimBody, place: str, key: str | None
+    ) -> EndpointResponse:
         try:
             claimed = await self._room.claim(place, event, key, body.proof)
         except FrontrowError as error:
-            return self._context.problem("claim", error, ask, event)
+            return self._context.problem("claim", error, request, event)
         self._context.count("claim")
         if body.page:
-            return self._pages.claimed(claimed, is_form=is_form(ask), wish=body.wish)
+            return self._pages.claimed(claimed, is_form=is_form(request), wish=body.wish)
         return json_answer(201, _claimed_body(claimed))
 
-    def renew(self, event: str, ask: Ask) -> Result:
+    def renew(self, event: str, request: EndpointRequest) -> Result:
         """POST renew: a pass that lives longer, for a live one."""
-        return self._with_pass(event, ask, "renew")
+        return self._with_pass(event, request, "renew")
 
-    def give_back(self, event: str, ask: Ask) -> Result:
+    def give_back(self, event: str, request: EndpointRequest) -> Result:
         """POST give-back: the visit is over; its capacity goes to the next person at once."""
-        return self._with_pass(event, ask, "give_back")
+        return self._with_pass(event, request, "give_back")
 
-    def heartbeat(self, event: str, ask: Ask) -> Result:
+    def heartbeat(self, event: str, request: EndpointRequest) -> Result:
         """POST heartbeat: the visitor is still there."""
-        return self._with_pass(event, ask, "heartbeat")
+        return self._with_pass(event, request, "heartbeat")
 
-    def left(self, event: str, ask: Ask) -> Result:
+    def left(self, event: str, request: EndpointRequest) -> Result:
         """POST left: a page was closed (sent by the page itself, as a beacon)."""
-        return self._with_pass(event, ask, "left")
+        return self._with_pass(event, request, "left")
 
-    def _with_pass(self, event: str, ask: Ask, endpoint: str) -> Result:
+    def _with_pass(self, event: str, request: EndpointRequest, endpoint: str) -> Result:
         try:
-            self._entry.count_ip(self._context.client_ip(ask))
-            text = pass_of(ask, secure=self._pages.secure)
+            self._entry.count_ip(self._context.client_ip(request))
+            text = pass_of(request, secure=self._pages.secure)
         except FrontrowError as error:
-            return self._context.problem(endpoint, error, ask, event)
-        return self._answer_pass(event, ask, text, endpoint)
+            return self._context.problem(endpoint, error, request, event)
+        return self._answer_pass(event, request, text, endpoint)
 
-    async def _answer_pass(self, event: str, ask: Ask, text: str, endpoint: str) -> Answer:
+    async def _answer_pass(self, event: str, request: EndpointRequest, text: str, endpoint: str) -> EndpointResponse:
         try:
             if endpoint == "give_back":
                 ended = await self._room.give_back(text, event)
@@ -209,20 +225,20 @@ class VisitorEndpoints:
                 return json_answer(200, self._visit_body(event, visit))
             renewed = await self._room.renew(text, event)
         except FrontrowError as error:
-            return self._context.problem(endpoint, error, ask, event)
+            return self._context.problem(endpoint, error, request, event)
         self._context.count(endpoint)
         return json_answer(200, _claimed_body(renewed))
 
-    def check_pass(self, event: str, ask: Ask) -> Result:
+    def check_pass(self, event: str, request: EndpointRequest) -> Result:
         """GET pass: 204 when the request carries a good pass; for nginx's auth_request."""
         try:
-            visit = self._room.check_pass(pass_of(ask, secure=self._pages.secure), event)
+            visit = self._room.check_pass(pass_of(request, secure=self._pages.secure), event)
             self._room.hear(visit.id)
         except FrontrowError as error:
             if error.http_status == 409:  # auth_request knows only 401 and 403
                 error = Forbidden(error.message, code=error.code)
-            return self._context.problem("pass", error, ask, event)
-        return Answer(204, NO_STORE + header_line("frontrow-person", visit.person))
+            return self._context.problem("pass", error, request, event)
+        return EndpointResponse(204, NO_STORE + header_line("frontrow-person", visit.person))
 
     def _visit_body(self, event: str, visit: VisitReply) -> dict[str, Any]:
         return {
@@ -238,14 +254,14 @@ class PendingJoin(Arriving):
     """The answer to a plain join and the slot of the store's reply, in one object: a join costs no future and no task,
     and its answer is written in the turn of the event loop in which the reply comes."""
 
-    __slots__ = ("_ask", "_context", "_event", "_person")
+    __slots__ = ("_context", "_event", "_person", "_request")
 
-    def __init__(self, context: RoomContext, event: str, ask: Ask, person: str) -> None:
+    def __init__(self, context: RoomContext, event: str, request: EndpointRequest, person: str) -> None:
         self._answer = None
         self._then = None
         self._context = context
         self._event = event
-        self._ask = ask
+        self._request = request
         self._person = person
 
     def done(self) -> bool:
@@ -259,13 +275,13 @@ class PendingJoin(Arriving):
             self.set_exception(error)
             return
         context.counts["join"] += 1
-        self.arrive(Answer(201, JSON_HEAD, body))
+        self.arrive(EndpointResponse(201, JSON_HEAD, body))
 
     def set_exception(self, exception: BaseException) -> None:
         if not isinstance(exception, FrontrowError):
             log.error("a join failed", exc_info=exception)
             exception = FrontrowError("this is our fault; it has been logged")
-        self.arrive(self._context.problem("join", exception, self._ask, self._event))
+        self.arrive(self._context.problem("join", exception, self._request, self._event))
 
     def cancel(self) -> bool:
         self.set_exception(Unavailable("this server is stopping; try again", retry_after_s=1))

@@ -16,7 +16,7 @@ import msgspec
 from frontrow.core.errors import FrontrowError, InvalidInput, NotFound
 from frontrow.waitingroom.credentials.places import unb64
 from frontrow.waitingroom.service.sharding import ShardedRoom, slices
-from frontrow.web.endpoints.messages import Answer, Ask, json_answer, problem_answer
+from frontrow.web.endpoints.messages import EndpointRequest, EndpointResponse, json_answer, problem_answer
 from frontrow.web.endpoints.room import RoomEndpoints
 from frontrow.web.endpoints.room_bodies import check_size, idempotency_key, pass_of, read_join_body
 from frontrow.web.endpoints.room_context import Result
@@ -40,90 +40,90 @@ class ShardedEndpoints:
 
     # -- visitors ------------------------------------------------------------------------------------------------------
 
-    def join(self, event: str, ask: Ask) -> Result:
+    def join(self, event: str, request: EndpointRequest) -> Result:
         queue = self.queues.get(event)
-        return self.rooms.join(queue.names[self._shard_for_join(queue, ask)] if queue else event, ask)
+        return self.rooms.join(queue.names[self._shard_for_join(queue, request)] if queue else event, request)
 
-    def status(self, event: str, ask: Ask) -> Result:
-        return self.rooms.status(self._shard_of_place(event, ask), ask)
+    def status(self, event: str, request: EndpointRequest) -> Result:
+        return self.rooms.status(self._shard_of_place(event, request), request)
 
-    def claim(self, event: str, ask: Ask) -> Result:
-        return self.rooms.claim(self._shard_of_place(event, ask), ask)
+    def claim(self, event: str, request: EndpointRequest) -> Result:
+        return self.rooms.claim(self._shard_of_place(event, request), request)
 
-    def leave(self, event: str, ask: Ask) -> Result:
-        return self.rooms.leave(self._shard_of_place(event, ask), ask)
+    def leave(self, event: str, request: EndpointRequest) -> Result:
+        return self.rooms.leave(self._shard_of_place(event, request), request)
 
-    def renew(self, event: str, ask: Ask) -> Result:
-        return self.rooms.renew(self._shard_of_pass(event, ask), ask)
+    def renew(self, event: str, request: EndpointRequest) -> Result:
+        return self.rooms.renew(self._shard_of_pass(event, request), request)
 
-    def give_back(self, event: str, ask: Ask) -> Result:
-        return self.rooms.give_back(self._shard_of_pass(event, ask), ask)
+    def give_back(self, event: str, request: EndpointRequest) -> Result:
+        return self.rooms.give_back(self._shard_of_pass(event, request), request)
 
-    def heartbeat(self, event: str, ask: Ask) -> Result:
-        return self.rooms.heartbeat(self._shard_of_pass(event, ask), ask)
+    def heartbeat(self, event: str, request: EndpointRequest) -> Result:
+        return self.rooms.heartbeat(self._shard_of_pass(event, request), request)
 
-    def left(self, event: str, ask: Ask) -> Result:
-        return self.rooms.left(self._shard_of_pass(event, ask), ask)
+    def left(self, event: str, request: EndpointRequest) -> Result:
+        return self.rooms.left(self._shard_of_pass(event, request), request)
 
-    def check_pass(self, event: str, ask: Ask) -> Result:
-        return self.rooms.check_pass(self._shard_of_pass(event, ask), ask)
+    def check_pass(self, event: str, request: EndpointRequest) -> Result:
+        return self.rooms.check_pass(self._shard_of_pass(event, request), request)
 
-    def challenge(self, event: str, ask: Ask) -> Answer:
-        return self.rooms.challenge(self._shard_of_place(event, ask), ask)
+    def challenge(self, event: str, request: EndpointRequest) -> EndpointResponse:
+        return self.rooms.challenge(self._shard_of_place(event, request), request)
 
-    def draw(self, event: str, ask: Ask) -> Answer:
-        return self.rooms.draw(self._shard_of_place(event, ask), ask)
+    def draw(self, event: str, request: EndpointRequest) -> EndpointResponse:
+        return self.rooms.draw(self._shard_of_place(event, request), request)
 
-    def message(self, event: str, ask: Ask) -> Answer:
-        return self.rooms.message(self._shard_of_place(event, ask), ask)
+    def message(self, event: str, request: EndpointRequest) -> EndpointResponse:
+        return self.rooms.message(self._shard_of_place(event, request), request)
 
-    def page(self, event: str, ask: Ask) -> Answer:
+    def page(self, event: str, request: EndpointRequest) -> EndpointResponse:
         """The shard's page for a browser with a place, the queue's page for one without."""
         queue = self.queues.get(event)
         if queue is None:
-            return self.rooms.page(event, ask)
+            return self.rooms.page(event, request)
         pages = self.rooms.pages
-        mine = [name for name in queue.names if pages.keeps_place(name, ask)]
+        mine = [name for name in queue.names if pages.keeps_place(name, request)]
         try:
-            return pages.page(mine[0] if mine else queue.names[0], ask, front="" if mine else event)
+            return pages.page(mine[0] if mine else queue.names[0], request, front="" if mine else event)
         except FrontrowError as error:
-            return self.rooms.problem("page", error, ask, event)
+            return self.rooms.problem("page", error, request, event)
 
-    def now_serving(self, event: str, ask: Ask) -> Answer:
-        return self._refuse_queue_name(event) or self.rooms.now_serving(event, ask)
+    def now_serving(self, event: str, request: EndpointRequest) -> EndpointResponse:
+        return self._refuse_queue_name(event) or self.rooms.now_serving(event, request)
 
-    def stream_refusal(self, event: str) -> Answer | None:
+    def stream_refusal(self, event: str) -> EndpointResponse | None:
         return self._refuse_queue_name(event) or self.rooms.stream_refusal(event)
 
     # -- organisers ----------------------------------------------------------------------------------------------------
 
-    def show_room(self, event: str, ask: Ask) -> Answer:
+    def show_room(self, event: str, request: EndpointRequest) -> EndpointResponse:
         queue = self.queues.get(event)
         if queue is None:
-            return self.rooms.show_room(event, ask)
+            return self.rooms.show_room(event, request)
         try:
-            self.rooms.organiser.check_organiser(ask)
+            self.rooms.organiser.check_organiser(request)
             return json_answer(200, queue_body(queue))
         except FrontrowError as error:
-            return self.rooms.problem("room", error, ask, event)
+            return self.rooms.problem("room", error, request, event)
 
-    def change_room(self, event: str, ask: Ask) -> Result:
+    def change_room(self, event: str, request: EndpointRequest) -> Result:
         queue = self.queues.get(event)
         if queue is None:
-            return self.rooms.change_room(event, ask)
+            return self.rooms.change_room(event, request)
         try:
-            self.rooms.organiser.check_organiser(ask)
-            check_size(ask)
+            self.rooms.organiser.check_organiser(request)
+            check_size(request)
         except FrontrowError as error:
-            return self.rooms.problem("room", error, ask, event)
-        return self._change_queue(queue, ask)
+            return self.rooms.problem("room", error, request, event)
+        return self._change_queue(queue, request)
 
-    async def _change_queue(self, queue: ShardedRoom, ask: Ask) -> Answer:
+    async def _change_queue(self, queue: ShardedRoom, request: EndpointRequest) -> EndpointResponse:
         try:
-            await self._change_shards(queue, ask.body)
+            await self._change_shards(queue, request.body)
             return json_answer(200, queue_body(queue))
         except FrontrowError as error:
-            return self.rooms.problem("room", error, ask, queue.event)
+            return self.rooms.problem("room", error, request, queue.event)
 
     async def _change_shards(self, queue: ShardedRoom, body: bytes) -> None:
         try:
@@ -144,50 +144,50 @@ class ShardedEndpoints:
         if capacity is not None:
             await queue.set_capacity(capacity)
 
-    def import_codes(self, event: str, ask: Ask) -> Result:
+    def import_codes(self, event: str, request: EndpointRequest) -> Result:
         queue = self.queues.get(event)
         if queue is None:
-            return self.rooms.import_codes(event, ask)
+            return self.rooms.import_codes(event, request)
         try:
-            return self._import_codes(queue, ask, self.rooms.organiser.read_codes(ask))
+            return self._import_codes(queue, request, self.rooms.organiser.read_codes(request))
         except FrontrowError as error:
-            return self.rooms.problem("codes", error, ask, event)
+            return self.rooms.problem("codes", error, request, event)
 
-    async def _import_codes(self, queue: ShardedRoom, ask: Ask, lines: list[str]) -> Answer:
+    async def _import_codes(self, queue: ShardedRoom, request: EndpointRequest, lines: list[str]) -> EndpointResponse:
         """Every shard gets all codes; the first refusal is the answer."""
-        answers = [await self.rooms.organiser.import_lines(name, ask, lines) for name in queue.names]
+        answers = [await self.rooms.organiser.import_lines(name, request, lines) for name in queue.names]
         return next((answer for answer in answers if answer.status != 200), answers[0])
 
     # -- which shard ---------------------------------------------------------------------------------------------------
 
-    def _shard_for_join(self, queue: ShardedRoom, ask: Ask) -> int:
+    def _shard_for_join(self, queue: ShardedRoom, request: EndpointRequest) -> int:
         """By code (used once, so always the same shard), person or key; else by address."""
         try:
-            body = read_join_body(ask)
-            stable = body.code or body.person or idempotency_key(ask)
+            body = read_join_body(request)
+            stable = body.code or body.person or idempotency_key(request)
         except FrontrowError:
             return 0  # that shard refuses it with the proper error
-        return queue.shard_for(stable or "", self.rooms.context.client_ip(ask))
+        return queue.shard_for(stable or "", self.rooms.context.client_ip(request))
 
-    def _shard_of_place(self, event: str, ask: Ask) -> str:
+    def _shard_of_place(self, event: str, request: EndpointRequest) -> str:
         queue = self.queues.get(event)
         if queue is None:
             return event
         for name in queue.names:
-            if ask.header(b"authorization") is None and self.rooms.pages.keeps_place(name, ask):
+            if request.header(b"authorization") is None and self.rooms.pages.keeps_place(name, request):
                 return name
-        return _named_shard(queue, (ask.header(b"authorization") or b"")[7:], "evt")
+        return _named_shard(queue, (request.header(b"authorization") or b"")[7:], "evt")
 
-    def _shard_of_pass(self, event: str, ask: Ask) -> str:
+    def _shard_of_pass(self, event: str, request: EndpointRequest) -> str:
         queue = self.queues.get(event)
         if queue is None:
             return event
         try:
-            return _named_shard(queue, pass_of(ask, secure=self.rooms.pages.secure).encode(), "aud")
+            return _named_shard(queue, pass_of(request, secure=self.rooms.pages.secure).encode(), "aud")
         except FrontrowError:
             return queue.names[0]
 
-    def _refuse_queue_name(self, event: str) -> Answer | None:
+    def _refuse_queue_name(self, event: str) -> EndpointResponse | None:
         queue = self.queues.get(event)
         if queue is None:
             return None

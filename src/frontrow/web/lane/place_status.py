@@ -1,11 +1,11 @@
 """The status of a place through the hot lane: the most frequent request, in as few steps as possible.
 
-Does what `VisitorEndpoints.status` does, in the same order and with the same limits. Requests that are not plain (a
-proxy in front, a cookie instead of a bearer token) are handed to it before anything is counted.
+Does the same as the endpoint `status`, in the same order and with the same limits. A request that is not plain (a proxy
+in front, a cookie instead of a bearer token, a refusal) is handed to that endpoint before anything was counted.
 """
 
 from frontrow.core.errors import FrontrowError
-from frontrow.web.endpoints.messages import Answer, Ask
+from frontrow.web.endpoints.messages import EndpointRequest, EndpointResponse
 from frontrow.web.endpoints.room import RoomEndpoints
 from frontrow.web.endpoints.room_context import JSON_HEAD, Result
 from frontrow.web.endpoints.room_visitors import TAG_CHARS
@@ -17,26 +17,26 @@ def hot_status(endpoints: RoomEndpoints, event: str) -> Handler:
     entry, counts, status_json = endpoints.entry, endpoints.counts, endpoints.room.status_json
     addresses, count_ip, count_person = entry.addresses, entry.count_ip, entry.count_person
 
-    def handle(ask: Ask) -> Result:
-        ip = addresses.get(ask.peer)
+    def handle(request: EndpointRequest) -> Result:
+        ip = addresses.get(request.peer)
         if ip is None or not entry.trusts_nobody:
-            return endpoints.status(event, ask)
+            return endpoints.status(event, request)
         given = b""
-        for name, value in ask.headers:
+        for name, value in request.headers:
             if len(name) == 13 and name.lower() == b"authorization":
                 given = value
                 break
         if given[:7] != b"Bearer ":
-            return endpoints.status(event, ask)
+            return endpoints.status(event, request)
         try:
             count_ip(ip)
             place = given[7:].decode("latin-1")
             body = status_json(place, event)
             count_person(place[-TAG_CHARS:])
         except FrontrowError as error:
-            return endpoints.problem("status", error, ask, event)
+            return endpoints.problem("status", error, request, event)
         counts["status"] += 1
-        return Answer(200, JSON_HEAD, body)
+        return EndpointResponse(200, JSON_HEAD, body)
 
-    handle.__name__ = "status"  # under which its traffic is counted
+    handle.__name__ = "status"  # the name under which its traffic is counted
     return handle

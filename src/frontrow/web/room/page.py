@@ -22,7 +22,15 @@ from frontrow.waitingroom.model.results import Claimed, Joined, PlaceStatus
 from frontrow.waitingroom.model.window import PlaceState
 from frontrow.waitingroom.protect.guard import PASS_COOKIES, is_plain
 from frontrow.waitingroom.service.room import WaitingRoom
-from frontrow.web.endpoints.messages import HTML, NO_STORE, Answer, Ask, encode_json, header_line, json_answer
+from frontrow.web.endpoints.messages import (
+    HTML,
+    NO_STORE,
+    EndpointRequest,
+    EndpointResponse,
+    encode_json,
+    header_line,
+    json_answer,
+)
 from frontrow.web.room.minify import minify_script, minify_style, strip_lines
 from frontrow.web.room.page_parts import (
     HEADINGS,
@@ -60,16 +68,16 @@ class PageSettings:
 class PageSurroundings(Protocol):
     """What depends on where the page is shown: its language, the event's name, what refusals look like."""
 
-    def words(self, ask: Ask) -> Any:
+    def words(self, request: EndpointRequest) -> Any:
         """The texts in the visitor's language."""
 
-    def shared_words(self, ask: Ask) -> tuple[Any, bytes]:
+    def shared_words(self, request: EndpointRequest) -> tuple[Any, bytes]:
         """The texts of a page that caches keep, and the header that says what they depend on."""
 
-    def error_text(self, error: FrontrowError, ask: Ask) -> str:
+    def error_text(self, error: FrontrowError, request: EndpointRequest) -> str:
         """A refusal in words."""
 
-    def missing_page(self, error: FrontrowError, ask: Ask) -> Answer | None:
+    def missing_page(self, error: FrontrowError, request: EndpointRequest) -> EndpointResponse | None:
         """The page when there is no such room; None for problem+json."""
 
     def fields(self, event: str, base: str, words: Any) -> dict[str, Any]:
@@ -86,16 +94,16 @@ class PlainSurroundings:
     def __init__(self, titles: Sequence[tuple[str, str]] = ()) -> None:
         self._titles = dict(titles)
 
-    def words(self, ask: Ask) -> Any:
+    def words(self, request: EndpointRequest) -> Any:
         return PLAIN_WORDS
 
-    def shared_words(self, ask: Ask) -> tuple[Any, bytes]:
+    def shared_words(self, request: EndpointRequest) -> tuple[Any, bytes]:
         return PLAIN_WORDS, b""
 
-    def error_text(self, error: FrontrowError, ask: Ask) -> str:
+    def error_text(self, error: FrontrowError, request: EndpointRequest) -> str:
         return error.message
 
-    def missing_page(self, error: FrontrowError, ask: Ask) -> Answer | None:
+    def missing_page(self, error: FrontrowError, request: EndpointRequest) -> EndpointResponse | None:
         return None
 
     def fields(self, event: str, base: str, words: Any) -> dict[str, Any]:
@@ -140,55 +148,61 @@ class RoomPages:
 
     # -- the page ----------------------------------------------------------------------------------------------------
 
-    def page(self, event: str, ask: Ask, front: str = "") -> Answer:
+    def page(self, event: str, request: EndpointRequest, front: str = "") -> EndpointResponse:
         """The page for this browser; `front` is the name to join under, if it differs from the event."""
         view = self._room.view(event)
-        status = self._find_status(event, ask)
+        status = self._find_status(event, request)
         cap = view.state.config.depth_cap
         if status is None and cap and view.waiting >= cap:
-            return self.overflow(503, ask)
-        return self._render(event, status, "", 200, ask, front)
+            return self.overflow(503, request)
+        return self._render(event, status, "", 200, request, front)
 
-    def overflow(self, status: int, ask: Ask) -> Answer:
+    def overflow(self, status: int, request: EndpointRequest) -> EndpointResponse:
         """The static page for people beyond the depth cap; costs nothing to make."""
-        words, varies = self._surroundings.shared_words(ask)
+        words, varies = self._surroundings.shared_words(request)
         head = b"cache-control: public, max-age=60\r\n" + varies + (b"retry-after: 60\r\n" if status == 503 else b"")
         return self._notices.answer(status, words, OVERFLOW, refresh_s=OVERFLOW_AGAIN_S, head=head)
 
-    def instead_of_problem(self, event: str, error: FrontrowError, ask: Ask) -> Answer | None:
+    def instead_of_problem(self, event: str, error: FrontrowError, request: EndpointRequest) -> EndpointResponse | None:
         """For a browser's form: the page with the error in words, or the overflow page; None for API clients."""
-        accept = ask.header(b"accept")
+        accept = request.header(b"accept")
         if accept is None or b"text/html" not in accept:
             return None
         if error.code == "room_overflow":
-            return self.overflow(503, ask)
+            return self.overflow(503, request)
         if error.http_status == 404:
-            return self._surroundings.missing_page(error, ask)
+            return self._surroundings.missing_page(error, request)
         used_up = error.code == "already_claimed"  # the page offers to join again
-        status = None if used_up else self._find_status(event, ask)
-        return self._render(event, status, self._surroundings.error_text(error, ask), error.http_status, ask)
+        status = None if used_up else self._find_status(event, request)
+        return self._render(event, status, self._surroundings.error_text(error, request), error.http_status, request)
 
-    def _find_status(self, event: str, ask: Ask) -> PlaceStatus | None:
+    def _find_status(self, event: str, request: EndpointRequest) -> PlaceStatus | None:
         """The status of this browser's place, if it has a valid one."""
         try:
-            return self._room.status(self.place_of(event, ask), event)
+            return self._room.status(self.place_of(event, request), event)
         except (Unauthorised, Forbidden):
             return None
 
     def _render(
-        self, event: str, status: PlaceStatus | None, error: str, http_status: int, ask: Ask, front: str = ""
-    ) -> Answer:
+        self,
+        event: str,
+        status: PlaceStatus | None,
+        error: str,
+        http_status: int,
+        request: EndpointRequest,
+        front: str = "",
+    ) -> EndpointResponse:
         state = self._room.view(event).state
         facts: dict[str, Any] = {"state": "none", "number": 0, "lane": 0, "from_hi": 0, "ahead": 0, "progress": 0}
-        words = self._surroundings.words(ask)
+        words = self._surroundings.words(request)
         facts |= {"eta": words("not known yet"), "rate": "–", "why": "", "refresh_s": 0}
         if status is not None:
-            facts |= self._facts(status, event, self._joined_at(event, ask), words)
+            facts |= self._facts(status, event, self._joined_at(event, request), words)
         human = self._entry.kind_of(event)
-        wish = parse_qs(ask.query.decode("latin-1")).get("return", [""])[0]
+        wish = parse_qs(request.query.decode("latin-1")).get("return", [""])[0]
         wish = wish or self._surroundings.default_wish(event)
         base = self.base(front or event)
-        bound = self._bound_hash(event, ask) if status is not None else ""
+        bound = self._bound_hash(event, request) if status is not None else ""
         body = self._page.render(
             facts,
             css=safe(self._css),
@@ -211,11 +225,11 @@ class RoomPages:
             captcha=CAPTCHA_WIDGETS.get(human),
             site_key=self._entry.site_key_of(event),
         )
-        return Answer(http_status, HTML + NO_STORE + page_head(self._policy(human)), body.encode())
+        return EndpointResponse(http_status, HTML + NO_STORE + page_head(self._policy(human)), body.encode())
 
-    def _bound_hash(self, event: str, ask: Ask) -> str:
+    def _bound_hash(self, event: str, request: EndpointRequest) -> str:
         """The hash of a place that is bound to the browser's key: its proof must name it."""
-        text = self.place_of(event, ask)
+        text = self.place_of(event, request)
         return place_hash(text) if self._room.places.verify(text, event).jkt else ""
 
     def _facts(self, status: PlaceStatus, event: str, from_hi: int, words: Any) -> dict[str, Any]:
@@ -246,7 +260,7 @@ class RoomPages:
             return f"{shop.scheme}://{shop.netloc}{wish}" if shop.netloc else wish
         return self._settings.next_url
 
-    def joined(self, event: str, joined: Joined, *, is_form: bool, wish: str = "") -> Answer:
+    def joined(self, event: str, joined: Joined, *, is_form: bool, wish: str = "") -> EndpointResponse:
         """The place as a cookie: a form goes back to the page, a script gets its status."""
         state = self._room.view(event).state
         hi = state.lanes[state.config.lane_index(joined.status.lane)].hi
@@ -254,15 +268,17 @@ class RoomPages:
         cookie += self._cookie(joined_at_cookies(event), str(hi), PLACE_DAYS * 86_400)
         if is_form:
             back = self.base(event) + "/" + (f"?return={quote(wish, safe='/')}" if wish and is_plain(wish) else "")
-            return Answer(303, NO_STORE + cookie + header_line("location", back))
-        return Answer(201, b"content-type: application/json\r\n" + NO_STORE + cookie, encode_json(joined.status))
+            return EndpointResponse(303, NO_STORE + cookie + header_line("location", back))
+        return EndpointResponse(
+            201, b"content-type: application/json\r\n" + NO_STORE + cookie, encode_json(joined.status)
+        )
 
-    def claimed(self, claimed: Claimed, *, is_form: bool, wish: str = "") -> Answer:
+    def claimed(self, claimed: Claimed, *, is_form: bool, wish: str = "") -> EndpointResponse:
         """The pass as a cookie, and the way to the shop."""
         cookie = self._cookie(PASS_COOKIES, claimed.pass_jwt, 86_400)
         onward = self.next_url(wish)
         if is_form:
-            return Answer(303, NO_STORE + cookie + header_line("location", onward))
+            return EndpointResponse(303, NO_STORE + cookie + header_line("location", onward))
         body = {"next": onward, "expires_at_s": claimed.expires_s, "repeated": claimed.repeated}
         return json_answer(201, body, cookie)
 
@@ -273,14 +289,14 @@ class RoomPages:
             for secure in ((True, False) if self._settings.secure_cookies else (False,))
         )
 
-    def place_of(self, event: str, ask: Ask) -> str:
+    def place_of(self, event: str, request: EndpointRequest) -> str:
         """The place of this request: the bearer token, or the page's cookie."""
-        for name, given in ask.headers:
+        for name, given in request.headers:
             if len(name) == 13 and name.lower() == b"authorization":
                 if not given.startswith(b"Bearer ") and given[:7].lower() != b"bearer ":
                     raise Unauthorised("send the place as a bearer token")
                 return given[7:].decode("latin-1")
-        cookie = ask.header(b"cookie")
+        cookie = request.header(b"cookie")
         value = self._read_cookie(cookie, place_cookies(event)) if cookie is not None else ""
         if value:
             return value
@@ -291,17 +307,17 @@ class RoomPages:
         """Whether people come by https: then only cookies bound to the host count."""
         return self._settings.secure_cookies
 
-    def keeps_place(self, event: str, ask: Ask) -> bool:
+    def keeps_place(self, event: str, request: EndpointRequest) -> bool:
         """Whether this browser has a place in the event's room."""
-        cookie = ask.header(b"cookie")
+        cookie = request.header(b"cookie")
         return cookie is not None and bool(self._read_cookie(cookie, place_cookies(event)))
 
     def _read_cookie(self, cookie: bytes, names: tuple[str, str]) -> str:
         return read_cookie(cookie.decode("latin-1"), names_to_read(names, secure=self.secure))
 
-    def _joined_at(self, event: str, ask: Ask) -> int:
+    def _joined_at(self, event: str, request: EndpointRequest) -> int:
         """Where the window was when this browser joined: the start of its progress bar."""
-        value = self._read_cookie(ask.header(b"cookie") or b"", joined_at_cookies(event))
+        value = self._read_cookie(request.header(b"cookie") or b"", joined_at_cookies(event))
         return int(value) if value.isdecimal() and value.isascii() and len(value) <= 12 else 0
 
     def base(self, event: str) -> str:

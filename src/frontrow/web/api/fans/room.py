@@ -25,7 +25,7 @@ def _handler(route: Route) -> HTTPRouteHandler:
     shape = SHAPES[route.endpoint]
 
     async def handle(request: Request[Any, Any, Any], event_id: FromPath[str], platform: FromPlatform) -> ASGIApp:
-        endpoint = getattr(platform.room_endpoints, route.endpoint)
+        endpoint = getattr(platform.room.endpoints, route.endpoint)
         return AnswerApp(await await_answer(endpoint(event_id, await ask_of(request))))
 
     verb = {"GET": get, "POST": post}[route.method]
@@ -45,8 +45,8 @@ def _handler(route: Route) -> HTTPRouteHandler:
     opt=own_checks(Access.PUBLIC, answers=SHAPES["stream"].answers, problems=SHAPES["stream"].problems),
 )
 async def stream(event_id: FromPath[str], platform: FromPlatform) -> ASGIApp:
-    refusal = platform.room_endpoints.stream_refusal(event_id)
-    return AnswerApp(refusal) if refusal else StreamApp(platform.room_endpoints.streams[event_id].events)
+    refusal = platform.room.endpoints.stream_refusal(event_id)
+    return AnswerApp(refusal) if refusal else StreamApp(platform.room.endpoints.streams[event_id].events)
 
 
 ROUTES: list[HTTPRouteHandler] = [

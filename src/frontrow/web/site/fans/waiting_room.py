@@ -12,7 +12,7 @@ from typing import Any, Final
 from frontrow.boxoffice.model.events import Event
 from frontrow.core.errors import FrontrowError
 from frontrow.waitingroom.service.room import WaitingRoom
-from frontrow.web.endpoints.messages import Answer, Ask
+from frontrow.web.endpoints.messages import EndpointRequest, EndpointResponse
 from frontrow.web.room.page import PageSettings
 from frontrow.web.room.page_parts import safe
 from frontrow.web.server.overflow_page import Notices
@@ -57,18 +57,18 @@ class SiteSurroundings:
         self._own_shop = settings.next_url == "/"
         self._notices = Notices(settings.brand)
 
-    def words(self, ask: Ask) -> Any:
-        return words_in(ask)
+    def words(self, request: EndpointRequest) -> Any:
+        return words_in(request)
 
-    def shared_words(self, ask: Ask) -> tuple[Any, bytes]:
-        return words_of(best_language("", accepted(ask))), b"vary: accept-language\r\n"  # no cookie: caches keep it
+    def shared_words(self, request: EndpointRequest) -> tuple[Any, bytes]:
+        return words_of(best_language("", accepted(request))), b"vary: accept-language\r\n"  # no cookie: caches keep it
 
-    def error_text(self, error: FrontrowError, ask: Ask) -> str:
-        words = words_in(ask)
+    def error_text(self, error: FrontrowError, request: EndpointRequest) -> str:
+        words = words_in(request)
         return error.message if words.language == DEFAULT else words(REFUSALS.get(error.code, REFUSED))
 
-    def missing_page(self, error: FrontrowError, ask: Ask) -> Answer | None:
-        return problem_notice(self._notices, ask, error, again=False)
+    def missing_page(self, error: FrontrowError, request: EndpointRequest) -> EndpointResponse | None:
+        return problem_notice(self._notices, request, error, again=False)
 
     def fields(self, event: str, base: str, words: Any) -> dict[str, Any]:
         listed = self._events.get(event)
