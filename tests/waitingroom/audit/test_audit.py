@@ -169,7 +169,7 @@ async def test_b20_people_in_the_audit_of_an_anonymous_room_are_not_given_their_
     room = WaitingRoom(store, open_sqlite_audit(tmp_path / "room.sqlite"), room_keys, durable_joins=True)
     await room.create(EVENT, RoomConfig())
     assert (await room.join(EVENT, person="fan_ada")).position == 1
-    store.wipe()
+    await store.forget(EVENT, 1)
     again = await room.join(EVENT, person="fan_ada")
     assert (again.position, again.fresh) == (2, True)
     await room.aclose()
