@@ -18,6 +18,7 @@ from bench.seats_load import TURN, Ask, Crowd, Office, percentiles, tidy
 from frontrow.boxoffice.adapters.claims.redis import RedisClaims
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.seatmap.redis_frame_log import RedisFrameLog
+from frontrow.boxoffice.model.hold_values import ShopPass
 from frontrow.boxoffice.plans.plan_generator import generate
 
 
@@ -29,8 +30,8 @@ class _Silent:
 
     class holds:  # noqa: N801
         @staticmethod
-        def refusals(_: str, asks: list[Ask]) -> list[bool]:
-            return [True] * len(asks)
+        def refusal(event_id: str, shop_pass: ShopPass, seats: tuple[str]) -> bool:
+            return True
 
         attempt = None
 

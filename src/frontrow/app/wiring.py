@@ -98,7 +98,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
     async with contextlib.AsyncExitStack() as stack:
         ledger = await _ledger(settings)
         stack.push_async_callback(ledger.aclose)
-        now = clock or await LedgerClock.measured(ledger, SystemClock())
+        now = clock or await LedgerClock.measure(ledger, SystemClock())
         secret_keys = _secrets(settings)
         keys = await open_keys(settings, ledger, secret_keys.key("keys"), now())
         claims, make_log = _claims(settings, now)

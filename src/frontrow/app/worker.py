@@ -20,6 +20,7 @@ from frontrow.boxoffice.checkout.receipts import Receipts
 from frontrow.boxoffice.holds.claim_recovery import Recovery
 from frontrow.boxoffice.holds.events_on_sale import Sales
 from frontrow.boxoffice.holds.expiry import LedgerClock
+from frontrow.boxoffice.holds.held_seats import HeldSeats
 from frontrow.boxoffice.jobs.background_jobs import GROUPS, Job, box_office_jobs, money_jobs
 from frontrow.boxoffice.jobs.sales_follower import FollowedSeats, Following
 from frontrow.boxoffice.jobs.waitlist_jobs import WAITLIST_GROUP, waitlist_jobs
@@ -65,7 +66,7 @@ async def open_jobs(urls: WorkUrls) -> AsyncIterator[list[Job]]:
     async with contextlib.AsyncExitStack() as stack:
         ledger = await open_ledger(urls.ledger)
         stack.push_async_callback(ledger.aclose)
-        clock = await LedgerClock.measured(ledger, SystemClock())
+        clock = await LedgerClock.measure(ledger, SystemClock())
         bus = open_bus(urls.bus, ALL_GROUPS)
         stack.push_async_callback(bus.aclose)
         claims = open_claims(urls.claims)
@@ -90,7 +91,7 @@ async def open_jobs(urls: WorkUrls) -> AsyncIterator[list[Job]]:
 
 def _waitlist(ledger: SqlLedger, bus: Bus, claims: SeatClaims, clock: Clock) -> tuple[FollowedSeats, list[Job]]:
     sales = Sales()
-    seats = FollowedSeats(sales, claims, ledger, clock)
+    seats = FollowedSeats(sales, HeldSeats(sales, claims, ledger, clock))
     following = Following(ledger, sales, claims, Recovery(sales, claims, ledger, clock))
     offering = Offering(sales, ledger, claims, seats, clock)
     resale = Resale(sales, ledger, seats, ReturnRefunds(ledger), clock)

@@ -1,1 +1,1 @@
-"""Holding seats: place, extend, release, expire; the events on sale and what this server knows of their seats."""
+"""Holds: place, extend, release and expire them. Includes the events on sale and this server's cache of their seats."""

@@ -11,6 +11,7 @@ from frontrow.boxoffice.catalogue.catalogue_follower import EVERY_S, CatalogueFo
 from frontrow.boxoffice.holds.claim_recovery import Recovery
 from frontrow.boxoffice.holds.events_on_sale import Sales
 from frontrow.boxoffice.holds.held_seats import HeldSeats
+from frontrow.boxoffice.model.bookings import Booking
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.holds import ExpiredHold
 from frontrow.boxoffice.model.venues import Plan
@@ -67,13 +68,25 @@ class Following:
             await self._recovery.stop()
 
 
-class FollowedSeats(HeldSeats):
-    """Held seats of events this process may not know (yet): the ledger has spoken, and recovery tells the claims."""
+class FollowedSeats:
+    """Passes the ledger's decisions on for events that this process may not follow (yet).
+
+    An event that is not followed is skipped: the ledger has decided, and claim recovery corrects the claims.
+    """
+
+    def __init__(self, sales: Sales, held: HeldSeats) -> None:
+        self._sales, self._held = sales, held
+
+    async def sold(self, booking: Booking) -> None:
+        """The ledger confirmed this booking."""
+        await self._held.sold(booking)
 
     async def freed(self, event_id: str, seats: Sequence[int], booking_id: str) -> None:
+        """The ledger ended this booking."""
         if event_id in set(self._sales):
-            await super().freed(event_id, seats, booking_id)
+            await self._held.freed(event_id, seats, booking_id)
 
     async def expired(self, holds: Sequence[ExpiredHold]) -> None:
-        with contextlib.suppress(FrontrowError):  # they are ended whatever the claim store says
-            await super().expired(holds)
+        """The sweeper ended these holds; they are over whatever the claim store answers."""
+        with contextlib.suppress(FrontrowError):
+            await asyncio.gather(*(self.freed(hold.event_id, hold.seats, hold.booking_id) for hold in holds))

@@ -132,15 +132,15 @@ class Openings:
 
     async def _feed(self, event: Event, plan: Plan, sale: Sale) -> None:
         """Start the event's live map and put it before the public."""
-        truth = ClaimsTruth(self._claims, event, plan.size, self._clock, sale.seats.meet)
+        truth = ClaimsTruth(self._claims, event, plan.size, self._clock, sale.seats.add_owners)
         self._logs[event.id] = self._make_log(event.id)
         feed = MapFeed(
             plan.size,
             self._logs[event.id],
             truth,
             self._feed_settings,
-            on_changes=lambda states: feed.look(sale.seats.observe(states)),
-            on_sync=lambda: sale.seats.follow(feed.ring.states, self._clock()),
+            on_changes=lambda states: feed.look(sale.seats.apply_map_changes(states)),
+            on_sync=lambda: sale.seats.trust_map(feed.ring.states, self._clock()),
         )
         await feed.start()
         self._truths[event.id], self._feeds[event.id] = truth, feed
