@@ -27,7 +27,7 @@ from frontrow.boxoffice.model.venues import Plan
 from frontrow.boxoffice.ports.seat_claims import SeatClaims
 from frontrow.boxoffice.seatmap.frame_log import FrameLog, MemoryFrameLog
 from frontrow.boxoffice.seatmap.map_feed import MapFeed
-from frontrow.boxoffice.seatmap.seat_states import ClaimsTruth
+from frontrow.boxoffice.seatmap.seat_states import ClaimStates
 from frontrow.core import gc_tuning as collector
 from frontrow.core.clock import SystemClock
 from frontrow.core.money import Money
@@ -63,12 +63,12 @@ class Office:
         claims.learn(event_id, plan)
         self.recovery = Recovery(self.sales, claims, ledger, self.clock)
         seats = self.sale.seats
-        truth = ClaimsTruth(claims, self.event, plan.size, self.clock, seats.add_owners)
+        read_states = ClaimStates(claims, self.event, plan.size, self.clock, seats.add_owners)
         self.feed = MapFeed(
             plan.size,
             log or MemoryFrameLog(epoch=1),
-            truth,
-            on_changes=lambda states: self.feed.look(seats.apply_map_changes(states)),
+            read_states,
+            on_changes=lambda states: self.feed.request_owners(seats.apply_map_changes(states)),
             on_sync=lambda: seats.trust_map(self.feed.ring.states, self.clock()),
         )
         self.holds = HoldService(

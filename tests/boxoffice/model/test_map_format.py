@@ -17,7 +17,7 @@ from frontrow.boxoffice.model.map_format import (
     read_snapshot,
     write_snapshot,
 )
-from frontrow.boxoffice.seatmap.map_ring import MapRing, reset_bytes
+from frontrow.boxoffice.seatmap.map_ring import MapRing, encode_reset
 
 states = st.lists(st.integers(0, 3), min_size=1, max_size=300).map(bytes)
 
@@ -149,7 +149,7 @@ def test_the_ring_tells_what_is_next_known_and_missing() -> None:
     assert ring.since(5, 2).startswith(b"event: d\nid: 5-3\ndata: 5 2 3 ")
     assert ring.since(5, 1).count(b"event: d") == 2
     for epoch, seq in ((5, 0), (4, 3), (5, 4), (5, -1)):  # too old, other epoch, from the future, nonsense
-        assert ring.since(epoch, seq) == reset_bytes(5, 3)
+        assert ring.since(epoch, seq) == encode_reset(5, 3)
     assert ring.snapshot() is ring.snapshot()
     with pytest.raises(ValueError, match="states"):
         ring.reset(bytes(5), 1, 1)

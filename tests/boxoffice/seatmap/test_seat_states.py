@@ -11,7 +11,7 @@ from frontrow.boxoffice.model.claims import Claimed, SeatClaim, TakenSeat, sold
 from frontrow.boxoffice.ports.seat_claims import SeatClaims
 from frontrow.boxoffice.seatmap.frame_log import MemoryFrameLog
 from frontrow.boxoffice.seatmap.map_feed import FeedSettings, MapFeed
-from frontrow.boxoffice.seatmap.seat_states import ClaimsTruth
+from frontrow.boxoffice.seatmap.seat_states import ClaimStates
 from frontrow.core.clock import ManualClock
 from tests.boxoffice.model.test_map_format import Viewer
 from tests.boxoffice.plan_samples import an_event, small_plan
@@ -42,8 +42,8 @@ async def test_viewers_see_what_the_claim_store_says(claims: SeatClaims, clock: 
     def learn(changes: Mapping[int, int]) -> None:
         seen.update(changes)
 
-    truth = ClaimsTruth(claims, EVENT, plan.size, clock)
-    feed = MapFeed(plan.size, MemoryFrameLog(epoch=1), truth, FeedSettings(audit_ticks=1), learn)
+    read_states = ClaimStates(claims, EVENT, plan.size, clock)
+    feed = MapFeed(plan.size, MemoryFrameLog(epoch=1), read_states, FeedSettings(audit_ticks=1), learn)
     await feed.resync()
     assert seen == {7: 3}
     viewer = Viewer(feed.snapshot(), plan.size)
@@ -74,11 +74,11 @@ async def test_a_server_learns_from_the_map_who_took_seats_elsewhere(claims: Sea
     caches = [SeatCache(plan.size) for _ in range(2)]
     feeds: list[MapFeed] = []
     for cache in caches:
-        truth = ClaimsTruth(claims, EVENT, plan.size, clock, cache.add_owners)
+        read_states = ClaimStates(claims, EVENT, plan.size, clock, cache.add_owners)
         number = len(feeds)
         feed = MapFeed(
-            plan.size, frames, truth, FeedSettings(audit_ticks=plan.size, poll_ticks=1),
-            lambda states, cache=cache, number=number: feeds[number].look(cache.apply_map_changes(states)),  # type: ignore[misc]
+            plan.size, frames, read_states, FeedSettings(audit_ticks=plan.size, poll_ticks=1),
+            lambda states, cache=cache, number=number: feeds[number].request_owners(cache.apply_map_changes(states)),  # type: ignore[misc]
         )  # fmt: skip
         feeds.append(feed)
         await feed.resync()
