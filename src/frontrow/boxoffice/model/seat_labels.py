@@ -1,4 +1,4 @@
-"""Labels of sections, rows and seats. They have letters, digits and dots only, so ids built from them are unambiguous."""
+"""Labels of sections, rows and seats. They have letters, digits and dots only, so ids made of them are unambiguous."""
 
 import re
 
