@@ -21,7 +21,7 @@ from frontrow.boxoffice.adapters.ledger.books.signups import SignupBook
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.adapters.payments.guarded_provider import GuardedProvider
-from frontrow.boxoffice.catalogue.event_listing import Browse
+from frontrow.boxoffice.catalogue.event_listing import EventBrowser
 from frontrow.boxoffice.checkout.checkout import Checkout
 from frontrow.boxoffice.checkout.purchases import Purchases
 from frontrow.boxoffice.checkout.receipts import Receipts
@@ -219,7 +219,7 @@ class _BoxOffice:
         self.recovery = Recovery(self.sales, claims, ledger, clock)
         wires = {"ids": self.ids, "on_change": self._changed}
         self.holds = HoldService(self.sales, claims, ledger, clock, on_doubt=self.recovery.doubt, **wires)  # type: ignore[arg-type]
-        self.browse = Browse(ledger, self.sales, self._states)
+        self.browse = EventBrowser(ledger, self.sales, self._states)
         self.issuer = Issuer(keys)
         self.checkout = Checkout(ledger, provider, clock, seats=self.holds, issuer=self.issuer)
         self.purchases = Purchases(self.sales, self.holds, self.checkout, clock)

@@ -6,7 +6,7 @@ import pytest
 
 from frontrow.boxoffice.adapters.claims.redis import RedisClaims
 from frontrow.boxoffice.holds.claim_recovery import WRITE_GRACE_US, Repairs
-from frontrow.boxoffice.model.claims import ClaimKind, ClaimsLost, SeatClaim, TakenSeat, sold
+from frontrow.boxoffice.model.claims import ClaimKind, ClaimsLost, SeatClaim, TakenSeat, sold_seat
 from frontrow.boxoffice.model.holds import SeatsTaken
 from frontrow.boxoffice.model.venues import Plan, Row, Seat, Section, area
 from frontrow.core.clock import ManualClock
@@ -47,7 +47,7 @@ async def test_drift_in_either_direction_is_mended(tmp_path: Path) -> None:
         await shop.ledger.begin_payment(late.booking_id, late.fence, clock())
         await shop.ledger.confirm(late.booking_id, late.fence, clock())  # and was not told of a sale
         await shop.claims.claim(SeatClaim(EVENT, (9,), "fan_x", "bkg_ghost", NOW + 10**9), clock())
-        await shop.claims.put(EVENT, [sold(60, "fan_y", "bkg_refunded", 0)], clock())  # a refund it never heard of
+        await shop.claims.put(EVENT, [sold_seat(60, "fan_y", "bkg_refunded", 0)], clock())  # a refund it never heard of
         assert await shop.recovery.reconcile(EVENT) == Repairs(put=2, released=1)
         assert await shop.taken() == {3, 5, 9}
         clock.advance(us=WRITE_GRACE_US)  # the young claim may have been on its way into the ledger; not any more
@@ -77,7 +77,7 @@ async def test_large_sections_and_areas_are_filled_in_steps(redis_url: str) -> N
     plan = Plan("big", (big, area("S", 3_000)))
     claims = RedisClaims(redis_url)
     claims.learn("evt_big", plan)
-    taken = [sold(seat, "fan", f"bkg{seat}", 0) for seat in range(0, plan.size, 7)]
+    taken = [sold_seat(seat, "fan", f"bkg{seat}", 0) for seat in range(0, plan.size, 7)]
     assert await claims.rebuild("evt_big", lambda: seats_of(taken), NOW)
     assert set((await claims.states("evt_big", NOW)).values()) == set(taken)
     await claims.aclose()

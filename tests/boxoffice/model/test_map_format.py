@@ -13,7 +13,7 @@ from frontrow.boxoffice.model.map_format import (
     Snapshot,
     decode_changes,
     encode_changes,
-    read_line,
+    read_frame,
     read_snapshot,
     write_snapshot,
 )
@@ -72,7 +72,7 @@ def test_a_damaged_frame_is_refused(raw: bytes) -> None:
 @pytest.mark.parametrize("line", ["", "1 2 3", "a 1 2 x", "1 2 3 4 5", "-1 0 1 x", f"{'9' * 30} 0 1 x"])
 def test_a_damaged_line_is_refused(line: str) -> None:
     with pytest.raises(BadMap):
-        read_line(line)
+        read_frame(line)
     with pytest.raises(BadMap):
         decode_changes("€", 5)
 
@@ -88,7 +88,7 @@ def test_no_frame_fails_in_an_unknown_way(body: str) -> None:
 
 def test_a_line_comes_back() -> None:
     frame = Frame(12, 3, 4, "BQ==")
-    assert read_line(frame.line()) == frame
+    assert read_frame(frame.line()) == frame
 
 
 class Viewer:
@@ -109,7 +109,7 @@ class Viewer:
             if fields["event"] == "reset":
                 self.fetch(ring.snapshot())
             elif fields["event"] == "d":
-                frame = read_line(fields["data"])
+                frame = read_frame(fields["data"])
                 if (frame.epoch, frame.prev) == (self.epoch, self.seq):
                     for index, state in decode_changes(frame.body, self.seats).items():
                         self.states[index] = state

@@ -8,8 +8,8 @@ from frontrow.boxoffice.model.venues import Plan, SeatFlag
 from frontrow.boxoffice.plans import plan_editing as editing
 from frontrow.boxoffice.plans.plan_document import plan_bytes
 from frontrow.boxoffice.plans.plan_generator import generate
-from frontrow.boxoffice.plans.plan_reader import from_bytes
-from frontrow.boxoffice.plans.seat_ranges import read_seats, write_seats
+from frontrow.boxoffice.plans.plan_reader import decode_plan
+from frontrow.boxoffice.plans.seat_ranges import format_seat_ranges, parse_seat_ranges
 from frontrow.core.errors import InvalidInput, NotFound
 from tests.boxoffice.plan_samples import small_plan
 
@@ -22,20 +22,20 @@ def places(plan: Plan) -> dict[str, tuple[float, float]]:
 
 def kept(plan: Plan) -> Plan:
     """As it comes back from the ledger."""
-    return from_bytes(plan_bytes(plan))
+    return decode_plan(plan_bytes(plan))
 
 
 @given(st.sets(st.integers(0, THEATRE.size - 1)))
 def test_seats_written_and_read_again_are_the_same_seats(seats: set[int]) -> None:
-    assert THEATRE.indexes(read_seats(THEATRE, write_seats(THEATRE, seats))) == sorted(seats)
+    assert THEATRE.indexes(parse_seat_ranges(THEATRE, format_seat_ranges(THEATRE, seats))) == sorted(seats)
 
 
 def test_whole_rows_and_sections_take_one_line() -> None:
-    assert write_seats(THEATRE, set(THEATRE.section_range(0))) == "Stalls"
+    assert format_seat_ranges(THEATRE, set(THEATRE.section_range(0))) == "Stalls"
     row = THEATRE.sections[1].rows[0]
     seats = THEATRE.indexes([f"Circle-{row.id}-{seat.number}" for seat in row.seats])
-    assert write_seats(THEATRE, set(seats)) == f"Circle-{row.id}"
-    assert write_seats(THEATRE, set(seats[1:4])) == f"Circle-{row.id}-2…4"
+    assert format_seat_ranges(THEATRE, set(seats)) == f"Circle-{row.id}"
+    assert format_seat_ranges(THEATRE, set(seats[1:4])) == f"Circle-{row.id}-2…4"
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_whole_rows_and_sections_take_one_line() -> None:
 )
 def test_a_line_that_is_wrong_is_named(text: str, said: str) -> None:
     with pytest.raises(InvalidInput) as refused:
-        read_seats(THEATRE, text)
+        parse_seat_ranges(THEATRE, text)
     assert refused.value.message == said
 
 

@@ -7,7 +7,7 @@ import pytest
 from frontrow.boxoffice.adapters.claims.memory import MemoryClaims
 from frontrow.boxoffice.adapters.claims.redis import RedisClaims
 from frontrow.boxoffice.holds.seat_cache import SeatCache
-from frontrow.boxoffice.model.claims import Claimed, SeatClaim, TakenSeat, sold
+from frontrow.boxoffice.model.claims import Claimed, SeatClaim, TakenSeat, sold_seat
 from frontrow.boxoffice.ports.seat_claims import SeatClaims
 from frontrow.boxoffice.seatmap.frame_log import MemoryFrameLog
 from frontrow.boxoffice.seatmap.map_feed import FeedSettings, MapFeed
@@ -58,7 +58,7 @@ async def test_viewers_see_what_the_claim_store_says(claims: SeatClaims, clock: 
     assert isinstance(await claims.claim(hold, clock()), Claimed)
     feed.notify(hold.seats)
     assert await shown() == {1: 1, 2: 1, 7: 3, 31: 1}
-    await claims.put(EVENT.id, [sold(2, "fan", "bkg_1", clock())], clock())
+    await claims.put(EVENT.id, [sold_seat(2, "fan", "bkg_1", clock())], clock())
     assert await shown() == {1: 1, 2: 2, 7: 3, 31: 1}
     clock.advance(us=599_999_999)
     assert await shown() == {1: 1, 2: 2, 7: 3, 31: 1}

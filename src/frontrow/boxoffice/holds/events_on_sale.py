@@ -7,11 +7,11 @@ and price a hold, so no store is asked.
 from collections.abc import Iterator, Sequence
 
 from frontrow.boxoffice.holds.seat_cache import TRUST_US, SeatCache
-from frontrow.boxoffice.model.best_seats import SectionLayout, layouts, lonely_left, lonely_rule_applies
+from frontrow.boxoffice.model.best_seats import SectionLayout, find_lonely_seats, layouts, lonely_rule_applies
 from frontrow.boxoffice.model.events import Event, EventStatus
 from frontrow.boxoffice.model.holds import SeatsTaken
 from frontrow.boxoffice.model.prices import quote
-from frontrow.boxoffice.model.seats import MAX_SEATS_A_REQUEST, Wish, check_seats, masks_for
+from frontrow.boxoffice.model.seats import MAX_SEATS_PER_REQUEST, Wish, check_seats, masks_for
 from frontrow.boxoffice.model.venues import Plan
 from frontrow.core.errors import NotFound
 
@@ -68,7 +68,7 @@ class Sale:
         seats = self.find_indexes(seat_ids)
         if (
             not seats
-            or len(seats) > min(self.event.max_per_person, MAX_SEATS_A_REQUEST)
+            or len(seats) > min(self.event.max_per_person, MAX_SEATS_PER_REQUEST)
             or not self.event.withheld.isdisjoint(seats)
             or (len(seats) > 1 and len(set(seats)) != len(seats))
         ):
@@ -122,7 +122,7 @@ class Sale:
                 runs = tuple({run: None for seat in own for run in (layout.runs[self._run_of[seat]],)})
                 narrow = SectionLayout(layout.id, layout.base, layout.size, False, runs)
                 states = self.seats.states[layout.base : layout.base + layout.size]
-                lonely += [layout.base + at for at in lonely_left(narrow, states, [s - layout.base for s in own])]
+                lonely += [layout.base + at for at in find_lonely_seats(narrow, states, [s - layout.base for s in own])]
                 checked += [layout.base + at for run in runs for at in range(run.offset, run.offset + run.length)]
         return lonely, sorted(checked)
 

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from frontrow.boxoffice.holds.events_on_sale import Sales
 from frontrow.boxoffice.model.bookings import Booking
-from frontrow.boxoffice.model.claims import SeatClaim, sold
+from frontrow.boxoffice.model.claims import SeatClaim, sold_seat
 from frontrow.boxoffice.model.holds import ExpiredHold
 from frontrow.boxoffice.ports.ledger import Ledger
 from frontrow.boxoffice.ports.seat_claims import SeatClaims
@@ -65,7 +65,7 @@ class HeldSeats:
     async def sold(self, booking: Booking) -> None:
         """The ledger confirmed this booking: its seats are taken for good."""
         now_us = self._clock()
-        seats = [sold(seat, booking.fan, booking.id, now_us) for seat in booking.seats]
+        seats = [sold_seat(seat, booking.fan, booking.id, now_us) for seat in booking.seats]
         await self._claims.put(booking.event_id, seats, now_us)
         self._sales.get(booking.event_id).seats.mark_taken(booking.seats, booking.fan, 0, now_us)
         self.notify_change(booking.event_id, booking.seats)

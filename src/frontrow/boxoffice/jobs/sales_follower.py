@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 from collections.abc import Sequence
 
-from frontrow.boxoffice.catalogue.catalogue_follower import EVERY_S, CatalogueFollower
+from frontrow.boxoffice.catalogue.catalogue_follower import POLL_EVERY_S, CatalogueFollower
 from frontrow.boxoffice.holds.claim_recovery import Recovery
 from frontrow.boxoffice.holds.events_on_sale import Sales
 from frontrow.boxoffice.holds.held_seats import HeldSeats
@@ -15,7 +15,7 @@ from frontrow.boxoffice.model.bookings import Booking
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.holds import ExpiredHold
 from frontrow.boxoffice.model.venues import Plan
-from frontrow.boxoffice.plans.plan_reader import from_bytes
+from frontrow.boxoffice.plans.plan_reader import decode_plan
 from frontrow.boxoffice.ports.ledger import Catalogue
 from frontrow.boxoffice.ports.seat_claims import SeatClaims
 from frontrow.core.errors import FrontrowError
@@ -25,7 +25,13 @@ class Following:
     """Keeps `sales` as the catalogue says."""
 
     def __init__(
-        self, catalogue: Catalogue, sales: Sales, claims: SeatClaims, recovery: Recovery, *, every_s: float = EVERY_S
+        self,
+        catalogue: Catalogue,
+        sales: Sales,
+        claims: SeatClaims,
+        recovery: Recovery,
+        *,
+        every_s: float = POLL_EVERY_S,
     ) -> None:
         self._catalogue, self._sales, self._claims, self._recovery = catalogue, sales, claims, recovery
         self._plans: dict[str, Plan] = {}
@@ -33,7 +39,7 @@ class Following:
 
     async def look(self) -> None:
         """Open what is sold, take over what changed, close what is over."""
-        await self.follower.look()
+        await self.follower.sync()
 
     async def _open(self, event: Event) -> None:
         plan = await self._plan(event)
@@ -48,7 +54,7 @@ class Following:
         if plan is None:
             document = await self._catalogue.plan_document(event.plan_hash)
             if document is not None:
-                plan = self._plans[event.plan_hash] = await asyncio.to_thread(from_bytes, document.encode())
+                plan = self._plans[event.plan_hash] = await asyncio.to_thread(decode_plan, document.encode())
         return plan
 
     async def _close(self, event_id: str, event: Event) -> None:

@@ -18,7 +18,7 @@ class BadPlan(InvalidInput):
     code = "bad_plan"
 
 
-def from_bytes(body: bytes) -> Plan:
+def decode_plan(body: bytes) -> Plan:
     """The plan of a stored document."""
     if len(body) > MAX_DOCUMENT_BYTES:
         raise BadPlan(f"a plan document has at most {MAX_DOCUMENT_BYTES:,} bytes, not {len(body):,}", param="plan")
@@ -26,10 +26,10 @@ def from_bytes(body: bytes) -> Plan:
         document = json.loads(body)
     except ValueError as error:
         raise BadPlan(f"the plan document is no JSON: {error}", param="plan") from None
-    return from_document(document)
+    return plan_from_document(document)
 
 
-def from_document(document: Any) -> Plan:
+def plan_from_document(document: Any) -> Plan:
     """The plan that `to_document` wrote."""
     if not isinstance(document, dict) or document.get("v") != FORMAT:
         raise BadPlan(f"this is no plan document: its 'v' must be {FORMAT!r}", param="v")

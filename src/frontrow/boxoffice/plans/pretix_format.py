@@ -16,15 +16,15 @@ from frontrow.boxoffice.model.plan_shapes import AreaShape, Decor
 from frontrow.boxoffice.model.seat_labels import label_from
 from frontrow.boxoffice.model.venues import AREA_ROW, Plan, Row, Seat, Section, SectionKind
 from frontrow.boxoffice.plans.plan_reader import BadPlan
-from frontrow.boxoffice.plans.pretix_types import surely_fits
+from frontrow.boxoffice.plans.pretix_types import matches_types
 
 KEPT_OUT = ("radius", "start_direction", "seat_label", "row_number_position")
 Json = Mapping[str, Any]
 
 
-def check(document: Any) -> None:
+def check_pretix(document: Any) -> None:
     """Nothing if `document` is a pretix seating plan, else BadPlan with the place in it."""
-    if not surely_fits(document):
+    if not matches_types(document):
         _check_schema(document)
     guids = Counter(seat["seat_guid"] for seat in _seats(document))
     twice = [guid for guid, times in guids.items() if times > 1]
@@ -45,7 +45,7 @@ def _check_schema(document: Any) -> None:
 
 def from_pretix(document: Any) -> tuple[Plan, list[str]]:
     """The plan, and notes on what was dropped or renamed."""
-    check(document)
+    check_pretix(document)
     notes: Counter[str] = Counter()
     taken: set[str] = set()
     sections, decor = [], []

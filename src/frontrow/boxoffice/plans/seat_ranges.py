@@ -14,7 +14,7 @@ MAX_LINES: Final = 5_000
 _RANGE: Final = re.compile(r"(.+?)(?:…|\.\.\.?)(.+)")
 
 
-def read_seats(plan: Plan, text: str) -> list[str]:
+def parse_seat_ranges(plan: Plan, text: str) -> list[str]:
     """The ids of all seats the lines name, each once, in plan order."""
     lines = [line.strip() for line in text.splitlines()]
     if len(lines) > MAX_LINES:
@@ -56,7 +56,7 @@ def _between(row: Row, number: int, line: str, text: str) -> list[str]:
     return labels[begin : end + 1]
 
 
-def write_seats(plan: Plan, seats: Collection[int]) -> str:
+def format_seat_ranges(plan: Plan, seats: Collection[int]) -> str:
     """Those seats in the fewest lines."""
     lines: list[str] = []
     for base, section in zip(plan.bases, plan.sections, strict=True):

@@ -11,7 +11,7 @@ from frontrow.boxoffice.model.bookings import BookingNotFound
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.tickets import Ticket, TicketNotFound, TicketState
 from frontrow.boxoffice.model.venues import Plan, Venue
-from frontrow.boxoffice.plans.plan_reader import from_bytes
+from frontrow.boxoffice.plans.plan_reader import decode_plan
 from frontrow.boxoffice.ports.ledger import Catalogue, TicketBook
 from frontrow.boxoffice.tickets import qr_code as qr
 from frontrow.boxoffice.tickets.calendar_entry import calendar_entry
@@ -131,7 +131,7 @@ class TicketDesk:
             self._names_by_plan.pop(next(iter(self._names_by_plan)))
         if not document:
             return ()
-        plan: Plan = await asyncio.to_thread(from_bytes, document.encode())
+        plan: Plan = await asyncio.to_thread(decode_plan, document.encode())
         return plan.seat_ids
 
 

@@ -11,13 +11,13 @@ from typing import Any
 
 import msgspec
 
-from frontrow.boxoffice.catalogue.catalogue_follower import EVERY_S, CatalogueFollower
+from frontrow.boxoffice.catalogue.catalogue_follower import POLL_EVERY_S, CatalogueFollower
 from frontrow.boxoffice.holds.claim_recovery import Recovery
 from frontrow.boxoffice.holds.events_on_sale import Sale, Sales
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.venues import Plan
 from frontrow.boxoffice.plans.plan_document import digest, map_bytes
-from frontrow.boxoffice.plans.plan_reader import from_bytes
+from frontrow.boxoffice.plans.plan_reader import decode_plan
 from frontrow.boxoffice.ports.ledger import Catalogue
 from frontrow.boxoffice.ports.seat_claims import SeatClaims
 from frontrow.boxoffice.seatmap.frame_log import FrameLog
@@ -66,7 +66,7 @@ class Openings:
         make_log: Callable[[str], FrameLog],
         *,
         feed_settings: FeedSettings | None = None,
-        every_s: float = EVERY_S,
+        every_s: float = POLL_EVERY_S,
     ) -> None:
         self._catalogue, self._sales, self._claims, self._recovery = catalogue, sales, claims, recovery
         self._clock, self._feeds, self._make_log = clock, feeds, make_log
@@ -96,7 +96,7 @@ class Openings:
 
     async def look(self) -> None:
         """Make this server agree with the catalogue now."""
-        await self.follower.look()
+        await self.follower.sync()
         await self._close_the_over()
 
     async def _sell(self, event: Event) -> None:
@@ -153,7 +153,7 @@ class Openings:
             document = await self._catalogue.plan_document(event.plan_hash)
             if document is None:
                 raise FrontrowError(f"the plan of event {event.id} is missing")
-            plan = self._plans[event.plan_hash] = await asyncio.to_thread(from_bytes, document.encode())
+            plan = self._plans[event.plan_hash] = await asyncio.to_thread(decode_plan, document.encode())
         return plan
 
     async def _close_the_over(self) -> None:

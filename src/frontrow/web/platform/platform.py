@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from frontrow.boxoffice.adapters.ledger.books.idempotency_store import RequestBook
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
-from frontrow.boxoffice.catalogue.event_listing import Browse
+from frontrow.boxoffice.catalogue.event_listing import EventBrowser
 from frontrow.boxoffice.checkout.checkout import Checkout
 from frontrow.boxoffice.checkout.purchases import Purchases
 from frontrow.boxoffice.checkout.receipts import Receipts
@@ -60,7 +60,7 @@ class Platform:
     recovery: Recovery
     feeds: dict[str, MapFeed]
     openings: Openings
-    browse: Browse
+    browse: EventBrowser
     provider: PaymentProvider
     checkout: Checkout
     purchases: Purchases

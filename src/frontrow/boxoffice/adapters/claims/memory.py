@@ -7,7 +7,7 @@ empty Redis: its content ended with the last process, and the ledger fills it.
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 
-from frontrow.boxoffice.model.best_seats import Grade, SectionLayout, choose, layouts
+from frontrow.boxoffice.model.best_seats import Grade, SectionLayout, choose_seats, layouts
 from frontrow.boxoffice.model.claims import (
     BestClaim,
     Claimed,
@@ -108,7 +108,7 @@ class MemoryClaims:
         for seat in taken:
             states[seat.seat - layout.base] = 1
         for grade in Grade:
-            offsets = choose(layout, states, claim.mask, claim.count, grade) if grade <= claim.worst else []
+            offsets = choose_seats(layout, states, claim.mask, claim.count, grade) if grade <= claim.worst else []
             if offsets:
                 seats = tuple(layout.base + offset for offset in offsets)
                 self._write(event, seats, claim.fan, claim.booking_id, now_us, claim.expires_at_us)

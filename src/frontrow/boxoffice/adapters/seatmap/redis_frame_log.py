@@ -10,7 +10,7 @@ from collections.abc import Callable
 from importlib import resources
 from typing import Any
 
-from frontrow.boxoffice.model.map_format import Frame, read_line
+from frontrow.boxoffice.model.map_format import Frame, read_frame
 from frontrow.boxoffice.seatmap.frame_log import MAX_FRAMES, Exchange
 from frontrow.core.clock import Clock, WallClock
 from frontrow.core.errors import InvalidInput, Unavailable
@@ -51,7 +51,7 @@ class RedisFrameLog:
         args: list[str | int] = [self._clock(), body, epoch, seq, self._max_frames, self._channel, KEEP_S]
         reply = await self._call(lambda: self._script(keys=self._keys, args=args))
         lines = reply[2]
-        frames = None if lines is None else tuple(read_line(line.decode()) for line in lines)
+        frames = None if lines is None else tuple(read_frame(line.decode()) for line in lines)
         return Exchange(int(reply[0]), int(reply[1]), frames)
 
     async def listen(self, on_frame: Callable[[Frame], None], on_ready: Callable[[], None]) -> None:
@@ -69,7 +69,7 @@ class RedisFrameLog:
                 if message is None:
                     await self._call(pubsub.ping)
                 elif message["type"] == "message":
-                    on_frame(read_line(message["data"].decode()))
+                    on_frame(read_frame(message["data"].decode()))
             raise Unavailable("the map's Redis stopped answering", retry_after_s=1.0)
         finally:
             await pubsub.aclose()  # type: ignore[no-untyped-call]

@@ -19,7 +19,7 @@ from frontrow.boxoffice.model.venues import Plan, SeatFlag, Section
 from frontrow.boxoffice.organising.venues import PlanSource, VenueEdit
 from frontrow.boxoffice.plans import plan_editing as editing
 from frontrow.boxoffice.plans.plan_document import to_document
-from frontrow.boxoffice.plans.seat_ranges import read_seats
+from frontrow.boxoffice.plans.seat_ranges import parse_seat_ranges
 from frontrow.core.errors import FrontrowError, InvalidInput, Unavailable
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Caller
@@ -185,7 +185,7 @@ def _rename(plan: Plan, form: Form) -> Plan:
 def _mark(plan: Plan, form: Form) -> Plan:
     """Rows and seats of the section, a line each, as `A`, `A-4` or `A-4…9`."""
     section, lines = form.one("section", 40), form.one("which", MAX_SEATS_CHARS).splitlines()
-    seats = read_seats(plan, "\n".join(f"{section}-{line.strip()}" if line.strip() else "" for line in lines))
+    seats = parse_seat_ranges(plan, "\n".join(f"{section}-{line.strip()}" if line.strip() else "" for line in lines))
     if not seats:
         raise InvalidInput("say which seats, such as A-1…4", param="which")
     return editing.mark(plan, seats, form.one("mark", 20), on=form.one("how") != "off")
