@@ -72,33 +72,33 @@ def test_a_moved_section_moves_as_asked_and_never_off_the_plan(kind: str) -> Non
     plan = generate(kind, 400)
     before = places(kept(plan))
     for section in plan.sections:
-        moved = places(kept(editing.move(plan, section.id, 30, 900)))
+        moved = places(kept(editing.move_section(plan, section.id, 30, 900)))
         for seat_id, (x, y) in before.items():
             ours = seat_id.startswith(f"{section.id}-")
             assert moved[seat_id] == pytest.approx((x + 30, y + 900) if ours else (x, y), abs=0.02), seat_id
-    pushed = kept(editing.move(plan, plan.sections[0].id, -5_000, -5_000))
+    pushed = kept(editing.move_section(plan, plan.sections[0].id, -5_000, -5_000))
     assert min(x for x, _ in places(pushed).values()) >= 0
 
 
 def test_seats_are_marked_and_unmarked() -> None:
     plan = small_plan()
     seats = plan.seat_ids[:2]
-    marked = kept(editing.mark(plan, seats, "step_free", on=True))
+    marked = kept(editing.mark_seats(plan, seats, "step_free", on=True))
     assert [bool(seat.flags & SeatFlag.STEP_FREE) for seat in marked.seats[:3]] == [True, True, False]
-    assert editing.mark(marked, seats, "step_free", on=False).seats[0].flags & SeatFlag.STEP_FREE == 0
+    assert editing.mark_seats(marked, seats, "step_free", on=False).seats[0].flags & SeatFlag.STEP_FREE == 0
     with pytest.raises(InvalidInput):
-        editing.mark(plan, seats, "golden", on=True)
+        editing.mark_seats(plan, seats, "golden", on=True)
 
 
 def test_names_tiers_and_removal() -> None:
     plan = small_plan()
     first = plan.sections[0]
-    renamed = editing.rename(plan, first.id, "Best seats", "gold")
+    renamed = editing.rename_section(plan, first.id, "Best seats", "gold")
     assert (renamed.sections[0].name, renamed.sections[0].rows[0].seats[0].tier) == ("Best seats", "gold")
-    assert editing.rename(renamed, first.id, first.id, "").sections[0].name == ""
-    assert editing.remove(plan, first.id).size == plan.size - first.size
+    assert editing.rename_section(renamed, first.id, first.id, "").sections[0].name == ""
+    assert editing.remove_section(plan, first.id).size == plan.size - first.size
     with pytest.raises(NotFound):
-        editing.remove(plan, "nothing")
+        editing.remove_section(plan, "nothing")
     with pytest.raises(InvalidInput):
         editing.add_rows(plan, first.id, "", 1, 1, "x")
     for rows, in_row in ((0, 5), (5, 0), (201, 1), (1, 501)):
@@ -106,6 +106,6 @@ def test_names_tiers_and_removal() -> None:
             editing.add_rows(plan, "Q", "", rows, in_row, "x")
     last = plan
     for section in plan.sections[1:]:
-        last = editing.remove(last, section.id)
+        last = editing.remove_section(last, section.id)
     with pytest.raises(InvalidInput):
-        editing.remove(last, last.sections[0].id)
+        editing.remove_section(last, last.sections[0].id)

@@ -1,7 +1,7 @@
-"""The pretix format as types, for a quick check: what these accept the schema accepts too (a test holds them to it).
+"""The pretix format as types, for a fast check. The JSON schema accepts everything these accept; a test proves it.
 
-Validating 50,000 seats by JSON schema takes seconds, by these types milliseconds. What they do not accept is not yet
-wrong: the schema has the last word, and the better error.
+Validating 50,000 seats takes seconds by JSON schema and milliseconds by these types. A document that they do not accept
+may still be valid: the schema decides then, and gives the better error.
 """
 
 from typing import Annotated, Any, Literal
@@ -104,7 +104,7 @@ class PretixSeatingPlan(Struct, forbid_unknown_fields=True):
 
 
 def matches_types(document: Any) -> bool:
-    """Whether the types accept the document; False means: ask the schema."""
+    """Whether the types accept the document. If not, the schema decides."""
     try:
         msgspec.convert(document, PretixSeatingPlan)
     except msgspec.ValidationError:

@@ -179,7 +179,7 @@ def _add_area(plan: Plan, form: Form) -> Plan:
 
 
 def _rename(plan: Plan, form: Form) -> Plan:
-    return editing.rename(plan, form.one("section", 40), form.one("label", 100), form.one("tier", 60))
+    return editing.rename_section(plan, form.one("section", 40), form.one("label", 100), form.one("tier", 60))
 
 
 def _mark(plan: Plan, form: Form) -> Plan:
@@ -188,17 +188,17 @@ def _mark(plan: Plan, form: Form) -> Plan:
     seats = parse_seat_ranges(plan, "\n".join(f"{section}-{line.strip()}" if line.strip() else "" for line in lines))
     if not seats:
         raise InvalidInput("say which seats, such as A-1…4", param="which")
-    return editing.mark(plan, seats, form.one("mark", 20), on=form.one("how") != "off")
+    return editing.mark_seats(plan, seats, form.one("mark", 20), on=form.one("how") != "off")
 
 
 def _move(plan: Plan, form: Form) -> Plan:
     right, down = WAYS.get(form.one("way", 10), (0, 0))
     distance = form.number("distance", 1, editing.MAX_MOVE, 20)
-    return editing.move(plan, form.one("section", 40), right * distance, down * distance)
+    return editing.move_section(plan, form.one("section", 40), right * distance, down * distance)
 
 
 def _remove(plan: Plan, form: Form) -> Plan:
-    return editing.remove(plan, form.one("section", 40))
+    return editing.remove_section(plan, form.one("section", 40))
 
 
 CHANGES: Final[dict[str, Callable[[Plan, Form], Plan]]] = {
