@@ -54,9 +54,20 @@ class Office:
         self.clock = SystemClock()
         tiers = tuple(PriceTier(key, Money(5000, "EUR")) for key in plan.tiers)
         self.event = Event(
-            event_id, "Bench", "ven_1", "0" * 64, "EUR", self.clock() * 2, 0, self.clock() * 2, tiers,
-            EventStatus.ON_SALE, max_per_person=8, hold_ttl_s=hold_ttl_s, lonely_rule_until_percent=0,
-        )  # fmt: skip
+            event_id,
+            "Bench",
+            "ven_1",
+            "0" * 64,
+            "EUR",
+            self.clock() * 2,
+            0,
+            self.clock() * 2,
+            tiers,
+            EventStatus.ON_SALE,
+            max_per_person=8,
+            hold_ttl_s=hold_ttl_s,
+            lonely_rule_until_percent=0,
+        )
         self.plan, self.claims, self.ledger = plan, claims, ledger
         self.sales = Sales()
         self.sale = self.sales.open(self.event, plan)

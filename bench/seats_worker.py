@@ -59,11 +59,18 @@ async def run(office: Office, number: int, turn: int, order: dict[str, Any]) -> 
     cpu_s, wall_s = time.process_time() - cpu_s, time.perf_counter() - wall
     stats = office.holds.stats
     return {
-        "won": outcome.won, "refused_locally": outcome.refused_locally, "refused_by_claims": outcome.refused,
-        "failed": outcome.failed, "cpu_s": cpu_s, "wall_s": wall_s, "all_ms": percentiles(outcome.waits_us),
-        "won_ms": percentiles(outcome.won_waits_us), "audited": stats.audited, "audited_free": stats.audited_free,
+        "won": outcome.won,
+        "refused_locally": outcome.refused_locally,
+        "refused_by_claims": outcome.refused,
+        "failed": outcome.failed,
+        "cpu_s": cpu_s,
+        "wall_s": wall_s,
+        "all_ms": percentiles(outcome.waits_us),
+        "won_ms": percentiles(outcome.won_waits_us),
+        "audited": stats.audited,
+        "audited_free": stats.audited_free,
         "overhead_us": overhead_us(list(crowd.asks[:50_000])),
-    }  # fmt: skip
+    }
 
 
 async def serve(postgres_url: str, event_id: str, seats: int, number: int, redis_urls: list[str]) -> None:

@@ -168,7 +168,7 @@ def test_a_sound_event_passes() -> None:
         (["S-A-1", "X-1-1", "S-A-99"], UnknownSeats, 422, "X-1-1, S-A-99"),
         (["S-A-1", "S-A-2", "S-A-1"], DuplicateSeats, 422, "S-A-1"),
         (["S-A-1", "S-A-3"], SeatsWithheld, 409, "S-A-3"),
-        ([f"S-A-{i}" for i in range(1, 10)], CapReached, 409, "8 seats a person"),
+        ([f"S-A-{i}" for i in range(1, 10)], CapReached, 409, "8 seats per person"),
     ],
 )
 def test_wrong_seat_lists_are_refused_and_named(

@@ -44,7 +44,7 @@ def test_whole_rows_and_sections_take_one_line() -> None:
         ("Stalls-A-1\nNowhere", "line 2: there is no section Nowhere"),
         ("Stalls-ZZ", "line 1: section Stalls has no row ZZ"),
         ("\n\nStalls-A-1...999", "line 3: Stalls-A-1...999: there is no seat 999 in this row"),
-        ("Stalls-A-4…2", "line 1: Stalls-A-4…2: seat 2 stands before seat 4"),
+        ("Stalls-A-4…2", "line 1: Stalls-A-4…2: seat 2 comes before seat 4"),
     ],
 )
 def test_a_line_that_is_wrong_is_named(text: str, said: str) -> None:

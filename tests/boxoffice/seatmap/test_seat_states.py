@@ -77,9 +77,12 @@ async def test_a_server_learns_from_the_map_who_took_seats_elsewhere(claims: Sea
         read_states = ClaimStates(claims, EVENT, plan.size, clock, cache.add_owners)
         number = len(feeds)
         feed = MapFeed(
-            plan.size, frames, read_states, FeedSettings(audit_ticks=plan.size, poll_ticks=1),
+            plan.size,
+            frames,
+            read_states,
+            FeedSettings(audit_ticks=plan.size, poll_ticks=1),
             lambda states, cache=cache, number=number: feeds[number].request_owners(cache.apply_map_changes(states)),  # type: ignore[misc]
-        )  # fmt: skip
+        )
         feeds.append(feed)
         await feed.resync()
     hold = SeatClaim(EVENT.id, (30, 31), "ann", "bkg_1", clock() + 600_000_000)

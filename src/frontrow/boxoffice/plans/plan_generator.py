@@ -175,7 +175,7 @@ def _remove_excess(shapes: list[Shaped], seats: int) -> None:
 
 
 def _floor_sections(chairs: int, pit: int, middle_x: float, middle_y: float, reach: float) -> list[Section]:
-    """A standing pit in front of the stage and up to six blocks of chairs behind it. `reach`: the first ring's radius."""
+    """A standing pit at the stage and up to six blocks of chairs behind it; `reach` is the first ring's radius."""
     sections: list[Section] = []
     columns = max(4, round(math.sqrt(chairs / 6)))
     left, block = middle_x - reach * 0.3, columns * PITCH + 20
