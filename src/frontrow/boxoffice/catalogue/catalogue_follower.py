@@ -41,14 +41,9 @@ class CatalogueFollower:
         self._live: set[str] = set()  # passed to `opened`, not yet to `ended`
         self._failed: dict[str, Event | None] = {}  # to be tried again, as last seen
         self._syncing = asyncio.Lock()
-        self._woken = asyncio.Event()
         self.changes = 0
         self.failures = 0
         self.last_error = ""
-
-    def wake(self) -> None:
-        """Poll now, because this process has just changed the catalogue."""
-        self._woken.set()
 
     async def sync(self) -> None:
         """Bring this process in step with the catalogue now."""
@@ -114,9 +109,4 @@ class CatalogueFollower:
             except FrontrowError as error:  # the ledger is unavailable: nothing changes until it is back
                 self.failures += 1
                 self.last_error = error.message
-            self._woken.clear()
-            try:
-                async with asyncio.timeout(self._every_s):
-                    await self._woken.wait()
-            except TimeoutError:
-                continue
+            await asyncio.sleep(self._every_s)

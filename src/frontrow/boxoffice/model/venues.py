@@ -121,18 +121,6 @@ class Plan:
         return tuple(seat for section in self.sections for row in section.rows for seat in row.seats)
 
     @cached_property
-    def row_starts(self) -> tuple[tuple[int, ...], ...]:
-        """For each section, the indexes of the first seats of its rows."""
-        starts = []
-        for base, section in zip(self.bases, self.sections, strict=True):
-            section_starts = []
-            for row in section.rows:
-                section_starts.append(base)
-                base += len(row.seats)
-            starts.append(tuple(section_starts))
-        return tuple(starts)
-
-    @cached_property
     def _index_of(self) -> dict[str, int]:
         return {seat_id: index for index, seat_id in enumerate(self.seat_ids)}
 
@@ -194,13 +182,6 @@ class Plan:
     def section_at(self, index: int) -> int:
         """The position of the section of the seat at `index`."""
         return bisect_right(self.bases, self.check_index(index)) - 1
-
-    def row_at(self, index: int) -> tuple[int, int, int]:
-        """The positions of the seat at `index`: section in the plan, row in the section, seat in the row."""
-        section = self.section_at(index)
-        starts = self.row_starts[section]
-        row = bisect_right(starts, index) - 1
-        return section, row, index - starts[row]
 
     def section_range(self, section: int) -> range:
         """The seat indexes of the section at that position."""
