@@ -64,7 +64,7 @@ def row(*numbers: str, row_id: str = "A") -> Row:
         ((Section("S", (row("1", row_id="{x}"),)),), "use 'x'"),
         ((Section("S", (row(""),)),), "1 to 32 letters"),
         ((Section("S", (row("1"),), kind=SectionKind.AREA),), "AreaShape"),
-        ((Section("S", (row("1"),)), Section("T", ())), "all have rows"),
+        ((Section("S", (row("1"),)), Section("T", ())), "every section has rows"),
         ((Section("S", (Row("A", tuple(Seat(str(i), tier=f"t{i}") for i in range(33))),)),), "at most 32 price tiers"),
     ],
 )

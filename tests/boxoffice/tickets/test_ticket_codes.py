@@ -19,7 +19,7 @@ def raw_of(code: str) -> bytearray:
 
 def code_of(raw: bytes) -> str:
     """Encode with a right check, so that only what comes after the check can refuse."""
-    return codes.write(bytes(raw[: codes.BODY_BYTES]), bytes(raw[codes.BODY_BYTES : codes.SIGNED_BYTES]))
+    return codes.write_code(bytes(raw[: codes.BODY_BYTES]), bytes(raw[codes.BODY_BYTES : codes.SIGNED_BYTES]))
 
 
 def flip(raw: bytearray, bit: int) -> bytearray:
@@ -116,7 +116,7 @@ def test_the_same_booking_always_gets_the_same_codes() -> None:
 
 def test_a_code_says_its_fields() -> None:
     ticket = issued(70_000, number=5, fence=2**47)[0]
-    read = codes.read(ticket.code)
+    read = codes.read_code(ticket.code)
     assert (read.id, read.seat_index, read.fence) == (ticket.id, 70_000, 2**47)
     assert read.event == codes.event_hash(EVENT)
     assert read.kid == KEYS.kid
@@ -158,11 +158,11 @@ def test_a_rotating_code_lives_for_its_step_and_one_to_either_side() -> None:
 
 def test_the_secret_of_one_event_or_ticket_fits_no_other() -> None:
     ticket, other = issued(1, 2, rotating=True)
-    read = codes.read(ticket.code)
+    read = codes.read_code(ticket.code)
     right = codes.rotating_code(codes.ticket_secret(KEYS.rotating_secret(EVENT), read.short_id), NOW)
     wrong = [
         codes.rotating_code(codes.ticket_secret(KEYS.rotating_secret("evt_other"), read.short_id), NOW),
-        codes.rotating_code(codes.ticket_secret(KEYS.rotating_secret(EVENT), codes.read(other.code).short_id), NOW),
+        codes.rotating_code(codes.ticket_secret(KEYS.rotating_secret(EVENT), codes.read_code(other.code).short_id), NOW),
         codes.rotating_code(codes.ticket_secret(OTHER_KEYS.rotating_secret(EVENT), read.short_id), NOW),
     ]
     assert right not in wrong

@@ -86,7 +86,7 @@ class Recovery:
         ]
         for orphan in orphans:
             await self._claims.release(event_id, (orphan.seat,), orphan.booking_id)
-        self._sales.get(event_id).seats.replace(
+        self._sales.get(event_id).seats.replace_states(
             [orphan.seat for orphan in orphans] + [seat.seat for seat in missing],
             {seat.seat: seat for seat in missing},
             now_us,
