@@ -162,7 +162,9 @@ def test_the_secret_of_one_event_or_ticket_fits_no_other() -> None:
     right = codes.rotating_code(codes.ticket_secret(KEYS.rotating_secret(EVENT), read.short_id), NOW)
     wrong = [
         codes.rotating_code(codes.ticket_secret(KEYS.rotating_secret("evt_other"), read.short_id), NOW),
-        codes.rotating_code(codes.ticket_secret(KEYS.rotating_secret(EVENT), codes.read_code(other.code).short_id), NOW),
+        codes.rotating_code(
+            codes.ticket_secret(KEYS.rotating_secret(EVENT), codes.read_code(other.code).short_id), NOW
+        ),
         codes.rotating_code(codes.ticket_secret(OTHER_KEYS.rotating_secret(EVENT), read.short_id), NOW),
     ]
     assert right not in wrong

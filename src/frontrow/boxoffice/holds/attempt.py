@@ -1,4 +1,4 @@
-"""Turns a claim into a hold. Each step runs as a callback of the previous one, so an attempt costs no task (ADR 0055).
+"""Turns a claim into a hold. Each step runs as a callback of the previous one, so an attempt costs no task.
 
 The claim store answers with a refusal, which updates the seat cache, or with a claim. A claim goes to the ledger in the
 same turn of the event loop, and the ledger's answer makes the hold. When the ledger refuses, the claim is released
