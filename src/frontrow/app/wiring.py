@@ -26,7 +26,7 @@ from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.adapters.payments.from_url import open_provider
 from frontrow.boxoffice.adapters.payments.guarded_provider import GuardedProvider
-from frontrow.boxoffice.catalogue.event_listing import Browse
+from frontrow.boxoffice.catalogue.event_listing import EventBrowser
 from frontrow.boxoffice.checkout.checkout import Checkout
 from frontrow.boxoffice.checkout.purchases import Purchases
 from frontrow.boxoffice.checkout.receipts import Receipts
@@ -34,6 +34,7 @@ from frontrow.boxoffice.checkout.visit_keeper import VisitKeeper
 from frontrow.boxoffice.holds.claim_recovery import Recovery
 from frontrow.boxoffice.holds.events_on_sale import Sales
 from frontrow.boxoffice.holds.expiry import LedgerClock
+from frontrow.boxoffice.holds.held_seats import HeldSeats
 from frontrow.boxoffice.holds.hold_service import HoldService
 from frontrow.boxoffice.jobs.background_jobs import GROUPS, Job, box_office_jobs, every, money_jobs
 from frontrow.boxoffice.jobs.sales_follower import FollowedSeats, Following
@@ -146,7 +147,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
     async with contextlib.AsyncExitStack() as stack:
         ledger = await _open_ledger(settings)
         stack.push_async_callback(ledger.aclose)
-        now = clock or await LedgerClock.measured(ledger, SystemClock())
+        now = clock or await LedgerClock.measure(ledger, SystemClock())
         secret_keys = _read_secrets(settings)
         keys = await open_keys(settings, ledger, secret_keys.key("keys"), now())
         claims = _open_claims(settings.redis.url)
@@ -266,7 +267,7 @@ async def open_jobs(work: PlatformSettings | WorkUrls) -> AsyncIterator[Sequence
     async with contextlib.AsyncExitStack() as stack:
         ledger = await open_ledger(work.ledger)
         stack.push_async_callback(ledger.aclose)
-        clock = await LedgerClock.measured(ledger, SystemClock())
+        clock = await LedgerClock.measure(ledger, SystemClock())
         bus = open_bus(work.bus, ALL_GROUPS)
         stack.push_async_callback(bus.aclose)
         claims = _open_claims("" if work.claims == "memory:" else work.claims)
@@ -290,7 +291,7 @@ async def open_jobs(work: PlatformSettings | WorkUrls) -> AsyncIterator[Sequence
 def _ledger_jobs(adapters: _Adapters, issuer: Issuer, messaging: MessagingServices) -> list[Job]:
     """The jobs of a ledger alone: this process follows the catalogue by itself and serves no pages."""
     ledger, claims, clock, sales = adapters.ledger, adapters.claims, adapters.clock, Sales()
-    seats = FollowedSeats(sales, claims, ledger, clock)
+    seats = FollowedSeats(sales, HeldSeats(sales, claims, ledger, clock))
     beside = [Job("catalogue", Following(ledger, sales, claims, Recovery(sales, claims, ledger, clock)).run)]
     if adapters.provider is not None:
         refunds = Refunds(ledger, adapters.provider, clock, seats=seats)
@@ -376,7 +377,7 @@ def _make_box_office(
     return BoxOfficeServices(
         openings=Openings(ledger, sales, claims, recovery, clock, feeds, _frame_logs(settings, clock)),
         sales=sales,
-        browse=Browse(ledger, sales, states_of),
+        browse=EventBrowser(ledger, sales, states_of),
         feeds=feeds,
         holds=holds,
         recovery=recovery,
