@@ -56,7 +56,7 @@ async def test_a_refusal_in_the_room_is_not_english_on_another_languages_page(tm
             answer = await client.post(f"{ROOM}/join", headers=form, data={"page": "true", "code": "NO-SUCH-CODE"})
             room = await client.get(f"{ROOM}/", headers=browser(language))
             assert answer.status_code >= 400
-            assert words_of(language)("This code is not good for this sale.") in answer.text
+            assert words_of(language)("This code is not valid for this sale.") in answer.text
             assert '"code_invalid":' in room.text, "the script can say it too"
 
 

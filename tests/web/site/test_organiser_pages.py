@@ -160,7 +160,7 @@ async def test_an_edit_of_an_older_version_is_told_and_keeps_what_was_typed(
     given = form(owner, name="Second", description="two", starts="2040-01-01T20:00", tag="an older one")
     answer = await client.post(path, data=given, headers=headers)
     assert answer.status_code == 422
-    assert "Somebody else changed this event meanwhile" in answer.text
+    assert "Someone else changed this event in the meantime" in answer.text
     assert 'value="Second"' in answer.text
     tag = re.search(r'name="tag" value="(\w+)"', answer.text)
     assert tag is not None

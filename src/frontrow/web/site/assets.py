@@ -32,7 +32,7 @@ MIN_GZIP_BYTES: Final = 400
 _COMMENT: Final = re.compile(r"/\*.*?\*/", re.DOTALL)
 _LINE_COMMENT: Final = re.compile(r"^\s*//.*$", re.MULTILINE)
 _IMPORT: Final = re.compile(r"""(?:from|import)\s*\(?\s*"(\.{1,2}/[^"]+\.js)\"""")
-_TEXT: Final = re.compile(r"""\bt\(\s*"((?:[^"\\]|\\.)+)\"""")
+_TEXT: Final = re.compile(r"""\btn?\(\s*"((?:[^"\\]|\\.)+)\"""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ def _packed(path: str, body: bytes) -> Asset:
 
 
 def texts_in(source: str) -> list[str]:
-    """What a script says to people: every `t("…")`."""
+    """What a script says to people: every `t("…")`, and the singular of every `tn("…", "…", n)`."""
     return [text.replace('\\"', '"') for text in _TEXT.findall(source)]
 
 

@@ -23,8 +23,8 @@ CHIPS: Final = {
     "presale": ("brand", N_("Presale")),
     "paused": ("warn", N_("Paused for a moment")),
     "sold_out": ("bad", N_("Sold out")),
-    "over": ("", N_("Sale is over")),
-    "completed": ("", N_("Over")),
+    "over": ("", N_("Sale has ended")),
+    "completed": ("", N_("Ended")),
     "cancelled": ("bad", N_("Cancelled")),
 }
 

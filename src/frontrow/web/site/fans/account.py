@@ -28,9 +28,9 @@ from frontrow.web.site.security_headers import PLAIN
 Asked = Request[Any, Any, Any]
 ERASE_WORDS: Final = N_("erase my data")  # nobody does this by mistake
 PHONE: Final = re.compile(r"\+[1-9][0-9]{6,14}", re.ASCII)
-CHANNELS: Final = {"email": N_("E-mail"), "sms": N_("Text message (SMS)"), "push": N_("Notification on my devices")}
+CHANNELS: Final = {"email": N_("Email"), "sms": N_("Text message (SMS)"), "push": N_("Notification on my devices")}
 REFUSALS: Final = {
-    "other_browser": N_("Open the link in the browser where you asked for it, or ask for a new one here."),
+    "other_browser": N_("Open the link in the browser where you requested it, or request a new one here."),
     "too_many_tries": N_("Too many tries. Please wait a few minutes."),
 }
 
@@ -90,7 +90,7 @@ async def redeem(request: Asked, platform: FromPlatform, caller: FromCaller, for
     except Unavailable:
         raise
     except FrontrowError as error:
-        spent = N_("This link was used or has run out. Ask for a new one.")
+        spent = N_("This link was used or has expired. Request a new one.")
         return _again(request, back_of(form.one("back")), REFUSALS.get(error.code, spent), "", error.http_status)
     life_s = max(0, made.session.ends_at_us - made.session.created_at_us) // US_PER_S
     cookie = cookie_header(session_cookie(made.secret, life_s))

@@ -30,12 +30,14 @@ from frontrow.web.site.routes import Form, FromForm, action, go_to, page
 from frontrow.web.site.security_headers import PLAIN, STRIPE
 
 Asked = Request[Any, Any, Any]
-BAD_EMAIL: Final = N_("This does not look like an e-mail address.")
+BAD_EMAIL: Final = N_("This does not look like an email address.")
 NO_ERRORS: Final = {"email": "", "card": ""}
 _OUTCOME_SCRIPTS: Final = {"bank": "js/outcome.js", "retrying": "js/outcome.js", "visit_over": "", "given_up": ""}
 BAD_CARD: Final = N_("This is not a card number.")
-MISTYPED_CARD: Final = N_("Please check the card number, the date and the security code. Your seats are still kept.")
-DECLINED_CARD: Final = N_("Your bank declined this card. Nothing was charged, and your seats are still kept.")
+MISTYPED_CARD: Final = N_(
+    "Please check the card number, the expiry date and the security code. Your seats are still held."
+)
+DECLINED_CARD: Final = N_("Your bank declined this card. Nothing was charged, and your seats are still held.")
 ONE_CARD: Final = N_("If your bank declines the card, the seats go back on sale at once.")
 SOME_CARDS: Final = N_("If your bank declines the card, you can try another: up to {n} cards from now on.")
 # how a payment ended that the fan or the clock ended, not a bank

@@ -25,14 +25,14 @@ from frontrow.web.site.render import render
 from frontrow.web.site.routes import FromForm, action, go_to, page
 
 Asked = Request[Any, Any, Any]
-ENDED: Final = N_("This link has ended. Sign in with your e-mail address to see your tickets.")
-NOT_OURS: Final = N_("This link is not complete. Open it from the message again, or copy all of it.")
+ENDED: Final = N_("This link has expired. Sign in with your email address to see your tickets.")
+NOT_OURS: Final = N_("This link is incomplete. Open it from the message again, or copy all of it.")
 OFFER_STATES: Final = {
-    OfferState.OPEN: N_("This offer has run out; the seats went to the next in line."),
-    OfferState.LAPSED: N_("This offer has run out; the seats went to the next in line."),
+    OfferState.OPEN: N_("This offer has expired; the seats went to the next person on the waitlist."),
+    OfferState.LAPSED: N_("This offer has expired; the seats went to the next person on the waitlist."),
     OfferState.DECLINED: N_("You declined this offer."),
     OfferState.WITHDRAWN: N_("The event was cancelled; this offer is no longer valid."),
-    OfferState.CLAIMED: N_("These seats were taken. The tickets are sent by e-mail."),
+    OfferState.CLAIMED: N_("These seats were taken. The tickets are sent by email."),
 }
 
 

@@ -20,17 +20,17 @@ from frontrow.web.site.routes import FromForm, action, go_to, page
 
 Asked = Request[Any, Any, Any]
 MAX_BEST: Final = 10
-STATES: Final = (N_("free"), N_("held by somebody"), N_("taken"), N_("taken"))
+STATES: Final = (N_("free"), N_("held by someone"), N_("taken"), N_("taken"))
 
 # code of a refused hold -> what to tell
 REFUSALS: Final = {
-    "seats_taken": N_("Somebody was faster: these seats are taken."),
+    "seats_taken": N_("Someone was faster: these seats are taken."),
     "seats_withheld": N_("These seats are not for sale."),
-    "no_such_seats": N_("No seats like that are free. Try another price, fewer seats, or seats apart."),
+    "no_such_seats": N_("No matching seats are free. Try another price, fewer seats, or seats apart."),
     "cap_reached": N_("That would be more tickets than one person may have."),
     "lonely_seat": N_("This choice would leave a single seat alone. Please move by one seat."),
     "not_on_sale": N_("The sale is paused or over at the moment."),
-    "claims_rebuilding": N_("The seats are being counted anew. Please try again in a few seconds."),
+    "claims_rebuilding": N_("The seats are being recounted. Please try again in a few seconds."),
 }
 MAX_KNOWN: Final = 64
 _KNOWN_TIERS: dict[str, list[tuple[str, str, frozenset[str]]]] = {}

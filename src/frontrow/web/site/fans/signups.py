@@ -28,7 +28,7 @@ from frontrow.web.site.routes import FromForm, action, page
 Asked = Request[Any, Any, Any]
 REFUSALS: Final = {
     "too_many_tries": N_("Too many tries. Please wait a few minutes."),
-    "notice_refused": N_("There is no opening left to tell you about."),
+    "notice_refused": N_("There is no upcoming sale to notify you about."),
     "registration_closed": N_("Registration for the presale is closed."),
     "presale_not_found": N_("Registration for the presale is closed."),
 }
@@ -123,7 +123,7 @@ async def ask_end(request: Asked, platform: FromPlatform, token: FromPath[str]) 
     try:
         signup = await platform.signups.find("end", token)
     except SignupNotFound:
-        return render(request, "signup.html", step="ended", one=None, title=N_("E-mails about this sale"))
+        return render(request, "signup.html", step="ended", one=None, title=N_("Emails about this sale"))
     return await _of_signup(request, platform, signup, "end", token)
 
 
@@ -133,7 +133,7 @@ async def end(request: Asked, platform: FromPlatform, token: FromPath[str], form
     try:
         signup = await platform.signups.end(token)
     except SignupNotFound:
-        return render(request, "signup.html", step="ended", one=None, title=N_("E-mails about this sale"))
+        return render(request, "signup.html", step="ended", one=None, title=N_("Emails about this sale"))
     return await _of_signup(request, platform, signup, "ended", token)
 
 

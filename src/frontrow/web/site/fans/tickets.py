@@ -29,12 +29,12 @@ from frontrow.web.site.routes import FromForm, action, go_to, page
 Asked = Request[Any, Any, Any]
 PRIVATE: Final = {"cache-control": "private, no-store", "x-content-type-options": "nosniff"}
 MAX_LISTED: Final = 100
-INSIDE: Final = N_("A ticket that was let in cannot be given back.")
+INSIDE: Final = N_("A ticket that was admitted cannot be returned.")
 STATES: Final = {
     BookingState.HELD: ("warn", N_("Not paid yet")),
-    BookingState.PAYING: ("warn", N_("Being paid")),
+    BookingState.PAYING: ("warn", N_("Payment in progress")),
     BookingState.CONFIRMED: ("ok", N_("Paid")),
-    BookingState.REFUNDED: ("", N_("Given back")),
+    BookingState.REFUNDED: ("", N_("Returned")),
     BookingState.EXPIRED: ("", N_("Expired")),
     BookingState.CANCELLED: ("", N_("Cancelled")),
 }
@@ -146,7 +146,7 @@ async def give_back(
     booking = await own_booking(platform, caller, booking_id)
     wanted = form.all("seat")[:100]
     if not wanted:
-        return await _tickets(request, platform, caller, booking_id, N_("Tick the tickets that you want to give back."))
+        return await _tickets(request, platform, caller, booking_id, N_("Select the tickets that you want to return."))
     try:
         some = await indexes(platform, booking, wanted)
         if form.one("how") == "pool":
@@ -158,7 +158,7 @@ async def give_back(
     except TicketScanned:
         return await _tickets(request, platform, caller, booking_id, INSIDE)
     except FrontrowError:
-        return await _tickets(request, platform, caller, booking_id, N_("These tickets cannot be given back any more."))
+        return await _tickets(request, platform, caller, booking_id, N_("These tickets can no longer be returned."))
     return go_to(f"/bookings/{booking.id}")
 
 

@@ -31,9 +31,9 @@ from frontrow.web.site.security_headers import PLAIN
 Asked = Request[Any, Any, Any]
 MOST: Final = 8
 REFUSALS: Final = {
-    "seats_still_free": N_("There are still seats like that: choose them directly."),
-    "already_waiting": N_("You are in this line already."),
-    "offer_over": N_("This offer has run out; the seats went to the next in line."),
+    "seats_still_free": N_("Seats like these are still free: choose them directly."),
+    "already_waiting": N_("You are already on this waitlist."),
+    "offer_over": N_("This offer has expired; the seats went to the next person on the waitlist."),
 }
 REFUSED: Final = N_("That did not work. Please try again.")
 

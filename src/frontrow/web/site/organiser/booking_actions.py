@@ -22,14 +22,14 @@ from frontrow.web.site.routes import FromForm, action, go_to
 
 Asked = Request[Any, Any, Any]
 ONE = "/organiser/events/{event_id:str}/bookings/{booking_id:str}"
-NO_REASON = N_("Say why: a refund outside the policy is noted with its reason.")
+NO_REASON = N_("Enter a reason: a refund outside the policy is recorded with it.")
 REFUSED = N_("That was not possible. Nothing was changed.")
 REFUSALS = {
-    "reseat_refused": N_("Those seats do not fit: choose as many free seats of the same price."),
-    "seats_taken": N_("Somebody was faster: these seats are taken."),
-    "ticket_scanned": N_("Somebody is inside with this ticket. Take the admission back at the door first."),
-    "refund_refused": N_("This refund is on its way, or was paid already."),
-    "move_refused": N_("This booking is not what it was. Look at it again."),
+    "reseat_refused": N_("Those seats do not match: choose the same number of free seats at the same price."),
+    "seats_taken": N_("Someone was faster: these seats are taken."),
+    "ticket_scanned": N_("This ticket has been admitted. Undo the admission at the door first."),
+    "refund_refused": N_("This refund is in progress or already paid."),
+    "move_refused": N_("This booking has changed. Please review it again."),
 }
 
 

@@ -37,26 +37,26 @@ PAGE: Final = 25
 MAX_ACTS: Final = 50
 ENDED: Final = (BookingState.EXPIRED, BookingState.CANCELLED, BookingState.REFUNDED)
 DONE: Final = {
-    "refund": N_("The refund is on its way. The seats are free again."),
-    "reseat": N_("Moved. The new tickets go out by e-mail."),
-    "retry": N_("The refund is on its way again."),
+    "refund": N_("The refund is in progress. The seats are free again."),
+    "reseat": N_("Moved. The new tickets are sent by email."),
+    "retry": N_("The refund is being retried."),
     "cancel": N_("Cancelled. The seats are free again."),
-    "resend": N_("The mail with the tickets goes out again."),
-    "nobody": N_("Nothing was sent: this booking has no e-mail address."),
+    "resend": N_("The email with the tickets is being sent again."),
+    "nobody": N_("Nothing was sent: this booking has no email address."),
 }
 PAYMENTS: Final = {
     PaymentState.CAPTURED: ("ok", N_("Paid")),
     PaymentState.DECLINED: ("bad", N_("Declined")),
-    PaymentState.VOIDED: ("", N_("Dropped")),
-    PaymentState.LAPSED: ("", N_("Dropped")),
+    PaymentState.VOIDED: ("", N_("Voided")),
+    PaymentState.LAPSED: ("", N_("Voided")),
 }
-UNDER_WAY: Final = ("warn", N_("Under way"))
+UNDER_WAY: Final = ("warn", N_("Started"))
 REFUNDS: Final = {
-    RefundState.ASKED: ("warn", N_("On its way")),
+    RefundState.ASKED: ("warn", N_("In progress")),
     RefundState.PENDING: ("warn", N_("At the bank")),
-    RefundState.DONE: ("ok", N_("Paid back")),
-    RefundState.MOOT: ("", N_("Nothing to pay back")),
-    RefundState.FAILED: ("bad", N_("Needs a look")),
+    RefundState.DONE: ("ok", N_("Refunded")),
+    RefundState.MOOT: ("", N_("Nothing to refund")),
+    RefundState.FAILED: ("bad", N_("Needs attention")),
 }
 
 

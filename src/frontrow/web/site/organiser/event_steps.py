@@ -33,8 +33,8 @@ READS: Final = Access.staff("events:read")
 WRITES: Final = Access.staff("events:write")
 DONE: Final = {
     "saved": N_("Saved."),
-    "draft": N_("The draft is kept. You can stop at any time and go on later."),
-    "copied": N_("This is the copy. Give it a name and dates of its own."),
+    "draft": N_("The draft is saved. You can stop at any time and continue later."),
+    "copied": N_("This is the copy. Give it its own name and dates."),
     "published": N_("Published. Fans see it now."),
     "closed": N_("The event is closed."),
 }
@@ -45,7 +45,9 @@ HUMANS: Final = {
     "turnstile": N_("Cloudflare Turnstile"),
     "hcaptcha": N_("hCaptcha"),
 }
-MEANWHILE: Final = N_("Somebody else changed this event meanwhile. Your changes are below: save again to keep them.")
+MEANWHILE: Final = N_(
+    "Someone else changed this event in the meantime. Your changes are below: save again to keep them."
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,10 +21,10 @@ from frontrow.web.site.routes import page
 Asked = Request[Any, Any, Any]
 PATH: Final = "/organiser/events/{event_id:str}/exports"
 TABLES: Final = {
-    "bookings": (N_("Bookings"), N_("Every booking with its state, e-mail, seats and price.")),
-    "tickets": (N_("Tickets"), N_("Every ticket with its seat, and when it was let in.")),
-    "attendees": (N_("Attendees"), N_("Who may come in: e-mail and seat of every valid ticket.")),
-    "revenue": (N_("Revenue"), N_("What was paid, given back and kept, booking by booking.")),
+    "bookings": (N_("Bookings"), N_("Every booking with its state, email, seats and price.")),
+    "tickets": (N_("Tickets"), N_("Every ticket with its seat, and when it was admitted.")),
+    "attendees": (N_("Attendees"), N_("Who can be admitted: email and seat of every valid ticket.")),
+    "revenue": (N_("Revenue"), N_("What was paid, refunded and kept, per booking.")),
 }
 
 

@@ -22,8 +22,8 @@ CODES: Final = "/organiser/events/{event_id:str}/codes"
 ACCESS: Final = Access.staff("codes:write")
 MAX_TEXT_CHARS: Final = 4_000_000
 DONE: Final = {
-    "made": N_("The codes are made. Take them along as a file."),
-    "imported": N_("The codes are good from now on."),
+    "made": N_("The codes are generated. Download them as a file."),
+    "imported": N_("The codes are valid from now on."),
 }
 
 
@@ -78,7 +78,7 @@ async def take(
     try:
         await platform.office.codes.take(editor_of(caller), event, text)
     except InvalidInput as error:
-        reading.errors["text"] = N_("These codes cannot be read; none was taken:")
+        reading.errors["text"] = N_("These codes cannot be read; none was imported:")
         return await _codes(request, platform, caller, event_id, reading, error.message)
     return go_to(f"/organiser/events/{event_id}/codes?done=imported")
 

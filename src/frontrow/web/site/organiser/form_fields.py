@@ -38,7 +38,7 @@ PARAMS: Final = {
     "time_zone": ("time_zone", N_("Choose a time zone from the list.")),
     "country": ("country", N_("A country has two letters, such as AT.")),
     "city": ("city", OTHERWISE),
-    "withheld": ("withheld", N_("Somebody holds or has bought one of these seats.")),
+    "withheld": ("withheld", N_("Someone holds or has bought one of these seats.")),
     "tiers": ("form", N_("Every price tier needs a price.")),
     "tax_basis_points": ("tax", BAD_TAX),
     "lanes": ("code_lane", N_("A lane has a name of letters, digits, dots or dashes, different from the other's.")),

@@ -31,9 +31,9 @@ TILES: Final = {
     "held": N_("Seats held"),
     "sold": N_("Seats sold"),
     "revenue": N_("Revenue"),
-    "payments": N_("Payments that worked"),
-    "hold": N_("Answer to a choice of seats"),
-    "ticket": N_("From hold to ticket"),
+    "payments": N_("Payment success rate"),
+    "hold": N_("Seat hold latency"),
+    "ticket": N_("Time from hold to ticket"),
 }
 
 

@@ -37,7 +37,7 @@ STEPS: Final = {
     "prices": N_("Prices and fees"),
     "sale": N_("Sale"),
     "room": N_("Waiting room"),
-    "seats": N_("Seats kept back"),
+    "seats": N_("Withheld seats"),
     "preview": N_("Preview"),
 }
 CARRIED: Final = ("name", "description", "starts", "ends")  # from the first step to the second

@@ -24,20 +24,20 @@ TODAY_US: Final = 86_400 * US_PER_S  # a show of today still belongs to what is 
 
 # state -> what needs doing next: words, the page behind the event's path, the permission for it
 NEXT: Final = {
-    "draft": (N_("Go on with the set-up"), "", "events:write"),
+    "draft": (N_("Continue the set-up"), "", "events:write"),
     "unpriced": (N_("Set prices"), "/prices", "events:write"),
     "past_dates": (N_("Its dates have passed: choose new ones"), "/sale", "events:write"),
-    "ready": (N_("Look at it and publish"), "/preview", "sales:control"),
+    "ready": (N_("Review and publish"), "/preview", "sales:control"),
     "soon": (N_("Watch the waiting room fill"), "/live", "figures:read"),
     "presale": (N_("Watch the sale"), "/live", "figures:read"),
     "open": (N_("Watch the sale"), "/live", "figures:read"),
     "few": (N_("Watch the sale"), "/live", "figures:read"),
-    "paused": (N_("Paused: go on selling"), "/live", "figures:read"),
-    "sold_out": (N_("See who waits for seats"), "/waitlist", "bookings:read"),
-    "over": (N_("See bookings"), "/bookings", "bookings:read"),
-    "show_over": (N_("The show is over: close it"), "", "sales:control"),
-    "cancelled": (N_("See how far refunds are"), "", "events:read"),
-    "completed": (N_("See figures"), "/live", "figures:read"),
+    "paused": (N_("Paused: resume the sale"), "/live", "figures:read"),
+    "sold_out": (N_("View the waitlist"), "/waitlist", "bookings:read"),
+    "over": (N_("View bookings"), "/bookings", "bookings:read"),
+    "show_over": (N_("The show is over: close the event"), "", "sales:control"),
+    "cancelled": (N_("View refund progress"), "", "events:read"),
+    "completed": (N_("View figures"), "/live", "figures:read"),
 }
 
 

@@ -23,18 +23,18 @@ PATH: Final = "/organiser/events/{event_id:str}/presale"
 ACCESS: Final = Access.staff("codes:write")
 DONE: Final = {
     "saved": N_("Saved."),
-    "drawn": N_("The draw has begun. Everybody is written to; this takes a moment."),
+    "drawn": N_("The draw has started. Everyone is emailed; this takes a moment."),
 }
 # what a service refused -> the form's field and what to say there
 REFUSALS: Final = {
     "closes_at": ("closes", N_("Registration opens, then closes, before the presale starts.")),
     "codes": ("codes", N_("This number is not possible here.")),
     "presale_starts_at": ("form", N_("This event has no presale. Set its start in the step “Waiting room” first.")),
-    "presale_fixed": ("form", N_("People have registered under this order, or the draw is made: it is fixed.")),
+    "presale_fixed": ("form", N_("People have registered under this rule, or the draw has been made: it is fixed.")),
     "draw_refused": ("form", N_("Registration is still open. You can draw once it has closed.")),
 }
 ORDERS: Final = {
-    DrawOrder.LOTTERY: N_("By lot: everybody has the same chance"),
+    DrawOrder.LOTTERY: N_("By lot: everyone has the same chance"),
     DrawOrder.FIRST_COME: N_("First come, first served"),
 }
 

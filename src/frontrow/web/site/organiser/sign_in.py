@@ -29,12 +29,12 @@ HOME: Final = "/organiser"
 SIGN_IN: Final = "/organiser/sign-in"
 SECOND_FACTOR: Final = "/organiser/second-factor"
 MOST_PASSWORD_CHARS: Final = 1_024
-WRONG_PASSWORD: Final = N_("This e-mail address and password do not belong together.")
-WRONG_CODE: Final = N_("This code is not right, or was used already. Wait for the next one and type it.")
+WRONG_PASSWORD: Final = N_("Wrong email address or password.")
+WRONG_CODE: Final = N_("This code is wrong or was already used. Wait for the next one and enter it.")
 TOO_MANY: Final = N_("Too many tries. Please wait a few minutes.")
-SPENT: Final = N_("This invitation was used, withdrawn or has run out. Ask for a new one.")
-WEAK: Final = N_("Take at least 12 characters that nobody guesses first. A sentence is fine.")
-NO_NAME: Final = N_("Your name is needed.")
+SPENT: Final = N_("This invitation was used, was withdrawn or has expired. Ask for a new one.")
+WEAK: Final = N_("Use at least 12 characters that are hard to guess. A sentence is fine.")
+NO_NAME: Final = N_("Please enter your name.")
 
 
 def staff_back(text: str) -> str:

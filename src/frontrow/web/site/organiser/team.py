@@ -22,18 +22,18 @@ TEAM: Final = "/organiser/team"
 DAY_S: Final = 86_400
 LIVES: Final = {"": N_("Until revoked"), "30": N_("30 days"), "365": N_("A year")}
 DONE: Final = {
-    "invited": N_("Invited. The link is on its way by e-mail."),
+    "invited": N_("Invited. The link is sent by email."),
     "withdrawn": N_("The invitation is withdrawn."),
     "role": N_("The role is changed. The member signs in again."),
     "removed": N_("Removed. Their keys have stopped working."),
     "reset": N_("A link for a new password is on its way."),
-    "revoked": N_("The key has stopped working."),
+    "revoked": N_("The key is revoked."),
 }
 REFUSALS: Final = {
-    "already_member": N_("This address has an account already."),
-    "last_owner": N_("A team needs an owner. Make somebody else one first."),
-    "not_allowed": N_("Nobody can give away what they may not do."),
-    "invalid_input": N_("Please look at what you filled in."),
+    "already_member": N_("This address already has an account."),
+    "last_owner": N_("A team needs an owner. Make someone else an owner first."),
+    "not_allowed": N_("You cannot grant permissions that you do not have."),
+    "invalid_input": N_("Please check what you entered."),
 }
 REFUSED: Final = N_("That was not possible. Nothing was changed.")
 

@@ -34,7 +34,7 @@ from frontrow.web.site.routes import Form, FromForm, action, go_to, page
 
 Asked = Request[Any, Any, Any]
 ONE: Final = "/organiser/venues/{venue_id:str}"
-MEANWHILE: Final = N_("Somebody else changed this venue meanwhile. Look at it again, then change it.")
+MEANWHILE: Final = N_("Someone else changed this venue in the meantime. Review it, then change it.")
 MARKS: Final = {
     "step_free": N_("Step-free"), "companion": N_("Companion seat"), "restricted": N_("Restricted view"),
 }  # fmt: skip

@@ -29,7 +29,7 @@ PAGE: Final = 50
 MOST_BYTES: Final = 2 * MAX_PLAN_BYTES  # a form's body is longer than what was typed
 FRESH: Final = {"name": "", "city": "", "country": "", "time_zone": "UTC", "source": "template", "shape": "theatre",
                 "seats": "500", "text": ""}  # fmt: skip
-DONE: Final = {"saved": N_("Saved."), "made": N_("The venue is kept. Events can be made on it now.")}
+DONE: Final = {"saved": N_("Saved."), "made": N_("The venue is saved. You can now create events there.")}
 MAX_NAMED: Final = 20
 
 

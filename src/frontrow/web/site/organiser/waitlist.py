@@ -23,12 +23,12 @@ STATES: Final = {
     EntryState.WAITING: ("warn", N_("Waiting")),
     EntryState.OFFERED: ("brand", N_("Has an offer")),
 }
-OTHER: Final = ("", N_("Over"))
+OTHER: Final = ("", N_("Ended"))
 ORDERS: Final = {
     WaitOrder.FIFO: N_("First come, first served"),
-    WaitOrder.LOTTERY: N_("By lot: nobody gains by being early"),
+    WaitOrder.LOTTERY: N_("By lot: joining early gives no advantage"),
 }
-DONE: Final = {"rules": N_("The rule is set. Everybody who waits can rely on it.")}
+DONE: Final = {"rules": N_("The rule is set. Everyone who is waiting can rely on it.")}
 
 
 @page(PATH, "own_waitlist", Access.staff("bookings:read"))
@@ -51,7 +51,7 @@ async def waitlist(
         request, "organiser/waitlist.html", script="js/organiser/desk.js", of_event=event, line=entries,
         more=view.next, waiting=waiting, order=ORDERS[WaitOrder(view.rules.order)], lot=view.rules.seed_hash,
         may="events:write" in caller.permissions, orders=ORDERS, done=DONE.get(asked.get("done", ""), ""),
-        refusal=N_("The rule was set before and stays as it is.") if asked.get("refused") else "",
+        refusal=N_("The rule was already set and cannot change.") if asked.get("refused") else "",
     )  # fmt: skip
 
 

@@ -34,14 +34,14 @@ WRITES: Final = Access.staff("webhooks:write")
 EVENTS: Final = 100
 DELIVERIES: Final = 25
 STATES: Final = {
-    "waiting": ("warn", N_("On its way")),
+    "waiting": ("warn", N_("In progress")),
     "sent": ("ok", N_("Delivered")),
-    "given_up": ("bad", N_("Given up")),
+    "given_up": ("bad", N_("Failed")),
 }
 DONE: Final = {
     "removed": N_("Removed. Nothing more is sent there."),
-    "again": N_("It is sent once more."),
-    "test": N_("A test is on its way. Reload to see how it went."),
+    "again": N_("It is being sent again."),
+    "test": N_("A test is on its way. Reload to see the result."),
 }
 BAD_URL: Final = N_("This address cannot be used: it must be a public https address.")
 

@@ -28,7 +28,7 @@ document.querySelector("[aria-invalid=true]")?.dispatchEvent(new Event("focus"))
 async function kept() {
   const body = new URLSearchParams(/** @type {any} */ (new FormData(form)));
   const answer = await fetch(`${form.dataset.back}/contact`, { method: "POST", body }).catch(() => null);
-  if (answer?.status === 422) { document.getElementById("email")?.focus(); return t("This does not look like an e-mail address."); }
+  if (answer?.status === 422) { document.getElementById("email")?.focus(); return t("This does not look like an email address."); }
   return answer?.ok ? "" : t("That did not work. Please try again.");
 }
 
@@ -47,12 +47,12 @@ if (form.dataset.stripe) {
   const failed = $("#stripe-err");
   /** @param {string} text */
   const fail = (text) => { failed.hidden = false; failed.textContent = text; busy(false); };
-  if (!maker) fail(t("The payment form could not be loaded. Please reload; your seats are kept."));
+  if (!maker) fail(t("The payment form could not be loaded. Please reload; your seats are held."));
   else {
     const stripe = maker(form.dataset.stripe, { locale: document.documentElement.lang });
     const elements = stripe.elements({ clientSecret: form.dataset.secret, appearance: { theme: matchMedia("(prefers-color-scheme: dark)").matches ? "night" : "stripe" } });
     const element = elements.create("payment");
-    element.on("loaderror", () => fail(t("The payment form could not be loaded. Please reload; your seats are kept.")));
+    element.on("loaderror", () => fail(t("The payment form could not be loaded. Please reload; your seats are held.")));
     element.mount("#stripe");
     form.addEventListener("submit", async (e) => {
       e.preventDefault();

@@ -6,13 +6,13 @@ import { SeatFeed } from "./seatmap/feed.js";
 import { SeatGrid } from "./seatmap/grid.js";
 import { FREE, SeatModel } from "./seatmap/model.js";
 import "./visit.js";
-import { money, number, t } from "./words.js";
+import { money, number, t, tn } from "./words.js";
 
 const page = data("page-data"), LIST_MOST = 80, COUNTS_MS = 800;
 /** @type {Record<string, () => string>} */
 const REFUSALS = {
-  seats_taken: () => t("Somebody was faster: these seats are taken."),
-  no_such_seats: () => t("No seats like that are free. Try another price, fewer seats, or seats apart."),
+  seats_taken: () => t("Someone was faster: these seats are taken."),
+  no_such_seats: () => t("No matching seats are free. Try another price, fewer seats, or seats apart."),
   cap_reached: () => t("That would be more tickets than one person may have."),
   lonely_seat: () => t("This choice would leave a single seat alone. Please move by one seat."),
   not_on_sale: () => t("The sale is paused or over at the moment."),
@@ -71,7 +71,7 @@ function open(s, move = false) {
 function areaForm(one) {
   const many = h("input", { id: "places", type: "number", min: "1", max: String(page.most), value: "2" });
   return h("form", { class: "bestform", onsubmit: (/** @type {Event} */ e) => { e.preventDefault(); hold({ best: { count: Number(/** @type {HTMLInputElement} */ (many).value), sections: [one.id], standing: true } }, []); } },
-    h("div", {}, h("label", { for: "places" }, t("How many places?")), many), h("button", { class: "btn primary" }, t("Keep these seats")));
+    h("div", {}, h("label", { for: "places" }, t("How many places?")), many), h("button", { class: "btn primary" }, t("Hold these seats")));
 }
 function back() { opened = -1; grid.close(); $("#sections").hidden = false; $("#gridbox").hidden = true; map.fit(); listSections(); }
 
@@ -111,7 +111,7 @@ function basket() {
   $("#nothing").hidden = mine.length > 0;
   $("#picked").replaceChildren(...mine.map((i) => { const seat = model.seat(i); return h("li", {}, h("span", { class: "small" }, h("strong", {}, `${seat.section.name} · ${seat.row} · ${seat.number}`)), h("span", { class: "num" }, money(seat.tier.price, page.currency)), h("button", { class: "x", type: "button", "aria-label": t("Remove {seat}", { seat: describe(seat) }), onclick: () => pick(i) }, "×")); }));
   $("#total").textContent = money(mine.reduce((sum, i) => sum + model.seat(i).tier.price, 0), page.currency);
-  $("#go").textContent = t("Go on with {n}", { n: mine.length });
+  $("#go").textContent = tn("Continue with {n} seat", "Continue with {n} seats", mine.length);
 }
 
 /** Hold seats: all or none. @param {any} body @param {number[]} wanted */
@@ -126,7 +126,7 @@ async function hold(body, wanted) {
     if (answer.ok) { location.assign(`/checkout/${answer.body.booking}`); return; }
     if (answer.status === 401) { location.assign(`${page.base}/room/`); return; }
     if (![0, 429, 503].includes(answer.status)) { refused(answer.body, wanted); break; }
-    note(t("The connection is slow. Trying again …"));
+    note(t("The connection is slow. Retrying …"));
     await new Promise((go) => setTimeout(go, 1000 * (answer.after_s || 1 + tries)));
   }
   busy = false;
@@ -174,7 +174,7 @@ const feed = new SeatFeed(model, page.base, {
     const lost = changed.filter((i) => model.mine.has(i) && model.state[i] !== FREE);
     for (const i of lost) model.mine.delete(i);
     refresh(changed);
-    if (lost.length && !busy) offer(t("Somebody was faster: these seats are taken."), lost);
+    if (lost.length && !busy) offer(t("Someone was faster: these seats are taken."), lost);
   },
   mode(mode) {
     const chip = $("#mode");

@@ -1,7 +1,7 @@
 // @ts-check
 /** <fr-timer until="…" total-s="…">: counts a hold down, says so at 120, 60 and 20 seconds, fires "low" and "over". */
 import { now_ms, say } from "./dom.js";
-import { t } from "./words.js";
+import { t, tn } from "./words.js";
 
 const ROUND = 75.4;
 export const SPOKEN_AT_S = [120, 60, 20];
@@ -34,7 +34,7 @@ export class FrTimer extends HTMLElement {
     if (ring) ring.style.strokeDashoffset = String(ROUND * (1 - left_s / Number(this.getAttribute("total-s") || 600)));
     this.toggleAttribute("data-low", left_s <= 60);
     const due = SPOKEN_AT_S.filter((at_s) => left_s <= at_s && before_s > at_s).at(-1);
-    if (due && left_s > 0 && (Number.isFinite(before_s) || left_s > due - 5)) say(t("{n} seconds left on your seats.", { n: due }));
+    if (due && left_s > 0 && (Number.isFinite(before_s) || left_s > due - 5)) say(tn("{n} second left on your seats.", "{n} seconds left on your seats.", due));
     if (left_s <= 120) this.#tell("low");
     if (left_s === 0 && !this.#over) { this.#over = true; say(t("The time for your seats is over.")); this.#tell("over"); }
   }

@@ -2,7 +2,7 @@
 /** A visit to the shop, as its pages see it. They tell the room that somebody is here, ask "Are you still there?" before the
  * visit ends, and say so when they are closed. The tabs of one visit tell each other, so that closing one ends nothing. */
 import { ask, h, say } from "./dom.js";
-import { t } from "./words.js";
+import { t, tn } from "./words.js";
 
 const TICK_MS = 1_000, AGAIN_MS = 3_000, OVERTAKEN_MS = 2_000, WARN_MS = 30_000, ENDED = [401, 403, 409];
 const HERE = ["pointerdown", "pointermove", "keydown", "wheel", "touchstart", "scroll"];
@@ -63,7 +63,7 @@ function follow(room) {
   }
   /** @param {number} n seconds */
   function warn(n) {
-    text.textContent = t("Your visit ends in {n} seconds, and your place goes to the next person in line.", { n });
+    text.textContent = tn("Your visit ends in {n} second, and your place goes to the next person in the queue.", "Your visit ends in {n} seconds, and your place goes to the next person in the queue.", n);
     if (dialog.open) return;
     dialog.showModal();
     say(`${t("Are you still there?")} ${text.textContent}`);
@@ -71,7 +71,7 @@ function follow(room) {
   function end() {
     over = true;
     title.textContent = t("Your visit has ended");
-    text.textContent = t("Your place went to the next person in line. You can join the line again.");
+    text.textContent = t("Your place went to the next person in the queue. You can join the queue again.");
     acts.replaceChildren(h("a", { class: "btn primary", href: `${room}/` }, t("Enter the waiting room")));
     dialog.addEventListener("cancel", (e) => e.preventDefault());
     if (!dialog.open) dialog.showModal();

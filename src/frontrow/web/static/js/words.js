@@ -1,12 +1,27 @@
 // @ts-check
 /** The page's texts in the visitor's language: `t("Held")`. Found in the source by the server, so use literals only. */
 const found = document.getElementById("words");
-/** @type {Record<string, string>} */
+/** A text that depends on a number has one form per plural category of the language. @type {Record<string, string | string[]>} */
 const texts = found ? JSON.parse(found.textContent || "{}") : {};
 export const lang = document.documentElement.lang || "en";
 
+/** @param {string} text @param {Record<string, string | number>} values */
+const fill = (text, values) => text.replace(/\{(\w+)\}/g, (all, name) => String(values[name] ?? all));
+
 /** @param {string} text @param {Record<string, string | number>} [values] */
-export const t = (text, values) => (texts[text] ?? text).replace(/\{(\w+)\}/g, (all, name) => String(values?.[name] ?? all));
+export const t = (text, values = {}) => fill(String(texts[text] ?? text), values);
+
+const CATEGORIES = ["zero", "one", "two", "few", "many", "other"];
+const plurals = new Intl.PluralRules(lang);
+
+/** The form for `n`; `{n}` is the number. @param {string} one @param {string} many @param {number} n @param {Record<string, string | number>} [values] */
+export function tn(one, many, n, values = {}) {
+  const forms = texts[one] ?? [one, many];
+  const category = plurals.select(n);
+  const last = forms.length - 1;
+  const index = forms.length === CATEGORIES.length ? CATEGORIES.indexOf(category) : category === "one" ? 0 : last;
+  return fill(forms[index], { n: number(n), ...values });
+}
 
 const numbers = new Intl.NumberFormat(lang, { numberingSystem: "latn" });
 /** @param {number} n */

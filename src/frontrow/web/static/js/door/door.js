@@ -45,18 +45,18 @@ function seatText(seat) {
 /** The sentence under a verdict. @param {Checked} found */
 function detail(found) {
   switch (found.kind) {
-    case "ok": return link.up ? "" : t("Checked without a network.");
-    case "duplicate": return found.first ? t("Came in at {time}, gate {gate}.", { time: time(found.first.at), gate: found.first.gate }) : "";
+    case "ok": return link.up ? "" : t("Checked offline.");
+    case "duplicate": return found.first ? t("Admitted at {time}, gate {gate}.", { time: time(found.first.at), gate: found.first.gate }) : "";
     case "wrong_event": case "wrong_day":
       return found.other ? t("This ticket is for {name}, {when}.", { name: found.other.name, when: found.other.when }) : t("This ticket is for another event.");
-    case "refunded": return t("The money went back; the seat may belong to somebody else.");
-    case "revoked": return found.why === "replaced" ? t("A newer ticket for this seat has come in.") : t("Cancelled, given back or exchanged.");
-    case "forged": return t("Nobody here sold it. Do not let in; call your supervisor.");
-    case "old_code": return t("This is a picture. Ask for the live code on the phone.");
-    case "unreadable": return t("Not a whole ticket code. Try again, or type the number printed under it.");
+    case "refunded": return t("This ticket was refunded; the seat may belong to someone else.");
+    case "revoked": return found.why === "replaced" ? t("A newer ticket for this seat has been admitted.") : t("Cancelled, returned or exchanged.");
+    case "forged": return t("This ticket was not sold here. Do not admit; call your supervisor.");
+    case "old_code": return t("This is a screenshot. Ask for the live code on the phone.");
+    case "unreadable": return t("Incomplete ticket code. Try again, or type the number printed under it.");
     case "unsure":
-      if (found.why === "number") return t("Typed numbers need the network. Scan the code instead.");
-      return found.why === "browser" ? t("This browser cannot check tickets without a network.") : t("This device has not been online for this event yet.");
+      if (found.why === "number") return t("Typed numbers need a connection. Scan the code instead.");
+      return found.why === "browser" ? t("This browser cannot check tickets offline.") : t("This device has not been online for this event yet.");
   }
 }
 
@@ -116,14 +116,14 @@ async function paintRecent() {
 /** @param {import("./store.js").Recent} one */
 async function undo(one) {
   const name = seatText(one.seat) || one.ticket;
-  if (!confirm(t("Take this admission back? {seat} can come in again.", { seat: name }))) return;
+  if (!confirm(t("Undo this admission? {seat} can enter again.", { seat: name }))) return;
   const undone = await checking.undo(one.ticket, one.scan);
   if (undone) {
     if (sync.counts) sync.counts.inside = Math.max(0, sync.counts.inside - 1);
-    await store.rewrite(one, t("Taken back"));
+    await store.rewrite(one, t("Undone"));
   }
-  say(undone ? t("Taken back") : t("That needs the network."));
-  if (!undone) $("#verdict-detail").textContent = t("That needs the network.");
+  say(undone ? t("Undone") : t("This needs a connection."));
+  if (!undone) $("#verdict-detail").textContent = t("This needs a connection.");
   await paint();
 }
 
@@ -133,13 +133,13 @@ async function paintConflicts() {
   box.replaceChildren(...found.map((one) => h("li", { class: "note bad row between" },
     h("span", {}, h("b", {}, conflictText(one.kind)), ` ${seatText(one.seat) || one.ticket}: `, one.scans.map((seen) => `${time(seen.at)} ${seen.gate}`).join(" · ")),
     h("button", { class: "btn quiet sm", onclick: async () => { await store.settle(one); await paint(); } }, t("Done")))));
-  if (found.length > was) say(t("Tickets let in twice or by mistake: {n}", { n: found.length }));
+  if (found.length > was) say(t("Tickets admitted twice or by mistake: {n}", { n: found.length }));
 }
 
 /** @param {"twice" | "revoked" | "unknown"} kind */
 function conflictText(kind) {
-  if (kind === "twice") return t("Let in twice:");
-  return kind === "revoked" ? t("Let in, but no longer valid:") : t("Let in, but unknown:");
+  if (kind === "twice") return t("Admitted twice:");
+  return kind === "revoked" ? t("Admitted, but no longer valid:") : t("Admitted, but unknown:");
 }
 
 /** A hand scanner types wherever the cursor is; typing goes to the field. @param {KeyboardEvent} key */
@@ -198,7 +198,7 @@ loud.checked = !silent;
 loud.onchange = () => { silent = !loud.checked; localStorage.setItem(SOUND_KEY, silent ? "1" : "0"); };
 $("#forget").onclick = async () => {
   const waiting = await store.countWaiting(event.id);
-  if (!confirm(waiting ? t("Scans not sent yet: {n}. Forget them too?", { n: waiting }) : t("Remove keys, lists and scans from this device?"))) return;
+  if (!confirm(waiting ? t("Scans not sent yet: {n}. Delete them too?", { n: waiting }) : t("Remove keys, lists and scans from this device?"))) return;
   await Promise.all([store.forget(), forgetPages()]);
   localStorage.clear();
   location.assign("/door");

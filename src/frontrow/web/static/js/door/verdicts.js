@@ -40,7 +40,7 @@ export function heading(kind) {
     case "duplicate": return t("Already used");
     case "wrong_event": return t("Wrong event");
     case "wrong_day": return t("Wrong day");
-    case "revoked": return t("Not valid any more");
+    case "revoked": return t("No longer valid");
     case "refunded": return t("Refunded");
     case "forged": return t("Not our ticket");
     case "old_code": return t("Old code");

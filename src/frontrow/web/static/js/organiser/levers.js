@@ -57,7 +57,7 @@ export class Levers {
     told.textContent = refusal;
     if (refusal) return;
     form.closest("dialog")?.close();
-    say({ pause: t("Paused."), resume: t("The sale goes on."), rate: t("The rate is set."), capacity: t("The capacity is set."), message: t("The message is shown.") }[act] ?? "");
+    say({ pause: t("Paused."), resume: t("The sale has resumed."), rate: t("The rate is set."), capacity: t("The capacity is set."), message: t("The message is shown.") }[act] ?? "");
     this.done();
   }
 
@@ -76,6 +76,6 @@ export class Levers {
 /** @param {{status: number, body: any}} answer */
 function refusal({ status, body }) {
   if (status === 0) return t("No connection. Nothing was changed; try again.");
-  if (status === 401 || status === 403) return t("You may not do this any more. Sign in again.");
+  if (status === 401 || status === 403) return t("You are no longer allowed to do this. Sign in again.");
   return body.detail || t("That did not work. Nothing was changed.");
 }

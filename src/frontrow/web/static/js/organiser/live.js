@@ -43,7 +43,7 @@ function show(next) {
   tile("held", number(seats.held), t("{n} bookings per second", { n: rate.format(next.holds_per_s) }));
   tile("sold", number(seats.sold), t("of {n}", { n: number(seats.seats - seats.withheld) }));
   tile("revenue", paid ? money(paid.captured_minor - paid.refunded_minor - paid.refunds_open_minor, paid.currency) : money(0, found.currency), t("after refunds"));
-  tile("payments", success == null ? "–" : share.format(success), success == null ? t("none yet") : t("of all that ended"));
+  tile("payments", success == null ? "–" : share.format(success), success == null ? t("none yet") : t("of all completed payments"));
   tile("hold", ms(latency.hold), latency.hold ? t("99% within {time}", { time: took(latency.hold.p99_ms) }) : t("nobody in the last minute"));
   const ticket = latency.hold_to_ticket;
   tile("ticket", ms(ticket), ticket ? t("99% within {time}", { time: took(ticket.p99_ms) }) : t("none in the last hour"));
@@ -56,20 +56,20 @@ function phase() {
   const line = frame.room?.phase ?? "", paused = frame.paused || line === "paused" || line === "queue_all", chip = $("#phase");
   const selling = frame.status === "on_sale" && !paused && line !== "closed" && line !== "prequeue";
   chip.className = `chip ${selling ? "ok" : "warn"}`;
-  put("#phase", frame.paused ? t("Sale paused") : paused ? t("Line paused") : line === "prequeue" ? t("Opens soon") : line === "closed" ? t("Line closed") : frame.status === "on_sale" ? t("Selling") : frame.status === "sold_out" ? t("Sold out") : t("Not on sale"));
+  put("#phase", frame.paused ? t("Sale paused") : paused ? t("Queue paused") : line === "prequeue" ? t("Opens soon") : line === "closed" ? t("Queue closed") : frame.status === "on_sale" ? t("Selling") : frame.status === "sold_out" ? t("Sold out") : t("Not on sale"));
   levers?.show({ waiting: frame.room?.waiting ?? 0, active: frame.room?.active ?? 0, held: frame.seats.held, free: frame.seats.free }, paused);
-  if (wasPaused !== null && wasPaused !== paused) say(paused ? t("The sale is paused.") : t("The sale goes on."));
+  if (wasPaused !== null && wasPaused !== paused) say(paused ? t("The sale is paused.") : t("The sale has resumed."));
   wasPaused = paused;
 }
 
-const NAMES = { join: () => t("Join the line"), status: () => t("Ask for one's place"), claim: () => t("Go in"), hold: () => t("Answer to a choice of seats"), pay: () => t("Pay"), event: () => t("Look at the event") };
+const NAMES = { join: () => t("Join the queue"), status: () => t("Check a place"), claim: () => t("Enter the sale"), hold: () => t("Seat hold latency"), pay: () => t("Pay"), event: () => t("View the event") };
 function speeds() {
   const rows = Object.entries(NAMES).filter(([name]) => frame.latency[name]);
   const text = rows.map(([name]) => name + ms(frame.latency[name]) + frame.latency[name].p99_ms).join();
   const body = $("#speeds tbody");
   if (body.dataset.text === text) return;
   body.dataset.text = text;
-  body.replaceChildren(...(rows.length ? rows.map(([name, words]) => h("tr", {}, h("td", {}, words()), h("td", { class: "r num" }, ms(frame.latency[name])), h("td", { class: "r num" }, took(frame.latency[name].p99_ms)))) : [h("tr", {}, h("td", { colspan: 3, class: "muted" }, t("Nobody asked in the last minute.")))]));
+  body.replaceChildren(...(rows.length ? rows.map(([name, words]) => h("tr", {}, h("td", {}, words()), h("td", { class: "r num" }, ms(frame.latency[name])), h("td", { class: "r num" }, took(frame.latency[name].p99_ms)))) : [h("tr", {}, h("td", { colspan: 3, class: "muted" }, t("No requests in the last minute.")))]));
 }
 
 function sections() {
@@ -98,7 +98,7 @@ function mode(mode, old) {
   const words = { live: t("Live"), polling: t("Every few seconds"), offline: t("No connection"), "signed-out": t("Signed out") };
   chip.className = `chip ${mode === "live" ? "ok" : mode === "polling" ? "warn" : "bad"}`;
   put("#link", words[mode]);
-  const text = mode === "signed-out" ? t("You are signed out. Reload this page to sign in.") : t("These figures are of {time}. They go on by themselves as soon as the server answers.", { time: exact.format(frame.at_us / 1000) });
+  const text = mode === "signed-out" ? t("You are signed out. Reload this page to sign in.") : t("These figures are from {time}. They update again as soon as the server responds.", { time: exact.format(frame.at_us / 1000) });
   if (note.hidden === old || (old && note.textContent !== text)) { note.textContent = text; note.hidden = !old; }
   root.toggleAttribute("data-old", old);
 }
@@ -106,7 +106,7 @@ function mode(mode, old) {
 charts.add("c-line", [{ name: "waiting", colour: "--tier-1", label: t("Waiting") }, { name: "active", colour: "--tier-4", label: t("Inside") }]);
 charts.add("c-rate", [{ name: "admitted", colour: "--tier-3", label: t("People per second") }, { name: "selling", colour: "--tier-2", label: t("Seats per second") }]);
 charts.add("c-seats", [{ name: "sold", colour: "--tier-0", label: t("Sold") }, { name: "held", colour: "--tier-5", label: t("Held") }]);
-charts.add("c-times", [{ name: "p50", colour: "--tier-1", label: t("Half within") }, { name: "p99", colour: "--tier-2", label: t("99% within") }]);
+charts.add("c-times", [{ name: "p50", colour: "--tier-1", label: t("Median") }, { name: "p99", colour: "--tier-2", label: t("99% within") }]);
 show(frame);
 select.addEventListener("change", sections);
 heat.draw(found.map).then(sections);

@@ -12,7 +12,7 @@ const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], Arrow
 
 /** What a seat is like, in words: section, row, seat, price, state. @param {import("./model.js").SeatInfo} seat */
 export function describe(seat) {
-  const state = seat.mine ? t("chosen by you") : seat.state === FREE ? t("free") : seat.state === HELD ? t("held by somebody") : t("taken");
+  const state = seat.mine ? t("chosen by you") : seat.state === FREE ? t("free") : seat.state === HELD ? t("held by someone") : t("taken");
   const extras = [seat.flags & STEP_FREE ? t("step-free") : "", seat.flags & COMPANION ? t("companion seat") : "", seat.flags & RESTRICTED ? t("restricted view") : ""].filter(Boolean);
   return [t("Section {section}, row {row}, seat {seat}", { section: seat.section.name, row: seat.row, seat: seat.number }), money(seat.tier.price, seat.tier.cur), state, ...extras].join(", ");
 }
