@@ -6,7 +6,7 @@ from playwright.sync_api import Page
 
 from frontrow.app.wiring import Platform
 from frontrow.boxoffice.model.people import DEFAULT_ORGANISER, Role
-from frontrow.web.api.access import SESSION_COOKIE
+from frontrow.web.endpoints.cookies import SESSION_COOKIE
 from tests.boxoffice.people.support import Person, member
 from tests.browser.served import Site
 

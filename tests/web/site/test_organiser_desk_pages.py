@@ -8,7 +8,7 @@ import httpx
 
 from frontrow.boxoffice.model.bookings import BookingState
 from frontrow.boxoffice.model.people import Role, csrf_of
-from frontrow.web.api.access import SESSION_COOKIE
+from frontrow.web.endpoints.cookies import SESSION_COOKIE
 from frontrow.web.site.assets import site_assets
 from tests.boxoffice.organising.http import Desk, a_desk
 from tests.web.site.test_pages import BROWSER, FORM

@@ -13,8 +13,8 @@ from frontrow.boxoffice.model.people import ROLES, Role, Stage, SubjectKind, csr
 from frontrow.boxoffice.organising.venues import PlanSource, VenueEdit
 from frontrow.core.errors import InvalidInput
 from frontrow.core.vault import SealBroken
-from frontrow.web.api.access import SESSION_COOKIE
 from frontrow.web.app import pages
+from frontrow.web.endpoints.cookies import SESSION_COOKIE
 from frontrow.web.site.organiser.form_fields import Reading, local_text, money_text
 from frontrow.web.site.routes import Form
 from tests.boxoffice.people.support import PASSWORD, Person, asking, code_now, fan, member, on_sale, opened

@@ -35,10 +35,10 @@ from frontrow.core.cookies import is_https, names_to_read, read_cookie, read_coo
 from frontrow.core.errors import ConfigError, FrontrowError, Unauthorised
 from frontrow.waitingroom.credentials.passes import MAX_PASS_CHARS
 from frontrow.waitingroom.protect.guard import PASS_COOKIES
+from frontrow.web.endpoints.cookies import SESSION_COOKIE
 from frontrow.web.platform.platform import Platform, Secrets
 from frontrow.web.server.csrf import JSON_ONLY, HeaderLines, check_media_type, check_same_site, check_token
 
-SESSION_COOKIE: Final = "__Host-frontrow-session"
 BOOKING_PREFIX: Final = "frb_"
 MAX_BOOKING_TOKENS: Final = 20
 MAC_BYTES: Final = 16
@@ -267,6 +267,17 @@ async def own_event(platform: Platform, caller: Caller, event_id: str) -> Event:
     if not caller.organiser_id or event.organiser_id != caller.organiser_id:
         raise EventNotFound(f"there is no event {event_id[:60]}", event=event_id[:60])
     return event
+
+
+async def own_event_booking(
+    platform: Platform, caller: Caller, event_id: str, booking_id: str
+) -> tuple[Event, Booking]:
+    """An event of the caller's organiser and one of its bookings; any other booking answers 404."""
+    event = await own_event(platform, caller, event_id)
+    booking = await platform.ledger.booking(booking_id)
+    if booking is None or booking.event_id != event.id:
+        raise BookingNotFound(booking_id[:60])
+    return event, booking
 
 
 async def identified(

@@ -1,7 +1,7 @@
-"""The small things a browser keeps for the pages: the bookings it made, and what was filled in while waiting.
+"""What a browser keeps for the pages: its bookings, opened links, language, and the details filled in while waiting.
 
-Booking tokens live in a cookie that scripts cannot read. What was filled in (name, e-mail) is only there to be
-filled in again; card numbers are never kept.
+Names and how a cookie is set are in `endpoints.cookies`; this module reads and writes their contents. Scripts cannot
+read these cookies. Name and email address are kept only to fill the form in again; card numbers are never kept.
 """
 
 import base64
@@ -14,16 +14,20 @@ from litestar.datastructures import Cookie
 from frontrow.boxoffice.checkout.purchases import held_now, kept_until_s
 from frontrow.boxoffice.model.bookings import Booking
 from frontrow.boxoffice.model.people import SubjectKind
-from frontrow.core.cookies import cookie_line, cookie_names, is_https
+from frontrow.core.cookies import cookie_line, is_https
 from frontrow.core.errors import FrontrowError
 from frontrow.waitingroom.protect.guard import PASS_COOKIES
 from frontrow.web.api.access import MAX_BOOKING_TOKENS, Caller, booking_token, presented
-from frontrow.web.api.sign_in_bodies import gone_cookie
+from frontrow.web.endpoints.cookies import (
+    BOOKINGS_COOKIES,
+    LANGUAGE_COOKIES,
+    LINKS_COOKIES,
+    READY_COOKIES,
+    removed_cookie,
+)
 from frontrow.web.platform.platform import Platform
-from frontrow.web.site.render import LANGUAGE_COOKIES
-from frontrow.web.site.routes import BOOKINGS_COOKIES, LINKS_COOKIES, MAX_LINKS, kept_bookings, kept_links, kept_texts
+from frontrow.web.site.routes import MAX_LINKS, kept_bookings, kept_links, kept_texts
 
-READY_COOKIES: Final = cookie_names("ready")
 YEAR_S: Final = 365 * 86_400
 DAY_S: Final = 86_400
 MAX_READY_CHARS: Final = 1_000
@@ -80,7 +84,7 @@ def forget_person(caller: Caller, response: Response[bytes]) -> None:
 
     A place in a line stays: it may have been taken before signing in.
     """
-    response.set_cookie(gone_cookie())
+    response.set_cookie(removed_cookie())
     visit = caller.shop_pass or caller.past_pass
     own_pass = PASS_COOKIES if visit is not None and visit.fan == caller.id else ()
     for name in (*BOOKINGS_COOKIES, *LINKS_COOKIES, *READY_COOKIES, *own_pass):

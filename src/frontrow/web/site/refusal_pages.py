@@ -7,11 +7,11 @@ from typing import Final
 
 from frontrow.core.cookies import read_cookie
 from frontrow.core.errors import FrontrowError
+from frontrow.web.endpoints.cookies import LANGUAGE_COOKIES
 from frontrow.web.endpoints.messages import NO_STORE, Answer, Ask
 from frontrow.web.server.overflow_page import ForPeople, Notices
 from frontrow.web.site.error_pages import KINDS
 from frontrow.web.site.languages import N_, Words, best_language, words_of
-from frontrow.web.site.render import LANGUAGE_COOKIES
 
 HOME: Final = N_("See all events")
 MOST_AGAIN_S: Final = 300

@@ -14,14 +14,14 @@ from litestar import Request, Response
 from markupsafe import Markup
 
 from frontrow.boxoffice.model.people import csrf_of
-from frontrow.core.cookies import cookie_names, read_cookie
+from frontrow.core.cookies import read_cookie
 from frontrow.web.api.access import Caller, presented
+from frontrow.web.endpoints.cookies import LANGUAGE_COOKIES
 from frontrow.web.platform.platform import Platform
 from frontrow.web.site.assets import site_assets
 from frontrow.web.site.languages import LANGUAGES, Words, best_language, load_all, words_of
 from frontrow.web.site.security_headers import PLAIN, Policy
 
-LANGUAGE_COOKIES: Final = cookie_names("lang")
 MIN_GZIP_BYTES: Final = 1_000
 PRIVATE: Final = "private, no-store"
 PUBLIC: Final = "public, max-age=0, must-revalidate"

@@ -19,7 +19,7 @@ from litestar.handlers import BaseRouteHandler, HTTPRouteHandler
 from litestar.params import SkipValidation
 
 from frontrow.boxoffice.model.people import SignInNeeded, csrf_of
-from frontrow.core.cookies import cookie_names, is_https, names_to_read, read_cookies
+from frontrow.core.cookies import is_https, names_to_read, read_cookies
 from frontrow.core.errors import Forbidden, FrontrowError, InvalidInput
 from frontrow.web.api.access import (
     BOOKING_PREFIX,
@@ -35,13 +35,12 @@ from frontrow.web.api.access import (
     read_pass,
     with_pass,
 )
+from frontrow.web.endpoints.cookies import BOOKINGS_COOKIES, LINKS_COOKIES
 from frontrow.web.platform.platform import Platform
 from frontrow.web.server.csrf import check_media_type, check_same_site
 from frontrow.web.site.error_pages import on_page_bug, on_page_http_error, on_page_problem
 
 FORM_TYPE: Final = "application/x-www-form-urlencoded"
-BOOKINGS_COOKIES: Final = cookie_names("bookings")
-LINKS_COOKIES: Final = cookie_names("links")
 MAX_LINKS: Final = 12
 MAX_FIELDS: Final = 400
 MAX_FORM_BYTES: Final = 64 * 1024

@@ -5,7 +5,6 @@ from typing import Any, Final
 
 import msgspec
 from litestar import Request, Response
-from litestar.datastructures import Cookie
 from litestar.handlers import HTTPRouteHandler
 
 from frontrow.boxoffice.model.email_addresses import is_email
@@ -15,7 +14,8 @@ from frontrow.core.errors import FrontrowError, Unavailable
 from frontrow.waitingroom.protect.guard import is_plain
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, Caller, client_ip
-from frontrow.web.api.sign_in_bodies import ASK_COOKIE, agent_of, ask_cookie, session_cookie
+from frontrow.web.api.sign_in_bodies import agent_of
+from frontrow.web.endpoints.cookies import SIGN_IN_COOKIE, cookie_header, session_cookie, sign_in_cookie
 from frontrow.web.platform.platform import Platform
 from frontrow.web.site.cookies import Ready, forget_person, language_cookie, ready_cookie, ready_of
 from frontrow.web.site.fans.checkout import BAD_EMAIL
@@ -33,10 +33,6 @@ REFUSALS: Final = {
     "other_browser": N_("Open the link in the browser where you requested it, or request a new one here."),
     "too_many_tries": N_("Too many tries. Please wait a few minutes."),
 }
-
-
-def cookie_header(one: Cookie) -> str:
-    return one.to_header(header="")
 
 
 def back_of(text: str, default: str = "/tickets") -> str:
@@ -63,7 +59,7 @@ async def ask_link(request: Asked, platform: FromPlatform, form: FromForm) -> Re
     except FrontrowError as error:
         return _again(request, back, REFUSALS.get(error.code, BAD_EMAIL), email, error.http_status)
     life_s = platform.settings.people.link_life_s
-    headers = {"set-cookie": cookie_header(ask_cookie(ask, life_s))}
+    headers = {"set-cookie": cookie_header(sign_in_cookie(ask, life_s))}
     return render(
         request, "sign-in.html", script="js/sign-in.js", headers=headers, back=back, sent=email, problem="", email=email
     )
@@ -82,7 +78,7 @@ async def redeem(request: Asked, platform: FromPlatform, caller: FromCaller, for
     try:
         made = await platform.people.fans.redeem(
             link,
-            request.cookies.get(ASK_COOKIE, ""),
+            request.cookies.get(SIGN_IN_COOKIE, ""),
             agent=agent_of(request),
             replaces=caller.session,
             locale=words_for(request).language,

@@ -1,6 +1,7 @@
 """Checkout: what is held and for how long, paying, the bank's question, and a clear page for each way it can end."""
 
 import contextlib
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 import msgspec
@@ -12,6 +13,7 @@ from frontrow.boxoffice.checkout.checkout import CheckoutState, Outcome
 from frontrow.boxoffice.checkout.purchases import MOST_TIMES
 from frontrow.boxoffice.model.bookings import Booking, BookingState, HoldEnded
 from frontrow.boxoffice.model.email_addresses import is_email
+from frontrow.boxoffice.model.hold_values import ShopPass
 from frontrow.boxoffice.model.messages import Contact
 from frontrow.boxoffice.model.provider_intents import MISTYPED
 from frontrow.core.clock import US_PER_S
@@ -265,14 +267,7 @@ async def other_card(
     request: Asked, platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str], form: FromForm
 ) -> Response[bytes]:
     """Drop the payment that waits for the bank, keep the seats, and show the form again."""
-    booking = await own_booking(platform, caller, booking_id)
-    try:
-        await platform.purchases.step_back(booking, need_visit(platform, caller, booking))
-    except Unauthorised:
-        return await outcome_page(request, platform, booking, "visit_over", 401)
-    except Refused:
-        pass  # sold or over: the page says how it stands
-    return go_to(f"/checkout/{booking.id}")
+    return await _change_hold(request, platform, caller, booking_id, platform.purchases.step_back)
 
 
 def _filled_before(contact: Contact, ready: Ready) -> Ready:
@@ -296,13 +291,24 @@ async def extend(
     request: Asked, platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str], form: FromForm
 ) -> Response[bytes]:
     """More time, once."""
+    return await _change_hold(request, platform, caller, booking_id, platform.purchases.extend)
+
+
+async def _change_hold(
+    request: Asked,
+    platform: Platform,
+    caller: Caller,
+    booking_id: str,
+    change: Callable[[Booking, ShopPass], Awaitable[object]],
+) -> Response[bytes]:
+    """Change the caller's hold during their visit, then show the checkout page. It tells why a change was refused."""
     booking = await own_booking(platform, caller, booking_id)
     try:
-        await platform.purchases.extend(booking, need_visit(platform, caller, booking))
+        await change(booking, need_visit(platform, caller, booking))
     except Unauthorised:
         return await outcome_page(request, platform, booking, "visit_over", 401)
     except Refused:
-        pass  # too late, or as long as it may be: the page says how it stands
+        pass  # too late, already sold, or extended before: the page shows the current state
     return go_to(f"/checkout/{booking.id}")
 
 

@@ -12,12 +12,12 @@ from frontrow.boxoffice.model.bookings import BookingState
 from frontrow.boxoffice.model.event_changes import Change
 from frontrow.core.errors import FrontrowError, Unavailable
 from frontrow.web.api import FromCaller, FromPlatform
-from frontrow.web.api.access import Access, Caller
+from frontrow.web.api.access import Access, Caller, own_event_booking
 from frontrow.web.api.organiser.bookings import RefundAsked, ReseatAsked, refund_booking, reseat_booking, retry_refund
 from frontrow.web.api.organiser.common import editor_of
 from frontrow.web.platform.platform import Platform
 from frontrow.web.site.languages import N_
-from frontrow.web.site.organiser.bookings import booking_page, own_booking_of
+from frontrow.web.site.organiser.bookings import booking_page
 from frontrow.web.site.routes import FromForm, action, go_to
 
 Asked = Request[Any, Any, Any]
@@ -102,7 +102,7 @@ async def cancel(
     form: FromForm,
 ) -> Response[bytes]:
     """End a booking that is not paid yet."""
-    event, booking, _ = await own_booking_of(platform, caller, event_id, booking_id)
+    event, booking = await own_event_booking(platform, caller, event_id, booking_id)
     if booking.state not in (BookingState.HELD, BookingState.PAYING):
         return await booking_page(request, platform, caller, event_id, booking_id, REFUSALS["move_refused"])
     became = await platform.refunds.cancel_booking(booking.id)
@@ -118,7 +118,7 @@ async def resend(
     platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], booking_id: FromPath[str], form: FromForm
 ) -> Response[bytes]:
     """The tickets once more by e-mail."""
-    event, booking, _ = await own_booking_of(platform, caller, event_id, booking_id)
+    event, booking = await own_event_booking(platform, caller, event_id, booking_id)
     if booking.state is not BookingState.CONFIRMED or not await platform.notifier.again(booking):
         return _back(event_id, booking_id, "nobody")
     change = Change(editor_of(caller), "resend", event.id, platform.clock(), {"booking": booking.id})

@@ -11,7 +11,7 @@ from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
-from frontrow.boxoffice.model.bookings import Booking, BookingNotFound, BookingState
+from frontrow.boxoffice.model.bookings import Booking, BookingState
 from frontrow.boxoffice.model.email_addresses import checked_email
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.messages import NOBODY, Buyer
@@ -21,7 +21,7 @@ from frontrow.boxoffice.model.refund_rules import RefundRefused, check_window, r
 from frontrow.boxoffice.model.venues import Plan, UnknownSeats
 from frontrow.core.errors import FrontrowError, InvalidInput
 from frontrow.web.api import FromCaller, FromPlatform
-from frontrow.web.api.access import Access, Caller, own_event
+from frontrow.web.api.access import Access, Caller, own_event, own_event_booking
 from frontrow.web.api.organiser.common import cursor_of, read_number
 from frontrow.web.platform.platform import Platform
 from frontrow.web.site.event_display import shown
@@ -135,17 +135,6 @@ async def zone_of(platform: Platform, event: Event) -> str:
     return shown(platform, event, await platform.ledger.venue(event.venue_id)).zone
 
 
-async def own_booking_of(
-    platform: Platform, caller: Caller, event_id: str, booking_id: str
-) -> tuple[Event, Booking, Plan]:
-    """The booking, if its event is this organiser's; any other does not exist."""
-    event = await own_event(platform, caller, event_id)
-    booking = await platform.ledger.booking(booking_id)
-    if booking is None or booking.event_id != event.id:
-        raise BookingNotFound(booking_id[:60])
-    return event, booking, await platform.office.organise.venues.plan(event.plan_hash)
-
-
 @page("/organiser/events/{event_id:str}/bookings/{booking_id:str}", "own_booking", Access.staff("bookings:read"))
 async def booking(
     request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], booking_id: FromPath[str]
@@ -158,7 +147,8 @@ async def booking_page(
     request: Asked, platform: Platform, caller: Caller, event_id: str, booking_id: str, refusal: str = ""
 ) -> Response[bytes]:
     """The page, with a question before an act (`do` in the query), or with why an act was refused."""
-    event, known, plan = await own_booking_of(platform, caller, event_id, booking_id)
+    event, known = await own_event_booking(platform, caller, event_id, booking_id)
+    plan = await platform.office.organise.venues.plan(event.plan_hash)
     query, may = request.query_params, "refunds:write" in caller.permissions
     buyer = (await platform.ledger.buyers_of([known.fan])).get(known.fan, NOBODY)
     prices = await platform.ledger.seat_prices(known.id)

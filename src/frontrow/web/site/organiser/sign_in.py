@@ -18,8 +18,9 @@ from frontrow.core.errors import InvalidInput
 from frontrow.core.vault import SealBroken
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Caller, client_ip
-from frontrow.web.api.sign_in_bodies import agent_of, gone_cookie, session_cookie
-from frontrow.web.site.fans.account import back_of, cookie_header
+from frontrow.web.api.sign_in_bodies import agent_of
+from frontrow.web.endpoints.cookies import cookie_header, removed_cookie, session_cookie
+from frontrow.web.site.fans.account import back_of
 from frontrow.web.site.languages import N_
 from frontrow.web.site.render import render
 from frontrow.web.site.routes import FromForm, action, go_to, page
@@ -186,7 +187,7 @@ async def sign_out(platform: FromPlatform, caller: FromCaller, form: FromForm) -
     """End this session."""
     if caller.session is not None:
         await platform.people.sessions.end(caller.session.subject, caller.session.id)
-    return go_to(SIGN_IN, {"set-cookie": cookie_header(gone_cookie())})
+    return go_to(SIGN_IN, {"set-cookie": cookie_header(removed_cookie())})
 
 
 ROUTES: list[HTTPRouteHandler] = [
