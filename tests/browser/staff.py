@@ -27,6 +27,10 @@ def staff(page: Page, site: Site, role: str = "owner", organiser: str = DEFAULT_
 
 def session_cookie(site: Site, person: Person) -> dict[str, object]:
     return {
-        "name": SESSION_COOKIE, "value": person.session, "url": site.url.replace("http://", "https://"),
-        "secure": True, "httpOnly": True, "sameSite": "Lax",
-    }  # fmt: skip
+        "name": SESSION_COOKIE,
+        "value": person.session,
+        "url": site.url.replace("http://", "https://"),
+        "secure": True,
+        "httpOnly": True,
+        "sameSite": "Lax",
+    }

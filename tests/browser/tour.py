@@ -179,5 +179,9 @@ def _signed_in(page: Page, site: Site, address: str) -> Pages:
 
 
 PARTS: Final = {
-    "errors": _errors, "plain": _plain, "choosing": _choosing, "endings": _endings, "signed in": _signed_in,
-}  # fmt: skip
+    "errors": _errors,
+    "plain": _plain,
+    "choosing": _choosing,
+    "endings": _endings,
+    "signed in": _signed_in,
+}

@@ -19,9 +19,21 @@ SENTENCE = "a sentence nobody guesses either"
 def invite(stack: Stack, email: str) -> str:
     """The link that the command line prints for a new organiser's owner."""
     command = [
-        sys.executable, "-m", "frontrow.cli", "organiser", "create", "Open Air", "--email", email, "--invite", "--json",
-        "--ledger", stack.platform.settings.ledger_url, "--url", stack.url,
-    ]  # fmt: skip
+        sys.executable,
+        "-m",
+        "frontrow.cli",
+        "organiser",
+        "create",
+        "Open Air",
+        "--email",
+        email,
+        "--invite",
+        "--json",
+        "--ledger",
+        stack.platform.settings.ledger_url,
+        "--url",
+        stack.url,
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     return str(json.loads(done.stdout)["link"])
 

@@ -100,9 +100,13 @@ async def test_b13_bookings_are_found_by_address_number_seat_and_state(tmp_path:
         eve = await owner.desk.bought("S-A-1", email="eve@example.org")
         bob = await owner.desk.bought("B-A-1", fan="fan_bob", email="bob@example.org", pay="")
         for query, found, missed in (
-            ("q=EVE@example.org", eve, bob), (f"q={bob.id}", bob, eve), ("q=S+A+1", eve, bob), ("q=B-A-1", bob, eve),
-            ("state=confirmed", eve, bob), ("state=held", bob, eve),
-        ):  # fmt: skip
+            ("q=EVE@example.org", eve, bob),
+            (f"q={bob.id}", bob, eve),
+            ("q=S+A+1", eve, bob),
+            ("q=B-A-1", bob, eve),
+            ("state=confirmed", eve, bob),
+            ("state=held", bob, eve),
+        ):
             text = await owner.get(f"{owner.base}/bookings?{query}")
             assert (f"/bookings/{found.id}" in text, f"/bookings/{missed.id}" in text) == (True, False), query
 

@@ -23,9 +23,13 @@ from tests.web.site.test_pages import BROWSER, FORM
 
 BEHIND = ("", "/details", "/venue", "/prices", "/sale", "/seats", "/preview", "/preview/page", "/preview/map.json")
 EVERYWHERE = (
-    "/organiser", "/organiser/events/new", "/organiser/venues", "/organiser/venues/new", "/organiser/venues/ven_x",
+    "/organiser",
+    "/organiser/events/new",
+    "/organiser/venues",
+    "/organiser/venues/new",
+    "/organiser/venues/ven_x",
     *(f"/organiser/events/{EVENT_ID}{behind}" for behind in (*BEHIND, "/codes", "/cancel")),
-)  # fmt: skip
+)
 
 
 @pytest.fixture
@@ -188,9 +192,19 @@ async def test_w12_codes_of_a_batch_are_the_same_each_time_and_only_their_number
 
 @pytest.mark.parametrize(
     ("typed", "minor"),
-    [("45", 4500), ("45.5", 4550), ("45,50", 4550), ("0", 0), ("1 000", 100_000), ("-1", None), ("4.555", None),
-     ("1e5", None), ("4٫5", None), ("99999999999", None)],
-)  # fmt: skip
+    [
+        ("45", 4500),
+        ("45.5", 4550),
+        ("45,50", 4550),
+        ("0", 0),
+        ("1 000", 100_000),
+        ("-1", None),
+        ("4.555", None),
+        ("1e5", None),
+        ("4٫5", None),
+        ("99999999999", None),
+    ],
+)
 def test_amounts_are_read_as_people_type_them(typed: str, minor: int | None) -> None:
     reading = Reading(Form([("price", typed)]), "UTC", "EUR")
     found = reading.money("price", needed=True)

@@ -46,9 +46,16 @@ def session_view(session: Session | None, *, csrf: str = "", secret: str = "") -
         return SessionView("nobody")
     caller = caller_in(session)
     return SessionView(
-        caller.kind, caller.id, caller.role, caller.organiser_id, sorted(caller.permissions), session.stage.value,
-        time_text(session.ends_at_us), csrf, secret,
-    )  # fmt: skip
+        caller.kind,
+        caller.id,
+        caller.role,
+        caller.organiser_id,
+        sorted(caller.permissions),
+        session.stage.value,
+        time_text(session.ends_at_us),
+        csrf,
+        secret,
+    )
 
 
 def signed_in(made: SignedIn, session: Session, deliver: Deliver, status: int = 200) -> Response[SessionView]:

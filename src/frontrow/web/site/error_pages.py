@@ -63,9 +63,17 @@ def problem_page(request: Asked, status: int, detail: str = "", retry_after_s: f
         request.state.caller = Caller()
     script = "js/again.js" if status == 503 else ""
     return render(
-        request, "problem.html", script=script, status=status, headers=headers, heading=heading, sentence=sentence,
-        code=status, detail=detail, again_s=again_s,
-    )  # fmt: skip
+        request,
+        "problem.html",
+        script=script,
+        status=status,
+        headers=headers,
+        heading=heading,
+        sentence=sentence,
+        code=status,
+        detail=detail,
+        again_s=again_s,
+    )
 
 
 def on_page_problem(request: Asked, error: FrontrowError) -> Response[bytes]:

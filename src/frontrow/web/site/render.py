@@ -72,20 +72,24 @@ def render(
     words, assets = words_for(request), site_assets()
     caller: Caller = getattr(request.state, "caller", Caller())
     session = presented(request.headers, secure=True).session_cookie if caller.session is not None else ""
-    text = environment().get_template(template).render(
-        context,
-        _=words,
-        words=words,
-        caller=caller,
-        csrf=csrf_of(session) if session else "",
-        path=request.url.path,
-        here=request.url.path + (f"?{request.url.query}" if request.url.query else ""),
-        brand=platform.settings.room.brand,
-        modules=assets.with_imports(script) if script else [],
-        script_texts=words.chosen(assets.texts(script)) if script else {},
-        now_ms=platform.clock() // 1000,
-        visit_room=_visit_room(caller, visit_of),
-    )  # fmt: skip
+    text = (
+        environment()
+        .get_template(template)
+        .render(
+            context,
+            _=words,
+            words=words,
+            caller=caller,
+            csrf=csrf_of(session) if session else "",
+            path=request.url.path,
+            here=request.url.path + (f"?{request.url.query}" if request.url.query else ""),
+            brand=platform.settings.room.brand,
+            modules=assets.with_imports(script) if script else [],
+            script_texts=words.chosen(assets.texts(script)) if script else {},
+            now_ms=platform.clock() // 1000,
+            visit_room=_visit_room(caller, visit_of),
+        )
+    )
     body = text.encode()
     found = policy.headers(platform.settings) | {
         "cache-control": cache,

@@ -31,10 +31,15 @@ Gate = Annotated[str, msgspec.Meta(min_length=1, max_length=60, pattern=r"^[\w .
 ScanId = Annotated[str, msgspec.Meta(min_length=1, max_length=120, pattern="^[!-~]+$", examples=["north:tkt_1:42"])]
 # What a gate shows; several of the offline door's verdicts are one here.
 ANSWERS: Final = {
-    Verdict.WELCOME: "ok", Verdict.ALREADY_IN: "duplicate", Verdict.REVOKED: "revoked", Verdict.FORGED: "forged",
-    Verdict.UNKNOWN_KEY: "forged", Verdict.OTHER_EVENT: "wrong_event", Verdict.MISREAD: "unreadable",
+    Verdict.WELCOME: "ok",
+    Verdict.ALREADY_IN: "duplicate",
+    Verdict.REVOKED: "revoked",
+    Verdict.FORGED: "forged",
+    Verdict.UNKNOWN_KEY: "forged",
+    Verdict.OTHER_EVENT: "wrong_event",
+    Verdict.MISREAD: "unreadable",
     Verdict.OLD_CODE: "old_code",
-}  # fmt: skip
+}
 
 
 class ScanAsked(msgspec.Struct, forbid_unknown_fields=True):

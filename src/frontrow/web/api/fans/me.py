@@ -197,11 +197,16 @@ async def list_messages(
 async def list_bookings(platform: FromPlatform, caller: FromCaller) -> Response[MyBookings]:
     rows = [
         MyBooking(
-            one.id, one.event_id, one.state.value, len(one.seats), MoneyView(one.amount_minor, one.currency),
-            time_text(one.created_at_us), time_text(one.confirmed_at_us) if one.confirmed_at_us else None,
+            one.id,
+            one.event_id,
+            one.state.value,
+            len(one.seats),
+            MoneyView(one.amount_minor, one.currency),
+            time_text(one.created_at_us),
+            time_text(one.confirmed_at_us) if one.confirmed_at_us else None,
         )
         for one in await platform.people.fans.bookings(caller.id)
-    ]  # fmt: skip
+    ]
     return private(Response(MyBookings(rows)))
 
 

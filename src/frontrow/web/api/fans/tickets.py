@@ -42,11 +42,16 @@ async def list_tickets(platform: FromPlatform, caller: FromCaller, booking_id: F
     now_us = platform.clock()
     views = [
         TicketView(
-            sheet.ticket_id, sheet.seat, await platform.desk.shown_code(sheet.ticket_id, now_us), sheet.event_name,
-            sheet.place, time_text(sheet.starts_at_us), sheet.rotating,
+            sheet.ticket_id,
+            sheet.seat,
+            await platform.desk.shown_code(sheet.ticket_id, now_us),
+            sheet.event_name,
+            sheet.place,
+            time_text(sheet.starts_at_us),
+            sheet.rotating,
         )
         for sheet in await platform.desk.sheets(booking.id)
-    ]  # fmt: skip
+    ]
     return Response(TicketList(views), headers=PRIVATE)
 
 

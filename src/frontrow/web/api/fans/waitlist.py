@@ -169,5 +169,10 @@ async def _entry(platform: Platform, event_id: str, fan: str) -> EntryView:
 
 
 ROUTES: list[HTTPRouteHandler] = [
-    join_waitlist, waitlist_position, leave_waitlist, list_offers, claim_offer, decline_offer,
-]  # fmt: skip
+    join_waitlist,
+    waitlist_position,
+    leave_waitlist,
+    list_offers,
+    claim_offer,
+    decline_offer,
+]

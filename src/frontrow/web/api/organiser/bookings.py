@@ -261,13 +261,20 @@ async def _views(platform: Platform, event: Event, bookings: list[Booking]) -> l
     names = (await _plan(platform, event)).seat_ids
     return [
         OwnBookingView(
-            one.id, one.state.value, one.fan, buyers.get(one.fan, NOBODY).email, [names[seat] for seat in one.seats],
-            MoneyView(one.amount_minor, one.currency), one.fence, time_text(one.created_at_us),
-            time_text(one.hold_expires_at_us), time_text(one.confirmed_at_us) if one.confirmed_at_us else None,
+            one.id,
+            one.state.value,
+            one.fan,
+            buyers.get(one.fan, NOBODY).email,
+            [names[seat] for seat in one.seats],
+            MoneyView(one.amount_minor, one.currency),
+            one.fence,
+            time_text(one.created_at_us),
+            time_text(one.hold_expires_at_us),
+            time_text(one.confirmed_at_us) if one.confirmed_at_us else None,
             buyers.get(one.fan, NOBODY).name,
         )
         for one in bookings
-    ]  # fmt: skip
+    ]
 
 
 ROUTES: list[HTTPRouteHandler] = [

@@ -156,9 +156,16 @@ async def get_cancellation(platform: FromPlatform, caller: FromCaller, event_id:
 
 def _cancellation(job: Cancellation) -> CancellationView:
     return CancellationView(
-        job.event_id, job.state, job.refunded, job.released, job.stopped, job.failed, time_text(job.started_at_us),
-        time_text(job.changed_at_us), job.returned,
-    )  # fmt: skip
+        job.event_id,
+        job.state,
+        job.refunded,
+        job.released,
+        job.stopped,
+        job.failed,
+        time_text(job.started_at_us),
+        time_text(job.changed_at_us),
+        job.returned,
+    )
 
 
 async def _answer(platform: Platform, versioned: Versioned, status: int = 200) -> Response[OwnEventView]:
@@ -174,6 +181,14 @@ async def _shown(platform: Platform, versioned: Versioned, status: int = 200) ->
 
 
 ROUTES: list[HTTPRouteHandler] = [
-    list_own_events, create_event, get_own_event, change_event, publish_event, complete_event, pause_sale, resume_sale,
-    cancel_event, get_cancellation,
-]  # fmt: skip
+    list_own_events,
+    create_event,
+    get_own_event,
+    change_event,
+    publish_event,
+    complete_event,
+    pause_sale,
+    resume_sale,
+    cancel_event,
+    get_cancellation,
+]

@@ -101,9 +101,13 @@ async def staff_sign_in(
 ) -> Response[SessionView]:
     """Without a code the session's stage is `totp` (send it to `…/code`) or `enrol` (set one up first)."""
     made = await platform.people.staff.sign_in(
-        data.email, data.password, data.code, client_ip(platform, request), agent=agent_of(request),
+        data.email,
+        data.password,
+        data.code,
+        client_ip(platform, request),
+        agent=agent_of(request),
         replaces=caller.session,
-    )  # fmt: skip
+    )
     return signed_in(made, await looked_up(platform, made), data.deliver)
 
 

@@ -114,11 +114,20 @@ async def _account(
 ) -> Response[bytes]:
     fans = platform.people.fans
     return render(
-        request, "account.html", script="js/push.js" if (key := push_key(platform)) else "", push_key=key,
-        policy=PUSHES if key else PLAIN, status=422 if problem else 200, fan=await fans.fan(caller.id),
-        contact=await fans.contact(caller.id), channels=CHANNELS, problem=problem, saved=saved,
-        messages=await fans.messages(caller.id, 20), erase_words=words_for(request)(ERASE_WORDS),
-    )  # fmt: skip
+        request,
+        "account.html",
+        script="js/push.js" if (key := push_key(platform)) else "",
+        push_key=key,
+        policy=PUSHES if key else PLAIN,
+        status=422 if problem else 200,
+        fan=await fans.fan(caller.id),
+        contact=await fans.contact(caller.id),
+        channels=CHANNELS,
+        problem=problem,
+        saved=saved,
+        messages=await fans.messages(caller.id, 20),
+        erase_words=words_for(request)(ERASE_WORDS),
+    )
 
 
 @action("/account", "change_account", Access.FAN)
@@ -176,5 +185,13 @@ async def keep_ready(request: Asked, platform: FromPlatform, form: FromForm) -> 
 
 
 ROUTES: list[HTTPRouteHandler] = [
-    sign_in, ask_link, redeem, sign_out, account, change, erase, ready, keep_ready,
-]  # fmt: skip
+    sign_in,
+    ask_link,
+    redeem,
+    sign_out,
+    account,
+    change,
+    erase,
+    ready,
+    keep_ready,
+]

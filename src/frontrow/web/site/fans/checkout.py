@@ -130,13 +130,21 @@ async def outcome_page(
     context = await booking_context(platform, booking)
     stripe = kind == "bank" and _uses_stripe(platform)
     return render(
-        request, "outcome.html", status=status, script=_OUTCOME_SCRIPTS.get(kind, "js/visit.js"),
+        request,
+        "outcome.html",
+        status=status,
+        script=_OUTCOME_SCRIPTS.get(kind, "js/visit.js"),
         visit_of="" if kind in ("visit_over", "given_up") else booking.event_id,
-        policy=STRIPE if stripe else PLAIN, kind=kind, demo=_is_demo(platform),
-        action_url=outcome.action_url if outcome else "", stripe=stripe,
-        publishable=platform.settings.stripe.publishable_key, client_secret=outcome.client_secret if outcome else "",
-        headers=await remember_booking(platform, request, booking), **context,
-    )  # fmt: skip
+        policy=STRIPE if stripe else PLAIN,
+        kind=kind,
+        demo=_is_demo(platform),
+        action_url=outcome.action_url if outcome else "",
+        stripe=stripe,
+        publishable=platform.settings.stripe.publishable_key,
+        client_secret=outcome.client_secret if outcome else "",
+        headers=await remember_booking(platform, request, booking),
+        **context,
+    )
 
 
 async def booking_context(platform: Platform, booking: Booking) -> dict[str, Any]:
@@ -176,13 +184,26 @@ async def _form_page(
     problem, tries_left = (outcome.problem, outcome.tries_left) if outcome else ("", context["card_tries"])
     words = words_for(request)
     return render(
-        request, "checkout.html", script="js/checkout.js", visit_of=booking.event_id, status=422 if errors else 200,
-        policy=STRIPE if stripe else PLAIN, headers=headers, errors=NO_ERRORS | (errors or {}), ready=ready,
-        contact=contact, proven=proven, cards=SHOWN, stripe=stripe, free=booking.amount_minor == 0,
-        publishable=platform.settings.stripe.publishable_key, client_secret=outcome.client_secret if outcome else "",
-        problem=words(_problem_text(problem)) if problem else "", tries_text=_tries_text(words, tries_left),
+        request,
+        "checkout.html",
+        script="js/checkout.js",
+        visit_of=booking.event_id,
+        status=422 if errors else 200,
+        policy=STRIPE if stripe else PLAIN,
+        headers=headers,
+        errors=NO_ERRORS | (errors or {}),
+        ready=ready,
+        contact=contact,
+        proven=proven,
+        cards=SHOWN,
+        stripe=stripe,
+        free=booking.amount_minor == 0,
+        publishable=platform.settings.stripe.publishable_key,
+        client_secret=outcome.client_secret if outcome else "",
+        problem=words(_problem_text(problem)) if problem else "",
+        tries_text=_tries_text(words, tries_left),
         **context,
-    )  # fmt: skip
+    )
 
 
 def _problem_text(problem: str) -> str:
@@ -347,5 +368,12 @@ def _is_demo(platform: Platform) -> bool:
 
 
 ROUTES: list[HTTPRouteHandler] = [
-    checkout, pay, keep_contact, look_at_payment, other_card, extend, release, bank,
-]  # fmt: skip
+    checkout,
+    pay,
+    keep_contact,
+    look_at_payment,
+    other_card,
+    extend,
+    release,
+    bank,
+]

@@ -187,10 +187,16 @@ async def event(request: Asked, platform: FromPlatform, caller: FromCaller, even
     inside = visit is not None and visit.event_id == known.id and visit.expires_at_us > platform.clock()
     tiers = {tier.name: tier for tier in one.free.tiers} if one.free else {}
     return render(
-        request, "event.html", script="js/event.js", one=one, inside=inside, tiers=tiers,
+        request,
+        "event.html",
+        script="js/event.js",
+        one=one,
+        inside=inside,
+        tiers=tiers,
         opens_at=time_text(known.opens_at_us if one.state == "soon" else known.sale_starts_at_us),
-        now=time_text(platform.clock()), before=await before_sale(platform, caller, known, one.state),
-    )  # fmt: skip
+        now=time_text(platform.clock()),
+        before=await before_sale(platform, caller, known, one.state),
+    )
 
 
 ROUTES: list[HTTPRouteHandler] = [events, event]

@@ -74,10 +74,15 @@ async def hold(
             dearest = form.number("max_price_minor", 0, 2**53 - 1, -1)
             section = form.one("section", 40)
             wish = Wish(
-                form.number("count", 1, MAX_BEST, 2), (section,) if section else (), 0,
-                dearest if dearest >= 0 else None, bool(form.one("step_free")), bool(form.one("restricted_view_ok")),
-                bool(form.one("standing")), bool(form.one("apart_ok")),
-            )  # fmt: skip
+                form.number("count", 1, MAX_BEST, 2),
+                (section,) if section else (),
+                0,
+                dearest if dearest >= 0 else None,
+                bool(form.one("step_free")),
+                bool(form.one("restricted_view_ok")),
+                bool(form.one("standing")),
+                bool(form.one("apart_ok")),
+            )
             made = await platform.holds.place_best(event.id, visit, wish)
     except FrontrowError as error:
         section = form.one("section", 40)
@@ -101,13 +106,23 @@ async def _seats_page(
     prices = {tier.key: tier for tier in event.tiers}
     found = section_of(plan, section_id)
     return render(
-        request, "seats.html", script="js/seats.js", status=error.http_status if error else 200, one=one,
-        visit_of=event_id, idle_minutes=-(-platform.room.view(event_id).state.config.idle_s // 60),
-        sections=_sections(plan, one, prices), section=_section(*found, states) if found else None, prices=prices,
-        wanted=set(wanted or ()), refusal=REFUSALS.get(error.code, REFUSED) if error else "", states=STATES,
+        request,
+        "seats.html",
+        script="js/seats.js",
+        status=error.http_status if error else 200,
+        one=one,
+        visit_of=event_id,
+        idle_minutes=-(-platform.room.view(event_id).state.config.idle_s // 60),
+        sections=_sections(plan, one, prices),
+        section=_section(*found, states) if found else None,
+        prices=prices,
+        wanted=set(wanted or ()),
+        refusal=REFUSALS.get(error.code, REFUSED) if error else "",
+        states=STATES,
         instead=_instead(plan, states, wanted or []) if error is not None and error.code == "seats_taken" else [],
-        page_data=_page_data(platform, one), max_best=min(MAX_BEST, event.max_per_person),
-    )  # fmt: skip
+        page_data=_page_data(platform, one),
+        max_best=min(MAX_BEST, event.max_per_person),
+    )
 
 
 def _page_data(platform: Platform, one: Shown) -> dict[str, Any]:

@@ -62,13 +62,22 @@ async def _tickets(
     returns = await platform.ledger.returns_of(booking.id)
     ends_us = event.starts_at_us - event.refunds.window_s * US_PER_S
     return render(
-        request, "booking.html", script="js/ticket.js" if sheets else "", own=own,
+        request,
+        "booking.html",
+        script="js/ticket.js" if sheets else "",
+        own=own,
         headers=await remember(platform, request, booking) if own else {},
         goes_first=await goes_first(platform, booking),
-        status=409 if refusal else 200, refusal=refusal, state=STATES[booking.state], refunds=refunds, returns=returns,
-        refundable=event.refunds.allowed and platform.clock() < ends_us, refund_ends_us=ends_us,
-        sheets=[(sheet, *seat_parts(sheet.seat)) for sheet in sheets], **context,
-    )  # fmt: skip
+        status=409 if refusal else 200,
+        refusal=refusal,
+        state=STATES[booking.state],
+        refunds=refunds,
+        returns=returns,
+        refundable=event.refunds.allowed and platform.clock() < ends_us,
+        refund_ends_us=ends_us,
+        sheets=[(sheet, *seat_parts(sheet.seat)) for sheet in sheets],
+        **context,
+    )
 
 
 async def goes_first(platform: Platform, booking: Booking) -> bool:
@@ -198,5 +207,12 @@ async def tickets(request: Asked, platform: FromPlatform, caller: FromCaller) ->
 
 
 ROUTES: list[HTTPRouteHandler] = [
-    booking_page, ticket_qr, tickets_pdf, tickets_ics, receipt_page, give_back, priority, tickets,
-]  # fmt: skip
+    booking_page,
+    ticket_qr,
+    tickets_pdf,
+    tickets_ics,
+    receipt_page,
+    give_back,
+    priority,
+    tickets,
+]

@@ -71,20 +71,32 @@ async def _waitlist(
     key = push_key(platform) if caller.kind == "fan" else ""
     contact = await platform.ledger.contact(fan) if fan else None
     return render(
-        request, "waitlist.html", script="js/waitlist.js" if offers or position else "", one=one, fan=fan,
-        policy=PUSHES if key else PLAIN, push_key=key,
-        position=position, offers=offers, refusal=refusal, status=409 if refusal else 200, sections=sections,
-        most=min(MOST, event.max_per_person), needs_email=contact is None or not contact.email,
-    )  # fmt: skip
+        request,
+        "waitlist.html",
+        script="js/waitlist.js" if offers or position else "",
+        one=one,
+        fan=fan,
+        policy=PUSHES if key else PLAIN,
+        push_key=key,
+        position=position,
+        offers=offers,
+        refusal=refusal,
+        status=409 if refusal else 200,
+        sections=sections,
+        most=min(MOST, event.max_per_person),
+        needs_email=contact is None or not contact.email,
+    )
 
 
 async def _offer(platform: Platform, offer: Offer) -> dict[str, Any]:
     names = await seat_ids(platform, offer.event_id, offer.seats)
     left_s = max(0, (offer.expires_at_us - platform.clock()) // 1_000_000)
     return {
-        "id": offer.id, "seats": [seat_parts(name) for name in names], "until": time_text(offer.expires_at_us),
+        "id": offer.id,
+        "seats": [seat_parts(name) for name in names],
+        "until": time_text(offer.expires_at_us),
         "left_s": left_s,
-    }  # fmt: skip
+    }
 
 
 @action("/events/{event_id:str}/waitlist", "join_waitlist")

@@ -94,9 +94,16 @@ async def bookings(
     ]
     more = cursor_of(found[-1].fence) if len(found) == PAGE else ""
     return render(
-        request, "organiser/bookings.html", of_event=event, zone=await zone_of(platform, event), lines=lines, q=words,
-        state=state, states={one.value: text for one, (_, text) in STATES.items()}, more=more,
-    )  # fmt: skip
+        request,
+        "organiser/bookings.html",
+        of_event=event,
+        zone=await zone_of(platform, event),
+        lines=lines,
+        q=words,
+        state=state,
+        states={one.value: text for one, (_, text) in STATES.items()},
+        more=more,
+    )
 
 
 async def _found(platform: Platform, event: Event, plan: Plan, words: str, state: str, before: int) -> list[Booking]:
@@ -160,14 +167,26 @@ async def booking_page(
     named = [own[seat] for seat in query.getall("seat", [])[:100] if seat in own]
     chosen = named or list(known.seats)
     return render(
-        request, "organiser/booking.html", script="js/organiser/desk.js", status=409 if refusal else 200,
-        of_event=event, zone=await zone_of(platform, event), booking=known, state=state_of(known, platform.clock()),
-        buyer=buyer, refusal=refusal, done=DONE.get(query.get("done", ""), ""), may=may, do=do,
-        acts=await acts_of(platform, caller, changes), chosen=[plan.seat_id(one) for one in chosen],
+        request,
+        "organiser/booking.html",
+        script="js/organiser/desk.js",
+        status=409 if refusal else 200,
+        of_event=event,
+        zone=await zone_of(platform, event),
+        booking=known,
+        state=state_of(known, platform.clock()),
+        buyer=buyer,
+        refusal=refusal,
+        done=DONE.get(query.get("done", ""), ""),
+        may=may,
+        do=do,
+        acts=await acts_of(platform, caller, changes),
+        chosen=[plan.seat_id(one) for one in chosen],
         back=_amounts(platform, event, known, prices, chosen) if do == "refund" else None,
         reseat=await choice_of(platform, event, plan, chosen, query) if do in ("reseat", "move") else None,
-        ended=known.state in ENDED, **await _records(platform, known, plan, prices),
-    )  # fmt: skip
+        ended=known.state in ENDED,
+        **await _records(platform, known, plan, prices),
+    )
 
 
 async def _records(platform: Platform, booking: Booking, plan: Plan, prices: dict[int, int]) -> dict[str, Any]:

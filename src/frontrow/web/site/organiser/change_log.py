@@ -76,11 +76,15 @@ async def acts_of(platform: Platform, caller: Caller, changes: Sequence[NotedCha
     names = await names_of_team(platform, caller) if changes else {}
     return [
         Act(
-            one.number, one.at_us, names.get(one.actor, one.actor), ACTS.get(one.act, one.act), one.event_id,
+            one.number,
+            one.at_us,
+            names.get(one.actor, one.actor),
+            ACTS.get(one.act, one.act),
+            one.event_id,
             details_of(one.detail),
         )
         for one in changes
-    ]  # fmt: skip
+    ]
 
 
 def details_of(detail: str) -> list[tuple[str, str]]:

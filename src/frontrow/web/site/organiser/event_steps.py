@@ -148,12 +148,24 @@ async def _step(
         {key: sum(seat.tier == key for seat in one.plan.seats) for key in one.plan.tiers} if step == "prices" else {}
     )
     return render(
-        request, "organiser/event_step.html", status=422 if errors else 200, script="js/organiser/wizard.js", one=one,
-        of_event=one.event, step=step, steps=STEPS, v=Typed(values), errors=errors or Errors(), venues=venues,
-        sizes=sizes, currencies=CURRENCIES, done=done_of(request), can_write=_can_write(caller, one),
+        request,
+        "organiser/event_step.html",
+        status=422 if errors else 200,
+        script="js/organiser/wizard.js",
+        one=one,
+        of_event=one.event,
+        step=step,
+        steps=STEPS,
+        v=Typed(values),
+        errors=errors or Errors(),
+        venues=venues,
+        sizes=sizes,
+        currencies=CURRENCIES,
+        done=done_of(request),
+        can_write=_can_write(caller, one),
         humans={kind: HUMANS[kind] for kind in platform.office.organise.human_checks},
         presale_begun=0 < one.event.presale_starts_at_us <= platform.clock(),
-    )  # fmt: skip
+    )
 
 
 def _can_write(caller: Caller, one: Known) -> bool:

@@ -51,12 +51,25 @@ async def _hub(
     failed = await platform.ledger.failed_refunds(caller.organiser_id, event.id, MAX_FAILED)
     unpaid = running or (refunding is not None and await _unpaid(platform, event))
     return render(
-        request, "organiser/event.html", status=409 if refusal else 200, script="js/organiser/event.js", one=one,
-        of_event=event, seen=seen, steps=STEPS, figures=await _figures(platform, caller, one), refunding=refunding,
-        failed=[refund for _, refund in failed], unpaid=unpaid,
-        again_s=AGAIN_S if running else 0, next=next_of(event, seen.state, now_us), done=done_of(request),
-        refusal=refusal, cancelling=cancelling, show_over=max(event.starts_at_us, event.ends_at_us) < now_us,
-    )  # fmt: skip
+        request,
+        "organiser/event.html",
+        status=409 if refusal else 200,
+        script="js/organiser/event.js",
+        one=one,
+        of_event=event,
+        seen=seen,
+        steps=STEPS,
+        figures=await _figures(platform, caller, one),
+        refunding=refunding,
+        failed=[refund for _, refund in failed],
+        unpaid=unpaid,
+        again_s=AGAIN_S if running else 0,
+        next=next_of(event, seen.state, now_us),
+        done=done_of(request),
+        refusal=refusal,
+        cancelling=cancelling,
+        show_over=max(event.starts_at_us, event.ends_at_us) < now_us,
+    )
 
 
 async def _unpaid(platform: Platform, event: Event) -> bool:

@@ -41,12 +41,22 @@ async def _codes(
     typed = Typed({"count": "100", "lane": list(desk.lanes(event))[-1]} | (reading.form.first() if reading else {}))
     venue = await platform.ledger.venue(event.venue_id)
     return render(
-        request, "organiser/codes.html", status=422 if errors else 200, script="js/organiser/codes.js",
-        of_event=event, lanes=list(desk.lanes(event)), imported=await desk.counts(event),
-        used=await desk.used(event_id), batches=await desk.batches(editor_of(caller), event_id), errors=errors,
-        v=typed, wrong=wrong, most=MAX_BATCH,
-        zone=venue.time_zone if venue else "UTC", done=DONE.get(request.query_params.get("done", ""), ""),
-    )  # fmt: skip
+        request,
+        "organiser/codes.html",
+        status=422 if errors else 200,
+        script="js/organiser/codes.js",
+        of_event=event,
+        lanes=list(desk.lanes(event)),
+        imported=await desk.counts(event),
+        used=await desk.used(event_id),
+        batches=await desk.batches(editor_of(caller), event_id),
+        errors=errors,
+        v=typed,
+        wrong=wrong,
+        most=MAX_BATCH,
+        zone=venue.time_zone if venue else "UTC",
+        done=DONE.get(request.query_params.get("done", ""), ""),
+    )
 
 
 @action(CODES, "make_codes", ACCESS)

@@ -58,10 +58,17 @@ async def live_sale(
     if "audit:read" in caller.permissions:
         changes = await platform.ledger.changes(caller.organiser_id, event.id, 0, RECENT_ACTS)
     return render(
-        request, "organiser/live.html", script="js/organiser/live.js", of_event=event,
-        one=shown(platform, event, venue), found=found, room=room, control=control, tiles=TILES,
+        request,
+        "organiser/live.html",
+        script="js/organiser/live.js",
+        of_event=event,
+        one=shown(platform, event, venue),
+        found=found,
+        room=room,
+        control=control,
+        tiles=TILES,
         acts=await acts_of(platform, caller, changes),
-    )  # fmt: skip
+    )
 
 
 def _room(platform: Platform, event: Event) -> dict[str, Any] | None:

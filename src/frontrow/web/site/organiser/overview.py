@@ -86,9 +86,15 @@ async def overview(request: Asked, platform: FromPlatform, caller: FromCaller) -
     rows = [await _own(platform, event, now_us, figures=figures) for event in events]
     venues = await platform.office.organise.venues.page(editor_of(caller), "", 1)
     return render(
-        request, "organiser/overview.html", rows=rows, past=past, more=cursor_of(last), sums=_sums(rows),
-        has_venue=bool(venues), first="after" not in request.query_params,
-    )  # fmt: skip
+        request,
+        "organiser/overview.html",
+        rows=rows,
+        past=past,
+        more=cursor_of(last),
+        sums=_sums(rows),
+        has_venue=bool(venues),
+        first="after" not in request.query_params,
+    )
 
 
 def _after(cursor: str) -> tuple[int, str] | None:
@@ -110,8 +116,12 @@ def _sums(rows: list[Own]) -> dict[str, Any]:
             revenue[currency] = revenue.get(currency, 0) + minor
     waiting = sum(row.figures.room.waiting for row in rows if row.figures and row.figures.room)
     selling = sum(row.one.state in ("open", "few", "paused") for row in rows)
-    return {"sold": sum(row.sold for row in rows), "revenue": sorted(revenue.items()), "waiting": waiting,
-            "selling": selling}  # fmt: skip
+    return {
+        "sold": sum(row.sold for row in rows),
+        "revenue": sorted(revenue.items()),
+        "waiting": waiting,
+        "selling": selling,
+    }
 
 
 ROUTES: list[HTTPRouteHandler] = [overview]

@@ -52,11 +52,23 @@ async def _preview(
     seller, own = await platform.receipts.seller_of(one.event.organiser_id), one.event.tax_basis_points
     shown = {"capacity": str(room.capacity), "rate": str(room.rate_per_s), "message": ""}
     return render(
-        request, "organiser/preview.html", status=422 if errors else 200, policy=WITH_FRAME,
-        script="js/organiser/preview.js", one=one, of_event=one.event, steps=STEPS, step="preview", missing=missing,
-        errors=errors or Errors(), v=shown | (values or {}), done=done_of(request), step_of=STEP_OF,
-        tax=percent_text(seller.tax_basis_points if own is None else own), own_tax=own is not None,
-    )  # fmt: skip
+        request,
+        "organiser/preview.html",
+        status=422 if errors else 200,
+        policy=WITH_FRAME,
+        script="js/organiser/preview.js",
+        one=one,
+        of_event=one.event,
+        steps=STEPS,
+        step="preview",
+        missing=missing,
+        errors=errors or Errors(),
+        v=shown | (values or {}),
+        done=done_of(request),
+        step_of=STEP_OF,
+        tax=percent_text(seller.tax_basis_points if own is None else own),
+        own_tax=own is not None,
+    )
 
 
 def _missing(platform: Platform, one: Known) -> list[tuple[str, str]]:
@@ -84,10 +96,16 @@ async def preview_page(
     seen = Shown(event, one.venue, sale_state(event, platform.clock(), free), free)
     request.state.caller = Caller()  # as somebody who is not signed in sees it
     return render(
-        request, "event.html", policy=FRAMED, script="js/event.js", one=seen, inside=False,
-        tiers={tier.name: tier for tier in free.tiers}, opens_at=time_text(event.sale_starts_at_us),
+        request,
+        "event.html",
+        policy=FRAMED,
+        script="js/event.js",
+        one=seen,
+        inside=False,
+        tiers={tier.name: tier for tier in free.tiers},
+        opens_at=time_text(event.sale_starts_at_us),
         now=time_text(platform.clock()),
-    )  # fmt: skip
+    )
 
 
 def _availability(one: Known) -> EventAvailability:
@@ -122,9 +140,10 @@ async def publish(
     """Put it on sale, and set its waiting room as wished."""
     one, reading = await known(platform, caller, event_id), Reading(form)
     wanted = {
-        "capacity": reading.whole("capacity", 1, MAX_ROOM), "rate_per_s": reading.whole("rate", 1, MAX_ROOM),
+        "capacity": reading.whole("capacity", 1, MAX_ROOM),
+        "rate_per_s": reading.whole("rate", 1, MAX_ROOM),
         "message": reading.text("message", 280, needed=False),
-    }  # fmt: skip
+    }
     if not reading.errors:
         try:
             await platform.office.organise.publish(editor_of(caller), event_id, form.one("tag", 60) or None)

@@ -34,9 +34,14 @@ async def seller(request: Asked, platform: FromPlatform, caller: FromCaller) -> 
     filled = {"name": known.name, "address": known.address, "tax_id": known.tax_id}
     rate = f"{known.tax_basis_points / 100:g}"
     return render(
-        request, "organiser/seller.html", filled=filled | {"rate": rate}, problem="", field="",
-        write="events:write" in caller.permissions, done=DONE.get(request.query_params.get("done", ""), ""),
-    )  # fmt: skip
+        request,
+        "organiser/seller.html",
+        filled=filled | {"rate": rate},
+        problem="",
+        field="",
+        write="events:write" in caller.permissions,
+        done=DONE.get(request.query_params.get("done", ""), ""),
+    )
 
 
 @action(SELLER, "change_seller", Access.staff("events:write"))
@@ -47,9 +52,15 @@ async def change_seller(request: Asked, platform: FromPlatform, caller: FromCall
     except InvalidInput as error:
         field = error.param or "name"
         return render(
-            request, "organiser/seller.html", status=422, filled=form.first(), problem=REFUSED.get(field, field),
-            field=field, write=True, done="",
-        )  # fmt: skip
+            request,
+            "organiser/seller.html",
+            status=422,
+            filled=form.first(),
+            problem=REFUSED.get(field, field),
+            field=field,
+            write=True,
+            done="",
+        )
     return go_to(f"{SELLER}?done=saved")
 
 

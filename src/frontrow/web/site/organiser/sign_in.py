@@ -83,9 +83,13 @@ async def password(request: Asked, platform: FromPlatform, caller: FromCaller, f
     back, email = staff_back(form.one("back")), form.one("email", 254)
     try:
         made = await platform.people.staff.sign_in(
-            email, form.secret("password", MOST_PASSWORD_CHARS), "", client_ip(platform, request),
-            agent=agent_of(request), replaces=caller.session,
-        )  # fmt: skip
+            email,
+            form.secret("password", MOST_PASSWORD_CHARS),
+            "",
+            client_ip(platform, request),
+            agent=agent_of(request),
+            replaces=caller.session,
+        )
     except WrongCredentials:
         return _step(request, "password", back, email=email, problem=WRONG_PASSWORD, status=401)
     except TooManyTries:
@@ -121,9 +125,15 @@ def _enrol(request: Asked, begun: Enrolment, problem: str = "") -> Response[byte
     picture = base64.b64encode(qr.svg(begun.uri).encode()).decode()
     groups = [begun.secret[at : at + 4] for at in range(0, len(begun.secret), 4)]
     return render(
-        request, "organiser/second-factor.html", status=401 if problem else 200, begun=begun, picture=picture,
-        groups=groups, problem=problem, codes=[],
-    )  # fmt: skip
+        request,
+        "organiser/second-factor.html",
+        status=401 if problem else 200,
+        begun=begun,
+        picture=picture,
+        groups=groups,
+        problem=problem,
+        codes=[],
+    )
 
 
 @action(SECOND_FACTOR, "confirm_second_factor")
@@ -142,9 +152,15 @@ async def confirm(request: Asked, platform: FromPlatform, caller: FromCaller, fo
         return _enrol(request, await staff.same_enrolment(session, pending), TOO_MANY)
     headers = {"set-cookie": _cookie_of(made)}
     return render(
-        request, "organiser/second-factor.html", headers=headers, codes=codes, begun=None, picture="", groups=[],
+        request,
+        "organiser/second-factor.html",
+        headers=headers,
+        codes=codes,
+        begun=None,
+        picture="",
+        groups=[],
         problem="",
-    )  # fmt: skip
+    )
 
 
 @page("/invitation", "invitation")
@@ -156,9 +172,13 @@ async def invitation(request: Asked) -> Response[bytes]:
 def _invited(request: Asked, problem: str = "", status: int = 200, **typed: str) -> Response[bytes]:
     given: dict[str, Any] = {"link": "", "name": "", "field": ""} | typed
     return render(
-        request, "organiser/invitation.html", status=status, script="js/organiser/invitation.js", problem=problem,
+        request,
+        "organiser/invitation.html",
+        status=status,
+        script="js/organiser/invitation.js",
+        problem=problem,
         **given,
-    )  # fmt: skip
+    )
 
 
 @action("/invitation", "accept_invitation")
@@ -191,5 +211,12 @@ async def sign_out(platform: FromPlatform, caller: FromCaller, form: FromForm) -
 
 
 ROUTES: list[HTTPRouteHandler] = [
-    sign_in, password, code, second_factor, confirm, invitation, accept, sign_out,
-]  # fmt: skip
+    sign_in,
+    password,
+    code,
+    second_factor,
+    confirm,
+    invitation,
+    accept,
+    sign_out,
+]

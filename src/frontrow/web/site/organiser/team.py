@@ -51,12 +51,24 @@ async def _team(
     members, invitations = await platform.people.team.members(who)
     keys = await platform.people.team.keys(who) if "keys:write" in caller.permissions else []
     return render(
-        request, "organiser/team.html", script="js/organiser/desk.js", status=422 if refusal else 200, members=members,
-        invitations=invitations, keys=keys, names=await names_of_team(platform, caller), roles=ROLE_WORDS,
-        role_rights={role: sorted(ROLES[role]) for role in Role}, scopes=sorted(PERMISSIONS), lives=LIVES,
-        secret=secret, refusal=refusal, done=DONE.get(request.query_params.get("done", ""), ""),
-        write="team:write" in caller.permissions, make="keys:write" in caller.permissions,
-    )  # fmt: skip
+        request,
+        "organiser/team.html",
+        script="js/organiser/desk.js",
+        status=422 if refusal else 200,
+        members=members,
+        invitations=invitations,
+        keys=keys,
+        names=await names_of_team(platform, caller),
+        roles=ROLE_WORDS,
+        role_rights={role: sorted(ROLES[role]) for role in Role},
+        scopes=sorted(PERMISSIONS),
+        lives=LIVES,
+        secret=secret,
+        refusal=refusal,
+        done=DONE.get(request.query_params.get("done", ""), ""),
+        write="team:write" in caller.permissions,
+        make="keys:write" in caller.permissions,
+    )
 
 
 async def _done(request: Asked, platform: Platform, caller: Caller, work: Any, said: str) -> Response[bytes]:

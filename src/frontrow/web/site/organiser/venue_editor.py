@@ -36,8 +36,10 @@ Asked = Request[Any, Any, Any]
 ONE: Final = "/organiser/venues/{venue_id:str}"
 MEANWHILE: Final = N_("Someone else changed this venue in the meantime. Review it, then change it.")
 MARKS: Final = {
-    "step_free": N_("Step-free"), "companion": N_("Companion seat"), "restricted": N_("Restricted view"),
-}  # fmt: skip
+    "step_free": N_("Step-free"),
+    "companion": N_("Companion seat"),
+    "restricted": N_("Restricted view"),
+}
 WAYS: Final = {"left": (-1, 0), "right": (1, 0), "up": (0, -1), "down": (0, 1)}
 MAX_SEATS_CHARS: Final = 20_000
 
@@ -65,11 +67,23 @@ async def _shown(
     place = {name: getattr(own.venue, name) for name in ("name", "city", "country", "time_zone")}
     first = {"source": "template", "shape": "theatre", "seats": "500", "rows": "10", "in_row": "20", "capacity": "200"}
     return render(
-        request, "organiser/venue.html", status=422 if errors else 200, script="js/organiser/venue.js", own=own,
-        plan=plan, section=section, v=Typed(first | place | (typed or {})), errors=errors or Errors(),
-        wrong=wrong or [], shapes=SHAPES, zones=zones(), marks=MARKS, marked=_marked(section),
-        can_write="events:write" in caller.permissions, done=DONE.get(request.query_params.get("done", ""), ""),
-    )  # fmt: skip
+        request,
+        "organiser/venue.html",
+        status=422 if errors else 200,
+        script="js/organiser/venue.js",
+        own=own,
+        plan=plan,
+        section=section,
+        v=Typed(first | place | (typed or {})),
+        errors=errors or Errors(),
+        wrong=wrong or [],
+        shapes=SHAPES,
+        zones=zones(),
+        marks=MARKS,
+        marked=_marked(section),
+        can_write="events:write" in caller.permissions,
+        done=DONE.get(request.query_params.get("done", ""), ""),
+    )
 
 
 def _marked(section: Section | None) -> dict[str, int]:
@@ -94,9 +108,11 @@ async def change_place(
     """Name, city, country and time zone."""
     reading = Reading(form)
     edit = VenueEdit(
-        name=reading.text("name"), city=form.one("city", 200), country=form.one("country", 2).upper(),
+        name=reading.text("name"),
+        city=form.one("city", 200),
+        country=form.one("country", 2).upper(),
         time_zone=form.one("time_zone", 64) or "UTC",
-    )  # fmt: skip
+    )
     return await _changed(request, platform, caller, venue_id, form, reading, edit)
 
 
@@ -111,9 +127,7 @@ async def replace_plan(
     except InvalidInput as error:
         own = await platform.office.organise.venues.get(editor_of(caller), venue_id)
         wrong = refused(reading.errors, error)
-        return await _shown(
-            request, platform, caller, own, typed=form.first(), errors=reading.errors, wrong=wrong
-        )  # fmt: skip
+        return await _shown(request, platform, caller, own, typed=form.first(), errors=reading.errors, wrong=wrong)
     return await _changed(request, platform, caller, venue_id, form, reading, edit)
 
 
@@ -159,23 +173,28 @@ async def _changed(
         except InvalidInput as error:
             wrong = refused(reading.errors, error)
     own = await desk.get(editor_of(caller), venue_id)
-    return await _shown(
-        request, platform, caller, own, section, typed=form.first(), errors=reading.errors, wrong=wrong
-    )  # fmt: skip
+    return await _shown(request, platform, caller, own, section, typed=form.first(), errors=reading.errors, wrong=wrong)
 
 
 def _add_rows(plan: Plan, form: Form) -> Plan:
     return editing.add_rows(
-        plan, form.one("section", 40), form.one("label", 100), form.number("rows", 0, 10_000, 0),
-        form.number("in_row", 0, 10_000, 0), form.one("tier", 60) or "standard",
-    )  # fmt: skip
+        plan,
+        form.one("section", 40),
+        form.one("label", 100),
+        form.number("rows", 0, 10_000, 0),
+        form.number("in_row", 0, 10_000, 0),
+        form.one("tier", 60) or "standard",
+    )
 
 
 def _add_area(plan: Plan, form: Form) -> Plan:
     return editing.add_area(
-        plan, form.one("section", 40), form.one("label", 100), form.number("capacity", 0, 10**8, 0),
+        plan,
+        form.one("section", 40),
+        form.one("label", 100),
+        form.number("capacity", 0, 10**8, 0),
         form.one("tier", 60) or "standing",
-    )  # fmt: skip
+    )
 
 
 def _rename(plan: Plan, form: Form) -> Plan:
@@ -202,7 +221,12 @@ def _remove(plan: Plan, form: Form) -> Plan:
 
 
 CHANGES: Final[dict[str, Callable[[Plan, Form], Plan]]] = {
-    "add_rows": _add_rows, "add_area": _add_area, "rename": _rename, "mark": _mark, "move": _move, "remove": _remove,
-}  # fmt: skip
+    "add_rows": _add_rows,
+    "add_area": _add_area,
+    "rename": _rename,
+    "mark": _mark,
+    "move": _move,
+    "remove": _remove,
+}
 
 ROUTES: list[HTTPRouteHandler] = [venue, venue_map, change_place, replace_plan, edit_plan]

@@ -27,8 +27,16 @@ WRITES: Final = Access.staff("events:write")
 NEW: Final = "/organiser/venues/new"
 PAGE: Final = 50
 MOST_BYTES: Final = 2 * MAX_PLAN_BYTES  # a form's body is longer than what was typed
-FRESH: Final = {"name": "", "city": "", "country": "", "time_zone": "UTC", "source": "template", "shape": "theatre",
-                "seats": "500", "text": ""}  # fmt: skip
+FRESH: Final = {
+    "name": "",
+    "city": "",
+    "country": "",
+    "time_zone": "UTC",
+    "source": "template",
+    "shape": "theatre",
+    "seats": "500",
+    "text": "",
+}
 DONE: Final = {"saved": N_("Saved."), "made": N_("The venue is saved. You can now create events there.")}
 MAX_NAMED: Final = 20
 
@@ -59,10 +67,19 @@ def show_form(
 ) -> Response[bytes]:
     """The form of a new venue; with a plan that was read, a look at it."""
     return render(
-        request, "organiser/venue_new.html", status=422 if errors else 200, script="js/organiser/venue.js",
-        v=Typed(FRESH | values), errors=errors or Errors(), shapes=SHAPES, zones=zones(), plan=plan,
-        document=map_of(plan) if plan else None, notes=notes or [], wrong=wrong or [],
-    )  # fmt: skip
+        request,
+        "organiser/venue_new.html",
+        status=422 if errors else 200,
+        script="js/organiser/venue.js",
+        v=Typed(FRESH | values),
+        errors=errors or Errors(),
+        shapes=SHAPES,
+        zones=zones(),
+        plan=plan,
+        document=map_of(plan) if plan else None,
+        notes=notes or [],
+        wrong=wrong or [],
+    )
 
 
 def map_of(plan: Plan) -> dict[str, Any]:
@@ -83,9 +100,12 @@ async def make(request: Asked, platform: FromPlatform, caller: FromCaller, form:
             plan, notes = await desk.look(source, name or "Venue")
             return show_form(request, form.first(), reading.errors, plan=plan, notes=notes)
         edit = VenueEdit(
-            name=name, city=form.one("city", 200), country=form.one("country", 2).upper(),
-            time_zone=form.one("time_zone", 64) or "UTC", plan=source,
-        )  # fmt: skip
+            name=name,
+            city=form.one("city", 200),
+            country=form.one("country", 2).upper(),
+            time_zone=form.one("time_zone", 64) or "UTC",
+            plan=source,
+        )
         made = await desk.create(editor_of(caller), edit)
     except (InvalidInput, Refused) as error:
         wrong = refused(reading.errors, error)

@@ -48,11 +48,20 @@ async def waitlist(
     ]
     waiting = next((one for one in view.counts if one.state == EntryState.WAITING), None)
     return render(
-        request, "organiser/waitlist.html", script="js/organiser/desk.js", of_event=event, line=entries,
-        more=view.next, waiting=waiting, order=ORDERS[WaitOrder(view.rules.order)], lot=view.rules.seed_hash,
-        may="events:write" in caller.permissions, orders=ORDERS, done=DONE.get(asked.get("done", ""), ""),
+        request,
+        "organiser/waitlist.html",
+        script="js/organiser/desk.js",
+        of_event=event,
+        line=entries,
+        more=view.next,
+        waiting=waiting,
+        order=ORDERS[WaitOrder(view.rules.order)],
+        lot=view.rules.seed_hash,
+        may="events:write" in caller.permissions,
+        orders=ORDERS,
+        done=DONE.get(asked.get("done", ""), ""),
         refusal=N_("The rule was already set and cannot change.") if asked.get("refused") else "",
-    )  # fmt: skip
+    )
 
 
 @action(f"{PATH}/rules", "own_waitlist_rules", Access.staff("events:write"))

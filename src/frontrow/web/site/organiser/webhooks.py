@@ -58,10 +58,17 @@ async def _list(
     hooks = await platform.ledger.own_endpoints(caller.organiser_id, "", MAX_ENDPOINTS)
     events = await platform.ledger.events_of_organiser(caller.organiser_id, (-1, ""), EVENTS)
     return render(
-        request, "organiser/webhooks.html", status=422 if refusal else 200, hooks=hooks, refusal=refusal, secret=secret,
-        url=url, events={one.id: one.name for one in events}, facts=sorted(FACTS),
+        request,
+        "organiser/webhooks.html",
+        status=422 if refusal else 200,
+        hooks=hooks,
+        refusal=refusal,
+        secret=secret,
+        url=url,
+        events={one.id: one.name for one in events},
+        facts=sorted(FACTS),
         done=DONE.get(request.query_params.get("done", ""), ""),
-    )  # fmt: skip
+    )
 
 
 @action(HOOKS, "webhook_create", WRITES)
@@ -96,10 +103,16 @@ async def _one(
         shown = await list_deliveries.fn(platform, caller, webhook_id, "", DELIVERIES)
     event = await platform.ledger.event(hook.event_id)
     return render(
-        request, "organiser/webhook.html", script="js/organiser/desk.js", hook=hook, event=event, secret=secret,
-        deliveries=[(one, STATES.get(one.state, STATES["waiting"])) for one in shown.deliveries], more=shown.next,
+        request,
+        "organiser/webhook.html",
+        script="js/organiser/desk.js",
+        hook=hook,
+        event=event,
+        secret=secret,
+        deliveries=[(one, STATES.get(one.state, STATES["waiting"])) for one in shown.deliveries],
+        more=shown.next,
         done=DONE.get(request.query_params.get("done", ""), ""),
-    )  # fmt: skip
+    )
 
 
 async def _own(platform: Platform, caller: Caller, webhook_id: str) -> Endpoint:
