@@ -155,11 +155,11 @@ async def caller_of(platform: Platform, method: str, headers: HeaderLines) -> Ca
     ours = (BOOKING_PREFIX, SESSION_PREFIX, KEY_PREFIX)
     text = next((token for token in given.tokens if not token.startswith(ours)), None) or next(iter(given.passes), None)
     visit = read_pass(platform, text) if text else None
-    known = await _known(platform, method, headers, given)
-    return with_pass(platform, known, visit, bookings)
+    caller = await _identify(platform, method, headers, given)
+    return with_pass(platform, caller, visit, bookings)
 
 
-async def _known(platform: Platform, method: str, headers: HeaderLines, given: Presented) -> Caller:
+async def _identify(platform: Platform, method: str, headers: HeaderLines, given: Presented) -> Caller:
     """The session or API key: a bearer's, else the cookie's (which then needs its CSRF token)."""
     bearers = [token for token in given.tokens if token.startswith((SESSION_PREFIX, KEY_PREFIX))]
     if len(bearers) > 1:
@@ -201,11 +201,11 @@ def client_ip(platform: Platform, connection: Connection) -> str:
     return platform.limiter.ip_of(peer[0] if peer else "", forwarded)
 
 
-def with_pass(platform: Platform, known: Caller, visit: ShopPass | None, bookings: Collection[str]) -> Caller:
+def with_pass(platform: Platform, caller: Caller, visit: ShopPass | None, bookings: Collection[str]) -> Caller:
     """The caller with the pass and the booking tokens that came along."""
     ran_out = visit is not None and platform.clock() >= visit.expires_at_us
     good, past = (None, visit) if ran_out else (visit, None)
-    return msgspec.structs.replace(known, shop_pass=good, past_pass=past, bookings=frozenset(bookings))
+    return msgspec.structs.replace(caller, shop_pass=good, past_pass=past, bookings=frozenset(bookings))
 
 
 def read_pass(platform: Platform, text: str) -> ShopPass | None:

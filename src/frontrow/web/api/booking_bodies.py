@@ -80,11 +80,11 @@ async def indexes(platform: Platform, booking: Booking, seats: list[str]) -> lis
     if not seats:
         return None
     names = await seat_ids(platform, booking.event_id, booking.seats)
-    known = dict(zip(names, booking.seats, strict=True))
-    missing = [seat for seat in seats if seat not in known]
+    indexes = dict(zip(names, booking.seats, strict=True))
+    missing = [seat for seat in seats if seat not in indexes]
     if missing:
         raise Refused(f"not part of this booking: {', '.join(missing[:10])}", param="seats", seats=missing[:10])
-    return sorted({known[seat] for seat in seats})
+    return sorted({indexes[seat] for seat in seats})
 
 
 async def booking_view(platform: Platform, booking: Booking, outcome: Outcome | None = None) -> BookingView:

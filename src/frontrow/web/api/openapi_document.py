@@ -67,8 +67,8 @@ def complete(app: Litestar, handlers: Iterable[HTTPRouteHandler]) -> dict[str, A
             kinds.add(taken.annotation)
     ordered = sorted(kinds, key=lambda kind: kind.__name__)
     _, components = msgspec.json.schema_components(ordered, ref_template=REF)
-    known = schema.setdefault("components", {}).setdefault("schemas", {})
-    known.update(components)
+    schemas = schema.setdefault("components", {}).setdefault("schemas", {})
+    schemas.update(components)
     schema["components"]["securitySchemes"] = SCHEMES
     for operations in schema["paths"].values():
         for method, operation in operations.items():

@@ -58,13 +58,13 @@ def session_view(session: Session | None, *, csrf: str = "", secret: str = "") -
     )
 
 
-def signed_in(made: SignedIn, session: Session, deliver: Deliver, status: int = 200) -> Response[SessionView]:
+def signed_in(created: SignedIn, session: Session, deliver: Deliver, status: int = 200) -> Response[SessionView]:
     """The new session: in a cookie for browsers, in the body for programs."""
     if deliver == "bearer":
-        return private(Response(session_view(session, secret=made.secret), status_code=status))
+        return private(Response(session_view(session, secret=created.secret), status_code=status))
     life_s = max(0, session.ends_at_us - session.created_at_us) // US_PER_S
-    cookies = [session_cookie(made.secret, life_s)]
-    return private(Response(session_view(session, csrf=made.csrf), status_code=status, cookies=cookies))
+    cookies = [session_cookie(created.secret, life_s)]
+    return private(Response(session_view(session, csrf=created.csrf), status_code=status, cookies=cookies))
 
 
 def private(response: Response[Any]) -> Response[Any]:

@@ -54,10 +54,10 @@ class Assets:
         self._texts = {path: texts_in(body.decode()) for path, body in raw.items() if path.endswith(".js")}
         self._imports = {path: _imports(path, body.decode()) for path, body in raw.items() if path.endswith(".js")}
         lean = {path: _lean(path, body) for path, body in sorted(raw.items())}
-        told = hashlib.sha256()
+        digest = hashlib.sha256()
         for path, body in lean.items():
-            told.update(f"{path} {len(body)}\n".encode() + body)
-        self.hash = told.hexdigest()[:16]
+            digest.update(f"{path} {len(body)}\n".encode() + body)
+        self.hash = digest.hexdigest()[:16]
         self.files = {path: _packed(path, body) for path, body in lean.items()}
 
     def url(self, path: str) -> str:

@@ -32,15 +32,15 @@ Asked = Request[Any, Any, Any]
 def environment() -> jinja2.Environment:
     """The templates of this package; all languages are read with them."""
     load_all()
-    made = jinja2.Environment(
+    templates = jinja2.Environment(
         loader=jinja2.PackageLoader("frontrow.web", "templates"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.globals |= {"asset": site_assets().url, "languages": LANGUAGES, "json": as_json}
-    return made
+    templates.globals |= {"asset": site_assets().url, "languages": LANGUAGES, "json": as_json}
+    return templates
 
 
 def as_json(value: Any) -> Markup:

@@ -108,8 +108,8 @@ async def page_caller(platform: Platform, connection: Connection) -> Caller:
         for token in tokens
         if token.startswith(BOOKING_PREFIX) and (found := booking_of_token(platform.secrets, token)) is not None
     }
-    known = caller_in(session) if session is not None else Caller()
-    proven = with_pass(platform, known, visit, mine)
+    caller = caller_in(session) if session is not None else Caller()
+    proven = with_pass(platform, caller, visit, mine)
     return msgspec.structs.replace(proven, links=opened_links(platform, connection))
 
 
@@ -179,7 +179,7 @@ def _route(
     verb: Any, path: str, name: str, access: Access, handler: Callable[..., Any], *, most_bytes: int = MAX_FORM_BYTES
 ) -> HTTPRouteHandler:
     larger = {"request_max_body_size": most_bytes} if most_bytes > MAX_FORM_BYTES else {}
-    made: HTTPRouteHandler = verb(
+    route: HTTPRouteHandler = verb(
         path,
         operation_id=f"page_{name}",
         include_in_schema=False,
@@ -190,7 +190,7 @@ def _route(
         status_code=200,
         **larger,
     )(handler)
-    return made
+    return route
 
 
 def go_to(path: str, headers: dict[str, str] | None = None) -> Response[bytes]:

@@ -104,8 +104,8 @@ async def redeem_link(
     """What a guest bought before, and the bookings whose tokens are shown, become the fan's own if they were bought
     with the address that the link proves."""
     ask = data.ask or request.cookies.get(SIGN_IN_COOKIE, "")
-    made = await platform.people.fans.redeem(data.link, ask, agent=agent_of(request), replaces=caller.session)
-    answer = signed_in(made, made.session, data.deliver)
+    created = await platform.people.fans.redeem(data.link, ask, agent=agent_of(request), replaces=caller.session)
+    answer = signed_in(created, created.session, data.deliver)
     answer.cookies.append(removed_cookie(SIGN_IN_COOKIE))
     return answer
 
@@ -123,10 +123,10 @@ async def start_guest(
     if caller.kind == "staff":
         raise NotAllowed("sign out first")
     await platform.people.tries.link_ip.take(client_ip(platform, request))
-    made = await platform.people.fans.guest(
+    created = await platform.people.fans.guest(
         data.email or "", checked_locale(data.locale), agent=agent_of(request), replaces=caller.session
     )
-    return signed_in(made, made.session, data.deliver, 201)
+    return signed_in(created, created.session, data.deliver, 201)
 
 
 @get(
@@ -183,14 +183,14 @@ def full_session(session: Session | None) -> Session:
     return session
 
 
-async def looked_up(platform: Platform, made: SignedIn) -> Session:
+async def looked_up(platform: Platform, created: SignedIn) -> Session:
     """A new session with what its subject may do, as the next request will find it."""
-    return await platform.people.sessions.find(made.secret) or made.session
+    return await platform.people.sessions.find(created.secret) or created.session
 
 
 def _row(one: Session, current: Session) -> SessionRow:
-    made, seen, ends = time_text(one.created_at_us), time_text(one.seen_at_us), time_text(one.ends_at_us)
-    return SessionRow(one.id, made, seen, ends, one.agent, one.id == current.id)
+    created, seen, ends = time_text(one.created_at_us), time_text(one.seen_at_us), time_text(one.ends_at_us)
+    return SessionRow(one.id, created, seen, ends, one.agent, one.id == current.id)
 
 
 ROUTES: list[HTTPRouteHandler] = [

@@ -246,19 +246,19 @@ def summary_of(event: Event) -> OwnEventSummary:
 
 def view_of(event: Event, plan: Plan, tag: str, rules: RoomRules) -> OwnEventView:
     """The whole event; `rules` are those of its room with everything that was left open."""
-    known = summary_of(event)
+    summary = summary_of(event)
     tiers = [TierView(t.key, t.name, t.colour, MoneyView(t.price.minor, t.price.currency)) for t in event.tiers]
     fees = [FeeGiven(f.name, f.per_seat_minor, f.per_booking_minor, f.basis_points) for f in event.fees]
     policy = event.refunds
     return OwnEventView(
-        known.event,
-        known.name,
-        known.status,
-        known.paused,
-        known.venue,
-        known.starts_at,
-        known.sale_starts_at,
-        known.sale_ends_at,
+        summary.event,
+        summary.name,
+        summary.status,
+        summary.paused,
+        summary.venue,
+        summary.starts_at,
+        summary.sale_starts_at,
+        summary.sale_ends_at,
         tag,
         event.description,
         event.currency,

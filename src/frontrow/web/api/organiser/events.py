@@ -71,8 +71,8 @@ async def list_own_events(
 
 @post(PATH, operation_id="create_event", summary="Make a draft", status_code=201, opt=WRITES)
 async def create_event(platform: FromPlatform, caller: FromCaller, data: JSONBody[NewEvent]) -> Response[OwnEventView]:
-    made = await platform.office.organise.create(editor_of(caller), edit_of(data, data.currency))
-    return await _answer(platform, made, 201)
+    created = await platform.office.organise.create(editor_of(caller), edit_of(data, data.currency))
+    return await _answer(platform, created, 201)
 
 
 @get(
@@ -96,8 +96,8 @@ async def change_event(
     if_match: IfMatch = None,
 ) -> Response[OwnEventView]:
     editor, organise = editor_of(caller), platform.office.organise
-    known = await organise.get(editor, event_id)
-    changed = await organise.change(editor, event_id, edit_of(data, known.event.currency), if_match)
+    current = await organise.get(editor, event_id)
+    changed = await organise.change(editor, event_id, edit_of(data, current.event.currency), if_match)
     return await _answer(platform, changed)
 
 

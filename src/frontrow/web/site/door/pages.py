@@ -89,8 +89,8 @@ async def service_worker() -> Response[bytes]:
     """The service worker, told which files are the pages' own and which version they have."""
     assets = site_assets()
     paths = dict.fromkeys((*assets.with_imports(SCRIPT), *assets.with_imports("js/door/choose.js"), *OTHERS))
-    told = msgspec.json.encode({"version": assets.hash, "files": [assets.url(path) for path in paths]}).decode()
-    body = f"self.door = {told};\n".encode() + assets.files["js/door/sw.js"].body
+    config = msgspec.json.encode({"version": assets.hash, "files": [assets.url(path) for path in paths]}).decode()
+    body = f"self.door = {config};\n".encode() + assets.files["js/door/sw.js"].body
     headers = {
         "service-worker-allowed": "/door",
         "cache-control": "no-cache",

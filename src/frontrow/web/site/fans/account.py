@@ -76,7 +76,7 @@ async def redeem(request: Asked, platform: FromPlatform, caller: FromCaller, for
     """Sign in with the link's secret; what this browser bought with that address becomes the fan's."""
     link = form.one("link", 400).rpartition("#")[2]
     try:
-        made = await platform.people.fans.redeem(
+        signed_in = await platform.people.fans.redeem(
             link,
             request.cookies.get(SIGN_IN_COOKIE, ""),
             agent=agent_of(request),
@@ -88,8 +88,8 @@ async def redeem(request: Asked, platform: FromPlatform, caller: FromCaller, for
     except FrontrowError as error:
         spent = N_("This link was used or has expired. Request a new one.")
         return _again(request, back_of(form.one("back")), REFUSALS.get(error.code, spent), "", error.http_status)
-    life_s = max(0, made.session.ends_at_us - made.session.created_at_us) // US_PER_S
-    cookie = cookie_header(session_cookie(made.secret, life_s))
+    life_s = max(0, signed_in.session.ends_at_us - signed_in.session.created_at_us) // US_PER_S
+    cookie = cookie_header(session_cookie(signed_in.secret, life_s))
     return go_to(back_of(form.one("back")), {"set-cookie": cookie})
 
 

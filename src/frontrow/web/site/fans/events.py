@@ -181,10 +181,10 @@ def _number(text: str) -> int:
 @page("/events/{event_id:str}", "event")
 async def event(request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]) -> Response[bytes]:
     """One event, and the way into its sale."""
-    known = await shown_event(platform, event_id)
-    one = shown(platform, known, await platform.ledger.venue(known.venue_id))
+    event = await shown_event(platform, event_id)
+    one = shown(platform, event, await platform.ledger.venue(event.venue_id))
     visit = caller.shop_pass
-    inside = visit is not None and visit.event_id == known.id and visit.expires_at_us > platform.clock()
+    inside = visit is not None and visit.event_id == event.id and visit.expires_at_us > platform.clock()
     tiers = {tier.name: tier for tier in one.free.tiers} if one.free else {}
     return render(
         request,
@@ -193,9 +193,9 @@ async def event(request: Asked, platform: FromPlatform, caller: FromCaller, even
         one=one,
         inside=inside,
         tiers=tiers,
-        opens_at=time_text(known.opens_at_us if one.state == "soon" else known.sale_starts_at_us),
+        opens_at=time_text(event.opens_at_us if one.state == "soon" else event.sale_starts_at_us),
         now=time_text(platform.clock()),
-        before=await before_sale(platform, caller, known, one.state),
+        before=await before_sale(platform, caller, event, one.state),
     )
 
 

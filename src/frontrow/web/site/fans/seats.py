@@ -69,7 +69,7 @@ async def hold(
     wanted = form.all("seat")[:100]
     try:
         if wanted:
-            made = await platform.holds.place(event.id, visit, wanted)
+            hold = await platform.holds.place(event.id, visit, wanted)
         else:
             dearest = form.number("max_price_minor", 0, 2**53 - 1, -1)
             section = form.one("section", 40)
@@ -83,11 +83,11 @@ async def hold(
                 bool(form.one("standing")),
                 bool(form.one("apart_ok")),
             )
-            made = await platform.holds.place_best(event.id, visit, wish)
+            hold = await platform.holds.place_best(event.id, visit, wish)
     except FrontrowError as error:
         section = form.one("section", 40)
         return await _seats_page(request, platform, event_id, section, error=error, wanted=wanted)
-    return go_to(f"/checkout/{made.booking_id}")
+    return go_to(f"/checkout/{hold.booking_id}")
 
 
 async def _seats_page(
@@ -155,17 +155,17 @@ def _sections(plan: Plan, one: Shown, prices: dict[str, Any]) -> list[dict[str, 
 
 def _tiers(plan: Plan, plan_hash: str) -> list[tuple[str, str, frozenset[str]]]:
     """Each section's id, name and price tiers; found once a plan, for it means looking at every seat."""
-    known = _KNOWN_TIERS.get(plan_hash)
-    if known is None:
-        known = [
+    cached = _KNOWN_TIERS.get(plan_hash)
+    if cached is None:
+        cached = [
             (section.id, section.name or section.id, frozenset(seat.tier for row in section.rows for seat in row.seats))
             for section in plan.sections
             if section.size
         ]
         if len(_KNOWN_TIERS) >= MAX_KNOWN:
             _KNOWN_TIERS.pop(next(iter(_KNOWN_TIERS)))
-        _KNOWN_TIERS[plan_hash] = known
-    return known
+        _KNOWN_TIERS[plan_hash] = cached
+    return cached
 
 
 def _section(base: int, section: Section, states: bytearray) -> dict[str, Any]:

@@ -61,9 +61,9 @@ class SiteRoomPages(RoomPages):
         return problem_notice(self.notices, ask, error, again=False)
 
     def surroundings(self, event: str, words: Any) -> dict[str, Any]:
-        known = self.events.get(event)
+        sale = self.events.get(event)
         return {
-            "event_title": known.name if known else event,
+            "event_title": sale.name if sale else event,
             "ready_url": f"/ready?back={self.base(event)}/",
             "home": f"/events/{event}",
             "script_words": script_words(words.language),

@@ -132,8 +132,8 @@ async def _keep_address(request: Asked, platform: Platform, fan: str, event_id: 
     email = form.one("email", 254)
     if not is_email(email):
         return False
-    known = contact or Contact(fan)
-    buyer = msgspec.structs.replace(known, email=checked_email(email), locale=words_for(request).language)
+    current = contact or Contact(fan)
+    buyer = msgspec.structs.replace(current, email=checked_email(email), locale=words_for(request).language)
     await platform.ledger.keep_buyer(buyer, event_id, platform.clock())
     return True
 

@@ -154,18 +154,18 @@ async def booking_page(
     request: Asked, platform: Platform, caller: Caller, event_id: str, booking_id: str, refusal: str = ""
 ) -> Response[bytes]:
     """The page, with a question before an act (`do` in the query), or with why an act was refused."""
-    event, known = await own_event_booking(platform, caller, event_id, booking_id)
+    event, booking = await own_event_booking(platform, caller, event_id, booking_id)
     plan = await platform.office.organise.venues.plan(event.plan_hash)
     query, may = request.query_params, "refunds:write" in caller.permissions
-    buyer = (await platform.ledger.buyers_of([known.fan])).get(known.fan, NOBODY)
-    prices = await platform.ledger.seat_prices(known.id)
+    buyer = (await platform.ledger.buyers_of([booking.fan])).get(booking.fan, NOBODY)
+    prices = await platform.ledger.seat_prices(booking.id)
     changes = []
     if "audit:read" in caller.permissions:
-        changes = await platform.ledger.changes(caller.organiser_id, event.id, 0, MAX_ACTS, booking_id=known.id)
+        changes = await platform.ledger.changes(caller.organiser_id, event.id, 0, MAX_ACTS, booking_id=booking.id)
     do = query.get("do", "") if may and not refusal else ""
-    own = {plan.seat_id(seat): seat for seat in known.seats}
+    own = {plan.seat_id(seat): seat for seat in booking.seats}
     named = [own[seat] for seat in query.getall("seat", [])[:100] if seat in own]
-    chosen = named or list(known.seats)
+    chosen = named or list(booking.seats)
     return render(
         request,
         "organiser/booking.html",
@@ -173,8 +173,8 @@ async def booking_page(
         status=409 if refusal else 200,
         of_event=event,
         zone=await zone_of(platform, event),
-        booking=known,
-        state=state_of(known, platform.clock()),
+        booking=booking,
+        state=state_of(booking, platform.clock()),
         buyer=buyer,
         refusal=refusal,
         done=DONE.get(query.get("done", ""), ""),
@@ -182,10 +182,10 @@ async def booking_page(
         do=do,
         acts=await acts_of(platform, caller, changes),
         chosen=[plan.seat_id(one) for one in chosen],
-        back=_amounts(platform, event, known, prices, chosen) if do == "refund" else None,
+        back=_amounts(platform, event, booking, prices, chosen) if do == "refund" else None,
         reseat=await choice_of(platform, event, plan, chosen, query) if do in ("reseat", "move") else None,
-        ended=known.state in ENDED,
-        **await _records(platform, known, plan, prices),
+        ended=booking.state in ENDED,
+        **await _records(platform, booking, plan, prices),
     )
 
 

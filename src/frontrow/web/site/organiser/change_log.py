@@ -89,8 +89,8 @@ async def acts_of(platform: Platform, caller: Caller, changes: Sequence[NotedCha
 
 def details_of(detail: str) -> list[tuple[str, str]]:
     """Name and value of what was noted, as short texts."""
-    known: dict[str, Any] = msgspec.json.decode(detail or "{}")
-    return [(name, _short(value)) for name, value in known.items() if value not in (None, "", [], {})]
+    fields: dict[str, Any] = msgspec.json.decode(detail or "{}")
+    return [(name, _short(value)) for name, value in fields.items() if value not in (None, "", [], {})]
 
 
 def _short(value: Any) -> str:

@@ -70,9 +70,9 @@ def read_venue(reading: Reading, event: Event, plan: Plan) -> EventEdit:
 def prices(event: Event, plan: Plan, zone: str) -> Values:
     rate = event.tax_basis_points
     found: Values = {"tax": "" if rate is None else percent_text(rate)}
-    known = {tier.key: tier for tier in event.tiers}
+    current = {tier.key: tier for tier in event.tiers}
     for number, key in enumerate(plan.tiers):
-        tier = known.get(key)
+        tier = current.get(key)
         found[f"tier{number}"] = tier.name if tier and tier.name else key.capitalize()
         found[f"price{number}"] = money_text(tier.price.minor, event.currency) if tier else ""
     for number in range(MOST_FEES):
@@ -169,10 +169,10 @@ def room(event: Event, plan: Plan, zone: str) -> Values:
 def read_room(reading: Reading, event: Event, plan: Plan) -> EventEdit:
     """What is fixed once published comes disabled and is not read then."""
     is_draft = event.status is EventStatus.DRAFT
-    known = event.room.lanes or (Lane("general"),)
-    lanes = [Lane(known[0].name, reading.whole("share", 1, MAX_WEIGHT))]
+    current = event.room.lanes or (Lane("general"),)
+    lanes = [Lane(current[0].name, reading.whole("share", 1, MAX_WEIGHT))]
     presale_us = reading.when("presale", needed=False)
-    second = reading.text("code_lane", 35, needed=False) if len(known) == 1 or is_draft else known[1].name
+    second = reading.text("code_lane", 35, needed=False) if len(current) == 1 or is_draft else current[1].name
     if second or presale_us:
         lanes.append(Lane(second or PRESALE_LANE, reading.whole("code_share", 1, MAX_WEIGHT)))
     rules = RoomRules(

@@ -51,7 +51,7 @@ MEANWHILE: Final = N_(
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class OrganiserEvent:
     """An event of the organiser with everything its forms need."""
 
     event: Event
@@ -73,12 +73,12 @@ class Known:
         return self.event.status in FINAL
 
 
-async def known(platform: Platform, caller: Caller, event_id: str) -> Known:
+async def load_event(platform: Platform, caller: Caller, event_id: str) -> OrganiserEvent:
     """The event, if it is this organiser's."""
     found = await platform.office.organise.get(editor_of(caller), event_id)
     plan = await platform.office.organise.venues.plan(found.event.plan_hash)
     venue = await platform.ledger.venue(found.event.venue_id)
-    return Known(found.event, found.tag, plan, venue, platform.office.organise.rules_of(found.event))
+    return OrganiserEvent(found.event, found.tag, plan, venue, platform.office.organise.rules_of(found.event))
 
 
 def done_of(request: Asked) -> str:
@@ -92,7 +92,7 @@ def _shows(step: str) -> HTTPRouteHandler:
         request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]
     ) -> Response[bytes]:
         """One step as it is."""
-        one = await known(platform, caller, event_id)
+        one = await load_event(platform, caller, event_id)
         whole = replace(one.event, room=one.rules)
         return await _step(request, platform, caller, one, step, VALUES[step](whole, one.plan, one.zone))
 
@@ -105,7 +105,7 @@ def _takes(step: str) -> HTTPRouteHandler:
         request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], form: FromForm
     ) -> Response[bytes]:
         """Change it, or say what is wrong."""
-        one = await known(platform, caller, event_id)
+        one = await load_event(platform, caller, event_id)
         reading = Reading(form, one.zone, one.event.currency)
         try:
             edit = READERS[step](reading, replace(one.event, room=one.rules), one.plan)
@@ -123,7 +123,7 @@ def _takes(step: str) -> HTTPRouteHandler:
 
 
 async def _changed(
-    platform: Platform, caller: Caller, one: Known, step: str, edit: EventEdit, tag: str, *, on: bool
+    platform: Platform, caller: Caller, one: OrganiserEvent, step: str, edit: EventEdit, tag: str, *, on: bool
 ) -> Response[bytes]:
     await platform.office.organise.change(editor_of(caller), one.event.id, edit, tag or None)
     await platform.openings.look()
@@ -136,7 +136,7 @@ async def _step(
     request: Asked,
     platform: Platform,
     caller: Caller,
-    one: Known,
+    one: OrganiserEvent,
     step: str,
     values: dict[str, str],
     errors: Errors | None = None,
@@ -168,7 +168,7 @@ async def _step(
     )
 
 
-def _can_write(caller: Caller, one: Known) -> bool:
+def _can_write(caller: Caller, one: OrganiserEvent) -> bool:
     return "events:write" in caller.permissions and not one.is_final
 
 

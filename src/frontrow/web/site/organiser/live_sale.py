@@ -81,8 +81,8 @@ def _room(platform: Platform, event: Event) -> dict[str, Any] | None:
 
 
 def _map(platform: Platform, event: Event) -> str:
-    known = platform.openings.maps.get(event.id)
-    return f"/v1/events/{event.id}/map/{known.hash}.json" if known is not None else ""
+    seat_map = platform.openings.maps.get(event.id)
+    return f"/v1/events/{event.id}/map/{seat_map.hash}.json" if seat_map is not None else ""
 
 
 ROUTES: list[HTTPRouteHandler] = [live_sale]

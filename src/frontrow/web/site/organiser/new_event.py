@@ -116,8 +116,8 @@ async def _created(request: Asked, platform: Platform, caller: Caller, form: For
     try:
         venue = await _venue(platform, caller, reading)
         if venue is not None and not reading.errors:
-            made = await organise.create(editor_of(caller), _draft(platform, form, venue))
-            return go_to(f"/organiser/events/{made.event.id}/prices?done=draft")
+            created = await organise.create(editor_of(caller), _draft(platform, form, venue))
+            return go_to(f"/organiser/events/{created.event.id}/prices?done=draft")
     except (InvalidInput, Refused) as error:
         reading.errors.take(error)
     return await _form(request, platform, caller, "venue", form.first(), reading.errors)

@@ -57,18 +57,18 @@ async def _shown(
 ) -> Response[bytes]:
     event = await own_event(platform, caller, event_id)
     venue = await platform.ledger.venue(event.venue_id)
-    zone, known = venue.time_zone if venue else "UTC", await platform.presales.find(event_id)
+    zone, presale = venue.time_zone if venue else "UTC", await platform.presales.find(event_id)
     return render(
         request,
         "organiser/presale.html",
         status=422 if errors else 200,
         of_event=event,
-        presale=known,
+        presale=presale,
         zone=zone,
         counts=await platform.presales.counts(event_id),
         notices=await platform.presales.notices(event_id),
-        closed=known is not None and platform.clock() >= known.closes_at_us,
-        v=Typed(typed or _values(known, zone)),
+        closed=presale is not None and platform.clock() >= presale.closes_at_us,
+        v=Typed(typed or _values(presale, zone)),
         errors=errors or Errors(),
         orders=ORDERS,
         most=MAX_CODES,
@@ -76,14 +76,14 @@ async def _shown(
     )
 
 
-def _values(known: Presale | None, zone: str) -> dict[str, str]:
-    if known is None:
+def _values(presale: Presale | None, zone: str) -> dict[str, str]:
+    if presale is None:
         return {"codes": "500", "order": DrawOrder.LOTTERY.value}
     return {
-        "opens": local_text(known.opens_at_us, zone),
-        "closes": local_text(known.closes_at_us, zone),
-        "codes": str(known.codes),
-        "order": known.order.value,
+        "opens": local_text(presale.opens_at_us, zone),
+        "closes": local_text(presale.closes_at_us, zone),
+        "codes": str(presale.codes),
+        "order": presale.order.value,
     }
 
 

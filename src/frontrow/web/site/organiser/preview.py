@@ -20,7 +20,7 @@ from frontrow.web.endpoints.json_values import time_text
 from frontrow.web.endpoints.room_control import patch_room
 from frontrow.web.platform.platform import Platform
 from frontrow.web.site.event_display import Shown, sale_state
-from frontrow.web.site.organiser.event_steps import ONE, Known, done_of, known
+from frontrow.web.site.organiser.event_steps import ONE, OrganiserEvent, done_of, load_event
 from frontrow.web.site.organiser.form_fields import PARAMS, Errors, Reading, percent_text
 from frontrow.web.site.organiser.new_event import STEPS
 from frontrow.web.site.render import PRIVATE, render
@@ -41,11 +41,15 @@ async def preview(
     request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]
 ) -> Response[bytes]:
     """What fans will see, what is still missing, and the button that makes it public."""
-    return await _preview(request, platform, await known(platform, caller, event_id))
+    return await _preview(request, platform, await load_event(platform, caller, event_id))
 
 
 async def _preview(
-    request: Asked, platform: Platform, one: Known, errors: Errors | None = None, values: dict[str, str] | None = None
+    request: Asked,
+    platform: Platform,
+    one: OrganiserEvent,
+    errors: Errors | None = None,
+    values: dict[str, str] | None = None,
 ) -> Response[bytes]:
     missing = _missing(platform, one) if one.is_draft else []
     room = platform.settings.room
@@ -71,7 +75,7 @@ async def _preview(
     )
 
 
-def _missing(platform: Platform, one: Known) -> list[tuple[str, str]]:
+def _missing(platform: Platform, one: OrganiserEvent) -> list[tuple[str, str]]:
     """What must be put right before publishing: (field, words)."""
     event, now_us, found = one.event, platform.clock(), []
     if event.sale_ends_at_us <= now_us:
@@ -90,7 +94,7 @@ async def preview_page(
     request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]
 ) -> Response[bytes]:
     """Exactly the fans' page of the event, as it will be once published."""
-    one = await known(platform, caller, event_id)
+    one = await load_event(platform, caller, event_id)
     event = one.event.moved(EventMove.PUBLISH) if one.is_draft else one.event
     free = _availability(one)
     seen = Shown(event, one.venue, sale_state(event, platform.clock(), free), free)
@@ -108,7 +112,7 @@ async def preview_page(
     )
 
 
-def _availability(one: Known) -> EventAvailability:
+def _availability(one: OrganiserEvent) -> EventAvailability:
     """All seats but those kept back are free."""
     plan, kept = one.plan, one.event.withheld
     sizes = Counter(seat.tier for seat in plan.seats)
@@ -120,7 +124,7 @@ def _availability(one: Known) -> EventAvailability:
 @page(f"{ONE}/preview/map.json", "preview_map", READS)
 async def preview_map(platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]) -> Response[bytes]:
     """The map's geometry with prices, and which seats are kept back."""
-    one = await known(platform, caller, event_id)
+    one = await load_event(platform, caller, event_id)
     priced = {tier.key for tier in one.event.tiers}
     if priced >= set(one.plan.tiers):
         body = map_bytes(one.plan, one.event)
@@ -138,7 +142,7 @@ async def publish(
     request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], form: FromForm
 ) -> Response[bytes]:
     """Put it on sale, and set its waiting room as wished."""
-    one, reading = await known(platform, caller, event_id), Reading(form)
+    one, reading = await load_event(platform, caller, event_id), Reading(form)
     wanted = {
         "capacity": reading.whole("capacity", 1, MAX_ROOM),
         "rate_per_s": reading.whole("rate", 1, MAX_ROOM),

@@ -30,9 +30,9 @@ DONE: Final = {"saved": N_("Saved. New receipts show it.")}
 @page(SELLER, "seller", Access.staff("events:read"))
 async def seller(request: Asked, platform: FromPlatform, caller: FromCaller) -> Response[bytes]:
     """The details that receipts show."""
-    known = await platform.receipts.seller_of(caller.organiser_id)
-    filled = {"name": known.name, "address": known.address, "tax_id": known.tax_id}
-    rate = f"{known.tax_basis_points / 100:g}"
+    stored = await platform.receipts.seller_of(caller.organiser_id)
+    filled = {"name": stored.name, "address": stored.address, "tax_id": stored.tax_id}
+    rate = f"{stored.tax_basis_points / 100:g}"
     return render(
         request,
         "organiser/seller.html",

@@ -50,14 +50,14 @@ def staff_session(caller: Caller) -> Session | None:
     return session if session is not None and session.kind is SubjectKind.STAFF else None
 
 
-def entered(made: SignedIn, path: str) -> Response[bytes]:
+def entered(signed_in: SignedIn, path: str) -> Response[bytes]:
     """On to a page, with the new session."""
-    return go_to(path, {"set-cookie": _cookie_of(made)})
+    return go_to(path, {"set-cookie": _cookie_of(signed_in)})
 
 
-def _cookie_of(made: SignedIn) -> str:
-    life_s = max(0, made.session.ends_at_us - made.session.created_at_us) // US_PER_S
-    return cookie_header(session_cookie(made.secret, life_s))
+def _cookie_of(signed_in: SignedIn) -> str:
+    life_s = max(0, signed_in.session.ends_at_us - signed_in.session.created_at_us) // US_PER_S
+    return cookie_header(session_cookie(signed_in.secret, life_s))
 
 
 @page(SIGN_IN, "staff_sign_in")
@@ -82,7 +82,7 @@ async def password(request: Asked, platform: FromPlatform, caller: FromCaller, f
     """The first step."""
     back, email = staff_back(form.one("back")), form.one("email", 254)
     try:
-        made = await platform.people.staff.sign_in(
+        signed_in = await platform.people.staff.sign_in(
             email,
             form.secret("password", MOST_PASSWORD_CHARS),
             "",
@@ -94,7 +94,7 @@ async def password(request: Asked, platform: FromPlatform, caller: FromCaller, f
         return _step(request, "password", back, email=email, problem=WRONG_PASSWORD, status=401)
     except TooManyTries:
         return _step(request, "password", back, email=email, problem=TOO_MANY, status=429)
-    return entered(made, f"{SIGN_IN}?back={back}")
+    return entered(signed_in, f"{SIGN_IN}?back={back}")
 
 
 @action(f"{SIGN_IN}/code", "staff_code")
@@ -104,12 +104,12 @@ async def code(request: Asked, platform: FromPlatform, caller: FromCaller, form:
     if session is None or session.stage is not Stage.TOTP:  # too slow: the half session has ended
         return go_to(f"{SIGN_IN}?back={back}")
     try:
-        made = await platform.people.staff.second_step(session, form.one("code", 40))
+        signed_in = await platform.people.staff.second_step(session, form.one("code", 40))
     except WrongCredentials:
         return _step(request, "code", back, problem=WRONG_CODE, status=401)
     except TooManyTries:
         return _step(request, "code", back, problem=TOO_MANY, status=429)
-    return entered(made, back)
+    return entered(signed_in, back)
 
 
 @page(SECOND_FACTOR, "second_factor")
@@ -143,14 +143,14 @@ async def confirm(request: Asked, platform: FromPlatform, caller: FromCaller, fo
     if session is None or session.stage is not Stage.ENROL:
         return go_to(SIGN_IN)
     try:
-        made, codes = await staff.finish_enrolment(session, pending, form.one("code", 40))
+        signed_in, codes = await staff.finish_enrolment(session, pending, form.one("code", 40))
     except SealBroken:  # it ran out: begin again
         return go_to(SECOND_FACTOR)
     except WrongCredentials:
         return _enrol(request, await staff.same_enrolment(session, pending), WRONG_CODE)
     except TooManyTries:
         return _enrol(request, await staff.same_enrolment(session, pending), TOO_MANY)
-    headers = {"set-cookie": _cookie_of(made)}
+    headers = {"set-cookie": _cookie_of(signed_in)}
     return render(
         request,
         "organiser/second-factor.html",
@@ -189,7 +189,7 @@ async def accept(request: Asked, platform: FromPlatform, caller: FromCaller, for
     try:
         await platform.people.tries.ip.take(ip)
         member = await platform.people.team.accept(link, name, secret)
-        made = await platform.people.staff.sign_in(
+        signed_in = await platform.people.staff.sign_in(
             member.email, secret, "", ip, agent=agent_of(request), replaces=caller.session
         )
     except TooManyTries:
@@ -199,7 +199,7 @@ async def accept(request: Asked, platform: FromPlatform, caller: FromCaller, for
     except InvalidInput as error:
         wrong = NO_NAME if error.param == "name" else WEAK
         return _invited(request, wrong, 422, link=link, name=name, field=error.param or "")
-    return entered(made, SIGN_IN)
+    return entered(signed_in, SIGN_IN)
 
 
 @action("/organiser/sign-out", "staff_sign_out")

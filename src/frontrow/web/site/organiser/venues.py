@@ -106,11 +106,11 @@ async def make(request: Asked, platform: FromPlatform, caller: FromCaller, form:
             time_zone=form.one("time_zone", 64) or "UTC",
             plan=source,
         )
-        made = await desk.create(editor_of(caller), edit)
+        created = await desk.create(editor_of(caller), edit)
     except (InvalidInput, Refused) as error:
         wrong = refused(reading.errors, error)
         return show_form(request, form.first(), reading.errors, wrong=wrong)
-    return go_to(f"/organiser/venues/{made.venue.id}?done=made")
+    return go_to(f"/organiser/venues/{created.venue.id}?done=made")
 
 
 def refused(errors: Errors, error: InvalidInput | Refused) -> list[str]:

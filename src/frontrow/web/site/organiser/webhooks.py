@@ -77,12 +77,12 @@ async def create(request: Asked, platform: FromPlatform, caller: FromCaller, for
     facts = [one for one in form.all("fact")[:50] if one in FACTS]
     url = form.one("url", 2048)
     try:
-        made = await create_webhook.fn(platform, caller, HookAsked(form.one("event", 60), url, facts))
+        created = await create_webhook.fn(platform, caller, HookAsked(form.one("event", 60), url, facts))
     except (Unavailable, NotFound):
         raise
     except FrontrowError:
         return await _list(request, platform, caller, refusal=BAD_URL, url=url)
-    return await _list(request, platform, caller, secret=made.content.secret)
+    return await _list(request, platform, caller, secret=created.content.secret)
 
 
 @page(HOOK, "webhook", WRITES)
@@ -127,8 +127,8 @@ async def rotate(
     request: Asked, platform: FromPlatform, caller: FromCaller, webhook_id: FromPath[str], form: FromForm
 ) -> Response[bytes]:
     """A new secret; the old one ends at once."""
-    made = await rotate_webhook.fn(platform, caller, webhook_id)
-    return await _one(request, platform, caller, webhook_id, made.content.secret)
+    created = await rotate_webhook.fn(platform, caller, webhook_id)
+    return await _one(request, platform, caller, webhook_id, created.content.secret)
 
 
 @action(f"{HOOK}/remove", "webhook_remove", WRITES)
