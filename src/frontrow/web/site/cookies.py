@@ -35,21 +35,21 @@ Asked = Request[Any, Any, Any]
 
 
 class Ready(msgspec.Struct, frozen=True):
-    """What somebody filled in before the clock started."""
+    """The details filled in while waiting."""
 
     name: str = ""
     email: str = ""
 
 
 def cookie(platform: Platform, names: tuple[str, str], value: str, life_s: int) -> str:
-    """A cookie for the server's eyes only."""
+    """A `Set-Cookie` value that scripts cannot read."""
     return cookie_line(names, value, life_s, secure=is_https(platform.settings.public_url))
 
 
 async def remember_booking(platform: Platform, request: Asked, booking: Booking) -> dict[str, str]:
-    """The header that adds a booking to those of this browser; nothing if it is there already.
+    """The header that adds a booking to those of this browser; empty if it is already there.
 
-    A booking that the fan's session opens is not added: it must be closed when the session ends.
+    A booking that the fan's session gives access to is not added, so that signing out closes it.
     """
     token = booking_token(platform.secrets, booking.id)
     known, caller = kept_bookings(platform, request), request.state.caller
@@ -62,7 +62,7 @@ async def remember_booking(platform: Platform, request: Asked, booking: Booking)
 
 
 async def keep_visit(platform: Platform, request: Asked, booking: Booking, response: Response[bytes]) -> None:
-    """A live hold keeps the visit it belongs to: a pass that would run out before is replaced in the browser."""
+    """Extend the visit of a live hold: a pass that would expire before the hold is replaced."""
     if not held_now(booking, platform.clock()):
         return
     for text in presented(request.headers, secure=is_https(platform.settings.public_url)).passes:
@@ -80,9 +80,9 @@ async def keep_visit(platform: Platform, request: Asked, booking: Booking, respo
 
 
 def forget_person(caller: Caller, response: Response[bytes]) -> None:
-    """Take everything of the person who signs out from this browser: session, bookings, links, details, own pass.
+    """Remove everything of a person who signs out from this browser: session, bookings, links, details, own pass.
 
-    A place in a line stays: it may have been taken before signing in.
+    A place in a waiting room stays: it may be older than the sign-in.
     """
     response.set_cookie(removed_cookie())
     visit = caller.shop_pass or caller.past_pass
@@ -108,7 +108,7 @@ def language_cookie(platform: Platform, language: str) -> str:
 
 
 def ready_of(platform: Platform, request: Asked) -> Ready:
-    """What this browser filled in earlier."""
+    """The details filled in earlier in this browser."""
     text = next(iter(kept_texts(platform, request, READY_COOKIES)), "")[:MAX_READY_CHARS]
     try:
         return msgspec.json.decode(base64.urlsafe_b64decode(text), type=Ready)

@@ -77,7 +77,7 @@ def problem_page(request: Asked, status: int, detail: str = "", retry_after_s: f
 
 
 def on_page_problem(request: Asked, error: FrontrowError) -> Response[bytes]:
-    """What our own code refuses. A page that needs a session leads to signing in."""
+    """Errors of our own code. A page that needs a session redirects to signing in."""
     if isinstance(error, SignInNeeded | SecondFactorNeeded):
         staff = request.url.path.startswith(("/organiser", "/door"))
         where = "/organiser/sign-in" if staff else "/sign-in"
@@ -93,7 +93,7 @@ def on_page_problem(request: Asked, error: FrontrowError) -> Response[bytes]:
 
 
 def on_page_http_error(request: Asked, error: HTTPException) -> Response[bytes]:
-    """What the framework refuses by itself."""
+    """Errors of the framework."""
     return problem_page(request, error.status_code)
 
 
@@ -103,7 +103,7 @@ def on_page_bug(request: Asked, error: Exception) -> Response[bytes]:
 
 
 def on_any_http_error(request: Asked, error: HTTPException) -> Response[bytes]:
-    """For paths that nobody answers: a page for people, problem+json for programs."""
+    """For unknown paths: a page for browsers, problem+json for programs."""
     is_api = request.url.path.startswith(("/v1/", "/static/"))
     if not is_api and "text/html" in request.headers.get("accept", ""):
         return problem_page(request, error.status_code)

@@ -14,7 +14,7 @@ from frontrow.web.site.languages import N_
 FEW_PERCENT: Final = 5
 HUES: Final = 5  # of the tiers' colours, for an event's picture
 
-# state of a sale -> (chip's kind, words)
+# state of a sale -> (kind of chip, label)
 CHIPS: Final = {
     "draft": ("", N_("Draft")),
     "open": ("ok", N_("On sale now")),
@@ -60,7 +60,7 @@ class Shown:
 
     @property
     def can_wait(self) -> bool:
-        """Whether its waiting room is worth entering."""
+        """Whether entering its waiting room makes sense."""
         return self.state in ("open", "few", "soon", "presale", "paused")
 
 

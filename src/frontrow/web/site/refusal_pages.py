@@ -1,4 +1,4 @@
-"""Refusals that come before any page is made, for people: too fast, too much at once, too late, no such room.
+"""Refusals before any page is rendered, shown as pages: rate limited, overloaded, too late, unknown room.
 
 A browser that wants HTML gets a small page in its language; programs get problem+json as ever.
 """
@@ -33,7 +33,7 @@ def wants_page(method: str, ask: Ask) -> bool:
 
 
 def notices_for_people(notices: Notices) -> ForPeople:
-    """What `Front` and the gate ask when they refuse."""
+    """The page for a refusal of the request middleware or the room; called before any handler runs."""
 
     def page(method: str, ask: Ask, error: FrontrowError) -> Answer | None:
         if not wants_page(method, ask):
@@ -44,12 +44,12 @@ def notices_for_people(notices: Notices) -> ForPeople:
 
 
 def problem_notice(notices: Notices, ask: Ask, error: FrontrowError, *, again: bool) -> Answer:
-    """The page of an error; one that is about time tries again by itself, unless a form would be sent twice."""
+    """The page of an error. A temporary one reloads automatically, unless that would send a form twice."""
     status, words = error.http_status, words_in(ask)
     heading, sentence = KINDS.get(status, KINDS[500] if status >= 500 else KINDS[403])
     after_s = max(1, min(MOST_AGAIN_S, -int(-(error.retry_after_s or 0) // 1))) if error.retry_after_s else 0
     head = NO_STORE + (b"retry-after: %d\r\n" % after_s if after_s else b"")
     texts = {"heading": heading, "text": sentence, "home": HOME}
-    # whoever is sent away for a moment must not come back in the same instant as everybody else
+    # Spread the reloads, so that not everyone comes back in the same instant.
     refresh_s = max(5, after_s) if again and status == 503 else 0
     return notices.answer(status, words, texts, refresh_s=refresh_s, head=head)

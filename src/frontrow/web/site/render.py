@@ -1,4 +1,4 @@
-"""Turns a template into an answer: the visitor's language, the page's policy, compressed if the browser wants it.
+"""Turns a template into a response: in the visitor's language, with the page's policy, compressed on request.
 
 Templates see `_` (the words), `asset` (where a file is), `caller`, `csrf` and what the handler gives. Everything is
 escaped. `script` names the page's module; its imports are announced, and its texts travel along in the page.

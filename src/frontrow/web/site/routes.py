@@ -1,7 +1,7 @@
-"""How a page becomes a route: who may come, what a form must prove, and errors as pages instead of problem+json.
+"""How a page becomes a route: access, form checks, and errors as pages instead of problem+json.
 
-`page` is for looking (GET), `action` for forms (POST). A form is believed only from our own site and, with a session,
-with that session's CSRF word in its field `csrf`; an action takes its fields as `form`, which is where that is checked.
+`page` is for GET, `action` for forms (POST). A form is accepted only from our own site and, with a session, with that
+session's CSRF token in its field `csrf`. An action takes the fields as `form`; reading them checks the token.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ MAX_FORM_BYTES: Final = 64 * 1024
 
 
 class Form:
-    """The fields of a form that was believed."""
+    """The fields of an accepted form."""
 
     def __init__(self, fields: list[tuple[str, str]]) -> None:
         self._fields = fields
@@ -85,7 +85,7 @@ def kept_bookings(platform: Platform, connection: Connection) -> list[str]:
 
 
 def kept_texts(platform: Platform, connection: Connection, names: tuple[str, str]) -> list[str]:
-    """What this browser keeps under the names that may be believed at our address."""
+    """The values of these cookies; over https only under the `__Host-` name."""
     wanted = names_to_read(names, secure=is_https(platform.settings.public_url))
     return read_cookies("; ".join(connection.headers.getall("cookie", [])), wanted)
 
@@ -97,7 +97,7 @@ def kept_links(platform: Platform, connection: Connection) -> list[str]:
 
 
 async def page_caller(platform: Platform, connection: Connection) -> Caller:
-    """Who looks at a page, by cookies alone: session, pass, and the bookings this browser made."""
+    """The visitor of a page, by cookies alone: session, pass, and the bookings of this browser."""
     given = presented(connection.headers, secure=is_https(platform.settings.public_url))
     session = await platform.people.sessions.find(given.session_cookie) if given.session_cookie else None
     visits = [one for text in given.passes if (one := read_pass(platform, text)) is not None]
@@ -122,7 +122,7 @@ def opened_links(platform: Platform, connection: Connection) -> frozenset[tuple[
 
 
 async def page_guard(connection: Connection, handler: BaseRouteHandler) -> None:
-    """Finds out who looks; forms must come from our own pages; staff pages need the permission."""
+    """Identifies the visitor. Forms must come from our own pages; staff pages need a permission."""
     platform: Platform = connection.app.state.platform
     method = str(connection.scope.get("method", "GET"))
     check_same_site(method, connection.headers, platform.settings.public_url)
@@ -142,7 +142,7 @@ async def page_guard(connection: Connection, handler: BaseRouteHandler) -> None:
 
 
 async def read_form(request: Request[Any, Any, Any]) -> Form:
-    """The fields of a form, after its CSRF word was checked."""
+    """The fields of a form, after its CSRF token was checked."""
     body = await request.body()
     if len(body) > request.route_handler.opt.get("most_bytes", MAX_FORM_BYTES):
         raise InvalidInput("this form is too large", param="body")
@@ -164,14 +164,14 @@ def _fields(body: bytes) -> list[tuple[str, str]]:
 
 
 def page(path: str, name: str, access: Access = Access.PUBLIC) -> Callable[[Callable[..., Any]], HTTPRouteHandler]:
-    """A page people look at."""
+    """A route for a page (GET)."""
     return functools.partial(_route, get, path, name, access)
 
 
 def action(
     path: str, name: str, access: Access = Access.PUBLIC, *, most_bytes: int = MAX_FORM_BYTES
 ) -> Callable[[Callable[..., Any]], HTTPRouteHandler]:
-    """What a page's form leads to; the handler takes `form`."""
+    """A route for a page's form (POST); the handler takes `form`."""
     return functools.partial(_route, post, path, name, access, most_bytes=most_bytes)
 
 
@@ -194,6 +194,6 @@ def _route(
 
 
 def go_to(path: str, headers: dict[str, str] | None = None) -> Response[bytes]:
-    """Leads a browser on after a form, so that a reload repeats nothing."""
+    """Redirects after a form, so that a reload does not send it again."""
     found = {"location": path, "cache-control": "no-store", **(headers or {})}
     return Response(b"", status_code=303, headers=found, media_type="text/plain")

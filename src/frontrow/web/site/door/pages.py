@@ -86,7 +86,7 @@ async def _listed(platform: Platform, caller: Caller) -> list[Shown]:
 
 @page("/door/sw.js", "door_worker")
 async def service_worker() -> Response[bytes]:
-    """The service worker, told which files are the pages' own and which version they have."""
+    """The service worker, with the list of the pages' own files and their version."""
     assets = site_assets()
     paths = dict.fromkeys((*assets.with_imports(SCRIPT), *assets.with_imports("js/door/choose.js"), *OTHERS))
     config = msgspec.json.encode({"version": assets.hash, "files": [assets.url(path) for path in paths]}).decode()

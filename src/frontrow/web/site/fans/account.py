@@ -1,4 +1,4 @@
-"""Who the visitor is: signing in by a link in the mail, preferences, being forgotten, getting ready while waiting."""
+"""The visitor's account: signing in by emailed link, preferences, erasure, and details filled in while waiting."""
 
 import re
 from typing import Any, Final
@@ -41,7 +41,7 @@ def back_of(text: str, default: str = "/tickets") -> str:
 
 @page("/sign-in", "sign_in")
 async def sign_in(request: Asked) -> Response[bytes]:
-    """Ask for a link; the link itself leads here too (behind `#`, where no server sees it)."""
+    """The form that requests a link. The link itself opens this page too (its secret is behind `#`)."""
     back = back_of(request.query_params.get("back", ""))
     return render(request, "sign-in.html", script="js/sign-in.js", back=back, sent="", problem="", email="")
 
@@ -105,7 +105,7 @@ async def sign_out(platform: FromPlatform, caller: FromCaller, form: FromForm) -
 
 @page("/account", "account", Access.FAN)
 async def account(request: Asked, platform: FromPlatform, caller: FromCaller) -> Response[bytes]:
-    """Preferences: language, channels, phone; messages; taking data along or having it forgotten."""
+    """Preferences (language, channels, phone), messages, data export and erasure."""
     return await _account(request, platform, caller)
 
 
@@ -132,7 +132,7 @@ async def _account(
 
 @action("/account", "change_account", Access.FAN)
 async def change(request: Asked, platform: FromPlatform, caller: FromCaller, form: FromForm) -> Response[bytes]:
-    """Keep the preferences."""
+    """Save the preferences."""
     phone = re.sub(r"[ ()/-]", "", form.one("phone", 30))
     if phone and not PHONE.fullmatch(phone):
         return await _account(request, platform, caller, problem=N_("A phone number is like +436641234567."))
@@ -154,7 +154,7 @@ def _changed(contact: Any, form: Form, phone: str) -> Any:
 
 @action("/account/erase", "erase", Access.FAN)
 async def erase(request: Asked, platform: FromPlatform, caller: FromCaller, form: FromForm) -> Response[bytes]:
-    """Forget this person."""
+    """Erase this person's data."""
     if form.one("confirm").casefold() != words_for(request)(ERASE_WORDS).casefold():
         return await _account(request, platform, caller, problem=N_("The words did not match. Nothing was deleted."))
     await platform.people.fans.erase(caller.id)
@@ -165,7 +165,7 @@ async def erase(request: Asked, platform: FromPlatform, caller: FromCaller, form
 
 @page("/ready", "ready")
 async def ready(request: Asked, platform: FromPlatform) -> Response[bytes]:
-    """Name and e-mail before the clock starts; kept in this browser only."""
+    """Name and email address, filled in while waiting; kept in this browser only."""
     return render(
         request,
         "ready.html",
@@ -177,7 +177,7 @@ async def ready(request: Asked, platform: FromPlatform) -> Response[bytes]:
 
 @action("/ready", "keep_ready")
 async def keep_ready(request: Asked, platform: FromPlatform, form: FromForm) -> Response[bytes]:
-    """Keep what was filled in, and back to the line."""
+    """Save the details and return to the queue."""
     filled, back = Ready(form.one("name", 120), form.one("email", 254)), back_of(form.one("back"), "/")
     if filled.email and not is_email(filled.email):
         return render(request, "ready.html", status=422, ready=filled, back=back, bad=BAD_EMAIL)

@@ -1,4 +1,4 @@
-"""Checkout: what is held and for how long, paying, the bank's question, and a clear page for each way it can end."""
+"""Checkout: the held seats and the time left, payment, 3-D Secure, and a page for each outcome."""
 
 import contextlib
 from collections.abc import Awaitable, Callable
@@ -42,7 +42,7 @@ MISTYPED_CARD: Final = N_(
 DECLINED_CARD: Final = N_("Your bank declined this card. Nothing was charged, and your seats are still held.")
 ONE_CARD: Final = N_("If your bank declines the card, the seats go back on sale at once.")
 SOME_CARDS: Final = N_("If your bank declines the card, you can try another: up to {n} cards from now on.")
-# how a payment ended that the fan or the clock ended, not a bank
+# reasons of payments that the fan or a timeout ended, not a bank
 ENDED_WITHOUT_BANK: Final = frozenset({"", "released", "stepped_back", "hold_ended"})
 
 
@@ -57,7 +57,7 @@ class PaymentLook(msgspec.Struct):
 async def checkout(
     request: Asked, platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str]
 ) -> Response[bytes]:
-    """The page for wherever the booking stands."""
+    """The page for the current state of the booking."""
     booking = await own_booking(platform, caller, booking_id)
     response = await _checkout(request, platform, caller, booking)
     await keep_visit(platform, request, booking, response)
@@ -89,7 +89,7 @@ def _uses_stripe(platform: Platform) -> bool:
 
 
 async def _ended(request: Asked, platform: Platform, booking: Booking, headers: dict[str, str]) -> Response[bytes]:
-    """A booking that cannot be paid any more, or need not be."""
+    """The page of a booking that can no longer be paid, or need not be."""
     if booking.state in (BookingState.CONFIRMED, BookingState.REFUNDED):
         return go_to(f"/bookings/{booking.id}", headers)
     payments = await platform.ledger.payments_of(booking.id)
@@ -104,7 +104,7 @@ async def _ended(request: Asked, platform: Platform, booking: Booking, headers: 
 
 
 async def _led_on(request: Asked, platform: Platform, outcome: Outcome, headers: dict[str, str]) -> Response[bytes]:
-    """Where a payment leads from how it stands."""
+    """The page or redirect for the current state of a payment."""
     booking = outcome.booking
     match outcome.state:
         case CheckoutState.CONFIRMED:
@@ -126,7 +126,7 @@ async def _led_on(request: Asked, platform: Platform, outcome: Outcome, headers:
 async def outcome_page(
     request: Asked, platform: Platform, booking: Booking, kind: str, status: int, *, outcome: Outcome | None = None
 ) -> Response[bytes]:
-    """One of the ends and pauses of a checkout, in words."""
+    """The page for an outcome of a checkout."""
     context = await booking_context(platform, booking)
     stripe = kind == "bank" and _uses_stripe(platform)
     return render(
@@ -252,7 +252,7 @@ async def pay(
 async def keep_contact(
     request: Asked, platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str], form: FromForm
 ) -> Response[bytes]:
-    """Where the tickets go, before a provider's own form is sent: that one does not come through here."""
+    """Save the contact before the provider's own form is submitted, which bypasses this server."""
     booking = await own_booking(platform, caller, booking_id)
     filled = Ready(form.one("name", 120), form.one("email", 254))
     if not is_email(filled.email) and not await platform.people.fans.proven_address(booking.fan):
@@ -271,7 +271,7 @@ async def _keep_contact(request: Asked, platform: Platform, booking: Booking, fi
 async def look_at_payment(
     request: Asked, platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str], form: FromForm
 ) -> Response[bytes]:
-    """The page says that Stripe's form refused a card: what that means for the seats, in a sentence."""
+    """Called when Stripe's form refused a card: says what that means for the seats."""
     booking = await own_booking(platform, caller, booking_id)
     shown = PaymentLook(open=False)
     if booking.state is BookingState.PAYING:
@@ -292,7 +292,7 @@ async def other_card(
 
 
 def _filled_before(contact: Contact, ready: Ready) -> Ready:
-    """What the form begins with: what was given for this event, else what this browser filled in while waiting."""
+    """The form's initial values: the contact of this event, else the details filled in while waiting."""
     return Ready(contact.name or ready.name, contact.email or ready.email)
 
 
@@ -337,7 +337,7 @@ async def _change_hold(
 async def release(
     request: Asked, platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str], form: FromForm
 ) -> Response[bytes]:
-    """Give the held seats back and choose others."""
+    """Release the held seats and choose others."""
     booking = await own_booking(platform, caller, booking_id)
     try:
         await platform.purchases.release(booking, need_visit(platform, caller, booking))
@@ -354,7 +354,7 @@ async def release(
 async def bank(
     request: Asked, platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str], form: FromForm
 ) -> Response[bytes]:
-    """Demo only: the made-up bank's question is answered."""
+    """Demo only: answers the simulated bank's 3-D Secure question."""
     booking = await own_booking(platform, caller, booking_id)
     finish = getattr(getattr(platform.provider, "inner", None), "finish_action", None)
     payments = await platform.ledger.payments_of(booking.id)

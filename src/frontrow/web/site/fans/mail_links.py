@@ -38,7 +38,7 @@ OFFER_STATES: Final = {
 
 @page("/open", "open_link")
 async def open_link(request: Asked) -> Response[bytes]:
-    """What a link in a message opens; what it names is behind `#`, where no server sees it."""
+    """The page a link in a message opens. Its secret is behind `#`, which browsers do not send."""
     return render(request, "open-link.html", script="js/open-link.js", problem="")
 
 
@@ -69,7 +69,7 @@ def with_priority(caller: Caller, booking_id: str) -> Caller:
 async def offer_page(
     request: Asked, platform: FromPlatform, caller: FromCaller, offer_id: FromPath[str]
 ) -> Response[bytes]:
-    """One offer of the waitlist, for whoever it was made to."""
+    """One offer of the waitlist, for the person it was made to."""
     offer = await platform.ledger.offer(offer_id)
     if offer is None or not may_answer(platform, caller, offer):
         if caller.kind != "fan" and offer is not None:

@@ -1,4 +1,4 @@
-"""Choosing seats: the live map and its list as equals, and the same choice by plain forms for who has no scripts."""
+"""Choosing seats: the live map with its list, and plain forms for browsers without scripts."""
 
 from typing import Any, Final
 
@@ -22,7 +22,7 @@ Asked = Request[Any, Any, Any]
 MAX_BEST: Final = 10
 STATES: Final = (N_("free"), N_("held by someone"), N_("taken"), N_("taken"))
 
-# code of a refused hold -> what to tell
+# code of a refused hold -> message
 REFUSALS: Final = {
     "seats_taken": N_("Someone was faster: these seats are taken."),
     "seats_withheld": N_("These seats are not for sale."),
@@ -48,7 +48,7 @@ def pass_for(platform: Platform, caller: Caller, event_id: str) -> ShopPass | No
 
 @page("/events/{event_id:str}/seats", "seats")
 async def seats(request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]) -> Response[bytes]:
-    """The map and the list; without a pass, the way to one."""
+    """The map and the list; without a pass, a redirect to the waiting room."""
     event = await shown_event(platform, event_id)
     if pass_for(platform, caller, event_id) is None:
         return go_to(f"/v1/events/{event_id}/room/")
@@ -61,7 +61,7 @@ async def seats(request: Asked, platform: FromPlatform, caller: FromCaller, even
 async def hold(
     request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], form: FromForm
 ) -> Response[bytes]:
-    """Hold the seats ticked in the list, or the best that fit."""
+    """Hold the seats selected in the list, or the best that match."""
     event = await shown_event(platform, event_id)
     visit = pass_for(platform, caller, event_id)
     if visit is None:
@@ -154,7 +154,7 @@ def _sections(plan: Plan, one: Shown, prices: dict[str, Any]) -> list[dict[str, 
 
 
 def _tiers(plan: Plan, plan_hash: str) -> list[tuple[str, str, frozenset[str]]]:
-    """Each section's id, name and price tiers; found once a plan, for it means looking at every seat."""
+    """Each section's id, name and price tiers; computed once per plan, because it reads every seat."""
     cached = _KNOWN_TIERS.get(plan_hash)
     if cached is None:
         cached = [
@@ -192,7 +192,7 @@ def _section(base: int, section: Section, states: bytearray) -> dict[str, Any]:
 
 
 def _instead(plan: Plan, states: bytearray, wanted: list[str]) -> list[str]:
-    """As many free seats side by side as were wanted, as near to them as there are."""
+    """The same number of adjacent free seats, as near as possible to the wanted ones."""
     ids = plan.seat_ids
     lost = [index for index, name in enumerate(ids) if name in set(wanted)]
     if not lost:

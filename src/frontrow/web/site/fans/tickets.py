@@ -1,4 +1,4 @@
-"""After the purchase: the tickets with their codes, to print and for the calendar; giving them back; my tickets."""
+"""After the purchase: tickets with their codes, PDF and calendar, returning tickets, and the list of all tickets."""
 
 from typing import Any, Final
 
@@ -81,7 +81,7 @@ async def _tickets(
 
 
 async def goes_first(platform: Platform, booking: Booking) -> bool:
-    """Whether the booking was lost because the payment provider was away (B8); the act itself looks at the time."""
+    """Whether the booking was lost because the payment provider was unavailable (B8)."""
     if booking.state not in (BookingState.CANCELLED, BookingState.EXPIRED):
         return False
     payments = await platform.ledger.payments_of(booking.id)
@@ -120,7 +120,7 @@ async def tickets_pdf(
 async def receipt_page(
     request: Asked, platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str]
 ) -> Response[bytes]:
-    """Who sold, what was paid, the tax inside it and what went back."""
+    """The receipt: seller, payments, included tax and refunds."""
     booking = await seen_booking(platform, caller, booking_id)
     receipt = await platform.receipts.of(booking.id)
     if receipt is None:
@@ -151,7 +151,7 @@ async def tickets_ics(platform: FromPlatform, caller: FromCaller, booking_id: Fr
 async def give_back(
     request: Asked, platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str], form: FromForm
 ) -> Response[bytes]:
-    """Money back by the event's rules, or into the pool until somebody else buys the seat."""
+    """Return tickets: a refund by the event's rules, or resale with a refund once someone else buys the seat."""
     booking = await own_booking(platform, caller, booking_id)
     wanted = form.all("seat")[:100]
     if not wanted:
@@ -175,7 +175,7 @@ async def give_back(
 async def priority(
     request: Asked, platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str], form: FromForm
 ) -> Response[bytes]:
-    """Straight to the seats, for who lost them because the payment service was away (B8)."""
+    """Priority access for a fan who lost seats because the payment provider was unavailable (B8)."""
     caller = with_priority(caller, booking_id)
     booking = await own_booking(platform, caller, booking_id)
     given = await priority_pass.fn(platform, caller, booking.id)

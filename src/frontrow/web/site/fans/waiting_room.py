@@ -19,7 +19,7 @@ from frontrow.web.site.refusal_pages import accepted, problem_notice, words_in
 from frontrow.web.site.render import as_json
 
 REFUSED: Final = N_("That did not work. Please try again.")
-# code of a refusal in the room -> what to tell; English has the error's own words
+# code of a refusal in the room -> message; English uses the error's own message
 REFUSALS: Final = {
     "place_invalid": N_("Your place could not be read. Please join again."),
     "place_foreign": N_("This place belongs to another sale. Please join again here."),
@@ -71,7 +71,7 @@ class SiteRoomPages(RoomPages):
         }
 
     def _hint(self, event: str, words: Any) -> dict[str, Any]:
-        """What somebody should know before joining: the presale, or that everybody has one place."""
+        """What somebody should know before joining: the presale, or that each person has one place."""
         config = self._room.view(event).state.config
         if config.codes_until_us > self._room.sale_clock():
             when = words.when(config.codes_until_us, self.zones.get(event, "UTC"))
@@ -88,7 +88,7 @@ class SiteRoomPages(RoomPages):
 
 @lru_cache
 def script_words(language: str) -> Any:
-    """The translations of the page's script, once a language."""
+    """The translations of the page's script, once per language."""
     source = (files("frontrow.web") / "templates" / "room.js").read_text("utf-8")
     words = words_of(language)
     found = words.chosen(frozenset(texts_in(source)))

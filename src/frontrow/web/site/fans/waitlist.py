@@ -1,4 +1,4 @@
-"""The waitlist of a sold-out event: get in line, see where one stands, take or decline what is offered."""
+"""The waitlist of a sold-out event: join, see the position, accept or decline an offer."""
 
 from typing import Any, Final
 
@@ -39,7 +39,7 @@ REFUSED: Final = N_("That did not work. Please try again.")
 
 
 def fan_here(platform: Platform, caller: Caller, event_id: str) -> str:
-    """Who waits: the session's fan, or the person of a pass for this event; empty for nobody."""
+    """The fan of the session, or the person of a pass for this event; empty for neither."""
     if caller.kind == "fan":
         return caller.id
     visit = pass_for(platform, caller, event_id)
@@ -50,7 +50,7 @@ def fan_here(platform: Platform, caller: Caller, event_id: str) -> str:
 async def waitlist(
     request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]
 ) -> Response[bytes]:
-    """Where one stands, or the way into the line."""
+    """The position on the waitlist, or the form to join it."""
     return await _waitlist(request, platform, caller, event_id)
 
 
@@ -103,7 +103,7 @@ async def _offer(platform: Platform, offer: Offer) -> dict[str, Any]:
 async def join(
     request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], form: FromForm
 ) -> Response[bytes]:
-    """Into the line, or out of it."""
+    """Join the waitlist, or leave it."""
     fan = fan_here(platform, caller, event_id)
     if not fan:
         return go_to(f"/sign-in?back=/events/{event_id}/waitlist")
@@ -142,7 +142,7 @@ async def _keep_address(request: Asked, platform: Platform, fan: str, event_id: 
 async def answer(
     request: Asked, platform: FromPlatform, caller: FromCaller, offer_id: FromPath[str], form: FromForm
 ) -> Response[bytes]:
-    """Take an offer (on to checkout, with a pass) or leave it to the next in line."""
+    """Accept an offer (and go to checkout, with a pass) or decline it."""
     offer = await platform.ledger.offer(offer_id)
     if offer is None or not may_answer(platform, caller, offer):
         raise OfferNotFound("there is no such offer", offer=offer_id[:60])

@@ -1,5 +1,7 @@
-"""What a box office does to a booking: refund, other seats, cancel, send the tickets again. Each is one form; each goes
-through the same function as the API, so it is checked, done and noted alike."""
+"""What a box office does with a booking: refund, change seats, cancel, resend tickets.
+
+Each is one form and calls the same function as the API, so checks, effects and audit are the same.
+"""
 
 from typing import Any
 
@@ -64,7 +66,7 @@ async def retry(
     refund_id: FromPath[str],
     form: FromForm,
 ) -> Response[bytes]:
-    """A refund that failed at the bank once more."""
+    """Retry a refund that failed at the bank."""
     try:
         await retry_refund.fn(platform, caller, event_id, booking_id, refund_id)
     except FrontrowError as error:
@@ -81,7 +83,7 @@ async def reseat(
     booking_id: FromPath[str],
     form: FromForm,
 ) -> Response[bytes]:
-    """To other free seats of equal price."""
+    """Move to other free seats at the same price."""
     try:
         asked = msgspec.convert({"leave": form.all("seat"), "to": form.all("to")}, ReseatAsked)
         await reseat_booking.fn(platform, caller, event_id, booking_id, asked)
@@ -101,7 +103,7 @@ async def cancel(
     booking_id: FromPath[str],
     form: FromForm,
 ) -> Response[bytes]:
-    """End a booking that is not paid yet."""
+    """Cancel a booking that is not paid yet."""
     event, booking = await own_event_booking(platform, caller, event_id, booking_id)
     if booking.state not in (BookingState.HELD, BookingState.PAYING):
         return await booking_page(request, platform, caller, event_id, booking_id, REFUSALS["move_refused"])
@@ -117,7 +119,7 @@ async def cancel(
 async def resend(
     platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], booking_id: FromPath[str], form: FromForm
 ) -> Response[bytes]:
-    """The tickets once more by e-mail."""
+    """Send the tickets by email again."""
     event, booking = await own_event_booking(platform, caller, event_id, booking_id)
     if booking.state is not BookingState.CONFIRMED or not await platform.notifier.again(booking):
         return _back(event_id, booking_id, "nobody")
@@ -133,7 +135,7 @@ def _back(event_id: str, booking_id: str, done: str) -> Response[bytes]:
 async def _refused(
     request: Asked, platform: Platform, caller: Caller, event_id: str, booking_id: str, error: FrontrowError
 ) -> Response[bytes]:
-    """The page again, with what to do; what does not exist is not found, and a store that is away is said as that."""
+    """The page again, with why the action was refused. Not-found and unavailable errors are raised as they are."""
     if error.http_status == 404 or isinstance(error, Unavailable):
         raise error
     return await booking_page(request, platform, caller, event_id, booking_id, REFUSALS.get(error.code, REFUSED))

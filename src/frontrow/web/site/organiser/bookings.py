@@ -74,7 +74,7 @@ class Line:
 async def bookings(
     request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]
 ) -> Response[bytes]:
-    """All bookings, newest first, or those that were asked for."""
+    """All bookings, newest first, or those that match the search."""
     event = await own_event(platform, caller, event_id)
     query = request.query_params
     words, wanted = query.get("q", "")[:254].strip(), query.get("state", "")
@@ -133,7 +133,7 @@ def _cursor(text: str) -> int:
 
 
 def state_of(booking: Booking, now_us: int) -> tuple[str, str]:
-    """The chip of a booking; a hold whose time is over has expired, whoever has noticed."""
+    """The status chip of a booking. An overdue hold shows as expired, even before it is released."""
     over = booking.state in (BookingState.HELD, BookingState.PAYING) and not booking.live(now_us)
     return STATES[BookingState.EXPIRED if over else booking.state]
 
@@ -153,7 +153,7 @@ async def booking(
 async def booking_page(
     request: Asked, platform: Platform, caller: Caller, event_id: str, booking_id: str, refusal: str = ""
 ) -> Response[bytes]:
-    """The page, with a question before an act (`do` in the query), or with why an act was refused."""
+    """The page, with a confirmation dialog (`do` in the query) or with why an action was refused."""
     event, booking = await own_event_booking(platform, caller, event_id, booking_id)
     plan = await platform.office.organise.venues.plan(event.plan_hash)
     query, may = request.query_params, "refunds:write" in caller.permissions
@@ -205,7 +205,7 @@ async def _records(platform: Platform, booking: Booking, plan: Plan, prices: dic
 def _amounts(
     platform: Platform, event: Event, booking: Booking, prices: dict[int, int], seats: list[int]
 ) -> dict[str, Any] | None:
-    """What goes back in full and by the policy, and whether a fan could still ask for it."""
+    """The refund in full and by the policy, and whether a fan could still request it."""
     try:
         full, _ = refund_amount(event, booking, prices, seats, free_of_fee=True)
         by_policy, fee = refund_amount(event, booking, prices, seats, free_of_fee=False)

@@ -1,4 +1,4 @@
-"""What several of the organiser's pages show alike: who did what, in words, by name."""
+"""The change log as the organiser's pages show it: who did what, in words and with names."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -65,7 +65,7 @@ class Act(msgspec.Struct, frozen=True):
 
 
 async def names_of_team(platform: Platform, caller: Caller) -> dict[str, str]:
-    """The members' names by id; who has left is known by the id only."""
+    """The members' names by id; former members have no name."""
     reader = Actor(caller.id, caller.organiser_id, Role(caller.role) if caller.role else Role.READ_ONLY)
     members, _ = await platform.people.team.members(reader)
     return {one.id: one.name or one.email for one in members}
@@ -88,7 +88,7 @@ async def acts_of(platform: Platform, caller: Caller, changes: Sequence[NotedCha
 
 
 def details_of(detail: str) -> list[tuple[str, str]]:
-    """Name and value of what was noted, as short texts."""
+    """The recorded details as short texts: (name, value)."""
     fields: dict[str, Any] = msgspec.json.decode(detail or "{}")
     return [(name, _short(value)) for name, value in fields.items() if value not in (None, "", [], {})]
 

@@ -1,5 +1,7 @@
-"""Tables to take along: bookings, tickets, attendees, revenue as CSV, written as they are read. Each export is noted in
-the audit: it carries people's addresses out of the house."""
+"""Exports: bookings, tickets, attendees and revenue as CSV, streamed row by row.
+
+Each export is recorded in the audit, because it contains personal data.
+"""
 
 from collections.abc import AsyncIterator
 from typing import Any, Final
@@ -47,7 +49,7 @@ async def table(platform: FromPlatform, caller: FromCaller, event_id: FromPath[s
     await platform.ledger.note(Change(editor_of(caller), "export", event.id, platform.clock(), {"table": kind}))
 
     async def lines() -> AsyncIterator[bytes]:
-        yield "\ufeff".encode()  # spreadsheets read UTF-8 only when told
+        yield "\ufeff".encode()  # spreadsheets recognise UTF-8 by this mark
         async for part in platform.office.exports.table(kind, event, plan.seat_ids):
             yield part.encode()
 

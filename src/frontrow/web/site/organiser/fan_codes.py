@@ -1,4 +1,4 @@
-"""Verified-Fan codes of an event: made here and taken along as a file, or brought by the organiser."""
+"""Verified-Fan codes of an event: generated here and downloaded as a file, or imported by the organiser."""
 
 from typing import Any, Final
 

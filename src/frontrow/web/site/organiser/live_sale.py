@@ -1,4 +1,4 @@
-"""The live sale (B13, B19): what happens now and in the last hour, section by section, and the levers of the line.
+"""The live sale (B13, B19): what happens now and in the last hour, section by section, and the controls of the queue.
 
 The page brings the last hour and the first frame along; its script follows `figures/live` and steers by the same API
 that programs use. What can be steered is shown only to who may.
@@ -72,7 +72,7 @@ async def live_sale(
 
 
 def _room(platform: Platform, event: Event) -> dict[str, Any] | None:
-    """The levers as they stand, if this server has the event's waiting room."""
+    """The current settings of the controls, if this server has the event's waiting room."""
     try:
         body = room_body(platform.room.view(event.id))
     except FrontrowError:

@@ -1,4 +1,4 @@
-"""A new event, first two steps: what it is, and where. Then the draft is kept, and the other steps change it."""
+"""A new event, first two steps: what it is, and where. Then the draft is saved, and the other steps change it."""
 
 import zoneinfo
 from functools import cache

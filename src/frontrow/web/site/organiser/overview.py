@@ -1,4 +1,4 @@
-"""The organiser's first page: every event, how its sale stands, and what needs doing next."""
+"""The organiser's first page: every event, the state of its sale, and what to do next."""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -22,7 +22,7 @@ Asked = Request[Any, Any, Any]
 PAGE: Final = 20
 TODAY_US: Final = 86_400 * US_PER_S  # a show of today still belongs to what is to come
 
-# state -> what needs doing next: words, the page behind the event's path, the permission for it
+# state -> next action: label, page below the event's path, permission
 NEXT: Final = {
     "draft": (N_("Continue the set-up"), "", "events:write"),
     "unpriced": (N_("Set prices"), "/prices", "events:write"),
@@ -60,7 +60,7 @@ class Own:
 
 
 def next_of(event: Event, state: str, now_us: int) -> tuple[str, str, str]:
-    """What needs doing next about an event."""
+    """The next action for an event."""
     if state == "draft":
         late = min(event.starts_at_us, event.sale_ends_at_us) <= now_us
         state = "unpriced" if not event.tiers else "past_dates" if late else "ready"
@@ -72,7 +72,7 @@ def next_of(event: Event, state: str, now_us: int) -> tuple[str, str, str]:
 
 @page("/organiser", "overview", Access.staff("events:read"))
 async def overview(request: Asked, platform: FromPlatform, caller: FromCaller) -> Response[bytes]:
-    """What is to come (or, asked for, what is over), with sold, held, free, revenue and the line."""
+    """Upcoming events (or past ones, on request), with sold, held, free, revenue and the queue."""
     past = request.query_params.get("show") == "past"
     now_us = platform.clock()
     begin = (-1, "") if past else (now_us - TODAY_US, "")

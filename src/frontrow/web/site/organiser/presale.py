@@ -1,4 +1,4 @@
-"""Registration for an event's presale: open it, see who registered, draw, take the list along."""
+"""Registration for an event's presale: open it, see who registered, draw, download the list."""
 
 from typing import Any, Final
 
@@ -25,7 +25,7 @@ DONE: Final = {
     "saved": N_("Saved."),
     "drawn": N_("The draw has started. Everyone is emailed; this takes a moment."),
 }
-# what a service refused -> the form's field and what to say there
+# error code of a service -> the form's field and the message there
 REFUSALS: Final = {
     "closes_at": ("closes", N_("Registration opens, then closes, before the presale starts.")),
     "codes": ("codes", N_("This number is not possible here.")),
@@ -43,7 +43,7 @@ ORDERS: Final = {
 async def presale(
     request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]
 ) -> Response[bytes]:
-    """The registration as it stands."""
+    """The current state of the registration."""
     return await _shown(request, platform, caller, event_id)
 
 
@@ -119,7 +119,7 @@ async def open_presale(
 async def draw(
     request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], form: FromForm
 ) -> Response[bytes]:
-    """Draw; a job writes to everybody."""
+    """Draw. A background job emails everyone."""
     event = await own_event(platform, caller, event_id)
     errors = Errors()
     try:
@@ -139,7 +139,7 @@ def _take(errors: Errors, error: FrontrowError) -> None:
 
 @page(f"{PATH}/registrations.csv", "registrations_file", ACCESS)
 async def file(platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]) -> Response[bytes]:
-    """Everybody who registered, with their codes."""
+    """Everyone who registered, with their codes."""
     return await exported(platform, caller, await own_event(platform, caller, event_id))
 
 

@@ -1,4 +1,4 @@
-"""An event as fans will see it, before they do: their own page in a frame, the map from the same code; then publish."""
+"""The preview of an event: the fans' own page in a frame, the map from the same code, and the publish form."""
 
 from collections import Counter
 from typing import Any, Final
@@ -32,7 +32,7 @@ READS: Final = Access.staff("events:read")
 WITH_FRAME: Final = Policy({"frame-src": "'self'"})
 FRAMED: Final = Policy(framed=True)
 MAX_ROOM: Final = 10**9
-# which step puts right what publishing needs
+# field that publishing needs -> the step that sets it
 STEP_OF: Final = {"sale_ends": "sale", "starts": "details", "form": "prices", "tax": "prices"}
 
 
@@ -76,7 +76,7 @@ async def _preview(
 
 
 def _missing(platform: Platform, one: OrganiserEvent) -> list[tuple[str, str]]:
-    """What must be put right before publishing: (field, words)."""
+    """What must be corrected before publishing: (field, message)."""
     event, now_us, found = one.event, platform.clock(), []
     if event.sale_ends_at_us <= now_us:
         found.append(PARAMS["sale_ends_at"])
@@ -113,7 +113,7 @@ async def preview_page(
 
 
 def _availability(one: OrganiserEvent) -> EventAvailability:
-    """All seats but those kept back are free."""
+    """All seats are free, except withheld ones."""
     plan, kept = one.plan, one.event.withheld
     sizes = Counter(seat.tier for seat in plan.seats)
     gone = Counter(plan.seats[seat].tier for seat in kept)
@@ -123,7 +123,7 @@ def _availability(one: OrganiserEvent) -> EventAvailability:
 
 @page(f"{ONE}/preview/map.json", "preview_map", READS)
 async def preview_map(platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]) -> Response[bytes]:
-    """The map's geometry with prices, and which seats are kept back."""
+    """The map's geometry with prices, and which seats are withheld."""
     one = await load_event(platform, caller, event_id)
     priced = {tier.key for tier in one.event.tiers}
     if priced >= set(one.plan.tiers):
@@ -141,7 +141,7 @@ async def preview_map(platform: FromPlatform, caller: FromCaller, event_id: From
 async def publish(
     request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], form: FromForm
 ) -> Response[bytes]:
-    """Put it on sale, and set its waiting room as wished."""
+    """Publish the event and configure its waiting room."""
     one, reading = await load_event(platform, caller, event_id), Reading(form)
     wanted = {
         "capacity": reading.whole("capacity", 1, MAX_ROOM),
@@ -162,7 +162,7 @@ async def publish(
 
 
 async def _steer(platform: Platform, caller: Caller, event_id: str, wanted: dict[str, Any]) -> None:
-    """The waiting room as wished; what is as it would be anyway is left alone."""
+    """The waiting-room settings from the form; fields at their default are left out."""
     room = platform.settings.room
     usual = {"capacity": room.capacity, "rate_per_s": room.rate_per_s, "message": ""}
     asked = {name: value for name, value in wanted.items() if value != usual[name]}

@@ -1,4 +1,4 @@
-"""The organiser's page about itself as a seller: what stands on receipts."""
+"""The organiser's page about itself as a seller: what receipts show."""
 
 import re
 from typing import Any, Final
@@ -46,7 +46,7 @@ async def seller(request: Asked, platform: FromPlatform, caller: FromCaller) -> 
 
 @action(SELLER, "change_seller", Access.staff("events:write"))
 async def change_seller(request: Asked, platform: FromPlatform, caller: FromCaller, form: FromForm) -> Response[bytes]:
-    """Keep them."""
+    """Save the details."""
     try:
         await keep_seller(platform, caller, _given(form))
     except InvalidInput as error:

@@ -51,7 +51,7 @@ def staff_session(caller: Caller) -> Session | None:
 
 
 def entered(signed_in: SignedIn, path: str) -> Response[bytes]:
-    """On to a page, with the new session."""
+    """Redirect to a page, with the new session."""
     return go_to(path, {"set-cookie": _cookie_of(signed_in)})
 
 
@@ -62,7 +62,7 @@ def _cookie_of(signed_in: SignedIn) -> str:
 
 @page(SIGN_IN, "staff_sign_in")
 async def sign_in(request: Asked, caller: FromCaller) -> Response[bytes]:
-    """The step of signing in that is next: password, code, or setting up the second factor."""
+    """The next step of signing in: password, code, or setting up the second factor."""
     session, back = staff_session(caller), staff_back(request.query_params.get("back", ""))
     if session is not None and session.stage is Stage.FULL:
         return go_to(back)

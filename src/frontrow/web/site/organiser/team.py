@@ -72,7 +72,7 @@ async def _team(
 
 
 async def _done(request: Asked, platform: Platform, caller: Caller, work: Any, said: str) -> Response[bytes]:
-    """Do it, then lead back; a refusal is said on the page."""
+    """Do it and redirect back; a refusal is shown on the page."""
     try:
         await work
     except Unavailable:
@@ -90,7 +90,7 @@ def _role(text: str) -> Role:
 
 @action(f"{TEAM}/invite", "team_invite", Access.staff("team:write"))
 async def invite(request: Asked, platform: FromPlatform, caller: FromCaller, form: FromForm) -> Response[bytes]:
-    """By e-mail, with a role."""
+    """Invite a member by email, with a role."""
     role, language = _role(form.one("role")), words_for(request).language
     work = platform.people.team.invite(actor(caller), form.one("email", 254), role, language)
     return await _done(request, platform, caller, work, "invited")
@@ -130,7 +130,7 @@ async def reset(
 
 @action(f"{TEAM}/keys", "team_make_key", Access.staff("keys:write"))
 async def make_key(request: Asked, platform: FromPlatform, caller: FromCaller, form: FromForm) -> Response[bytes]:
-    """The page itself, with the key: it is told once and never again."""
+    """The page itself, with the key: it is shown only once."""
     life = form.one("life", 4)
     life_s = int(life) * DAY_S if life in LIVES and life else None
     try:

@@ -87,7 +87,7 @@ async def _shown(
 
 
 def _marked(section: Section | None) -> dict[str, int]:
-    """How many seats of a section bear each mark."""
+    """The number of seats of a section per mark."""
     flags = [seat.flags for row in section.rows for seat in row.seats] if section else []
     return {name: sum(bool(one & SeatFlag(bit)) for one in flags) for name, bit in editing.MARKS.items()}
 
@@ -120,7 +120,7 @@ async def change_place(
 async def replace_plan(
     request: Asked, platform: FromPlatform, caller: FromCaller, venue_id: FromPath[str], form: FromForm
 ) -> Response[bytes]:
-    """Another plan for this venue, for events made from now on."""
+    """Replace the plan of this venue, for events created from now on."""
     reading, edit = Reading(form), VenueEdit()
     try:
         edit = VenueEdit(plan=await asyncio.to_thread(source_of, reading))
@@ -158,7 +158,7 @@ async def _changed(
     reading: Reading,
     edit: VenueEdit,
 ) -> Response[bytes]:
-    """Keep the change, over the version that was looked at; or show what is wrong."""
+    """Save the change if the venue is still at the version the form was made from, or show what is wrong."""
     desk, section, wrong = platform.office.organise.venues, form.one("section", 60), []
     if not reading.errors:
         try:
@@ -202,7 +202,7 @@ def _rename(plan: Plan, form: Form) -> Plan:
 
 
 def _mark(plan: Plan, form: Form) -> Plan:
-    """Rows and seats of the section, a line each, as `A`, `A-4` or `A-4…9`."""
+    """Rows and seats of the section, one per line, as `A`, `A-4` or `A-4…9`."""
     section, lines = form.one("section", 40), form.one("which", MAX_SEATS_CHARS).splitlines()
     seats = read_seats(plan, "\n".join(f"{section}-{line.strip()}" if line.strip() else "" for line in lines))
     if not seats:

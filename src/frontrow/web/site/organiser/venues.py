@@ -1,4 +1,4 @@
-"""Venues of the organiser: the list, new ones from a template or a file, looked at before they are kept."""
+"""Venues of the organiser: the list, new ones from a template or a file, with a preview before saving."""
 
 import asyncio
 import json
@@ -65,7 +65,7 @@ def show_form(
     notes: list[str] | None = None,
     wrong: list[str] | None = None,
 ) -> Response[bytes]:
-    """The form of a new venue; with a plan that was read, a look at it."""
+    """The form of a new venue, with a preview once a plan was read."""
     return render(
         request,
         "organiser/venue_new.html",
@@ -89,7 +89,7 @@ def map_of(plan: Plan) -> dict[str, Any]:
 
 @action(NEW, "make_venue", WRITES, most_bytes=MOST_BYTES)
 async def make(request: Asked, platform: FromPlatform, caller: FromCaller, form: FromForm) -> Response[bytes]:
-    """Look at it, or keep it."""
+    """Preview the venue, or save it."""
     reading, desk = Reading(form), platform.office.organise.venues
     name, keep = reading.text("name"), bool(form.one("keep"))
     try:
@@ -114,7 +114,7 @@ async def make(request: Asked, platform: FromPlatform, caller: FromCaller, form:
 
 
 def refused(errors: Errors, error: InvalidInput | Refused) -> list[str]:
-    """What is wrong at its field; mistakes in a file line by line, as its reader named them."""
+    """Error messages by field; for a file, one message per line."""
     if error.param in ("name", "city", "country", "time_zone", "seats", "If-Match"):
         errors.take(error)
         return []
@@ -137,7 +137,7 @@ def source_of(reading: Reading) -> PlanSource | None:
 
 
 def json_source(text: str) -> PlanSource:
-    """A pretix plan or our own document, told apart by what it says about itself."""
+    """A pretix plan or our own document, recognised by its contents."""
     try:
         document = json.loads(text)
     except json.JSONDecodeError as error:

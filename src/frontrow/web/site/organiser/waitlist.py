@@ -1,4 +1,4 @@
-"""Who waits for seats of a sold-out event (B11), for its organiser; and the one rule that can be set, once."""
+"""The waitlist of a sold-out event (B11) for its organiser, and its rule, which can be set once."""
 
 from typing import Any, Final
 
@@ -35,7 +35,7 @@ DONE: Final = {"rules": N_("The rule is set. Everyone who is waiting can rely on
 async def waitlist(
     request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]
 ) -> Response[bytes]:
-    """The line of one event."""
+    """The waitlist of one event."""
     event = await own_event(platform, caller, event_id)
     asked = request.query_params
     try:
@@ -66,7 +66,7 @@ async def waitlist(
 
 @action(f"{PATH}/rules", "own_waitlist_rules", Access.staff("events:write"))
 async def rules(platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], form: FromForm) -> Response[bytes]:
-    """Say how the waitlist is ordered, once."""
+    """Set how the waitlist is ordered. This is possible once."""
     order = form.one("order")
     if order not in [one.value for one in WaitOrder]:
         raise InvalidInput("there is no such order", param="order")

@@ -1,4 +1,4 @@
-"""Webhooks: where an event's facts are sent, the secret that signs them (told once), and how the deliveries went."""
+"""Webhooks: where an event's facts are sent, the secret that signs them (shown once), and how the deliveries went."""
 
 from typing import Any, Final
 
@@ -73,7 +73,7 @@ async def _list(
 
 @action(HOOKS, "webhook_create", WRITES)
 async def create(request: Asked, platform: FromPlatform, caller: FromCaller, form: FromForm) -> Response[bytes]:
-    """The page itself, with the secret: it is told once and never again."""
+    """The page itself, with the secret: it is shown only once."""
     facts = [one for one in form.all("fact")[:50] if one in FACTS]
     url = form.one("url", 2048)
     try:
@@ -143,7 +143,7 @@ async def remove(
 async def test(
     platform: FromPlatform, caller: FromCaller, webhook_id: FromPath[str], form: FromForm
 ) -> Response[bytes]:
-    """A delivery that says nothing happened."""
+    """Send a test delivery."""
     hook = await _own(platform, caller, webhook_id)
     await platform.webhooks.test(hook)
     change = Change(editor_of(caller), "test_webhook", hook.event_id, platform.clock(), {"webhook": hook.id})
@@ -155,7 +155,7 @@ async def test(
 async def again(
     platform: FromPlatform, caller: FromCaller, webhook_id: FromPath[str], delivery: FromPath[str], form: FromForm
 ) -> Response[bytes]:
-    """Send one delivery once more."""
+    """Send one delivery again."""
     await redeliver.fn(platform, caller, webhook_id, delivery)
     return go_to(f"{HOOKS}/{webhook_id}?done=again")
 
