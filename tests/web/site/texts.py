@@ -50,7 +50,8 @@ def texts_of(path: Path) -> set[str]:
 
 def plurals_of(path: Path) -> dict[str, str]:
     """The texts of one file that depend on a number: singular -> plural."""
-    return {_unquoted(*found[:2]): _unquoted(*found[2:]) for found in PLURAL.findall(path.read_text("utf-8"))}
+    pairs = ((_unquoted(*found[:2]), _unquoted(*found[2:])) for found in PLURAL.findall(path.read_text("utf-8")))
+    return {one: many for one, many in pairs if one != "…"}  # in a docstring
 
 
 def source_files() -> list[Path]:

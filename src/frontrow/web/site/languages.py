@@ -71,7 +71,7 @@ class Words:
 
     def chosen(self, texts: frozenset[str]) -> dict[str, str | tuple[str, ...]]:
         """The translations of those texts, for a script; plural texts as their forms. Empty for English."""
-        translations = {**self._texts, **self._plurals}
+        translations: dict[str, str | tuple[str, ...]] = {**self._texts, **self._plurals}
         return {text: translations[text] for text in sorted(texts) if text in translations}
 
     def number(self, value: int) -> str:
@@ -111,7 +111,7 @@ def words_of(language: str) -> Words:
             for message in read_po(BytesIO(catalogue.read_bytes()), locale=language):
                 if isinstance(message.id, str) and message.id and isinstance(message.string, str) and message.string:
                     texts[message.id] = message.string
-                elif isinstance(message.id, list | tuple) and all(message.string):
+                elif isinstance(message.id, list | tuple) and isinstance(message.string, list | tuple):
                     plurals[message.id[0]] = tuple(message.string)
     return Words(language, texts, plurals)
 

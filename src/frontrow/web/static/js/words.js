@@ -30,6 +30,14 @@ export const number = (n) => numbers.format(n);
 /** @param {number} minor the amount in the smallest unit @param {string} currency */
 export function money(minor, currency) {
   const one = new Intl.NumberFormat(lang, { style: "currency", currency, numberingSystem: "latn" });
-  const digits = one.resolvedOptions().maximumFractionDigits ?? 2, amount = minor / 10 ** digits;
-  return Number.isInteger(amount) ? new Intl.NumberFormat(lang, { style: "currency", currency, numberingSystem: "latn", maximumFractionDigits: 0 }).format(amount) : one.format(amount);
+  const digits = one.resolvedOptions().maximumFractionDigits ?? 2,
+    amount = minor / 10 ** digits;
+  return Number.isInteger(amount)
+    ? new Intl.NumberFormat(lang, {
+        style: "currency",
+        currency,
+        numberingSystem: "latn",
+        maximumFractionDigits: 0
+      }).format(amount)
+    : one.format(amount);
 }
