@@ -76,7 +76,7 @@ class Site:
             app = front_of(platform_app(platform), platform)
             config = uvicorn.Config(
                 app,
-                http=lane(platform.hot.routes, RequestIds(platform.limiter).of),
+                http=lane(platform.server.hot.routes, RequestIds(platform.server.limiter).of),
                 loop="none",
                 log_config=None,
                 access_log=False,

@@ -22,7 +22,6 @@ LANGUAGES: Final = ("en", "de", "fr", "es", "pt", "ja", "ar")
 DEFAULT_LANGUAGE: Final = "en"
 RIGHT_TO_LEFT: Final = frozenset({"ar"})
 LOCALES: Final = {"en": "en_GB"}  # written as the pages write it
-ISOLATE, END_ISOLATE = "\u2068", "\u2069"  # first strong isolate, pop directional isolate
 KEPT: Final = 2_048
 
 
@@ -86,10 +85,6 @@ class LocaleFormats:
     def plural_categories(self) -> frozenset[str]:
         """The categories that counts below a million use in this language."""
         return frozenset(self.plural(count) for count in range(201))
-
-    def isolated(self, value: str) -> str:
-        """The value for use inside a sentence of this language."""
-        return f"{ISOLATE}{value}{END_ISOLATE}" if self.right_to_left and value else value
 
 
 @lru_cache

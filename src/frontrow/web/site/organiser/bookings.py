@@ -79,7 +79,7 @@ async def bookings(
     query = request.query_params
     words, wanted = query.get("q", "")[:254].strip(), query.get("state", "")
     state = wanted if wanted in [one.value for one in STATES] else ""
-    plan = await platform.office.organise.venues.plan(event.plan_hash)
+    plan = await platform.organiser.organise.venues.plan(event.plan_hash)
     found = await _found(platform, event, plan, words, state, _cursor(query.get("after", "")))
     buyers = await platform.ledger.buyers_of([one.fan for one in found])
     lines = [
@@ -155,7 +155,7 @@ async def booking_page(
 ) -> Response[bytes]:
     """The page, with a confirmation dialog (`do` in the query) or with why an action was refused."""
     event, booking = await own_event_booking(platform, caller, event_id, booking_id)
-    plan = await platform.office.organise.venues.plan(event.plan_hash)
+    plan = await platform.organiser.organise.venues.plan(event.plan_hash)
     query, may = request.query_params, "refunds:write" in caller.permissions
     buyer = (await platform.ledger.buyers_of([booking.fan])).get(booking.fan, NOBODY)
     prices = await platform.ledger.seat_prices(booking.id)

@@ -30,7 +30,7 @@ DONE: Final = {"saved": N_("Saved. New receipts show it.")}
 @page(SELLER, "seller", Access.staff("events:read"))
 async def seller(request: Asked, platform: FromPlatform, caller: FromCaller) -> Response[bytes]:
     """The details that receipts show."""
-    stored = await platform.receipts.seller_of(caller.organiser_id)
+    stored = await platform.box_office.receipts.seller_of(caller.organiser_id)
     filled = {"name": stored.name, "address": stored.address, "tax_id": stored.tax_id}
     rate = f"{stored.tax_basis_points / 100:g}"
     return render(
