@@ -44,7 +44,7 @@ async def test_b17_who_is_too_fast_reads_it_in_the_own_language(tmp_path: Path) 
         told = await client.get("/v1/events", headers={"accept": "application/json"})
     assert (page.status_code, told.status_code) == (429, 429)
     assert page.headers["content-type"].startswith("text/html")
-    assert "Etwas zu schnell" in page.text
+    assert "Zu viele Anfragen" in page.text
     assert int(page.headers["retry-after"]) >= 1
     assert told.json()["code"] == "rate_limited"
 
