@@ -19,7 +19,7 @@ from bench.measure import OUT, cpu_us
 from frontrow.boxoffice.adapters.bus.kafka import KafkaBus
 from frontrow.boxoffice.adapters.bus.memory import MemoryBus
 from frontrow.boxoffice.adapters.bus.redis import RedisBus
-from frontrow.boxoffice.adapters.ledger.engine.group_commit import Written
+from frontrow.boxoffice.adapters.ledger.engine.group_commit import RunStatements
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.messaging.outbox_relay import Relay
@@ -76,7 +76,7 @@ async def fill(ledger: SqlLedger, count: int) -> None:
             for n in range(start, min(start + 2_000, count))
         ]
         rows = [("BookingConfirmed", encode_fact(fact), EVENT, fact.booking_id, NOW_US) for fact in facts]
-        await ledger.line.submit(Written((Query("add_facts", rows),), now_us=NOW_US))
+        await ledger.line.submit(RunStatements((Query("add_facts", rows),), now_us=NOW_US))
 
 
 async def relay_and_consume(name: str, bus: Bus, ledger: SqlLedger, count: int) -> dict[str, float]:

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from frontrow.boxoffice.adapters.ledger.audit_verification import verify
-from frontrow.boxoffice.adapters.ledger.books import ticket_returns as returns
 from frontrow.boxoffice.adapters.ledger.engine.statements import Dialect, render
 from frontrow.boxoffice.adapters.ledger.programs import bookings as programs
 from frontrow.boxoffice.adapters.ledger.programs import payments as paying
 from frontrow.boxoffice.adapters.ledger.programs import reseating
+from frontrow.boxoffice.adapters.ledger.programs import ticket_returns as returns
 from frontrow.boxoffice.model.payments import RefundState
 from frontrow.boxoffice.ports.queries import Query
 from frontrow.boxoffice.refunds import payouts as repaying
@@ -85,7 +85,7 @@ def without_moves(patch: pytest.MonkeyPatch) -> None:
     def nothing(*about: object) -> Iterator[Query]:
         yield Query("lock_bookings", [("",)])
 
-    patch.setattr(reseating, "settle_moved", nothing)
+    patch.setattr(reseating, "resell_moved", nothing)
     known = render(Dialect.SQLITE)
     patch.setitem(known, "resold_returns", known["resold_returns"].replace("b.id <> t.booking_id", "b.fence > t.fence"))  # type: ignore[arg-type]
 

@@ -1,6 +1,6 @@
 """Facts in an outbox, and a little bus consumer, for tests and benchmarks."""
 
-from frontrow.boxoffice.adapters.ledger.engine.group_commit import Written
+from frontrow.boxoffice.adapters.ledger.engine.group_commit import RunStatements
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.model.facts import BookingConfirmed, Fact, encode_fact
 from frontrow.boxoffice.ports.queries import Query
@@ -19,7 +19,7 @@ async def put_facts(ledger: SqlLedger, facts: list[Fact]) -> None:
             (type(fact).__name__, encode_fact(fact), fact.event_id, fact.booking_id, fact.at_us)
             for fact in facts[start : start + 2_000]
         ]
-        await ledger.line.submit(Written((Query("add_facts", rows),), now_us=NOW))
+        await ledger.line.submit(RunStatements((Query("add_facts", rows),), now_us=NOW))
 
 
 async def unpublished(ledger: SqlLedger) -> int:

@@ -13,7 +13,7 @@ import pytest
 from frontrow.app.wiring import WorkUrls, open_jobs
 from frontrow.boxoffice.adapters.channels.email import FolderChannel, SmtpChannel
 from frontrow.boxoffice.adapters.channels.from_settings import MessageSettings, open_channels, open_mail
-from frontrow.boxoffice.adapters.ledger.engine.group_commit import Written
+from frontrow.boxoffice.adapters.ledger.engine.group_commit import RunStatements
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.payments.simulated_journal import JournaledProvider
 from frontrow.boxoffice.checkout.checkout import Checkout, CheckoutState
@@ -225,7 +225,7 @@ async def test_the_jobs_of_work_give_the_money_of_a_cancelled_event_back(tmp_pat
         await provider.aclose()
         await ledger.waitlist.shift_event(EVENT, EventStatus.ON_SALE, EventStatus.CANCELLED, now_us)
         long_ago_us = now_us - SURE_US  # the job need not wait for transactions that began before the cancellation
-        await ledger.line.submit(Written((Query("add_cancellations", [(EVENT, long_ago_us)]),), now_us=now_us))
+        await ledger.line.submit(RunStatements((Query("add_cancellations", [(EVENT, long_ago_us)]),), now_us=now_us))
         urls = WorkUrls(
             sqlite_url(tmp_path), "memory:", str(tmp_path), tmp_path / "ring.json",
             payments=f"simulated:{tmp_path / 'payments.jsonl'}",

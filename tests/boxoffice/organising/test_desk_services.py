@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from frontrow.boxoffice.audit.chain_check import REMEMBERED_US, ChainCheck
+from frontrow.boxoffice.audit.chain_check import CACHED_US, ChainCheck
 from frontrow.boxoffice.model.bookings import BookingState
 from frontrow.boxoffice.model.event_changes import Change, Editor
 from frontrow.boxoffice.model.messages import Endpoint
@@ -107,18 +107,18 @@ async def test_the_chain_is_checked_by_one_at_a_time_and_remembered_for_a_minute
         return (["a gap"] if len(looks) > 1 else []), 7
 
     check = ChainCheck(verify, clock)
-    found = await asyncio.gather(*(check.look(10) for _ in range(50)))
+    found = await asyncio.gather(*(check.check(10) for _ in range(50)))
     assert len(looks) == 1
     assert {(one.entries, one.wrong) for one in found} == {(7, 0)}
-    clock.now_us += REMEMBERED_US - 1
-    assert (await check.look(10)).wrong == 0
+    clock.now_us += CACHED_US - 1
+    assert (await check.check(10)).wrong == 0
     clock.now_us += 1
-    assert (await check.look(10)).wrong == 1
+    assert (await check.check(10)).wrong == 1
 
     async def never():
         await asyncio.Event().wait()
 
-    assert await ChainCheck(never, clock).look(0.01) is None
+    assert await ChainCheck(never, clock).check(0.01) is None
 
 
 async def test_b16_changes_are_found_by_kind_by_member_and_by_booking(ledger):

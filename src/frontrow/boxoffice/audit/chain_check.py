@@ -1,6 +1,6 @@
-"""Whether the ledger's hash-chained log is whole, for who looks at the audit: checked now and then, shared by all.
+"""Whether the ledger's hash-chained audit log is intact.
 
-A check reads the whole log, so it is done by one at a time, within a bound, and remembered for a while.
+A check reads the whole log. So one runs at a time, within a time limit, and its result is cached for a minute.
 """
 
 import asyncio
@@ -11,11 +11,11 @@ import msgspec
 
 from frontrow.core.clock import US_PER_S, Clock
 
-REMEMBERED_US: Final = 60 * US_PER_S
+CACHED_US: Final = 60 * US_PER_S
 
 
 class ChainState(msgspec.Struct, frozen=True):
-    """What a check found: entries read, and how many things are wrong (which ones is for who runs the ledger)."""
+    """The result of a check: the entries read and the number of problems. `frontrow ledger verify` names them."""
 
     at_us: int
     entries: int
@@ -23,20 +23,20 @@ class ChainState(msgspec.Struct, frozen=True):
 
 
 class ChainCheck:
-    """`verify` answers what is wrong and how many entries it read."""
+    """Checks the chain. `verify` returns the problems and the number of entries read."""
 
     def __init__(self, verify: Callable[[], Awaitable[tuple[list[str], int]]], clock: Clock) -> None:
         self._verify, self._clock = verify, clock
-        self._known: ChainState | None = None
+        self._cached: ChainState | None = None
         self._checking = asyncio.Lock()
 
-    async def look(self, within_s: float) -> ChainState | None:
-        """A result at most a minute old; None when the log could not be read within the time."""
+    async def check(self, within_s: float) -> ChainState | None:
+        """A result that is at most a minute old. None when the log could not be read in time."""
         try:
             async with asyncio.timeout(within_s), self._checking:
-                if self._known is None or self._clock() - self._known.at_us >= REMEMBERED_US:
+                if self._cached is None or self._clock() - self._cached.at_us >= CACHED_US:
                     wrong, entries = await self._verify()
-                    self._known = ChainState(self._clock(), entries, len(wrong))
-                return self._known
+                    self._cached = ChainState(self._clock(), entries, len(wrong))
+                return self._cached
         except TimeoutError:
             return None

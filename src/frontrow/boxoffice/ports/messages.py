@@ -1,7 +1,7 @@
-"""Ports of facts and messages: the bus that carries facts, the channels that reach people, the ledger's delivery book.
+"""Ports of facts and messages: the bus that carries facts, the channels that reach people, the ledger's message book.
 
-Everything here is at least once: what was not said to be done comes again. Who must not do a thing twice remembers it
-in the ledger (`MessageBook.once`), in the very transaction of its effect.
+Everything here is delivered at least once: what was not acknowledged comes again. A consumer that must not act twice
+records the message in the ledger (`MessageBook.once`), in the same transaction as its effect.
 """
 
 from collections.abc import Sequence
@@ -22,20 +22,20 @@ from frontrow.boxoffice.ports.queries import Query
 
 
 class BusReader(Protocol):
-    """One member of a group of readers; each fact goes to one member of every group."""
+    """One member of a group of readers. Each fact goes to one member of every group."""
 
     async def read(self, limit: int, wait_s: float) -> list[BusFact]:
-        """At most `limit` facts, oldest first; empty when none came within `wait_s`.
+        """At most `limit` facts, oldest first. Empty when none came within `wait_s`.
 
-        A new group begins with the oldest fact the bus keeps. Facts of one booking come in the order of publishing.
+        A new group starts with the oldest fact on the bus. Facts of one booking come in the order of publishing.
         """
         ...
 
     async def done(self, facts: Sequence[BusFact]) -> None:
-        """These facts, all that the last `read` answered, need not come again.
+        """Acknowledge these facts, which are all that the last `read` returned.
 
-        What a reader read and did not finish comes again: to another member, or to the next reader, after this one was
-        closed or died (Redis: after a while; Kafka: when the group has noticed).
+        Facts that a reader read and did not acknowledge come again, to another member or to the next reader, after this
+        one was closed or died (Redis: after a timeout; Kafka: when the group has noticed).
         """
         ...
 
@@ -46,7 +46,10 @@ class Bus(Protocol):
     """Carries facts from the outbox to their consumers."""
 
     async def publish(self, facts: Sequence[BusFact]) -> None:
-        """When it returns, all facts are kept by the bus. `Unavailable`: some may be, publish all of them again."""
+        """When it returns, the bus has stored all facts.
+
+        On `Unavailable` some may be stored: publish all of them again.
+        """
         ...
 
     async def reader(self, group: str) -> BusReader: ...
@@ -60,22 +63,23 @@ class Channel(Protocol):
     name: str
 
     async def send(self, messages: Sequence[Message]) -> list[Outcome]:
-        """Hand these messages over, in one connection where there is one; an outcome each. Never raises."""
+        """Send these messages, over one connection where there is one. Returns an outcome per message. Never raises."""
         ...
 
 
 class MessageBook(Protocol):
-    """The ledger's part in messages: the inbox of consumers, deliveries and their retries, contacts, webhooks."""
+    """Messages in the ledger (`ledger.messages`): inbox of consumers, deliveries and retries, contacts, webhooks."""
 
     async def once(self, source: str, message_id: str, queries: Sequence[Query], now_us: int) -> bool:
-        """Run the statements and remember the message, in one transaction; False when it was seen before.
+        """Run the statements and record the message, in one transaction. False when the message was seen before.
 
-        Of many racing callers with one message exactly one hears True; killed at any point, both happened or neither.
+        Of many racing callers with one message, exactly one gets True. After a crash at any point, either both happened
+        or neither.
         """
         ...
 
     async def once_each(self, source: str, messages: Sequence[tuple[str, Sequence[Query]]], now_us: int) -> list[bool]:
-        """`once` for many (message id, statements), all in one transaction; whether each was new."""
+        """`once` for many (message id, statements) in one transaction. Returns whether each was new."""
         ...
 
     async def noticed(self, source: str, message_id: str) -> bool:
@@ -91,29 +95,32 @@ class MessageBook(Protocol):
         ...
 
     def delivering(self, deliveries: Sequence[NewDelivery], now_us: int) -> list[Query]:
-        """The statements that put deliveries in line; one with a known `dedupe` is already there."""
+        """The statements that queue deliveries. A delivery with a known `dedupe` is already queued."""
         ...
 
     async def lease_deliveries(
         self, kind: str, now_us: int, lease_us: int, limit: int, per_lane: int
     ) -> list[Delivery]:
-        """Due deliveries, leased: at most `per_lane` of a lane, and none of a lane that somebody is working on.
+        """Lease due deliveries: at most `per_lane` per lane, and none of a lane that another worker has leased.
 
-        So a lane that is slow or broken holds up no other.
+        So a slow or broken lane does not delay the others.
         """
         ...
 
     async def settle(self, settled: Sequence[Settled], now_us: int) -> None:
-        """What became of leased deliveries: sent, given up, or to be tried again at a time."""
+        """Record what became of leased deliveries: sent, given up, or due again later."""
         ...
 
     async def put_contact(self, contact: Contact, now_us: int) -> None:
-        """The contact as a whole, with its devices; the address is kept in its canonical form."""
+        """Store a whole contact with its devices. The address is stored in canonical form."""
         ...
 
     async def keep_buyer(self, buyer: Contact, event_id: str, now_us: int) -> None:
-        """The name and address that somebody gave while buying for this event. What is empty changes nothing, nor does
-        the address of somebody who has proven one. The name can be searched for in this event from now on."""
+        """Store the name and address that a buyer entered for this event.
+
+        Empty fields change nothing, and a proven address is not replaced. The name can be searched for in this event
+        from now on.
+        """
         ...
 
     async def contact(self, fan: str) -> Contact | None: ...
@@ -127,7 +134,7 @@ class MessageBook(Protocol):
         ...
 
     async def put_in_app(self, messages: Sequence[InAppMessage], now_us: int) -> None:
-        """Messages for the person's page; one that is there already stays as it is."""
+        """Add messages to the fan's page. An existing message stays as it is."""
         ...
 
     async def in_app(self, fan: str, limit: int = 50) -> list[InAppMessage]:

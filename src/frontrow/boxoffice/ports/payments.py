@@ -1,4 +1,4 @@
-"""The box office's ports to money: the provider who takes it and the part of the ledger that writes it down."""
+"""Ports of payments: the provider that collects the money, and the ledger's payment book."""
 
 from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
@@ -11,22 +11,25 @@ from frontrow.boxoffice.model.tickets import NewTicket
 
 
 class PaymentProvider(Protocol):
-    """Somebody who can take money. Each write has a key: the same key again is the same call, with the same answer.
+    """A payment provider. Each write has a key: a repeated key is the same call and gets the same answer.
 
-    Every method may raise `ProviderUnknown` (it may or may not have happened) and `ProviderSpared` (it did not);
-    `ProviderRefused` is a definite no. Nothing here retries: that is the services' business.
+    Every method may raise `ProviderUnknown` (it may or may not have happened) and `ProviderSpared` (it did not happen).
+    `ProviderRefused` is a definite refusal. Adapters do not retry; the services do.
     """
 
     @property
     def name(self) -> str: ...
 
     async def create(self, new: NewIntent) -> Intent:
-        """Make the provider's object. No money moves and none is reserved."""
+        """Create the provider's object. No money moves and none is reserved."""
         ...
 
     async def authorise(self, ref: str, method: str, key: str) -> Intent:
-        """Reserve the money on this card: `authorised`, `action` (the bank wants to see the fan) or declined (an
-        `error` on a `created` object, which may be tried with another card)."""
+        """Reserve the money on this card.
+
+        The result is `authorised`, `action` (the bank must verify the fan), or declined: an `error` on a `created`
+        object, which may be tried with another card.
+        """
         ...
 
     async def capture(self, ref: str, key: str) -> Intent:
@@ -34,31 +37,34 @@ class PaymentProvider(Protocol):
         ...
 
     async def void(self, ref: str, key: str) -> Intent:
-        """Drop the object and what it reserves, for ever; void already is fine. `ProviderRefused` once captured."""
+        """Cancel the object and its reservation for good. Safe to repeat. `ProviderRefused` once captured."""
         ...
 
     async def refund(self, ref: str, amount_minor: int, refund_id: str, key: str) -> ProviderRefund:
-        """Give back so much of what was captured; never more than that in all."""
+        """Refund part of what was captured, never more than that in total."""
         ...
 
     async def read(self, ref: str) -> Intent:
-        """The object as it is now, with its refunds. `ProviderRefused` when there is none."""
+        """The object as it is now, with its refunds. `ProviderRefused` when it does not exist."""
         ...
 
     async def page(self, since_us: int, after: str = "", limit: int = 100) -> list[Intent]:
-        """Our objects made at `since_us` or later, newest first, from after `after` on; for the reconciler."""
+        """Our objects created at `since_us` or later, newest first, from after `after` on. Used to reconcile."""
         ...
 
     def notice(self, body: bytes, signature: str, now_us: int) -> Notice | None:
-        """What a webhook says, if it is genuine and fresh (`Unauthorised` if not); None: nothing that concerns us."""
+        """The notice in a webhook, or None if it does not concern us. `Unauthorised` if it is not genuine and fresh."""
         ...
 
     async def aclose(self) -> None: ...
 
 
 class PaymentBook(Protocol):
-    """Payments and refunds in the ledger. Every change is compare-and-set on `version`, together with a move of the
-    booking where there is one: both or neither. The same change again is answered as the first time."""
+    """Payments and refunds in the ledger (`ledger.payments`).
+
+    Every change is compare-and-set on `version`. Where it moves the booking, both are written or neither. A repeated
+    change gets the same answer again.
+    """
 
     async def save_payment(
         self,
@@ -71,35 +77,35 @@ class PaymentBook(Protocol):
         reason: str = "",
         tickets: Sequence[NewTicket] = (),
     ) -> Booking | None:
-        """Write version n of a payment over version n-1 (or the first one), and make the booking's move with it.
+        """Write version n of a payment over version n-1 (or the first version), and make the booking's move with it.
 
-        `PaymentChanged` when somebody else was quicker, also when the booking has another payment that is not over.
-        `tickets` go with a confirm. The move's errors are those of the Ledger; nothing changed then.
+        `PaymentChanged` when another caller was faster, or when the booking has another unfinished payment. `tickets`
+        are written with a confirm. The move's errors are those of the Ledger; then nothing has changed.
         """
         ...
 
     async def payment(self, payment_id: str) -> Payment | None: ...
 
     async def payments_of(self, booking_id: str) -> list[Payment]:
-        """All attempts, first to last."""
+        """All payments of a booking, first to last."""
         ...
 
     async def payment_by_ref(self, provider: str, ref: str) -> Payment | None: ...
 
     async def lease_payments(self, now_us: int, until_us: int, limit: int) -> list[Payment]:
-        """Payments that somebody should look at now (`0 < retry_at_us <= now_us`); nobody else gets them until then."""
+        """Lease payments that are due (`0 < retry_at_us <= now_us`). Nobody else gets them before `until_us`."""
         ...
 
     async def seat_prices(self, booking_id: str) -> dict[int, int]:
-        """What each seat of the booking that is still its own was sold for, in minor units, fees included."""
+        """The price of each seat that the booking still has, in minor units, including fees."""
         ...
 
     async def ask_refund(self, refund: Refund, *, fence: int, now_us: int, late: bool = False) -> Refund:
-        """Write down that money is owed for these seats and give the seats back to sale, in one transaction.
+        """Record that money is owed for these seats and free the seats, in one transaction.
 
-        All seats: confirmed -> refunded; some: the booking shrinks. Exactly one of many racing callers gets a seat's
-        refund; the others are refused (`MoveRefused`, `SeatsNotInBooking`). The same refund id again: as before.
-        `late`: money came for a booking that is over; the refund is all that changes.
+        For all seats: confirmed -> refunded. For some: the booking keeps the others. Of many racing callers exactly one
+        gets a seat's refund; the others are refused (`MoveRefused`, `SeatsNotInBooking`). A repeated refund id gets the
+        same answer. `late`: money came for a booking that is over, and only the refund is written.
         """
         ...
 

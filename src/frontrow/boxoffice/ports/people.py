@@ -1,4 +1,4 @@
-"""The ledger's book of people: organisers, staff, fans, sessions, one-time links, API keys. Secrets come as hashes."""
+"""The port of people: organisers, staff, fans, sessions, one-time links, API keys. Secrets are passed as hashes."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -9,11 +9,14 @@ from frontrow.boxoffice.model.waitlist import Entry
 
 
 class PeopleBook(Protocol):
-    """Every change is one transaction; every one-time thing is used by exactly one of many racing callers."""
+    """People in the ledger (`ledger.people`).
+
+    Every change is one transaction. Of many racing callers exactly one uses a one-time secret.
+    """
 
     # -- organisers and their staff
     async def put_organiser(self, organiser: Organiser) -> bool:
-        """False when there is one with this id."""
+        """False when one with this id exists."""
         ...
 
     async def organiser(self, organiser_id: str) -> Organiser | None: ...
@@ -21,7 +24,7 @@ class PeopleBook(Protocol):
     async def organisers(self, after: str = "", limit: int = 100) -> list[Organiser]: ...
 
     async def add_staff(self, staff: Staff) -> bool:
-        """False when the address has an account already."""
+        """False when the address already has an account."""
         ...
 
     async def staff(self, staff_id: str) -> Staff | None: ...
@@ -31,25 +34,25 @@ class PeopleBook(Protocol):
     async def staff_of(self, organiser_id: str, limit: int = 200) -> list[Staff]: ...
 
     async def set_role(self, organiser_id: str, staff_id: str, role: Role, by: str, now_us: int) -> Staff:
-        """The member with the new role, all sessions ended. `LastOwner` when nobody would own the organiser then."""
+        """Change the member's role and end all their sessions. `LastOwner` when nobody would own the organiser."""
         ...
 
     async def remove_staff(self, organiser_id: str, staff_id: str, by: str, now_us: int) -> None:
-        """The member is gone, with sessions, recovery codes and open resets; `LastOwner` as above."""
+        """Remove the member with sessions, recovery codes and open resets. `LastOwner` as above."""
         ...
 
     async def change_password(self, staff_id: str, password_hash: str, old_hash: str, now_us: int) -> bool:
-        """Whether the password was still `old_hash` and is the new one now."""
+        """Replace the password if it is still `old_hash`. Returns whether it was."""
         ...
 
     async def enrol_totp(
         self, staff_id: str, sealed: str, old_sealed: str, step: int, recovery: Sequence[str], now_us: int
     ) -> bool:
-        """A new second factor and recovery codes in place of the old, unless another was set meanwhile."""
+        """Replace the second factor and the recovery codes. False when another was set in the meantime."""
         ...
 
     async def use_totp_step(self, staff_id: str, step: int) -> bool:
-        """Exactly one caller hears True for a step; earlier steps are spent with it."""
+        """Use a time step. Exactly one caller gets True; earlier steps are used up with it."""
         ...
 
     async def use_recovery_code(self, staff_id: str, code_hash: str) -> bool: ...
@@ -58,7 +61,7 @@ class PeopleBook(Protocol):
 
     # -- invitations and API keys
     async def add_invitation(self, invitation: Invitation, secret_hash: str) -> None:
-        """Open invitations of this organiser to the same address end with it."""
+        """Add an invitation. Open invitations of this organiser to the same address end."""
         ...
 
     async def open_invitation(self, secret_hash: str, now_us: int) -> Invitation | None: ...
@@ -68,7 +71,7 @@ class PeopleBook(Protocol):
     async def drop_invitation(self, organiser_id: str, invitation_id: str) -> bool: ...
 
     async def accept(self, secret_hash: str, new: Staff, now_us: int) -> Staff | None:
-        """Use the invitation and make the member (or give it the new password): both or neither, once."""
+        """Use the invitation and create the member (or set the new password), in one transaction and once."""
         ...
 
     async def add_api_key(self, key: ApiKey, secret_hash: str) -> None: ...
@@ -83,11 +86,11 @@ class PeopleBook(Protocol):
 
     # -- sessions
     async def start_session(self, session: Session, secret_hash: str, replaces: Session | None = None) -> None:
-        """A new session; the one it replaces is gone in the same moment."""
+        """Start a session. The one it replaces ends in the same transaction."""
         ...
 
     async def session(self, secret_hash: str) -> Session | None:
-        """The session with what its subject may do now; a member who left has none."""
+        """The session with its subject's current rights. None for a member who left."""
         ...
 
     async def sessions_of(self, subject: str, now_us: int, limit: int = 100) -> list[Session]: ...
@@ -104,7 +107,7 @@ class PeopleBook(Protocol):
     async def fan(self, fan_id: str) -> Fan | None: ...
 
     async def fan_of_address(self, fan: Fan) -> Fan:
-        """The fan with this proven address; `fan` itself when there was none."""
+        """The fan with this proven address. `fan` is added and returned when there was none."""
         ...
 
     async def add_magic_link(
@@ -118,15 +121,15 @@ class PeopleBook(Protocol):
     async def open_magic_link(self, secret_hash: str, now_us: int) -> bool: ...
 
     async def names_of_address(self, email: str) -> list[str]:
-        """Guests and people of places who gave this address, the latest first, bounded. Ask only for a proven one."""
+        """Guests who gave this address, latest first, up to a bound. Call it only for a proven address."""
         ...
 
     async def is_reached_at(self, fan: str, email: str) -> bool:
-        """Whether this guest or person of a place gave this address."""
+        """Whether this guest gave this address."""
         ...
 
     async def purchases_of_address(self, email: str) -> list[Booking]:
-        """What guests and people of places bought with this address, newest first."""
+        """Bookings that guests made with this address, newest first."""
         ...
 
     async def purchases_of(self, fans: Sequence[str]) -> list[Booking]:
@@ -134,14 +137,16 @@ class PeopleBook(Protocol):
         ...
 
     async def erase_fan(self, fan_id: str, now_us: int) -> bool:
-        """Forget address, contacts, devices, messages, links and sessions, of the fan and of everybody reached at
-        the fan's proven address, and leave every waitlist; bookings and money stay."""
+        """Erase address, contacts, devices, messages, links and sessions, and leave every waitlist.
+
+        This includes guests with the fan's proven address. Bookings and payments stay.
+        """
         ...
 
     async def entries_of(self, fans: Sequence[str]) -> list[Entry]:
-        """Where these fans wait, whatever the event."""
+        """The waitlist entries of these fans in all events."""
         ...
 
     async def purge_people(self, now_us: int, limit: int = 1_000) -> None:
-        """Drop sessions, links and account mails nobody can use any more."""
+        """Delete sessions, links and account mails that can no longer be used."""
         ...

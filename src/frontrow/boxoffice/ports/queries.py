@@ -9,13 +9,13 @@ Row = Sequence[Any]
 
 
 class Query(msgspec.Struct, frozen=True):
-    """A statement with what goes in: rows for its `:rows`, values for its single parameters in their order.
+    """A statement and its input: rows for its `:rows`, and values for its single parameters in order.
 
-    `otherwise` names the statement to run instead, with the same rows, when a unique index objects; if it does not, and
-    the statement returns nothing, the answer is the list `ALL_WENT_WELL`.
+    `fallback` names the statement to run instead, with the same rows, when a unique index objects. When it does not
+    object and the statement returns nothing, the result is the list `NO_CONFLICT`.
     """
 
     name: str
     rows: Sequence[Row] = ()
     params: Sequence[Any] = ()
-    otherwise: str = ""
+    fallback: str = ""

@@ -1,4 +1,4 @@
-"""The waitlist's port: what its service needs of a ledger. The docstrings are the contract, as in ports.py."""
+"""The port of the waitlist. The docstrings are the contract."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -9,83 +9,90 @@ from frontrow.core.errors import FrontrowError
 
 
 class WaitlistBook(Protocol):
-    """Who waits for seats and what was offered to them (B11). It is `ledger.waitlist`.
+    """Who waits for seats and what was offered to them (B11, `ledger.waitlist`).
 
-    An offer stands and falls with its hold: both are written in one transaction, under the same unique index as every
-    hold. An offer is open while `now_us < expires_at_us`, swept or not.
+    An offer and its hold are written in one transaction, under the same unique index as every hold. An offer is open
+    while `now_us < expires_at_us`, swept or not.
     """
 
     async def put_waitlist_rules(self, rules: WaitRules, now_us: int) -> WaitRules:
-        """Set how an event's line is ordered, once; answers the rules that stand."""
+        """Set how an event's line is ordered, once. Returns the rules in force."""
         ...
 
     async def waitlist_rules(self, event_id: str) -> WaitRules:
-        """The event's rules; first come first served where none were set."""
+        """The event's rules. The default is first come, first served."""
         ...
 
     async def join_waitlist(self, new: NewEntry, now_us: int) -> Entry:
-        """Into the line, with a fact WaitlistJoined. One entry a fan and event under any race: the same wish again
-        answers the entry that is there, another one raises `AlreadyWaiting`; a cancelled event raises
-        `EventCancelled`."""
+        """Join the line, with a fact WaitlistJoined. There is one entry per fan and event under any race.
+
+        A repeated request returns the existing entry; a different one raises `AlreadyWaiting`. A cancelled event raises
+        `EventCancelled`.
+        """
         ...
 
     async def leave_waitlist(self, entry_id: str, fan: str, now_us: int) -> Entry:
-        """Out of the line; an open offer is declined. Left already: answered as is."""
+        """Leave the line. An open offer is declined. An entry that already left is returned as is."""
         ...
 
     async def end_line(self, event_id: str, limit: int, now_us: int) -> EndedLine:
-        """Of a cancelled event: at most `limit` entries leave the line, each with one fact WaitlistEnded whoever asks
-        and however often, and their open offers are withdrawn. Call again until nobody is in line."""
+        """End the line of a cancelled event: at most `limit` entries leave it and their open offers are withdrawn.
+
+        Each entry gets exactly one fact WaitlistEnded. Call again until nobody is in line.
+        """
         ...
 
     async def entry(self, entry_id: str) -> Entry | None: ...
 
     async def entry_of_fan(self, event_id: str, fan: str) -> Entry | None:
-        """The fan's entry that waits or has an offer."""
+        """The fan's entry that is waiting or has an offer."""
         ...
 
     async def entries_ahead(self, entry: Entry) -> int:
-        """How many waiting entries stand before this one."""
+        """The number of waiting entries before this one."""
         ...
 
     async def waiting_page(
         self, event_id: str, free: Mapping[str, int], after: tuple[int, int], limit: int
     ) -> list[Entry]:
-        """Waiting entries in order, from behind (rank, number) on, that could fit sections with so many free seats."""
+        """Waiting entries in order, from after (rank, number) on, that fit the free seats per section."""
         ...
 
     async def waitlist_look(self, event_id: str, now_us: int) -> WaitlistLook: ...
 
     async def last_fans(self, event_id: str, seats: Sequence[int]) -> dict[int, str]:
-        """For each of these free seats that was ever held or sold: who had it last."""
+        """The last fan of each of these free seats that was ever held or sold."""
         ...
 
     async def make_offers(self, news: Sequence[NewOffer]) -> list[Offer | FrontrowError]:
-        """For each: hold the seats for a waiting entry and write the offer, with facts HoldPlaced and OfferMade, or
-        neither and the reason: `NotWaiting`, or what `place_hold` raises; the entry waits on then.
+        """Hold the seats of each offer for a waiting entry and write the offer, with facts HoldPlaced and OfferMade.
 
-        The same offer id again is answered as it stands.
+        A refused offer writes neither and returns the reason: `NotWaiting`, or what `place_hold` raises. The entry
+        keeps waiting. A repeated offer id returns the existing offer.
         """
         ...
 
     async def make_offer(self, new: NewOffer) -> Offer:
-        """The same for one; the reason is raised."""
+        """`make_offers` for one offer. The reason is raised."""
         ...
 
     async def claim_offer(self, offer_id: str, fan: str, now_us: int, hold_until_us: int) -> Offer:
-        """The open offer's hold becomes an ordinary hold until then; the entry is served. Claimed already: as is.
+        """Turn the open offer's hold into an ordinary hold until `hold_until_us`. The entry is served.
 
-        `OfferOver` (410) from `expires_at_us` on and after a decline, `OfferNotFound` for anybody but its fan.
+        An already claimed offer is returned as is. `OfferOver` (410) from `expires_at_us` on and after a decline.
+        `OfferNotFound` for everyone but its fan.
         """
         ...
 
     async def decline_offer(self, offer_id: str, fan: str, now_us: int) -> Offer:
-        """The seats are free at once; the entry waits on in its place. Declined already: as is."""
+        """Free the seats at once. The entry keeps its place. An already declined offer is returned as is."""
         ...
 
     async def settle_offers(self, now_us: int, limit: int) -> list[Offer]:
-        """End at most `limit` open offers whose time is over (OfferLapsed) or whose booking went on or ended without
-        them; each is ended, and answered, exactly once among any number of workers."""
+        """End at most `limit` open offers that are past their time (OfferLapsed) or whose booking was paid or ended.
+
+        Among any number of workers, each offer is ended and returned exactly once.
+        """
         ...
 
     async def offer(self, offer_id: str) -> Offer | None: ...
@@ -95,5 +102,5 @@ class WaitlistBook(Protocol):
         ...
 
     async def shift_event(self, event_id: str, was: EventStatus, to: EventStatus, now_us: int) -> Event | None:
-        """Move an event's status unless somebody changed the event meanwhile; None then."""
+        """Change an event's status. None when somebody changed the event in the meantime."""
         ...

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from frontrow.boxoffice.adapters.ledger.engine.statements import ALL_WENT_WELL
-from frontrow.boxoffice.adapters.ledger.programs.bookings import MAX_MOVE_ROUNDS, MoveAsked, Program, make_moves
+from frontrow.boxoffice.adapters.ledger.engine.statements import NO_CONFLICT
+from frontrow.boxoffice.adapters.ledger.programs.bookings import MAX_MOVE_ROUNDS, MakeMove, Program, make_moves
 from frontrow.boxoffice.adapters.ledger.programs.hold_idempotency import KEY_TRIES
 from frontrow.boxoffice.adapters.ledger.programs.holds import place_holds
 from frontrow.boxoffice.model.bookings import BookingState, Move
@@ -31,7 +31,7 @@ def free(query: Query) -> list[Row]:
     """A store in which everything is free."""
     match query.name:
         case "take_free_seats":
-            return ALL_WENT_WELL
+            return NO_CONFLICT
         case "add_new_bookings" | "add_bookings":
             return [(row[0], 7) for row in query.rows]
         case "take_keys":
@@ -83,7 +83,7 @@ def test_a_booking_others_keep_changing_ends_in_try_again() -> None:
     def store(query: Query) -> list[Row]:
         return [row] if query.name == "bookings_by_id" else []
 
-    ask = MoveAsked("bkg_1", Move.CONFIRM, 7, 50)
+    ask = MakeMove("bkg_1", Move.CONFIRM, 7, 50)
     (answer,), asked = play(make_moves([ask], []), store)
     assert isinstance(answer, Overloaded)
     assert asked.count("move_bookings") == MAX_MOVE_ROUNDS + 1
@@ -97,7 +97,7 @@ def test_moves_of_one_booking_in_one_batch_follow_each_other() -> None:
             return []
         return [("bkg_1", "evt", "fan", next(states), 7, "[1]", 0, "EUR", "", 1, 1, 100, None)]
 
-    asks = [MoveAsked("bkg_1", move, 7, 50) for move in (Move.BEGIN_PAYMENT, Move.CONFIRM, Move.CONFIRM)]
+    asks = [MakeMove("bkg_1", move, 7, 50) for move in (Move.BEGIN_PAYMENT, Move.CONFIRM, Move.CONFIRM)]
     answers, asked = play(make_moves(asks, []), store)
     assert [answer.state for answer in answers] == [BookingState.PAYING, BookingState.CONFIRMED, BookingState.CONFIRMED]
     assert asked == ["move_bookings", "move_bookings"], "the repeat needs no statement"

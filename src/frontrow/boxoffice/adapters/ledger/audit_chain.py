@@ -1,8 +1,8 @@
-"""The audit log: append-only entries, each carrying the hash of the one before, so a change anywhere shows.
+"""The audit log: append-only entries, each with the hash of the previous one, so that any change is detected.
 
-Every writer connection writes a chain of its own (a shared one would make all writers wait for each other), one entry a
-transaction: the facts it made, in order. The newest hash of each chain is its head; whoever keeps a head elsewhere can
-prove later that nothing before it was changed or cut off.
+Every writer connection has its own chain, because a shared one would make all writers wait for each other. It gets one
+entry per transaction: the facts of the transaction in order. The newest hash of a chain is its head. With a head stored
+elsewhere, it can be proved later that nothing before it was changed or cut off.
 """
 
 import hashlib
@@ -26,12 +26,12 @@ class AuditEntry(msgspec.Struct, frozen=True):
 
 
 def entry_hash(chain: str, seq: int, at_us: int, body: str, prev_hash: str) -> str:
-    """The hash over everything an entry says and the hash before it."""
+    """The hash over an entry's fields and the previous hash."""
     return hashlib.sha256(f"{prev_hash}\n{chain}\n{seq}\n{at_us}\n{body}".encode()).hexdigest()
 
 
 class Chain:
-    """A writer's chain: makes the next entry; moves on only when that entry is committed."""
+    """A writer's chain. It makes the next entry, and advances only when that entry is committed."""
 
     __slots__ = ("hash", "name", "seq")
 
@@ -39,7 +39,7 @@ class Chain:
         self.name, self.seq, self.hash = name, 0, GENESIS
 
     def next(self, at_us: int, body: str) -> AuditEntry:
-        """The entry that would follow; the chain itself does not move yet."""
+        """The next entry. The chain does not advance yet."""
         seq = self.seq + 1
         return AuditEntry(self.name, seq, at_us, body, self.hash, entry_hash(self.name, seq, at_us, body, self.hash))
 
@@ -49,7 +49,7 @@ class Chain:
 
 
 def problems(entry: AuditEntry, before_seq: int, before_hash: str) -> Iterator[str]:
-    """What is wrong with an entry, given the one before it in its chain."""
+    """The problems of an entry, given the previous one in its chain."""
     where = f"chain {entry.chain}, entry {entry.seq}"
     if entry.seq != before_seq + 1:
         yield f"{where}: entry {before_seq + 1} is missing"

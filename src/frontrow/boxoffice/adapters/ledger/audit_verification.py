@@ -1,4 +1,4 @@
-"""Proves a ledger whole: no seat twice, seats and bookings in step, the audit chains unbroken and not cut off."""
+"""Verifies a ledger: no seat sold twice, seats and bookings consistent, audit chains unbroken and complete."""
 
 from collections.abc import AsyncIterator, Mapping
 from typing import Final
@@ -8,13 +8,13 @@ from frontrow.boxoffice.adapters.ledger.engine.group_commit import Store
 from frontrow.boxoffice.ports.queries import Query
 
 PAGE: Final = 2_000
-SHOWN: Final = 100  # problems of one kind
+SHOWN: Final = 100  # problems per kind
 
 Heads = Mapping[str, tuple[int, str]]
 
 
 async def verify(store: Store, kept: Heads | None = None) -> tuple[list[str], int]:
-    """What is wrong, and how many audit entries were read. `kept` are heads written down earlier, outside."""
+    """The problems, and the number of audit entries read. `kept` are heads that were stored outside earlier."""
     wrong: list[str] = []
     for event_id, seat, count in await store.read(Query("seats_sold_twice", params=(SHOWN,))):
         wrong.append(f"event {event_id}, seat {seat}: {count} active bookings")
@@ -22,7 +22,7 @@ async def verify(store: Store, kept: Heads | None = None) -> tuple[list[str], in
         wrong.append(f"booking {booking_id}, seat {seat}: the seat is active, the booking is not")
     for booking_id, count in await store.read(Query("bookings_out_of_step", params=(SHOWN,))):
         wrong.append(f"booking {booking_id}: says {count} seats, has another number of active ones")
-    # The heads first: entries written while we read are then only more than the heads say, never less.
+    # Heads first: entries written meanwhile then only add to what the heads say.
     heads = {row[0]: (int(row[1]), str(row[2])) for row in await store.read(Query("audit_heads"))}
     audit, read = await _audit(store, heads, kept or {})
     return wrong + audit, read
@@ -46,7 +46,7 @@ async def _audit(store: Store, heads: Heads, kept: Heads) -> tuple[list[str], in
         for chain, (seq, wanted) in given.items():
             if hash_at.get((chain, seq)) != wanted:
                 wrong.append(f"chain {chain}: entry {seq} is not what {what} says")
-    if last.keys() - heads.keys():  # chains that began while we read have a head by now
+    if last.keys() - heads.keys():  # chains that began during the read have a head by now
         later = {row[0] for row in await store.read(Query("audit_heads"))}
         wrong += [f"chain {chain}: has no head" for chain in sorted(last.keys() - later)]
     return wrong[:SHOWN], read

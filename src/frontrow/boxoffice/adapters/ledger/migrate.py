@@ -1,7 +1,7 @@
-"""Brings a ledger to the newest schema with Alembic, on SQLite and PostgreSQL alike; repeating it is harmless.
+"""Upgrades a ledger to the newest schema with Alembic, on SQLite and PostgreSQL. Safe to repeat.
 
-Runs on a connection of its own, blocking: call it from a thread when an event loop is running. Two servers that start
-at once on one PostgreSQL wait for each other on an advisory lock.
+Uses its own connection and blocks: call it from a thread when an event loop is running. Two servers that start at once
+on one PostgreSQL wait for each other on an advisory lock.
 """
 
 import asyncio

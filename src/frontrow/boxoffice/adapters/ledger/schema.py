@@ -1,4 +1,4 @@
-"""Which schema a ledger has and which one this program needs, read without Alembic.
+"""The schema version of a ledger and the version this program needs, read without Alembic.
 
 Alembic and SQLAlchemy take half a second to import: a server whose ledger is up to date starts without them.
 """
@@ -13,14 +13,14 @@ from typing import Final
 
 from frontrow.boxoffice.adapters.ledger.ledger_url import is_postgres, sqlite_path
 
-LOOK_TIMEOUT_S: Final = 30.0
+READ_TIMEOUT_S: Final = 30.0
 MIGRATIONS: Final = Path(__file__).parent / "migrations"
 QUERY: Final = "SELECT version_num FROM alembic_version"
 
 
 @functools.cache
 def known_versions() -> dict[str, str]:
-    """Every version this program knows, and the one each is made from (empty: the first). Numbers are only names."""
+    """Every version this program knows and its predecessor (empty: the first). Numbers are only names."""
     sources = [path.read_text() for path in (MIGRATIONS / "versions").glob("v*.py")]
     return {_declared("revision", source): _declared("down_revision", source) for source in sources}
 
@@ -31,21 +31,21 @@ def _declared(name: str, source: str) -> str:
 
 
 def newest_version() -> str:
-    """The version this program needs: the one that no other is made from."""
+    """The version this program needs: the one without a successor."""
     known = known_versions()
     (newest,) = known.keys() - known.values()
     return newest
 
 
 def schema_version(url: str) -> str:
-    """The version the ledger at `url` has; empty when it has none. Blocks: call it from a thread in an event loop."""
+    """The version of the ledger at `url`, or empty. Blocks: in an event loop, call it from a thread."""
     if is_postgres(url):
-        return asyncio.run(asyncio.wait_for(_of_postgres(url), LOOK_TIMEOUT_S))
+        return asyncio.run(asyncio.wait_for(_of_postgres(url), READ_TIMEOUT_S))
     return _of_sqlite(sqlite_path(url)) if sqlite_path(url).exists() else ""
 
 
 def _of_sqlite(path: Path) -> str:
-    with contextlib.closing(sqlite3.connect(path, timeout=LOOK_TIMEOUT_S)) as connection:
+    with contextlib.closing(sqlite3.connect(path, timeout=READ_TIMEOUT_S)) as connection:
         if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'alembic_version'").fetchone():
             return ""
         row = connection.execute(QUERY).fetchone()
@@ -55,7 +55,7 @@ def _of_sqlite(path: Path) -> str:
 async def _of_postgres(url: str) -> str:
     import asyncpg
 
-    connection = await asyncpg.connect(url, timeout=LOOK_TIMEOUT_S)
+    connection = await asyncpg.connect(url, timeout=READ_TIMEOUT_S)
     try:
         if await connection.fetchval("SELECT to_regclass('alembic_version')") is None:
             return ""

@@ -1,7 +1,7 @@
-"""The Ledger port over a store (SQLite or PostgreSQL): single calls in, batches of the group commit out.
+"""The ledger over a store (SQLite or PostgreSQL): single calls in, batches of the group commit out.
 
-What arrives while a commit is on its way goes into the next one (`core.coalescer`), as arrays; each caller gets its
-own answer or its own error. When nothing else is going on, a call is committed at once.
+Calls that arrive while a commit is in progress go into the next batch (`core.coalescer`). Each caller gets its own
+answer or error. When nothing else is in progress, a call is committed at once.
 """
 
 import asyncio
@@ -22,9 +22,15 @@ from frontrow.boxoffice.adapters.ledger.books.signups import SqlSignupBook
 from frontrow.boxoffice.adapters.ledger.books.ticket_returns import SqlReturnsBook
 from frontrow.boxoffice.adapters.ledger.books.tickets import SqlTicketBook
 from frontrow.boxoffice.adapters.ledger.books.waitlist import SqlWaitlistBook
-from frontrow.boxoffice.adapters.ledger.engine.batched_reads import Looks
-from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, LeaseAsked, Ran, Store, Written
-from frontrow.boxoffice.adapters.ledger.programs.bookings import ExpiryAsked, MoveAsked, Program, booking_of
+from frontrow.boxoffice.adapters.ledger.engine.batched_reads import BatchedReads
+from frontrow.boxoffice.adapters.ledger.engine.group_commit import (
+    CommitLine,
+    LeaseFacts,
+    RunProgram,
+    RunStatements,
+    Store,
+)
+from frontrow.boxoffice.adapters.ledger.programs.bookings import ExpireHolds, MakeMove, Program, booking_of
 from frontrow.boxoffice.model.bookings import Booking, BookingState, Move, StaleFence
 from frontrow.boxoffice.model.facts import Fact, OutboxFact
 from frontrow.boxoffice.model.holds import ActiveSeat, ExpiredHold, NewHold, PlacedHold
@@ -56,7 +62,7 @@ KEY_COLUMNS: Final = {
 }
 FENCES_END: Final = 2**63
 MAX_PAGE: Final = 10_000
-BREATH_EVERY: Final = 5_000  # seats between two turns of the event loop
+YIELD_EVERY: Final = 5_000  # seats between two turns of the event loop
 
 
 class SqlLedger:
@@ -72,7 +78,7 @@ class SqlLedger:
             store.write, max_batch=max_batch, max_in_flight=store.writers, max_waiting=max_waiting, name="ledger"
         )
         self.reads = {
-            name: Looks(store, name, at, max_batch=max_batch, max_waiting=max_waiting)
+            name: BatchedReads(store, name, at, max_batch=max_batch, max_waiting=max_waiting)
             for name, at in KEY_COLUMNS.items()
         }
         line, reads = self.line, self.reads
@@ -114,7 +120,7 @@ class SqlLedger:
         return await self._move(Move.DECLINE, booking_id, fence, now_us)
 
     async def confirm(self, booking_id: str, fence: int, now_us: int, tickets: Sequence[NewTicket] = ()) -> Booking:
-        return await self._submit(MoveAsked(booking_id, Move.CONFIRM, fence, now_us, tickets=tuple(tickets)))
+        return await self._submit(MakeMove(booking_id, Move.CONFIRM, fence, now_us, tickets=tuple(tickets)))
 
     async def cancel(self, booking_id: str, fence: int, now_us: int) -> Booking:
         return await self._move(Move.CANCEL, booking_id, fence, now_us)
@@ -123,18 +129,18 @@ class SqlLedger:
         return await self._move(Move.REFUND, booking_id, fence, now_us)
 
     async def _move(self, move: Move, booking_id: str, fence: int, now_us: int, expires_at_us: int = 0) -> Booking:
-        return await self._submit(MoveAsked(booking_id, move, fence, now_us, expires_at_us))
+        return await self._submit(MakeMove(booking_id, move, fence, now_us, expires_at_us))
 
-    async def _submit(self, ask: MoveAsked) -> Booking:
+    async def _submit(self, ask: MakeMove) -> Booking:
         if not 0 < ask.fence < FENCES_END:
             raise StaleFence(ask.booking_id, ask.fence)
         return cast(Booking, await self.line.submit(ask))
 
     async def expire_due(self, now_us: int, limit: int) -> list[ExpiredHold]:
-        return cast(list[ExpiredHold], await self.line.submit(ExpiryAsked(now_us, _page(limit))))
+        return cast(list[ExpiredHold], await self.line.submit(ExpireHolds(now_us, _page(limit))))
 
     async def booking(self, booking_id: str) -> Booking | None:
-        rows = await self.reads["bookings_by_id"].of(booking_id)
+        rows = await self.reads["bookings_by_id"].read(booking_id)
         return booking_of(rows[0]) if rows else None
 
     async def bookings_of(self, event_id: str, fan: str, limit: int = 100) -> list[Booking]:
@@ -155,40 +161,42 @@ class SqlLedger:
             state = BookingState(row[1])
             expires_at_us = 0 if state is BookingState.CONFIRMED else row[4]
             yield ActiveSeat(row[0], state, row[2], row[3], expires_at_us, row[5])
-            if number % BREATH_EVERY == 0:
+            if number % YIELD_EVERY == 0:
                 await asyncio.sleep(0)
 
     async def time_us(self) -> int:
         return await self.store.time_us()
 
     async def lease_facts(self, now_us: int, lease_us: int, limit: int) -> list[OutboxFact]:
-        return cast(list[OutboxFact], await self.line.submit(LeaseAsked(now_us, lease_us, _page(limit))))
+        return cast(list[OutboxFact], await self.line.submit(LeaseFacts(now_us, lease_us, _page(limit))))
 
     async def facts_published(self, numbers: Sequence[int], now_us: int) -> None:
         if numbers:
             rows = [(number, now_us) for number in sorted(numbers)]
-            await self.line.submit(Written((Query("facts_published", rows),), now_us=now_us))
+            await self.line.submit(RunStatements((Query("facts_published", rows),), now_us=now_us))
 
     async def purge_facts(self, before_us: int, limit: int) -> None:
-        """Delete at most `limit` facts published before `before_us`; the audit log keeps them."""
-        await self.line.submit(Written((Query("purge_facts", params=(before_us, _page(limit))),), now_us=before_us))
+        """Delete at most `limit` facts that were published before `before_us`. The audit log keeps them."""
+        await self.line.submit(
+            RunStatements((Query("purge_facts", params=(before_us, _page(limit))),), now_us=before_us)
+        )
 
     async def purge_keys(self, before_us: int, limit: int, after: tuple[str, str] = ("", "")) -> tuple[str, str]:
-        """Look at `limit` idempotency keys of requests from `after` on and forget those made before `before_us`.
+        """Read `limit` idempotency keys of holds from `after` on, and delete those created before `before_us`.
 
-        Answers where to go on, ("", "") at the end. Payments keep their own keys, as long as the ledger.
+        Returns where to continue, ("", "") at the end. Payments keep their own keys for good.
         """
         run = functools.partial(_purge_keys, before_us, _page(limit), after)
-        return cast(tuple[str, str], await self.line.submit(Ran(run, before_us)))
+        return cast(tuple[str, str], await self.line.submit(RunProgram(run, before_us)))
 
     async def audit_queue(self, event_id: str, entries: Sequence[tuple[int, str, str]], now_us: int) -> None:
-        """Record what happened in the waiting room: (place, fan, act) each."""
+        """Record entries (place, fan, act) of the waiting room."""
         rows = [(event_id, place, fan, act, now_us) for place, fan, act in entries]
         if rows:
-            await self.line.submit(Written((Query("add_queue_audit", rows),), now_us=now_us))
+            await self.line.submit(RunStatements((Query("add_queue_audit", rows),), now_us=now_us))
 
     async def queue_audit(self, event_id: str, after: int = 0, limit: int = 1_000) -> list[Row]:
-        """(number, place, fan, act, at_us) of the waiting room's audit, in order."""
+        """The waiting room's audit in order, as (number, place, fan, act, at_us)."""
         return await self.store.read(Query("queue_audit_of", params=(event_id, after, _page(limit))))
 
     async def aclose(self) -> None:

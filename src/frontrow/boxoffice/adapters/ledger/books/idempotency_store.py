@@ -1,17 +1,17 @@
-"""Answers kept under their Idempotency-Key, in the ledger: whichever server is asked again gives the same one."""
+"""Responses stored under their Idempotency-Key, so that every server answers a repeated request the same way."""
 
 from typing import Final
 
 import msgspec
 
-from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, Store, Written
+from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, RunStatements, Store
 from frontrow.boxoffice.ports.queries import Query, Row
 
 PURGED_AT_ONCE: Final = 5_000
 
 
 class KeptAnswer(msgspec.Struct, frozen=True):
-    """What is known of a key: the hash of its request and, once there is one (`status`), the answer."""
+    """What is stored under a key: the hash of its request and, once `status` is set, the response."""
 
     asked: str
     status: int = 0
@@ -27,10 +27,13 @@ class IdempotencyStore:
         self._store, self._line = store, line
 
     async def begin(self, name: str, asked: str, now_us: int, lease_until_us: int) -> KeptAnswer | None:
-        """Take the key (None: it is yours), or what is known of it. One of many at once gets it; so does whoever comes
-        after a lease that ended without an answer, with the same request."""
+        """Claim the key. Returns None when the caller has it now, or else what is stored under it.
+
+        Of many callers at once, one gets the key. After a lease that ended without a response, the next caller with the
+        same request gets it.
+        """
         rows: list[Row] = await self._line.submit(
-            Written((Query("begin_requests", [(name, asked, now_us, lease_until_us)]),), now_us=now_us)
+            RunStatements((Query("begin_requests", [(name, asked, now_us, lease_until_us)]),), now_us=now_us)
         )
         if rows:
             return None
@@ -38,15 +41,15 @@ class IdempotencyStore:
         return KeptAnswer(*found[0]) if found else KeptAnswer(asked)
 
     async def finish(self, name: str, answer: KeptAnswer, now_us: int) -> None:
-        """Keep the answer."""
+        """Store the response."""
         row = (name, answer.status, answer.kind, answer.headers, answer.body)
-        await self._line.submit(Written((Query("finish_requests", [row]),), now_us=now_us))
+        await self._line.submit(RunStatements((Query("finish_requests", [row]),), now_us=now_us))
 
     async def forget(self, name: str) -> None:
-        """The key is free again, unless it has its answer."""
-        await self._line.submit(Written((Query("forget_requests", [(name,)]),)))
+        """Free the key unless it has a response."""
+        await self._line.submit(RunStatements((Query("forget_requests", [(name,)]),)))
 
     async def purge(self, before_us: int) -> None:
-        """Forget what is older."""
+        """Delete keys created before `before_us`, at most `PURGED_AT_ONCE`."""
         query = Query("purge_requests", params=(before_us, PURGED_AT_ONCE))
-        await self._line.submit(Written((query,)))
+        await self._line.submit(RunStatements((query,)))

@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 import msgspec
 
 from frontrow.boxoffice.adapters.ledger.engine.batched_reads import ReadsByKey
-from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, Ran, Store, Written
+from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, RunProgram, RunStatements, Store
 from frontrow.boxoffice.adapters.ledger.programs.bookings import Program
 from frontrow.boxoffice.model.email_addresses import canonical_email
 from frontrow.boxoffice.model.messages import Contact, Delivery, Endpoint, InAppMessage, NewDelivery, Settled
@@ -18,7 +18,7 @@ from frontrow.boxoffice.ports.queries import Query, Row
 from frontrow.core.errors import InvalidInput
 
 MAX_LEASED: Final = 1_000
-MAX_PUSH: Final = 20  # devices of a person
+MAX_PUSH: Final = 20  # devices per person
 MAX_BODY_CHARS: Final = 100_000
 DELIVERING: Final = "add_deliveries"
 _names = msgspec.json.Decoder(tuple[str, ...])
@@ -31,13 +31,13 @@ class SqlMessageBook:
         self._store, self._line, self._reads = store, line, reads
 
     async def once(self, source: str, message_id: str, queries: Sequence[Query], now_us: int) -> bool:
-        done = await self._line.submit(Ran(lambda _: _once(source, message_id, queries, now_us), now_us))
+        done = await self._line.submit(RunProgram(lambda _: _once(source, message_id, queries, now_us), now_us))
         return cast(bool, done)
 
     async def once_each(self, source: str, messages: Sequence[tuple[str, Sequence[Query]]], now_us: int) -> list[bool]:
         if not messages:
             return []
-        done = await self._line.submit(Ran(lambda _: _once_each(source, messages, now_us), now_us))
+        done = await self._line.submit(RunProgram(lambda _: _once_each(source, messages, now_us), now_us))
         return cast(list[bool], done)
 
     async def noticed(self, source: str, message_id: str) -> bool:
@@ -45,11 +45,11 @@ class SqlMessageBook:
 
     async def seen_before(self, source: str, message_id: str, now_us: int) -> bool:
         query = Query("add_inbox", [(source, message_id, now_us)])
-        return not await self._line.submit(Written((query,), now_us=now_us))
+        return not await self._line.submit(RunStatements((query,), now_us=now_us))
 
     async def first_seen(self, source: str, message_id: str, now_us: int) -> int:
         queries = (Query("add_inbox", [(source, message_id, now_us)]), Query("inbox_time", params=(source, message_id)))
-        rows = await self._line.submit(Written(queries, now_us=now_us))
+        rows = await self._line.submit(RunStatements(queries, now_us=now_us))
         return int(rows[0][0])
 
     def delivering(self, deliveries: Sequence[NewDelivery], now_us: int) -> list[Query]:
@@ -66,7 +66,7 @@ class SqlMessageBook:
         if not (1 <= limit <= MAX_LEASED and per_lane >= 1):
             raise InvalidInput(f"limit must be 1 to {MAX_LEASED}, not {limit}", param="limit")
         params = (kind, now_us, per_lane, limit)
-        leased = await self._line.submit(Ran(lambda _: _lease(params, now_us + lease_us), now_us))
+        leased = await self._line.submit(RunProgram(lambda _: _lease(params, now_us + lease_us), now_us))
         return [Delivery(*row) for row in sorted(leased, key=lambda row: int(row[0]))]
 
     async def settle(self, settled: Sequence[Settled], now_us: int) -> None:
@@ -75,10 +75,10 @@ class SqlMessageBook:
                 (one.number, one.state.value, one.attempts, one.next_at_us, one.reason, now_us)
                 for one in sorted(settled, key=lambda one: one.number)
             ]
-            await self._line.submit(Written((Query("settle_deliveries", rows),), now_us=now_us))
+            await self._line.submit(RunStatements((Query("settle_deliveries", rows),), now_us=now_us))
 
     async def delivery_counts(self, kind: str) -> dict[str, int]:
-        """How many deliveries of a kind wait, are sent and are given up."""
+        """The number of deliveries of a kind per state."""
         return {row[0]: row[1] for row in await self._store.read(Query("delivery_counts", params=(kind,)))}
 
     async def put_contact(self, contact: Contact, now_us: int) -> None:
@@ -92,13 +92,13 @@ class SqlMessageBook:
             if devices:
                 yield Query("put_push", devices)
 
-        await self._line.submit(Ran(lambda _: run(), now_us))
+        await self._line.submit(RunProgram(lambda _: run(), now_us))
 
     async def keep_buyer(self, buyer: Contact, event_id: str, now_us: int) -> None:
-        await self._line.submit(Ran(lambda _: _keep_buyer(buyer, event_id, now_us), now_us))
+        await self._line.submit(RunProgram(lambda _: _keep_buyer(buyer, event_id, now_us), now_us))
 
     async def contact(self, fan: str) -> Contact | None:
-        rows = await self._reads["contacts_by_fan"].of(fan)
+        rows = await self._reads["contacts_by_fan"].read(fan)
         if not rows:
             return None
         push = await self._store.read(Query("push_of", params=(fan,)))
@@ -106,12 +106,10 @@ class SqlMessageBook:
 
     async def put_endpoint(self, endpoint: Endpoint, now_us: int) -> None:
         facts = msgspec.json.encode(endpoint.facts).decode()
-        row = (
-            endpoint.id, endpoint.organiser, endpoint.event_id, endpoint.url, endpoint.secret, facts,
-            int(endpoint.active), now_us,
-        )  # fmt: skip
+        about = (endpoint.id, endpoint.organiser, endpoint.event_id, endpoint.url, endpoint.secret)
+        row = (*about, facts, int(endpoint.active), now_us)
         note = {"act": "put_endpoint", "endpoint": endpoint.id, "organiser": endpoint.organiser, "url": endpoint.url}
-        written = Written((Query("put_endpoints", [row]),), msgspec.json.encode(note).decode(), now_us)
+        written = RunStatements((Query("put_endpoints", [row]),), msgspec.json.encode(note).decode(), now_us)
         await self._line.submit(written)
 
     async def endpoint(self, endpoint_id: str) -> Endpoint | None:
@@ -124,7 +122,7 @@ class SqlMessageBook:
     async def put_in_app(self, messages: Sequence[InAppMessage], now_us: int) -> None:
         if messages:
             rows = [(one.id, one.fan, one.subject, one.body, one.created_at_us) for one in messages]
-            await self._line.submit(Written((Query("put_in_app", rows),), now_us=now_us))
+            await self._line.submit(RunStatements((Query("put_in_app", rows),), now_us=now_us))
 
     async def in_app(self, fan: str, limit: int = 50) -> list[InAppMessage]:
         rows = await self._store.read(Query("in_app_of", params=(fan, max(1, min(limit, 500)))))
@@ -136,7 +134,10 @@ def _once(source: str, message_id: str, queries: Sequence[Query], now_us: int) -
 
 
 def _once_each(source: str, messages: Sequence[tuple[str, Sequence[Query]]], now_us: int) -> Program[list[bool]]:
-    """All messages in one statement, then what the new ones cause; their deliveries go in together."""
+    """Record all messages in one statement, then run the statements of the new ones.
+
+    Their deliveries are written together.
+    """
     unseen = {row[1] for row in (yield Query("add_inbox", [(source, id_, now_us) for id_, _ in messages]))}
     heard: list[bool] = []
     rows: list[Any] = []
@@ -161,7 +162,7 @@ def _lease(params: tuple[str, int, int, int], until_us: int) -> Program[list[Row
 
 
 def _put_contact(contact: Contact, event_id: str, now_us: int) -> Program[None]:
-    """Write the contact, and its name into the index of every event it bought in, and of `event_id`."""
+    """Write the contact, and its name to the index of every event the fan bought tickets for, and of `event_id`."""
     folded = folded_name(contact.name)
     channels = msgspec.json.encode(contact.channels).decode()
     about = (contact.fan, contact.locale, canonical_email(contact.email), contact.phone, channels)
@@ -176,20 +177,20 @@ def _put_contact(contact: Contact, event_id: str, now_us: int) -> Program[None]:
 
 
 def _keep_buyer(buyer: Contact, event_id: str, now_us: int) -> Program[None]:
-    """Change what the buyer said; who has proven an address keeps it."""
+    """Change what the buyer entered. A fan with a proven address keeps that address."""
     rows = yield Query("contacts_by_fan", [(buyer.fan,)])
-    known = _contact_of(rows[0]) if rows else Contact(buyer.fan, locale=buyer.locale)
+    stored = _contact_of(rows[0]) if rows else Contact(buyer.fan, locale=buyer.locale)
     account = yield Query("fan_by_id", params=(buyer.fan,))
     proven = str(account[0][1]) if account else ""
-    email = (known.email or proven) if proven else (canonical_email(buyer.email) or known.email)
-    wanted = msgspec.structs.replace(known, email=email, name=buyer.name or known.name)
+    email = (stored.email or proven) if proven else (canonical_email(buyer.email) or stored.email)
+    wanted = msgspec.structs.replace(stored, email=email, name=buyer.name or stored.name)
     searched = bool((yield Query("has_name_in", params=(event_id, buyer.fan)))) if wanted.name else True
-    if wanted != known or not rows or not searched:
+    if wanted != stored or not rows or not searched:
         yield from _put_contact(wanted, event_id, now_us)
 
 
 def _contact_of(row: Row) -> Contact:
-    """Without the devices, which are rows of their own."""
+    """A contact without its devices, which are separate rows."""
     fan, email, phone, locale, channels, name = row
     return Contact(fan, email, phone, locale, _names.decode(channels), name=name)
 
@@ -199,7 +200,7 @@ def _endpoint_of(row: Row) -> Endpoint:
 
 
 def _push_endpoint(document: str) -> str:
-    """Where a web push subscription points; it identifies the device."""
+    """The endpoint of a web push subscription, which identifies the device."""
     try:
         return str(msgspec.json.decode(document)["endpoint"])
     except (msgspec.DecodeError, KeyError, TypeError):

@@ -1,5 +1,8 @@
-"""The ledger as organisers write it: every change with a note of who made it, in one transaction, over the version it
-was made from; and the pages they read (bookings, changes, waitlist, webhooks, the door's counts)."""
+"""What organisers and doors write to and read from the ledger.
+
+Every change is written in one transaction with a note of who made it, and only over the version it was made from. The
+reads are pages of bookings, changes, waitlist entries, webhooks and the door's counts.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -9,14 +12,14 @@ import msgspec
 
 from frontrow.boxoffice.adapters.ledger.books.catalogue import SqlCatalogue
 from frontrow.boxoffice.adapters.ledger.engine.batched_reads import ReadsByKey
-from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, Ran, Store, Written
+from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, RunProgram, RunStatements, Store
 from frontrow.boxoffice.adapters.ledger.programs.bookings import Program, booking_of
 from frontrow.boxoffice.adapters.ledger.programs.event_index import index_events, index_venue
 from frontrow.boxoffice.adapters.ledger.programs.payments import (
-    RefundAsked,
-    RefundSaved,
-    ask_refunds,
+    RequestRefund,
+    SaveRefund,
     refund_of,
+    request_refunds,
     save_refunds,
 )
 from frontrow.boxoffice.adapters.ledger.programs.reseating import reseat
@@ -35,8 +38,8 @@ from frontrow.boxoffice.model.venues import Venue
 from frontrow.boxoffice.model.waitlist import Entry
 from frontrow.boxoffice.ports.queries import Query, Row
 
-NEWEST: Final = 2**62  # before which everything is
-MAX_FANS: Final = 100  # names of one address
+NEWEST: Final = 2**62  # greater than every number: a page that starts with the newest
+MAX_FANS: Final = 100  # fans per address
 _names = msgspec.json.Decoder(tuple[str, ...])
 
 
@@ -53,15 +56,15 @@ class OrganiserBook:
         rest: Sequence[Query] = (),
         index: Callable[[], Program[None]] | None = None,
     ) -> list[Row]:
-        """Run `first`; if it answers anything, `rest`, `index` and the note too. What `first` answered."""
+        """Run `first`. If it returns rows, run `rest` and `index` and write the note. Returns the rows of `first`."""
         note = _note(change)
-        run = Ran(lambda facts: _changed(change, first, tuple(rest), index), change.at_us, note=note)
+        run = RunProgram(lambda facts: _changed(change, first, tuple(rest), index), change.at_us, note=note)
         answered = cast("list[Row]", await self._line.submit(run))
         self._catalogue.version += 1
         return answered
 
     async def put_seller(self, seller: Seller, change: Change) -> None:
-        """Create or change an organiser's details as a seller, with the note of who did."""
+        """Create or change an organiser's seller details."""
         row = (
             seller.organiser_id,
             seller.name,
@@ -73,25 +76,25 @@ class OrganiserBook:
         await self.changed(change, Query("put_sellers", [row]), (Query("keep_sellers", [row]),))
 
     async def seller(self, organiser_id: str) -> Seller | None:
-        """An organiser's details as a seller; None while nobody gave any."""
+        """An organiser's seller details, if there are any."""
         rows = await self._store.read(Query("seller_of", params=(organiser_id,)))
         return Seller(*rows[0]) if rows else None
 
     async def seller_at(self, organiser_id: str, at_us: int) -> Seller | None:
-        """The details as they stood at that moment; None if nobody had given any by then."""
+        """The seller details as of `at_us`, if there were any."""
         rows = await self._store.read(Query("seller_at", params=(organiser_id, at_us)))
         return Seller(*rows[0]) if rows else None
 
     async def tax_rate_at(self, event: Event, at_us: int) -> int | None:
-        """The event's own tax rate at that moment; None: it had the seller's."""
+        """The event's own tax rate as of `at_us`. None means the seller's rate."""
         rows = await self._store.read(Query("tax_rate_at", params=(event.id, at_us)))
         if not rows:  # it never changed
             return event.tax_basis_points
         return None if rows[0][0] == SELLERS_TAX else int(rows[0][0])
 
     async def note(self, change: Change) -> None:
-        """Only the note: the change itself was made elsewhere (the waiting room)."""
-        await self._line.submit(Written((_noted(change),), _note(change), change.at_us))
+        """Write only the note. The change itself was made elsewhere, for example in the waiting room."""
+        await self._line.submit(RunStatements((_noted(change),), _note(change), change.at_us))
 
     async def changes(
         self,
@@ -104,7 +107,7 @@ class OrganiserBook:
         actor: str = "",
         booking_id: str = "",
     ) -> list[NotedChange]:
-        """Noted changes, newest first: of an event, a kind, a member, or about one booking."""
+        """Noted changes, newest first, filtered by event, act, member or booking."""
         about = f'%"booking":"{_plain(booking_id)}"%' if booking_id else ""
         params = (organiser_id, event_id, before or NEWEST, limit, act, actor, about)
         return [NotedChange(*row) for row in await self._store.read(Query("changes_page", params=params))]
@@ -120,7 +123,7 @@ class OrganiserBook:
         return _venue_of(rows[0]) if rows else None
 
     async def swap_venue(self, was: OwnVenue, venue: Venue, change: Change) -> bool:
-        """The venue changed from `was`, unless somebody was quicker; its events are found by its new name."""
+        """Change the venue from `was`. False when somebody else changed it first. Reindexes its events."""
         row = (
             venue.id,
             was.changed_at_us,
@@ -136,8 +139,8 @@ class OrganiserBook:
         return bool(await self.changed(change, Query("swap_venues", [row]), (), index))
 
     async def event_document(self, event_id: str) -> str | None:
-        """The event exactly as it is kept, for edits over it."""
-        rows = await self._reads["events_by_id"].of(event_id)
+        """The event's document exactly as stored, for `swap_event`."""
+        rows = await self._reads["events_by_id"].read(event_id)
         return str(rows[0][1]) if rows else None
 
     async def add_event(self, event: Event, change: Change) -> bool:
@@ -146,14 +149,14 @@ class OrganiserBook:
         return bool(await self.changed(change, Query("add_events", [row]), rest, lambda: index_events([event])))
 
     async def swap_event(self, was: str, event: Event, change: Change, more: Sequence[Query] = ()) -> bool:
-        """The event changed from the document `was`, unless somebody was quicker."""
+        """Change the event from the document `was`. False when somebody else changed it first."""
         first, *others = _columns(event)
         row = (first, was, *others, change.at_us)
         rest = [Query("drop_tiers", [(event.id,)]), *_tiers(event), *more]
         return bool(await self.changed(change, Query("swap_events", [row]), rest, lambda: index_events([event])))
 
     async def taken_seats(self, event_id: str, seats: Sequence[int], now_us: int) -> list[int]:
-        """Those of the seats that are sold or held."""
+        """The seats among these that are sold or held."""
         if not seats:
             return []
         rows = await self._store.read(Query("seats_in_the_way", [(event_id, seat) for seat in sorted(seats)]))
@@ -166,16 +169,16 @@ class OrganiserBook:
         return Cancellation(*rows[0]) if rows else None
 
     async def lease_cancellations(self, now_us: int, until_us: int, limit: int) -> list[tuple[str, int]]:
-        """Events whose cancellation nobody is working on, and when it began; workers get distinct ones."""
-        run = Ran(lambda facts: _lease(now_us, until_us, limit), now_us)
+        """Lease cancelled events, each with the time of its cancellation. Workers get distinct ones."""
+        run = RunProgram(lambda facts: _lease(now_us, until_us, limit), now_us)
         return [(str(row[0]), int(row[1])) for row in await self._line.submit(run)]
 
     async def note_cancellation(
         self, event_id: str, state: str, done: tuple[int, int, int, int, int], next_at_us: int, now_us: int
     ) -> None:
-        """Add a page's work: bookings refunded, released, stopped and failed, and returns paid back."""
+        """Add the counts of one page: bookings refunded, released, stopped and failed, and returns paid back."""
         row = (event_id, state, *done, next_at_us, now_us)
-        await self._line.submit(Written((Query("note_cancellations", [row]),), now_us=now_us))
+        await self._line.submit(RunStatements((Query("note_cancellations", [row]),), now_us=now_us))
 
     # bookings
 
@@ -195,8 +198,10 @@ class OrganiserBook:
         return [booking_of(row) for row in await self._store.read(query)]
 
     async def bookings_by_name(self, event_id: str, words: Sequence[str], before: int, limit: int) -> list[Booking]:
-        """Bookings whose buyer's name has all these folded words in it (`names.search_words`); the first is looked up
-        in the index, two more are compared."""
+        """Bookings whose buyer's name contains all these folded words (`person_names.search_words`).
+
+        The first word is looked up in the index; two more are compared.
+        """
         if not words:
             return []
         also = [f"%{word}%" for word in (*words[1:3], "", "")][:2]
@@ -204,30 +209,32 @@ class OrganiserBook:
         return [booking_of(row) for row in await self._store.read(Query("bookings_by_name", params=params))]
 
     async def buyers_of(self, fans: Sequence[str]) -> dict[str, Buyer]:
-        """Name and address of those who gave any."""
+        """Name and address per fan, for those who gave any."""
         if not fans:
             return {}
         rows = await self._store.read(Query("contacts_of", [(fan,) for fan in sorted(set(fans))]))
         return {row[0]: Buyer(row[1], row[2]) for row in rows}
 
     async def reseat(self, ask: Reseat, change: Change) -> Booking:
-        """Move a confirmed booking to other seats: all of it or nothing."""
-        ran = Ran(lambda facts: reseat(ask, _noted(change), facts), ask.now_us)
+        """Move a confirmed booking to other seats, in one transaction."""
+        ran = RunProgram(lambda facts: reseat(ask, _noted(change), facts), ask.now_us)
         return cast(Booking, await self._line.submit(ran))
 
     async def refund_noted(self, refund: Refund, *, fence: int, now_us: int, change: Change) -> Refund:
-        """Ask for a refund with the note of who gave it: both or neither. One that is known already is not noted."""
-        ask = RefundAsked(refund, fence, now_us)
-        return cast(Refund, await self._line.submit(Ran(lambda facts: _refunded(ask, _noted(change), facts), now_us)))
+        """Write a refund with the note of who gave it, in one transaction. A repeated refund is not noted again."""
+        ask = RequestRefund(refund, fence, now_us)
+        return cast(
+            Refund, await self._line.submit(RunProgram(lambda facts: _refunded(ask, _noted(change), facts), now_us))
+        )
 
     async def save_refund_noted(self, refund: Refund, *, now_us: int, change: Change) -> Refund:
-        """The next version of a refund with the note of who wanted it: both or neither."""
-        ask = RefundSaved(refund, (), now_us)
-        ran = Ran(lambda facts: _saved(ask, _noted(change), facts), now_us, note=_note(change))
+        """Write the next version of a refund with its note, in one transaction."""
+        ask = SaveRefund(refund, (), now_us)
+        ran = RunProgram(lambda facts: _saved(ask, _noted(change), facts), now_us, note=_note(change))
         return cast(Refund, await self._line.submit(ran))
 
     async def failed_refunds(self, organiser_id: str, event_id: str, limit: int) -> list[tuple[str, Refund]]:
-        """Refunds that failed, oldest first, each with its event; of one event or (empty) of all."""
+        """Failed refunds with their events, oldest first, of one event or (empty) of all."""
         params = (organiser_id, event_id, limit)
         rows = await self._store.read(Query("failed_refunds", params=params))
         return [(row[-1], refund_of(row[:-1])) for row in rows]
@@ -250,10 +257,8 @@ class OrganiserBook:
 
     async def write_endpoint(self, endpoint: Endpoint, change: Change) -> None:
         facts = msgspec.json.encode(endpoint.facts).decode()
-        row = (
-            endpoint.id, endpoint.organiser, endpoint.event_id, endpoint.url, endpoint.secret, facts,
-            int(endpoint.active), change.at_us,
-        )  # fmt: skip
+        about = (endpoint.id, endpoint.organiser, endpoint.event_id, endpoint.url, endpoint.secret)
+        row = (*about, facts, int(endpoint.active), change.at_us)
         await self.changed(change, Query("write_endpoints", [row]))
 
     async def endpoint_deliveries(self, endpoint: Endpoint, before: int, limit: int) -> list[Row]:
@@ -268,28 +273,28 @@ class OrganiserBook:
     # the door
 
     async def admit(self, scan: Scan) -> list[Scan]:
-        """Let a ticket in once; the scans of it that came before, none if this one let it in. Safe to repeat.
+        """Admit a ticket once. Returns its earlier scans; an empty list means this scan admitted it. Safe to repeat.
 
-        `TicketRevoked` when it no longer counts: given back, refunded or moved, perhaps a moment ago.
+        `TicketRevoked` when the ticket is no longer valid: given back, refunded or moved.
         """
-        run = Ran(lambda facts: _admit(scan), scan.at_us)
+        run = RunProgram(lambda facts: _admit(scan), scan.at_us)
         before = await self._line.submit(run)
         return [Scan(*row) for row in before]
 
     async def known_tickets(self, ticket_ids: Sequence[str]) -> dict[str, tuple[str, str]]:
-        """(event, state) of those of the tickets that exist."""
+        """(event, state) of the tickets that exist, by id."""
         if not ticket_ids:
             return {}
         rows = await self._store.read(Query("tickets_by_id", [(one,) for one in sorted(set(ticket_ids))]))
         return {row[0]: (row[1], row[2]) for row in rows}
 
     async def admissions(self, event_id: str, after: int, limit: int) -> list[tuple[int, Scan]]:
-        """What the event's gates let in, in the order the ledger heard of it; from behind that number on."""
+        """Admissions of an event in the order in which they were recorded, from after that number on."""
         rows = await self._store.read(Query("admissions_page", params=(event_id, after, limit)))
         return [(int(row[0]), Scan(*row[1:])) for row in rows]
 
     async def undo_admission(self, scan_id: str, ticket_id: str, change: Change) -> bool:
-        """Take one scan back, with a note; the ticket may come in again unless another scan of it is left."""
+        """Undo one scan, with a note. The ticket may be admitted again unless it has another scan."""
         first = Query("remove_scans", [(scan_id, change.event_id, ticket_id)])
         return bool(await self.changed(change, first, [Query("restamp_scanned", [(ticket_id, change.event_id)])]))
 
@@ -298,17 +303,17 @@ class OrganiserBook:
         return int(rows[0][0]), int(rows[0][1])
 
     async def gate_counts(self, event_id: str) -> list[Row]:
-        """(gate, scans, tickets, first, last) of each gate."""
+        """(gate, scans, tickets, first, last) per gate."""
         return await self._store.read(Query("gate_counts", params=(event_id,)))
 
     async def door_totals(self, event_id: str) -> tuple[int, int]:
-        """Valid tickets, and how many of them are in."""
+        """The number of valid tickets, and of those admitted."""
         rows = await self._store.read(Query("door_totals", params=(event_id,)))
         return int(rows[0][0]), int(rows[0][1])
 
 
 def _plain(text: str) -> str:
-    """An id for a LIKE pattern: it cannot ask for more than itself (`_` stands for one letter, which ids allow)."""
+    """An id for a LIKE pattern, without `%`. (`_` matches one letter, which ids allow.)"""
     return text.replace("%", "")
 
 
@@ -326,14 +331,14 @@ def _changed(
     return rows
 
 
-def _refunded(ask: RefundAsked, note: Query, facts: list[Fact]) -> Program[Refund | BaseException]:
-    (answer,) = yield from ask_refunds([ask], facts)
+def _refunded(ask: RequestRefund, note: Query, facts: list[Fact]) -> Program[Refund | BaseException]:
+    (answer,) = yield from request_refunds([ask], facts)
     if answer is ask.refund:
         yield note
     return answer
 
 
-def _saved(ask: RefundSaved, note: Query, facts: list[Fact]) -> Program[Refund | BaseException]:
+def _saved(ask: SaveRefund, note: Query, facts: list[Fact]) -> Program[Refund | BaseException]:
     (written,) = yield from save_refunds([ask], facts)
     if not written:
         return PaymentChanged(ask.refund.id)
@@ -349,9 +354,9 @@ def _noted(change: Change) -> Query:
 
 
 def _note(change: Change) -> str:
-    told = {"act": change.act, "organiser": change.editor.organiser_id, "actor": change.editor.id}
-    told |= {"event": change.event_id} if change.event_id else {}
-    return msgspec.json.encode(told | {"detail": change.detail, "at_us": change.at_us}).decode()
+    note = {"act": change.act, "organiser": change.editor.organiser_id, "actor": change.editor.id}
+    note |= {"event": change.event_id} if change.event_id else {}
+    return msgspec.json.encode(note | {"detail": change.detail, "at_us": change.at_us}).decode()
 
 
 def _lease(now_us: int, until_us: int, limit: int) -> Program[list[Row]]:
@@ -369,7 +374,7 @@ def _admit(scan: Scan) -> Program[list[Row] | BaseException]:
     before = yield Query("scans_of", [(scan.ticket_id,)])
     known = yield Query("tickets_by_id", [(scan.ticket_id,)])
     if before and before[0][0] == scan.id:
-        return []  # this very scan let it in: the answer was lost
+        return []  # a repeated call: this scan admitted it
     if not before or not known or known[0][2] != "valid":
         return TicketRevoked(scan.ticket_id)
     return before
@@ -382,9 +387,18 @@ def _venue_of(row: Row) -> OwnVenue:
 def _columns(event: Event) -> tuple[Any, ...]:
     document = msgspec.json.encode(event).decode()
     return (
-        event.id, event.venue_id, event.plan_hash, event.name, event.status.value, event.currency, event.starts_at_us,
-        event.sale_starts_at_us, event.sale_ends_at_us, event.max_per_person, document,
-    )  # fmt: skip
+        event.id,
+        event.venue_id,
+        event.plan_hash,
+        event.name,
+        event.status.value,
+        event.currency,
+        event.starts_at_us,
+        event.sale_starts_at_us,
+        event.sale_ends_at_us,
+        event.max_per_person,
+        document,
+    )
 
 
 def _tiers(event: Event) -> list[Query]:

@@ -5,12 +5,12 @@ from typing import cast
 
 from frontrow.boxoffice.adapters.ledger.engine.batched_reads import ReadsByKey
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, Store
-from frontrow.boxoffice.adapters.ledger.programs.bookings import MoveAsked
+from frontrow.boxoffice.adapters.ledger.programs.bookings import MakeMove
 from frontrow.boxoffice.adapters.ledger.programs.payments import (
-    LookAsked,
-    PaymentAsked,
-    RefundAsked,
-    RefundSaved,
+    LeaseDue,
+    RequestRefund,
+    SavePayment,
+    SaveRefund,
     payment_of,
     refund_of,
 )
@@ -40,47 +40,46 @@ class SqlPaymentBook:
         reason: str = "",
         tickets: Sequence[NewTicket] = (),
     ) -> Booking | None:
-        """Write a version of a payment and make the booking's move with it, or neither."""
         asked = (
-            MoveAsked(payment.booking_id, move, fence, now_us, tickets=tuple(tickets), reason=reason) if move else None
+            MakeMove(payment.booking_id, move, fence, now_us, tickets=tuple(tickets), reason=reason) if move else None
         )
-        answer = await self._line.submit(PaymentAsked(payment, asked, tuple(facts), now_us))
+        answer = await self._line.submit(SavePayment(payment, asked, tuple(facts), now_us))
         return cast("tuple[Booking | None]", answer)[0]
 
     async def payment(self, payment_id: str) -> Payment | None:
-        rows = await self._reads["payments_by_id"].of(payment_id)
+        rows = await self._reads["payments_by_id"].read(payment_id)
         return payment_of(rows[0]) if rows else None
 
     async def payments_of(self, booking_id: str) -> list[Payment]:
-        return [payment_of(row) for row in await self._reads["payments_of_bookings"].of(booking_id)]
+        return [payment_of(row) for row in await self._reads["payments_of_bookings"].read(booking_id)]
 
     async def payment_by_ref(self, provider: str, ref: str) -> Payment | None:
         rows = await self._store.read(Query("payment_by_ref", params=(provider, ref)))
         return payment_of(rows[0]) if rows else None
 
     async def lease_payments(self, now_us: int, until_us: int, limit: int) -> list[Payment]:
-        return cast(list[Payment], await self._line.submit(LookAsked("payments", now_us, until_us, limit)))
+        return cast(list[Payment], await self._line.submit(LeaseDue("payments", now_us, until_us, limit)))
 
     async def seat_prices(self, booking_id: str) -> dict[int, int]:
-        return {row[1]: row[2] for row in await self._reads["seat_prices_of"].of(booking_id)}
+        return {row[1]: row[2] for row in await self._reads["seat_prices_of"].read(booking_id)}
 
     async def ask_refund(self, refund: Refund, *, fence: int, now_us: int, late: bool = False) -> Refund:
-        return cast(Refund, await self._line.submit(RefundAsked(refund, fence, now_us, late)))
+        return cast(Refund, await self._line.submit(RequestRefund(refund, fence, now_us, late)))
 
     async def save_refund(self, refund: Refund, *, now_us: int, facts: Sequence[Fact] = ()) -> None:
-        if not await self._line.submit(RefundSaved(refund, tuple(facts), now_us)):
+        if not await self._line.submit(SaveRefund(refund, tuple(facts), now_us)):
             kept = await self._store.read(Query("refunds_by_id", [(refund.id,)]))
             if not kept or refund_of(kept[0]) != refund:
                 raise PaymentChanged(refund.id)
 
     async def refunds_of(self, booking_id: str) -> list[Refund]:
-        return [refund_of(row) for row in await self._reads["refunds_of_bookings"].of(booking_id)]
+        return [refund_of(row) for row in await self._reads["refunds_of_bookings"].read(booking_id)]
 
     async def lease_refunds(self, now_us: int, until_us: int, limit: int) -> list[Refund]:
-        return cast(list[Refund], await self._line.submit(LookAsked("refunds", now_us, until_us, limit)))
+        return cast(list[Refund], await self._line.submit(LeaseDue("refunds", now_us, until_us, limit)))
 
     async def all_payments(self) -> AsyncIterator[Payment]:
-        """Every payment, in the order of their ids, a page at a time."""
+        """Every payment in the order of ids, read page by page."""
         after = ""
         while True:  # ends with the table
             page = [payment_of(row) for row in await self._store.read(Query("payments_page", params=(after, PAGE)))]

@@ -12,7 +12,7 @@ from typing import Final, cast
 
 import msgspec
 
-from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, Ran, Store, Written
+from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, RunProgram, RunStatements, Store
 from frontrow.boxoffice.adapters.ledger.programs.bookings import Program, booking_of
 from frontrow.boxoffice.adapters.ledger.programs.waitlist import entry_of, leave
 from frontrow.boxoffice.model.bookings import Booking
@@ -48,7 +48,7 @@ class SqlPeopleBook:
     async def put_organiser(self, organiser: Organiser) -> bool:
         query = Query("put_organiser", [(organiser.id, organiser.name, organiser.created_at_us)])
         note = _note("put_organiser", organiser=organiser.id)
-        return bool(await self._line.submit(Written((query,), note, organiser.created_at_us)))
+        return bool(await self._line.submit(RunStatements((query,), note, organiser.created_at_us)))
 
     async def organisers(self, after: str = "", limit: int = 100) -> list[Organiser]:
         return [Organiser(*row) for row in await self._store.read(Query("organisers_page", params=(after, limit)))]
@@ -59,7 +59,7 @@ class SqlPeopleBook:
 
     async def add_staff(self, staff: Staff) -> bool:
         note = _note("add_staff", organiser=staff.organiser_id, staff=staff.id, role=staff.role)
-        return bool(await self._line.submit(Written((_adding(staff),), note, staff.created_at_us)))
+        return bool(await self._line.submit(RunStatements((_adding(staff),), note, staff.created_at_us)))
 
     async def staff(self, staff_id: str) -> Staff | None:
         rows = await self._store.read(Query("staff_by_id", params=(staff_id,)))
@@ -97,12 +97,12 @@ class SqlPeopleBook:
         def run() -> Program[Staff | Exception]:
             return _change_team(organiser_id, staff_id, changes, still_owner=still_owner)
 
-        changed = await self._line.submit(Ran(lambda facts: run(), now_us, note=note))
+        changed = await self._line.submit(RunProgram(lambda facts: run(), now_us, note=note))
         return cast(Staff, changed)
 
     async def change_password(self, staff_id: str, password_hash: str, old_hash: str, now_us: int) -> bool:
         query = Query("set_password", [(staff_id, password_hash, old_hash, now_us)])
-        return bool(await self._line.submit(Written((query,), _note("set_password", staff=staff_id), now_us)))
+        return bool(await self._line.submit(RunStatements((query,), _note("set_password", staff=staff_id), now_us)))
 
     async def enrol_totp(
         self, staff_id: str, sealed: str, old_sealed: str, step: int, recovery: Sequence[str], now_us: int
@@ -116,13 +116,13 @@ class SqlPeopleBook:
             return bool(done)
 
         note = _note("enrol_totp", staff=staff_id)
-        return cast(bool, await self._line.submit(Ran(lambda facts: run(), now_us, note=note)))
+        return cast(bool, await self._line.submit(RunProgram(lambda facts: run(), now_us, note=note)))
 
     async def use_totp_step(self, staff_id: str, step: int) -> bool:
-        return bool(await self._line.submit(Written((Query("use_totp_step", [(staff_id, step)]),))))
+        return bool(await self._line.submit(RunStatements((Query("use_totp_step", [(staff_id, step)]),))))
 
     async def use_recovery_code(self, staff_id: str, code_hash: str) -> bool:
-        return bool(await self._line.submit(Written((Query("use_recovery_code", [(staff_id, code_hash)]),))))
+        return bool(await self._line.submit(RunStatements((Query("use_recovery_code", [(staff_id, code_hash)]),))))
 
     async def recovery_codes_left(self, staff_id: str) -> int:
         return int((await self._store.read(Query("recovery_codes_left", params=(staff_id,))))[0][0])
@@ -137,7 +137,7 @@ class SqlPeopleBook:
             Query("add_invitation", [(*row, one.created_at_us, one.ends_at_us)]),
         )
         note = _note("invite", organiser=one.organiser_id, invitation=one.id, role=one.role, by=one.made_by)
-        await self._line.submit(Written(queries, note, one.created_at_us))
+        await self._line.submit(RunStatements(queries, note, one.created_at_us))
 
     async def open_invitation(self, secret_hash: str, now_us: int) -> Invitation | None:
         rows = await self._store.read(Query("open_invitation", params=(secret_hash, now_us)))
@@ -148,18 +148,22 @@ class SqlPeopleBook:
         return [_invitation(row) for row in rows]
 
     async def drop_invitation(self, organiser_id: str, invitation_id: str) -> bool:
-        return bool(await self._line.submit(Written((Query("drop_invitation", [(invitation_id, organiser_id)]),))))
+        return bool(
+            await self._line.submit(RunStatements((Query("drop_invitation", [(invitation_id, organiser_id)]),)))
+        )
 
     async def accept(self, secret_hash: str, new: Staff, now_us: int) -> Staff | None:
         note = _note("accept_invitation", organiser=new.organiser_id, staff=new.id)
-        accepted = await self._line.submit(Ran(lambda facts: _accept(secret_hash, new, now_us), now_us, note=note))
+        accepted = await self._line.submit(
+            RunProgram(lambda facts: _accept(secret_hash, new, now_us), now_us, note=note)
+        )
         return cast(Staff | None, accepted)
 
     async def add_api_key(self, key: ApiKey, secret_hash: str) -> None:
         scopes = msgspec.json.encode(key.scopes).decode()
         row = (key.id, secret_hash, key.organiser_id, key.name, scopes, key.made_by, key.created_at_us, key.ends_at_us)
         note = _note("add_api_key", organiser=key.organiser_id, key=key.id, by=key.made_by)
-        await self._line.submit(Written((Query("add_api_key", [row]),), note, key.created_at_us))
+        await self._line.submit(RunStatements((Query("add_api_key", [row]),), note, key.created_at_us))
 
     async def api_key(self, secret_hash: str) -> ApiKey | None:
         rows = await self._store.read(Query("api_key_by_hash", params=(secret_hash,)))
@@ -171,11 +175,13 @@ class SqlPeopleBook:
     async def drop_api_key(self, organiser_id: str, key_id: str, by: str, now_us: int) -> bool:
         note = _note("drop_api_key", organiser=organiser_id, key=key_id, by=by)
         return bool(
-            await self._line.submit(Written((Query("drop_api_key", [(key_id, organiser_id)]),), note, now_us=now_us))
+            await self._line.submit(
+                RunStatements((Query("drop_api_key", [(key_id, organiser_id)]),), note, now_us=now_us)
+            )
         )
 
     async def touch_api_key(self, key_id: str, now_us: int) -> None:
-        await self._line.submit(Written((Query("touch_api_key", [(key_id, now_us)]),), now_us=now_us))
+        await self._line.submit(RunStatements((Query("touch_api_key", [(key_id, now_us)]),), now_us=now_us))
 
     # -- sessions ----------------------------------------------------------------------------------------------------
 
@@ -184,7 +190,7 @@ class SqlPeopleBook:
         row = (one.id, secret_hash, one.kind.value, one.subject, one.stage.value, one.created_at_us, one.ends_at_us)
         queries = [Query("drop_session", [(replaces.id, replaces.subject)])] if replaces is not None else []
         queries.append(Query("add_session", [(*row, one.idle_us, one.agent)]))
-        await self._line.submit(Written(tuple(queries), now_us=one.created_at_us))
+        await self._line.submit(RunStatements(tuple(queries), now_us=one.created_at_us))
 
     async def session(self, secret_hash: str) -> Session | None:
         rows = await self._store.read(Query("session_by_hash", params=(secret_hash,)))
@@ -196,37 +202,37 @@ class SqlPeopleBook:
         return [_session(row) for row in rows]
 
     async def touch_session(self, session_id: str, now_us: int) -> None:
-        await self._line.submit(Written((Query("touch_session", [(session_id, now_us)]),), now_us=now_us))
+        await self._line.submit(RunStatements((Query("touch_session", [(session_id, now_us)]),), now_us=now_us))
 
     async def end_session(self, subject: str, session_id: str) -> bool:
-        return bool(await self._line.submit(Written((Query("drop_session", [(session_id, subject)]),))))
+        return bool(await self._line.submit(RunStatements((Query("drop_session", [(session_id, subject)]),))))
 
     async def end_sessions(self, subject: str) -> int:
-        return len(await self._line.submit(Written((Query("drop_sessions_of", [(subject,)]),))))
+        return len(await self._line.submit(RunStatements((Query("drop_sessions_of", [(subject,)]),))))
 
     # -- fans -------------------------------------------------------------------------------------------------------
 
     async def add_fan(self, fan: Fan) -> bool:
         query = Query("add_fan", [(fan.id, fan.email, fan.created_at_us)])
-        return bool(await self._line.submit(Written((query,), now_us=fan.created_at_us)))
+        return bool(await self._line.submit(RunStatements((query,), now_us=fan.created_at_us)))
 
     async def fan(self, fan_id: str) -> Fan | None:
         rows = await self._store.read(Query("fan_by_id", params=(fan_id,)))
         return Fan(*rows[0]) if rows else None
 
     async def fan_of_address(self, fan: Fan) -> Fan:
-        found = await self._line.submit(Ran(lambda facts: _fan_of_address(fan), fan.created_at_us))
+        found = await self._line.submit(RunProgram(lambda facts: _fan_of_address(fan), fan.created_at_us))
         return cast(Fan, found)
 
     async def add_magic_link(
         self, secret_hash: str, browser_hash: str, email: str, now_us: int, ends_at_us: int
     ) -> None:
         row = (secret_hash, browser_hash, email, now_us, ends_at_us)
-        await self._line.submit(Written((Query("add_magic_link", [row]),), now_us=now_us))
+        await self._line.submit(RunStatements((Query("add_magic_link", [row]),), now_us=now_us))
 
     async def use_magic_link(self, secret_hash: str, browser_hash: str, now_us: int) -> str:
         query = Query("use_magic_link", [(secret_hash, browser_hash, now_us)])
-        rows = await self._line.submit(Written((query,), now_us=now_us))
+        rows = await self._line.submit(RunStatements((query,), now_us=now_us))
         return str(rows[0][0]) if rows else ""
 
     async def open_magic_link(self, secret_hash: str, now_us: int) -> bool:
@@ -250,10 +256,9 @@ class SqlPeopleBook:
         return [booking_of(row) for row in rows]
 
     async def erase_fan(self, fan_id: str, now_us: int) -> bool:
-        return cast(bool, await self._line.submit(Ran(lambda facts: _erase(fan_id, now_us, facts), now_us)))
+        return cast(bool, await self._line.submit(RunProgram(lambda facts: _erase(fan_id, now_us, facts), now_us)))
 
     async def entries_of(self, fans: Sequence[str]) -> list[Entry]:
-        """Where these fans wait, whatever the event."""
         rows = await self._store.read(Query("entries_in_line", [(fan,) for fan in sorted(set(fans))]))
         return [entry_of(row) for row in rows]
 
@@ -263,7 +268,7 @@ class SqlPeopleBook:
             Query("drop_old_links", params=(now_us, limit)),
             Query("drop_sent_account_mail", params=(limit,)),
         )
-        await self._line.submit(Written(queries, now_us=now_us))
+        await self._line.submit(RunStatements(queries, now_us=now_us))
 
 
 def _change_team(
@@ -284,7 +289,7 @@ def _change_team(
 
 
 def _accept(secret_hash: str, new: Staff, now_us: int) -> Program[Staff | None]:
-    rows = yield Query("use_invitation", [(secret_hash, now_us)])  # first: of two callers one waits here, and loses
+    rows = yield Query("use_invitation", [(secret_hash, now_us)])  # first: of two callers, one waits here and loses
     if not rows:
         return None
     invitation = _invitation(rows[0])
@@ -296,7 +301,7 @@ def _accept(secret_hash: str, new: Staff, now_us: int) -> Program[Staff | None]:
         made = msgspec.structs.replace(
             new, organiser_id=invitation.organiser_id, email=invitation.email, role=invitation.role
         )
-        if not (yield _adding(made)):  # raised, not answered: the invitation stays unused
+        if not (yield _adding(made)):  # raised, not returned: the invitation stays unused
             raise AlreadyMember("this address has an account already; sign in with it")
     rows = yield Query("staff_by_id", params=(invitation.staff_id or new.id,))
     return _staff(rows[0]) if rows else None
@@ -321,8 +326,8 @@ def _erase(fan_id: str, now_us: int, facts: list[Fact]) -> Program[bool]:
     names = sorted(known_as)
     for query in ("drop_contacts", "drop_name_tails", "drop_push", "drop_in_app"):
         yield Query(query, names)
-    for row in (yield Query("entries_in_line", names)):  # nobody is left to be offered a seat
-        yield from leave(row[1], row[3], now_us, facts)  # refused only while its offer is being paid for
+    for row in (yield Query("entries_in_line", names)):  # an erased fan must get no offer
+        yield from leave(row[1], row[3], now_us, facts)  # refused only while its offer is being paid
     yield Query("drop_sessions_of", [(fan_id,)])
     return bool((yield Query("erase_fan", [(fan_id, now_us)])))
 

@@ -1,6 +1,6 @@
-"""The platform's keys as the ledger keeps them: sealed texts by name. Whoever has only the ledger can use none."""
+"""The platform's signing keys in the ledger: sealed texts by name. Without the sealing key they are useless."""
 
-from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, Ran, Store
+from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, RunProgram, Store
 from frontrow.boxoffice.adapters.ledger.programs.bookings import Program
 from frontrow.boxoffice.ports.queries import Query, Row
 
@@ -16,17 +16,17 @@ class KeyBook:
         return str(rows[0][0]) if rows else None
 
     async def add(self, name: str, sealed: str, now_us: int) -> str:
-        """Keep it unless there is one; what is kept. Of many servers that start at once, all hear the same."""
+        """Store the key unless there is one. Returns what is stored: all servers that start at once get the same."""
         added = await self._write(Query("add_keys", [(name, sealed, now_us)]), "keys_made", name, now_us)
         return sealed if added else await self.find(name) or sealed
 
     async def swap(self, name: str, was: str, sealed: str, now_us: int) -> bool:
-        """Put new ones in place of `was`, unless somebody was quicker."""
+        """Replace `was`. False when another server was faster."""
         return await self._write(Query("swap_keys", [(name, was, sealed, now_us)]), "keys_rotated", name, now_us)
 
     async def _write(self, query: Query, act: str, name: str, now_us: int) -> bool:
         note = f'{{"act":"{act}","name":"{name}","at_us":{now_us}}}'
-        return bool(await self._line.submit(Ran(lambda facts: _only(query), now_us, note=note)))
+        return bool(await self._line.submit(RunProgram(lambda facts: _only(query), now_us, note=note)))
 
 
 def _only(query: Query) -> Program[list[Row]]:

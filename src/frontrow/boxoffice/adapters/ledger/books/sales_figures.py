@@ -1,4 +1,4 @@
-"""The sums behind an organiser's figures: each one bounded statement that the ledger adds up, never a row a booking."""
+"""The sums behind an organiser's figures. Each is one bounded statement; the ledger adds up, so no booking is read."""
 
 from collections.abc import Sequence
 
@@ -19,7 +19,7 @@ class SqlFiguresBook:
         return await self._store.read(Query("bookings_by_state", params=(event_id,)))
 
     async def taken_by_run(self, event_id: str, firsts: Sequence[int], now_us: int) -> list[Row]:
-        """(run, sold?, seats, price) of taken seats; a run is given by its first seat, in rising order."""
+        """(run, sold?, seats, price) of taken seats. A run is given by its first seat, in rising order."""
         return await self._store.read(Query("taken_by_run", list(enumerate(firsts)), (event_id, now_us)))
 
     async def payments_by_state(self, event_id: str) -> list[Row]:
@@ -38,7 +38,7 @@ class SqlFiguresBook:
         return await self._store.read(Query(f"{what}_over_time", params=(event_id, from_us, to_us, step_us)))
 
     async def sold_span(self, event_id: str) -> tuple[int, int]:
-        """When the event's first booking was made and the last one changed."""
+        """When the event's first booking was made, and when one last changed."""
         rows = await self._store.read(Query("sold_span", params=(event_id,)))
         return int(rows[0][0]), int(rows[0][1])
 

@@ -1,16 +1,18 @@
-"""The ledger's tickets: written by the confirming transaction, revoked by the one that gives seats back; and the scans
-of the gates. Reading and scanning are a port of their own (`ports.TicketBook`)."""
+"""The ledger's tickets and the gates' scans. The contract is `ports.ledger.TicketBook`.
+
+Tickets are written by the transaction that confirms a booking, and revoked by the one that gives seats back.
+"""
 
 from collections.abc import Sequence
 from typing import Final
 
 from frontrow.boxoffice.adapters.ledger.engine.batched_reads import ReadsByKey
-from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, Store, Written
+from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, RunStatements, Store
 from frontrow.boxoffice.model.tickets import DuplicateScan, Scan, Ticket, TicketState, find_duplicates
 from frontrow.boxoffice.ports.queries import Query, Row
 from frontrow.core.errors import InvalidInput
 
-MAX_SCANS: Final = 1_000  # handed in at once
+MAX_SCANS: Final = 1_000  # per call
 MAX_PAGE: Final = 10_000
 
 
@@ -25,7 +27,7 @@ class SqlTicketBook:
         return _ticket_of(rows[0]) if rows else None
 
     async def tickets_of(self, booking_id: str) -> list[Ticket]:
-        rows = await self._reads["tickets_of_bookings"].of(booking_id)
+        rows = await self._reads["tickets_of_bookings"].read(booking_id)
         return [_ticket_of(row) for row in rows]
 
     async def name_of_buyer(self, booking_id: str) -> str:
@@ -53,7 +55,7 @@ class SqlTicketBook:
             Query("stamp_scanned", sorted(first.items())),
             Query("scans_of", [(ticket,) for ticket in sorted(first)]),
         )
-        rows = await self._line.submit(Written(queries, now_us=max(scan.at_us for scan in scans)))
+        rows = await self._line.submit(RunStatements(queries, now_us=max(scan.at_us for scan in scans)))
         return find_duplicates([Scan(*row) for row in rows])
 
     async def duplicate_scans(self, event_id: str, after: int = 0, limit: int = 100) -> list[DuplicateScan]:
@@ -65,7 +67,7 @@ class SqlTicketBook:
         return find_duplicates([Scan(*row) for row in rows])
 
     async def conflicting_scans(self, event_id: str, limit: int = 100) -> list[Scan]:
-        """First admissions of tickets that had been, or have since been, given back: a gate without a network."""
+        """First admissions of tickets that were revoked, before or after: the gate was offline."""
         limit = max(1, min(limit, MAX_SCANS))
         found = await self._store.read(Query("conflicting_scans", params=(event_id, limit)))
         return [Scan(*row) for row in found]

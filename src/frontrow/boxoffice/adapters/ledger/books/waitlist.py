@@ -1,4 +1,7 @@
-"""The ledger's waitlist: entries in line, offers, and the questions that decide who is next (ports.WaitlistBook)."""
+"""The ledger's waitlist: entries in line, their offers, and the reads that decide who is next.
+
+The contract is in `ports/waitlist.py`.
+"""
 
 import dataclasses
 import functools
@@ -8,7 +11,7 @@ from typing import Any, Final, cast
 import msgspec
 
 from frontrow.boxoffice.adapters.ledger.engine.batched_reads import ReadsByKey
-from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, Ran, Store, Written
+from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, RunProgram, RunStatements, Store
 from frontrow.boxoffice.adapters.ledger.programs import waitlist as programs
 from frontrow.boxoffice.adapters.ledger.programs.event_status import status_facts
 from frontrow.boxoffice.adapters.ledger.programs.waitlist import entry_of, offer_of
@@ -27,7 +30,7 @@ from frontrow.boxoffice.ports.queries import Query
 from frontrow.core.errors import FrontrowError, InvalidInput
 
 MAX_LINE_PAGE: Final = 1_000
-SEATS_A_READ: Final = 5_000
+SEATS_PER_READ: Final = 5_000
 
 
 class SqlWaitlistBook:
@@ -45,7 +48,7 @@ class SqlWaitlistBook:
             "seed_hash": rules.seed_hash,
         }
         text = msgspec.json.encode(note).decode()
-        await self._line.submit(Written((Query("put_waitlist_rules", [row]),), text, now_us))
+        await self._line.submit(RunStatements((Query("put_waitlist_rules", [row]),), text, now_us))
         return await self.waitlist_rules(rules.event_id)
 
     async def waitlist_rules(self, event_id: str) -> WaitRules:
@@ -89,8 +92,8 @@ class SqlWaitlistBook:
 
     async def last_fans(self, event_id: str, seats: Sequence[int]) -> dict[int, str]:
         newest: dict[int, tuple[int, str]] = {}
-        for start in range(0, len(seats), SEATS_A_READ):
-            part = [(seat,) for seat in seats[start : start + SEATS_A_READ]]
+        for start in range(0, len(seats), SEATS_PER_READ):
+            part = [(seat,) for seat in seats[start : start + SEATS_PER_READ]]
             for seat, fence, fan in await self._store.read(Query("last_bookings", part, (event_id,))):
                 newest[seat] = max(newest.get(seat, (0, "")), (fence, fan))
         return {seat: fan for seat, (_, fan) in newest.items()}
@@ -101,7 +104,7 @@ class SqlWaitlistBook:
         if not news:
             return []
         holds = tuple(new.hold for new in news)
-        run = Ran(functools.partial(programs.make_offers, tuple(news)), holds[0].now_us, holds)
+        run = RunProgram(functools.partial(programs.make_offers, tuple(news)), holds[0].now_us, holds)
         return cast("list[Offer | FrontrowError]", await self._line.submit(run))
 
     async def make_offer(self, new: NewOffer) -> Offer:
@@ -117,7 +120,7 @@ class SqlWaitlistBook:
         return cast(Offer, await self._run(now_us, programs.decline, offer_id, fan, now_us))
 
     async def settle_offers(self, now_us: int, limit: int) -> list[Offer]:
-        return cast(list[Offer], await self._run(now_us, programs.settle_due, now_us, max(1, min(limit, 1_000))))
+        return cast(list[Offer], await self._run(now_us, programs.end_due_offers, now_us, max(1, min(limit, 1_000))))
 
     async def offer(self, offer_id: str) -> Offer | None:
         rows = await self._store.read(Query("offers_by_id", [(offer_id,)]))
@@ -128,7 +131,7 @@ class SqlWaitlistBook:
         return [offer_of(row) for row in await self._store.read(Query("offers_of_fan", params=params))]
 
     async def shift_event(self, event_id: str, was: EventStatus, to: EventStatus, now_us: int) -> Event | None:
-        rows = await self._reads["events_by_id"].of(event_id)
+        rows = await self._reads["events_by_id"].read(event_id)
         event = msgspec.json.decode(rows[0][1], type=Event) if rows else None
         if event is None or event.status is not was:
             return None
@@ -136,7 +139,11 @@ class SqlWaitlistBook:
         document = msgspec.json.encode(moved).decode()
         note = msgspec.json.encode({"act": "shift_event", "event": event_id, "status": to, "at_us": now_us}).decode()
         query = Query("swap_event", [(event_id, rows[0][1], document, to.value, now_us)])
-        return moved if await self._line.submit(Written((query,), note, now_us, status_facts(moved, now_us))) else None
+        return (
+            moved
+            if await self._line.submit(RunStatements((query,), note, now_us, status_facts(moved, now_us)))
+            else None
+        )
 
     async def _run(self, now_us: int, program: Any, *arguments: Any) -> Any:
-        return await self._line.submit(Ran(functools.partial(program, *arguments), now_us))
+        return await self._line.submit(RunProgram(functools.partial(program, *arguments), now_us))

@@ -1,7 +1,8 @@
-"""One transaction of the group commit: operations of many callers, each with an answer of its own.
+"""One transaction of the group commit: operations of many callers, each with its own answer.
 
-All kinds of operations run in a fixed order (so that two writers take their locks in the same order), then the facts
-they made go to the outbox and, as one entry, to the audit chain; all of it is committed together or not at all.
+The kinds of operations run in a fixed order, so that two writers take their locks in the same order. Then the facts
+that they produced are written to the outbox and, as one entry, to the audit chain. Everything is committed together or
+not at all.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -10,16 +11,16 @@ from typing import Any, Protocol, TypeAlias
 import msgspec
 
 from frontrow.boxoffice.adapters.ledger.audit_chain import AuditEntry, Chain
-from frontrow.boxoffice.adapters.ledger.programs.bookings import ExpiryAsked, MoveAsked, Program, expire_due, make_moves
+from frontrow.boxoffice.adapters.ledger.programs.bookings import ExpireHolds, MakeMove, Program, expire_due, make_moves
 from frontrow.boxoffice.adapters.ledger.programs.holds import fan_lock, place_holds
-from frontrow.boxoffice.adapters.ledger.programs.optimistic_insert import Hopes
+from frontrow.boxoffice.adapters.ledger.programs.optimistic_insert import ConflictHistory
 from frontrow.boxoffice.adapters.ledger.programs.payments import (
-    LookAsked,
-    PaymentAsked,
-    RefundAsked,
-    RefundSaved,
-    ask_refunds,
-    look,
+    LeaseDue,
+    RequestRefund,
+    SavePayment,
+    SaveRefund,
+    lease_due,
+    request_refunds,
     save_payments,
     save_refunds,
 )
@@ -29,7 +30,7 @@ from frontrow.boxoffice.ports.queries import Query, Row
 from frontrow.core.coalescer import Coalescer
 
 
-class LeaseAsked(msgspec.Struct, frozen=True):
+class LeaseFacts(msgspec.Struct, frozen=True):
     """Lease the oldest unpublished facts."""
 
     now_us: int
@@ -37,9 +38,11 @@ class LeaseAsked(msgspec.Struct, frozen=True):
     limit: int
 
 
-class Written(msgspec.Struct, frozen=True):
-    """Plain statements in order, answered with the rows of the last; a `note` goes to the audit log, `facts` to the
-    outbox if the last statement answered anything."""
+class RunStatements(msgspec.Struct, frozen=True):
+    """Run plain statements in order. The answer is the rows of the last one.
+
+    The `note` goes to the audit log. The `facts` go to the outbox if the last statement returned any row.
+    """
 
     queries: tuple[Query, ...]
     note: str = ""
@@ -47,12 +50,12 @@ class Written(msgspec.Struct, frozen=True):
     facts: tuple[Fact, ...] = ()
 
 
-class Ran(msgspec.Struct, frozen=True):
-    """A program of another topic (messages, waitlist, returns), run by itself after the batch's moves and holds.
+class RunProgram(msgspec.Struct, frozen=True):
+    """Run a program of another book (messages, waitlist, returns), after the batch's moves and holds.
 
-    It gets the list that its facts go to and returns its answer, or the exception that refuses it. `holds` are those it
-    may place: their fans are locked with the others. The `note` goes to the audit log unless it was refused (an
-    exception or something empty as its answer).
+    The program gets the list to which it adds its facts. It returns its answer, or the exception that refuses it.
+    `holds` are the holds it may place: their fans are locked with the others. The `note` goes to the audit log unless
+    the answer is an exception or empty.
     """
 
     program: Callable[[list[Fact]], Program[Any]]
@@ -63,61 +66,61 @@ class Ran(msgspec.Struct, frozen=True):
 
 Operation: TypeAlias = (
     NewHold
-    | MoveAsked
-    | ExpiryAsked
-    | LeaseAsked
-    | Written
-    | PaymentAsked
-    | RefundAsked
-    | RefundSaved
-    | LookAsked
-    | Ran
+    | MakeMove
+    | ExpireHolds
+    | LeaseFacts
+    | RunStatements
+    | SavePayment
+    | RequestRefund
+    | SaveRefund
+    | LeaseDue
+    | RunProgram
 )
 CommitLine: TypeAlias = Coalescer[Operation, Any]
 Committed: TypeAlias = tuple[list[Any], AuditEntry | None]
 
 
 def transaction(
-    operations: Sequence[Operation], chain: Chain, *, hopes: Hopes | None = None, at_once: bool = False
+    operations: Sequence[Operation], chain: Chain, *, history: ConflictHistory | None = None, at_once: bool = False
 ) -> Program[Committed]:
-    """An answer (or exception) per operation, and the audit entry that is committed with them.
+    """An answer or exception per operation, and the audit entry that is committed with them.
 
-    `at_once`: the store can record facts and audit entry by one statement. Where there are several writers they must
-    have taken `fan_locks` before.
+    `at_once`: the store can record facts and the audit entry in one statement. A store with several writers must have
+    taken `fan_locks` before.
     """
     answers: list[Any] = [None] * len(operations)
     facts: list[Fact] = []
     notes: list[str] = []
-    moves = [at for at, operation in enumerate(operations) if type(operation) is MoveAsked]
+    moves = [at for at, operation in enumerate(operations) if type(operation) is MakeMove]
     holds = [at for at, operation in enumerate(operations) if type(operation) is NewHold]
     if moves:
         _put(answers, moves, (yield from make_moves([operations[at] for at in moves], facts)))  # type: ignore[misc]
     if holds:
-        _put(answers, holds, (yield from place_holds([operations[at] for at in holds], facts, hopes)))  # type: ignore[misc]
+        _put(answers, holds, (yield from place_holds([operations[at] for at in holds], facts, history)))  # type: ignore[misc]
     if len(moves) + len(holds) == len(operations):
         return answers, (yield from _record(facts, notes, chain, _latest_us(operations), at_once))
-    payments = [at for at, operation in enumerate(operations) if type(operation) is PaymentAsked]
-    refunds = [at for at, operation in enumerate(operations) if type(operation) is RefundAsked]
+    payments = [at for at, operation in enumerate(operations) if type(operation) is SavePayment]
+    refunds = [at for at, operation in enumerate(operations) if type(operation) is RequestRefund]
     if payments:
         _put(answers, payments, (yield from save_payments([operations[at] for at in payments], facts)))  # type: ignore[misc]
     if refunds:
-        _put(answers, refunds, (yield from ask_refunds([operations[at] for at in refunds], facts)))  # type: ignore[misc]
-    saved = [at for at, operation in enumerate(operations) if type(operation) is RefundSaved]
+        _put(answers, refunds, (yield from request_refunds([operations[at] for at in refunds], facts)))  # type: ignore[misc]
+    saved = [at for at, operation in enumerate(operations) if type(operation) is SaveRefund]
     if saved:
         _put(answers, saved, (yield from save_refunds([operations[at] for at in saved], facts)))  # type: ignore[misc]
     for at, operation in enumerate(operations):
         match operation:
-            case LookAsked():
-                answers[at] = yield from look(operation)
-            case ExpiryAsked():
+            case LeaseDue():
+                answers[at] = yield from lease_due(operation)
+            case ExpireHolds():
                 answers[at] = yield from expire_due(operation, facts)
-            case LeaseAsked():
-                answers[at] = yield from lease(operation)
-            case Ran():
+            case LeaseFacts():
+                answers[at] = yield from lease_facts(operation)
+            case RunProgram():
                 answers[at] = yield from operation.program(facts)
                 done = bool(operation.note) and answers[at] and not isinstance(answers[at], BaseException)
                 notes += [operation.note] if done else []
-            case Written():
+            case RunStatements():
                 for query in operation.queries:
                     answers[at] = yield query
                 notes += [operation.note] * bool(operation.note)
@@ -127,15 +130,15 @@ def transaction(
 
 
 def fan_locks(operations: Sequence[Operation]) -> list[int]:
-    """The locks of the fans whose caps count, to be taken before anything else, in one order for all writers."""
-    return sorted({fan_lock(wish) for wish in _wishes(operations) if wish.cap is not None})
+    """The locks of the fans with a cap. Take them before anything else; the order is the same for all writers."""
+    return sorted({fan_lock(hold) for hold in _holds_to_place(operations) if hold.cap is not None})
 
 
-def _wishes(operations: Sequence[Operation]) -> Iterator[NewHold]:
+def _holds_to_place(operations: Sequence[Operation]) -> Iterator[NewHold]:
     for operation in operations:
         if type(operation) is NewHold:
             yield operation
-        elif type(operation) is Ran:
+        elif type(operation) is RunProgram:
             yield from operation.holds
 
 
@@ -151,7 +154,7 @@ def _latest_us(operations: Sequence[Operation]) -> int:
 def _record(
     facts: Sequence[Fact], notes: list[str], chain: Chain, at_us: int, at_once: bool
 ) -> Program[AuditEntry | None]:
-    """The facts into the outbox, and facts and notes as one entry into the audit chain."""
+    """Write the facts to the outbox, and facts and notes as one entry to the audit chain."""
     if not facts and not notes:
         return None
     bodies = [encode_fact(fact) for fact in facts]
@@ -171,18 +174,18 @@ def _record(
     return entry
 
 
-def lease(ask: LeaseAsked) -> Program[list[OutboxFact]]:
-    """Facts nobody leases, oldest first."""
-    due = yield Query("due_facts", params=(ask.now_us, ask.limit))
+def lease_facts(request: LeaseFacts) -> Program[list[OutboxFact]]:
+    """Facts that nobody has leased, oldest first."""
+    due = yield Query("due_facts", params=(request.now_us, request.limit))
     if not due:
         return []
-    until_us = ask.now_us + ask.lease_us
+    until_us = request.now_us + request.lease_us
     rows = yield Query("lease_facts", [(row[0], until_us) for row in due])
     return sorted((OutboxFact(row[0], decode_fact(row[1])) for row in rows), key=lambda fact: fact.number)
 
 
 class Store(Protocol):
-    """Where a ledger keeps its tables: commits batches, answers reads."""
+    """Where a ledger keeps its tables. It commits batches and answers reads."""
 
     @property
     def writers(self) -> int: ...

@@ -1,13 +1,13 @@
 """PostgreSQL as a ledger's store: batches as array statements over a few writer connections, reads over their own.
 
-When a connection is lost, whether a batch was committed can be unknown. Every operation is safe to repeat (bookings
-have ids made by the caller), so the batch is run again over a new connection: it finds what is there already and
-answers it. Reconnecting is bounded; after that callers get `Unavailable`. A batch that fails for a reason that is one
-operation's own is run again in halves, so only that operation's caller gets the error.
+When a connection is lost, it can be unknown whether a batch was committed. Every operation is safe to repeat, because
+the caller makes the booking ids. So the batch is run again over a new connection, finds what is already there and
+answers with it. Reconnecting is bounded; after that callers get `Unavailable`. A batch that fails because of one
+operation is run again in halves, so only that operation's caller gets the error.
 
-Round trips are what a small batch waits for, so there are few: a batch of holds has six (begin with the fans' locks,
-count, seats, bookings, record, commit). Savepoints are only set while seats were in the way lately; a batch whose hope
-was lost without one is run again with them.
+A small batch mostly waits for round trips, so there are few: a batch of holds has six (begin with the fans' locks,
+count, seats, bookings, record, commit). Savepoints are set only after a recent conflict. A batch that hits a conflict
+without savepoints is rolled back and run again with them.
 
 Tables are empty when a sale opens, so plans made from statistics would scan whole indexes later (325 holds/s at 20,000
 bookings). Writer connections therefore use generic plans without sequential, bitmap, hash and merge scans or joins, and
@@ -25,27 +25,27 @@ import asyncpg
 from frontrow.boxoffice.adapters.ledger.audit_chain import Chain
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import Operation, fan_locks, transaction
 from frontrow.boxoffice.adapters.ledger.engine.statements import (
-    ALL_WENT_WELL,
+    NO_CONFLICT,
     Dialect,
     postgres_arguments,
     render,
     statements,
 )
 from frontrow.boxoffice.adapters.ledger.programs.bookings import Program
-from frontrow.boxoffice.adapters.ledger.programs.optimistic_insert import HopeLost, Hopes
+from frontrow.boxoffice.adapters.ledger.programs.optimistic_insert import ConflictDetected, ConflictHistory
 from frontrow.boxoffice.ports.queries import Query, Row
 from frontrow.core.errors import InvalidInput, Unavailable
 from frontrow.core.ids import Ids
 
 CONNECT_TIMEOUT_S: Final = 5.0
 CALL_TIMEOUT_S: Final = 20.0
-STATEMENTS: Final = 256  # kept prepared a connection, for good
+STATEMENTS: Final = 256  # prepared statements kept per connection
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.2
-# One writer at a time per fan and event, so that a cap counts everything committed before. Sorted: no deadlock.
+# One writer at a time per fan and event, so that a cap counts everything committed before. Sorted to avoid deadlocks.
 LOCK_FANS: Final = "BEGIN; SELECT pg_advisory_xact_lock(key) FROM unnest('{%s}'::bigint[]) AS key"
 WARM: Final = ("active_counts", "take_free_seats", "add_new_bookings", "move_bookings", "record", "take_keys")
 MAX_CLASHES: Final = 8  # deadlocks or lock timeouts of one batch in a row
-# Rows of a batch first, then tables by index: a plan made while the tables were empty would scan them forever after.
+# Join a batch's rows to tables by index. A plan made while the tables were empty would otherwise scan them forever.
 SETTINGS: Final = {
     "application_name": "frontrow-ledger",
     "synchronous_commit": "on",
@@ -60,7 +60,7 @@ SETTINGS: Final = {
     "lock_timeout": "10s",
     "idle_in_transaction_session_timeout": "30s",
 }
-# Tables by index here too: a page of a search must not sort everything that might match.
+# By index here too: a page of a search must not sort everything that might match.
 READER_SETTINGS: Final = {
     "application_name": "frontrow-ledger-reader",
     "default_transaction_read_only": "on",
@@ -113,7 +113,7 @@ class PostgresStore:
         self._idle = [_Writer() for _ in range(writers)]
         self._pool: asyncpg.Pool[asyncpg.Record] | None = None
         self._pool_lock = asyncio.Lock()
-        self._hopes = Hopes()
+        self._conflict_history = ConflictHistory()
         self.batches_split = 0
         self.reconnects = 0
 
@@ -150,9 +150,9 @@ class PostgresStore:
             except Exception as error:
                 own = error
                 break
-        return await self._halves(writer, operations, own)
+        return await self._write_halves(writer, operations, own)
 
-    async def _halves(self, writer: _Writer, operations: Sequence[Operation], own: Exception) -> list[Any]:
+    async def _write_halves(self, writer: _Writer, operations: Sequence[Operation], own: Exception) -> list[Any]:
         if len(operations) == 1:
             return [own]
         self.batches_split += 1
@@ -163,20 +163,24 @@ class PostgresStore:
     async def _transaction(self, writer: _Writer, operations: Sequence[Operation]) -> list[Any]:
         connection, chain = await self._connected(writer)
         try:
-            return await self._try(connection, chain, operations, hopeful=not self._hopes.careful)
-        except HopeLost:
-            self._hopes.lost()
-            return await self._try(connection, chain, operations, hopeful=False)
+            return await self._try(connection, chain, operations, optimistic=not self._conflict_history.careful_batches)
+        except ConflictDetected:
+            self._conflict_history.record_conflict()
+            return await self._try(connection, chain, operations, optimistic=False)
 
     async def _try(
-        self, connection: "asyncpg.Connection[asyncpg.Record]", chain: Chain, operations: Sequence[Operation], *,
-        hopeful: bool,
-    ) -> list[Any]:  # fmt: skip
+        self,
+        connection: "asyncpg.Connection[asyncpg.Record]",
+        chain: Chain,
+        operations: Sequence[Operation],
+        *,
+        optimistic: bool,
+    ) -> list[Any]:
         locks = fan_locks(operations)
         try:
             await connection.execute(LOCK_FANS % ",".join(map(str, locks)) if locks else "BEGIN")
-            program = transaction(operations, chain, hopes=self._hopes, at_once=True)
-            answers, entry = await self._run(connection, program, hopeful=hopeful)
+            program = transaction(operations, chain, history=self._conflict_history, at_once=True)
+            answers, entry = await self._run(connection, program, optimistic=optimistic)
             await connection.execute("COMMIT")
         except BaseException:
             with contextlib.suppress(Exception):
@@ -187,52 +191,56 @@ class PostgresStore:
         return answers
 
     async def _run(
-        self, connection: "asyncpg.Connection[asyncpg.Record]", program: Program[Answer], *, hopeful: bool
+        self, connection: "asyncpg.Connection[asyncpg.Record]", program: Program[Answer], *, optimistic: bool
     ) -> Answer:
         try:
             query = next(program)
             while True:  # ends with the program
-                query = program.send(await self._query(connection, query, hopeful=hopeful))
+                query = program.send(await self._query(connection, query, optimistic=optimistic))
         except StopIteration as done:
             answer: Answer = done.value
             return answer
 
     async def _query(
-        self, connection: "asyncpg.Connection[asyncpg.Record]", query: Query, *, hopeful: bool
+        self, connection: "asyncpg.Connection[asyncpg.Record]", query: Query, *, optimistic: bool
     ) -> list[Row]:
         arguments = postgres_arguments(query)
-        if not query.otherwise:
+        if not query.fallback:
             return await connection.fetch(self._sql[query.name], *arguments)  # type: ignore[return-value]
-        if not hopeful:
+        if not optimistic:
             await connection.execute("SAVEPOINT careful")
         try:
             rows = await connection.fetch(self._sql[query.name], *arguments)
-            return rows or ALL_WENT_WELL  # type: ignore[return-value]
+            return rows or NO_CONFLICT  # type: ignore[return-value]
         except asyncpg.UniqueViolationError as error:
-            if hopeful:
-                raise HopeLost from error
+            if optimistic:
+                raise ConflictDetected from error
             await connection.execute("ROLLBACK TO SAVEPOINT careful")
-            return await connection.fetch(self._sql[query.otherwise], *arguments)  # type: ignore[return-value]
+            return await connection.fetch(self._sql[query.fallback], *arguments)  # type: ignore[return-value]
 
     async def _connected(self, writer: _Writer) -> "tuple[asyncpg.Connection[asyncpg.Record], Chain]":
         if writer.connection is None or writer.connection.is_closed() or writer.chain is None:
             writer.connection = await asyncpg.connect(
-                self._url, timeout=CONNECT_TIMEOUT_S, command_timeout=CALL_TIMEOUT_S, server_settings=SETTINGS,
-                statement_cache_size=STATEMENTS, max_cached_statement_lifetime=0,
-            )  # fmt: skip
-            # A new chain: whether the last entry of the old one was committed may be unknown.
+                self._url,
+                timeout=CONNECT_TIMEOUT_S,
+                command_timeout=CALL_TIMEOUT_S,
+                server_settings=SETTINGS,
+                statement_cache_size=STATEMENTS,
+                max_cached_statement_lifetime=0,
+            )
+            # Start a new chain: it may be unknown whether the last entry of the old one was committed.
             writer.chain = Chain(self._ids.new("aud"))
         return writer.connection, writer.chain
 
     async def warm(self) -> None:
-        """Connect the writers and plan what holds need, so that the first buyers of a sale do not wait for it."""
+        """Connect the writers and plan the statements of holds, so that a sale's first buyers do not wait for it."""
         for writer in self._idle:
             connection, _ = await self._connected(writer)
             for name in WARM:
                 await self._plan(connection, name)
 
     async def _plan(self, connection: "asyncpg.Connection[asyncpg.Record]", name: str) -> None:
-        """Run a statement for no rows and undo it."""
+        """Run a statement with no rows and roll it back."""
         statement = statements()[name]
         nothing = ["{}"] * len(statement.columns) + [0 if kind == "int" else "" for _, kind in statement.params]
         await connection.execute("BEGIN")
@@ -247,7 +255,7 @@ class PostgresStore:
             connection.terminate()
 
     async def read(self, query: Query) -> list[Row]:
-        """The rows of a reading statement, as last committed; tries again over a new connection until the deadline."""
+        """The rows of a read, as last committed. Retries over a new connection until the deadline."""
         deadline = time.monotonic() + self._reconnect_for_s
         pause_s = FIRST_PAUSE_S
         while True:  # bounded by the deadline
@@ -290,4 +298,4 @@ class PostgresStore:
 
 
 async def _keep_as_is(connection: Any) -> None:
-    """Readers change no session state; the pool's reset query would cost a round trip a read."""
+    """Readers change no session state; the pool's reset query would cost a round trip per read."""

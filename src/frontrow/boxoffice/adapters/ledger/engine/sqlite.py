@@ -1,8 +1,8 @@
 """SQLite as a ledger's store: one file, one writer thread, WAL with synchronous=FULL, readers that never block it.
 
-A batch of operations is one transaction. If a batch fails for a reason that is one operation's own, its halves are run
-by themselves, so only that operation's caller gets the error. A batch whose hope was lost (a unique index objected
-where nothing was expected) is rolled back and run again with statements that leave nothing behind when they fail.
+A batch of operations is one transaction. A batch that fails because of one operation is run again in halves, so only
+that operation's caller gets the error. An optimistic batch to which a unique index objected is rolled back and run
+again with statements that leave nothing behind when they fail.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from typing import Any, Final, TypeVar
 from frontrow.boxoffice.adapters.ledger.audit_chain import Chain
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import Operation, transaction
 from frontrow.boxoffice.adapters.ledger.engine.statements import (
-    ALL_WENT_WELL,
+    NO_CONFLICT,
     Dialect,
     render,
     sqlite_arguments,
@@ -26,16 +26,16 @@ from frontrow.boxoffice.adapters.ledger.engine.statements import (
     statements,
 )
 from frontrow.boxoffice.adapters.ledger.programs.bookings import Program
-from frontrow.boxoffice.adapters.ledger.programs.optimistic_insert import HopeLost, Hopes
+from frontrow.boxoffice.adapters.ledger.programs.optimistic_insert import ConflictDetected, ConflictHistory
 from frontrow.boxoffice.ports.queries import Query, Row
 from frontrow.core.errors import InvalidInput, Unavailable
 from frontrow.core.ids import Ids
 
 BUSY_TIMEOUT_MS: Final = 5_000
 READERS: Final = 2
-PIECES: Final = (64, 16, 4, 1)  # rows of a piece: few sizes, so that every piece is prepared once
+PIECES: Final = (64, 16, 4, 1)  # rows per piece; few sizes, so that each is prepared once
 PREPARED: Final = 1_024
-# FULL: a commit is on the disk before anybody hears of it. The WAL is folded back less often than by default.
+# FULL: a commit is on disk before it is answered. The WAL is checkpointed less often than by default.
 PRAGMAS: Final = (
     "PRAGMA journal_mode = WAL",
     "PRAGMA synchronous = FULL",
@@ -61,7 +61,7 @@ class SqliteStore:
         self._local = threading.local()
         self._connections: list[sqlite3.Connection] = []
         self._chain = Chain(self._ids.new("aud"))
-        self._hopes = Hopes()
+        self._conflict_history = ConflictHistory()
         self.batches_split = 0
 
     async def write(self, operations: Sequence[Operation]) -> list[Any]:
@@ -69,7 +69,7 @@ class SqliteStore:
         return await asyncio.get_running_loop().run_in_executor(self._writer, self._write, operations)
 
     async def read(self, query: Query) -> list[Row]:
-        """The rows of a reading statement, as last committed."""
+        """The rows of a read, as last committed."""
         return await asyncio.get_running_loop().run_in_executor(self._readers, self._read, query)
 
     async def time_us(self) -> int:
@@ -98,22 +98,25 @@ class SqliteStore:
         return connection
 
     def _read(self, query: Query) -> list[Row]:
-        return _translated(lambda: self._run_query(self._connection(), query))
+        return _with_our_errors(lambda: self._run_query(self._connection(), query))
 
-    def _run_query(self, connection: sqlite3.Connection, query: Query, *, hopeful: bool = False) -> list[Row]:
-        if query.name in self._in_pieces and (hopeful or not query.otherwise):
+    def _run_query(self, connection: sqlite3.Connection, query: Query, *, optimistic: bool = False) -> list[Row]:
+        if query.name in self._in_pieces and (optimistic or not query.fallback):
             return self._run_pieces(connection, query)
         arguments = sqlite_arguments(query)
         try:
             cursor = connection.execute(self._sql[query.name], arguments)
-            return cursor.fetchall() if cursor.description or not query.otherwise else ALL_WENT_WELL
+            return cursor.fetchall() if cursor.description or not query.fallback else NO_CONFLICT
         except sqlite3.IntegrityError:  # the statement left nothing behind; the transaction goes on
-            if not query.otherwise:
+            if not query.fallback:
                 raise
-            return connection.execute(self._sql[query.otherwise], arguments).fetchall()
+            return connection.execute(self._sql[query.fallback], arguments).fetchall()
 
     def _run_pieces(self, connection: sqlite3.Connection, query: Query) -> list[Row]:
-        """The rows as bound values, piece by piece; an objection in the middle leaves the earlier pieces behind."""
+        """Run a statement piece by piece with bound values.
+
+        A conflict in the middle leaves the earlier pieces behind.
+        """
         found: list[Row] = []
         cursor = connection.cursor()
         try:
@@ -122,14 +125,14 @@ class SqliteStore:
                 if cursor.description:
                     found += cursor.fetchall()
         except sqlite3.IntegrityError as error:
-            if not query.otherwise:
+            if not query.fallback:
                 raise
-            raise HopeLost from error
-        return ALL_WENT_WELL if query.otherwise and not found else found
+            raise ConflictDetected from error
+        return NO_CONFLICT if query.fallback and not found else found
 
     def _write(self, operations: Sequence[Operation]) -> list[Any]:
         try:
-            return _translated(lambda: self._transaction(operations))
+            return _with_our_errors(lambda: self._transaction(operations))
         except Unavailable as error:
             return [error] * len(operations)
         except Exception as error:
@@ -141,40 +144,40 @@ class SqliteStore:
 
     def _transaction(self, operations: Sequence[Operation]) -> list[Any]:
         try:
-            return self._try(operations, hopeful=not self._hopes.careful)
-        except HopeLost:
-            self._hopes.lost()
-            return self._try(operations, hopeful=False)
+            return self._try(operations, optimistic=not self._conflict_history.careful_batches)
+        except ConflictDetected:
+            self._conflict_history.record_conflict()
+            return self._try(operations, optimistic=False)
 
-    def _try(self, operations: Sequence[Operation], *, hopeful: bool) -> list[Any]:
+    def _try(self, operations: Sequence[Operation], *, optimistic: bool) -> list[Any]:
         connection = self._connection()
         connection.execute("BEGIN IMMEDIATE")
         try:
-            program = transaction(operations, self._chain, hopes=self._hopes)
-            answers, entry = self._run(connection, program, hopeful=hopeful)
+            program = transaction(operations, self._chain, history=self._conflict_history)
+            answers, entry = self._run(connection, program, optimistic=optimistic)
             connection.execute("COMMIT")
         except BaseException as error:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
-            if not isinstance(error, HopeLost):  # should the commit have happened after all, its chain ends there
+            if not isinstance(error, ConflictDetected):  # the commit may have happened: its chain ends there
                 self._chain = Chain(self._ids.new("aud"))
             raise
         if entry is not None:
             self._chain.committed(entry)
         return answers
 
-    def _run(self, connection: sqlite3.Connection, program: Program[Answer], *, hopeful: bool) -> Answer:
+    def _run(self, connection: sqlite3.Connection, program: Program[Answer], *, optimistic: bool) -> Answer:
         try:
             query = next(program)
             while True:  # ends with the program
-                query = program.send(self._run_query(connection, query, hopeful=hopeful))
+                query = program.send(self._run_query(connection, query, optimistic=optimistic))
         except StopIteration as done:
             answer: Answer = done.value
             return answer
 
 
 def _pieces(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
-    """The rows cut into the largest pieces that there are statements for."""
+    """The rows, cut into the largest pieces for which there are statements."""
     at = 0
     for size in PIECES:
         while len(rows) - at >= size:
@@ -182,8 +185,8 @@ def _pieces(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
             at += size
 
 
-def _translated(act: Callable[[], Answer]) -> Answer:
-    """What `act` answers, with SQLite's errors in our words."""
+def _with_our_errors(act: Callable[[], Answer]) -> Answer:
+    """The result of `act`, with SQLite's errors translated into ours."""
     try:
         return act()
     except sqlite3.OperationalError as error:

@@ -1,14 +1,18 @@
 """Named SQL statements, written once for both dialects (sql/*.sql) and rendered for the one in use.
 
-A header `-- name: take_seats(event_id text, seat_index int)` names a statement and the columns of its rows; `:rows` in
-the text becomes a table `r` of all rows of a batch: arrays through `unnest` on PostgreSQL, one JSON document through
-`json_each` on SQLite. Where the header ends with `row by row`, each row is decided by itself, and SQLite gets the rows
-in pieces as bound values (its JSON functions read a row again for every column: 10 of 17 us of a booking). Single
-parameters stand after the header (`:now_us int`) and in the text under their name.
-`:booking`, `:payment` and `:refund` are the columns of one, `:event_filters` and `:word_filters` the
-conditions of a search for events;
-`:skip_locked` lets workers step over each other,
-`:for_update` keeps rows as they are until the transaction ends.
+A header `-- name: take_seats(event_id text, seat_index int)` names a statement and the columns of its rows. Markers in
+the text are replaced:
+
+- `:rows` becomes a table `r` of all rows of a batch: arrays through `unnest` on PostgreSQL, one JSON document through
+  `json_each` on SQLite.
+- Single parameters (`:now_us int`) are listed after the header and appear in the text under their name.
+- `:booking`, `:payment` and `:refund` become the columns of one; `:event_filters` and `:word_filters` become the
+  conditions of an event search.
+- `:skip_locked` lets workers skip rows that another worker has locked. `:for_update` locks rows until the transaction
+  ends.
+
+A header that ends with `row by row` says that each row is decided independently. SQLite then gets the rows in pieces as
+bound values, because its JSON functions parse a row again for every column (10 of 17 us of a booking).
 """
 
 import functools
@@ -35,10 +39,10 @@ REFUND_COLUMNS: Final = (
     "f.provider_ref, f.reason, f.call, f.tries, f.retry_at_us, f.version, f.created_at_us, f.changed_at_us, "
     "f.failure"
 )
-# Conditions of a search for events e. Each term of the search fills one slot: the range of words that match it.
-# `+ 0` keeps planners from choosing an index for a condition; the statement says by what the events are looked up.
+# Conditions of a search for events `e`. Each search term fills one slot: the range of words that match it.
+# `+ 0` keeps planners from using an index for a condition; the statement itself decides which index is used.
 WORD_SLOTS: Final = 8
-# (Not EXISTS: PostgreSQL would rather hash all words of the range than look one event up.)
+# Not EXISTS: PostgreSQL would hash all words of the range instead of looking up one event.
 _SLOT: Final = """
   AND (:low# = '' OR (SELECT 1 FROM event_words AS x
     WHERE x.event_id = e.event_id AND x.word >= :low# AND x.word < :high# LIMIT 1) IS NOT NULL)"""
@@ -63,7 +67,7 @@ _PARTS: Final = {
 _HEADER: Final = re.compile(r"-- name: (\w+)\(([^)]*)\)(.*)")
 _POSTGRES_TYPES: Final = {"text": "text", "int": "bigint"}
 
-ALL_WENT_WELL: Final[list[Row]] = []  # told by identity, not by being empty
+NO_CONFLICT: Final[list[Row]] = []  # compared by identity, because an empty result is something else
 
 
 class Dialect(StrEnum):
@@ -72,7 +76,7 @@ class Dialect(StrEnum):
 
 
 class Statement(msgspec.Struct, frozen=True):
-    """One named statement: its text with markers, its row columns and its single parameters, each with a type."""
+    """A named statement: its text with markers, and its row columns and single parameters with their types."""
 
     name: str
     text: str
@@ -90,7 +94,7 @@ def statements() -> Mapping[str, Statement]:
         for block in re.split(r"\n(?=-- name: )", file.read_text("utf-8").strip()):
             statement = _parse(block)
             if statement.name in found:
-                raise ValueError(f"{file.name}: statement {statement.name} is there twice")
+                raise ValueError(f"{file.name}: statement {statement.name} is defined twice")
             found[statement.name] = statement
     return found
 
@@ -124,7 +128,7 @@ def render(dialect: Dialect) -> Mapping[str, str]:
 
 @functools.cache
 def sqlite_piece(name: str, count: int) -> str:
-    """The SQL of a `row by row` statement for so many rows as bound values."""
+    """The SQL of a `row by row` statement for `count` rows as bound values."""
     statement = statements()[name]
     assert statement.row_by_row, name
     assert not statement.params, name
@@ -154,7 +158,7 @@ def _render(statement: Statement, dialect: Dialect, rows: str = "") -> str:
 
 
 def _array_rows(statement: Statement) -> str:
-    # Through text: asyncpg's own array encoding asks of every element whether it is a container, 0.6 us each.
+    # As text: asyncpg's own array encoding checks every element for being a container, 0.6 us each.
     types = enumerate((_POSTGRES_TYPES[kind] for _, kind in statement.columns), start=1)
     arrays = ", ".join(f"${n}::text::{kind}[]" for n, kind in types)
     return f"unnest({arrays}) AS r({', '.join(name for name, _ in statement.columns)})"
@@ -166,17 +170,17 @@ def _json_rows(statement: Statement) -> str:
 
 
 def sqlite_arguments(query: Query) -> list[Any]:
-    """What `sqlite3` binds for a query."""
+    """The values that `sqlite3` binds for a query."""
     return [msgspec.json.encode(query.rows).decode(), *query.params] if query.rows else list(query.params)
 
 
 def postgres_arguments(query: Query) -> list[Any]:
-    """What asyncpg binds for a query: one array literal a column, then the single parameters."""
+    """The values that asyncpg binds for a query: one array literal per column, then the single parameters."""
     return [*map(array_literal, zip(*query.rows, strict=True)), *query.params]
 
 
 def array_literal(column: Sequence[str] | Sequence[int]) -> str:
-    """PostgreSQL's text form of an array of texts or integers; everything that has a meaning there is escaped."""
+    """PostgreSQL's text form of an array of texts or integers, escaped."""
     if type(column[0]) is int:
         return "{" + ",".join(map(str, column)) + "}"
     texts = cast("Sequence[str]", column)

@@ -1,8 +1,8 @@
-"""What the ledger does in a transaction, written once for both dialects.
+"""Transaction programs of bookings, written once for both dialects.
 
-A program is a generator: it yields a `Query`, is sent the rows, and returns an answer. The SQLite driver runs it in its
-writer thread, the PostgreSQL driver over asyncpg; the decisions are the same. Programs work on whole batches: an answer
-per operation, an exception in the place of an operation that was refused. A program that raises fails its batch.
+A program is a generator: it yields a `Query`, is sent the rows, and returns an answer. The SQLite store runs it in its
+writer thread, the PostgreSQL store over asyncpg; the decisions are the same. Programs work on whole batches and return
+one answer per operation, with an exception for each operation that was refused. A program that raises fails its batch.
 """
 
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -43,13 +43,13 @@ from frontrow.core.errors import Overloaded
 Answer = TypeVar("Answer")
 Program: TypeAlias = Generator[Query, list[Row], Answer]
 
-STATES: Final = {state.value: state for state in BookingState}  # a dict: an enum's call costs ten times as much
+STATES: Final = {state.value: state for state in BookingState}  # a dict lookup costs a tenth of calling the enum
 _seats_decoder = msgspec.json.Decoder(tuple[int, ...])
-MAX_MOVE_ROUNDS: Final = 4  # a booking that others keep changing under our hands
+MAX_MOVE_ROUNDS: Final = 4  # for a booking that other writers keep changing
 
 
-class MoveAsked(msgspec.Struct, frozen=True, gc=False):
-    """A move of one booking by the holder of its fence."""
+class MakeMove(msgspec.Struct, frozen=True, gc=False):
+    """Move one booking. The caller must hold its fence."""
 
     booking_id: str
     move: Move
@@ -57,11 +57,11 @@ class MoveAsked(msgspec.Struct, frozen=True, gc=False):
     now_us: int
     expires_at_us: int = 0
     reason: str = ""  # of a decline or a cancel, for its fact
-    even_scanned: bool = False  # of a refund: the event is cancelled, so nobody else will come with this seat
-    tickets: tuple[NewTicket, ...] = ()  # of a confirm: written only if the booking is confirmed by this very move
+    even_scanned: bool = False  # of a refund: allowed although a ticket was scanned
+    tickets: tuple[NewTicket, ...] = ()  # of a confirm: written only if this move confirms the booking
 
 
-class ExpiryAsked(msgspec.Struct, frozen=True):
+class ExpireHolds(msgspec.Struct, frozen=True):
     """End at most `limit` dead holds."""
 
     now_us: int
@@ -81,11 +81,11 @@ def booking_of(row: Row) -> Booking:
     return Booking(row[0], row[1], row[2], STATES[row[3]], row[4], decode_seats(row[5]), *row[6:13])
 
 
-def make_moves(asks: Sequence[MoveAsked], facts: list[Fact]) -> Program[list[Booking | BaseException]]:
-    """Each booking moved by the one conditional update, or the reason why not."""
+def make_moves(asks: Sequence[MakeMove], facts: list[Fact]) -> Program[list[Booking | BaseException]]:
+    """Each booking after its move, or the reason for refusing it. One conditional update makes all moves."""
     answers: dict[int, Booking | BaseException] = {}
     pending = list(range(len(asks)))
-    for _ in range(MAX_MOVE_ROUNDS + len(asks)):  # a round decides at least one move of every booking nobody disturbs
+    for _ in range(MAX_MOVE_ROUNDS + len(asks)):  # a round decides at least one move per undisturbed booking
         if not pending:
             break
         firsts = {asks[at].booking_id: at for at in reversed(pending)}
@@ -100,14 +100,14 @@ def make_moves(asks: Sequence[MoveAsked], facts: list[Fact]) -> Program[list[Boo
     return [answers.get(at) or _disturbed(ask) for at, ask in enumerate(asks)]
 
 
-def _disturbed(ask: MoveAsked) -> BaseException:
+def _disturbed(ask: MakeMove) -> BaseException:
     return Overloaded(f"booking {ask.booking_id} is being changed by others; try again", retry_after_s=0.1)
 
 
 def _move_round(
-    asks: Sequence[MoveAsked], facts: list[Fact]
+    asks: Sequence[MakeMove], facts: list[Fact]
 ) -> Program[tuple[dict[str, Booking | BaseException | None], dict[str, Booking]]]:
-    """One update for all asks (a booking each): what each got, and the bookings as they are after it."""
+    """One update for all moves, one per booking. Returns the answer of each, and the bookings after the update."""
     inside = yield from _scanned(asks)
     if inside:
         asks = [ask for ask in asks if ask.booking_id not in inside]
@@ -136,9 +136,9 @@ def _move_round(
 
 
 def _refuse_cancelled(
-    asks: Sequence[MoveAsked], seen: Mapping[str, Booking], answers: dict[str, Booking | BaseException | None]
+    asks: Sequence[MakeMove], seen: Mapping[str, Booking], answers: dict[str, Booking | BaseException | None]
 ) -> Program[None]:
-    """Confirmations that nothing of the booking speaks against: was its event cancelled?"""
+    """Refuse confirmations whose event was cancelled."""
     events = {seen[ask.booking_id].event_id for ask in asks if ask.move is Move.CONFIRM}
     if not events:
         return
@@ -148,15 +148,18 @@ def _refuse_cancelled(
             answers[ask.booking_id] = EventCancelled(seen[ask.booking_id].event_id)
 
 
-def _scanned(asks: Sequence[MoveAsked]) -> Program[dict[str, TicketScanned]]:
-    """Refusals of moves that would give away the seats of people who are inside."""
+def _scanned(asks: Sequence[MakeMove]) -> Program[dict[str, TicketScanned]]:
+    """Refusals of moves that would free seats of people who are already inside."""
     ending = sorted(ask.booking_id for ask in asks if ask.move in (Move.CANCEL, Move.REFUND) and not ask.even_scanned)
     inside = (yield from scanned_seats(ending)) if ending else {}
     return {booking_id: TicketScanned(booking_id, sorted(seats)) for booking_id, seats in inside.items()}
 
 
 def scanned_seats(booking_ids: Sequence[str]) -> Program[dict[str, set[int]]]:
-    """The seats of each booking whose valid tickets were let in; no gate can let in another until this ends."""
+    """The seats per booking whose valid tickets were scanned.
+
+    No gate can admit another one until this transaction ends.
+    """
     inside: dict[str, set[int]] = {}
     for row in (yield Query("lock_tickets", [(one,) for one in sorted(set(booking_ids))])):
         if row[2] is not None:
@@ -164,8 +167,8 @@ def scanned_seats(booking_ids: Sequence[str]) -> Program[dict[str, set[int]]]:
     return inside
 
 
-def move_tickets(made: Sequence[MoveAsked], seen: Mapping[str, Booking]) -> Program[None]:
-    """The tickets of bookings that these moves just ended are revoked; those of confirmed ones are written."""
+def move_tickets(made: Sequence[MakeMove], seen: Mapping[str, Booking]) -> Program[None]:
+    """Revoke the tickets of bookings that these moves ended; write those of bookings that they confirmed."""
     gone = sorted((ask.booking_id, ask.now_us) for ask in made if ask.move in (Move.CANCEL, Move.REFUND))
     if gone:
         yield Query("revoke_tickets_of_bookings", gone)
@@ -179,15 +182,15 @@ def move_tickets(made: Sequence[MoveAsked], seen: Mapping[str, Booking]) -> Prog
         yield Query("add_tickets", rows)
 
 
-def _by_booking(ask: MoveAsked) -> str:
+def _by_booking(ask: MakeMove) -> str:
     return ask.booking_id
 
 
 ENDED = frozenset({BookingState.EXPIRED, BookingState.CANCELLED, BookingState.REFUNDED})
 
 
-def why_not(ask: MoveAsked, booking: Booking | None) -> Booking | BaseException | None:
-    """Why the conditional update left the booking alone: an error, the booking (already so), or None (ask again)."""
+def why_not(ask: MakeMove, booking: Booking | None) -> Booking | BaseException | None:
+    """Why the conditional update changed nothing: an error, the booking (already moved), or None (try again)."""
     if booking is None:
         return BookingNotFound(ask.booking_id)
     if booking.fence != ask.fence:
@@ -201,7 +204,7 @@ def why_not(ask: MoveAsked, booking: Booking | None) -> Booking | BaseException 
         return MoveRefused(booking.id, booking.state, ask.move)
     if ask.move in NEEDS_LIVE_HOLD and booking.hold_expires_at_us <= ask.now_us:
         return HoldEnded(booking.id, booking.hold_expires_at_us)
-    return None  # somebody changed it between the update and this look
+    return None  # another writer changed it between the update and this read
 
 
 _PLAIN_FACTS: Mapping[Move, Callable[[str, str, str, int, tuple[int, ...], int], Fact]] = {
@@ -213,8 +216,8 @@ _PLAIN_FACTS: Mapping[Move, Callable[[str, str, str, int, tuple[int, ...], int],
 }
 
 
-def fact_of(ask: MoveAsked, b: Booking) -> Fact:
-    """The fact that a move just made."""
+def fact_of(ask: MakeMove, b: Booking) -> Fact:
+    """The fact of a move that was just made."""
     if ask.move is Move.CONFIRM:
         return BookingConfirmed(
             b.id, b.event_id, b.fan, b.fence, b.seats, ask.now_us, amount_minor=b.amount_minor, currency=b.currency
@@ -228,8 +231,8 @@ def fact_of(ask: MoveAsked, b: Booking) -> Fact:
     return _PLAIN_FACTS[ask.move](b.id, b.event_id, b.fan, b.fence, b.seats, ask.now_us)
 
 
-def expire_due(ask: ExpiryAsked, facts: list[Fact]) -> Program[list[ExpiredHold]]:
-    """End dead holds, oldest first, stepping over those that another worker has in hand."""
+def expire_due(ask: ExpireHolds, facts: list[Fact]) -> Program[list[ExpiredHold]]:
+    """End dead holds, oldest first. Holds that another worker is ending are skipped."""
     due = yield Query("due_holds", params=(ask.now_us, ask.limit))
     if not due:
         return []
@@ -238,7 +241,7 @@ def expire_due(ask: ExpiryAsked, facts: list[Fact]) -> Program[list[ExpiredHold]
 
 
 def end_holds(now_us_of: dict[str, int], was: dict[str, BookingState], facts: list[Fact]) -> Program[list[ExpiredHold]]:
-    """End these holds if they are dead at their `now_us`; answer those that this transaction ended."""
+    """End these holds if they are dead at their `now_us`. Returns those that this transaction ended."""
     rows = yield Query(
         "end_holds", [(booking_id, was[booking_id], now_us_of[booking_id]) for booking_id in sorted(was)]
     )

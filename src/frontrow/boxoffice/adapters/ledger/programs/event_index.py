@@ -1,7 +1,7 @@
-"""Keeps the index that events are found by, inside the transaction that changes an event or a venue.
+"""Updates the search index of events, inside the transaction that changes an event or a venue.
 
-An event has its own words and those of its venue. The venue's row is locked while its words are copied, so that an
-event and the renaming of its venue can happen at the same time without leaving old words behind.
+An event is indexed by its own words and those of its venue. The venue's row is locked while its words are copied, so
+that an event and its venue can change at the same time without leaving old words behind.
 """
 
 from collections.abc import Sequence
@@ -18,17 +18,17 @@ EVENTS_AT_ONCE: Final = 5_000
 
 
 def index_events(events: Sequence[Event]) -> Program[None]:
-    """Make these events found as they are now."""
+    """Index these events as they are now."""
     venues: dict[str, Venue] = {}
     for venue_id in sorted({event.venue_id for event in events}):
         rows = yield Query("locked_venue", params=(venue_id,))
         venues[venue_id] = Venue(*rows[0]) if rows else Venue(venue_id, "", "")
     yield Query("put_listings", [_listing(event, venues[event.venue_id]) for event in events])
     yield Query("drop_event_words", [(event.id,) for event in events])
-    lent = {venue.id: venue_words(venue) for venue in venues.values()}
+    words_of_venue = {venue.id: venue_words(venue) for venue in venues.values()}
     words = [(word, event.id, "event") for event in events for word in event_words(event)]
-    words += [(word, event.id, "venue") for event in events for word in lent[event.venue_id]]
-    words.sort()  # one order for all writers
+    words += [(word, event.id, "venue") for event in events for word in words_of_venue[event.venue_id]]
+    words.sort()  # the same order for all writers
     for start in range(0, len(words), WORDS_AT_ONCE):
         yield Query("put_event_words", words[start : start + WORDS_AT_ONCE])
 
@@ -52,7 +52,7 @@ def _listing(event: Event, venue: Venue) -> Row:
 
 
 def index_venue(venue: Venue) -> Program[None]:
-    """Make the events of this venue found by its new name, place and clock."""
+    """Index the events of this venue by its new name, place and time zone."""
     yield Query("drop_venue_words", params=(venue.id,))
     yield Query("put_venue_words", [(word,) for word in sorted(venue_words(venue))], (venue.id,))
     starts = yield Query("starts_at_venue", params=(venue.id,))

@@ -1,8 +1,8 @@
-"""Counts an event's free seats and moves its status by itself: sold out, on sale again, completed.
+"""Counts an event's free seats and moves its status automatically: sold out, on sale again, completed.
 
-Looking and moving are one transaction. The first look takes no lock, because nearly always nothing is to be moved; a
-move is decided again over the locked row of the event. Seats that change hands at the same moment are told of by their
-facts, after which the event is looked at again, so a status is never wrong for longer than that.
+Counting and moving are one transaction. The first read takes no lock, because nearly always no move is due. A move is
+decided again over the locked row of the event. Seats that change at the same moment produce facts, after which the
+event is counted again, so a wrong status does not last longer than that.
 """
 
 from dataclasses import replace
@@ -17,7 +17,7 @@ from frontrow.boxoffice.model.events import Event, EventMove, EventStatus, next_
 from frontrow.boxoffice.model.facts import EventCompleted, EventReopened, EventSoldOut, Fact
 from frontrow.boxoffice.ports.queries import Query
 
-ACTOR: Final = "Frontrow"  # who made a change that nobody asked for
+ACTOR: Final = "Frontrow"  # the actor of automatic changes
 _FACTS: Final[dict[EventStatus, type[EventSoldOut] | type[EventReopened] | type[EventCompleted]]] = {
     EventStatus.SOLD_OUT: EventSoldOut,
     EventStatus.ON_SALE: EventReopened,
@@ -26,7 +26,7 @@ _FACTS: Final[dict[EventStatus, type[EventSoldOut] | type[EventReopened] | type[
 
 
 def settle_event(event_id: str, now_us: int, facts: list[Fact]) -> Program[SettledEvent | None]:
-    """Count, and move the event if its time or its seats say so; None if there is no such event."""
+    """Count the seats and move the event's status if that is due. None if there is no such event."""
     rows = yield Query("events_by_id", [(event_id,)])
     if not rows:
         return None
@@ -53,13 +53,13 @@ def settle_event(event_id: str, now_us: int, facts: list[Fact]) -> Program[Settl
 
 
 def status_facts(event: Event, now_us: int) -> tuple[Fact, ...]:
-    """What is told of an event that has just got its status by itself."""
+    """The facts of an automatic change of status."""
     kind = _FACTS.get(event.status)
     return () if kind is None else (kind("", event.id, "", 0, (), now_us),)
 
 
 def _count(event: Event) -> Program[int | None]:
-    """Seats that nobody has and the organiser does not keep back. A dead hold counts until it is swept."""
+    """Seats that are neither held, sold nor withheld. A dead hold counts as held until it is swept."""
     rows = yield Query("count_active_seats", params=(event.id, event.plan_hash))
     size, active = rows[0]
     if size is None:
@@ -79,9 +79,11 @@ def _due_move(event: Event, free: int | None, now_us: int) -> Program[EventMove 
     if free is None:
         return None
     if event.status is EventStatus.ON_SALE and free <= 0 and (yield Query("any_sold", params=(event.id,))):
-        held = yield Query("any_hold", params=(event.id,))  # a held seat may still come back
+        held = yield Query("any_hold", params=(event.id,))  # a held seat may become free again
         return None if held else EventMove.SELL_OUT
     if event.status is EventStatus.SOLD_OUT and free > 0:
-        waiting = yield Query("any_waiting", params=(event.id,))  # theirs first: services.offering decides
+        waiting = yield Query(
+            "any_waiting", params=(event.id,)
+        )  # people on the waitlist come first: waitlist/offers.py decides
         return None if waiting else EventMove.REOPEN
     return None

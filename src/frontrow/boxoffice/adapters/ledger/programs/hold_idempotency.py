@@ -1,7 +1,7 @@
-"""Idempotency keys of a batch of holds: a wish whose key is known is answered with the booking it made then.
+"""Idempotency keys of a batch of holds: a request with a known key is answered with the booking it made before.
 
-Of several wishes with one key in a batch the first owns it; the others follow and get its answer. A refused wish
-forgets its key, so it may be sent again.
+Of several requests with one key in a batch, the first owns the key. The others follow it and get its answer. The key of
+a refused request is forgotten, so the request may be sent again.
 """
 
 from collections.abc import Sequence
@@ -19,17 +19,17 @@ Key = tuple[str, str]
 KEY_TRIES: Final = 3
 
 
-class Keys:
-    """The keys among the wishes of one transaction; `answers` (by a wish's place) is shared with the batch."""
+class HoldKeys:
+    """The keys of the requests of one transaction. `answers`, by position, is shared with the batch."""
 
     def __init__(self, wishes: Sequence[NewHold], answers: dict[int, Placed]) -> None:
         self.wishes = wishes
         self.answers = answers
-        self.owners: dict[Key, int] = {}  # (fan, idempotency key) -> the wish that brought it first
-        self.followers: list[tuple[int, int]] = []  # (wish, the owner of its key)
+        self.owners: dict[Key, int] = {}  # (fan, idempotency key) -> the first request with it
+        self.followers: list[tuple[int, int]] = []  # (request, the owner of its key)
 
     def take(self) -> Program[set[int]]:
-        """Remember the keys and answer the wishes whose key is known; which wishes follow another."""
+        """Remember the keys and answer requests with a known key. Returns the requests that follow another."""
         for at, wish in enumerate(self.wishes):
             if wish.idempotency_key is not None:
                 owner = self.owners.setdefault((wish.fan, wish.idempotency_key), at)
@@ -45,14 +45,14 @@ class Keys:
             ]
             fresh = {(row[0], row[1]) for row in (yield Query("take_keys", rows))}
             missing = yield from self._answer_known([key for key in missing if key not in fresh])
-        for key in missing:  # known when we tried to take it, forgotten when we looked, every time
+        for key in missing:  # each time known when we tried to take it, and forgotten when we read it
             self.answers[self.owners.pop(key)] = Overloaded(
                 "this request is being answered; try again", retry_after_s=0.1
             )
         return {at for at, _ in self.followers}
 
     def _answer_known(self, keys: list[Key]) -> Program[list[Key]]:
-        """Answer wishes whose key is known; the keys that were forgotten in between are returned."""
+        """Answer requests with a known key. Returns the keys that were forgotten in between."""
         if not keys:
             return []
         rows = yield Query("known_keys", keys)
@@ -65,11 +65,11 @@ class Keys:
                 self.answers[at] = repeated(self.wishes[at], bookings[booking_id], same_request=True)
         return [key for key in keys if key in self.owners]
 
-    def settle(self) -> Program[None]:
-        """A refused wish forgets its key; followers get their owner's answer."""
-        lost = [key for key, at in self.owners.items() if isinstance(self.answers[at], BaseException)]
-        if lost:
-            yield Query("forget_keys", lost)
+    def finish(self) -> Program[None]:
+        """Forget the keys of refused requests; give followers their owner's answer."""
+        refused = [key for key, at in self.owners.items() if isinstance(self.answers[at], BaseException)]
+        if refused:
+            yield Query("forget_keys", refused)
         for at, owner in self.followers:
             answer = self.answers[owner]
             if self.wishes[at].request_hash != self.wishes[owner].request_hash:

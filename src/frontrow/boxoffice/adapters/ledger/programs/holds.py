@@ -1,24 +1,27 @@
-"""Placing holds: a whole batch of wishes in one transaction, each decided as if it came alone.
+"""Places holds: a whole batch of requests in one transaction, each decided as if it came alone.
 
-In rounds: look who has the seats; end dead holds; refuse what is taken or over the cap; let the rest, as far as they do
-not want the same seat, take their seats under the unique index; give those that got all of theirs a booking and a
-fence. What another writer took from under us, and what stood behind a rival of this batch, goes into the next round,
-which sees how it ended. Undisturbed, every round decides at least one wish; a thousand wishes for one seat take two
-rounds. The number of rounds is bounded by the number of wishes.
+A batch is decided in rounds. Each round
+1. reads who has the seats, and ends dead holds,
+2. refuses requests for taken seats and requests over the cap,
+3. lets the other requests take their seats under the unique index, as far as no two of them want the same seat,
+4. gives each request that got all of its seats a booking and a fence.
+Requests that lost a seat to another writer, or that waited behind a rival in this batch, go into the next round.
+Without other writers every round decides at least one request; a thousand requests for one seat take two rounds. The
+number of rounds is bounded by the number of requests.
 
-The claim store has let one caller a seat through, so nearly always all seats are free. While that has been so lately
-(`Hopes`), the first round does not look: the unique index says if it was wrong.
+The claim store lets one caller per seat through, so nearly always all seats are free. Unless there was a conflict
+recently (`ConflictHistory`), the first round skips step 1: the unique index objects if that was wrong.
 """
 
 import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
-from frontrow.boxoffice.adapters.ledger.engine.statements import ALL_WENT_WELL
+from frontrow.boxoffice.adapters.ledger.engine.statements import NO_CONFLICT
 from frontrow.boxoffice.adapters.ledger.programs.bookings import STATES, Program, encode_seats, end_holds
-from frontrow.boxoffice.adapters.ledger.programs.hold_idempotency import Key, Keys
+from frontrow.boxoffice.adapters.ledger.programs.hold_idempotency import HoldKeys, Key
 from frontrow.boxoffice.adapters.ledger.programs.hold_replay import Placed, bookings_named, repeated
-from frontrow.boxoffice.adapters.ledger.programs.optimistic_insert import Hopes
+from frontrow.boxoffice.adapters.ledger.programs.optimistic_insert import ConflictHistory
 from frontrow.boxoffice.model.bookings import BookingState
 from frontrow.boxoffice.model.events import EventCancelled
 from frontrow.boxoffice.model.facts import Fact, HoldPlaced
@@ -26,29 +29,33 @@ from frontrow.boxoffice.model.holds import CapExceeded, ExpiredHold, NewHold, Pl
 from frontrow.boxoffice.ports.queries import Query
 from frontrow.core.errors import Overloaded
 
-Dead = dict[str, tuple[int, BookingState, list[int]]]  # dead holds in the way: when seen, their state, by whom
+Dead = dict[
+    str, tuple[int, BookingState, list[int]]
+]  # dead holds by booking: when seen, their state, by which requests
 SeatRow = tuple[str, int, str, int]
 
 
-def place_holds(wishes: Sequence[NewHold], facts: list[Fact], hopes: Hopes | None = None) -> Program[list[Placed]]:
-    """A placed hold or the reason why not, for every wish."""
-    batch = _Batch(wishes, facts, hopes)
-    keys = Keys(wishes, batch.answers)
+def place_holds(
+    wishes: Sequence[NewHold], facts: list[Fact], history: ConflictHistory | None = None
+) -> Program[list[Placed]]:
+    """A placed hold, or the reason for refusing it, per request."""
+    batch = _Batch(wishes, facts, history)
+    keys = HoldKeys(wishes, batch.answers)
     if any(wish.idempotency_key is not None for wish in wishes):
         batch.wait_for((yield from keys.take()))
     yield from batch.count_active()
-    if hopes is not None and batch.pending:
-        if hopes.careful:
-            hopes.careful -= 1
+    if history is not None and batch.pending:
+        if history.careful_batches:
+            history.careful_batches -= 1
         else:
-            yield from batch.hopeful_round()
+            yield from batch.optimistic_round()
     for _ in range(len(wishes) + 1):
         if not batch.pending:
             break
         yield from batch.round()
-    for at in batch.pending:  # others took and freed its seats in every round
+    for at in batch.pending:  # other writers took and freed its seats in every round
         batch.answers[at] = Overloaded("these seats are changing hands too quickly; try again", retry_after_s=0.1)
-    yield from keys.settle()
+    yield from keys.finish()
     return [batch.answers[at] for at in range(len(wishes))]
 
 
@@ -59,19 +66,19 @@ def fan_lock(wish: NewHold) -> int:
 
 
 class _Batch:
-    """The wishes of one transaction on their way to an answer."""
+    """The requests of one transaction and their answers so far. A request is named by its position in the batch."""
 
-    def __init__(self, wishes: Sequence[NewHold], facts: list[Fact], hopes: Hopes | None) -> None:
+    def __init__(self, wishes: Sequence[NewHold], facts: list[Fact], history: ConflictHistory | None) -> None:
         self.wishes = wishes
-        self.hopes = hopes
+        self.history = history
         self.facts = facts
         self.answers: dict[int, Placed] = {}
         self.pending = list(range(len(wishes)))
-        self.active: Counter[Key] = Counter()  # active seats by (event, fan), kept up to date as wishes win
+        self.active: Counter[Key] = Counter()  # active seats by (event, fan), updated as requests win
         self.ended: defaultdict[int, list[ExpiredHold]] = defaultdict(list)
 
     def wait_for(self, followers: set[int]) -> None:
-        """These wishes get the answer of another."""
+        """These requests get the answer of another one with the same idempotency key."""
         self.pending = [at for at in self.pending if at not in followers and at not in self.answers]
 
     def _drop_answered(self) -> None:
@@ -79,22 +86,22 @@ class _Batch:
             self.pending = [at for at in self.pending if at not in self.answers]
 
     def count_active(self) -> Program[None]:
-        """Count what each fan with a cap has already; nobody else can add to it before we commit."""
+        """Count the active seats of each fan with a cap. Nobody else can add to them before we commit."""
         rows = {(w.event_id, w.fan): w.now_us for at in self.pending if (w := self.wishes[at]).cap is not None}
         if rows:
             asked = [(event_id, fan, now_us) for (event_id, fan), now_us in rows.items()]
             self.active.update({(row[0], row[1]): int(row[2]) for row in (yield Query("active_counts", asked))})
 
     def round(self) -> Program[None]:
-        """Decide as many wishes as possible at once."""
-        dead = yield from self._look()
+        """Decide as many requests as possible."""
+        dead = yield from self._check_seats()
         if dead:
             yield from self._end(dead)
         self._drop_answered()
         yield from self._decide(*self._choose())
 
-    def hopeful_round(self) -> Program[None]:
-        """The same without a look. Who seems over the cap may be asking again for what he has: decided later."""
+    def optimistic_round(self) -> Program[None]:
+        """A round without reading first. A request over the cap may repeat an earlier one, so it is decided later."""
         yield from self._decide(*self._choose(refuse=False))
 
     def _decide(self, chosen: list[int], rows: list[SeatRow]) -> Program[None]:
@@ -104,16 +111,16 @@ class _Batch:
                 yield from self._book(won)
         self._drop_answered()
 
-    def _look(self) -> Program[Dead]:
-        """Refuse wishes for taken seats, answer repeats; return dead holds in the way."""
+    def _check_seats(self) -> Program[Dead]:
+        """Refuse requests for taken seats and answer repeated ones. Returns the dead holds on their seats."""
         wanted = list({(w.event_id, seat) for w in map(self.wishes.__getitem__, self.pending) for seat in w.seats})
         if not wanted:
             return {}
         in_the_way = {(row[0], row[1]): row[2:] for row in (yield Query("seats_in_the_way", wanted))}
         if not in_the_way:
             return {}
-        if self.hopes is not None:
-            self.hopes.lost()
+        if self.history is not None:
+            self.history.record_conflict()
         dead: Dead = {}
         own: list[int] = []
         for at in self.pending:
@@ -141,7 +148,7 @@ class _Batch:
             self.ended[dead[hold.booking_id][2][0]].append(hold)
 
     def _choose(self, *, refuse: bool = True) -> tuple[list[int], list[SeatRow]]:
-        """Wishes that can all win together, in order of arrival, and their seats; refuses those over the cap."""
+        """Requests that can all win together, in order of arrival, and their seats. Refuses those over the cap."""
         chosen: list[int] = []
         rows: list[SeatRow] = []
         seats: dict[str, set[int]] = {}
@@ -166,44 +173,55 @@ class _Batch:
         return chosen, rows
 
     def _over_cap(self, at: int, wish: NewHold, ahead: int, *, refuse: bool) -> bool:
-        """Whether the wish must wait or, if no rival of this round is to blame, is refused."""
+        """Whether the request is over the cap.
+
+        It waits if only rivals of this round put it there, else it is refused.
+        """
         assert wish.cap is not None
         active, count = self.active.get((wish.event_id, wish.fan), 0) if self.active else 0, len(wish.seats)
         if active + ahead + count <= wish.cap:
             return False
-        if refuse and active + count > wish.cap:  # otherwise only if a rival of this round wins
+        if refuse and active + count > wish.cap:  # otherwise it is over only if a rival of this round wins
             self.answers[at] = CapExceeded(wish.event_id, wish.fan, wish.cap, active, count)
         return True
 
     def _take(self, chosen: Sequence[int], rows: list[SeatRow]) -> Program[list[int]]:
-        """Insert the seats; those that got all of theirs won, the others' are taken back at once."""
-        got = yield Query("take_free_seats", rows, otherwise="take_seats")
-        if got is ALL_WENT_WELL:
+        """Insert the seats. Returns the requests that got all of theirs; the seats of the others are given back."""
+        got = yield Query("take_free_seats", rows, fallback="take_seats")
+        if got is NO_CONFLICT:
             return list(chosen)
-        if self.hopes is not None:
-            self.hopes.lost()
+        if self.history is not None:
+            self.history.record_conflict()
         counts = Counter(row[0] for row in got)
         won = [at for at in chosen if counts[self.wishes[at].booking_id] == len(self.wishes[at].seats)]
         winners = {self.wishes[at].booking_id for at in won}
         partial = sorted((row[0], row[1]) for row in got if row[0] not in winners)
         if partial:
             yield Query("drop_seats", partial)
-        # Either another writer was quicker, and the next round will see whom; or this booking existed and has ended.
+        # Either another writer was faster, and the next round sees it; or this booking existed and has ended.
         yield from self._answer_existing([at for at in chosen if at not in set(won)])
         return won
 
     def _book(self, won: Sequence[int]) -> Program[None]:
         rows = [
             (
-                w.booking_id, w.event_id, w.fan, len(w.seats), encode_seats(w.seats), w.amount_minor, w.currency,
-                w.session, w.now_us, w.expires_at_us,
+                w.booking_id,
+                w.event_id,
+                w.fan,
+                len(w.seats),
+                encode_seats(w.seats),
+                w.amount_minor,
+                w.currency,
+                w.session,
+                w.now_us,
+                w.expires_at_us,
             )
             for w in (self.wishes[at] for at in won)
-        ]  # fmt: skip
-        made = yield Query("add_new_bookings", rows, otherwise="add_bookings")
+        ]
+        made = yield Query("add_new_bookings", rows, fallback="add_bookings")
         fences: dict[str, int] = {row[0]: row[1] for row in made}
         clashing = [at for at in won if self.wishes[at].booking_id not in fences] if len(fences) < len(won) else []
-        if clashing:  # a booking of that id exists with other seats, or the event was cancelled
+        if clashing:  # a booking with this id exists with other seats, or the event was cancelled
             drop = [(self.wishes[at].booking_id, seat) for at in clashing for seat in self.wishes[at].seats]
             yield Query("drop_seats", drop)
             yield from self._answer_existing(clashing)
@@ -225,7 +243,7 @@ class _Batch:
         self.facts.append(HoldPlaced(w.booking_id, w.event_id, w.fan, fence, seats, w.now_us, w.expires_at_us))
 
     def _refuse_cancelled(self, ats: Sequence[int]) -> Program[None]:
-        """Refuse wishes for events that were cancelled meanwhile."""
+        """Refuse requests for events that were cancelled meanwhile."""
         events = sorted({self.wishes[at].event_id for at in ats})
         gone = {row[0] for row in (yield Query("cancelled_events", [(one,) for one in events]))} if events else set()
         for at in ats:
@@ -233,7 +251,7 @@ class _Batch:
                 self.answers[at] = EventCancelled(self.wishes[at].event_id)
 
     def _answer_existing(self, ats: Iterable[int]) -> Program[None]:
-        """Answer wishes whose booking id is in the ledger already."""
+        """Answer requests whose booking id is already in the ledger."""
         ats = list(dict.fromkeys(ats))
         if ats:
             bookings = yield from bookings_named({self.wishes[at].booking_id for at in ats})

@@ -1,26 +1,27 @@
-"""Hope in a batch of holds: that nobody has the seats it takes, as nearly always behind a claim store (ADR 0045).
+"""Optimistic insert of a batch of holds: assume that the seats are free, check only when the unique index objects.
 
-A hopeful batch neither looks before it takes nor can undo a single statement. When a unique index objects, the store
-rolls the whole transaction back and runs it again carefully.
+Behind a claim store the seats are nearly always free (ADR 0045). An optimistic batch does not read before it inserts,
+and it cannot undo a single statement. When a unique index objects, the store rolls the whole transaction back and runs
+it again carefully.
 """
 
 from typing import Final
 
-CAREFUL_BATCHES: Final = 32  # after a seat was in the way, so many batches look first
+CAREFUL_BATCHES: Final = 32  # number of batches that check first after a conflict
 
 
-class HopeLost(Exception):
-    """A unique index objected to a hopeful statement; its transaction must be rolled back and run carefully."""
+class ConflictDetected(Exception):
+    """A unique index objected to an optimistic statement. Roll the transaction back and run it carefully."""
 
 
-class Hopes:
-    """A store's memory of whether seats were in the way lately; `careful` counts the batches that still look first."""
+class ConflictHistory:
+    """Whether a store has seen conflicts recently. `careful_batches` counts the batches that still check first."""
 
-    __slots__ = ("careful",)
+    __slots__ = ("careful_batches",)
 
     def __init__(self) -> None:
-        self.careful = 0
+        self.careful_batches = 0
 
-    def lost(self) -> None:
-        """A seat was in the way."""
-        self.careful = CAREFUL_BATCHES
+    def record_conflict(self) -> None:
+        """A seat was taken although it looked free."""
+        self.careful_batches = CAREFUL_BATCHES

@@ -1,8 +1,8 @@
-"""What the ledger does with money in a transaction: payments and refunds with the booking's move, both or neither.
+"""Transaction programs of payments and refunds. A change and the booking's move are written together or not at all.
 
-Rows are locked first (payments, then bookings, each in the order of their ids), compared, and written together; a save
-without a move is the conditional update alone. An ask that was committed before (a lost connection, a repeated call)
-finds its own version and is answered as the first time.
+Rows are locked first (payments, then bookings, each in the order of ids), compared, and written together. A save
+without a move is one conditional update. A request that was committed before (lost connection, repeated call) finds its
+own version and gets the same answer again.
 """
 
 from collections import Counter
@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from frontrow.boxoffice.adapters.ledger.programs.bookings import (
     STATES,
-    MoveAsked,
+    MakeMove,
     Program,
     booking_of,
     decode_seats,
@@ -40,33 +40,33 @@ from frontrow.boxoffice.ports.queries import Query, Row
 PAYMENT_STATES: Final = {state.value: state for state in PaymentState}
 
 
-class PaymentAsked(msgspec.Struct, frozen=True):
-    """Write this version of a payment and make the booking's move with it."""
+class SavePayment(msgspec.Struct, frozen=True):
+    """Write a version of a payment and make the booking's move with it."""
 
     payment: Payment
-    move: MoveAsked | None
+    move: MakeMove | None
     facts: tuple[Fact, ...]
     now_us: int
 
 
-class RefundAsked(msgspec.Struct, frozen=True):
-    """Write down a new refund, give its seats back."""
+class RequestRefund(msgspec.Struct, frozen=True):
+    """Write a new refund and free its seats."""
 
     refund: Refund
     fence: int
     now_us: int
-    late: bool = False  # the booking, or its part in these seats, is over already
+    late: bool = False  # the booking no longer has these seats: only the refund is written
 
 
-class RefundSaved(msgspec.Struct, frozen=True):
-    """Write this version of a refund over the one before, with its facts; answers whether it did."""
+class SaveRefund(msgspec.Struct, frozen=True):
+    """Write a version of a refund over the previous one, with its facts. The answer says whether it was written."""
 
     refund: Refund
     facts: tuple[Fact, ...]
     now_us: int
 
 
-class LookAsked(msgspec.Struct, frozen=True):
+class LeaseDue(msgspec.Struct, frozen=True):
     """Lease due payments (`payments`) or refunds (`refunds`)."""
 
     what: str
@@ -88,12 +88,12 @@ def refund_of(row: Row) -> Refund:
 
 
 def same(kept: Payment, asked: Payment) -> bool:
-    """Whether the ledger already has what is asked; a lease may have moved the next look."""
+    """Whether the ledger already has this payment. `retry_at_us` is ignored, since a lease may have changed it."""
     return replace(kept, retry_at_us=0) == replace(asked, retry_at_us=0)
 
 
-def save_payments(asks: Sequence[PaymentAsked], facts: list[Fact]) -> Program[list[Saved]]:
-    """The booking after each ask (None without a move), in a one-tuple; or the reason why not."""
+def save_payments(asks: Sequence[SavePayment], facts: list[Fact]) -> Program[list[Saved]]:
+    """The booking after each save (None without a move) in a one-tuple, or the reason for refusing it."""
     times = Counter(ask.payment.id for ask in asks)
     plain = [
         at for at, ask in enumerate(asks) if ask.move is None and ask.payment.version > 1 and times[ask.payment.id] == 1
@@ -105,8 +105,8 @@ def save_payments(asks: Sequence[PaymentAsked], facts: list[Fact]) -> Program[li
     return [answers[at] for at in range(len(asks))]
 
 
-def _save_plain(ats: Sequence[int], asks: Sequence[PaymentAsked], facts: list[Fact]) -> Program[dict[int, Saved]]:
-    """Next versions that move no booking: the conditional update alone decides; a look only at those it left out."""
+def _save_plain(ats: Sequence[int], asks: Sequence[SavePayment], facts: list[Fact]) -> Program[dict[int, Saved]]:
+    """Save next versions without a move. The conditional update decides; only rows it left out are read."""
     written = {row[0] for row in (yield _set_query([asks[at].payment for at in ats]))}
     left = sorted(asks[at].payment.id for at in ats if asks[at].payment.id not in written)
     rows = (yield Query("lock_payments", [(id_,) for id_ in left])) if left else []
@@ -123,9 +123,9 @@ def _save_plain(ats: Sequence[int], asks: Sequence[PaymentAsked], facts: list[Fa
 
 
 def _save_locked(
-    ats: Sequence[int], asks: Sequence[PaymentAsked], answers: dict[int, Saved], facts: list[Fact]
+    ats: Sequence[int], asks: Sequence[SavePayment], answers: dict[int, Saved], facts: list[Fact]
 ) -> Program[None]:
-    """Payments with the moves of their bookings: lock, compare, move, write."""
+    """Save payments with the moves of their bookings: lock, compare, move, write."""
     rows = yield Query("lock_payments", [(id_,) for id_ in sorted({asks[at].payment.id for at in ats})])
     kept = {row[0]: payment_of(row) for row in rows}
     ready: dict[str, int] = {}
@@ -137,7 +137,7 @@ def _save_locked(
             answers[at] = (None,)
         elif not repeated and (new.version != (old.version if old else 0) + 1 or new.id in ready):
             answers[at] = PaymentChanged(new.id)
-        else:  # a repeated one with a move: the move itself is safe to repeat and answers the booking
+        else:  # a repeated save with a move: the move is safe to repeat and returns the booking
             ready[new.id] = at
     yield from _check_amounts([at for at in ready.values() if asks[at].payment.version == 1], asks, answers)
     ready = {payment_id: at for payment_id, at in ready.items() if at not in answers}
@@ -150,8 +150,8 @@ def _save_locked(
     yield from _write_payments([asks[at] for at in fine], kept, fine, answers, facts)
 
 
-def _check_amounts(ats: Sequence[int], asks: Sequence[PaymentAsked], answers: dict[int, Saved]) -> Program[None]:
-    """A new attempt without a move is for what the booking costs now: a refund or a return may have come between."""
+def _check_amounts(ats: Sequence[int], asks: Sequence[SavePayment], answers: dict[int, Saved]) -> Program[None]:
+    """Refuse new payments over another amount than the booking costs now, after a refund or a return in between."""
     plain = [at for at in ats if asks[at].move is None]
     if not plain:
         return
@@ -173,7 +173,7 @@ def _by_id(payment: Payment) -> str:
 
 
 def _write_payments(
-    asks: Sequence[PaymentAsked], kept: dict[str, Payment], ats: list[int], answers: dict[int, Saved], facts: list[Fact]
+    asks: Sequence[SavePayment], kept: dict[str, Payment], ats: list[int], answers: dict[int, Saved], facts: list[Fact]
 ) -> Program[None]:
     new = [ask.payment for ask in asks if ask.payment.version == 1 and ask.payment.id not in kept]
     old = [
@@ -215,8 +215,8 @@ def _tail(p: Payment) -> tuple[str, str, str, str, int, int, int, int]:
     return p.state.value, p.ref, p.method, p.reason, p.call, p.tries, p.retry_at_us, p.version
 
 
-def save_refunds(asks: Sequence[RefundSaved], facts: list[Fact]) -> Program[list[bool]]:
-    """Whether each was written; of several for one refund the first is tried."""
+def save_refunds(asks: Sequence[SaveRefund], facts: list[Fact]) -> Program[list[bool]]:
+    """Whether each was written. Of several saves of one refund, the first is tried."""
     firsts = {ask.refund.id: at for at, ask in reversed(list(enumerate(asks)))}
     rows = yield Query("set_refunds", [_set_refund(asks[at].refund) for _, at in sorted(firsts.items())])
     written = {firsts[row[0]] for row in rows}
@@ -225,19 +225,19 @@ def save_refunds(asks: Sequence[RefundSaved], facts: list[Fact]) -> Program[list
     return [at in written for at in range(len(asks))]
 
 
-def ask_refunds(asks: Sequence[RefundAsked], facts: list[Fact]) -> Program[list[Refund | BaseException]]:
-    """Each refund as it now stands, or the reason why there is none."""
+def request_refunds(asks: Sequence[RequestRefund], facts: list[Fact]) -> Program[list[Refund | BaseException]]:
+    """Each refund as it is now, or the reason for refusing it."""
     answers: dict[int, Refund | BaseException] = {}
     locked = yield Query("lock_bookings", [(id_,) for id_ in sorted({ask.refund.booking_id for ask in asks})])
     bookings = {row[0]: booking_of(row) for row in locked}
     known = {row[0]: refund_of(row) for row in (yield Query("refunds_by_id", [(ask.refund.id,) for ask in asks]))}
-    against = yield from _against(asks, bookings)
+    obstacles = yield from _find_obstacles(asks, bookings)
     pending = list(range(len(asks)))
-    while pending:  # a round answers one ask of every booking, all of them together
+    while pending:  # a round answers one request per booking
         firsts = {asks[at].refund.booking_id: at for at in reversed(pending)}
         for at in firsts.values():
             ask = asks[at]
-            refused = why_no_refund(ask, bookings.get(ask.refund.booking_id), against)
+            refused = refund_refusal(ask, bookings.get(ask.refund.booking_id), obstacles)
             if ask.refund.id in known:
                 answers[at] = known[ask.refund.id]
             elif refused is not None:
@@ -250,72 +250,74 @@ def ask_refunds(asks: Sequence[RefundAsked], facts: list[Fact]) -> Program[list[
     return [answers[at] for at in range(len(asks))]
 
 
-class Against(msgspec.Struct, frozen=True):
-    """What may speak against refunds besides their bookings: newest payments by booking, seats of people inside."""
+class RefundObstacles(msgspec.Struct, frozen=True):
+    """What can prevent refunds besides the booking's state: the newest payment and the scanned seats per booking."""
 
     newest: dict[str, str] = {}
     inside: dict[str, set[int]] = {}
 
 
-def _against(asks: Sequence[RefundAsked], bookings: dict[str, Booking]) -> Program[Against]:
-    """Read under the bookings' locks: no new payment, and no gate, comes between this and the refund."""
+def _find_obstacles(asks: Sequence[RequestRefund], bookings: dict[str, Booking]) -> Program[RefundObstacles]:
+    """Read under the bookings' locks, so no payment and no scan can come between this and the refund."""
     ids = sorted({ask.refund.booking_id for ask in asks if not ask.late} & bookings.keys())
     if not ids:
-        return Against()
+        return RefundObstacles()
     newest = {row[1]: row[0] for row in (yield Query("payments_of_bookings", [(one,) for one in ids]))}
     inside = yield from scanned_seats(ids)
-    if inside:  # of a cancelled event everybody gets the money back: nobody will sit on these seats
+    if inside:  # everyone is refunded for a cancelled event, also after a scan
         events = {bookings[one].event_id for one in inside}
         gone = {row[0] for row in (yield Query("cancelled_events", [(one,) for one in sorted(events)]))}
         inside = {one: seats for one, seats in inside.items() if bookings[one].event_id not in gone}
-    return Against(newest, inside)
+    return RefundObstacles(newest, inside)
 
 
 def _add_refunds(
-    asks: dict[int, RefundAsked],
+    asks: dict[int, RequestRefund],
     bookings: dict[str, Booking],
     answers: dict[int, Refund | BaseException],
     facts: list[Fact],
 ) -> Program[None]:
     rows = yield Query("add_refunds", [_new_refund(ask.refund) for ask in asks.values()])
     added = {row[0] for row in rows}
-    for at, ask in asks.items():  # a number that the booking has already: count again
+    for at, ask in asks.items():  # refused when the booking already has this number: the caller counts again
         answers[at] = ask.refund if ask.refund.id in added else PaymentChanged(ask.refund.id)
     given = [ask for ask in asks.values() if ask.refund.id in added and not ask.late]
     if given:
         yield from _give_back(given, bookings, facts)
 
 
-def why_no_refund(ask: RefundAsked, booking: Booking | None, against: Against) -> BaseException | None:
+def refund_refusal(ask: RequestRefund, booking: Booking | None, obstacles: RefundObstacles) -> BaseException | None:
     refund = ask.refund
     if booking is None:
         return BookingNotFound(refund.booking_id)
     if booking.fence != ask.fence:
         return StaleFence(booking.id, ask.fence)
     if ask.late:
-        own = not refund.seats or bool(set(refund.seats) & set(booking.seats))  # else: returned to the pool and resold
+        own = not refund.seats or bool(
+            set(refund.seats) & set(booking.seats)
+        )  # otherwise the seat was returned and resold
         return MoveRefused(booking.id, booking.state, Move.REFUND) if own and booking.state in ACTIVE_STATES else None
     if booking.state is not BookingState.CONFIRMED:
         return MoveRefused(booking.id, booking.state, Move.REFUND)
     missing = set(refund.seats) - set(booking.seats)
     if missing or not refund.seats:
         return SeatsNotInBooking(booking.id, sorted(missing))
-    inside = against.inside.get(booking.id, set()) & set(refund.seats)
+    inside = obstacles.inside.get(booking.id, set()) & set(refund.seats)
     if inside:
         return TicketScanned(booking.id, sorted(inside))
-    if refund.payment_id != against.newest.get(booking.id, ""):  # a lapsed one was replaced: count again
+    if refund.payment_id != obstacles.newest.get(
+        booking.id, ""
+    ):  # a lapsed payment was replaced: the caller counts again
         return PaymentChanged(refund.id)
     return None
 
 
-def _give_back(asks: Sequence[RefundAsked], bookings: dict[str, Booking], facts: list[Fact]) -> Program[None]:
-    """The seats of these refunds, a booking each, leave it and are free; the last ones end it."""
+def _give_back(asks: Sequence[RequestRefund], bookings: dict[str, Booking], facts: list[Fact]) -> Program[None]:
+    """Free the seats of these refunds, one refund per booking. A booking without seats left ends."""
     left = {ask.refund.booking_id: _left(bookings[ask.refund.booking_id], ask.refund) for ask in asks}
     whole = [ask for ask in asks if not left[ask.refund.booking_id]]
     if whole:
-        ends = [
-            MoveAsked(ask.refund.booking_id, Move.REFUND, ask.fence, ask.now_us, even_scanned=True) for ask in whole
-        ]
+        ends = [MakeMove(ask.refund.booking_id, Move.REFUND, ask.fence, ask.now_us, even_scanned=True) for ask in whole]
         for moved in (yield from make_moves(ends, facts)):
             assert isinstance(moved, Booking), moved
             bookings[moved.id] = moved
@@ -337,7 +339,7 @@ def _left(booking: Booking, refund: Refund) -> tuple[int, ...]:
     return tuple(seat for seat in booking.seats if seat not in refund.seats)
 
 
-def _shrunk(ask: RefundAsked, booking: Booking, left: tuple[int, ...]) -> tuple[object, ...]:
+def _shrunk(ask: RequestRefund, booking: Booking, left: tuple[int, ...]) -> tuple[object, ...]:
     worth = booking.amount_minor - ask.refund.amount_minor - ask.refund.fee_minor
     return booking.id, len(left), encode_seats(left), worth, ask.now_us
 
@@ -348,14 +350,29 @@ def _set_refund(f: Refund) -> tuple[object, ...]:
 
 def _new_refund(f: Refund) -> tuple[object, ...]:
     return (
-        f.id, f.booking_id, f.payment_id, f.number, f.amount_minor, f.currency, encode_seats(f.seats), f.fee_minor,
-        f.state.value, f.ref, f.reason, f.call, f.tries, f.retry_at_us, f.version, f.created_at_us, f.changed_at_us,
+        f.id,
+        f.booking_id,
+        f.payment_id,
+        f.number,
+        f.amount_minor,
+        f.currency,
+        encode_seats(f.seats),
+        f.fee_minor,
+        f.state.value,
+        f.ref,
+        f.reason,
+        f.call,
+        f.tries,
+        f.retry_at_us,
+        f.version,
+        f.created_at_us,
+        f.changed_at_us,
         f.key(),
-    )  # fmt: skip
+    )
 
 
-def look(ask: LookAsked) -> Program[list[Payment] | list[Refund]]:
-    """What is due, leased."""
+def lease_due(ask: LeaseDue) -> Program[list[Payment] | list[Refund]]:
+    """Lease what is due."""
     due = yield Query(f"due_{ask.what}", params=(ask.now_us, ask.limit))
     if not due:
         return []

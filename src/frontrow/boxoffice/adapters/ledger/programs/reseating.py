@@ -1,10 +1,12 @@
-"""Moving a confirmed booking to other seats in one transaction: the new seats are taken under the unique index, the old
-ones free, the old tickets dead and the new ones valid, or nothing has changed. Whoever had returned a new seat to the
-pool is owed its price from then on. A seat whose holder is inside stays where it is."""
+"""Moves a confirmed booking to other seats in one transaction.
+
+The new seats are taken under the unique index, the old seats are freed, the old tickets are revoked and new ones are
+written; or nothing changes. A fan who had returned one of the new seats is owed its price from then on. A seat whose
+ticket was scanned cannot be moved.
+"""
 
 from collections.abc import Sequence
 
-from frontrow.boxoffice.adapters.ledger.books.ticket_returns import settle_moved
 from frontrow.boxoffice.adapters.ledger.programs.bookings import (
     STATES,
     Program,
@@ -13,6 +15,7 @@ from frontrow.boxoffice.adapters.ledger.programs.bookings import (
     end_holds,
     scanned_seats,
 )
+from frontrow.boxoffice.adapters.ledger.programs.ticket_returns import resell_moved
 from frontrow.boxoffice.model.bookings import (
     Booking,
     BookingNotFound,
@@ -29,12 +32,12 @@ from frontrow.boxoffice.ports.queries import Query
 
 
 def reseat(ask: Reseat, note: Query, facts: list[Fact]) -> Program[Booking | BaseException]:
-    """The booking on its new seats, or why it stays where it is."""
+    """The booking with its new seats, or the reason for refusing the move."""
     rows = yield Query("lock_bookings", [(ask.booking_id,)])
     booking = booking_of(rows[0]) if rows else None
     leaving, coming = {old for old, _ in ask.pairs}, {new for _, new in ask.pairs}
     if booking is not None and coming <= set(booking.seats) and leaving.isdisjoint(booking.seats):
-        return booking  # moved before: the answer was lost
+        return booking  # already moved: a repeated call
     refused = _why_not(ask, booking, leaving)
     if refused is not None or booking is None:
         return refused or BookingNotFound(ask.booking_id)
@@ -51,14 +54,19 @@ def reseat(ask: Reseat, note: Query, facts: list[Fact]) -> Program[Booking | Bas
     left = sorted((set(booking.seats) - leaving) | coming)
     row = (booking.id, len(left), encode_seats(left), booking.amount_minor, ask.now_us)
     moved = yield Query("shrink_bookings", [row])
-    yield from settle_moved(booking.event_id, sorted(coming), booking.id, ask.now_us, facts)
+    yield from resell_moved(booking.event_id, sorted(coming), booking.id, ask.now_us, facts)
     yield note
     facts.append(
         BookingReseated(
-            booking.id, booking.event_id, booking.fan, booking.fence, tuple(sorted(coming)), ask.now_us,
+            booking.id,
+            booking.event_id,
+            booking.fan,
+            booking.fence,
+            tuple(sorted(coming)),
+            ask.now_us,
             left=tuple(sorted(leaving)),
         )
-    )  # fmt: skip
+    )
     return booking_of(moved[0])
 
 
@@ -74,7 +82,7 @@ def _why_not(ask: Reseat, booking: Booking | None, leaving: set[int]) -> BaseExc
 
 
 def _clear(event_id: str, seats: Sequence[int], now_us: int, facts: list[Fact]) -> Program[list[int]]:
-    """End dead holds in the way; the seats that somebody really has."""
+    """End dead holds on these seats. Returns the seats that somebody has."""
     there = yield Query("seats_in_the_way", [(event_id, seat) for seat in seats])
     live = [row for row in there if STATES[row[3]] is BookingState.CONFIRMED or row[4] > now_us]
     if live:
@@ -90,7 +98,7 @@ def _move(ask: Reseat, booking: Booking, facts: list[Fact]) -> Program[None]:
     yield Query("free_some_seats", [(booking.id, old) for old, _ in sorted(ask.pairs)])
     rows = sorted((booking.event_id, new, booking.id, paid[old]) for old, new in ask.pairs)
     got = yield Query("take_seats", rows)
-    if len(got) < len(rows):  # another writer was quicker: an exception undoes everything
+    if len(got) < len(rows):  # another writer was faster: the exception rolls everything back
         raise SeatsTaken(booking.event_id, sorted({row[1] for row in rows} - {row[1] for row in got}))
     yield Query("revoke_tickets", [(booking.id, old, ask.now_us) for old, _ in sorted(ask.pairs)])
     tickets = [(one.id, booking.id, booking.event_id, one.seat_index, one.code, ask.now_us) for one in ask.tickets]

@@ -1,7 +1,7 @@
-"""What the ledger does for the waitlist in a transaction, written once for both dialects (see programs.py).
+"""Transaction programs of the waitlist (see `programs/bookings.py` for what a program is).
 
-An offer is placed, claimed, declined or lapsed together with its hold and its entry, or not at all; so no crash leaves
-a hold that nobody was told of, or an offer without seats. A program answers with the exception that refuses it.
+An offer is placed, claimed, declined or lapsed together with its hold and its entry, or not at all. So no crash leaves
+a hold that nobody was offered, or an offer without seats. A refused program returns the exception.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ import msgspec
 
 from frontrow.boxoffice.adapters.ledger.programs.bookings import (
     STATES,
-    MoveAsked,
+    MakeMove,
     Program,
     decode_seats,
     end_holds,
@@ -69,7 +69,7 @@ def offer_of(row: Row) -> Offer:
 
 
 def join(new: NewEntry, now_us: int, facts: list[Fact]) -> Program[Entry | BaseException]:
-    """Into the line; a fan who is in it already with the same wish keeps the old place."""
+    """Join the line. A fan who is already in it with the same request keeps the old place."""
     sections = f"|{'|'.join(sorted(set(new.sections)))}|" if new.sections else ""
     row = (new.id, new.event_id, new.fan, new.seat_count, sections, int(new.split_ok), new.rank, now_us)
     joined = yield Query("join_waitlist", [row])
@@ -87,7 +87,10 @@ def join(new: NewEntry, now_us: int, facts: list[Fact]) -> Program[Entry | BaseE
 
 
 def make_offers(news: Sequence[NewOffer], facts: list[Fact]) -> Program[list[Offer | BaseException]]:
-    """The hold, the offer and the entry's turn of each, all or nothing; an offer that is there is answered as it is."""
+    """Write the hold, the offer and the entry's new state of each, all or nothing.
+
+    An existing offer is returned as is.
+    """
     turns = sorted((new.entry_id, "waiting", "offered", 1, 0, new.hold.now_us) for new in news)
     turned = {row[1] for row in (yield Query("turn_entries", turns))}
     ready = [new for new in news if new.entry_id in turned]
@@ -114,10 +117,17 @@ def _write_offers(
         h, hold = new.hold, held[new.hold.booking_id]
         facts.append(
             OfferMade(
-                h.booking_id, h.event_id, h.fan, hold.fence, hold.seats, h.now_us,
-                entry_id=new.entry_id, offer_id=new.id, expires_at_us=h.expires_at_us,
+                h.booking_id,
+                h.event_id,
+                h.fan,
+                hold.fence,
+                hold.seats,
+                h.now_us,
+                entry_id=new.entry_id,
+                offer_id=new.id,
+                expires_at_us=h.expires_at_us,
             )
-        )  # fmt: skip
+        )
     rows = [
         (n.id, n.entry_id, n.hold.event_id, n.hold.fan, n.hold.booking_id, n.hold.expires_at_us, n.hold.now_us)
         for n in news
@@ -128,7 +138,7 @@ def _write_offers(
 
 def _offer(offer_id: str, fan: str) -> Program[Offer | BaseException]:
     rows = yield Query("offers_by_id", [(offer_id,)])
-    if not rows or rows[0][3] != fan:  # somebody else's offer is nobody's business
+    if not rows or rows[0][3] != fan:  # the offer of another fan answers 404
         return OfferNotFound(f"there is no offer {offer_id[:60]} for you", offer=offer_id[:60])
     return offer_of(rows[0])
 
@@ -140,40 +150,42 @@ def _over(offer: Offer) -> OfferOver:
 def claim(
     offer_id: str, fan: str, now_us: int, hold_until_us: int, facts: list[Fact]
 ) -> Program[Offer | BaseException]:
-    """The offer's hold becomes an ordinary one that lives until `hold_until_us`. Booking first, then offer, then entry:
-    everybody takes these locks in that order."""
+    """Turn the offer's hold into an ordinary one that lives until `hold_until_us`.
+
+    All programs lock in the same order: booking, offer, entry.
+    """
     offer = yield from _offer(offer_id, fan)
     if isinstance(offer, BaseException) or offer.state is OfferState.CLAIMED:
         return offer
     if (offer.state, OfferMove.CLAIM) not in OFFER_MOVES or now_us >= offer.expires_at_us:
         return _over(offer)
     (moved,) = yield from make_moves(
-        [MoveAsked(offer.booking_id, Move.EXTEND, offer.fence, now_us, hold_until_us)], facts
+        [MakeMove(offer.booking_id, Move.EXTEND, offer.fence, now_us, hold_until_us)], facts
     )
     if isinstance(moved, BaseException):
         return _over(offer)
     if (yield Query("turn_offers", [(offer_id, "claimed", 1, now_us)])):
-        yield from _told(offer, OfferMove.CLAIM, 0, now_us, facts)
+        yield from _finish_offer(offer, OfferMove.CLAIM, 0, now_us, facts)
     return (yield from _offer(offer_id, fan))
 
 
 def decline(offer_id: str, fan: str, now_us: int, facts: list[Fact]) -> Program[Offer | BaseException]:
-    """The seats are free at once; the entry keeps its place."""
+    """Free the seats at once. The entry keeps its place."""
     offer = yield from _offer(offer_id, fan)
     if isinstance(offer, BaseException) or offer.state is OfferState.DECLINED:
         return offer
     if (offer.state, OfferMove.DECLINE) not in OFFER_MOVES:
         return _over(offer)
-    (moved,) = yield from make_moves([MoveAsked(offer.booking_id, Move.RELEASE, offer.fence, now_us)], facts)
-    if isinstance(moved, BaseException):  # it is being paid for: the offer was claimed by doing so
+    (moved,) = yield from make_moves([MakeMove(offer.booking_id, Move.RELEASE, offer.fence, now_us)], facts)
+    if isinstance(moved, BaseException):  # it is being paid for, which claimed the offer
         return _over(offer)
     if (yield Query("turn_offers", [(offer_id, "declined", 0, now_us)])):
-        yield from _told(offer, OfferMove.DECLINE, 0, now_us, facts)
+        yield from _finish_offer(offer, OfferMove.DECLINE, 0, now_us, facts)
     return (yield from _offer(offer_id, fan))
 
 
 def leave(entry_id: str, fan: str, now_us: int, facts: list[Fact]) -> Program[Entry | BaseException]:
-    """Out of the line; an open offer is declined on the way."""
+    """Leave the line. An open offer is declined."""
     rows = yield Query("entries_by_id", [(entry_id,)])
     if not rows or rows[0][3] != fan:
         return EntryNotFound(f"there is no entry {entry_id[:60]} of yours", entry=entry_id[:60])
@@ -191,8 +203,8 @@ def leave(entry_id: str, fan: str, now_us: int, facts: list[Fact]) -> Program[En
     return entry if entry.state is EntryState.LEFT else NotWaiting("you are not in line any more", entry=entry_id)
 
 
-def settle_due(now_us: int, limit: int, facts: list[Fact]) -> Program[list[Offer]]:
-    """Every open offer whose time is over, or whose booking went on without it, gets its end; those this call ended."""
+def end_due_offers(now_us: int, limit: int, facts: list[Fact]) -> Program[list[Offer]]:
+    """End open offers that are past their time or whose booking was paid or ended. Returns those this call ended."""
     rows = yield Query("due_offers", params=(now_us, limit))
     offers = [offer_of(row) for row in rows]
     moves = {offer.id: move for offer in offers if (move := settled(offer, now_us)) is not None}
@@ -203,16 +215,16 @@ def settle_due(now_us: int, limit: int, facts: list[Fact]) -> Program[list[Offer
         )
         gone = {hold.booking_id for hold in ended}
         for offer in dead:
-            if offer.booking_id not in gone:  # it moved under our hands: the next sweep sees where to
+            if offer.booking_id not in gone:  # another writer moved it: the next sweep sees the new state
                 del moves[offer.id]
     return (yield from _end_offers([o for o in offers if o.id in moves], moves, now_us, facts))
 
 
 def end_line(event_id: str, limit: int, now_us: int, facts: list[Fact]) -> Program[EndedLine]:
-    """The event was cancelled: at most `limit` entries leave the line for good, and their open offers are withdrawn.
+    """End the line of a cancelled event: at most `limit` entries leave it and their open offers are withdrawn.
 
-    Somebody who has gone on to pay is served: the cancellation ends that booking. An entry that others change at the
-    same moment is left for the next call.
+    An entry whose fan is already paying counts as served; the cancellation ends that booking. An entry that others are
+    changing is left for the next call.
     """
     entries = [entry_of(row) for row in (yield Query("line_of_event", params=(event_id, limit)))]
     if not entries:
@@ -220,7 +232,7 @@ def end_line(event_id: str, limit: int, now_us: int, facts: list[Fact]) -> Progr
     rows = yield Query("open_offers_of_entries", [(entry.id,) for entry in entries])
     offers = [offer_of(row) for row in rows]
     held = [offer for offer in offers if offer.booking_state is BookingState.HELD]
-    asks = [MoveAsked(offer.booking_id, Move.RELEASE, offer.fence, now_us) for offer in held]
+    asks = [MakeMove(offer.booking_id, Move.RELEASE, offer.fence, now_us) for offer in held]
     moved = (yield from make_moves(asks, facts)) if asks else []
     busy = {offer.id for offer, answer in zip(held, moved, strict=True) if isinstance(answer, BaseException)}
     paid = {o.id for o in offers if o not in held and settled(o, now_us) is OfferMove.CLAIM}
@@ -250,12 +262,12 @@ def _end_offers(
     found = yield Query("entries_by_id", sorted({(offer.entry_id,) for offer in ended}))
     lapses = {row[1]: row[10] for row in found}
     for offer in ended:
-        yield from _told(offer, moves[offer.id], lapses.get(offer.entry_id, 0), now_us, facts)
+        yield from _finish_offer(offer, moves[offer.id], lapses.get(offer.entry_id, 0), now_us, facts)
     return [msgspec.structs.replace(offer, state=OFFER_MOVES[OfferState.OPEN, moves[offer.id]]) for offer in ended]
 
 
-def _told(offer: Offer, move: OfferMove, lapses: int, now_us: int, facts: list[Fact]) -> Program[None]:
-    """The entry goes where the offer's end sends it, and the fact says so."""
+def _finish_offer(offer: Offer, move: OfferMove, lapses: int, now_us: int, facts: list[Fact]) -> Program[None]:
+    """Move the entry to the state that follows from the offer's end, and add the fact."""
     after = entry_after(move, lapses)
     lapsed = int(move is OfferMove.LAPSE)
     yield Query("turn_entries", [(offer.entry_id, "offered", after.value, 0, lapsed, now_us)])

@@ -23,7 +23,7 @@ ON CONFLICT (id) DO UPDATE SET name = excluded.name, plan_hash = excluded.plan_h
 SELECT v.id, v.name, v.plan_hash, v.city, v.country, v.time_zone FROM :rows CROSS JOIN venues AS v WHERE v.id = r.id
 
 -- name: put_events(id text, venue_id text, plan_hash text, name text, event_state text, currency text, starts_at_us int, sale_starts_at_us int, sale_ends_at_us int, max_per_person int, document text, now_us int, organiser_id text)
--- The document is the whole event; the columns are what lists and reports ask for.
+-- The document is the whole event; the columns are what lists and reports need.
 INSERT INTO events (id, venue_id, plan_hash, name, event_state, currency, starts_at_us, sale_starts_at_us,
   sale_ends_at_us, max_per_person, document, created_at_us, changed_at_us, organiser_id)
 SELECT r.id, r.venue_id, r.plan_hash, r.name, r.event_state, r.currency, r.starts_at_us, r.sale_starts_at_us,
@@ -46,7 +46,7 @@ SELECT r.event_id, r.key, r.name, r.price_minor, r.currency FROM :rows
 SELECT e.id, e.document FROM :rows CROSS JOIN events AS e WHERE e.id = r.id
 
 -- name: events_page() :event_state text :starts_after_us int :after_id text :limit int
--- Events in order of their start; an empty state means any.
+-- Events ordered by start. An empty state means any.
 SELECT document FROM events
 WHERE (:event_state = '' OR event_state = :event_state)
   AND (starts_at_us > :starts_after_us OR (starts_at_us = :starts_after_us AND id > :after_id))
@@ -66,17 +66,17 @@ UNION ALL SELECT 'facts unpublished', count(*) FROM outbox WHERE published_at_us
 UNION ALL SELECT 'events', count(*) FROM events
 
 -- name: seats_sold_twice() :limit int
--- Must answer nothing: seats with two active bookings.
+-- Must return nothing: seats with two active bookings.
 SELECT event_id, seat_index, count(*) FROM booking_seats WHERE active = 1
 GROUP BY event_id, seat_index HAVING count(*) > 1 ORDER BY event_id, seat_index LIMIT :limit
 
 -- name: seats_out_of_step() :limit int
--- Must answer nothing: active seats whose booking is not active, and seats without a booking.
+-- Must return nothing: active seats whose booking is not active, and seats without a booking.
 SELECT s.booking_id, s.seat_index FROM booking_seats AS s LEFT JOIN bookings AS b ON b.id = s.booking_id
 WHERE s.active = 1 AND (b.state IS NULL OR b.state NOT IN ('held', 'paying', 'confirmed')) LIMIT :limit
 
 -- name: bookings_out_of_step() :limit int
--- Must answer nothing: active bookings with another number of active seats than they say.
+-- Must return nothing: active bookings whose seat_count differs from their active seats.
 SELECT b.id, b.seat_count FROM bookings AS b
 WHERE b.state IN ('held', 'paying', 'confirmed')
   AND b.seat_count <> (SELECT count(*) FROM booking_seats AS s WHERE s.booking_id = b.id AND s.active = 1) LIMIT :limit

@@ -21,7 +21,7 @@ SELECT r.word, r.event_id, r.source FROM :rows WHERE true
 ON CONFLICT DO NOTHING
 
 -- name: locked_venue() :id text
--- A venue as it is until the transaction ends: nobody renames it while its words are copied to an event.
+-- Locks a venue until the transaction ends: nobody renames it while its words are copied to an event.
 SELECT v.id, v.name, v.plan_hash, v.city, v.country, v.time_zone FROM venues AS v WHERE v.id = :id :for_update
 
 -- name: starts_at_venue() :venue_id text
@@ -41,7 +41,7 @@ SELECT r.word, e.id, 'venue' FROM :rows CROSS JOIN events AS e WHERE e.venue_id 
 ON CONFLICT DO NOTHING
 
 -- name: count_words(low text, high text) :most int
--- How many words lie in each range, counted up to a bound: the rarest begins a search.
+-- The number of words per range, counted up to a bound. A search starts with the rarest.
 SELECT r.low, (SELECT count(*) FROM (SELECT 1 FROM event_words AS w WHERE w.word >= r.low AND w.word < r.high
   LIMIT :most) AS counted)
 FROM :rows
@@ -51,8 +51,8 @@ SELECT count(*) FROM (SELECT 1 FROM event_listings AS e WHERE e.shelf = :shelf
   AND e.min_price_minor >= 0 AND e.min_price_minor <= :max_price LIMIT :most) AS counted
 
 -- name: find_by_word() :shelf int :event_state text :from_us int :before_us int :local_from_us int :local_before_us int :sale_from_us int :sale_before_us int :sale_ends_after_us int :after_us int :after_id text :currency text :min_price int :max_price int :free int :low1 text :high1 text :low2 text :high2 text :low3 text :high3 text :low4 text :high4 text :low5 text :high5 text :low6 text :high6 text :low7 text :high7 text :low8 text :high8 text :first_low text :first_high text :limit int :skip int
--- Begins with the rarest word: its events that have the other words too, then the other conditions. (The outer
--- join, `coalesce` and `+ 0` make every planner look the events up by their id, one after the other.)
+-- Starts with the rarest word: its events that have the other words too, then the other conditions. (The outer
+-- join, `coalesce` and `+ 0` make every planner look up the events by id, one by one.)
 SELECT e.event_id
 FROM (SELECT e.event_id FROM (SELECT DISTINCT w.event_id FROM event_words AS w
   WHERE w.word >= :first_low AND w.word < :first_high) AS e WHERE :word_filters) AS m
@@ -63,7 +63,7 @@ WHERE coalesce(e.event_id, '') <> ''
 ORDER BY e.starts_at_us, e.event_id LIMIT :limit OFFSET :skip
 
 -- name: find_by_price() :shelf int :event_state text :from_us int :before_us int :local_from_us int :local_before_us int :sale_from_us int :sale_before_us int :sale_ends_after_us int :after_us int :after_id text :currency text :min_price int :max_price int :free int :low1 text :high1 text :low2 text :high2 text :low3 text :high3 text :low4 text :high4 text :low5 text :high5 text :low6 text :high6 text :low7 text :high7 text :low8 text :high8 text :limit int :skip int
--- Begins with the cheapest, where few are cheap enough.
+-- Starts with the cheapest events, when few are cheap enough.
 SELECT e.event_id
 FROM (SELECT p.event_id FROM event_listings AS p WHERE p.shelf = :shelf AND p.min_price_minor >= 0
   AND p.min_price_minor <= :max_price) AS m
@@ -74,14 +74,14 @@ WHERE coalesce(e.event_id, '') <> ''
 ORDER BY e.starts_at_us, e.event_id LIMIT :limit OFFSET :skip
 
 -- name: find_by_start() :shelf int :event_state text :from_us int :before_us int :local_from_us int :local_before_us int :sale_from_us int :sale_before_us int :sale_ends_after_us int :after_us int :after_id text :currency text :min_price int :max_price int :free int :low1 text :high1 text :low2 text :high2 text :low3 text :high3 text :low4 text :high4 text :low5 text :high5 text :low6 text :high6 text :low7 text :high7 text :low8 text :high8 text :limit int :skip int
--- Where many match: in order of their start, until the page is full.
+-- When many events match: ordered by start, until the page is full.
 SELECT e.event_id FROM event_listings AS e
 WHERE e.shelf = :shelf AND e.starts_at_us >= :from_us AND e.starts_at_us < :before_us
   AND :event_filters AND :word_filters
 ORDER BY e.starts_at_us, e.event_id LIMIT :limit OFFSET :skip
 
 -- name: listed_currencies() :limit int
--- What events on sale are sold in: one step through the index for each currency.
+-- The currencies of events on sale: one index step per currency.
 WITH RECURSIVE step(currency) AS (
   SELECT min(e.currency) FROM event_listings AS e WHERE e.shelf = 1
   UNION ALL
@@ -97,7 +97,7 @@ SELECT e.event_id, e.free_seats FROM :rows CROSS JOIN event_listings AS e WHERE 
 SELECT version FROM catalogue_version
 
 -- name: live_events() :after_us int :after_id text :limit int
--- What is on sale or sold out, in order of its start.
+-- Events on sale or sold out, ordered by start.
 SELECT d.document FROM (SELECT e.event_id, e.starts_at_us FROM event_listings AS e
   WHERE e.shelf = 1 AND e.starts_at_us >= :after_us AND (e.starts_at_us > :after_us OR e.event_id > :after_id)
   ORDER BY e.starts_at_us, e.event_id LIMIT :limit) AS m
@@ -105,14 +105,14 @@ LEFT JOIN events AS d ON d.id = m.event_id
 ORDER BY m.starts_at_us, m.event_id
 
 -- name: changed_events() :after int :after_id text :limit int
--- What changed behind that number, oldest change first; the document only of what is on sale or sold out.
+-- Changes after that number, oldest first. The document is returned only for events on sale or sold out.
 SELECT e.change_number, e.id, CASE WHEN e.event_state IN ('on_sale', 'sold_out') THEN e.document ELSE '' END
 FROM events AS e
 WHERE e.change_number >= :after AND (e.change_number > :after OR e.id > :after_id)
 ORDER BY e.change_number, e.id LIMIT :limit
 
 -- name: count_active_seats() :event_id text :plan_hash text
--- How many seats the plan has, and how many of the event are sold or held.
+-- The number of seats in the plan, and of seats of the event that are sold or held.
 SELECT (SELECT p.seat_count FROM plans AS p WHERE p.hash = :plan_hash),
   (SELECT count(*) FROM booking_seats AS s WHERE s.event_id = :event_id AND s.active = 1)
 
@@ -133,11 +133,11 @@ SELECT 1 FROM booking_seats AS s WHERE s.event_id = :event_id AND s.active = 1 L
 SELECT 1 FROM waitlist AS w WHERE w.event_id = :event_id AND w.entry_state = 'waiting' LIMIT 1
 
 -- name: ended_events() :now_us int :limit int
--- On sale or sold out although they are over, the longest over first.
+-- Events still on sale or sold out although they are over, oldest first.
 SELECT e.event_id FROM event_listings AS e WHERE e.shelf = 1 AND e.over_at_us <= :now_us
 ORDER BY e.over_at_us LIMIT :limit
 
 -- name: stale_counts() :before_us int :limit int
--- On sale or sold out, and not counted since then.
+-- Events on sale or sold out that were not counted since then.
 SELECT e.event_id FROM event_listings AS e WHERE e.shelf = 1 AND e.counted_at_us < :before_us
 ORDER BY e.counted_at_us LIMIT :limit

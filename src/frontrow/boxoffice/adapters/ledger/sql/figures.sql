@@ -58,6 +58,6 @@ ORDER BY ranked.place
 SELECT coalesce(max(fence), 0) FROM bookings WHERE event_id = :event_id
 
 -- name: held_since() :event_id text :fence int
--- Bookings made after that fence: what a live view counts since its last look.
+-- Bookings made after that fence, for live figures.
 SELECT count(*), coalesce(sum(seat_count), 0), coalesce(max(fence), :fence) FROM bookings
 WHERE event_id = :event_id AND fence > :fence

@@ -1,5 +1,5 @@
 -- name: seats_in_the_way(event_id text, seat_index int) row by row
--- Who has these seats now, dead holds included. Outer joins and `coalesce` make every planner begin with the rows.
+-- Who has these seats now, including dead holds. Outer joins and `coalesce` make every planner start with the rows.
 SELECT s.event_id, s.seat_index, b.id, b.state, b.hold_expires_at_us, b.fence
 FROM :rows
 LEFT JOIN booking_seats AS s ON s.event_id = r.event_id AND s.seat_index = r.seat_index AND s.active = 1
@@ -18,20 +18,20 @@ SELECT c.event_id, c.fan, c.active FROM (SELECT r.event_id, r.fan, (SELECT coale
 FROM :rows) AS c WHERE c.active > 0
 
 -- name: take_free_seats(event_id text, seat_index int, booking_id text, price_minor int) row by row
--- The hopeful way, when all seats looked free: half of `take_seats`' cost, and all or nothing for the whole batch. The
--- rows come in seat order, so two writers cannot deadlock.
+-- The optimistic insert, when all seats seem free: half the cost of `take_seats`, and all or nothing for the whole
+-- batch. The rows come in seat order, so two writers cannot deadlock.
 INSERT INTO booking_seats (event_id, seat_index, booking_id, price_minor, active)
 SELECT r.event_id, r.seat_index, r.booking_id, r.price_minor, 1 FROM :rows
 
 -- name: take_seats(event_id text, seat_index int, booking_id text, price_minor int)
--- The judge: a seat that somebody else has is left out of the answer.
+-- The unique index decides: a seat that somebody else has is left out of the result.
 INSERT INTO booking_seats (event_id, seat_index, booking_id, price_minor, active)
 SELECT r.event_id, r.seat_index, r.booking_id, r.price_minor, 1 FROM :rows WHERE true
 ON CONFLICT DO NOTHING
 RETURNING booking_id, seat_index
 
 -- name: drop_seats(booking_id text, seat_index int)
--- Takes back the seats of a booking that did not get all of its own.
+-- Removes the seats of a booking that did not get all of its seats.
 DELETE FROM booking_seats
 WHERE (booking_id, seat_index) IN (SELECT r.booking_id, r.seat_index FROM :rows)
 
@@ -46,7 +46,7 @@ FROM :rows WHERE NOT EXISTS (SELECT 1 FROM events AS e WHERE e.id = r.event_id A
 RETURNING id, fence
 
 -- name: add_bookings(id text, event_id text, fan text, seat_count int, seats text, amount_minor int, currency text, session text, now_us int, expires_at_us int)
--- The same, leaving out bookings that are there already. In both, a cancelled event takes no hold.
+-- The same, leaving out existing bookings. In both, a cancelled event takes no hold.
 INSERT INTO bookings (id, event_id, fan, state, seat_count, seats, amount_minor, currency, session, created_at_us,
   changed_at_us, hold_expires_at_us)
 SELECT r.id, r.event_id, r.fan, 'held', r.seat_count, r.seats, r.amount_minor, r.currency, r.session, r.now_us,
@@ -56,14 +56,14 @@ ON CONFLICT DO NOTHING
 RETURNING id, fence
 
 -- name: end_holds(booking_id text, was text, now_us int)
--- Ends holds whose time is over, and no others. (A literal list of states would tempt PostgreSQL to a full index scan.)
+-- Ends holds that are past their end, and no others. (A literal list of states could cause a full index scan.)
 UPDATE bookings AS b SET state = 'expired', changed_at_us = r.now_us
 FROM :rows
 WHERE b.id = r.booking_id AND b.state = r.was AND b.hold_expires_at_us <= r.now_us
 RETURNING b.id, b.event_id, b.fan, b.fence, b.seats, b.hold_expires_at_us
 
 -- name: due_holds() :now_us int :limit int
--- Dead holds, oldest first; those that another worker is ending are stepped over.
+-- Dead holds, oldest first. Those that another worker is ending are skipped.
 SELECT id, state FROM bookings
 WHERE state IN ('held', 'paying') AND hold_expires_at_us <= :now_us
 ORDER BY hold_expires_at_us LIMIT :limit :skip_locked
@@ -74,11 +74,11 @@ UPDATE booking_seats SET active = 0
 WHERE booking_id IN (SELECT r.booking_id FROM :rows)
 
 -- name: move_bookings(booking_id text, fence int, from_state text, to_state text, now_us int, expires_at_us int, needs_live int) row by row
--- The one conditional update of every move: the state, the fence and the expiry are its WHERE. A booking is confirmed
--- only with all of its seats under the unique index, so that layer holds even if the others were broken. (`sum`, not
--- `active = 1`: PostgreSQL would read the whole partial index while it has no statistics, 3 ms a booking.) Nothing of a
--- cancelled event is confirmed, whatever the server that asks believes of it. (A scalar look at the event, not EXISTS:
--- PostgreSQL would read every cancelled event for each batch.)
+-- The one conditional update of every move: state, fence and expiry are in its WHERE. A booking is confirmed only with
+-- all of its seats under the unique index, so this layer holds even if the others fail. (`sum` instead of `active = 1`:
+-- without statistics PostgreSQL would read the whole partial index, 3 ms per booking.) No booking of a cancelled event
+-- is confirmed, whatever the calling server believes. (A scalar subquery instead of EXISTS: PostgreSQL would read every
+-- cancelled event for each batch.)
 UPDATE bookings AS b SET
   state = r.to_state,
   changed_at_us = r.now_us,
@@ -104,7 +104,7 @@ SELECT :booking FROM :rows CROSS JOIN bookings AS b WHERE b.id = r.id
 SELECT :booking FROM bookings AS b WHERE b.event_id = :event_id AND b.fan = :fan ORDER BY b.fence DESC LIMIT :limit
 
 -- name: active_seats() :event_id text :now_us int
--- For rebuilding claims and maps: every seat that is sold or live held.
+-- Every seat that is sold or live held, for rebuilding claims and maps.
 SELECT s.seat_index, b.state, b.fan, b.id, b.hold_expires_at_us, b.fence
 FROM booking_seats AS s JOIN bookings AS b ON b.id = s.booking_id
 WHERE s.event_id = :event_id AND s.active = 1 AND (b.state = 'confirmed' OR b.hold_expires_at_us > :now_us)

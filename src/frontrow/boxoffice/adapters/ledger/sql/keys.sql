@@ -1,5 +1,5 @@
 -- name: add_keys(name text, sealed text, now_us int)
--- The first server's keys count; whoever comes second reads them.
+-- The first server's keys are stored; later servers read them.
 INSERT INTO platform_keys AS k (name, sealed, changed_at_us)
 SELECT r.name, r.sealed, r.now_us FROM :rows WHERE true ON CONFLICT (name) DO NOTHING
 RETURNING k.name

@@ -5,8 +5,8 @@ SELECT r.kind, r.lane, r.dedupe, r.body, 'waiting', 0, r.now_us, r.now_us, r.now
 ON CONFLICT DO NOTHING
 
 -- name: due_deliveries() :kind text :now_us int :per_lane int :limit int
--- The oldest of each lane, except of lanes that somebody is working on. The outer conditions are looked at again once a
--- row is locked; those inside are as old as the statement.
+-- The oldest of each lane, except lanes that another worker has leased. The outer conditions are checked again once a
+-- row is locked; the inner ones are as old as the statement.
 SELECT number FROM deliveries
 WHERE delivery_state = 'waiting' AND leased_until_us <= :now_us AND next_at_us <= :now_us AND number IN (
   SELECT ranked.number FROM (

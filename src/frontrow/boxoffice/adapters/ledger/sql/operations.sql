@@ -1,5 +1,5 @@
 -- name: operating_figures()
--- What the dashboards show of the ledger: counts by state, the age of what waits. No names, no amounts of anybody.
+-- Figures for dashboards: counts by state, and the age of what waits. No names and no amounts.
 SELECT 'bookings' AS what, state AS which, count(*) AS number FROM bookings GROUP BY state
 UNION ALL SELECT 'payments', payment_state, count(*) FROM payments GROUP BY payment_state
 UNION ALL SELECT 'refunds', refund_state, count(*) FROM refunds GROUP BY refund_state

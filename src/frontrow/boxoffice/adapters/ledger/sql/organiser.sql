@@ -1,10 +1,10 @@
 -- name: add_changes(organiser_id text, event_id text, actor text, act text, detail text, at_us int)
--- Who changed what; the same words stand in the hash-chained audit log.
+-- Who changed what. The hash-chained audit log has the same text.
 INSERT INTO changes (organiser_id, event_id, actor, act, detail, at_us)
 SELECT r.organiser_id, r.event_id, r.actor, r.act, r.detail, r.at_us FROM :rows
 
 -- name: changes_page() :organiser_id text :event_id text :before int :limit int :act text :actor text :about text
--- Newest first; an empty event, act, actor or pattern of the detail means any.
+-- Newest first. An empty event, act, actor or detail pattern means any.
 SELECT number, at_us, actor, act, event_id, detail FROM changes
 WHERE organiser_id = :organiser_id AND number < :before AND (:event_id = '' OR event_id = :event_id)
   AND (:act = '' OR act = :act) AND (:actor = '' OR actor = :actor) AND (:about = '' OR detail LIKE :about)
@@ -17,7 +17,7 @@ ON CONFLICT DO NOTHING
 RETURNING id
 
 -- name: swap_venues(id text, was_us int, name text, plan_hash text, city text, country text, time_zone text, now_us int)
--- Changes a venue only if nobody else has changed it meanwhile.
+-- Changes a venue only if nobody else has changed it in the meantime.
 UPDATE venues AS v SET name = r.name, plan_hash = r.plan_hash, city = r.city, country = r.country,
   time_zone = r.time_zone, changed_at_us = CASE WHEN r.now_us > r.was_us THEN r.now_us ELSE r.was_us + 1 END
 FROM :rows WHERE v.id = r.id AND v.changed_at_us = r.was_us
@@ -34,7 +34,7 @@ FROM venues AS v JOIN plans AS p ON p.hash = v.plan_hash
 WHERE v.id = :id AND v.organiser_id = :organiser_id
 
 -- name: add_events(id text, venue_id text, plan_hash text, name text, event_state text, currency text, starts_at_us int, sale_starts_at_us int, sale_ends_at_us int, max_per_person int, document text, now_us int, organiser_id text)
--- A new event; an id that is known is left out of the answer.
+-- A new event. A known id is left out of the result.
 INSERT INTO events (id, venue_id, plan_hash, name, event_state, currency, starts_at_us, sale_starts_at_us,
   sale_ends_at_us, max_per_person, document, created_at_us, changed_at_us, organiser_id)
 SELECT r.id, r.venue_id, r.plan_hash, r.name, r.event_state, r.currency, r.starts_at_us, r.sale_starts_at_us,
@@ -44,7 +44,7 @@ ON CONFLICT DO NOTHING
 RETURNING id
 
 -- name: swap_events(id text, was_document text, venue_id text, plan_hash text, name text, event_state text, currency text, starts_at_us int, sale_starts_at_us int, sale_ends_at_us int, max_per_person int, document text, now_us int)
--- Changes an event, all of it, only if nobody else has changed it meanwhile.
+-- Changes a whole event, only if nobody else has changed it in the meantime.
 UPDATE events AS e SET venue_id = r.venue_id, plan_hash = r.plan_hash, name = r.name, event_state = r.event_state,
   currency = r.currency, starts_at_us = r.starts_at_us, sale_starts_at_us = r.sale_starts_at_us,
   sale_ends_at_us = r.sale_ends_at_us, max_per_person = r.max_per_person, document = r.document,
@@ -53,7 +53,7 @@ FROM :rows WHERE e.id = r.id AND e.document = r.was_document
 RETURNING e.id
 
 -- name: add_cancellations(event_id text, now_us int)
--- The job that gives everybody their money back; asked for again, it is the same one.
+-- The job that refunds everyone. Safe to repeat.
 INSERT INTO cancellations (event_id, job_state, refunded, released, stopped, failed, next_at_us, started_at_us,
   changed_at_us)
 SELECT r.event_id, 'running', 0, 0, 0, 0, r.now_us, r.now_us, r.now_us FROM :rows WHERE true
@@ -73,7 +73,7 @@ UPDATE cancellations AS c SET next_at_us = r.until_us FROM :rows WHERE c.event_i
 RETURNING c.event_id, c.started_at_us
 
 -- name: note_cancellations(event_id text, job_state text, refunded int, released int, stopped int, failed int, returned int, next_at_us int, now_us int)
--- Adds a page's work; `failed` is of the newest round only, for those are tried again.
+-- Adds the counts of a page. `failed` is of the newest round only, because failures are retried.
 UPDATE cancellations AS c SET job_state = r.job_state, refunded = c.refunded + r.refunded,
   released = c.released + r.released, stopped = c.stopped + r.stopped, failed = r.failed,
     returned = c.returned + r.returned,
@@ -82,20 +82,20 @@ FROM :rows WHERE c.event_id = r.event_id
 RETURNING c.event_id
 
 -- name: failed_refunds() :organiser_id text :event_id text :limit int
--- Money that is owed and could not be given back, oldest first; an empty event means any of the organiser's.
+-- Failed refunds, oldest first. An empty event means any event of the organiser.
 SELECT :refund, b.event_id FROM refunds AS f JOIN bookings AS b ON b.id = f.booking_id
   JOIN events AS e ON e.id = b.event_id
 WHERE f.refund_state = 'failed' AND e.organiser_id = :organiser_id AND (:event_id = '' OR b.event_id = :event_id)
 ORDER BY f.changed_at_us, f.id LIMIT :limit
 
 -- name: bookings_page() :event_id text :state text :before int :limit int
--- An event's bookings, newest first; an empty state means any.
+-- An event's bookings, newest first. An empty state means any.
 SELECT :booking FROM bookings AS b
 WHERE b.event_id = :event_id AND b.fence < :before AND (:state = '' OR b.state = :state)
 ORDER BY b.fence DESC LIMIT :limit
 
 -- name: bookings_on_seat() :event_id text :seat_index int :before int :limit int
--- Everybody who has or had this seat.
+-- All bookings that have or had this seat.
 SELECT :booking FROM booking_seats AS s CROSS JOIN bookings AS b
 WHERE s.event_id = :event_id AND s.seat_index = :seat_index AND s.active = 1 AND b.id = s.booking_id
   AND b.fence < :before
@@ -106,7 +106,7 @@ WHERE s.event_id = :event_id AND s.seat_index = :seat_index AND s.active = 0 AND
 ORDER BY 5 DESC LIMIT :limit
 
 -- name: bookings_of_fans(fan text) :event_id text :before int :limit int
--- Live ones and purchases, each by its own index; holds that nothing came of are left out.
+-- Live bookings and purchases, each by its own index. Holds that ended without a purchase are left out.
 SELECT :booking FROM :rows CROSS JOIN bookings AS b
 WHERE b.event_id = :event_id AND b.fan = r.fan AND b.state IN ('held', 'paying', 'confirmed') AND b.fence < :before
 UNION
@@ -116,7 +116,7 @@ WHERE b.event_id = :event_id AND b.fan = r.fan AND b.state IN ('confirmed', 'can
 ORDER BY 5 DESC LIMIT :limit
 
 -- name: fans_by_email() :email text :limit int
--- Every name under which somebody with this address may have bought.
+-- Every fan id under which somebody with this address may have bought.
 SELECT fan FROM contacts WHERE email = :email AND email <> ''
 UNION SELECT id FROM fans WHERE email = :email AND email <> ''
 LIMIT :limit
@@ -152,7 +152,7 @@ SELECT id, organiser, event_id, url, secret, facts, active FROM webhook_endpoint
 WHERE organiser = :organiser AND active = 1 AND id > :after ORDER BY id LIMIT :limit
 
 -- name: write_endpoints(id text, organiser text, event_id text, url text, secret text, facts text, active int, now_us int)
--- As put_endpoints, and tells which were written.
+-- Like put_endpoints, and returns which were written.
 INSERT INTO webhook_endpoints (id, organiser, event_id, url, secret, facts, active, changed_at_us)
 SELECT r.id, r.organiser, r.event_id, r.url, r.secret, r.facts, r.active, r.now_us FROM :rows WHERE true
 ON CONFLICT (id) DO UPDATE SET url = excluded.url, secret = excluded.secret, facts = excluded.facts,
@@ -166,7 +166,7 @@ WHERE kind = 'webhook' AND lane = :organiser AND number < :before AND dedupe LIK
 ORDER BY number DESC LIMIT :limit
 
 -- name: redeliver(number int, organiser text, endpoint_prefix text, now_us int)
--- From the beginning: its three days start again.
+-- Queued again: its three days start anew.
 UPDATE deliveries AS d SET delivery_state = 'waiting', attempts = 0, created_at_us = r.now_us, next_at_us = r.now_us,
   leased_until_us = 0, last_error = '', changed_at_us = r.now_us
 FROM :rows WHERE d.number = r.number AND coalesce(d.kind, '') = 'webhook' AND d.lane = r.organiser
@@ -184,7 +184,7 @@ ORDER BY w.number LIMIT :limit
 SELECT entry_state, count(*), sum(seat_count) FROM waitlist WHERE event_id = :event_id GROUP BY entry_state
 
 -- name: admit_tickets(ticket_id text, event_id text, at_us int)
--- One conditional update lets a ticket in, so of any number of gates one hears yes.
+-- One conditional update admits a ticket, so exactly one of many gates admits it.
 UPDATE tickets AS t SET scanned_at_us = r.at_us
 FROM :rows WHERE t.id = r.ticket_id AND t.event_id = r.event_id AND coalesce(t.ticket_state, '') = 'valid'
   AND t.scanned_at_us IS NULL
@@ -195,11 +195,11 @@ SELECT number, id, event_id, ticket_id, gate, at_us FROM scans WHERE event_id = 
 ORDER BY number LIMIT :limit
 
 -- name: remove_scans(id text, event_id text, ticket_id text)
--- A mistaken admission taken back.
+-- Undoes a mistaken admission.
 DELETE FROM scans WHERE (id, event_id, ticket_id) IN (SELECT r.id, r.event_id, r.ticket_id FROM :rows) RETURNING id
 
 -- name: restamp_scanned(ticket_id text, event_id text)
--- After a scan was removed: the earliest one that is left, or none.
+-- After a scan was removed: the earliest remaining one, or none.
 UPDATE tickets AS t SET scanned_at_us = (SELECT min(s.at_us) FROM scans AS s WHERE s.ticket_id = t.id)
 FROM :rows WHERE t.id = r.ticket_id AND t.event_id = r.event_id
 

@@ -1,5 +1,5 @@
 -- name: take_keys(scope text, key text, request_hash text, booking_id text, now_us int) row by row
--- Remembers idempotency keys; one that is known already is left out of the answer.
+-- Stores idempotency keys. A known key is left out of the result.
 INSERT INTO idempotency_keys (scope, key, request_hash, booking_id, created_at_us)
 SELECT r.scope, r.key, r.request_hash, r.booking_id, r.now_us FROM :rows WHERE true ORDER BY r.scope, r.key
 ON CONFLICT DO NOTHING
@@ -33,7 +33,7 @@ RETURNING o.number, o.body
 UPDATE outbox AS o SET published_at_us = r.now_us FROM :rows WHERE o.number = r.number
 
 -- name: purge_facts() :before_us int :limit int
--- Published facts are kept in the audit log; here they may go.
+-- Published facts stay in the audit log; here they can be deleted.
 DELETE FROM outbox WHERE number IN
   (SELECT number FROM outbox WHERE published_at_us IS NOT NULL AND published_at_us < :before_us ORDER BY number
     LIMIT :limit)
@@ -47,7 +47,7 @@ INSERT INTO audit_heads (chain, seq, hash) SELECT r.chain, r.seq, r.hash FROM :r
 ON CONFLICT (chain) DO UPDATE SET seq = excluded.seq, hash = excluded.hash
 
 -- name: record(fact text, body text, event_id text, booking_id text, fact_at_us int) :chain text :seq int :at_us int :entry text :prev_hash text :hash text
--- The three statements above as one, where each is a round trip. (PostgreSQL only; SQLite has no such WITH.)
+-- The three statements above in one round trip. (PostgreSQL only; SQLite has no such WITH.)
 WITH facts AS (
   INSERT INTO outbox (fact, body, event_id, booking_id, at_us)
   SELECT r.fact, r.body, r.event_id, r.booking_id, r.fact_at_us FROM :rows
@@ -59,7 +59,7 @@ INSERT INTO audit_heads (chain, seq, hash) VALUES (:chain, :seq, :hash)
 ON CONFLICT (chain) DO UPDATE SET seq = excluded.seq, hash = excluded.hash
 
 -- name: audit_page() :chain text :after int :limit int
--- The chain in order, a page at a time.
+-- The chain in order, page by page.
 SELECT chain, seq, at_us, body, prev_hash, hash FROM audit_log
 WHERE chain > :chain OR (chain = :chain AND seq > :after) ORDER BY chain, seq LIMIT :limit
 
@@ -67,7 +67,7 @@ WHERE chain > :chain OR (chain = :chain AND seq > :after) ORDER BY chain, seq LI
 SELECT chain, seq, hash FROM audit_heads ORDER BY chain
 
 -- name: add_queue_audit(event_id text, place int, fan text, act text, at_us int)
--- Where people stood in the waiting room: joins, admissions, claims.
+-- The waiting room's audit: joins, admissions, claims.
 INSERT INTO queue_audit (event_id, place, fan, act, at_us)
 SELECT r.event_id, r.place, r.fan, r.act, r.at_us FROM :rows
 
@@ -76,7 +76,7 @@ SELECT number, place, fan, act, at_us FROM queue_audit WHERE event_id = :event_i
 ORDER BY number LIMIT :limit
 
 -- name: add_inbox(source text, message_id text, now_us int)
--- Messages seen; one that was seen before is left out of the answer.
+-- Records messages. One that was seen before is left out of the result.
 INSERT INTO inbox (source, message_id, received_at_us)
 SELECT r.source, r.message_id, r.now_us FROM :rows WHERE true ORDER BY r.source, r.message_id
 ON CONFLICT DO NOTHING

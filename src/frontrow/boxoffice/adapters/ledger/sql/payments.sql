@@ -1,5 +1,5 @@
 -- name: lock_payments(id text)
--- The payments as they are, kept so until this transaction ends. In the order of their ids: no deadlock.
+-- Locks payments until the transaction ends, in the order of ids to avoid deadlocks.
 SELECT :payment FROM payments AS p WHERE p.id IN (SELECT r.id FROM :rows) ORDER BY p.id :for_update
 
 -- name: add_payments(id text, booking_id text, attempt int, provider text, amount_minor int, currency text, payment_state text, provider_ref text, method text, reason text, call int, tries int, retry_at_us int, version int, created_at_us int, changed_at_us int, declines int, failure text, key text)
@@ -15,7 +15,7 @@ ON CONFLICT DO NOTHING
 RETURNING id
 
 -- name: set_payments(id text, payment_state text, provider_ref text, method text, reason text, call int, tries int, retry_at_us int, version int, changed_at_us int, declines int, failure text)
--- Compare and set: over the version before, or not at all.
+-- Compare and set: written over the previous version, or not at all.
 UPDATE payments AS p SET payment_state = r.payment_state, provider_ref = r.provider_ref, method = r.method,
   reason = r.reason, call = r.call, tries = r.tries, retry_at_us = r.retry_at_us, version = r.version,
   changed_at_us = r.changed_at_us, declines = r.declines, failure = r.failure
@@ -32,7 +32,7 @@ SELECT :payment FROM :rows CROSS JOIN payments AS p WHERE p.booking_id = r.id OR
 SELECT :payment FROM payments AS p WHERE p.provider_ref = :ref AND p.provider = :provider
 
 -- name: due_payments() :now_us int :limit int
--- Those that another worker is taking are stepped over.
+-- Payments that another worker is leasing are skipped.
 SELECT id FROM payments WHERE retry_at_us > 0 AND retry_at_us <= :now_us ORDER BY retry_at_us LIMIT :limit :skip_locked
 
 -- name: lease_payments(id text, until_us int)
@@ -106,7 +106,7 @@ SELECT 1 FROM inbox WHERE source = :source AND message_id = :message_id
 SELECT received_at_us FROM inbox WHERE source = :source AND message_id = :message_id
 
 -- name: money_totals()
--- For `frontrow ledger status`: what was taken, given back, kept as fees, and what sold seats are worth.
+-- For `frontrow ledger status`: captured, refunded, kept as fees, and the value of sold seats.
 SELECT 'captured ' || currency, sum(amount_minor) FROM payments WHERE payment_state = 'captured' GROUP BY currency
 UNION ALL SELECT 'refunded ' || currency, sum(amount_minor) FROM refunds WHERE refund_state = 'done' GROUP BY currency
 UNION ALL SELECT 'kept fees ' || currency, sum(fee_minor) FROM refunds WHERE refund_state = 'done' GROUP BY currency

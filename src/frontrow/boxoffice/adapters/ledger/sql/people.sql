@@ -20,7 +20,7 @@ SELECT s.organiser_id, s.name, s.address, s.tax_id, s.tax_basis_points FROM sell
 WHERE s.organiser_id = :organiser_id
 
 -- name: keep_sellers(organiser_id text, name text, address text, tax_id text, tax_basis_points int, now_us int)
--- The seller's details from now on; what stood before stays for the receipts of then.
+-- The seller's details from now on. Earlier details stay for earlier receipts.
 INSERT INTO seller_history (organiser_id, since_us, name, address, tax_id, tax_basis_points)
 SELECT r.organiser_id, r.now_us, r.name, r.address, r.tax_id, r.tax_basis_points FROM :rows WHERE true
 ON CONFLICT (organiser_id, since_us) DO UPDATE SET name = excluded.name, address = excluded.address,
@@ -31,7 +31,7 @@ SELECT h.organiser_id, h.name, h.address, h.tax_id, h.tax_basis_points FROM sell
 WHERE h.organiser_id = :organiser_id AND h.since_us <= :at_us ORDER BY h.since_us DESC LIMIT 1
 
 -- name: keep_tax_rates(event_id text, since_us int, tax_basis_points int)
--- An event's rate (-1: the seller's). The row of since_us 0 is how it began, and is written once.
+-- An event's rate (-1: the seller's). The row with since_us 0 is the initial one and is written once.
 INSERT INTO tax_rate_history (event_id, since_us, tax_basis_points)
 SELECT r.event_id, r.since_us, r.tax_basis_points FROM :rows WHERE true
 ON CONFLICT (event_id, since_us) DO UPDATE SET tax_basis_points = excluded.tax_basis_points
@@ -42,7 +42,7 @@ SELECT h.tax_basis_points FROM tax_rate_history AS h
 WHERE h.event_id = :event_id AND h.since_us <= :at_us ORDER BY h.since_us DESC LIMIT 1
 
 -- name: lock_organiser() :id text
--- One change of a team at a time, so that the last owner is seen as such.
+-- One change of a team at a time, so that the last owner is recognised.
 SELECT id FROM organisers WHERE id = :id :for_update
 
 -- name: owners_of() :organiser_id text
@@ -74,7 +74,7 @@ WHERE s.id = r.id AND s.organiser_id = r.organiser_id RETURNING s.id
 DELETE FROM staff WHERE (id, organiser_id) IN (SELECT r.id, r.organiser_id FROM :rows) RETURNING id
 
 -- name: set_password(id text, password_hash text, old_hash text, now_us int)
--- Only over the password that was checked: of two changes at once one wins.
+-- Only over the password that was checked: of two changes at once, one wins.
 UPDATE staff AS s SET password_hash = r.password_hash, changed_at_us = r.now_us FROM :rows
 WHERE s.id = r.id AND s.password_hash = r.old_hash RETURNING s.id
 
@@ -87,7 +87,7 @@ UPDATE staff AS s SET totp_sealed = r.totp_sealed, totp_step = r.totp_step, chan
 WHERE s.id = r.id AND s.totp_sealed = r.old_sealed RETURNING s.id
 
 -- name: use_totp_step(id text, totp_step int)
--- A code is good once: its step must be later than the last one used.
+-- A code works once: its step must be later than the last one used.
 UPDATE staff AS s SET totp_step = r.totp_step FROM :rows WHERE s.id = r.id AND s.totp_step < r.totp_step RETURNING s.id
 
 -- name: add_recovery_codes(staff_id text, code_hash text)
@@ -134,7 +134,7 @@ INSERT INTO api_keys (id, secret_hash, organiser_id, name, scopes, made_by, crea
 SELECT r.id, r.secret_hash, r.organiser_id, r.name, r.scopes, r.made_by, r.now_us, r.ends_at_us, 0 FROM :rows
 
 -- name: api_key_by_hash() :secret_hash text
--- With the role its maker has now; a maker who left leaves no working key behind.
+-- With its creator's current role. The key of a creator who left no longer works.
 SELECT k.id, k.organiser_id, k.name, k.scopes, k.made_by, k.created_at_us, k.ends_at_us, k.used_at_us, s.role
 FROM api_keys AS k LEFT JOIN staff AS s ON s.id = k.made_by AND s.organiser_id = k.organiser_id
 WHERE k.secret_hash = :secret_hash
@@ -200,7 +200,7 @@ WHERE secret_hash IN (SELECT m.secret_hash FROM magic_links AS m WHERE m.ends_at
 DELETE FROM magic_links WHERE email IN (SELECT r.email FROM :rows)
 
 -- name: drop_sent_account_mail() :limit int
--- Sealed one-time links and addresses are of no use once sent or given up.
+-- Sealed one-time links and addresses are not needed once sent or given up.
 DELETE FROM deliveries WHERE number IN (
   SELECT d.number FROM deliveries AS d WHERE d.kind IN ('account', 'signup') AND d.delivery_state <> 'waiting'
     ORDER BY d.number LIMIT :limit)
@@ -216,7 +216,7 @@ SELECT id, email, created_at_us, erased_at_us FROM fans WHERE id = :id
 SELECT id, email, created_at_us, erased_at_us FROM fans WHERE email = :email AND email <> ''
 
 -- name: names_of_address() :email text :limit int
--- Everybody who gave this address and has no account of their own; the proof of the address is the caller's business.
+-- Everyone who gave this address and has no account. The caller must have proof of the address.
 SELECT c.fan FROM contacts AS c LEFT JOIN fans AS f ON f.id = c.fan
 WHERE c.email = :email AND c.email <> '' AND coalesce(f.email, '') = ''
 ORDER BY c.changed_at_us DESC, c.fan LIMIT :limit
@@ -226,7 +226,7 @@ SELECT c.fan FROM contacts AS c LEFT JOIN fans AS f ON f.id = c.fan
 WHERE c.fan = :fan AND c.email = :email AND c.email <> '' AND coalesce(f.email, '') = ''
 
 -- name: purchases_of_address() :email text
--- What was bought with an address by people without an account of their own.
+-- Purchases with an address by people without an account.
 SELECT :booking FROM contacts AS c LEFT JOIN fans AS f ON f.id = c.fan
 JOIN bookings AS b ON b.fan = c.fan AND b.state IN ('confirmed', 'cancelled', 'refunded')
 WHERE c.email = :email AND c.email <> '' AND coalesce(f.email, '') = ''
@@ -259,7 +259,7 @@ SELECT c.name FROM bookings AS b JOIN contacts AS c ON c.fan = b.fan WHERE b.id 
 DELETE FROM in_app_messages WHERE fan IN (SELECT r.fan FROM :rows)
 
 -- name: purchases_of(fan text)
--- What somebody bought, whatever became of it since.
+-- A fan's purchases, including cancelled and refunded ones.
 SELECT :booking FROM :rows
 LEFT JOIN bookings AS b ON b.fan = r.fan AND b.state IN ('confirmed', 'cancelled', 'refunded')
 WHERE coalesce(b.id, '') <> ''

@@ -1,5 +1,5 @@
 -- name: add_returns(id text, booking_id text, event_id text, fan text, fence int, seat_index int, currency text, now_us int)
--- The intent: nothing is freed yet. The price is what was paid for the seat. Only seats that the booking has.
+-- Records the intent; nothing is freed yet. The price is what was paid for the seat. Only seats that the booking has.
 INSERT INTO returns (id, booking_id, event_id, fan, fence, seat_index, price_minor, currency, return_state,
   created_at_us, changed_at_us)
 SELECT r.id, r.booking_id, r.event_id, r.fan, r.fence, r.seat_index, s.price_minor, r.currency, 'giving', r.now_us,
@@ -18,9 +18,9 @@ FROM returns WHERE return_state = :return_state AND return_state IN ('giving', '
 ORDER BY changed_at_us LIMIT :limit
 
 -- name: resold_returns() :limit int
--- Listed seats that another booking has now, whether it was bought or moved there; or that a later booking had, which
--- has ended since: confirmed after the return, give or take a minute between two servers' clocks. (A booking that is
--- moved to such a seat says so itself: `listed_on`.)
+-- Listed seats that another booking has now, bought or moved there; or that a later booking had which has ended since:
+-- confirmed after the return, with a minute of tolerance between two servers' clocks. (A booking that is moved to such a
+-- seat uses `listed_on`.)
 SELECT t.id, t.booking_id, t.event_id, t.fan, t.fence, t.seat_index, t.price_minor, t.currency, t.return_state, b.id,
   b.fence
 FROM returns AS t CROSS JOIN booking_seats AS s CROSS JOIN bookings AS b
@@ -35,7 +35,7 @@ WHERE t.return_state = 'listed' AND s.event_id = t.event_id AND s.seat_index = t
 LIMIT :limit
 
 -- name: listed_on(event_id text, seat_index int)
--- Returns that wait for somebody else to have these seats.
+-- Returns of these seats that are listed for resale.
 SELECT t.id, t.booking_id, t.event_id, t.fan, t.fence, t.seat_index, t.price_minor, t.currency, t.return_state,
   t.resold_booking_id
 FROM :rows CROSS JOIN returns AS t
@@ -43,7 +43,7 @@ WHERE t.event_id = r.event_id AND t.seat_index = r.seat_index AND t.return_state
   AND t.return_state IN ('giving', 'listed', 'resold') ORDER BY t.id
 
 -- name: returns_of_event() :event_id text :after text :limit int
--- Those that are not settled, a page at a time.
+-- Unsettled returns, page by page.
 SELECT id, booking_id, event_id, fan, fence, seat_index, price_minor, currency, return_state, resold_booking_id
 FROM returns WHERE event_id = :event_id AND id > :after AND return_state IN ('giving', 'listed', 'resold')
 ORDER BY id LIMIT :limit
@@ -55,7 +55,7 @@ FROM :rows WHERE t.id = r.id AND t.return_state = r.from_state
 RETURNING t.id
 
 -- name: shrink_returned(booking_id text, fence int, seat_count int, seats text, was_seats text, price_minor int, now_us int)
--- The booking keeps its other seats and what they cost; what the returned ones cost is owed by their returns.
+-- The booking keeps its other seats and their price. The price of the returned seats is owed by their returns.
 UPDATE bookings AS b SET seat_count = r.seat_count, seats = r.seats, amount_minor = b.amount_minor - r.price_minor,
   changed_at_us = r.now_us
 FROM :rows WHERE b.id = r.booking_id AND b.fence = r.fence AND coalesce(b.state, '') = 'confirmed'
@@ -63,5 +63,5 @@ FROM :rows WHERE b.id = r.booking_id AND b.fence = r.fence AND coalesce(b.state,
 RETURNING b.id
 
 -- name: returns_owed()
--- For the sums of money: what was captured for seats that are neither sold nor paid back yet.
+-- The amount captured for seats that are neither resold nor refunded yet.
 SELECT currency, sum(price_minor) FROM returns WHERE return_state IN ('listed', 'resold') GROUP BY currency

@@ -32,7 +32,7 @@ SELECT id, event_id, purpose, email, locale, signup_state, code_number, created_
 WHERE email = :email ORDER BY id
 
 -- name: drop_signups(id text)
--- Nobody is written to again. What a draw has decided stays, so that the draw can still be checked.
+-- Stops all mail to the address. The result of a draw stays, so that the draw can still be verified.
 DELETE FROM sale_signups WHERE id IN (SELECT r.id FROM :rows) AND signup_state IN ('asked', 'confirmed', 'sent')
 RETURNING id
 
@@ -65,7 +65,7 @@ SELECT purpose, signup_state, count(*) FROM sale_signups WHERE event_id = :event
 ORDER BY purpose, signup_state
 
 -- name: put_presales(event_id text, opens_at_us int, closes_at_us int, codes int, draw_order text, lane text, seed text, now_us int)
--- Times and codes can change while nothing is drawn; order, lane and seed are what people registered under.
+-- Times and codes can change until the draw. Order, lane and seed are fixed when people register.
 INSERT INTO presales (event_id, opens_at_us, closes_at_us, codes, draw_order, lane, seed, beacon, batches, last_rank,
   presale_state, created_at_us, changed_at_us)
 SELECT r.event_id, r.opens_at_us, r.closes_at_us, r.codes, r.draw_order, r.lane, r.seed, '', '[]', '', 'open', r.now_us,
@@ -84,7 +84,7 @@ SELECT event_id, opens_at_us, closes_at_us, codes, draw_order, lane, seed, beaco
   created_at_us, changed_at_us FROM presales WHERE presale_state = 'drawing' ORDER BY event_id LIMIT :limit
 
 -- name: begin_draw(event_id text, beacon text, batches text, now_us int)
--- From now on nobody can register or be confirmed, so everybody who draws finds the same entries.
+-- From now on nobody can register or confirm, so every draw has the same entries.
 UPDATE presales AS p SET presale_state = 'drawing', beacon = r.beacon, batches = r.batches, changed_at_us = r.now_us
 FROM :rows WHERE p.event_id = r.event_id AND p.presale_state = 'open'
   AND p.closes_at_us <= r.now_us RETURNING p.event_id

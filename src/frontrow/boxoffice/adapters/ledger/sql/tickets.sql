@@ -35,20 +35,20 @@ SELECT t.id, t.booking_id, t.event_id, t.seat_index, t.ticket_state, t.code, t.i
 FROM :rows CROSS JOIN tickets AS t WHERE t.booking_id = r.id ORDER BY t.seat_index
 
 -- name: revoked_tickets() :event_id text :after_us int :after_id text :limit int
--- The revocation list in order, a page at a time.
+-- The revocation list in order, page by page.
 SELECT id, changed_at_us FROM tickets
 WHERE event_id = :event_id AND ticket_state = 'revoked'
   AND (changed_at_us > :after_us OR (changed_at_us = :after_us AND id > :after_id))
 ORDER BY changed_at_us, id LIMIT :limit
 
 -- name: add_scans(id text, event_id text, ticket_id text, gate text, at_us int)
--- A scan that was handed in before is left out.
+-- A scan that was recorded before is left out.
 INSERT INTO scans (id, event_id, ticket_id, gate, at_us)
 SELECT r.id, r.event_id, r.ticket_id, r.gate, r.at_us FROM :rows WHERE true ORDER BY r.id
 ON CONFLICT DO NOTHING
 
 -- name: stamp_scanned(ticket_id text, at_us int)
--- The earliest admission, whatever order the gates hand theirs in.
+-- The earliest admission, in whatever order the gates report.
 UPDATE tickets AS t SET scanned_at_us = r.at_us
 FROM :rows WHERE t.id = r.ticket_id AND (t.scanned_at_us IS NULL OR t.scanned_at_us > r.at_us)
 
@@ -62,7 +62,7 @@ SELECT s.ticket_id, min(s.number) FROM scans AS s WHERE s.event_id = :event_id
 GROUP BY s.ticket_id HAVING count(*) > 1 AND min(s.number) > :after ORDER BY 2 LIMIT :limit
 
 -- name: conflicting_scans() :event_id text :limit int
--- The earliest admission of each revoked ticket that was let in all the same.
+-- The earliest admission of each revoked ticket that was admitted nevertheless.
 SELECT s.id, s.event_id, s.ticket_id, s.gate, s.at_us FROM tickets AS t JOIN scans AS s ON s.ticket_id = t.id
 WHERE t.event_id = :event_id AND t.ticket_state = 'revoked' AND t.scanned_at_us IS NOT NULL
   AND s.at_us = t.scanned_at_us

@@ -1,5 +1,5 @@
 -- name: put_waitlist_rules(event_id text, wait_order text, seed text, seed_hash text, now_us int)
--- Set once: whoever waits must be able to trust them.
+-- Set once: people who wait must be able to rely on them.
 INSERT INTO waitlist_rules (event_id, wait_order, seed, seed_hash, created_at_us)
 SELECT r.event_id, r.wait_order, r.seed, r.seed_hash, r.now_us FROM :rows WHERE true
 ON CONFLICT DO NOTHING
@@ -8,7 +8,7 @@ ON CONFLICT DO NOTHING
 SELECT event_id, wait_order, seed, seed_hash FROM waitlist_rules WHERE event_id = :event_id
 
 -- name: join_waitlist(id text, event_id text, fan text, seat_count int, sections text, split_ok int, rank int, now_us int)
--- A fan who is in line already is left out of the answer. A cancelled event has no line.
+-- A fan who is already in line is left out of the result. A cancelled event has no line.
 INSERT INTO waitlist AS w (id, event_id, fan, seat_count, sections, split_ok, rank, entry_state, created_at_us,
   changed_at_us)
 SELECT r.id, r.event_id, r.fan, r.seat_count, r.sections, r.split_ok, r.rank, 'waiting', r.now_us, r.now_us
@@ -34,7 +34,7 @@ FROM :rows CROSS JOIN waitlist AS w WHERE w.fan = r.fan AND coalesce(w.entry_sta
   ORDER BY w.number
 
 -- name: waiting_page(section text, free int) :event_id text :rank int :number int :limit int
--- The line from a place on: those whose party could fit one of these sections, or several if it may be split.
+-- The line from a place on: entries whose party fits one of these sections, or several if it may be split.
 SELECT w.number, w.id, w.event_id, w.fan, w.seat_count, w.sections, w.split_ok, w.rank, w.entry_state, w.offers_made,
   w.lapses, w.created_at_us FROM waitlist AS w
 WHERE w.event_id = :event_id AND w.entry_state = 'waiting'
@@ -44,7 +44,7 @@ WHERE w.event_id = :event_id AND w.entry_state = 'waiting'
 ORDER BY w.rank, w.number LIMIT :limit
 
 -- name: line_of_event() :event_id text :limit int
--- Everybody who waits or has an offer, by the index that keeps one entry per fan.
+-- Entries that wait or have an offer, by the index that keeps one entry per fan.
 SELECT w.number, w.id, w.event_id, w.fan, w.seat_count, w.sections, w.split_ok, w.rank, w.entry_state, w.offers_made,
   w.lapses, w.created_at_us FROM waitlist AS w
 WHERE w.event_id = :event_id AND w.entry_state IN ('waiting', 'offered') ORDER BY w.fan LIMIT :limit
@@ -54,7 +54,7 @@ SELECT count(*) FROM waitlist
 WHERE event_id = :event_id AND entry_state = 'waiting' AND (rank, number) < (:rank, :number)
 
 -- name: waitlist_look() :event_id text :now_us int
--- How many seats are taken, and whether anybody waits: the cheap question before the dear one.
+-- The number of taken seats, and whether anybody waits: a cheap check before the expensive one.
 SELECT
   (SELECT coalesce(sum(seat_count), 0) FROM bookings WHERE event_id = :event_id
     AND state IN ('held', 'paying', 'confirmed') AND (state = 'confirmed' OR hold_expires_at_us > :now_us)),
@@ -100,7 +100,7 @@ FROM :rows CROSS JOIN offers AS o JOIN bookings AS b ON b.id = o.booking_id
 WHERE o.entry_id = r.entry_id AND o.offer_state = 'open'
 
 -- name: due_offers() :now_us int :limit int
--- Open offers whose time is over, or whose booking went on without them.
+-- Open offers that are past their time, or whose booking was paid or ended.
 SELECT o.id, o.entry_id, o.event_id, o.fan, o.booking_id, o.offer_state, o.expires_at_us, b.fence, b.seats, b.state,
   b.hold_expires_at_us
 FROM offers AS o JOIN bookings AS b ON b.id = o.booking_id
@@ -115,7 +115,7 @@ FROM :rows WHERE o.id = r.id AND coalesce(o.offer_state, '') = 'open' AND (r.ali
 RETURNING o.id
 
 -- name: swap_event(id text, was_document text, document text, event_state text, now_us int)
--- Changes an event only if nobody else has changed it meanwhile.
+-- Changes an event only if nobody else has changed it in the meantime.
 UPDATE events AS e SET document = r.document, event_state = r.event_state, changed_at_us = r.now_us
 FROM :rows WHERE e.id = r.id AND e.document = r.was_document
 RETURNING e.id

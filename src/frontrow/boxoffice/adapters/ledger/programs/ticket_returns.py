@@ -1,0 +1,163 @@
+"""Transaction programs of ticket returns (see `programs/bookings.py` for what a program is)."""
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from frontrow.boxoffice.adapters.ledger.programs.bookings import (
+    MakeMove,
+    Program,
+    booking_of,
+    encode_seats,
+    make_moves,
+    scanned_seats,
+)
+from frontrow.boxoffice.model.bookings import Booking, BookingNotFound, BookingState, Move, StaleFence
+from frontrow.boxoffice.model.facts import Fact, TicketResold, TicketReturned
+from frontrow.boxoffice.model.ticket_returns import NotReturnable, Return, ReturnState, return_id
+from frontrow.boxoffice.model.tickets import TicketScanned
+from frontrow.boxoffice.ports.queries import Query, Row
+
+
+def return_of(row: Row) -> Return:
+    key, booking_id, event_id, fan, fence, seat, price_minor, currency, state, resold = row[:10]
+    return Return(key, booking_id, event_id, fan, fence, seat, price_minor, currency, ReturnState(state), resold)
+
+
+def begin_return(
+    booking_id: str, fan: str, fence: int, seats: Sequence[int], now_us: int, facts: list[Fact]
+) -> Program[list[Return] | BaseException]:
+    """Record the intent to give these seats back. Seats given back before are returned as they are."""
+    rows = yield Query("lock_bookings", [(booking_id,)])
+    if not rows or rows[0][2] != fan:
+        return BookingNotFound(booking_id)
+    booking = booking_of(rows[0])
+    if booking.fence != fence:
+        return StaleFence(booking_id, fence)
+    known = yield from _known(booking_id)
+    own = set(booking.seats) if booking.state is BookingState.CONFIRMED else set[int]()
+    again = [g for g in known.values() if g.state is ReturnState.VOID and g.seat_index in own & set(seats)]
+    new = sorted(seat for seat in seats if seat not in known)
+    if not set(new) <= own:
+        return NotReturnable("only seats that you bought can be given back", booking=booking_id, seats=new)
+    if new or again:
+        refused = yield from _why_not(booking, {*new, *(g.seat_index for g in again)})
+        if refused is not None:
+            return refused
+    if new:
+        rows = [
+            (return_id(booking_id, s), booking_id, booking.event_id, fan, fence, s, booking.currency, now_us)
+            for s in new
+        ]
+        yield Query("add_returns", rows)
+    if again:  # seats that could not be given back earlier, because their tickets were scanned
+        yield Query("turn_returns", sorted((g.id, "void", "giving", "", now_us) for g in again))
+    known = yield from _known(booking_id)
+    return [known[seat] for seat in sorted(set(seats)) if seat in known]
+
+
+def _why_not(booking: Booking, seats: set[int]) -> Program[BaseException | None]:
+    """Why seats of a sold booking cannot be given back now, if so."""
+    inside = (yield from scanned_seats([booking.id])).get(booking.id, set())
+    if inside & seats:
+        return TicketScanned(booking.id, sorted(inside & seats))
+    payments = yield Query("payments_of_bookings", [(booking.id,)])
+    if payments and payments[-1][6] != "captured":
+        return NotReturnable("your payment is not through yet; try again in a few minutes", booking=booking.id)
+    return None
+
+
+def _known(booking_id: str) -> Program[dict[int, Return]]:
+    rows = yield Query("returns_of_booking", params=(booking_id,))
+    return {row[5]: return_of(row) for row in rows}
+
+
+def list_returned(booking_id: str, seats: Sequence[int], now_us: int, facts: list[Fact]) -> Program[list[Return]]:
+    """Free the seats that are being given back and list them for resale.
+
+    A return is void if the booking has ended or the ticket was scanned in the meantime.
+    """
+    rows = yield Query("lock_bookings", [(booking_id,)])
+    known = yield from _known(booking_id)
+    giving = [g for g in known.values() if g.state is ReturnState.GIVING and g.seat_index in set(seats)]
+    if not giving:
+        return []
+    booking = booking_of(rows[0])
+    inside = (yield from scanned_seats([booking_id])).get(booking_id, set())
+    own = set(booking.seats) - inside if booking.state is BookingState.CONFIRMED else set[int]()
+    given = [g for g in giving if g.seat_index in own]
+    freed = (yield from _free(booking, given, now_us, facts)) if given else True
+    if not freed:  # another writer changed the booking: the next sweep sees how
+        return []
+    asked = sorted((g.id, "giving", "listed" if g in given else "void", "", now_us) for g in giving)
+    turned = {row[0] for row in (yield Query("turn_returns", asked))}
+    listed = [g for g in given if g.id in turned]
+    if listed:
+        free = tuple(sorted(g.seat_index for g in listed))
+        facts.append(TicketReturned(booking.id, booking.event_id, booking.fan, booking.fence, free, now_us))
+    return listed
+
+
+def _free(booking: Booking, given: Sequence[Return], now_us: int, facts: list[Fact]) -> Program[bool]:
+    """Free the seats and revoke their tickets. The booking keeps its other seats, or is cancelled if it has none."""
+    seats = sorted(g.seat_index for g in given)
+    kept = [seat for seat in booking.seats if seat not in set(seats)]
+    if not kept:
+        ask = MakeMove(booking.id, Move.CANCEL, booking.fence, now_us, reason="returned")
+        (moved,) = yield from make_moves([ask], facts)
+        return not isinstance(moved, BaseException)
+    price_minor = sum(g.price_minor for g in given)
+    row = (booking.id, booking.fence, len(kept), encode_seats(kept), encode_seats(booking.seats), price_minor, now_us)
+    if not (yield Query("shrink_returned", [row])):
+        return False
+    yield Query("free_some_seats", [(booking.id, seat) for seat in seats])
+    yield Query("revoke_tickets", [(booking.id, seat, now_us) for seat in seats])
+    return True
+
+
+def find_resold(now_us: int, limit: int, facts: list[Fact]) -> Program[list[Return]]:
+    """Mark listed seats that were sold again as resold. Returns those that this call found."""
+    rows = yield Query("resold_returns", params=(limit,))
+    first: dict[str, Row] = {}
+    for row in rows:
+        if row[0] not in first or row[10] < first[row[0]][10]:
+            first[row[0]] = row
+    if not first:
+        return []
+    return (yield from _resold({key: (return_of(row), row[9]) for key, row in first.items()}, now_us, facts))
+
+
+def resell_moved(
+    event_id: str, seats: Sequence[int], booking_id: str, now_us: int, facts: list[Fact]
+) -> Program[list[Return]]:
+    """Mark returns of seats to which a booking was moved as resold: their price is owed."""
+    rows = yield Query("listed_on", [(event_id, seat) for seat in seats])
+    listed = {row[0]: (return_of(row), booking_id) for row in rows if row[1] != booking_id}
+    return (yield from _resold(listed, now_us, facts)) if listed else []
+
+
+def _resold(found: dict[str, tuple[Return, str]], now_us: int, facts: list[Fact]) -> Program[list[Return]]:
+    """Mark listed returns as resold, each with the booking that has its seat. Returns those that this call marked."""
+    asked = sorted((key, "listed", "resold", booking_id, now_us) for key, (_, booking_id) in found.items())
+    turned = yield Query("turn_returns", asked)
+    resold = [replace(found[row[0]][0], state=ReturnState.RESOLD, resold_booking_id=found[row[0]][1]) for row in turned]
+    facts.extend(
+        TicketResold(
+            r.booking_id,
+            r.event_id,
+            r.fan,
+            r.fence,
+            (r.seat_index,),
+            now_us,
+            return_id=r.id,
+            resold_booking_id=r.resold_booking_id,
+            amount_minor=r.price_minor,
+            currency=r.currency,
+        )
+        for r in resold
+    )
+    return resold
+
+
+def change_state(given_id: str, was: ReturnState, to: ReturnState, now_us: int, facts: list[Fact]) -> Program[bool]:
+    return bool((yield Query("turn_returns", [(given_id, was.value, to.value, "", now_us)])))
