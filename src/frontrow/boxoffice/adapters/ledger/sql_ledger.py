@@ -29,7 +29,7 @@ from frontrow.boxoffice.model.tickets import NewTicket
 from frontrow.boxoffice.ports import ledger as ports
 from frontrow.boxoffice.ports import messages as message_ports
 from frontrow.boxoffice.ports import people as ports_people
-from frontrow.boxoffice.ports.queries import Query, Row
+from frontrow.boxoffice.ports.queries import Query
 from frontrow.boxoffice.ports.waitlist import WaitlistBook
 from frontrow.core.coalescer import Coalescer
 from frontrow.core.errors import InvalidInput
@@ -153,16 +153,6 @@ class SqlLedger(
         queries = (Query("add_inbox", [(source, message_id, now_us)]), Query("inbox_time", params=(source, message_id)))
         rows = await self.line.submit(Written(queries, now_us=now_us))
         return int(rows[0][0])
-
-    async def audit_queue(self, event_id: str, entries: Sequence[tuple[int, str, str]], now_us: int) -> None:
-        """Record what happened in the waiting room: (place, fan, act) each."""
-        rows = [(event_id, place, fan, act, now_us) for place, fan, act in entries]
-        if rows:
-            await self.line.submit(Written((Query("add_queue_audit", rows),), now_us=now_us))
-
-    async def queue_audit(self, event_id: str, after: int = 0, limit: int = 1_000) -> list[Row]:
-        """(number, place, fan, act, at_us) of the waiting room's audit, in order."""
-        return await self.store.read(Query("queue_audit_of", params=(event_id, after, _page(limit))))
 
     async def aclose(self) -> None:
         await self.line.aclose()
