@@ -13,7 +13,8 @@ from frontrow.boxoffice.adapters.claims.redis import RedisClaims
 from frontrow.boxoffice.adapters.ledger.engine.postgres import PostgresStore
 from frontrow.boxoffice.adapters.ledger.migrate import migrate
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
-from frontrow.boxoffice.adapters.payments.simulated_journal import JournaledProvider
+from frontrow.boxoffice.adapters.payments.simulated import SimulatedProvider
+from frontrow.boxoffice.adapters.payments.simulated_journal import PaymentJournal
 from frontrow.core.clock import ManualClock
 from tests.boxoffice.checkout.crashes import ENDS, UNTOUCHED
 from tests.boxoffice.checkout.till import Till, assert_money
@@ -55,7 +56,7 @@ async def recovered(ledger: SqlLedger, journal: Path, point: str, booking_id: st
     scenario, number, when = point.split(":")
     late_us = 600_000_000 if scenario == "late" else 0
     clock = ManualClock(NOW + late_us)
-    provider = JournaledProvider(clock, journal)
+    provider = SimulatedProvider(clock, journal=PaymentJournal(journal))
     till = Till(ledger, clock, provider)
     for _ in range(7):
         for payment in await ledger.payments_of(booking_id):  # the others belong to other providers here
@@ -63,7 +64,7 @@ async def recovered(ledger: SqlLedger, journal: Path, point: str, booking_id: st
                 await till.checkout.driver.drive(await till.booking(booking_id), payment)
         for refund in await ledger.refunds_of(booking_id):
             if 0 < refund.retry_at_us <= clock():
-                await till.refunds.work_on(refund)
+                await till.refunds.payouts.pay_out(refund)
         clock.advance(10)
     booking = await till.booking(booking_id)
     untouched = number == "0" and when == "before"

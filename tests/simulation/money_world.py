@@ -98,7 +98,7 @@ class MoneyWorld:
                 self.provider.settle_refund(ref, "failed")
         for body, signature in self.random.choices(self.provider.notices, k=4) if self.provider.notices else []:
             with contextlib.suppress(FrontrowError):
-                await self.office.checkout.noticed(body, signature)
+                await self.office.checkout.handle_webhook(body, signature)
 
     async def _reconcile(self) -> None:
         await self.office.till.reconciler.run()

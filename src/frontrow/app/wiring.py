@@ -265,9 +265,11 @@ def _provider(settings: PlatformSettings, clock: Clock) -> PaymentProvider:
 
         stripe = settings.stripe
         return StripeProvider(stripe.key, stripe.webhook_secret, api_base=stripe.api)
-    from frontrow.boxoffice.adapters.payments.simulated_journal import JournaledProvider
+    from frontrow.boxoffice.adapters.payments.simulated import SimulatedProvider
+    from frontrow.boxoffice.adapters.payments.simulated_journal import PaymentJournal
 
-    return JournaledProvider(clock, settings.folder / "payments.jsonl", webhooks=False)
+    journal = PaymentJournal(settings.folder / "payments.jsonl")
+    return SimulatedProvider(clock, webhooks=False, journal=journal)
 
 
 def _room(

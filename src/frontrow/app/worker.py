@@ -20,8 +20,9 @@ from frontrow.boxoffice.checkout.receipts import Receipts
 from frontrow.boxoffice.holds.claim_recovery import Recovery
 from frontrow.boxoffice.holds.events_on_sale import Sales
 from frontrow.boxoffice.holds.expiry import LedgerClock
+from frontrow.boxoffice.holds.held_seats import HeldSeats
 from frontrow.boxoffice.jobs.background_jobs import GROUPS, Job, box_office_jobs, money_jobs
-from frontrow.boxoffice.jobs.sales_follower import FollowedSeats, Following
+from frontrow.boxoffice.jobs.sales_follower import FollowedSeats, SalesFollower
 from frontrow.boxoffice.jobs.waitlist_jobs import WAITLIST_GROUP, waitlist_jobs
 from frontrow.boxoffice.messaging.mail_links import MailLinks
 from frontrow.boxoffice.messaging.notifications import Notifier
@@ -29,7 +30,7 @@ from frontrow.boxoffice.messaging.organiser_webhooks import Webhooks
 from frontrow.boxoffice.messaging.safe_http import Outgoing
 from frontrow.boxoffice.ports.messages import Bus
 from frontrow.boxoffice.ports.seat_claims import SeatClaims
-from frontrow.boxoffice.refunds.event_cancellation import Cancelling
+from frontrow.boxoffice.refunds.event_cancellation import EventCancellations
 from frontrow.boxoffice.refunds.refunds import Refunds
 from frontrow.boxoffice.refunds.return_refunds import ReturnRefunds
 from frontrow.boxoffice.refunds.ticket_returns import Resale
@@ -78,7 +79,7 @@ async def open_jobs(urls: WorkUrls) -> AsyncIterator[list[Job]]:
         keys = TicketKeys.opened(urls.keys)
         seats, more = _waitlist(ledger, bus, claims, clock)
         if provider is not None:
-            cancelling = Cancelling(ledger, Refunds(ledger, provider, clock, seats=seats), clock)
+            cancelling = EventCancellations(ledger, Refunds(ledger, provider, clock, seats=seats), clock)
             more = [*money_jobs(ledger, provider, clock, Issuer(keys), seats=seats), cancelling.job(), *more]
         channels = open_channels(urls.mail, load(MessageSettings, "messages"), ledger, outgoing, clock)
         links = MailLinks(_link_key(urls.secret_key), urls.public_url)
@@ -90,11 +91,11 @@ async def open_jobs(urls: WorkUrls) -> AsyncIterator[list[Job]]:
 
 def _waitlist(ledger: SqlLedger, bus: Bus, claims: SeatClaims, clock: Clock) -> tuple[FollowedSeats, list[Job]]:
     sales = Sales()
-    seats = FollowedSeats(sales, claims, ledger, clock)
-    following = Following(ledger, sales, claims, Recovery(sales, claims, ledger, clock))
+    seats = FollowedSeats(sales, HeldSeats(sales, claims, ledger, clock))
+    follower = SalesFollower(ledger, sales, claims, Recovery(sales, claims, ledger, clock))
     offering = Offering(sales, ledger, claims, seats, clock)
     resale = Resale(sales, ledger, seats, ReturnRefunds(ledger), clock)
-    return seats, [Job("catalogue", following.run), *waitlist_jobs(ledger, bus, clock, offering, resale)]
+    return seats, [Job("catalogue", follower.run), *waitlist_jobs(ledger, bus, clock, offering, resale)]
 
 
 def _link_key(secret_key: str) -> bytes:

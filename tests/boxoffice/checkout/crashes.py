@@ -141,21 +141,21 @@ async def play(
         await refunds.refund(booking_id, fence)
         await refunds.work()
     elif scenario == "partly refunded":
-        booking = await checkout.driver.load(booking_id)
+        booking = await checkout.records.load_booking(booking_id)
         await refunds.refund(booking_id, fence, booking.seats[:1])
         await refunds.work()
     elif scenario == "paid in the browser":
-        await checkout.look(booking_id, fence)
+        await checkout.check(booking_id, fence)
     elif scenario == "given back":
         await checkout.release(booking_id, fence)
     elif scenario == "late":
-        authorise = checkout.driver.provider.authorise
+        authorise = checkout._provider.authorise
 
         async def slow(*args: Any) -> Any:
             late()
             return await authorise(*args)
 
-        checkout.driver.provider.authorise = slow
+        checkout._provider.authorise = slow
         try:
             await checkout.pay(booking_id, fence, CARD)
         except HoldEnded:

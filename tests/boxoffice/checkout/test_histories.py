@@ -98,7 +98,7 @@ class History:
         told = self.random.choices(self.till.provider.notices, k=3) if self.till.provider.notices else []
         for body, signature in told:  # any order, some twice, some never
             with contextlib.suppress(FrontrowError):  # older ones are out of tolerance
-                await self.till.checkout.noticed(body, signature)
+                await self.till.checkout.handle_webhook(body, signature)
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))

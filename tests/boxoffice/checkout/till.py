@@ -63,7 +63,7 @@ class Till:
         return found
 
     async def driver_payment(self, booking_id: str) -> Payment:
-        payment = await self.checkout.driver.latest(booking_id)
+        payment = await self.checkout.records.latest_payment(booking_id)
         assert payment is not None
         return payment
 

@@ -15,7 +15,8 @@ from frontrow.boxoffice.adapters.channels.email import FolderChannel, SmtpChanne
 from frontrow.boxoffice.adapters.channels.from_settings import MessageSettings, open_channels, open_mail
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import Written
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
-from frontrow.boxoffice.adapters.payments.simulated_journal import JournaledProvider
+from frontrow.boxoffice.adapters.payments.simulated import SimulatedProvider
+from frontrow.boxoffice.adapters.payments.simulated_journal import PaymentJournal
 from frontrow.boxoffice.checkout.checkout import Checkout, CheckoutState
 from frontrow.boxoffice.jobs.background_jobs import Job, Workers, every
 from frontrow.boxoffice.messaging.safe_http import Outgoing
@@ -159,13 +160,13 @@ async def test_frontrow_work_finishes_a_payment_and_offers_a_freed_seat(tmp_path
         ledger, now_us = shop.ledger, shop.clock()
         await ledger.put_plan(digest(body), plan, body.decode(), now_us)
         await ledger.put_event(shop.event, now_us)
-        provider = JournaledProvider(shop.clock, journal)
+        provider = SimulatedProvider(shop.clock, journal=PaymentJournal(journal))
         checkout = Checkout(ledger, provider, shop.clock)
         sold, dead = await shop.hold("fan_1", 0), await shop.hold("fan_2", 1)
         assert (await checkout.pay(sold.booking_id, sold.fence, "pm_card_visa")).state is CheckoutState.CONFIRMED
-        booking = await checkout.driver.load(dead.booking_id)
+        booking = await checkout.records.load_booking(dead.booking_id)
         _, payment = await checkout.driver.new_attempt(booking, 1, "pm_card_visa", Move.BEGIN_PAYMENT)
-        await checkout.driver.save(checkout.driver.touched(payment, now_us))  # its server died: due at once
+        await checkout.records.save(checkout.records.reschedule(payment, now_us))  # its server died: due at once
         fact = PriorityGranted("bkg_x", EVENT, "fan_3", 1, (2,), now_us, until_us=now_us + 1)
         await put_facts(ledger, [fact])
         waiting = WaitlistService(shop.sales, ledger, shop.claims, shop.holds, shop.clock)
@@ -206,7 +207,7 @@ async def test_frontrow_work_finishes_a_payment_and_offers_a_freed_seat(tmp_path
         assert child.returncode == 0, output
         assert (await ledger.tickets_of(dead.booking_id))[0].seat_index == 1
         # One journal, two processes: this one knows what the other did.
-        assert (await provider.read((await checkout.driver.reload(payment)).ref)).captured_minor == 5_000
+        assert (await provider.read((await checkout.records.reload_payment(payment)).ref)).captured_minor == 5_000
         await provider.aclose()
 
 
@@ -219,7 +220,7 @@ async def test_the_jobs_of_work_give_the_money_of_a_cancelled_event_back(tmp_pat
         ledger, now_us = shop.ledger, shop.clock()
         await ledger.put_plan(digest(body), plan, body.decode(), now_us)
         await ledger.put_event(shop.event, now_us)
-        provider = JournaledProvider(shop.clock, tmp_path / "payments.jsonl")
+        provider = SimulatedProvider(shop.clock, journal=PaymentJournal(tmp_path / "payments.jsonl"))
         held = await shop.hold("fan_1", 0)
         await Checkout(ledger, provider, shop.clock).pay(held.booking_id, held.fence, "pm_card_visa")
         await provider.aclose()

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from frontrow.boxoffice.model.people import ROLES, Role
-from frontrow.boxoffice.refunds.event_cancellation import LEASE_US, SURE_US, Cancelling
+from frontrow.boxoffice.refunds.event_cancellation import LEASE_US, SURE_US, EventCancellations
 from frontrow.web.app import routes
 from tests.boxoffice.organising.http import EVENTS, a_desk, a_venue_body, an_event_body
 from tests.boxoffice.people.support import api_key, opened
@@ -121,7 +121,7 @@ async def test_b12_cancelling_gives_everybody_their_money_back_and_says_how_far_
         done = await desk.get(f"{path}/cancellation")
         assert (done["state"], done["refunded"], done["released"], done["failed"]) == ("running", 5, 1, 0)
         clock = desk.platform.clock
-        later = Cancelling(desk.platform.ledger, desk.platform.refunds, lambda: clock() + SURE_US)
+        later = EventCancellations(desk.platform.ledger, desk.platform.refunds, lambda: clock() + SURE_US)
         assert await later.work() == 1, "until no hold can be alive"
         done = await desk.get(f"{path}/cancellation")
         assert (done["state"], done["refunded"], done["released"], done["failed"]) == ("done", 5, 1, 0)
@@ -147,11 +147,11 @@ async def test_b12_a_cancellation_that_died_half_way_is_resumed_by_whoever_looks
                 raise RuntimeError("killed")
 
         with pytest.raises(RuntimeError):
-            await Cancelling(ledger, Dies(), clock).work()
+            await EventCancellations(ledger, Dies(), clock).work()
         half = await ledger.cancellation(desk.event)
         assert (half.state, half.refunded) == ("running", 2)
         assert await desk.platform.office.cancelling.work() == 0  # the dead one's lease still stands
-        later = Cancelling(ledger, desk.platform.refunds, lambda: clock() + LEASE_US + 1)
+        later = EventCancellations(ledger, desk.platform.refunds, lambda: clock() + LEASE_US + 1)
         assert await later.work() == 1
         done = await ledger.cancellation(desk.event)
         assert (done.state, done.refunded, done.failed) == ("done", 7, 0)

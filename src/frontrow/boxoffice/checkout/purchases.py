@@ -7,7 +7,7 @@ good enough even after it has run out. Whether a visit was ended is checked wher
 
 from typing import Final
 
-from frontrow.boxoffice.checkout.checkout import Checkout, Outcome
+from frontrow.boxoffice.checkout.checkout import Checkout, CheckoutResult
 from frontrow.boxoffice.holds.events_on_sale import Sales
 from frontrow.boxoffice.holds.hold_service import HoldService
 from frontrow.boxoffice.model.bookings import HOLD_STATES, Booking, StaleFence
@@ -67,7 +67,7 @@ class Purchases:
         self.need_visit(booking, visit, fence)
         return await self._checkout.release(booking.id, booking.fence)
 
-    async def begin(self, booking: Booking, visit: ShopPass | None, fence: int | None = None) -> Outcome:
+    async def begin(self, booking: Booking, visit: ShopPass | None, fence: int | None = None) -> CheckoutResult:
         """Open the payment, for the provider's own form."""
         self.need_visit(booking, visit, fence)
         return await self._checkout.begin(booking.id, booking.fence, loaded=booking)
@@ -77,7 +77,9 @@ class Purchases:
         self.need_visit(booking, visit, fence)
         return await self._checkout.step_back(booking.id, booking.fence)
 
-    async def pay(self, booking: Booking, visit: ShopPass | None, method: str, fence: int | None = None) -> Outcome:
+    async def pay(
+        self, booking: Booking, visit: ShopPass | None, method: str, fence: int | None = None
+    ) -> CheckoutResult:
         """Pay with this method; a booking that costs nothing needs none."""
         self.need_visit(booking, visit, fence)
         return await self._checkout.pay(booking.id, booking.fence, method or "none", loaded=booking)

@@ -14,7 +14,6 @@ from typing import Any, Final
 import msgspec
 
 from frontrow.boxoffice.checkout.checkout import Checkout
-from frontrow.boxoffice.checkout.payment_driver import Seats
 from frontrow.boxoffice.checkout.reconciliation import Reconciler
 from frontrow.boxoffice.holds.expiry import Sweeper, Told
 from frontrow.boxoffice.messaging.fact_consumers import Consumer
@@ -24,6 +23,7 @@ from frontrow.boxoffice.messaging.outbox_relay import Relay
 from frontrow.boxoffice.ports.ledger import TicketIssuer
 from frontrow.boxoffice.ports.messages import Bus
 from frontrow.boxoffice.ports.payments import PaymentProvider
+from frontrow.boxoffice.ports.seat_listener import SeatListener
 from frontrow.boxoffice.refunds.refunds import Refunds
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import Overloaded, Unavailable
@@ -145,7 +145,7 @@ def box_office_jobs(
 
 
 def money_jobs(
-    ledger: Any, provider: PaymentProvider, clock: Clock, issuer: TicketIssuer, *, seats: Seats | None = None
+    ledger: Any, provider: PaymentProvider, clock: Clock, issuer: TicketIssuer, *, seats: SeatListener | None = None
 ) -> list[Job]:
     """The jobs of payments: finish what was begun, pay refunds out, make ledger and provider agree."""
     checkout = Checkout(ledger, provider, clock, issuer=issuer, seats=seats)

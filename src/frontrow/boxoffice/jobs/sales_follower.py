@@ -1,6 +1,7 @@
-"""Keeps the sales of a process that serves no pages as the catalogue says, for the waitlist's jobs.
+"""Keeps the sales of a process that serves no pages in step with the catalogue, for the waitlist's jobs.
 
-Claims learn an event's plan and are filled from the ledger where they are lost; an event that is over is closed.
+The claim store learns each event's plan and is filled from the ledger where its claims were lost. An event that is over
+is closed.
 """
 
 import asyncio
@@ -10,18 +11,19 @@ from collections.abc import Sequence
 from frontrow.boxoffice.catalogue.catalogue_follower import EVERY_S, CatalogueFollower
 from frontrow.boxoffice.holds.claim_recovery import Recovery
 from frontrow.boxoffice.holds.events_on_sale import Sales
-from frontrow.boxoffice.holds.held_seats import HeldSeats
+from frontrow.boxoffice.model.bookings import Booking
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.holds import ExpiredHold
 from frontrow.boxoffice.model.venues import Plan
 from frontrow.boxoffice.plans.plan_reader import from_bytes
 from frontrow.boxoffice.ports.ledger import Catalogue
 from frontrow.boxoffice.ports.seat_claims import SeatClaims
+from frontrow.boxoffice.ports.seat_listener import SeatListener
 from frontrow.core.errors import FrontrowError
 
 
-class Following:
-    """Keeps `sales` as the catalogue says."""
+class SalesFollower:
+    """Opens, updates and closes the sales of this process as the catalogue changes."""
 
     def __init__(
         self, catalogue: Catalogue, sales: Sales, claims: SeatClaims, recovery: Recovery, *, every_s: float = EVERY_S
@@ -31,12 +33,12 @@ class Following:
         self.follower = CatalogueFollower(catalogue, self._open, self._close, every_s=every_s)
 
     async def look(self) -> None:
-        """Open what is sold, take over what changed, close what is over."""
+        """Read the catalogue once: open what is on sale, update what changed, close what is over."""
         await self.follower.look()
 
     async def _open(self, event: Event) -> None:
         plan = await self._plan(event)
-        if plan is None:  # not sold by its plan here: nothing to offer
+        if plan is None:  # this event is not sold by a plan: there is nothing to offer
             return
         self._claims.learn(event.id, plan)
         await asyncio.to_thread(self._sales.open, event, plan)
@@ -57,7 +59,7 @@ class Following:
         self._plans = {plan_hash: plan for plan_hash, plan in self._plans.items() if plan_hash in used}
 
     async def run(self) -> None:
-        """Follow the catalogue, and keep the claims true, until cancelled."""
+        """Follow the catalogue and recover lost claims until cancelled."""
         with contextlib.suppress(FrontrowError):
             await self.look()
         await self._recovery.start()
@@ -67,13 +69,23 @@ class Following:
             await self._recovery.stop()
 
 
-class FollowedSeats(HeldSeats):
-    """Held seats of events this process may not know (yet): the ledger has spoken, and recovery tells the claims."""
+class FollowedSeats:
+    """Passes sold and freed seats on, for events that this process may not have open.
+
+    The ledger has decided already. For an event that is not open here, recovery updates the claim store later.
+    """
+
+    def __init__(self, sales: Sales, seats: SeatListener) -> None:
+        self._sales, self._seats = sales, seats
+
+    async def sold(self, booking: Booking) -> None:
+        await self._seats.sold(booking)
 
     async def freed(self, event_id: str, seats: Sequence[int], booking_id: str) -> None:
         if event_id in set(self._sales):
-            await super().freed(event_id, seats, booking_id)
+            await self._seats.freed(event_id, seats, booking_id)
 
     async def expired(self, holds: Sequence[ExpiredHold]) -> None:
-        with contextlib.suppress(FrontrowError):  # they are ended whatever the claim store says
-            await super().expired(holds)
+        """Free the seats of expired holds."""
+        with contextlib.suppress(FrontrowError):  # the holds have ended whatever the claim store says
+            await asyncio.gather(*(self.freed(hold.event_id, hold.seats, hold.booking_id) for hold in holds))

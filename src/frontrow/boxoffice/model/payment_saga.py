@@ -45,7 +45,7 @@ def next_step(booking: Booking, payment: Payment, now_us: int) -> Step:
     return _TABLE[payment.state](paying, sold, booking, payment)
 
 
-def next_look_us(booking: Booking, payment: Payment, now_us: int) -> int:
+def next_check_us(booking: Booking, payment: Payment, now_us: int) -> int:
     """When to look at a payment that rests, should nobody tell of it before; 0: never. At the latest at the hold's end.
 
     An open payment is looked at after 15 s, then whenever its age has doubled, and at least every two minutes: a hold
@@ -151,7 +151,7 @@ _SEEN: Final[dict[PaymentState, dict[IntentState, PaymentState]]] = {
 }
 
 
-def seen(payment: Payment, intent: Intent) -> PaymentState | None:
+def state_from_intent(payment: Payment, intent: Intent) -> PaymentState | None:
     """The payment's state after a look at the provider's object; None: nothing new there.
 
     DECLINED is one card: whether another may be tried is the event's policy, and the service's to apply.

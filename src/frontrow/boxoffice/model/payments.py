@@ -63,7 +63,7 @@ UNKNOWN: Final = frozenset(
 TAKES_CARDS: Final = frozenset({PaymentState.OPEN, PaymentState.AUTHORISING, PaymentState.ACTION})
 ENDED: Final = frozenset({PaymentState.VOIDED, PaymentState.DECLINED, PaymentState.LAPSED})
 RETRIES_S: Final = (5, 15, 45, 135)  # after an outage, inside the hold (B8)
-LOOK_AGAIN_S: Final = 30  # a driver that has not written for so long is taken to be dead
+LEASE_S: Final = 30  # a driver that has not written for so long is taken to be dead
 LONGEST_RETRY_S: Final = 135  # what must end (captures, voids, refunds) is tried again at this pace for ever
 
 
@@ -99,8 +99,8 @@ class Payment(msgspec.Struct, frozen=True, gc=False):
             self, state=state, changed_at_us=now_us, retry_at_us=retry_at_us, version=self.version + 1, **changes
         )
 
-    def again(self, now_us: int, *, answered: bool) -> "Payment":
-        """The operation met an outage: when to try next, under a new key only if the provider answered the old one."""
+    def retry_later(self, now_us: int, *, answered: bool) -> "Payment":
+        """The next version after an outage. The key changes only if the provider answered the old one."""
         return replace(
             self,
             tries=self.tries + 1,
@@ -193,7 +193,8 @@ class Refund(msgspec.Struct, frozen=True, gc=False):
         """What this refund takes of its payment, fee included; nothing if there never was any money."""
         return 0 if self.state is RefundState.MOOT else self.amount_minor + self.fee_minor
 
-    def again(self, now_us: int, *, answered: bool) -> "Refund":
+    def retry_later(self, now_us: int, *, answered: bool) -> "Refund":
+        """The next version after an outage, as for a payment."""
         return replace(
             self,
             tries=self.tries + 1,

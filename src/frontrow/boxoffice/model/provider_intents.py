@@ -2,7 +2,7 @@
 
 ProviderError
 ├── ProviderUnknown   no answer, or a 5xx: it may or may not have happened; read the object back
-├── ProviderSpared    the call was never made (breaker open, cap reached, 429): nothing happened
+├── ProviderNotCalled    the call was never made (breaker open, cap reached, 429): nothing happened
 └── ProviderRefused   a definite no (`reason`): nothing happened and asking again will not help
 """
 
@@ -134,7 +134,7 @@ class ProviderUnknown(ProviderError):
         self.answered = answered
 
 
-class ProviderSpared(ProviderError):
+class ProviderNotCalled(ProviderError):
     code = "provider_spared"
     http_status = 503
 

@@ -7,7 +7,6 @@ from typing import Final, Protocol
 
 from msgspec.structs import replace
 
-from frontrow.boxoffice.checkout.payment_driver import Seats
 from frontrow.boxoffice.model.bookings import Booking
 from frontrow.boxoffice.model.claims import ClaimRefused, SeatClaim
 from frontrow.boxoffice.model.event_changes import Change, ReseatRefused
@@ -17,6 +16,7 @@ from frontrow.boxoffice.model.reseating import Reseat
 from frontrow.boxoffice.model.venues import Plan
 from frontrow.boxoffice.ports.ledger import TicketIssuer
 from frontrow.boxoffice.ports.seat_claims import SeatClaims
+from frontrow.boxoffice.ports.seat_listener import SeatListener
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import FrontrowError, NotFound, Refused
 
@@ -31,7 +31,7 @@ class Reseating:
     """Moves bookings."""
 
     def __init__(
-        self, ledger: ReseatLedger, claims: SeatClaims, issuer: TicketIssuer, seats: Seats, clock: Clock
+        self, ledger: ReseatLedger, claims: SeatClaims, issuer: TicketIssuer, seats: SeatListener, clock: Clock
     ) -> None:
         self._ledger, self._claims, self._issuer, self._seats, self._clock = ledger, claims, issuer, seats, clock
 

@@ -15,11 +15,11 @@ from typing import Final, Protocol
 import msgspec
 
 from frontrow.boxoffice.holds.events_on_sale import Sales
-from frontrow.boxoffice.holds.held_seats import HeldSeats
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.facts import BookingConfirmed, Fact
 from frontrow.boxoffice.model.ticket_returns import NotReturnable, Return, ReturnState
 from frontrow.boxoffice.ports.ledger import Ledger
+from frontrow.boxoffice.ports.seat_listener import SeatListener
 from frontrow.boxoffice.waitlist.waitlist_service import SERVED
 from frontrow.core.clock import Clock
 from frontrow.core.errors import FrontrowError
@@ -93,14 +93,14 @@ class Resale:
         self,
         sales: Sales,
         ledger: ResaleLedger,
-        held: HeldSeats,
+        seats: SeatListener,
         money: ReturnRefunding,
         clock: Clock,
         *,
         tickets: TicketRevoking | None = None,
         every_s: float = EVERY_S,
     ) -> None:
-        self._sales, self._ledger, self._held, self._clock = sales, ledger, held, clock
+        self._sales, self._ledger, self._seats, self._clock = sales, ledger, seats, clock
         self._tickets, self._money = tickets, money
         self._every_s = every_s
         self._confirmed = False
@@ -133,7 +133,7 @@ class Resale:
             listed = await self._ledger.list_return(booking_id, seats, now_us)
             self.stats.listed += len(listed)
             if listed and listed[0].event_id in set(self._sales):
-                await self._held.freed(listed[0].event_id, [one.seat_index for one in listed], booking_id)
+                await self._seats.freed(listed[0].event_id, [one.seat_index for one in listed], booking_id)
 
     def hear(self, fact: Fact) -> None:
         """A confirmed booking may be a resale; nothing depends on hearing of it."""

@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 
 from frontrow.boxoffice.holds.events_on_sale import Sale, Sales
-from frontrow.boxoffice.holds.held_seats import HeldSeats, Watcher
+from frontrow.boxoffice.holds.held_seats import Watcher
 from frontrow.boxoffice.model import facts
 from frontrow.boxoffice.model.claims import Claimed, ClaimRefused, SeatClaim
 from frontrow.boxoffice.model.events import EventStatus
@@ -24,6 +24,7 @@ from frontrow.boxoffice.model.holds import NewHold, SeatsTaken
 from frontrow.boxoffice.model.waitlist import OFFER_TTL_S, Entry, NewOffer, Offer, OfferState
 from frontrow.boxoffice.model.waitlist_matching import Pool, assign
 from frontrow.boxoffice.ports.seat_claims import SeatClaims
+from frontrow.boxoffice.ports.seat_listener import SeatListener
 from frontrow.boxoffice.waitlist.waitlist_service import SERVED, WaitlistLedger, free_seats
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import FrontrowError
@@ -66,14 +67,14 @@ class Offering:
         sales: Sales,
         ledger: WaitlistLedger,
         claims: SeatClaims,
-        held: HeldSeats,
+        seats: SeatListener,
         clock: Clock,
         *,
         offer_ttl_s: int = OFFER_TTL_S,
         every_s: float = EVERY_S,
         on_change: Watcher | None = None,
     ) -> None:
-        self._sales, self._ledger, self._claims, self._held, self._clock = sales, ledger, claims, held, clock
+        self._sales, self._ledger, self._claims, self._seats, self._clock = sales, ledger, claims, seats, clock
         self._offer_us = offer_ttl_s * US_PER_S
         self._every_s = every_s
         self._on_change = on_change
@@ -138,7 +139,7 @@ class Offering:
             for offer in ended:
                 self._dirty.add(offer.event_id)
                 if offer.state is not OfferState.CLAIMED and offer.event_id in set(self._sales):
-                    await self._held.freed(offer.event_id, offer.seats, offer.booking_id)
+                    await self._seats.freed(offer.event_id, offer.seats, offer.booking_id)
             count += len(ended)
             if len(ended) < SETTLED_AT_ONCE:
                 break

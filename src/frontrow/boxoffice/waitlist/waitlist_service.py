@@ -11,7 +11,6 @@ from typing import Final, Protocol
 import msgspec
 
 from frontrow.boxoffice.holds.events_on_sale import Sale, Sales
-from frontrow.boxoffice.holds.held_seats import HeldSeats
 from frontrow.boxoffice.model.bookings import BookingState
 from frontrow.boxoffice.model.claims import SeatClaim
 from frontrow.boxoffice.model.events import Event, EventStatus, NotOnSale
@@ -20,6 +19,7 @@ from frontrow.boxoffice.model.waitlist import Entry, EntryState, NewEntry, NotWa
 from frontrow.boxoffice.model.waitlist_matching import Pool
 from frontrow.boxoffice.ports.ledger import Ledger
 from frontrow.boxoffice.ports.seat_claims import SeatClaims
+from frontrow.boxoffice.ports.seat_listener import SeatListener
 from frontrow.boxoffice.ports.waitlist import WaitlistBook
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.ids import Ids
@@ -59,12 +59,12 @@ class WaitlistService:
         sales: Sales,
         ledger: WaitlistLedger,
         claims: SeatClaims,
-        held: HeldSeats,
+        seats: SeatListener,
         clock: Clock,
         *,
         ids: Ids | None = None,
     ) -> None:
-        self._sales, self._ledger, self._claims, self._held, self._clock = sales, ledger, claims, held, clock
+        self._sales, self._ledger, self._claims, self._seats, self._clock = sales, ledger, claims, seats, clock
         self._ids = ids or Ids(clock)
         self._looks: dict[str, tuple[int, bytearray]] = {}
         self._looking = asyncio.Lock()
@@ -118,7 +118,7 @@ class WaitlistService:
             open_offers = [offer for offer in offers if offer.open(self._clock())]
         left = await self._ledger.leave_waitlist(entry_id, fan, self._clock())
         for offer in open_offers:
-            await self._held.freed(offer.event_id, offer.seats, offer.booking_id)
+            await self._seats.freed(offer.event_id, offer.seats, offer.booking_id)
         return left
 
     async def offers(self, event_id: str, fan: str) -> list[Offer]:
@@ -141,5 +141,5 @@ class WaitlistService:
     async def decline(self, offer_id: str, fan: str) -> Offer:
         """No, thank you: the seats go to the next in line, the place is kept for other seats."""
         offer = await self._ledger.decline_offer(offer_id, fan, self._clock())
-        await self._held.freed(offer.event_id, offer.seats, offer.booking_id)
+        await self._seats.freed(offer.event_id, offer.seats, offer.booking_id)
         return offer

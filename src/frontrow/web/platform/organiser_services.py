@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from frontrow.boxoffice.adapters.ledger.audit_verification import verify
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.audit.chain_check import ChainCheck
-from frontrow.boxoffice.checkout.payment_driver import Seats
 from frontrow.boxoffice.jobs.background_jobs import Job
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.room_rules import RoomRules
@@ -18,7 +17,8 @@ from frontrow.boxoffice.organising.reseating import Reseating
 from frontrow.boxoffice.organising.sales_figures import Figures
 from frontrow.boxoffice.ports.ledger import TicketIssuer
 from frontrow.boxoffice.ports.seat_claims import SeatClaims
-from frontrow.boxoffice.refunds.event_cancellation import Cancelling
+from frontrow.boxoffice.ports.seat_listener import SeatListener
+from frontrow.boxoffice.refunds.event_cancellation import EventCancellations
 from frontrow.boxoffice.refunds.refunds import Refunds
 from frontrow.boxoffice.seatmap.map_feed import MapFeed
 from frontrow.core.clock import Clock
@@ -37,7 +37,7 @@ class Office:
 
     organise: Organise
     reseating: Reseating
-    cancelling: Cancelling
+    cancelling: EventCancellations
     codes: FanCodes
     figures: Figures
     live: LiveFiguresStreams
@@ -54,7 +54,7 @@ def open_office(
     ledger: SqlLedger,
     claims: SeatClaims,
     issuer: TicketIssuer,
-    seats: Seats,
+    seats: SeatListener,
     refunds: Refunds,
     room: WaitingRoom,
     openings: Openings,
@@ -82,7 +82,7 @@ def open_office(
     return Office(
         organise,
         Reseating(ledger, claims, issuer, seats, clock),
-        Cancelling(ledger, refunds, clock),
+        EventCancellations(ledger, refunds, clock),
         FanCodes(ledger, room.audit, organise.rules_of, clock, room.codes),
         figures,
         live,

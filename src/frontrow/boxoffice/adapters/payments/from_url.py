@@ -18,9 +18,10 @@ def open_provider(
     if scheme == "simulated":
         if not rest:
             raise ConfigError("simulated: needs a file, like simulated:payments.jsonl", param="payments")
-        from frontrow.boxoffice.adapters.payments.simulated_journal import JournaledProvider
+        from frontrow.boxoffice.adapters.payments.simulated import SimulatedProvider
+        from frontrow.boxoffice.adapters.payments.simulated_journal import PaymentJournal
 
-        return GuardedProvider(JournaledProvider(clock, Path(rest)), clock)
+        return GuardedProvider(SimulatedProvider(clock, journal=PaymentJournal(Path(rest))), clock)
     if scheme not in ("", "stripe"):
         raise ConfigError(f"payments {url!r} must be simulated:FILE or stripe:", param="payments")
     return GuardedProvider(_stripe(stripe_key, webhook_secret, stripe_api), clock)

@@ -19,9 +19,9 @@ from frontrow.boxoffice.model.provider_intents import (
     IntentState,
     NewIntent,
     Notice,
+    ProviderNotCalled,
     ProviderRefund,
     ProviderRefused,
-    ProviderSpared,
     ProviderUnknown,
 )
 from frontrow.core.clock import US_PER_S
@@ -137,7 +137,7 @@ async def _asked(call: Awaitable[Answer]) -> Answer:
     except stripe.CardError as error:
         raise _Declined(f"Stripe: {error.user_message or error}", error.code or "card_declined") from error
     except stripe.RateLimitError as error:
-        raise ProviderSpared(f"Stripe: {error.user_message or 'too many requests'}") from error
+        raise ProviderNotCalled(f"Stripe: {error.user_message or 'too many requests'}") from error
     except stripe.APIConnectionError as error:
         raise ProviderUnknown(f"Stripe did not answer: {error}") from error
     except stripe.StripeError as error:

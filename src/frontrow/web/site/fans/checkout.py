@@ -8,7 +8,7 @@ from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
-from frontrow.boxoffice.checkout.checkout import CheckoutState, Outcome
+from frontrow.boxoffice.checkout.checkout import CheckoutResult, CheckoutState
 from frontrow.boxoffice.checkout.purchases import MOST_TIMES
 from frontrow.boxoffice.model.bookings import Booking, BookingState, HoldEnded
 from frontrow.boxoffice.model.email_addresses import is_email
@@ -64,7 +64,7 @@ async def _checkout(request: Asked, platform: Platform, caller: Caller, booking:
     headers = await remember_booking(platform, request, booking)
     if booking.state is BookingState.PAYING:
         try:
-            outcome = await platform.checkout.look(booking.id, booking.fence)
+            outcome = await platform.checkout.check(booking.id, booking.fence)
         except HoldEnded:
             return await outcome_page(request, platform, booking, "expired", 410)
         return await _led_on(request, platform, outcome, headers)
@@ -99,7 +99,9 @@ async def _ended(request: Asked, platform: Platform, booking: Booking, headers: 
     return await outcome_page(request, platform, booking, "expired", 410)
 
 
-async def _led_on(request: Asked, platform: Platform, outcome: Outcome, headers: dict[str, str]) -> Response[bytes]:
+async def _led_on(
+    request: Asked, platform: Platform, outcome: CheckoutResult, headers: dict[str, str]
+) -> Response[bytes]:
     """Where a payment leads from how it stands."""
     booking = outcome.booking
     match outcome.state:
@@ -120,7 +122,13 @@ async def _led_on(request: Asked, platform: Platform, outcome: Outcome, headers:
 
 
 async def outcome_page(
-    request: Asked, platform: Platform, booking: Booking, kind: str, status: int, *, outcome: Outcome | None = None
+    request: Asked,
+    platform: Platform,
+    booking: Booking,
+    kind: str,
+    status: int,
+    *,
+    outcome: CheckoutResult | None = None,
 ) -> Response[bytes]:
     """One of the ends and pauses of a checkout, in words."""
     context = await booking_context(platform, booking)
@@ -162,7 +170,7 @@ async def _form_page(
     headers: dict[str, str] | None = None,
     filled: Ready | None = None,
     errors: dict[str, str] | None = None,
-    outcome: Outcome | None = None,
+    outcome: CheckoutResult | None = None,
 ) -> Response[bytes]:
     contact = await platform.people.fans.contact(booking.fan)
     proven = await platform.people.fans.proven_address(booking.fan)
@@ -251,7 +259,7 @@ async def look_at_payment(
     shown = PaymentLook(open=False)
     if booking.state is BookingState.PAYING:
         with contextlib.suppress(HoldEnded):
-            outcome = await platform.checkout.look(booking.id, booking.fence)
+            outcome = await platform.checkout.check(booking.id, booking.fence)
             words = words_for(request)
             if outcome.state is CheckoutState.OPEN:
                 shown = PaymentLook(open=True, says=_tries_text(words, outcome.tries_left))
