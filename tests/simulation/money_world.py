@@ -17,7 +17,7 @@ from frontrow.boxoffice.model.ticket_returns import ReturnState
 from frontrow.boxoffice.model.tickets import Ticket, TicketState
 from frontrow.boxoffice.refunds.refunds import Refunds
 from frontrow.boxoffice.refunds.return_refunds import ReturnRefunds
-from frontrow.boxoffice.refunds.ticket_returns import Resale
+from frontrow.boxoffice.refunds.ticket_returns import TicketReturns
 from frontrow.core.errors import FrontrowError
 from tests.boxoffice.checkout.crashes import Crash, Fuse, FusedLedger, FusedProvider
 from tests.boxoffice.checkout.office import ADA, Office, replace_event
@@ -145,7 +145,7 @@ class MoneyWorld:
             return
         shop = self.office.waiting.shop
         ledger, _ = self._process()
-        resale = Resale(shop.sales, ledger, shop.holds, ReturnRefunds(ledger), self.office.clock)
+        resale = TicketReturns(shop.sales, ledger, shop.holds, ReturnRefunds(ledger), self.office.clock)
         await resale.give_back(booking.id, booking.fan, booking.fence, some)
         await resale.sweep()
 

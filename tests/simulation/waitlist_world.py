@@ -162,10 +162,10 @@ class World:
         """Half of them are lost on the way."""
         for fact in await self.waiting.facts():
             if self.dice.random() < 0.5:
-                self.waiting.worker.hear(fact)
-                self.waiting.resale.hear(fact)
-        await self.waiting.resale.heard()
-        await self.waiting.worker.heard()
+                self.waiting.worker.note_fact(fact)
+                self.waiting.resale.note_fact(fact)
+        await self.waiting.resale.sweep_if_noted()
+        await self.waiting.worker.serve_noted()
 
     async def a_sweep(self) -> None:
         await self.dice.choice([self.waiting.worker, self.waiting.expiry, self.waiting.resale]).sweep()

@@ -45,13 +45,13 @@ from frontrow.boxoffice.presale.signup_mail import SignupLinks, SignupMail
 from frontrow.boxoffice.presale.signups import Signups
 from frontrow.boxoffice.refunds.refunds import Refunds
 from frontrow.boxoffice.refunds.return_refunds import ReturnRefunds
-from frontrow.boxoffice.refunds.ticket_returns import Resale
+from frontrow.boxoffice.refunds.ticket_returns import TicketReturns
 from frontrow.boxoffice.seatmap.frame_log import FrameLog, MemoryFrameLog
 from frontrow.boxoffice.seatmap.map_feed import MapFeed
 from frontrow.boxoffice.tickets.signing_keys import TicketKeys
 from frontrow.boxoffice.tickets.ticket_codes import Issuer
 from frontrow.boxoffice.tickets.ticket_desk import TicketDesk
-from frontrow.boxoffice.waitlist.offers import Offering
+from frontrow.boxoffice.waitlist.offers import OfferWorker
 from frontrow.boxoffice.waitlist.waitlist_service import WaitlistService
 from frontrow.core.clock import US_PER_S, Clock, SystemClock
 from frontrow.core.cookies import is_https
@@ -225,8 +225,8 @@ class _BoxOffice:
         self.purchases = Purchases(self.sales, self.holds, self.checkout, clock)
         self.refunds = Refunds(ledger, provider, clock, seats=self.holds)
         self.waitlist = WaitlistService(self.sales, ledger, claims, self.holds, clock, ids=self.ids)
-        self.offering = Offering(self.sales, ledger, claims, self.holds, clock, on_change=self._changed)
-        self.resale = Resale(self.sales, ledger, self.holds, ReturnRefunds(ledger), clock)
+        self.offering = OfferWorker(self.sales, ledger, claims, self.holds, clock, on_change=self._changed)
+        self.resale = TicketReturns(self.sales, ledger, self.holds, ReturnRefunds(ledger), clock)
         self.desk = TicketDesk(ledger, keys)
         with named("mail.url"):
             channels = open_channels(settings.mail_url, settings.messages, ledger, outgoing, clock)

@@ -33,11 +33,11 @@ from frontrow.boxoffice.ports.seat_claims import SeatClaims
 from frontrow.boxoffice.refunds.event_cancellation import EventCancellations
 from frontrow.boxoffice.refunds.refunds import Refunds
 from frontrow.boxoffice.refunds.return_refunds import ReturnRefunds
-from frontrow.boxoffice.refunds.ticket_returns import Resale
+from frontrow.boxoffice.refunds.ticket_returns import TicketReturns
 from frontrow.boxoffice.tickets.signing_keys import TicketKeys
 from frontrow.boxoffice.tickets.ticket_codes import Issuer
 from frontrow.boxoffice.tickets.ticket_desk import TicketDesk
-from frontrow.boxoffice.waitlist.offers import Offering
+from frontrow.boxoffice.waitlist.offers import OfferWorker
 from frontrow.core.clock import Clock, SystemClock
 from frontrow.core.derived_keys import Secrets
 from frontrow.core.settings_loader import load
@@ -93,8 +93,8 @@ def _waitlist(ledger: SqlLedger, bus: Bus, claims: SeatClaims, clock: Clock) -> 
     sales = Sales()
     seats = FollowedSeats(sales, HeldSeats(sales, claims, ledger, clock))
     follower = SalesFollower(ledger, sales, claims, Recovery(sales, claims, ledger, clock))
-    offering = Offering(sales, ledger, claims, seats, clock)
-    resale = Resale(sales, ledger, seats, ReturnRefunds(ledger), clock)
+    offering = OfferWorker(sales, ledger, claims, seats, clock)
+    resale = TicketReturns(sales, ledger, seats, ReturnRefunds(ledger), clock)
     return seats, [Job("catalogue", follower.run), *waitlist_jobs(ledger, bus, clock, offering, resale)]
 
 

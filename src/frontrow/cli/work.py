@@ -58,10 +58,10 @@ def work(
 
 async def _work(urls: Any) -> bool:
     from frontrow.app.worker import open_jobs
-    from frontrow.boxoffice.jobs.background_jobs import Workers
+    from frontrow.boxoffice.jobs.background_jobs import JobRunner
 
     async with open_jobs(urls) as jobs:
-        return await _until_told(Workers(jobs))
+        return await _until_told(JobRunner(jobs))
 
 
 async def _until_told(workers: Any) -> bool:

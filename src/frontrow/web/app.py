@@ -23,7 +23,7 @@ from litestar.handlers import BaseRouteHandler, HTTPRouteHandler
 from litestar.openapi import OpenAPIConfig
 
 from frontrow import __version__
-from frontrow.boxoffice.jobs.background_jobs import Workers
+from frontrow.boxoffice.jobs.background_jobs import JobRunner
 from frontrow.core.errors import ConfigError, FrontrowError
 from frontrow.web import api, site
 from frontrow.web.api.access import Access, Caller, Connection, check_access
@@ -165,7 +165,7 @@ async def run_platform(platform: Platform, *, rooms: bool = True) -> AsyncIterat
         await platform.room.start()
     await platform.openings.look()
     await platform.recovery.start()
-    workers = Workers(platform.jobs)
+    workers = JobRunner(platform.jobs)
     working = asyncio.create_task(workers.run(), name="jobs")
     measuring = asyncio.create_task(platform.telemetry.run(platform), name="telemetry")
     try:

@@ -10,7 +10,7 @@ from frontrow.boxoffice.model.event_changes import Change, Editor
 from frontrow.boxoffice.model.events import Event, EventStatus
 from frontrow.boxoffice.model.payments import Refund, RefundState
 from frontrow.boxoffice.model.tickets import Scan
-from frontrow.boxoffice.organising.reseating import Reseating
+from frontrow.boxoffice.organising.reseating import Reseater
 from frontrow.boxoffice.ports.queries import Query
 from frontrow.boxoffice.refunds.event_cancellation import RETRY_US, EventCancellations
 from frontrow.boxoffice.refunds.refunds import Refunds
@@ -34,7 +34,7 @@ class Office(Market):
         self.refunds = Refunds(shop.ledger, self.till.guarded, clock, seats=shop.holds)
         self.till.refunds = self.refunds
         self.cancelling = EventCancellations(shop.ledger, self.refunds, clock)
-        self.reseating = Reseating(shop.ledger, shop.claims, ISSUER, shop.holds, clock)
+        self.reseating = Reseater(shop.ledger, shop.claims, ISSUER, shop.holds, clock)
 
     def note(self, refund: Refund) -> Change:
         return Change(ADA, "retry_refund", EVENT, self.clock(), {"booking": refund.booking_id, "refund": refund.id})

@@ -18,7 +18,7 @@ from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.payments.simulated import SimulatedProvider
 from frontrow.boxoffice.adapters.payments.simulated_journal import PaymentJournal
 from frontrow.boxoffice.checkout.checkout import Checkout, CheckoutState
-from frontrow.boxoffice.jobs.background_jobs import Job, Workers, every
+from frontrow.boxoffice.jobs.background_jobs import Job, JobRunner, every
 from frontrow.boxoffice.messaging.safe_http import Outgoing
 from frontrow.boxoffice.model.bookings import BookingState, Move
 from frontrow.boxoffice.model.events import EventStatus
@@ -61,7 +61,7 @@ async def test_a_job_that_fails_is_begun_again_and_the_others_go_on() -> None:
         runs["good"] += 1
         await stop_good.wait()
 
-    workers = Workers([Job("bad", bad), Job("good", good, stop_good.set)], first_pause_s=0.001)
+    workers = JobRunner([Job("bad", bad), Job("good", good, stop_good.set)], first_pause_s=0.001)
     running = asyncio.create_task(workers.run())
     await until(lambda: runs["bad"] >= 3)
     workers.stop()
@@ -86,7 +86,7 @@ async def test_a_job_finishes_what_it_has_in_hand_but_not_for_ever() -> None:
         began.set()
         await asyncio.Event().wait()
 
-    workers = Workers([Job("polite", polite, told.set), Job("deaf", deaf, lambda: None)], grace_s=0.05)
+    workers = JobRunner([Job("polite", polite, told.set), Job("deaf", deaf, lambda: None)], grace_s=0.05)
     running = asyncio.create_task(workers.run())
     await began.wait()
     workers.stop()
@@ -102,7 +102,7 @@ async def test_a_periodic_job_goes_on_when_its_store_is_away() -> None:
         calls += 1
         raise Unavailable("away")
 
-    workers = Workers([every("reconcile", act, 0.001)])
+    workers = JobRunner([every("reconcile", act, 0.001)])
     running = asyncio.create_task(workers.run())
     await until(lambda: calls >= 3)
     workers.stop()
@@ -232,7 +232,7 @@ async def test_the_jobs_of_work_give_the_money_of_a_cancelled_event_back(tmp_pat
             payments=f"simulated:{tmp_path / 'payments.jsonl'}",
         )  # fmt: skip
         async with open_jobs(urls) as jobs:
-            workers = Workers([job for job in jobs if job.name in ("cancellations", "refunds")])
+            workers = JobRunner([job for job in jobs if job.name in ("cancellations", "refunds")])
             working = asyncio.create_task(workers.run())
             deadline = time.monotonic() + PATIENCE_S
             done = False

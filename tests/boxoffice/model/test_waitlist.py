@@ -23,7 +23,7 @@ from frontrow.boxoffice.model.waitlist import (
     seed_hash,
     settled,
 )
-from frontrow.boxoffice.model.waitlist_matching import Pool, assign
+from frontrow.boxoffice.model.waitlist_matching import SeatPool, assign_seats
 from frontrow.core.errors import InvalidInput
 from tests.boxoffice.shop import shop_event
 from tests.boxoffice.waiting import small_plan
@@ -33,13 +33,13 @@ LAYOUTS = layouts(PLAN)
 EVENT = shop_event()
 
 
-def pool(*free: int, last: dict[int, str] | None = None) -> Pool:
+def pool(*free: int, last: dict[int, str] | None = None) -> SeatPool:
     taken = [seat for seat in range(PLAN.size) if seat not in free]
 
     def masks(wish: Wish) -> list[tuple[int, bytes]]:
         return masks_for(PLAN, LAYOUTS, EVENT, wish)
 
-    return Pool(PLAN, LAYOUTS, masks, taken, last)
+    return SeatPool(PLAN, LAYOUTS, masks, taken, last)
 
 
 def entry(number: int, count: int = 1, *sections: str, split_ok: bool = False, rank: int = 0) -> Entry:
@@ -47,8 +47,8 @@ def entry(number: int, count: int = 1, *sections: str, split_ok: bool = False, r
     return Entry(number, f"wle_{number}", EVENT.id, f"f{number}", count, sections, split_ok, rank, state, 0, 0, 0)
 
 
-def given_to(entries: list[Entry], free: Pool) -> dict[int, tuple[int, ...]]:
-    return {one.number: seats for one, seats in assign(entries, free)}
+def given_to(entries: list[Entry], free: SeatPool) -> dict[int, tuple[int, ...]]:
+    return {one.number: seats for one, seats in assign_seats(entries, free)}
 
 
 def test_seats_go_to_the_first_in_line_whom_they_fit() -> None:

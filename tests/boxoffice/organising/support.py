@@ -10,7 +10,7 @@ from frontrow.boxoffice.model.bookings import Booking
 from frontrow.boxoffice.model.event_changes import Editor
 from frontrow.boxoffice.model.events import Event, PriceTier
 from frontrow.boxoffice.model.holds import NewHold
-from frontrow.boxoffice.organising.events import EventEdit, Organise
+from frontrow.boxoffice.organising.events import EventEdit, OrganiserEvents
 from frontrow.boxoffice.organising.venues import PlanSource, VenueEdit
 from frontrow.boxoffice.plans.plan_document import to_document
 from frontrow.boxoffice.tickets.signing_keys import TicketKeys
@@ -36,15 +36,15 @@ def a_clock() -> ManualClock:
     return ManualClock(NOW_US)
 
 
-def an_office(ledger: SqlLedger, clock: ManualClock) -> Organise:
-    return Organise(ledger, clock, Ids(clock))
+def an_office(ledger: SqlLedger, clock: ManualClock) -> OrganiserEvents:
+    return OrganiserEvents(ledger, clock, Ids(clock))
 
 
 def small_document() -> dict[str, Any]:
     return msgspec.json.decode(msgspec.json.encode(to_document(small_plan())))
 
 
-async def a_venue(office: Organise, editor: Editor = ADA) -> str:
+async def a_venue(office: OrganiserEvents, editor: Editor = ADA) -> str:
     edit = VenueEdit(name="Small Hall", city="Vienna", country="AT", plan=PlanSource(document=small_document()))
     return (await office.venues.create(editor, edit)).venue.id
 
@@ -58,7 +58,7 @@ def a_draft(venue: str, **changes: Any) -> EventEdit:
     return msgspec.structs.replace(edit, **changes)
 
 
-async def on_sale(office: Organise, editor: Editor = ADA, **changes: Any) -> Event:
+async def on_sale(office: OrganiserEvents, editor: Editor = ADA, **changes: Any) -> Event:
     made = await office.create(editor, a_draft(await a_venue(office, editor), **changes))
     return (await office.publish(editor, made.event.id)).event
 

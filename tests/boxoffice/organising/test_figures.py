@@ -18,7 +18,7 @@ from frontrow.boxoffice.model.sales_figures import (
     RoomFigures,
     percentiles_of_buckets,
 )
-from frontrow.boxoffice.organising.sales_figures import Figures
+from frontrow.boxoffice.organising.sales_figures import SalesFigures
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import InvalidInput
 from frontrow.web.app import platform_app
@@ -30,7 +30,7 @@ ROOM = RoomFigures("open", 900, 300, 600, 120, 12.5)
 
 
 def some_figures(ledger, office, clock):
-    return Figures(ledger, clock, office.venues.plan, lambda event: None, lambda event: ROOM)
+    return SalesFigures(ledger, clock, office.venues.plan, lambda event: None, lambda event: ROOM)
 
 
 async def test_b19_the_figures_are_what_the_bookings_say(ledger):

@@ -15,7 +15,7 @@ from frontrow.boxoffice.model.waitlist import Entry, NewEntry
 Masks = Callable[[Wish], Sequence[tuple[int, bytes]]]
 
 
-class Pool:
+class SeatPool:
     """The seats of one event that are free at one instant, and which fan was the last to have each."""
 
     def __init__(
@@ -92,7 +92,7 @@ class Pool:
         return ()
 
 
-def assign(entries: Iterable[Entry], pool: Pool) -> list[tuple[Entry, tuple[int, ...]]]:
+def assign_seats(entries: Iterable[Entry], pool: SeatPool) -> list[tuple[Entry, tuple[int, ...]]]:
     """Seats for as many entries as possible, in their order; the pool is left without those seats."""
     given = []
     for entry in entries:

@@ -76,14 +76,14 @@ class EventEdit(msgspec.Struct, frozen=True, kw_only=True):
         return [name for name in self.__struct_fields__ if getattr(self, name) is not None]
 
 
-class Versioned(msgspec.Struct, frozen=True):
+class VersionedEvent(msgspec.Struct, frozen=True):
     """An event and the tag of this very version of it."""
 
     event: Event
     tag: str
 
 
-class OrganiseLedger(VenueLedger, Protocol):
+class OrganiserLedger(VenueLedger, Protocol):
     async def event_document(self, event_id: str) -> str | None: ...
 
     async def add_event(self, event: Event, change: Change) -> bool: ...
@@ -97,12 +97,12 @@ class OrganiseLedger(VenueLedger, Protocol):
     async def cancellation(self, event_id: str) -> Cancellation | None: ...
 
 
-class Organise:
+class OrganiserEvents:
     """An organiser's hand on the catalogue. `venues` are created and changed there."""
 
     def __init__(
         self,
-        ledger: OrganiseLedger,
+        ledger: OrganiserLedger,
         clock: Clock,
         ids: Ids,
         *,
@@ -114,12 +114,12 @@ class Organise:
         self.room_defaults, self.human_checks = (room_defaults or RoomRules()).filled(RoomRules()), human_checks
         self.venues = Venues(ledger, clock, ids)
 
-    async def get(self, editor: Editor, event_id: str) -> Versioned:
+    async def get(self, editor: Editor, event_id: str) -> VersionedEvent:
         """The event as it is now; somebody else's does not exist."""
         event, document = await self._read(editor, event_id)
-        return Versioned(event, tag_of(document))
+        return VersionedEvent(event, tag_of(document))
 
-    async def create(self, editor: Editor, edit: EventEdit) -> Versioned:
+    async def create(self, editor: Editor, edit: EventEdit) -> VersionedEvent:
         """A draft. Prices may come later; whatever is there must be right."""
         needed = ("name", "venue_id", "currency", "starts_at_us", "sale_starts_at_us", "sale_ends_at_us")
         for name in needed:
@@ -132,7 +132,7 @@ class Organise:
         await self._ledger.add_event(event, change)
         return await self.get(editor, event.id)
 
-    async def copy(self, editor: Editor, event_id: str, name: str) -> Versioned:
+    async def copy(self, editor: Editor, event_id: str, name: str) -> VersionedEvent:
         """A draft like another event: its prices, rules and dates; nothing of its sale. On the plan it was made on."""
         event, _ = await self._read(editor, event_id)
         draft = replace(event, id=self._ids.new("evt"), name=checked_name(name), status=EventStatus.DRAFT, paused=False)
@@ -140,7 +140,7 @@ class Organise:
         await self._ledger.add_event(draft, change)
         return await self.get(editor, draft.id)
 
-    async def change(self, editor: Editor, event_id: str, edit: EventEdit, tag: str | None = None) -> Versioned:
+    async def change(self, editor: Editor, event_id: str, edit: EventEdit, tag: str | None = None) -> VersionedEvent:
         """The event with some fields changed."""
         for _ in range(TRIES):
             event, document = await self._read(editor, event_id)
@@ -155,7 +155,7 @@ class Organise:
                 return await self.get(editor, event_id)
         raise ChangedMeanwhile("others keep changing this event; try again", param="If-Match")
 
-    async def publish(self, editor: Editor, event_id: str, tag: str | None = None) -> Versioned:
+    async def publish(self, editor: Editor, event_id: str, tag: str | None = None) -> VersionedEvent:
         """draft -> on_sale; everything must be there now."""
 
         def published(event: Event) -> Event:
@@ -174,11 +174,11 @@ class Organise:
         """How this event's waiting room is run, with everything its organiser left open."""
         return event.room.filled(self.room_defaults, presale=bool(event.presale_starts_at_us))
 
-    async def complete(self, editor: Editor, event_id: str, tag: str | None = None) -> Versioned:
+    async def complete(self, editor: Editor, event_id: str, tag: str | None = None) -> VersionedEvent:
         """The show is over, or nothing more is sold."""
         return await self._move(editor, event_id, "complete_event", lambda event: event.moved(EventMove.COMPLETE), tag)
 
-    async def pause(self, editor: Editor, event_id: str, paused: bool) -> Versioned:
+    async def pause(self, editor: Editor, event_id: str, paused: bool) -> VersionedEvent:
         """Stop selling, or go on; what is held may still be paid."""
 
         def turned(event: Event) -> Event:
@@ -212,13 +212,13 @@ class Organise:
         make: Callable[[Event], Event],
         tag: str | None = None,
         more: Sequence[Query] = (),
-    ) -> Versioned:
+    ) -> VersionedEvent:
         for _ in range(TRIES):
             event, document = await self._read(editor, event_id)
             check_tag(tag, tag_of(document))
             moved = make(event)
             if moved == event:
-                return Versioned(event, tag_of(document))
+                return VersionedEvent(event, tag_of(document))
             change = Change(editor, act, event_id, self._clock(), {"status": moved.status, "paused": moved.paused})
             if await self._ledger.swap_event(document, moved, change, more):
                 return await self.get(editor, event_id)

@@ -84,7 +84,7 @@ class Exports:
         return [_revenue(*row) for row in rows if row[0].confirmed_at_us or _captured(row[1])]
 
 
-def known_kind(kind: str) -> str:
+def checked_kind(kind: str) -> str:
     """The kind of table, or NotFound."""
     if kind not in HEADERS:
         raise NotFound(f"there is no table {kind[:30]}; there are {', '.join(HEADERS)}")

@@ -27,7 +27,7 @@ class ReseatLedger(Protocol):
     async def reseat(self, ask: Reseat, change: Change) -> Booking: ...
 
 
-class Reseating:
+class Reseater:
     """Moves bookings."""
 
     def __init__(
@@ -39,7 +39,7 @@ class Reseating:
         self, event: Event, plan: Plan, booking: Booking, leave: Sequence[int], come: Sequence[int], change: Change
     ) -> Booking:
         """The booking on `come` instead of `leave`, each for the price of the one it stands for."""
-        pairs = paired(event, plan, leave, come)
+        pairs = pair_seats(event, plan, leave, come)
         seats = tuple(sorted(come))
         tickets = self._issuer.issue(replace(booking, seats=seats), rotating=event.rotating_codes)
         now_us = self._clock()
@@ -65,7 +65,7 @@ class Reseating:
             raise SeatsTaken(booking.event_id, [taken.seat for taken in answer.taken])
 
 
-def paired(event: Event, plan: Plan, leave: Sequence[int], come: Sequence[int]) -> tuple[tuple[int, int], ...]:
+def pair_seats(event: Event, plan: Plan, leave: Sequence[int], come: Sequence[int]) -> tuple[tuple[int, int], ...]:
     """Old and new seats of equal price, side by side; ReseatRefused when they do not match."""
     if not leave or len(set(leave)) != len(leave) or len(set(come)) != len(come) or len(leave) != len(come):
         raise ReseatRefused("name as many different new seats as seats to leave", param="to")

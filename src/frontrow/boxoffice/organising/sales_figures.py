@@ -66,7 +66,7 @@ RoomOf = Callable[[str], RoomFigures | None]
 SpeedsOf = Callable[[], Mapping[str, Percentiles]]
 
 
-class Figures:
+class SalesFigures:
     """`platform.figures`. Set `speeds` to tell how quickly requests are answered."""
 
     def __init__(

@@ -31,7 +31,7 @@ from frontrow.boxoffice.model.signups import (
 )
 from frontrow.boxoffice.ports.signups import SignupBook
 from frontrow.boxoffice.presale.signup_mail import SignupMail
-from frontrow.boxoffice.presale.signups import EventOf, ZoneOf
+from frontrow.boxoffice.presale.signups import FindTimeZone, LoadEvent
 from frontrow.core.clock import Clock
 from frontrow.core.errors import InvalidInput
 
@@ -66,8 +66,8 @@ class Presales:
         mail: SignupMail,
         codes: CodeMaker,
         clock: Clock,
-        event_of: EventOf,
-        zone_of: ZoneOf,
+        event_of: LoadEvent,
+        zone_of: FindTimeZone,
         note: Note,
     ) -> None:
         self._book, self._mail, self._codes, self._clock = book, mail, codes, clock

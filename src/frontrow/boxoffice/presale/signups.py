@@ -32,8 +32,8 @@ BATCHES_A_ROUND: Final = 20  # of one event, before the next gets its turn
 EVERY_S: Final = 1.0
 KEEP_UNCONFIRMED_US: Final = 7 * 86_400 * US_PER_S
 
-EventOf = Callable[[str], Awaitable[Event]]
-ZoneOf = Callable[[Event], Awaitable[str]]
+LoadEvent = Callable[[str], Awaitable[Event]]
+FindTimeZone = Callable[[Event], Awaitable[str]]
 
 
 class NoticeRefused(Refused):
@@ -52,8 +52,8 @@ class Signups:
         tries: AllTries,
         clock: Clock,
         ids: Ids,
-        event_of: EventOf,
-        zone_of: ZoneOf,
+        event_of: LoadEvent,
+        zone_of: FindTimeZone,
     ) -> None:
         self._book, self.mail, self._tries, self._clock, self._ids = book, mail, tries, clock, ids
         self._event_of, self._zone_of = event_of, zone_of
@@ -91,7 +91,7 @@ class Signups:
             presale = await self._book.presale(event.id)
             if presale is None or event.status is not EventStatus.ON_SALE:
                 raise PresaleNotFound(f"{event.name} has no presale to register for", event=event.id)
-            check_takes(presale, now_us)
+            check_registration_open(presale, now_us)
         elif event.status is not EventStatus.ON_SALE:
             raise NoticeRefused(f"{event.name} is {event.status.value.replace('_', ' ')}", reason=event.status.value)
         elif now_us >= event.sale_starts_at_us:
@@ -169,7 +169,7 @@ class Signups:
         ]
 
 
-def check_takes(presale: Presale, now_us: int) -> None:
+def check_registration_open(presale: Presale, now_us: int) -> None:
     """Refuse a registration while the presale takes none."""
     if presale.takes_registrations(now_us):
         return

@@ -11,10 +11,10 @@ from frontrow.boxoffice.jobs.background_jobs import Job
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.room_rules import RoomRules
 from frontrow.boxoffice.model.sales_figures import RoomFigures
-from frontrow.boxoffice.organising.events import Organise
+from frontrow.boxoffice.organising.events import OrganiserEvents
 from frontrow.boxoffice.organising.exports import Exports
-from frontrow.boxoffice.organising.reseating import Reseating
-from frontrow.boxoffice.organising.sales_figures import Figures
+from frontrow.boxoffice.organising.reseating import Reseater
+from frontrow.boxoffice.organising.sales_figures import SalesFigures
 from frontrow.boxoffice.ports.ledger import TicketIssuer
 from frontrow.boxoffice.ports.seat_claims import SeatClaims
 from frontrow.boxoffice.ports.seat_listener import SeatListener
@@ -35,11 +35,11 @@ from frontrow.web.streams.sales_history import History
 class Office:
     """What organisers' handlers use besides the fans' services."""
 
-    organise: Organise
-    reseating: Reseating
+    organise: OrganiserEvents
+    reseating: Reseater
     cancelling: EventCancellations
     codes: FanCodes
-    figures: Figures
+    figures: SalesFigures
     live: LiveFiguresStreams
     history: History
     chain: ChainCheck
@@ -65,7 +65,7 @@ def open_office(
     human_checks: tuple[str, ...],
 ) -> Office:
     """Everything put together."""
-    organise = Organise(ledger, clock, ids, room_defaults=room_defaults, human_checks=human_checks)
+    organise = OrganiserEvents(ledger, clock, ids, room_defaults=room_defaults, human_checks=human_checks)
 
     def states_of(event_id: str) -> bytes | bytearray | None:
         feed = feeds.get(event_id)
@@ -77,11 +77,11 @@ def open_office(
     def room_of(event_id: str) -> RoomFigures | None:
         return room_figures(room, event_id)
 
-    figures = Figures(ledger, clock, organise.venues.plan, states_of, room_of)
+    figures = SalesFigures(ledger, clock, organise.venues.plan, states_of, room_of)
     live = LiveFiguresStreams(figures, event_of)
     return Office(
         organise,
-        Reseating(ledger, claims, issuer, seats, clock),
+        Reseater(ledger, claims, issuer, seats, clock),
         EventCancellations(ledger, refunds, clock),
         FanCodes(ledger, room.audit, organise.rules_of, clock, room.codes),
         figures,

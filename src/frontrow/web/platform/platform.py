@@ -16,17 +16,17 @@ from frontrow.boxoffice.jobs.background_jobs import Job
 from frontrow.boxoffice.messaging.mail_links import MailLinks
 from frontrow.boxoffice.messaging.notifications import Notifier
 from frontrow.boxoffice.messaging.organiser_webhooks import Webhooks
-from frontrow.boxoffice.organising.sales_figures import Figures
+from frontrow.boxoffice.organising.sales_figures import SalesFigures
 from frontrow.boxoffice.people.people import People
 from frontrow.boxoffice.ports.payments import PaymentProvider
 from frontrow.boxoffice.ports.seat_claims import SeatClaims
 from frontrow.boxoffice.presale.presales import Presales
 from frontrow.boxoffice.presale.signups import Signups
 from frontrow.boxoffice.refunds.refunds import Refunds
-from frontrow.boxoffice.refunds.ticket_returns import Resale
+from frontrow.boxoffice.refunds.ticket_returns import TicketReturns
 from frontrow.boxoffice.seatmap.map_feed import MapFeed
 from frontrow.boxoffice.tickets.ticket_desk import TicketDesk
-from frontrow.boxoffice.waitlist.offers import Offering
+from frontrow.boxoffice.waitlist.offers import OfferWorker
 from frontrow.boxoffice.waitlist.waitlist_service import WaitlistService
 from frontrow.core.clock import Clock
 from frontrow.core.derived_keys import Secrets as Secrets
@@ -66,8 +66,8 @@ class Platform:
     purchases: Purchases
     refunds: Refunds
     waitlist: WaitlistService
-    offering: Offering
-    resale: Resale
+    offering: OfferWorker
+    resale: TicketReturns
     desk: TicketDesk
     notifier: Notifier
     webhooks: Webhooks
@@ -83,7 +83,7 @@ class Platform:
     office: Office
     draining: asyncio.Event = field(default_factory=asyncio.Event, repr=False)  # set once this server is to stop
     telemetry: Telemetry = field(default_factory=Telemetry, repr=False)
-    figures: Figures = field(kw_only=True)
+    figures: SalesFigures = field(kw_only=True)
     shown: EventViews = field(kw_only=True)
     listed: EventLists = field(kw_only=True)
     signups: Signups = field(kw_only=True)

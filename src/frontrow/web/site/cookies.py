@@ -11,7 +11,7 @@ import msgspec
 from litestar import Request, Response
 from litestar.datastructures import Cookie
 
-from frontrow.boxoffice.checkout.purchases import held_now, kept_until_s
+from frontrow.boxoffice.checkout.purchases import is_held, kept_until_s
 from frontrow.boxoffice.model.bookings import Booking
 from frontrow.boxoffice.model.people import SubjectKind
 from frontrow.core.cookies import cookie_line, cookie_names, is_https
@@ -59,7 +59,7 @@ async def remember_booking(platform: Platform, request: Asked, booking: Booking)
 
 async def keep_visit(platform: Platform, request: Asked, booking: Booking, response: Response[bytes]) -> None:
     """A live hold keeps the visit it belongs to: a pass that would run out before is replaced in the browser."""
-    if not held_now(booking, platform.clock()):
+    if not is_held(booking, platform.clock()):
         return
     for text in presented(request.headers, secure=is_https(platform.settings.public_url)).passes:
         try:

@@ -15,7 +15,7 @@ from litestar.types import Send
 
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.sales_figures import LiveFigures
-from frontrow.boxoffice.organising.sales_figures import Figures, SpeedsOf
+from frontrow.boxoffice.organising.sales_figures import SalesFigures, SpeedsOf
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import FrontrowError, Overloaded
 from frontrow.web.room.app import StreamApp
@@ -51,7 +51,7 @@ class LiveFiguresStreams:
     """All viewers of figures in this process."""
 
     def __init__(
-        self, figures: Figures, event_of: EventOf, *, max_open: int = MAX_OPEN, every_s: float = EVERY_S
+        self, figures: SalesFigures, event_of: EventOf, *, max_open: int = MAX_OPEN, every_s: float = EVERY_S
     ) -> None:
         self._figures, self._event_of = figures, event_of
         self.max_open, self._every_s = max_open, every_s

@@ -9,7 +9,7 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
 from frontrow.boxoffice.checkout.checkout import CheckoutResult, CheckoutState
-from frontrow.boxoffice.checkout.purchases import MOST_TIMES
+from frontrow.boxoffice.checkout.purchases import MAX_HOLD_FACTOR
 from frontrow.boxoffice.model.bookings import Booking, BookingState, HoldEnded
 from frontrow.boxoffice.model.email_addresses import is_email
 from frontrow.boxoffice.model.messages import Contact
@@ -147,7 +147,7 @@ async def booking_context(platform: Platform, booking: Booking) -> dict[str, Any
     """What every page about a booking shows: the event, the seats by name, the price, the time left."""
     event = platform.openings.events.get(booking.event_id) or await platform.ledger.event(booking.event_id)
     hold_us = event.hold_ttl_s * US_PER_S
-    longest_us = booking.created_at_us + MOST_TIMES * hold_us
+    longest_us = booking.created_at_us + MAX_HOLD_FACTOR * hold_us
     names = await seat_ids(platform, booking.event_id, booking.seats)
     return {
         "booking": booking,
