@@ -66,7 +66,7 @@ async def test_a_freed_seat_is_offered_through_outbox_relay_and_bus(waiting: Wai
     workers = JobRunner([*jobs, Job("relay", relay.run, relay.stop)])
     running = asyncio.create_task(workers.run())
     try:
-        await until(lambda: offering.stats.looks > 0)
+        await until(lambda: offering.stats.events_served > 0)
         await refund_seat(waiting, "s0")
         await until(lambda: offering.stats.offered == 1)
     finally:

@@ -217,7 +217,7 @@ async def test_the_line_is_served_past_everybody_who_does_not_fit(
 ) -> None:
     """Looks are bounded: a line longer than one look is gone through in several."""
     monkeypatch.setattr("frontrow.boxoffice.waitlist.offers.PAGE", 3)
-    monkeypatch.setattr("frontrow.boxoffice.waitlist.offers.PAGES_A_ROUND", 2)
+    monkeypatch.setattr("frontrow.boxoffice.waitlist.offers.PAGES_PER_ROUND", 2)
     for n in range(13):
         await waiting.list.join(EVENT, f"pair{n}", 2)
     await waiting.list.join(EVENT, "single", 1)

@@ -52,9 +52,9 @@ FREEING: Final = (
 
 
 class OfferStats(msgspec.Struct):
-    looks: int = 0
+    events_served: int = 0
     offered: int = 0
-    settled: int = 0
+    ended: int = 0
     refused: int = 0
     failures: int = 0
 
@@ -143,7 +143,7 @@ class OfferWorker:
             count += len(ended)
             if len(ended) < END_BATCH:
                 break
-        self.stats.settled += count
+        self.stats.ended += count
         return count
 
     # Who is offered what.
@@ -151,7 +151,7 @@ class OfferWorker:
     async def serve_event(self, event_id: str) -> int:
         """Offer the event's free seats to the next in line. Returns how many offers were made."""
         sale, now_us = self._sales.get(event_id), self._clock()
-        self.stats.looks += 1
+        self.stats.events_served += 1
         event = await self._ledger.event(event_id)
         if event != sale.event:
             sale.changed(event)
