@@ -133,7 +133,7 @@ def offers_in_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def facts_only(monkeypatch: pytest.MonkeyPatch) -> None:
     async def lazy(self: OfferWorker) -> int:
-        return await self.settle()
+        return await self.end_due_offers()
 
     monkeypatch.setattr(OfferWorker, "sweep", lazy)
 
@@ -145,7 +145,7 @@ def frees_before_revoking(monkeypatch: pytest.MonkeyPatch) -> None:
             assert self._tickets is not None
             await self._tickets.revoke(one.booking_id, [one.seat_index], now_us)
 
-    monkeypatch.setattr(TicketReturns, "_go_on", hasty)
+    monkeypatch.setattr(TicketReturns, "_revoke_and_list", hasty)
 
 
 @pytest.mark.parametrize("canary", [offers_in_a_row, facts_only, frees_before_revoking], ids=lambda c: c.__name__)
