@@ -18,7 +18,7 @@ from frontrow.boxoffice.model.signups import (
     RegistrationClosed,
     Signup,
     SignupState,
-    drawn,
+    draw_order,
     lottery_rank,
     rank_of,
 )
@@ -54,11 +54,11 @@ def a_presale(**changes: Any) -> Presale:
 def test_w12_the_draw_follows_from_seed_and_beacon_and_from_nothing_else():
     everybody = [a_signup(number) for number in range(50)]
     presale = a_presale(beacon="drand 42")
-    order = drawn(presale, everybody)
-    assert order == drawn(presale, everybody[::-1])
-    assert [one.id for one in order] != [one.id for one in drawn(a_presale(beacon="drand 43"), everybody)]
+    order = draw_order(presale, everybody)
+    assert order == draw_order(presale, everybody[::-1])
+    assert [one.id for one in order] != [one.id for one in draw_order(a_presale(beacon="drand 43"), everybody)]
     assert rank_of(presale, order[0]) == lottery_rank("a secret seed", "drand 42", "evt_1", order[0].id)
-    assert [one.id for one in drawn(a_presale(order=DrawOrder.FIRST_COME), everybody[::-1])] == [
+    assert [one.id for one in draw_order(a_presale(order=DrawOrder.FIRST_COME), everybody[::-1])] == [
         one.id for one in everybody
     ]
     before = presale.record({})
@@ -70,7 +70,7 @@ def test_w12_everybody_has_the_same_chance():
     everybody = [a_signup(number) for number in range(10)]
     won = dict.fromkeys((one.id for one in everybody), 0)
     for seed in range(2_000):
-        for one in drawn(a_presale(seed=f"seed {seed}"), everybody)[:3]:
+        for one in draw_order(a_presale(seed=f"seed {seed}"), everybody)[:3]:
             won[one.id] += 1
     assert all(500 < wins < 700 for wins in won.values()), won
 
