@@ -11,7 +11,7 @@ from frontrow.core.errors import ConfigError
 def open_provider(
     url: str, clock: Clock, *, stripe_key: str = "", webhook_secret: str = "", stripe_api: str = ""
 ) -> GuardedProvider | None:
-    """The provider behind its breaker; None when there is neither a URL nor a key."""
+    """The provider behind its breaker, or None when there is neither a URL nor a key."""
     scheme, _, rest = url.partition(":")
     if not url and not stripe_key:
         return None
