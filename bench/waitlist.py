@@ -43,9 +43,17 @@ def plan() -> Plan:
 async def run(ledger: SqlLedger) -> None:
     clock = ManualClock()
     event = Event(
-        EVENT, "Bench", "ven_1", "0" * 64, "EUR", clock() * 2, 0, clock() * 2,
-        (PriceTier("standard", Money(5_000, "EUR")),), EventStatus.SOLD_OUT,
-    )  # fmt: skip
+        EVENT,
+        "Bench",
+        "ven_1",
+        "0" * 64,
+        "EUR",
+        clock() * 2,
+        0,
+        clock() * 2,
+        (PriceTier("standard", Money(5_000, "EUR")),),
+        EventStatus.SOLD_OUT,
+    )
     await ledger.put_event(event, clock())
     sales, claims = Sales(), MemoryClaims()
     sales.open(event, plan())

@@ -22,10 +22,24 @@ from tests.boxoffice.shop import EVENT, NOW, Shop, shop_event, shop_plan
 
 # scenario, number of the step, before or after: each a row of the table in tests/boxoffice/checkout/crashes.py
 KILLED = [
-    "sold:0:before", "sold:0:after", "sold:1:after", "sold:2:after", "sold:3:before", "sold:3:after", "sold:4:before",
-    "sold:4:after", "sold:5:after", "sold:6:after", "declined:4:after", "late:4:before", "late:4:after", "late:5:after",
-    "refunded:0:after", "refunded:1:after", "partly refunded:1:after",
-]  # fmt: skip
+    "sold:0:before",
+    "sold:0:after",
+    "sold:1:after",
+    "sold:2:after",
+    "sold:3:before",
+    "sold:3:after",
+    "sold:4:before",
+    "sold:4:after",
+    "sold:5:after",
+    "sold:6:after",
+    "declined:4:after",
+    "late:4:before",
+    "late:4:after",
+    "late:5:after",
+    "refunded:0:after",
+    "refunded:1:after",
+    "partly refunded:1:after",
+]
 
 
 @pytest.mark.timeout(300)
@@ -38,9 +52,18 @@ async def test_killed_processes_leave_nothing_undone(postgres_url: str, redis_ur
         assert await shop.recovery.check(EVENT)
         await ledger.put_event(shop_event(), NOW)
         child = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "tests.faults.money_child", postgres_url, redis_url, str(tmp_path), str(NOW), *KILLED,
-            stdout=asyncio.subprocess.PIPE, cwd=Path(__file__).parents[2], env=os.environ | {"PYTHONPATH": "."},
-        )  # fmt: skip
+            sys.executable,
+            "-m",
+            "tests.faults.money_child",
+            postgres_url,
+            redis_url,
+            str(tmp_path),
+            str(NOW),
+            *KILLED,
+            stdout=asyncio.subprocess.PIPE,
+            cwd=Path(__file__).parents[2],
+            env=os.environ | {"PYTHONPATH": "."},
+        )
         told, _ = await child.communicate()
         lines = [line.split() for line in told.decode().splitlines()]
         assert [line[0] for line in lines] == [str(int(signal.SIGKILL))] * len(KILLED)

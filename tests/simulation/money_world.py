@@ -63,10 +63,20 @@ class MoneyWorld:
             await self.office.cancel_event()
             return
         acts = [
-            (9, self._time), (16, self._workers), (3, self._outage), (8, self._bank), (3, self._reconcile),
-            (24, self._buy), (5, self._refund), (11, self._give_back), (9, self._reseat), (6, self._scan),
-            (3, self._undo), (4, self._wait), (4, self._retry),
-        ]  # fmt: skip
+            (9, self._time),
+            (16, self._workers),
+            (3, self._outage),
+            (8, self._bank),
+            (3, self._reconcile),
+            (24, self._buy),
+            (5, self._refund),
+            (11, self._give_back),
+            (9, self._reseat),
+            (6, self._scan),
+            (3, self._undo),
+            (4, self._wait),
+            (4, self._retry),
+        ]
         act = self.random.choices([act for _, act in acts], [weight for weight, _ in acts])[0]
         with contextlib.suppress(FrontrowError, Crash):
             await act()

@@ -22,10 +22,24 @@ from tests.boxoffice.waiting import Hooks, Waiting, small_plan
 
 CAP = 4
 FANS = [f"f{n}" for n in range(14)]
-FAULTY = frozenset({
-    "make_offers", "claim_offer", "decline_offer", "settle_offers", "join_waitlist", "leave_waitlist", "expire_due",
-    "begin_return", "list_return", "settle_resales", "turn_return", "shift_event", "waiting_page", "place_hold",
-})  # fmt: skip
+FAULTY = frozenset(
+    {
+        "make_offers",
+        "claim_offer",
+        "decline_offer",
+        "settle_offers",
+        "join_waitlist",
+        "leave_waitlist",
+        "expire_due",
+        "begin_return",
+        "list_return",
+        "settle_resales",
+        "turn_return",
+        "shift_event",
+        "waiting_page",
+        "place_hold",
+    }
+)
 
 
 class Killed(Exception):

@@ -337,12 +337,18 @@ async def test_release_racing_a_confirm_either_sells_or_voids(till: Till) -> Non
     for page in pages:
         page.confirm()
     await asyncio.gather(
-        *(act for page in pages for act in (
-            page.return_(), till.checkout.release(page.booking_id, page.fence), page.return_(),
-            till.checkout.release(page.booking_id, page.fence),
-        )),
+        *(
+            act
+            for page in pages
+            for act in (
+                page.return_(),
+                till.checkout.release(page.booking_id, page.fence),
+                page.return_(),
+                till.checkout.release(page.booking_id, page.fence),
+            )
+        ),
         return_exceptions=True,
-    )  # fmt: skip
+    )
     await till.settle()
     for page in pages:
         found = till.provider.objects[page.ref]

@@ -29,13 +29,19 @@ from tests.contracts.payment_provider import CHECKS, Check, Desk
 
 KEY = "sk_test_localstripe"
 SIMULATED = {
-    "visa": "pm_card_visa", "declined": "pm_card_declined", "3ds": "pm_card_3ds", "refund_fails": REFUND_FAILS,
+    "visa": "pm_card_visa",
+    "declined": "pm_card_declined",
+    "3ds": "pm_card_3ds",
+    "refund_fails": REFUND_FAILS,
     "refund_pends": REFUND_PENDS,
-}  # fmt: skip
+}
 NUMBERS = {
-    "visa": "4242424242424242", "declined": "4000000000000341", "3ds": "4000002500003155",
-    "refund_fails": "4000000000005126", "refund_pends": "4000000000007726",
-}  # fmt: skip
+    "visa": "4242424242424242",
+    "declined": "4000000000000341",
+    "3ds": "4000002500003155",
+    "refund_fails": "4000000000005126",
+    "refund_pends": "4000000000007726",
+}
 
 
 @pytest.fixture(scope="module")

@@ -52,10 +52,17 @@ class Till:
         now_us = self.clock()
         return await self.ledger.place_hold(
             NewHold(
-                f"bkg_{self.holds:026d}", EVENT, fan or f"fan_{self.holds}", seats, now_us,
-                now_us + hold_s * 1_000_000, price * len(seats), "EUR", (price,) * len(seats),
+                f"bkg_{self.holds:026d}",
+                EVENT,
+                fan or f"fan_{self.holds}",
+                seats,
+                now_us,
+                now_us + hold_s * 1_000_000,
+                price * len(seats),
+                "EUR",
+                (price,) * len(seats),
             )
-        )  # fmt: skip
+        )
 
     async def booking(self, booking_id: str) -> Booking:
         found = await self.ledger.booking(booking_id)

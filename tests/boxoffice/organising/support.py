@@ -51,10 +51,15 @@ async def a_venue(office: OrganiserEvents, editor: Editor = ADA) -> str:
 
 def a_draft(venue: str, **changes: Any) -> EventEdit:
     edit = EventEdit(
-        name="Aurora", venue_id=venue, currency="EUR", starts_at_us=NOW_US + 10 * DAY_US,
-        sale_starts_at_us=NOW_US - DAY_US, sale_ends_at_us=NOW_US + 9 * DAY_US, tiers=TIERS,
+        name="Aurora",
+        venue_id=venue,
+        currency="EUR",
+        starts_at_us=NOW_US + 10 * DAY_US,
+        sale_starts_at_us=NOW_US - DAY_US,
+        sale_ends_at_us=NOW_US + 9 * DAY_US,
+        tiers=TIERS,
         lonely_rule_until_percent=0,
-    )  # fmt: skip
+    )
     return msgspec.structs.replace(edit, **changes)
 
 
@@ -67,9 +72,15 @@ async def a_hold(
     ledger: SqlLedger, event: Event, seats: tuple[int, ...], *, number: int, at_us: int = NOW_US, price: int = 5000
 ) -> Booking:
     hold = NewHold(
-        f"bkg_{number:026d}", event.id, f"fan_{number}", seats, at_us, at_us + 600 * US_PER_S, price * len(seats),
+        f"bkg_{number:026d}",
+        event.id,
+        f"fan_{number}",
+        seats,
+        at_us,
+        at_us + 600 * US_PER_S,
+        price * len(seats),
         prices_minor=(price,) * len(seats),
-    )  # fmt: skip
+    )
     await ledger.place_hold(hold)
     booking = await ledger.booking(hold.booking_id)
     assert booking is not None

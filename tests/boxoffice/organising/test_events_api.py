@@ -26,10 +26,15 @@ async def test_b13_from_a_venue_to_a_published_event_that_this_server_sells(tmp_
         unpriced = await desk.ask("POST", f"{EVENTS}/{event}/publish")
         assert (unpriced.status_code, unpriced.json()["param"]) == (422, "tiers")
         body = {
-            "tiers": an_event_body("")["tiers"], "fees": [{"name": "Service", "per_seat_minor": 150}],
-            "max_per_person": 4, "hold_s": 120, "withheld": ["S-A-1"], "refunds": {"window_s": 3600},
-            "ends_at": "2099-06-01T23:00:00+02:00", "description": "Live",
-        }  # fmt: skip
+            "tiers": an_event_body("")["tiers"],
+            "fees": [{"name": "Service", "per_seat_minor": 150}],
+            "max_per_person": 4,
+            "hold_s": 120,
+            "withheld": ["S-A-1"],
+            "refunds": {"window_s": 3600},
+            "ends_at": "2099-06-01T23:00:00+02:00",
+            "description": "Live",
+        }
         changed = await desk.ask("PATCH", f"{EVENTS}/{event}", json=body, headers={"if-match": tag})
         assert changed.status_code == 200, changed.text
         assert changed.json()["withheld"] == ["S-A-1"]

@@ -133,10 +133,14 @@ async def test_b13_figures_over_http_with_real_money_as_json_and_csv(tmp_path):
         figures = await desk.get(path)
         assert figures["money"] == [
             {
-                "currency": "EUR", "captured_minor": 12000, "refunded_minor": 5000, "refunds_open_minor": 0,
-                "fees_kept_minor": 0, "net_minor": 7000,
+                "currency": "EUR",
+                "captured_minor": 12000,
+                "refunded_minor": 5000,
+                "refunds_open_minor": 0,
+                "fees_kept_minor": 0,
+                "net_minor": 7000,
             }
-        ]  # fmt: skip
+        ]
         assert figures["payment_success"] == round(2 / 3, 4)
         assert figures["seats"]["sold"] == 2
         answer = await desk.ask("GET", f"{path}.csv")

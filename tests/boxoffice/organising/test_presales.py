@@ -34,17 +34,28 @@ NOW_US = 1_800_000_000 * US_PER_S
 
 def a_signup(number: int, **changes: Any) -> Signup:
     values: dict[str, Any] = {
-        "id": f"reg_{number:04}", "event_id": "evt_1", "purpose": Purpose.PRESALE, "email": f"{number}@example.org",
-        "locale": "en", "state": SignupState.CONFIRMED, "created_at_us": NOW_US, "confirmed_at_us": NOW_US + number,
-    }  # fmt: skip
+        "id": f"reg_{number:04}",
+        "event_id": "evt_1",
+        "purpose": Purpose.PRESALE,
+        "email": f"{number}@example.org",
+        "locale": "en",
+        "state": SignupState.CONFIRMED,
+        "created_at_us": NOW_US,
+        "confirmed_at_us": NOW_US + number,
+    }
     return Signup(**(values | changes))
 
 
 def a_presale(**changes: Any) -> Presale:
     values: dict[str, Any] = {
-        "event_id": "evt_1", "opens_at_us": NOW_US, "closes_at_us": NOW_US + 100, "codes": 3,
-        "order": DrawOrder.LOTTERY, "lane": "presale", "seed": "a secret seed",
-    }  # fmt: skip
+        "event_id": "evt_1",
+        "opens_at_us": NOW_US,
+        "closes_at_us": NOW_US + 100,
+        "codes": 3,
+        "order": DrawOrder.LOTTERY,
+        "lane": "presale",
+        "seed": "a secret seed",
+    }
     return Presale(**(values | changes))
 
 
@@ -252,8 +263,11 @@ async def test_w12_fans_register_are_drawn_get_a_code_by_mail_and_join_with_it(t
         await desk.platform.presales.work()
         record = (await desk.client.get(path)).json()
         assert (record["state"], record["commitment"], record["chosen"], record["registrations"]) == (
-            "drawn", commitment, 2, 4,
-        )  # fmt: skip
+            "drawn",
+            commitment,
+            2,
+            4,
+        )
         ranks = {
             name: lottery_rank(record["seed"], record["beacon"], event, registration)
             for name, registration in registrations.items()
