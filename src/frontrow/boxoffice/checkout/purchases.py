@@ -10,8 +10,9 @@ from typing import Final
 from frontrow.boxoffice.checkout.checkout import Checkout, CheckoutResult
 from frontrow.boxoffice.holds.events_on_sale import Sales
 from frontrow.boxoffice.holds.hold_service import HoldService
-from frontrow.boxoffice.model.bookings import HOLD_STATES, Booking, StaleFence
+from frontrow.boxoffice.model.bookings import HOLD_STATES, Booking, BookingState, StaleFence
 from frontrow.boxoffice.model.hold_values import ShopPass
+from frontrow.boxoffice.refunds.refunds import Refunds
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import Refused, Unauthorised
 
@@ -38,8 +39,8 @@ def is_held(booking: Booking, now_us: int) -> bool:
 class Purchases:
     """The steps from held seats to tickets."""
 
-    def __init__(self, sales: Sales, holds: HoldService, checkout: Checkout, clock: Clock) -> None:
-        self._sales, self._holds, self._checkout, self._clock = sales, holds, checkout, clock
+    def __init__(self, sales: Sales, holds: HoldService, checkout: Checkout, refunds: Refunds, clock: Clock) -> None:
+        self._sales, self._holds, self._checkout, self._refunds, self._clock = sales, holds, checkout, refunds, clock
 
     def need_visit(self, booking: Booking, visit: ShopPass | None, fence: int | None = None) -> ShopPass:
         """The visit that allows acting on this booking, or `Unauthorised`. A given `fence` must be the booking's."""
@@ -83,3 +84,12 @@ class Purchases:
         """Pay with this method. A booking that costs nothing needs none."""
         self.need_visit(booking, visit, fence)
         return await self._checkout.pay(booking.id, booking.fence, method or "none", loaded=booking)
+
+    async def cancel(self, booking: Booking) -> Booking:
+        """Give everything back: a held booking is released, a sold one refunded by the event's policy."""
+        if booking.state is BookingState.REFUNDED:
+            return booking
+        if booking.state is not BookingState.CONFIRMED:
+            return await self._checkout.release(booking.id, booking.fence)
+        await self._refunds.refund(booking.id, booking.fence)
+        return await self._checkout.records.load_booking(booking.id)

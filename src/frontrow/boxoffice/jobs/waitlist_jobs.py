@@ -24,13 +24,13 @@ def waitlist_jobs(ledger: Any, bus: Bus, clock: Clock, offering: OfferWorker, re
     """The jobs of the waitlist, of returned tickets and of the status of events."""
     keeper = EventStatusKeeper(ledger, clock)
 
-    async def hear(number: int, fact: Fact) -> Sequence[Query]:
+    async def note_fact(number: int, fact: Fact) -> Sequence[Query]:
         offering.note_fact(fact)
         resale.note_fact(fact)
         keeper.hear(fact)
         return ()
 
-    consumer = Consumer(WAITLIST_GROUP, bus, ledger, clock, hear)
+    consumer = Consumer(WAITLIST_GROUP, bus, ledger, clock, note_fact)
     return [
         Job(f"consumer {WAITLIST_GROUP}", consumer.run, consumer.stop),
         Job("offering", offering.run),

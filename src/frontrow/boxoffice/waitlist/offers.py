@@ -94,10 +94,10 @@ class OfferWorker:
     async def sweep(self) -> int:
         """End offers that are over, then serve every event. Returns how many offers were made."""
         await self.end_due_offers()
-        made = 0
+        offered = 0
         for event_id in self._sales:
-            made += await self.serve_event(event_id)
-        return made
+            offered += await self.serve_event(event_id)
+        return offered
 
     async def serve_noted(self) -> int:
         """Serve the events of the facts that were noted."""
@@ -180,7 +180,7 @@ class OfferWorker:
 
     async def _serve(self, sale: Sale, pool: SeatPool, now_us: int) -> tuple[int, bool]:
         """Make offers in the order of the line. Returns how many, and whether the whole line was read."""
-        made, skipped = 0, set[str]()
+        offered, skipped = 0, set[str]()
         for _ in range(ROUNDS):
             place = self._places.pop(sale.event.id, FRONT)
             whole, refused = place == FRONT, 0
@@ -189,16 +189,16 @@ class OfferWorker:
                 page = await self._ledger.waiting_page(sale.event.id, sections, place, PAGE) if sections else []
                 given = assign_seats((entry for entry in page if entry.id not in skipped), pool)
                 won = await self._offer_all(sale, given, pool, skipped, now_us)
-                made, refused = made + won, refused + len(given) - won
+                offered, refused = offered + won, refused + len(given) - won
                 if len(page) < PAGE:
                     break
                 place = (page[-1].rank, page[-1].number)
             else:
                 self._places[sale.event.id] = place
-                return made, False
+                return offered, False
             if not refused and whole:
-                return made, True
-        return made, False
+                return offered, True
+        return offered, False
 
     async def _offer_all(
         self, sale: Sale, given: Sequence[tuple[Entry, tuple[int, ...]]], pool: SeatPool, skipped: set[str], now_us: int

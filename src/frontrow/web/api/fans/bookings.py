@@ -100,12 +100,7 @@ async def pay(request: Request[Any, Any, Any], booking_id: FromPath[str], platfo
 )
 async def cancel_booking(platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str]) -> BookingView:
     booking = await own_booking(platform, caller, booking_id)
-    if booking.state is BookingState.CONFIRMED:
-        await platform.refunds.refund(booking.id, booking.fence)
-        booking = await own_booking(platform, caller, booking_id)
-    elif booking.state is not BookingState.REFUNDED:
-        booking = await platform.checkout.release(booking.id, booking.fence)
-    return await booking_view(platform, booking)
+    return await booking_view(platform, await platform.purchases.cancel(booking))
 
 
 @post(
