@@ -82,6 +82,6 @@ def _due_move(event: Event, free: int | None, now_us: int) -> Program[EventMove 
         held = yield Query("any_hold", params=(event.id,))  # a held seat may still come back
         return None if held else EventMove.SELL_OUT
     if event.status is EventStatus.SOLD_OUT and free > 0:
-        waiting = yield Query("any_waiting", params=(event.id,))  # theirs first: services.offering decides
+        waiting = yield Query("any_waiting", params=(event.id,))  # theirs first: waitlist.offers decides
         return None if waiting else EventMove.REOPEN
     return None
