@@ -16,8 +16,7 @@ from typing import Any
 from frontrow.boxoffice.adapters.bus.from_url import open_bus
 from frontrow.boxoffice.adapters.channels.from_settings import open_channels, open_mail
 from frontrow.boxoffice.adapters.claims.memory import MemoryClaims
-from frontrow.boxoffice.adapters.ledger.books.idempotency_store import RequestBook
-from frontrow.boxoffice.adapters.ledger.books.signups import SignupBook
+from frontrow.boxoffice.adapters.ledger.books.idempotency_store import IdempotencyStore
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.adapters.payments.guarded_provider import GuardedProvider
@@ -112,7 +111,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         stack.push_async_callback(bus.aclose)
         box = _BoxOffice(settings, keys.tickets, ledger, claims, provider, outgoing, now, secret_keys)
         stack.push_async_callback(box.holds.aclose)
-        openings = Openings(ledger, box.sales, claims, box.recovery, now, box.feeds, make_log)
+        openings = Openings(ledger.catalogue, box.sales, claims, box.recovery, now, box.feeds, make_log)
         stack.push_async_callback(openings.aclose)
         room, endpoints, rooms, checks = _room(settings, keys.room, now, clock)
         stack.push_async_callback(checks.aclose)
@@ -135,7 +134,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
             settings.server.max_streams,
             token_of,
         )
-        live.table.shown = views = EventViews(openings, box.browse, ledger, box.feeds, endpoints.entry)
+        live.table.shown = views = EventViews(openings, box.browse, ledger.catalogue, box.feeds, endpoints.entry)
         openings.on_open(live.opened)
 
         async def forget(event_id: str) -> None:
@@ -146,10 +145,10 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
 
         openings.on_close(forget)
         stack.push_async_callback(live.aclose)
-        requests = RequestBook(ledger)
+        requests = ledger.idempotency
 
         def catalogue_changes() -> int:
-            return ledger.catalogue_version + openings.follower.changes
+            return ledger.catalogue.version + openings.follower.changes
 
         keeper = VisitKeeper(ledger, RoomVisits(room), now, lambda: openings.events)
         jobs = [Job("openings", openings.run), Job("rooms", rooms.run), Job("visits", keeper.run)]
@@ -195,7 +194,7 @@ async def _ledger(settings: PlatformSettings) -> SqlLedger:
 
 async def _learn_zone(ledger: SqlLedger, zones: dict[str, str], event: Event) -> None:
     """Keep the time zone of an event's venue, for pages that cannot ask for it."""
-    venue = await ledger.venue(event.venue_id)
+    venue = await ledger.catalogue.venue(event.venue_id)
     zones[event.id] = venue.time_zone if venue and venue.time_zone else "UTC"
 
 
@@ -219,7 +218,7 @@ class _BoxOffice:
         self.recovery = Recovery(self.sales, claims, ledger, clock)
         wires = {"ids": self.ids, "on_change": self._changed}
         self.holds = HoldService(self.sales, claims, ledger, clock, on_doubt=self.recovery.doubt, **wires)  # type: ignore[arg-type]
-        self.browse = Browse(ledger, self.sales, self._states)
+        self.browse = Browse(ledger.catalogue, self.sales, self._states)
         self.issuer = Issuer(keys)
         self.checkout = Checkout(ledger, provider, clock, seats=self.holds, issuer=self.issuer)
         self.refunds = Refunds(ledger, provider, clock, seats=self.holds)
@@ -229,11 +228,11 @@ class _BoxOffice:
         self.resale = TicketReturns(self.sales, ledger, self.holds, ReturnRefunds(ledger), clock)
         self.desk = TicketDesk(ledger, keys)
         with named("mail.url"):
-            channels = open_channels(settings.mail_url, settings.messages, ledger, outgoing, clock)
+            channels = open_channels(settings.mail_url, settings.messages, ledger.messages, outgoing, clock)
         self.links = MailLinks(secret_keys.key("mail links"), settings.public_url)
         self.receipts = Receipts(ledger, self.desk)
         self.notifier = Notifier(ledger, self.desk, channels, clock, self.links, self.receipts)
-        self.webhooks = Webhooks(ledger, outgoing, clock)
+        self.webhooks = Webhooks(ledger.messages, outgoing, clock)
 
     def _changed(self, event_id: str, seats: Sequence[int]) -> None:
         feed = self.feeds.get(event_id)
@@ -322,20 +321,20 @@ def _signups(
     codes: FanCodes,
 ) -> tuple[Signups, Presales]:
     """Notices of openings, and registration for presales."""
-    book, links = SignupBook(ledger), SignupLinks(known.key("sign-ups"), settings.public_url)
-    mail = SignupMail(ledger, open_mail(settings.mail_url), people.vault, clock, links)
+    book, links = ledger.signups, SignupLinks(known.key("sign-ups"), settings.public_url)
+    mail = SignupMail(ledger.messages, open_mail(settings.mail_url), people.vault, clock, links)
 
     async def zone_of(event: Event) -> str:
-        venue = await ledger.venue(event.venue_id)
+        venue = await ledger.catalogue.venue(event.venue_id)
         return venue.time_zone if venue and venue.time_zone else "UTC"
 
     return (
-        Signups(book, mail, people.tries, clock, ids, ledger.event, zone_of),
-        Presales(book, mail, codes, clock, ledger.event, zone_of, ledger.note),
+        Signups(book, mail, people.tries, clock, ids, ledger.catalogue.event, zone_of),
+        Presales(book, mail, codes, clock, ledger.catalogue.event, zone_of, ledger.organiser.note),
     )
 
 
-def _jobs(settings: PlatformSettings, box: _BoxOffice, bus: Any, requests: RequestBook) -> list[Job]:
+def _jobs(settings: PlatformSettings, box: _BoxOffice, bus: Any, requests: IdempotencyStore) -> list[Job]:
     """What goes on by itself; `frontrow work` runs the same."""
     if not settings.server.jobs_inside:
         return []

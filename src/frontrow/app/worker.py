@@ -79,20 +79,20 @@ async def open_jobs(urls: WorkUrls) -> AsyncIterator[list[Job]]:
         keys = TicketKeys.opened(urls.keys)
         seats, more = _waitlist(ledger, bus, claims, clock)
         if provider is not None:
-            cancelling = EventCancellations(ledger, Refunds(ledger, provider, clock, seats=seats), clock)
+            cancelling = EventCancellations(ledger.organiser, Refunds(ledger, provider, clock, seats=seats), clock)
             more = [*money_jobs(ledger, provider, clock, Issuer(keys), seats=seats), cancelling.job(), *more]
-        channels = open_channels(urls.mail, load(MessageSettings, "messages"), ledger, outgoing, clock)
+        channels = open_channels(urls.mail, load(MessageSettings, "messages"), ledger.messages, outgoing, clock)
         links = MailLinks(_link_key(urls.secret_key), urls.public_url)
         desk = TicketDesk(ledger, keys)
         notifier = Notifier(ledger, desk, channels, clock, links, Receipts(ledger, desk))
-        webhooks = Webhooks(ledger, outgoing, clock)
+        webhooks = Webhooks(ledger.messages, outgoing, clock)
         yield box_office_jobs(ledger, bus, clock, notifier, webhooks, told=seats.expired, more=more)
 
 
 def _waitlist(ledger: SqlLedger, bus: Bus, claims: SeatClaims, clock: Clock) -> tuple[FollowedSeats, list[Job]]:
     sales = Sales()
     seats = FollowedSeats(sales, HeldSeats(sales, claims, ledger, clock))
-    follower = SalesFollower(ledger, sales, claims, Recovery(sales, claims, ledger, clock))
+    follower = SalesFollower(ledger.catalogue, sales, claims, Recovery(sales, claims, ledger, clock))
     offering = OfferWorker(sales, ledger, claims, seats, clock)
     resale = TicketReturns(sales, ledger, seats, ReturnRefunds(ledger), clock)
     return seats, [Job("catalogue", follower.run), *waitlist_jobs(ledger, bus, clock, offering, resale)]

@@ -34,8 +34,8 @@ NO_SEATS: Final = (
 )
 
 
-class EventLedger(Protocol):
-    """What is needed of a ledger."""
+class EventStatusBook(Protocol):
+    """What is needed of the catalogue."""
 
     async def settle_event(self, event_id: str, now_us: int) -> SettledEvent | None: ...
 
@@ -48,9 +48,14 @@ class EventStatusKeeper:
     """Looks at events whose seats changed, and at those whose time has come."""
 
     def __init__(
-        self, ledger: EventLedger, clock: Clock, *, every_s: float = EVERY_S, sweep_every_s: float = SWEEP_EVERY_S
+        self,
+        catalogue: EventStatusBook,
+        clock: Clock,
+        *,
+        every_s: float = EVERY_S,
+        sweep_every_s: float = SWEEP_EVERY_S,
     ) -> None:
-        self._ledger, self._clock, self._every_s, self._sweep_every_s = ledger, clock, every_s, sweep_every_s
+        self._catalogue, self._clock, self._every_s, self._sweep_every_s = catalogue, clock, every_s, sweep_every_s
         self._heard: set[str] = set()
         self._woken = asyncio.Event()
         self.moved = 0
@@ -75,13 +80,13 @@ class EventStatusKeeper:
     async def sweep(self) -> None:
         """Look at what is over, and at a few events that were not counted for long."""
         now_us = self._clock()
-        due = await self._ledger.ended_events(now_us, SWEPT_AT_ONCE)
-        due += await self._ledger.stale_counts(now_us - RECOUNT_AFTER_US, SWEPT_AT_ONCE)
+        due = await self._catalogue.ended_events(now_us, SWEPT_AT_ONCE)
+        due += await self._catalogue.stale_counts(now_us - RECOUNT_AFTER_US, SWEPT_AT_ONCE)
         for event_id in dict.fromkeys(due):
             await self._settle(event_id)
 
     async def _settle(self, event_id: str) -> None:
-        settled = await self._ledger.settle_event(event_id, self._clock())
+        settled = await self._catalogue.settle_event(event_id, self._clock())
         self.moved += settled is not None and settled.move is not None
 
     async def run(self) -> None:

@@ -56,7 +56,7 @@ class PaymentDriver:
     ) -> None:
         self._ledger, self._clock, self._records, self._calls = ledger, clock, records, calls
         self._seats, self._issuer = seats, issuer
-        self._rotating = RotatingCodes(ledger)
+        self._rotating = RotatingCodes(ledger.catalogue)
 
     async def drive(self, booking: Booking, payment: Payment, *, fresh: bool = False) -> tuple[Booking, Payment]:
         """Take steps until the payment rests or must wait. `fresh`: the caller saved this state a moment ago."""
@@ -281,8 +281,8 @@ class PaymentDriver:
         if not payment.retry_at_us:
             return payment
         now_us = self._clock()
-        refunds = await self._ledger.refunds_of(booking.id)
-        returns = await self._ledger.returns_of(booking.id)
+        refunds = await self._ledger.payments.refunds_of(booking.id)
+        returns = await self._ledger.returns.returns_of(booking.id)
         # A failed refund is retried separately, a moot one had no money, and a return is refunded when it is resold.
         promised = sum(refund.promised_minor for refund in refunds if refund.payment_id == payment.id)
         promised += sum(one.price_minor for one in returns if one.state in OWED_STATES)
@@ -303,7 +303,7 @@ class PaymentDriver:
                 created_at_us=now_us,
                 changed_at_us=now_us,
             )
-            await self._ledger.ask_refund(refund, fence=booking.fence, now_us=now_us, late=True)
+            await self._ledger.payments.ask_refund(refund, fence=booking.fence, now_us=now_us, late=True)
             common = (booking.id, booking.event_id, booking.fan, booking.fence, booking.seats, now_us)
             facts.append(LatePaymentReturned(*common, amount_minor=left_minor, currency=payment.currency))
         rested = self._records.reschedule(payment)

@@ -6,23 +6,28 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from frontrow.boxoffice.model.bookings import Booking, BookingNotFound, Move
-from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.facts import Fact
 from frontrow.boxoffice.model.payments import LEASE_S, Payment, PaymentNotFound, PaymentState
-from frontrow.boxoffice.model.ticket_returns import Return
 from frontrow.boxoffice.model.tickets import NewTicket
+from frontrow.boxoffice.ports.ledger import Catalogue
 from frontrow.boxoffice.ports.payments import PaymentBook
+from frontrow.boxoffice.ports.returns import ReturnsBook
 from frontrow.core.clock import US_PER_S, Clock
 
 
-class SaleLedger(PaymentBook, Protocol):
+class SaleLedger(Protocol):
     """What payments and refunds need of the ledger."""
 
+    @property
+    def payments(self) -> PaymentBook: ...
+
+    @property
+    def returns(self) -> ReturnsBook: ...
+
+    @property
+    def catalogue(self) -> Catalogue: ...
+
     async def booking(self, booking_id: str) -> Booking | None: ...
-
-    async def returns_of(self, booking_id: str) -> list[Return]: ...
-
-    async def event(self, event_id: str) -> Event: ...
 
 
 class PaymentRecords:
@@ -40,7 +45,7 @@ class PaymentRecords:
 
     async def latest_payment(self, booking_id: str) -> Payment | None:
         """The newest payment of a booking, if there is one."""
-        payments = await self._ledger.payments_of(booking_id)
+        payments = await self._ledger.payments.payments_of(booking_id)
         return payments[-1] if payments else None
 
     async def reload_payment(self, payment: Payment) -> Payment:
@@ -61,7 +66,7 @@ class PaymentRecords:
     ) -> Booking | None:
         """Write the payment and, with `move`, move its booking in the same transaction. Returns the moved booking."""
         fence = booking.fence if booking else 0
-        return await self._ledger.save_payment(
+        return await self._ledger.payments.save_payment(
             payment,
             now_us=payment.changed_at_us,
             move=move,

@@ -155,7 +155,7 @@ class ProviderCalls:
         if booking.state not in HOLD_STATES or not booking.live(self._clock()):
             return 0
         try:
-            return (await self._ledger.event(booking.event_id)).card_tries
+            return (await self._ledger.catalogue.event(booking.event_id)).card_tries
         except NotFound:
             return 1
 

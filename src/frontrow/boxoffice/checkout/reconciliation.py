@@ -8,7 +8,7 @@ cannot decide it reports to a person.
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 
@@ -37,10 +37,6 @@ YOUNG_US: Final = 2 * LEASE_S * US_PER_S  # younger objects may still be saved b
 MAX_PROBLEMS: Final = 1_000
 
 
-class ReconcilerLedger(SaleLedger, Protocol):
-    def all_payments(self) -> AsyncIterator[Payment]: ...
-
-
 class ReconciliationReport(msgspec.Struct):
     """What was compared, what was corrected, what needs a person, and the money on both sides in minor units."""
 
@@ -61,9 +57,7 @@ class ReconciliationReport(msgspec.Struct):
 class Reconciler:
     """Compares and corrects. Safe to run at any time, beside everything else."""
 
-    def __init__(
-        self, ledger: ReconcilerLedger, provider: PaymentProvider, clock: Clock, driver: PaymentDriver
-    ) -> None:
+    def __init__(self, ledger: SaleLedger, provider: PaymentProvider, clock: Clock, driver: PaymentDriver) -> None:
         self._ledger, self._provider, self._clock, self._driver = ledger, provider, clock, driver
         self._records = PaymentRecords(ledger, clock)
         self._payouts = RefundPayouts(ledger, provider, clock)
@@ -78,7 +72,7 @@ class Reconciler:
             if intent.booking_id:
                 intents[intent.ref] = await self._compare(intent, report)
                 report.objects += 1
-        async for payment in self._ledger.all_payments():
+        async for payment in self._ledger.payments.all_payments():
             if payment.provider == self._provider.name:
                 report.payments += 1
                 await self._check(payment, intents, report)
@@ -107,7 +101,7 @@ class Reconciler:
 
     async def _compare(self, intent: Intent, report: ReconciliationReport) -> Intent:
         """Make one object and its payment agree. Returns the object as it is afterwards."""
-        payment = await self._ledger.payment_by_ref(self._provider.name, intent.ref)
+        payment = await self._ledger.payments.payment_by_ref(self._provider.name, intent.ref)
         if payment is None:
             return await self._handle_orphan(intent, report)
         if state_from_intent(payment, intent) is not None or (
@@ -126,7 +120,7 @@ class Reconciler:
     async def _handle_orphan(self, intent: Intent, report: ReconciliationReport) -> Intent:
         """Handle an object of ours that no payment names: the answer was lost, and another object replaced it."""
         booking = await self._ledger.booking(intent.booking_id)
-        payments = await self._ledger.payments_of(intent.booking_id)
+        payments = await self._ledger.payments.payments_of(intent.booking_id)
         own = next((p for p in payments if p.attempt == intent.attempt), None)
         waiting = own is not None and own.state is PaymentState.CREATING
         if waiting or self._clock() - intent.created_at_us < YOUNG_US or intent.state is IntentState.VOID:
@@ -154,7 +148,7 @@ class Reconciler:
 
     async def _save_foreign_refunds(self, intent: Intent, payment: Payment, report: ReconciliationReport) -> None:
         """Save refunds that were made by hand at the provider."""
-        refunds = {refund.id: refund for refund in await self._ledger.refunds_of(payment.booking_id)}
+        refunds = {refund.id: refund for refund in await self._ledger.payments.refunds_of(payment.booking_id)}
         refs = {refund.ref for refund in refunds.values()}
         foreign = [r for r in intent.refunds if not r.failed and r.ref not in refs and r.refund_id not in refunds]
         if not foreign:
@@ -180,12 +174,12 @@ class Reconciler:
             created_at_us=now_us,
             changed_at_us=now_us,
         )
-        await self._ledger.ask_refund(written, fence=booking.fence, now_us=now_us)
+        await self._ledger.payments.ask_refund(written, fence=booking.fence, now_us=now_us)
         report.mended += 1
 
     async def _check(self, payment: Payment, intents: dict[str, Intent], report: ReconciliationReport) -> None:
         """Compare one payment of the ledger: what was captured and what was refunded."""
-        refunds = await self._ledger.refunds_of(payment.booking_id)
+        refunds = await self._ledger.payments.refunds_of(payment.booking_id)
         at_provider = (RefundState.DONE, RefundState.PENDING)
         given = sum(r.amount_minor for r in refunds if r.state in at_provider and r.payment_id == payment.id)
         taken = payment.amount_minor if payment.state is PaymentState.CAPTURED else 0

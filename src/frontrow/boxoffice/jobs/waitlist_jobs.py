@@ -22,7 +22,7 @@ WAITLIST_GROUP: Final = "waitlist"
 
 def waitlist_jobs(ledger: Any, bus: Bus, clock: Clock, offering: OfferWorker, resale: TicketReturns) -> list[Job]:
     """The jobs of the waitlist, of returned tickets and of the status of events."""
-    keeper = EventStatusKeeper(ledger, clock)
+    keeper = EventStatusKeeper(ledger.catalogue, clock)
 
     async def note_fact(number: int, fact: Fact) -> Sequence[Query]:
         offering.note_fact(fact)
@@ -30,7 +30,7 @@ def waitlist_jobs(ledger: Any, bus: Bus, clock: Clock, offering: OfferWorker, re
         keeper.hear(fact)
         return ()
 
-    consumer = Consumer(WAITLIST_GROUP, bus, ledger, clock, note_fact)
+    consumer = Consumer(WAITLIST_GROUP, bus, ledger.messages, clock, note_fact)
     return [
         Job(f"consumer {WAITLIST_GROUP}", consumer.run, consumer.stop),
         Job("offering", offering.run),

@@ -26,7 +26,7 @@ from frontrow.core.errors import FrontrowError, NotFound, Refused
 CLAIM_US: Final = 30 * US_PER_S  # long enough for the ledger to decide
 
 
-class ReseatLedger(Protocol):
+class ReseatBook(Protocol):
     async def reseat(self, ask: Reseat, change: Change) -> Booking: ...
 
 
@@ -34,9 +34,9 @@ class Reseater:
     """Moves bookings to other seats."""
 
     def __init__(
-        self, ledger: ReseatLedger, claims: SeatClaims, issuer: TicketIssuer, seats: SeatListener, clock: Clock
+        self, book: ReseatBook, claims: SeatClaims, issuer: TicketIssuer, seats: SeatListener, clock: Clock
     ) -> None:
-        self._ledger, self._claims, self._issuer, self._seats, self._clock = ledger, claims, issuer, seats, clock
+        self._book, self._claims, self._issuer, self._seats, self._clock = book, claims, issuer, seats, clock
 
     async def move(
         self, event: Event, plan: Plan, booking: Booking, leave: Sequence[int], come: Sequence[int], change: Change
@@ -48,7 +48,7 @@ class Reseater:
         now_us = self._clock()
         await self._claim(booking, seats, now_us)
         try:
-            moved = await self._ledger.reseat(Reseat(booking.id, booking.fence, pairs, tickets, now_us), change)
+            moved = await self._book.reseat(Reseat(booking.id, booking.fence, pairs, tickets, now_us), change)
         except Refused:
             with contextlib.suppress(FrontrowError):  # otherwise the claim expires
                 await self._claims.release(event.id, seats, booking.id)

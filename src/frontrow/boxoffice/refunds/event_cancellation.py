@@ -22,7 +22,7 @@ EVENTS_PER_TURN: Final = 4
 EVERY_S: Final = 0.5
 
 
-class CancellationLedger(Protocol):
+class CancellationBook(Protocol):
     async def lease_cancellations(self, now_us: int, until_us: int, limit: int) -> list[tuple[str, int]]: ...
 
     async def note_cancellation(
@@ -37,13 +37,13 @@ class CancelsEvents(Protocol):
 class EventCancellations:
     """Refunds the bookings of cancelled events."""
 
-    def __init__(self, ledger: CancellationLedger, refunds: CancelsEvents, clock: Clock) -> None:
-        self._ledger, self._refunds, self._clock = ledger, refunds, clock
+    def __init__(self, book: CancellationBook, refunds: CancelsEvents, clock: Clock) -> None:
+        self._book, self._refunds, self._clock = book, refunds, clock
 
     async def work(self) -> int:
         """One round over every cancellation that is due. Returns how many there were."""
         now_us = self._clock()
-        due = await self._ledger.lease_cancellations(now_us, now_us + LEASE_US, EVENTS_PER_TURN)
+        due = await self._book.lease_cancellations(now_us, now_us + LEASE_US, EVENTS_PER_TURN)
         for event_id, started_at_us in due:
             await self._round(event_id, started_at_us)
         return len(due)
@@ -57,12 +57,12 @@ class EventCancellations:
         async for so_far in self._refunds.cancel_event(event_id, page=PAGE):
             now_us = self._clock()
             done = _difference(before, so_far)
-            await self._ledger.note_cancellation(event_id, "running", done, now_us + LEASE_US, now_us)
+            await self._book.note_cancellation(event_id, "running", done, now_us + LEASE_US, now_us)
             before = so_far
         now_us = self._clock()
         finished = not before.failed and began_us >= started_at_us + SURE_US
         state = "done" if finished else "running"
-        await self._ledger.note_cancellation(event_id, state, (0, 0, 0, before.failed, 0), now_us + RETRY_US, now_us)
+        await self._book.note_cancellation(event_id, state, (0, 0, 0, before.failed, 0), now_us + RETRY_US, now_us)
 
 
 def _difference(before: CancellationProgress, now: CancellationProgress) -> tuple[int, int, int, int, int]:

@@ -21,9 +21,9 @@ from frontrow.boxoffice.model.events import Event, EventMove, EventStatus
 from frontrow.boxoffice.model.payments import UNFINISHED_REFUNDS, PaymentChanged, Refund, RefundState
 from frontrow.boxoffice.model.refund_rules import RefundNotFound, RefundRefused, check_window, refund_amount
 from frontrow.boxoffice.model.ticket_returns import Return, ReturnState
-from frontrow.boxoffice.model.waitlist import EndedLine
 from frontrow.boxoffice.ports.payments import PaymentProvider
 from frontrow.boxoffice.ports.seat_listener import SeatListener
+from frontrow.boxoffice.ports.waitlist import WaitlistBook
 from frontrow.boxoffice.refunds.payouts import RefundPayouts
 from frontrow.boxoffice.refunds.return_refunds import ReturnRefunds
 from frontrow.core.clock import Clock
@@ -35,24 +35,26 @@ MAX_TRIES: Final = 20  # when refunds of one booking race, the loser counts its 
 Note = Callable[[Refund], Change]
 
 
-class RefundLedger(SaleLedger, Protocol):
-    async def event(self, event_id: str) -> Event: ...
-
-    async def put_event(self, event: Event, now_us: int) -> None: ...
-
-    async def release_hold(self, booking_id: str, fence: int, now_us: int) -> Booking: ...
-
-    async def returns_of_event(self, event_id: str, after: str, limit: int) -> list[Return]: ...
-
-    async def list_return(self, booking_id: str, seats: Sequence[int], now_us: int) -> list[Return]: ...
-
-    async def turn_return(self, given_id: str, was: ReturnState, to: ReturnState, now_us: int) -> bool: ...
-
-    async def end_line(self, event_id: str, limit: int, now_us: int) -> EndedLine: ...
+class NotedRefunds(Protocol):
+    """Refunds that are written together with the note of who gave them."""
 
     async def save_refund_noted(self, refund: Refund, *, now_us: int, change: Change) -> Refund: ...
 
     async def refund_noted(self, refund: Refund, *, fence: int, now_us: int, change: Change) -> Refund: ...
+
+
+class RefundLedger(SaleLedger, Protocol):
+    """What refunds and cancelled events need of the ledger."""
+
+    @property
+    def waitlist(self) -> WaitlistBook: ...
+
+    @property
+    def organiser(self) -> NotedRefunds: ...
+
+    async def release_hold(self, booking_id: str, fence: int, now_us: int) -> Booking: ...
+
+    async def live_bookings(self, event_id: str, after: str, limit: int) -> list[Booking]: ...
 
 
 class CancellationProgress(msgspec.Struct, frozen=True):
@@ -86,7 +88,7 @@ class Refunds:
         booking = await self._records.load_booking(booking_id)
         if booking.fence != fence:
             raise StaleFence(booking_id, fence)
-        event = await self._ledger.event(booking.event_id)
+        event = await self._ledger.catalogue.event(booking.event_id)
         check_window(event, self._clock())
         return await self._request(event, booking, seats, free_of_fee=False, reason="fan")
 
@@ -101,12 +103,12 @@ class Refunds:
     ) -> Refund:
         """Refund for the organiser, whatever the policy says. `note` records who did it, in the same transaction."""
         booking = await self._records.load_booking(booking_id)
-        event = await self._ledger.event(booking.event_id)
+        event = await self._ledger.catalogue.event(booking.event_id)
         return await self._request(event, booking, seats, free_of_fee=free_of_fee, reason=reason, note=note)
 
     async def retry(self, booking_id: str, refund_id: str, note: Note) -> Refund:
         """Try a failed refund again, under a new key. A refund that is not finished stays as it is."""
-        refunds = await self._ledger.refunds_of(booking_id)
+        refunds = await self._ledger.payments.refunds_of(booking_id)
         found = next((refund for refund in refunds if refund.id == refund_id), None)
         if found is None:
             raise RefundNotFound(f"booking {booking_id} has no refund {refund_id[:60]}", refund=refund_id[:60])
@@ -115,7 +117,7 @@ class Refunds:
         if found.state is not RefundState.FAILED:
             raise RefundRefused("only a refund that failed can be tried again", refund=found.id)
         now_us = self._clock()
-        return await self._ledger.save_refund_noted(found.retried(now_us), now_us=now_us, change=note(found))
+        return await self._ledger.organiser.save_refund_noted(found.retried(now_us), now_us=now_us, change=note(found))
 
     async def _request(
         self,
@@ -128,7 +130,7 @@ class Refunds:
         note: Note | None = None,
     ) -> Refund:
         for _ in range(MAX_TRIES):
-            refunds = await self._ledger.refunds_of(booking.id)
+            refunds = await self._ledger.payments.refunds_of(booking.id)
             if seats is not None:
                 for earlier in refunds:
                     if set(earlier.seats) == set(seats):
@@ -149,8 +151,8 @@ class Refunds:
     async def _save(self, new: Refund, fence: int, note: Note | None) -> Refund:
         now_us = self._clock()
         if note is None:
-            return await self._ledger.ask_refund(new, fence=fence, now_us=now_us)
-        return await self._ledger.refund_noted(new, fence=fence, now_us=now_us, change=note(new))
+            return await self._ledger.payments.ask_refund(new, fence=fence, now_us=now_us)
+        return await self._ledger.organiser.refund_noted(new, fence=fence, now_us=now_us, change=note(new))
 
     async def _new_refund(
         self,
@@ -161,9 +163,9 @@ class Refunds:
         free_of_fee: bool,
         reason: str,
     ) -> Refund:
-        prices = await self._ledger.seat_prices(booking.id)
+        prices = await self._ledger.payments.seat_prices(booking.id)
         amount, fee = refund_amount(event, booking, prices, seats, free_of_fee=free_of_fee)
-        payments = await self._ledger.payments_of(booking.id)
+        payments = await self._ledger.payments.payments_of(booking.id)
         number = max([refund.number for refund in refunds], default=0) + 1
         now_us = self._clock()
         refund = Refund(
@@ -193,20 +195,20 @@ class Refunds:
         Returns what was done: "released", "stopped", "refunded", "failed", or "over" when it had ended before.
         """
         booking = await self._records.load_booking(booking_id)
-        event = await self._ledger.event(booking.event_id)
+        event = await self._ledger.catalogue.event(booking.event_id)
         return await self._end_booking(event, booking, reason)
 
     # Cancelling a whole event.
 
     async def cancel_event(self, event_id: str, *, page: int = PAGE) -> AsyncIterator[CancellationProgress]:
         """Stop the sale, end the waitlist, then refund everyone, one page per iteration. Call it again to resume."""
-        event = await self._ledger.event(event_id)
+        event = await self._ledger.catalogue.event(event_id)
         if event.status is not EventStatus.CANCELLED:
             event = event.moved(EventMove.CANCEL)
-            await self._ledger.put_event(event, self._clock())
+            await self._ledger.catalogue.put_event(event, self._clock())
         progress = CancellationProgress(failed=await self._end_waitlist(event_id, page))
         while True:  # ends with the bookings: the event takes no new ones
-            bookings = await self._ledger.live_bookings(event_id, progress.last_booking_id, page)
+            bookings = await self._sales.live_bookings(event_id, progress.last_booking_id, page)
             if not bookings:
                 break
             done = await asyncio.gather(*(self._end_booking(event, booking) for booking in bookings))
@@ -225,7 +227,7 @@ class Refunds:
     async def _end_waitlist(self, event_id: str, page: int) -> int:
         """End every waitlist entry of the event. Returns how many could not be ended yet."""
         while True:  # ends with the entries: a cancelled event takes no new ones
-            page_done = await self._ledger.end_line(event_id, page, self._clock())
+            page_done = await self._ledger.waitlist.end_line(event_id, page, self._clock())
             if self._seats is not None:
                 for offer in page_done.withdrawn:
                     with contextlib.suppress(FrontrowError):  # recovery makes the claim store agree
@@ -237,7 +239,7 @@ class Refunds:
         """Refund returned tickets that were not resold. Yields (refunded, failed) per page."""
         after = ""
         while True:  # ends with the returns: a cancelled event takes no new ones
-            returns = await self._ledger.returns_of_event(event_id, after, page)
+            returns = await self._ledger.returns.returns_of_event(event_id, after, page)
             if not returns:
                 return
             done = await asyncio.gather(*(self._pay_return(one) for one in returns))
@@ -249,12 +251,12 @@ class Refunds:
         try:
             now_us = self._clock()
             if given.state is ReturnState.GIVING:
-                listed = await self._ledger.list_return(given.booking_id, [given.seat_index], now_us)
+                listed = await self._ledger.returns.list_return(given.booking_id, [given.seat_index], now_us)
                 if not listed:  # its booking was refunded with this seat
                     return None
             await self._return_refunds.refund_return(given, now_us, "event_cancelled")
             for was in (ReturnState.LISTED, ReturnState.RESOLD):
-                if await self._ledger.turn_return(given.id, was, ReturnState.REFUNDED, now_us):
+                if await self._ledger.returns.turn_return(given.id, was, ReturnState.REFUNDED, now_us):
                     return True
         except FrontrowError:
             return False

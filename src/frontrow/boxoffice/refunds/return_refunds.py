@@ -24,10 +24,10 @@ class ReturnRefunds:
         """Save the refund of this return, unless it is saved already."""
         refund_id = f"rfd_{resold.id.removeprefix('rtn_')}"
         for _ in range(MAX_TRIES):
-            refunds = await self._ledger.refunds_of(resold.booking_id)
+            refunds = await self._ledger.payments.refunds_of(resold.booking_id)
             if any(one.id == refund_id for one in refunds):
                 return
-            payments = [p for p in await self._ledger.payments_of(resold.booking_id) if p.state not in ENDED]
+            payments = [p for p in await self._ledger.payments.payments_of(resold.booking_id) if p.state not in ENDED]
             paid = payments[-1].id if payments else ""
             promised = sum(one.promised_minor for one in refunds if one.payment_id == paid)
             amount_minor = min(resold.price_minor, payments[-1].amount_minor - promised) if payments else 0
@@ -48,6 +48,6 @@ class ReturnRefunds:
                 changed_at_us=now_us,
             )
             with contextlib.suppress(PaymentChanged):
-                await self._ledger.ask_refund(refund, fence=resold.fence, now_us=now_us, late=True)
+                await self._ledger.payments.ask_refund(refund, fence=resold.fence, now_us=now_us, late=True)
                 return
         raise PaymentChanged(refund_id)

@@ -135,7 +135,7 @@ class OfferWorker:
         """End offers that lapsed or whose booking moved on, and free the seats of lapsed ones."""
         count = 0
         for _ in range(END_BATCHES_PER_SWEEP):
-            ended = await self._ledger.settle_offers(self._clock(), END_BATCH)
+            ended = await self._ledger.waitlist.settle_offers(self._clock(), END_BATCH)
             for offer in ended:
                 self._dirty.add(offer.event_id)
                 if offer.state is not OfferState.CLAIMED and offer.event_id in set(self._sales):
@@ -152,13 +152,13 @@ class OfferWorker:
         """Offer the event's free seats to the next in line. Returns how many offers were made."""
         sale, now_us = self._sales.get(event_id), self._clock()
         self.stats.events_served += 1
-        event = await self._ledger.event(event_id)
+        event = await self._ledger.catalogue.event(event_id)
         if event != sale.event:
             sale.changed(event)
         in_sale = event.sale_starts_at_us <= now_us < event.sale_ends_at_us
         if event.status not in HAS_WAITLIST or event.paused or not in_sale:
             return 0
-        summary = await self._ledger.waitlist_look(event_id, now_us)
+        summary = await self._ledger.waitlist.waitlist_look(event_id, now_us)
         if not summary.waiting and event.status is EventStatus.ON_SALE:
             return 0
         if summary.taken >= sale.plan.size:
@@ -175,7 +175,7 @@ class OfferWorker:
     async def _pool(self, sale: Sale, now_us: int) -> SeatPool:
         states = await free_seats(self._ledger, sale, now_us)
         free = [seat for seat, state in enumerate(states) if not state]
-        last = await self._ledger.last_fans(sale.event.id, free)
+        last = await self._ledger.waitlist.last_fans(sale.event.id, free)
         return SeatPool(sale.plan, sale.layouts, sale.masks, (s for s, state in enumerate(states) if state), last)
 
     async def _serve(self, sale: Sale, pool: SeatPool, now_us: int) -> tuple[int, bool]:
@@ -186,7 +186,9 @@ class OfferWorker:
             whole, refused = place == FRONT, 0
             for _ in range(PAGES_PER_ROUND):
                 sections = pool.free_by_section()
-                page = await self._ledger.waiting_page(sale.event.id, sections, place, PAGE) if sections else []
+                page = (
+                    await self._ledger.waitlist.waiting_page(sale.event.id, sections, place, PAGE) if sections else []
+                )
                 given = assign_seats((entry for entry in page if entry.id not in skipped), pool)
                 won = await self._offer_all(sale, given, pool, skipped, now_us)
                 offered, refused = offered + won, refused + len(given) - won
@@ -210,7 +212,7 @@ class OfferWorker:
         if failed is not None:  # the claims stay until the next call, which uses the same ids
             raise failed
         claimed = [new for new, answer in zip(news, claims, strict=True) if isinstance(answer, Claimed)]
-        answers = dict(zip([new.id for new in claimed], await self._ledger.make_offers(claimed), strict=True))
+        answers = dict(zip([new.id for new in claimed], await self._ledger.waitlist.make_offers(claimed), strict=True))
         won = 0
         for (entry, seats), new, claim in zip(given, news, claims, strict=True):
             answer = answers.get(new.id)
@@ -266,6 +268,6 @@ class OfferWorker:
     async def _set_status(self, sale: Sale, to: EventStatus) -> None:
         """Move the event to sold out, or back on sale, if it is not there already."""
         if sale.event.status is not to:
-            event = await self._ledger.shift_event(sale.event.id, sale.event.status, to, self._clock())
+            event = await self._ledger.waitlist.shift_event(sale.event.id, sale.event.status, to, self._clock())
             if event is not None:
                 sale.changed(event)

@@ -13,11 +13,11 @@ import msgspec
 from frontrow.boxoffice.holds.events_on_sale import Sale, Sales
 from frontrow.boxoffice.model.bookings import BookingState
 from frontrow.boxoffice.model.claims import SeatClaim
-from frontrow.boxoffice.model.events import Event, EventStatus, NotOnSale
+from frontrow.boxoffice.model.events import EventStatus, NotOnSale
 from frontrow.boxoffice.model.seats import check_count
 from frontrow.boxoffice.model.waitlist import Entry, EntryState, NewEntry, NotWaiting, Offer, SeatsStillFree
 from frontrow.boxoffice.model.waitlist_matching import SeatPool
-from frontrow.boxoffice.ports.ledger import Ledger
+from frontrow.boxoffice.ports.ledger import Catalogue, Ledger
 from frontrow.boxoffice.ports.seat_claims import SeatClaims
 from frontrow.boxoffice.ports.seat_listener import SeatListener
 from frontrow.boxoffice.ports.waitlist import WaitlistBook
@@ -28,10 +28,14 @@ FREE_SEATS_US: Final = 1_000_000  # how old the free seats may be that joining c
 HAS_WAITLIST: Final = frozenset({EventStatus.ON_SALE, EventStatus.SOLD_OUT})
 
 
-class WaitlistLedger(WaitlistBook, Ledger, Protocol):
+class WaitlistLedger(Ledger, Protocol):
     """What the waitlist needs of the ledger."""
 
-    async def event(self, event_id: str) -> Event: ...
+    @property
+    def waitlist(self) -> WaitlistBook: ...
+
+    @property
+    def catalogue(self) -> Catalogue: ...
 
 
 class Position(msgspec.Struct, frozen=True):
@@ -74,18 +78,18 @@ class WaitlistService:
     ) -> Entry:
         """Join the waitlist of an event, for any section or the chosen ones. Repeating it changes nothing."""
         sale, now_us = self._sales.get(event_id), self._clock()
-        event = await self._ledger.event(event_id)
+        event = await self._ledger.catalogue.event(event_id)
         if event.status not in HAS_WAITLIST or now_us >= event.sale_ends_at_us:
             raise NotOnSale(f"{event.name} has no waitlist: it is not for sale", reason=event.status.value)
         check_count(event, count)
         for section in sections:
             sale.plan.section_number(section)  # raises for an unknown section
-        rules = await self._ledger.waitlist_rules(event_id)
+        rules = await self._ledger.waitlist.waitlist_rules(event_id)
         new = NewEntry(self._ids.new("wle"), event_id, fan, count, tuple(sections), split_ok, rules.rank(fan))
         new.check()
         if event.status is EventStatus.ON_SALE and not event.paused and now_us >= event.sale_starts_at_us:
             await self._refuse_if_free(sale, new, now_us)
-        return await self._ledger.join_waitlist(new, now_us)
+        return await self._ledger.waitlist.join_waitlist(new, now_us)
 
     async def _refuse_if_free(self, sale: Sale, new: NewEntry, now_us: int) -> None:
         async with self._reading:
@@ -103,20 +107,20 @@ class WaitlistService:
 
     async def position(self, event_id: str, fan: str) -> Position:
         """The fan's position in line."""
-        entry = await self._ledger.entry_of_fan(event_id, fan)
+        entry = await self._ledger.waitlist.entry_of_fan(event_id, fan)
         if entry is None:
             raise NotWaiting("you are not on the waitlist of this event", event=event_id)
-        ahead = await self._ledger.entries_ahead(entry) + 1 if entry.state is EntryState.WAITING else 0
+        ahead = await self._ledger.waitlist.entries_ahead(entry) + 1 if entry.state is EntryState.WAITING else 0
         return Position(entry, ahead)
 
     async def leave(self, entry_id: str, fan: str) -> Entry:
         """Leave the waitlist. An open offer goes to the next in line."""
-        entry = await self._ledger.entry(entry_id)
+        entry = await self._ledger.waitlist.entry(entry_id)
         open_offers = []
         if entry is not None and entry.fan == fan and entry.state is EntryState.OFFERED:
-            offers = await self._ledger.offers_of(entry.event_id, fan)
+            offers = await self._ledger.waitlist.offers_of(entry.event_id, fan)
             open_offers = [offer for offer in offers if offer.open(self._clock())]
-        left = await self._ledger.leave_waitlist(entry_id, fan, self._clock())
+        left = await self._ledger.waitlist.leave_waitlist(entry_id, fan, self._clock())
         for offer in open_offers:
             await self._seats.freed(offer.event_id, offer.seats, offer.booking_id)
         return left
@@ -124,14 +128,14 @@ class WaitlistService:
     async def offers(self, event_id: str, fan: str) -> list[Offer]:
         """The fan's offers that can be claimed now."""
         now_us = self._clock()
-        return [offer for offer in await self._ledger.offers_of(event_id, fan) if offer.open(now_us)]
+        return [offer for offer in await self._ledger.waitlist.offers_of(event_id, fan) if offer.open(now_us)]
 
     async def claim(self, offer_id: str, fan: str) -> Offer:
         """Accept the offer: its booking becomes an ordinary hold, to be paid like any other."""
         now_us = self._clock()
-        found = await self._ledger.offer(offer_id)
+        found = await self._ledger.waitlist.offer(offer_id)
         hold_us = self._sales.get(found.event_id).hold_us if found is not None else US_PER_S
-        offer = await self._ledger.claim_offer(offer_id, fan, now_us, now_us + hold_us)
+        offer = await self._ledger.waitlist.claim_offer(offer_id, fan, now_us, now_us + hold_us)
         if offer.booking_state is BookingState.HELD and now_us < offer.hold_expires_at_us:
             claim = SeatClaim(offer.event_id, offer.seats, offer.fan, offer.booking_id, offer.hold_expires_at_us)
             await self._claims.claim(claim, now_us)
@@ -140,6 +144,6 @@ class WaitlistService:
 
     async def decline(self, offer_id: str, fan: str) -> Offer:
         """Decline the offer: its seats go to the next in line, and the fan keeps the place for other seats."""
-        offer = await self._ledger.decline_offer(offer_id, fan, self._clock())
+        offer = await self._ledger.waitlist.decline_offer(offer_id, fan, self._clock())
         await self._seats.freed(offer.event_id, offer.seats, offer.booking_id)
         return offer

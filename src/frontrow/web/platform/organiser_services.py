@@ -72,18 +72,18 @@ def open_office(
         return feed.ring.states if feed is not None else None
 
     async def event_of(event_id: str) -> Event:
-        return openings.events.get(event_id) or await ledger.event(event_id)
+        return openings.events.get(event_id) or await ledger.catalogue.event(event_id)
 
     def room_of(event_id: str) -> RoomFigures | None:
         return room_figures(room, event_id)
 
-    figures = SalesFigures(ledger, clock, organise.venues.plan, states_of, room_of)
+    figures = SalesFigures(ledger.figures, clock, organise.venues.plan, states_of, room_of)
     live = LiveFiguresStreams(figures, event_of)
     return Office(
         organise,
-        Reseater(ledger, claims, issuer, seats, clock),
-        EventCancellations(ledger, refunds, clock),
-        FanCodes(ledger, room.audit, organise.rules_of, clock, room.codes),
+        Reseater(ledger.organiser, claims, issuer, seats, clock),
+        EventCancellations(ledger.organiser, refunds, clock),
+        FanCodes(ledger.organiser, room.audit, organise.rules_of, clock, room.codes),
         figures,
         live,
         History(clock, lambda: openings.events, states_of, room_of, lambda: live.speeds()),
@@ -98,7 +98,11 @@ def room_figures(room: WaitingRoom, event_id: str) -> RoomFigures | None:
         view = room.view(event_id)
         lanes = view.state.lanes
         return RoomFigures(
-            view.state.phase.value, sum(lane.issued for lane in lanes), sum(lane.hi for lane in lanes), view.waiting,
-            view.state.active, sum(view.rates_milli) / 1000,
-        )  # fmt: skip
+            view.state.phase.value,
+            sum(lane.issued for lane in lanes),
+            sum(lane.hi for lane in lanes),
+            view.waiting,
+            view.state.active,
+            sum(view.rates_milli) / 1000,
+        )
     return None

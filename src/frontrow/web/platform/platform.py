@@ -3,7 +3,7 @@
 import asyncio
 from dataclasses import dataclass, field
 
-from frontrow.boxoffice.adapters.ledger.books.idempotency_store import RequestBook
+from frontrow.boxoffice.adapters.ledger.books.idempotency_store import IdempotencyStore
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.catalogue.event_listing import Browse
 from frontrow.boxoffice.checkout.checkout import Checkout
@@ -53,7 +53,7 @@ class Platform:
     clock: Clock
     ids: Ids
     ledger: SqlLedger
-    requests: RequestBook
+    requests: IdempotencyStore
     claims: SeatClaims
     sales: Sales
     holds: HoldService

@@ -66,10 +66,10 @@ async def _waitlist(
         except (NotFound, NotWaiting):
             position = None
         offers = [await _offer(platform, one) for one in await platform.waitlist.offers(event_id, fan)]
-    one = shown(platform, event, await platform.ledger.venue(event.venue_id))
+    one = shown(platform, event, await platform.ledger.catalogue.venue(event.venue_id))
     sections = [row.name for row in one.free.sections] if one.free else []
     key = push_key(platform) if caller.kind == "fan" else ""
-    contact = await platform.ledger.contact(fan) if fan else None
+    contact = await platform.ledger.messages.contact(fan) if fan else None
     return render(
         request, "waitlist.html", script="js/waitlist.js" if offers or position else "", one=one, fan=fan,
         policy=PUSHES if key else PLAIN, push_key=key,
@@ -114,7 +114,7 @@ async def join(
 
 async def _keep_address(request: Asked, platform: Platform, fan: str, event_id: str, form: Form) -> bool:
     """Whether an offer can be mailed: to the known address, or to the one given here in the page's language."""
-    contact = await platform.ledger.contact(fan)
+    contact = await platform.ledger.messages.contact(fan)
     if contact is not None and contact.email:
         return True
     email = form.one("email", 254)
@@ -122,7 +122,7 @@ async def _keep_address(request: Asked, platform: Platform, fan: str, event_id: 
         return False
     known = contact or Contact(fan)
     buyer = msgspec.structs.replace(known, email=checked_email(email), locale=words_for(request).language)
-    await platform.ledger.keep_buyer(buyer, event_id, platform.clock())
+    await platform.ledger.messages.keep_buyer(buyer, event_id, platform.clock())
     return True
 
 
@@ -131,7 +131,7 @@ async def answer(
     request: Asked, platform: FromPlatform, caller: FromCaller, offer_id: FromPath[str], form: FromForm
 ) -> Response[bytes]:
     """Take an offer (on to checkout, with a pass) or leave it to the next in line."""
-    offer = await platform.ledger.offer(offer_id)
+    offer = await platform.ledger.waitlist.offer(offer_id)
     if offer is None or not may_answer(platform, caller, offer):
         raise OfferNotFound("there is no such offer", offer=offer_id[:60])
     try:

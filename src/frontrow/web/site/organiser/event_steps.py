@@ -75,7 +75,7 @@ async def known(platform: Platform, caller: Caller, event_id: str) -> Known:
     """The event, if it is this organiser's."""
     found = await platform.office.organise.get(editor_of(caller), event_id)
     plan = await platform.office.organise.venues.plan(found.event.plan_hash)
-    venue = await platform.ledger.venue(found.event.venue_id)
+    venue = await platform.ledger.catalogue.venue(found.event.venue_id)
     return Known(found.event, found.tag, plan, venue, platform.office.organise.rules_of(found.event))
 
 
