@@ -152,11 +152,11 @@ async def test_b12_a_cancellation_that_died_half_way_is_resumed_by_whoever_looks
                 raise RuntimeError("killed")
 
         with pytest.raises(RuntimeError):
-            await EventCancellations(ledger.people.organiser, Dies(), clock).work()
+            await EventCancellations(ledger.organiser, Dies(), clock).work()
         half = await ledger.organiser.cancellation(desk.event)
         assert (half.state, half.refunded) == ("running", 2)
         assert await desk.platform.office.cancelling.work() == 0  # the dead one's lease still stands
-        later = EventCancellations(ledger.people.organiser, desk.platform.refunds, lambda: clock() + LEASE_US + 1)
+        later = EventCancellations(ledger.organiser, desk.platform.refunds, lambda: clock() + LEASE_US + 1)
         assert await later.work() == 1
         done = await ledger.organiser.cancellation(desk.event)
         assert (done.state, done.refunded, done.failed) == ("done", 7, 0)

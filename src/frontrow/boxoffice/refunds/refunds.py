@@ -208,7 +208,7 @@ class Refunds:
             await self._ledger.catalogue.put_event(event, self._clock())
         progress = CancellationProgress(failed=await self._end_waitlist(event_id, page))
         while True:  # ends with the bookings: the event takes no new ones
-            bookings = await self._sales.live_bookings(event_id, progress.last_booking_id, page)
+            bookings = await self._ledger.live_bookings(event_id, progress.last_booking_id, page)
             if not bookings:
                 break
             done = await asyncio.gather(*(self._end_booking(event, booking) for booking in bookings))
