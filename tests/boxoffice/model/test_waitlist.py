@@ -17,11 +17,11 @@ from frontrow.boxoffice.model.waitlist import (
     OfferMove,
     OfferState,
     WaitOrder,
+    due_move,
     entry_after,
     lottery_rank,
     rules_for,
     seed_hash,
-    settled,
 )
 from frontrow.boxoffice.model.waitlist_matching import SeatPool, assign_seats
 from frontrow.core.errors import InvalidInput
@@ -137,13 +137,13 @@ def offer(state: BookingState, hold_expires_at_us: int = 300) -> Offer:
 
 def test_what_becomes_of_an_offer_follows_from_its_booking() -> None:
     claim, decline, lapse = OfferMove.CLAIM, OfferMove.DECLINE, OfferMove.LAPSE
-    assert [settled(offer(BookingState.HELD), now_us) for now_us in (0, 299, 300)] == [None, None, lapse]
-    assert settled(offer(BookingState.HELD, 900), 300) is claim, "the hold was extended: in use"
-    assert settled(offer(BookingState.PAYING), 900) is claim
-    assert settled(offer(BookingState.CONFIRMED), 0) is claim
-    assert settled(offer(BookingState.REFUNDED), 0) is claim
-    assert settled(offer(BookingState.CANCELLED), 0) is decline
-    assert settled(offer(BookingState.EXPIRED), 0) is lapse
+    assert [due_move(offer(BookingState.HELD), now_us) for now_us in (0, 299, 300)] == [None, None, lapse]
+    assert due_move(offer(BookingState.HELD, 900), 300) is claim, "the hold was extended: in use"
+    assert due_move(offer(BookingState.PAYING), 900) is claim
+    assert due_move(offer(BookingState.CONFIRMED), 0) is claim
+    assert due_move(offer(BookingState.REFUNDED), 0) is claim
+    assert due_move(offer(BookingState.CANCELLED), 0) is decline
+    assert due_move(offer(BookingState.EXPIRED), 0) is lapse
 
 
 def test_an_entry_that_never_answers_leaves_the_line() -> None:

@@ -152,14 +152,14 @@ class NewOffer(msgspec.Struct, frozen=True):
     hold: NewHold
 
 
-class WaitlistLook(msgspec.Struct, frozen=True):
+class WaitlistSummary(msgspec.Struct, frozen=True):
     """How many seats of an event are taken, and whether anybody waits."""
 
     taken: int
     waiting: bool
 
 
-class EndedLine(msgspec.Struct, frozen=True):
+class EndedEntries(msgspec.Struct, frozen=True):
     """The result of ending one page of a waitlist: entries ended, offers withdrawn, entries to try again."""
 
     entries: int
@@ -187,7 +187,7 @@ class Offer(msgspec.Struct, frozen=True):
         return self.state is OfferState.OPEN and now_us < self.expires_at_us
 
 
-def settled(offer: Offer, now_us: int) -> OfferMove | None:
+def due_move(offer: Offer, now_us: int) -> OfferMove | None:
     """The move that an open offer is due for, by its booking's state at `now_us`. None: it is still open."""
     match offer.booking_state:
         case BookingState.PAYING | BookingState.CONFIRMED | BookingState.REFUNDED:
