@@ -164,7 +164,8 @@ class Checkout:
         except ProviderError:  # the worker tries again; the page says that it takes longer
             return await self._waiting_result(booking, payment, None)
         except PaymentChanged:
-            booking, payment = await self.records.load_booking(booking.id), await self.records.reload_payment(payment)
+            booking = await self.records.load_booking(booking.id)
+            payment = await self.records.reload_payment(payment)
             return await self._result(booking, payment)
         if updated is None:
             return await self._waiting_result(booking, payment, intent)

@@ -66,11 +66,8 @@ class PaymentDriver:
                 booking, payment = await self._step(booking, payment, fresh=fresh)
                 fresh = True
             except PaymentChanged:
-                booking, payment, fresh = (
-                    await self._records.load_booking(booking.id),
-                    await self._records.reload_payment(payment),
-                    False,
-                )
+                booking = await self._records.load_booking(booking.id)
+                payment, fresh = await self._records.reload_payment(payment), False
                 continue
             except TicketScanned:  # never paid, and inside: the reconciler reports it to a person
                 return booking, await self._stop_retrying(payment)
