@@ -33,8 +33,8 @@ class Office(Market):
         self.till.checkout = self.checkout
         self.refunds = Refunds(shop.ledger, self.till.guarded, clock, seats=shop.holds)
         self.till.refunds = self.refunds
-        self.cancelling = EventCancellations(shop.ledger.people.organiser, self.refunds, clock)
-        self.reseating = Reseater(shop.ledger.people.organiser, shop.claims, ISSUER, shop.holds, clock)
+        self.cancelling = EventCancellations(shop.ledger.organiser, self.refunds, clock)
+        self.reseating = Reseater(shop.ledger.organiser, shop.claims, ISSUER, shop.holds, clock)
 
     def note(self, refund: Refund) -> Change:
         return Change(ADA, "retry_refund", EVENT, self.clock(), {"booking": refund.booking_id, "refund": refund.id})

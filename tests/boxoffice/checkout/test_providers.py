@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from frontrow.boxoffice.adapters.payments.simulated import REFUND_FAILS, REFUND_PENDS, SimulatedProvider
 from frontrow.boxoffice.adapters.payments.simulated_journal import PaymentJournal
-from frontrow.boxoffice.adapters.payments.stripe import StripeProvider, _asked
+from frontrow.boxoffice.adapters.payments.stripe import StripeProvider, _call
 from frontrow.boxoffice.adapters.payments.webhook_signatures import BadSignature, check_signature, sign
 from frontrow.boxoffice.checkout.checkout import Checkout, CheckoutState
 from frontrow.boxoffice.model.provider_intents import Intent, ProviderNotCalled, ProviderRefused, ProviderUnknown
@@ -308,7 +308,7 @@ async def test_keys_429_and_500_as_the_stateful_mock_has_them(stateful_mock: str
 
     def charge(source: str, key: str, amount: int = 500) -> Any:
         params: Any = {"amount": amount, "currency": "eur", "source": source}
-        return _asked(charges.create_async(params, {"idempotency_key": key}))
+        return _call(charges.create_async(params, {"idempotency_key": key}))
 
     try:
         first, again = await charge("tok_visa", "k1"), await charge("tok_visa", "k1")
