@@ -67,12 +67,20 @@ SpeedsOf = Callable[[], Mapping[str, Percentiles]]
 
 
 class SalesFigures:
-    """Computes figures. Set `speeds` to report request latencies."""
+    """Computes figures. `speeds` reports request latencies."""
 
-    def __init__(self, book: FiguresBook, clock: Clock, plan_of: PlanOf, seats_of: SeatsOf, room_of: RoomOf) -> None:
+    def __init__(
+        self,
+        book: FiguresBook,
+        clock: Clock,
+        plan_of: PlanOf,
+        seats_of: SeatsOf,
+        room_of: RoomOf,
+        speeds: SpeedsOf = dict,
+    ) -> None:
         self._book, self._clock = book, clock
         self._plan_of, self._seats_of, self._room_of = plan_of, seats_of, room_of
-        self.speeds: SpeedsOf = dict
+        self.speeds = speeds
         self._cache: dict[str, EventFigures] = {}
         self._runs: dict[str, list[tuple[str, str, int]]] = {}
         self._reading = asyncio.Lock()  # one read at a time; the others find it in the cache
