@@ -25,7 +25,7 @@ from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.adapters.payments.from_url import open_provider
 from frontrow.boxoffice.adapters.payments.guarded_provider import GuardedProvider
-from frontrow.boxoffice.catalogue.event_listing import Browse
+from frontrow.boxoffice.catalogue.event_listing import EventBrowser
 from frontrow.boxoffice.checkout.checkout import Checkout
 from frontrow.boxoffice.checkout.purchases import Purchases
 from frontrow.boxoffice.checkout.receipts import Receipts
@@ -145,7 +145,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
     async with contextlib.AsyncExitStack() as stack:
         ledger = await _open_ledger(settings)
         stack.push_async_callback(ledger.aclose)
-        now = clock or await LedgerClock.measured(ledger, SystemClock())
+        now = clock or await LedgerClock.measure(ledger, SystemClock())
         secret_keys = _read_secrets(settings)
         keys = await open_keys(settings, ledger, secret_keys.key("keys"), now())
         claims = _open_claims(settings.redis.url)
@@ -265,7 +265,7 @@ async def open_jobs(work: PlatformSettings | WorkUrls) -> AsyncIterator[Sequence
     async with contextlib.AsyncExitStack() as stack:
         ledger = await open_ledger(work.ledger)
         stack.push_async_callback(ledger.aclose)
-        clock = await LedgerClock.measured(ledger, SystemClock())
+        clock = await LedgerClock.measure(ledger, SystemClock())
         bus = open_bus(work.bus, ALL_GROUPS)
         stack.push_async_callback(bus.aclose)
         claims = _open_claims("" if work.claims == "memory:" else work.claims)
@@ -378,7 +378,7 @@ def _make_box_office(
     return BoxOfficeServices(
         openings=Openings(ledger.catalogue, sales, claims, recovery, clock, feeds, _frame_logs(settings, clock)),
         sales=sales,
-        browse=Browse(ledger.catalogue, sales, states_of),
+        browse=EventBrowser(ledger.catalogue, sales, states_of),
         feeds=feeds,
         holds=holds,
         recovery=recovery,

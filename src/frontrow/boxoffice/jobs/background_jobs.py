@@ -14,7 +14,7 @@ import msgspec
 
 from frontrow.boxoffice.checkout.checkout import Checkout
 from frontrow.boxoffice.checkout.reconciliation import Reconciler
-from frontrow.boxoffice.holds.expiry import Sweeper, Told
+from frontrow.boxoffice.holds.expiry import OnExpired, Sweeper
 from frontrow.boxoffice.messaging.fact_consumers import Consumer
 from frontrow.boxoffice.messaging.notifications import Notifier
 from frontrow.boxoffice.messaging.organiser_webhooks import Webhooks
@@ -113,11 +113,11 @@ def box_office_jobs(
     notifier: Notifier,
     webhooks: Webhooks,
     *,
-    told: Told | None = None,
+    told: OnExpired | None = None,
     more: Sequence[Job] = (),
 ) -> list[Job]:
     """The jobs of a box office. `told` is called with expired holds; `more` are jobs of checkout and waitlist."""
-    sweeper = Sweeper(ledger, clock, told=told) if told is not None else Sweeper(ledger, clock)
+    sweeper = Sweeper(ledger, clock, on_expired=told) if told is not None else Sweeper(ledger, clock)
     relay = Relay(ledger, bus, clock)
     consumers = [
         Consumer("notify", bus, ledger.messages, clock, notifier.plan),

@@ -8,14 +8,14 @@ import asyncio
 import contextlib
 from collections.abc import Sequence
 
-from frontrow.boxoffice.catalogue.catalogue_follower import EVERY_S, CatalogueFollower
+from frontrow.boxoffice.catalogue.catalogue_follower import POLL_EVERY_S, CatalogueFollower
 from frontrow.boxoffice.holds.claim_recovery import Recovery
 from frontrow.boxoffice.holds.events_on_sale import Sales
 from frontrow.boxoffice.model.bookings import Booking
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.holds import ExpiredHold
 from frontrow.boxoffice.model.venues import Plan
-from frontrow.boxoffice.plans.plan_reader import from_bytes
+from frontrow.boxoffice.plans.plan_reader import decode_plan
 from frontrow.boxoffice.ports.ledger import Catalogue
 from frontrow.boxoffice.ports.seat_claims import SeatClaims
 from frontrow.boxoffice.ports.seat_listener import SeatListener
@@ -26,7 +26,13 @@ class SalesFollower:
     """Opens, updates and closes the sales of this process as the catalogue changes."""
 
     def __init__(
-        self, catalogue: Catalogue, sales: Sales, claims: SeatClaims, recovery: Recovery, *, every_s: float = EVERY_S
+        self,
+        catalogue: Catalogue,
+        sales: Sales,
+        claims: SeatClaims,
+        recovery: Recovery,
+        *,
+        every_s: float = POLL_EVERY_S,
     ) -> None:
         self._catalogue, self._sales, self._claims, self._recovery = catalogue, sales, claims, recovery
         self._plans: dict[str, Plan] = {}
@@ -34,7 +40,7 @@ class SalesFollower:
 
     async def look(self) -> None:
         """Read the catalogue once: open what is on sale, update what changed, close what is over."""
-        await self.follower.look()
+        await self.follower.sync()
 
     async def _open(self, event: Event) -> None:
         plan = await self._plan(event)
@@ -49,7 +55,7 @@ class SalesFollower:
         if plan is None:
             document = await self._catalogue.plan_document(event.plan_hash)
             if document is not None:
-                plan = self._plans[event.plan_hash] = await asyncio.to_thread(from_bytes, document.encode())
+                plan = self._plans[event.plan_hash] = await asyncio.to_thread(decode_plan, document.encode())
         return plan
 
     async def _close(self, event_id: str, event: Event) -> None:
@@ -82,6 +88,7 @@ class FollowedSeats:
         await self._seats.sold(booking)
 
     async def freed(self, event_id: str, seats: Sequence[int], booking_id: str) -> None:
+        """The ledger ended this booking."""
         if event_id in set(self._sales):
             await self._seats.freed(event_id, seats, booking_id)
 

@@ -27,7 +27,7 @@ def waitlist_jobs(ledger: Any, bus: Bus, clock: Clock, offering: OfferWorker, re
     async def note_fact(number: int, fact: Fact) -> Sequence[Query]:
         offering.note_fact(fact)
         resale.note_fact(fact)
-        keeper.hear(fact)
+        keeper.add_fact(fact)
         return ()
 
     consumer = Consumer(WAITLIST_GROUP, bus, ledger.messages, clock, note_fact)

@@ -15,14 +15,13 @@ from babel import Locale
 from babel.dates import format_date, format_time, get_timezone_location
 from babel.numbers import format_currency, format_decimal
 
-from frontrow.boxoffice.tickets.ticket_sheets import at, zone
+from frontrow.boxoffice.tickets.ticket_sheets import local_time, zone
 from frontrow.core.money import DIGITS, Money
 
 LANGUAGES: Final = ("en", "de", "fr", "es", "pt", "ja", "ar")
 DEFAULT_LANGUAGE: Final = "en"
 RIGHT_TO_LEFT: Final = frozenset({"ar"})
 LOCALES: Final = {"en": "en_GB"}  # written as the pages write it
-ISOLATE, END_ISOLATE = "\u2068", "\u2069"  # first strong isolate, pop directional isolate
 KEPT: Final = 2_048
 
 
@@ -64,10 +63,10 @@ class LocaleFormats:
         return str(format_currency(amount, money.currency, pattern, self._locale, currency_digits=False))
 
     def _day(self, moment: Moment) -> str:
-        return str(format_date(at(moment.at_us, moment.time_zone), "full", locale=self._locale))
+        return str(format_date(local_time(moment.at_us, moment.time_zone), "full", locale=self._locale))
 
     def _clock_time(self, moment: Moment) -> str:
-        local = at(moment.at_us, moment.time_zone)
+        local = local_time(moment.at_us, moment.time_zone)
         return str(format_time(local, "short", tzinfo=zone(moment.time_zone), locale=self._locale)).replace(
             "\u202f", " "
         )
@@ -86,10 +85,6 @@ class LocaleFormats:
     def plural_categories(self) -> frozenset[str]:
         """The categories that counts below a million use in this language."""
         return frozenset(self.plural(count) for count in range(201))
-
-    def isolated(self, value: str) -> str:
-        """The value for use inside a sentence of this language."""
-        return f"{ISOLATE}{value}{END_ISOLATE}" if self.right_to_left and value else value
 
 
 @lru_cache

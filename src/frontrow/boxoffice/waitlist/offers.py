@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 
 from frontrow.boxoffice.holds.events_on_sale import Sale, Sales
-from frontrow.boxoffice.holds.held_seats import Watcher
+from frontrow.boxoffice.holds.held_seats import SeatChangeListener
 from frontrow.boxoffice.model import facts
 from frontrow.boxoffice.model.claims import Claimed, ClaimRefused, SeatClaim
 from frontrow.boxoffice.model.events import EventStatus
@@ -72,7 +72,7 @@ class OfferWorker:
         *,
         offer_ttl_s: int = OFFER_TTL_S,
         every_s: float = EVERY_S,
-        on_change: Watcher | None = None,
+        on_change: SeatChangeListener | None = None,
     ) -> None:
         self._sales, self._ledger, self._claims, self._seats, self._clock = sales, ledger, claims, seats, clock
         self._offer_us = offer_ttl_s * US_PER_S
@@ -154,7 +154,7 @@ class OfferWorker:
         self.stats.events_served += 1
         event = await self._ledger.catalogue.event(event_id)
         if event != sale.event:
-            sale.changed(event)
+            sale.update_event(event)
         in_sale = event.sale_starts_at_us <= now_us < event.sale_ends_at_us
         if event.status not in HAS_WAITLIST or event.paused or not in_sale:
             return 0
@@ -176,7 +176,9 @@ class OfferWorker:
         states = await free_seats(self._ledger, sale, now_us)
         free = [seat for seat, state in enumerate(states) if not state]
         last = await self._ledger.waitlist.last_fans(sale.event.id, free)
-        return SeatPool(sale.plan, sale.layouts, sale.masks, (s for s, state in enumerate(states) if state), last)
+        return SeatPool(
+            sale.plan, sale.layouts, sale.section_masks, (s for s, state in enumerate(states) if state), last
+        )
 
     async def _serve(self, sale: Sale, pool: SeatPool, now_us: int) -> tuple[int, bool]:
         """Make offers in the order of the line. Returns how many, and whether the whole line was read."""
@@ -261,7 +263,7 @@ class OfferWorker:
         extra = [seat for seat in new.hold.seats if seat not in offer.seats]
         if extra:  # another server had already offered other seats
             await self._claims.release(offer.event_id, extra, offer.booking_id)
-        sale.seats.took(offer.seats, offer.fan, offer.expires_at_us, new.hold.now_us)
+        sale.seats.mark_taken(offer.seats, offer.fan, offer.expires_at_us, new.hold.now_us)
         if self._on_change is not None:
             self._on_change(offer.event_id, offer.seats)
 
@@ -270,4 +272,4 @@ class OfferWorker:
         if sale.event.status is not to:
             event = await self._ledger.waitlist.shift_event(sale.event.id, sale.event.status, to, self._clock())
             if event is not None:
-                sale.changed(event)
+                sale.update_event(event)

@@ -97,7 +97,9 @@ class WaitlistService:
             if now_us - at_us >= FREE_SEATS_US:
                 states = await free_seats(self._ledger, sale, now_us)
                 self._free_seats[sale.event.id] = (now_us, states)
-        pool = SeatPool(sale.plan, sale.layouts, sale.masks, (seat for seat, state in enumerate(states) if state))
+        pool = SeatPool(
+            sale.plan, sale.layouts, sale.section_masks, (seat for seat, state in enumerate(states) if state)
+        )
         if pool.pick(new):
             raise SeatsStillFree("seats that fit your wish are on sale; choose them now", event=sale.event.id)
 
@@ -139,7 +141,7 @@ class WaitlistService:
         if offer.booking_state is BookingState.HELD and now_us < offer.hold_expires_at_us:
             claim = SeatClaim(offer.event_id, offer.seats, offer.fan, offer.booking_id, offer.hold_expires_at_us)
             await self._claims.claim(claim, now_us)
-            self._sales.get(offer.event_id).seats.took(offer.seats, offer.fan, offer.hold_expires_at_us, now_us)
+            self._sales.get(offer.event_id).seats.mark_taken(offer.seats, offer.fan, offer.hold_expires_at_us, now_us)
         return offer
 
     async def decline(self, offer_id: str, fan: str) -> Offer:

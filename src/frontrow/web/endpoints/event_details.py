@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, Protocol
 
 import msgspec
 
-from frontrow.boxoffice.catalogue.event_listing import Browse, Free, Listing
+from frontrow.boxoffice.catalogue.event_listing import EventBrowser, FreeSeats, Listing
 from frontrow.boxoffice.model.events import Event, EventNotFound, EventStatus
 from frontrow.boxoffice.model.venues import Venue
 from frontrow.boxoffice.seatmap.map_feed import MapFeed
@@ -93,7 +93,7 @@ class EventViews:
     """The response for every event, built on request and cached for a moment."""
 
     def __init__(
-        self, openings: Openings, browse: Browse, catalogue: ShownEvents, feeds: dict[str, MapFeed], entry: Entry
+        self, openings: Openings, browse: EventBrowser, catalogue: ShownEvents, feeds: dict[str, MapFeed], entry: Entry
     ) -> None:
         self._openings, self._browse, self._catalogue, self._feeds, self._entry = (
             openings,
@@ -198,7 +198,7 @@ def _respond(cached: CachedEvent, request: EndpointRequest) -> EndpointResponse:
     return cached.answer
 
 
-def _tier(free: Free, currency: str) -> FreeView:
+def _tier(free: FreeSeats, currency: str) -> FreeView:
     return FreeView(free.name, free.free, free.size, MoneyView(free.price_minor, currency))
 
 

@@ -14,7 +14,7 @@ import msgspec
 from frontrow.boxoffice.holds.hold_service import HoldService
 from frontrow.boxoffice.model.hold_values import Hold, ShopPass
 from frontrow.boxoffice.model.holds import SeatsTaken
-from frontrow.boxoffice.model.seats import MAX_SEATS_A_REQUEST, Wish
+from frontrow.boxoffice.model.seats import MAX_SEATS_PER_REQUEST, Wish
 from frontrow.boxoffice.seatmap.map_feed import MapFeed
 from frontrow.core.errors import FrontrowError, InvalidInput, NotFound
 from frontrow.waitingroom.door.door_limits import Entry
@@ -45,7 +45,7 @@ Minor = Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1)]
 class BestWish(msgspec.Struct, forbid_unknown_fields=True):
     """What "best available" should find."""
 
-    count: Annotated[int, msgspec.Meta(ge=1, le=MAX_SEATS_A_REQUEST, examples=[2])]
+    count: Annotated[int, msgspec.Meta(ge=1, le=MAX_SEATS_PER_REQUEST, examples=[2])]
     sections: Annotated[list[SectionName], msgspec.Meta(max_length=50)] = []
     min_price_minor: Minor = 0
     max_price_minor: Minor | None = None
@@ -70,7 +70,9 @@ class BestWish(msgspec.Struct, forbid_unknown_fields=True):
 class HoldBody(msgspec.Struct, forbid_unknown_fields=True):
     """Either the seats, or what the best seats should be like."""
 
-    seats: Annotated[list[SeatName], msgspec.Meta(max_length=MAX_SEATS_A_REQUEST, examples=[["S-A-14", "S-A-15"]])] = []
+    seats: Annotated[
+        list[SeatName], msgspec.Meta(max_length=MAX_SEATS_PER_REQUEST, examples=[["S-A-14", "S-A-15"]])
+    ] = []
     best: BestWish | None = None
 
 

@@ -18,7 +18,6 @@ from frontrow.web.platform.platform import Platform
 from frontrow.web.server.overload import Rank
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
-SUCCEEDED: Final = ("captured", "capturing", "authorised")
 STORES: Final = ("ledger", "claims", "room")
 
 

@@ -186,7 +186,7 @@ async def test_b20_the_keeper_hears_sweeps_and_survives_a_silent_ledger(show: Sq
     keeper = EventStatusKeeper(show.catalogue, clock)
     await buy(show, 0, 1, 2, 3)
     for leased in await show.lease_facts(NOW_US, 1, 100):
-        keeper.hear(leased.fact)
+        keeper.add_fact(leased.fact)
     settle, away = show.catalogue.settle_event, 1
 
     async def flaky(event_id: str, now_us: int) -> object:
@@ -198,8 +198,8 @@ async def test_b20_the_keeper_hears_sweeps_and_survives_a_silent_ledger(show: Sq
 
     show.catalogue.settle_event = flaky  # type: ignore[method-assign, assignment]
     with pytest.raises(Unavailable):
-        await keeper.settle_heard()
-    await keeper.settle_heard()
+        await keeper.update_changed()
+    await keeper.update_changed()
     assert (await show.catalogue.event(SHOW.id)).status is EventStatus.SOLD_OUT
     clock.advance(us=over_at_us(SHOW) - NOW_US)
     await keeper.sweep()  # nobody said anything

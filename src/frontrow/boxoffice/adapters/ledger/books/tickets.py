@@ -6,7 +6,7 @@ from typing import Final
 
 from frontrow.boxoffice.adapters.ledger.engine.batched_reads import ReadsByKey
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, Store, Written
-from frontrow.boxoffice.model.tickets import DuplicateScan, Scan, Ticket, TicketState, duplicates
+from frontrow.boxoffice.model.tickets import DuplicateScan, Scan, Ticket, TicketState, find_duplicates
 from frontrow.boxoffice.ports.queries import Query, Row
 from frontrow.core.errors import InvalidInput
 
@@ -54,7 +54,7 @@ class SqlTicketBook:
             Query("scans_of", [(ticket,) for ticket in sorted(first)]),
         )
         rows = await self._line.submit(Written(queries, now_us=max(scan.at_us for scan in scans)))
-        return duplicates([Scan(*row) for row in rows])
+        return find_duplicates([Scan(*row) for row in rows])
 
     async def duplicate_scans(self, event_id: str, after: int = 0, limit: int = 100) -> list[DuplicateScan]:
         limit = max(1, min(limit, MAX_SCANS))
@@ -62,7 +62,7 @@ class SqlTicketBook:
         if not found:
             return []
         rows = await self._store.read(Query("scans_of", [(row[0],) for row in found]))
-        return duplicates([Scan(*row) for row in rows])
+        return find_duplicates([Scan(*row) for row in rows])
 
     async def conflicting_scans(self, event_id: str, limit: int = 100) -> list[Scan]:
         """First admissions of tickets that had been, or have since been, given back: a gate without a network."""

@@ -116,7 +116,6 @@ class PostgresStore:
         self._hopes = Hopes()
         self.batches_split = 0
         self.reconnects = 0
-        self.hopes_lost = 0  # batches in which another writer was quicker
 
     async def write(self, operations: Sequence[Operation]) -> list[Any]:
         """Commit a batch; an answer or an exception per operation."""
@@ -166,7 +165,6 @@ class PostgresStore:
         try:
             return await self._try(connection, chain, operations, hopeful=not self._hopes.careful)
         except HopeLost:
-            self.hopes_lost += 1
             self._hopes.lost()
             return await self._try(connection, chain, operations, hopeful=False)
 
@@ -213,7 +211,6 @@ class PostgresStore:
         except asyncpg.UniqueViolationError as error:
             if hopeful:
                 raise HopeLost from error
-            self.hopes_lost += 1
             await connection.execute("ROLLBACK TO SAVEPOINT careful")
             return await connection.fetch(self._sql[query.otherwise], *arguments)  # type: ignore[return-value]
 
