@@ -176,12 +176,12 @@ async def test_w12_imported_codes_work_on_every_server_and_only_their_digests_ar
 ):
     stores = {"redis_url": redis_url, "postgres_url": postgres_ledger_url}
     async with a_desk(tmp_path / "one", **stores) as desk, opened(tmp_path / "two", **stores) as other:
-        await other.openings.refresh()
+        await other.box_office.openings.refresh()
         path = f"{EVENTS}/{desk.event}/codes"
         csv = "code,lane\n" + "".join(f"SPRING-{n:04d},general\n" for n in range(300))
         made = await desk.post(path, 201, json={"csv": csv})
         assert made == {"imported": 300, "lanes": [{"lane": "general", "codes": 300}], "used": 0}
-        for room, code in ((desk.platform.room.service, "spring-0007"), (other.room, "SPRING-0299")):
+        for room, code in ((desk.platform.room.service, "spring-0007"), (other.room.service, "SPRING-0299")):
             assert (await room.join(desk.event, code=code)).fresh
             with pytest.raises(CodeUsed):
                 await room.join(desk.event, code=code)
@@ -193,10 +193,10 @@ async def test_w12_imported_codes_work_on_every_server_and_only_their_digests_ar
         ):
             bad = await desk.ask("POST", path, json={"csv": text})
             assert (bad.status_code, bad.json()["param"]) == (422, "csv"), bad.text
-        assert await other.room.audit.imported_counts(desk.event) == {0: 300}
+        assert await other.room.service.audit.imported_counts(desk.event) == {0: 300}
         assert (await desk.get(path))["used"] == 2
         with pytest.raises(CodeInvalid):
-            await other.room.join(desk.event, code="WINTER-0001")
+            await other.room.service.join(desk.event, code="WINTER-0001")
 
 
 async def test_b15_webhooks_are_registered_rotated_looked_at_sent_again_and_removed(tmp_path):

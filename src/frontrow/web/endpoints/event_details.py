@@ -95,13 +95,8 @@ class EventViews:
     def __init__(
         self, openings: Openings, browse: EventBrowser, catalogue: ShownEvents, feeds: dict[str, MapFeed], entry: Entry
     ) -> None:
-        self._openings, self._browse, self._catalogue, self._feeds, self._entry = (
-            openings,
-            browse,
-            catalogue,
-            feeds,
-            entry,
-        )
+        self._openings, self._browse, self._catalogue = openings, browse, catalogue
+        self._feeds, self._entry = feeds, entry
         self._cached: dict[str, CachedEvent] = {}
         self._building: dict[str, asyncio.Task[CachedEvent]] = {}
         self.made = 0
