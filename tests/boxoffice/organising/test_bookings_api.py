@@ -176,7 +176,7 @@ async def test_w12_imported_codes_work_on_every_server_and_only_their_digests_ar
 ):
     stores = {"redis_url": redis_url, "postgres_url": postgres_ledger_url}
     async with a_desk(tmp_path / "one", **stores) as desk, opened(tmp_path / "two", **stores) as other:
-        await other.openings.refresh()
+        await other.box_office.openings.refresh()
         path = f"{EVENTS}/{desk.event}/codes"
         csv = "code,lane\n" + "".join(f"SPRING-{n:04d},general\n" for n in range(300))
         made = await desk.post(path, 201, json={"csv": csv})
