@@ -20,7 +20,7 @@ from frontrow.boxoffice.model.payments import RefundState
 from frontrow.boxoffice.ports.queries import Query
 from frontrow.boxoffice.refunds import payouts as repaying
 from frontrow.boxoffice.refunds.refunds import Refunds
-from tests.boxoffice.adapters.ledger.conftest import (  # noqa: F401
+from tests.boxoffice.conftest import (  # noqa: F401
     postgres_ledger_url,
     postgres_template,
 )

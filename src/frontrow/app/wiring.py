@@ -77,7 +77,8 @@ from frontrow.web.app import open_sales
 from frontrow.web.endpoints.event_details import EventViews
 from frontrow.web.endpoints.event_list import EventLists
 from frontrow.web.endpoints.passes import Passes
-from frontrow.web.endpoints.platform_room import PlatformRoom
+from frontrow.web.endpoints.platform_room import SessionIdentity
+from frontrow.web.endpoints.room import RoomEndpoints
 from frontrow.web.endpoints.sessions import fan_of
 from frontrow.web.lane.shared_routes import add_shared_routes
 from frontrow.web.observability.telemetry import Telemetry
@@ -97,9 +98,9 @@ from frontrow.web.platform.platform import (
 )
 from frontrow.web.platform.platform_keys import open_keys
 from frontrow.web.platform.visits import RoomVisits
-from frontrow.web.room.page import PageSettings
+from frontrow.web.room.page import PageSettings, RoomPages
 from frontrow.web.room.server import HumanChecks, make_room
-from frontrow.web.site.fans.waiting_room import SiteRoomPages
+from frontrow.web.site.fans.waiting_room import SiteSurroundings
 from frontrow.web.streams.positions import Streams
 from frontrow.web.streams.seat_routes import LiveSeats
 
@@ -440,7 +441,7 @@ def _make_room(
     people: People,
     openings: Openings,
     zones: dict[str, str],
-) -> tuple[WaitingRoom, PlatformRoom, Rooms, HumanChecks]:
+) -> tuple[WaitingRoom, RoomEndpoints, Rooms, HumanChecks]:
     """The waiting room over the platform's Redis and database. It keeps `given_clock`, if there is one."""
     folder = settings.folder / "room"
     audit = settings.ledger_url if settings.shared else str(settings.folder / "room-audit.sqlite")
@@ -452,15 +453,9 @@ def _make_room(
     entry = Entry(rules=rules, trusted_proxies=server.trusted_proxies, processes=server.workers)
     secure = page.secure_cookies or is_https(settings.public_url)
     page_settings = PageSettings(page.brand, (), page.shop_url, secure)
-    endpoints = PlatformRoom(
-        room,
-        entry,
-        SiteRoomPages(room, entry, page_settings, events=openings.events, zones=zones),
-        {},
-        person_of=fan_of(people),
-        is_proven=people.fans.is_proven,
-        organiser_key=page.organiser_key,
-    )
+    pages = RoomPages(room, entry, page_settings, SiteSurroundings(room, page_settings, openings.events, zones))
+    identity = SessionIdentity(room, fan_of(people), people.fans.is_proven)
+    endpoints = RoomEndpoints(room, entry, pages, {}, organiser_key=page.organiser_key, identity=identity)
     checks = HumanChecks(own, keys)
     rooms = Rooms(
         endpoints,

@@ -1,6 +1,6 @@
 """Ledgers for tests of the catalogue: the same fixtures the ledger's own tests use."""
 
-from tests.boxoffice.adapters.ledger.conftest import (  # noqa: F401
+from tests.boxoffice.conftest import (  # noqa: F401
     ledger,
     ledger_url,
     postgres_ledger_url,

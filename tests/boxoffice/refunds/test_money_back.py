@@ -24,7 +24,7 @@ from frontrow.boxoffice.organising.exports import Exports
 from frontrow.boxoffice.ports.queries import Query
 from frontrow.boxoffice.refunds.event_cancellation import SURE_US
 from frontrow.core.errors import FrontrowError
-from tests.boxoffice.adapters.ledger.conftest import (  # noqa: F401
+from tests.boxoffice.conftest import (  # noqa: F401
     ledger_url,
     postgres_ledger_url,
     postgres_template,

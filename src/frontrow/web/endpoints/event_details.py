@@ -19,7 +19,7 @@ from frontrow.core.errors import FrontrowError
 from frontrow.waitingroom.door.door_limits import Entry
 from frontrow.web.endpoints.json_values import MoneyView, Time, time_text
 from frontrow.web.endpoints.messages import JSON, EndpointRequest, EndpointResponse, encode_json, problem_answer
-from frontrow.web.endpoints.room_visitors import Result
+from frontrow.web.endpoints.room_context import Result
 from frontrow.web.platform.event_openings import Openings
 
 CACHE_S: Final = 0.5
@@ -103,7 +103,7 @@ class EventViews:
     def event(self, event_id: str, request: EndpointRequest) -> Result:
         """GET event: cached, or built once for all concurrent requests."""
         try:
-            self._entry.knock_ip(self._ip(request))
+            self._entry.count_ip(self._ip(request))
         except FrontrowError as error:
             return problem_answer(error)
         cached = self._cached.get(event_id)

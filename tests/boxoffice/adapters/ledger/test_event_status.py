@@ -20,7 +20,7 @@ from frontrow.boxoffice.plans.plan_document import plan_bytes, plan_hash
 from frontrow.core.clock import ManualClock
 from frontrow.core.errors import Unavailable
 from frontrow.core.money import Money
-from tests.boxoffice.adapters.ledger.conftest import opened
+from tests.boxoffice.conftest import opened
 
 PLAN = Plan("Cellar", (area("GA", 4),))
 SHOW = Event(

@@ -10,7 +10,7 @@ from frontrow.boxoffice.model.facts import HoldExpired
 from frontrow.boxoffice.model.holds import ExpiredHold
 from frontrow.core.clock import ManualClock
 from frontrow.core.errors import Unavailable
-from tests.boxoffice.adapters.ledger.conftest import opened
+from tests.boxoffice.conftest import opened
 from tests.contracts.ledger_contract import TEN_MINUTES_US, Bench, outcomes
 
 HOUR_US = 3_600_000_000
