@@ -79,11 +79,11 @@ async def test_b13_pause_and_resume_reach_the_sale_and_every_other_server(tmp_pa
     stores = {"redis_url": redis_url, "postgres_url": postgres_ledger_url}
     async with a_desk(tmp_path / "one", **stores) as desk, opened(tmp_path / "two", **stores) as other:
         await other.box_office.openings.refresh()
-        assert other.sales.get(desk.event).event.paused is False
+        assert other.box_office.sales.get(desk.event).event.paused is False
         assert (await desk.post(f"{EVENTS}/{desk.event}/pause"))["paused"] is True
         assert desk.platform.box_office.sales.get(desk.event).event.paused is True
         await other.box_office.openings.refresh()
-        assert other.sales.get(desk.event).event.paused is True
+        assert other.box_office.sales.get(desk.event).event.paused is True
         assert (await desk.post(f"{EVENTS}/{desk.event}/resume"))["paused"] is False
 
 
