@@ -9,8 +9,8 @@ from frontrow.boxoffice.catalogue.catalogue_follower import CatalogueFollower
 from frontrow.boxoffice.model.events import Event, EventStatus
 from frontrow.boxoffice.ports.queries import Query
 from frontrow.core.errors import Unavailable
-from tests.boxoffice.conftest import opened
 from tests.boxoffice.adapters.ledger.test_expiry import until
+from tests.boxoffice.conftest import opened
 
 SHOW = next(many_events(1))
 

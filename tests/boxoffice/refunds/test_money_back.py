@@ -24,6 +24,8 @@ from frontrow.boxoffice.organising.exports import Exports
 from frontrow.boxoffice.ports.queries import Query
 from frontrow.boxoffice.refunds.event_cancellation import SURE_US
 from frontrow.core.errors import FrontrowError
+from tests.boxoffice.checkout.office import ADA, Office, an_office, an_office_beside, replace_event
+from tests.boxoffice.checkout.till import assert_money
 from tests.boxoffice.conftest import (  # noqa: F401
     ledger_url,
     postgres_ledger_url,
@@ -31,8 +33,6 @@ from tests.boxoffice.conftest import (  # noqa: F401
     sqlite_ledger_url,
     sqlite_template,
 )
-from tests.boxoffice.checkout.office import ADA, Office, an_office, an_office_beside, replace_event
-from tests.boxoffice.checkout.till import assert_money
 from tests.boxoffice.refunds.test_ticket_returns import CARD
 from tests.boxoffice.shop import EVENT, sqlite_url
 
