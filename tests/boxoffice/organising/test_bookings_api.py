@@ -181,7 +181,7 @@ async def test_w12_imported_codes_work_on_every_server_and_only_their_digests_ar
         csv = "code,lane\n" + "".join(f"SPRING-{n:04d},general\n" for n in range(300))
         made = await desk.post(path, 201, json={"csv": csv})
         assert made == {"imported": 300, "lanes": [{"lane": "general", "codes": 300}], "used": 0}
-        for room, code in ((desk.platform.room.service, "spring-0007"), (other.room, "SPRING-0299")):
+        for room, code in ((desk.platform.room.service, "spring-0007"), (other.room.service, "SPRING-0299")):
             assert (await room.join(desk.event, code=code)).fresh
             with pytest.raises(CodeUsed):
                 await room.join(desk.event, code=code)
