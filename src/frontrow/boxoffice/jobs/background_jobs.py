@@ -122,8 +122,8 @@ def box_office_jobs(
     sweeper = Sweeper(ledger, clock, on_expired=told) if told is not None else Sweeper(ledger, clock)
     relay = Relay(ledger, bus, clock)
     consumers = [
-        Consumer("notify", bus, ledger, clock, notifier.plan),
-        Consumer("webhooks", bus, ledger, clock, webhooks.plan),
+        Consumer("notify", bus, ledger.messages, clock, notifier.plan),
+        Consumer("webhooks", bus, ledger.messages, clock, webhooks.plan),
     ]
     deliverers = [notifier.worker(), webhooks.worker()]
 
