@@ -10,8 +10,8 @@ from frontrow.boxoffice.model.facts import Fact
 from frontrow.boxoffice.model.hold_values import Hold
 from frontrow.boxoffice.model.ticket_returns import Return
 from frontrow.boxoffice.model.venues import Plan, Row, Seat, Section, area
-from frontrow.boxoffice.refunds.ticket_returns import Resale
-from frontrow.boxoffice.waitlist.offers import Offering
+from frontrow.boxoffice.refunds.ticket_returns import TicketReturns
+from frontrow.boxoffice.waitlist.offers import OfferWorker
 from frontrow.boxoffice.waitlist.waitlist_service import WaitlistService
 from frontrow.core.clock import ManualClock
 from frontrow.core.errors import Unavailable
@@ -56,8 +56,8 @@ class Waiting:
         self.hooks = Hooks()
         parts = (shop.sales, shop.ledger, shop.claims, shop.holds, shop.clock)
         self.list = WaitlistService(*parts)
-        self.worker = Offering(*parts, every_s=0.01)
-        self.resale = Resale(shop.sales, shop.ledger, shop.holds, self.hooks, shop.clock, tickets=self.hooks)
+        self.worker = OfferWorker(*parts, every_s=0.01)
+        self.resale = TicketReturns(shop.sales, shop.ledger, shop.holds, self.hooks, shop.clock, tickets=self.hooks)
         self.expiry = Sweeper(shop.ledger, shop.clock, on_expired=shop.holds.expired)
 
     async def bought(self, fan: str, *seats: int) -> Hold:
@@ -74,10 +74,10 @@ class Waiting:
     async def tell(self) -> int:
         """The bus works: the worker hears all facts and serves."""
         for fact in await self.facts():
-            self.worker.hear(fact)
-            self.resale.hear(fact)
-        await self.resale.heard()
-        return await self.worker.heard()
+            self.worker.note_fact(fact)
+            self.resale.note_fact(fact)
+        await self.resale.sweep_if_noted()
+        return await self.worker.serve_noted()
 
     async def offered(self, *fans: str) -> dict[str, tuple[int, ...]]:
         """Open offers of these fans."""
@@ -85,7 +85,7 @@ class Waiting:
         return {fan: offers[0].seats for fan, offers in found.items() if offers}
 
     async def status(self) -> EventStatus:
-        return (await self.ledger.event(EVENT)).status
+        return (await self.ledger.catalogue.event(EVENT)).status
 
 
 @contextlib.asynccontextmanager
@@ -93,7 +93,7 @@ async def sold_out(ledger_url: str, redis_url: str | None = None, **more: Any) -
     """Everything sold: A row 1 to one fan a seat (s0-s3), the rest in one booking each of row 2, B and S."""
     more.setdefault("plan", small_plan())
     async with open_shop(ledger_url, redis_url, **more) as shop:
-        await shop.ledger.put_event(shop.event, shop.clock())
+        await shop.ledger.catalogue.put_event(shop.event, shop.clock())
         waiting = Waiting(shop)
         if shop.plan.size == small_plan().size:
             for seat in range(4):

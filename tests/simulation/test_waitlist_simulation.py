@@ -10,9 +10,9 @@ from frontrow.boxoffice.adapters.ledger.audit_verification import verify
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.model import facts
 from frontrow.boxoffice.model.ticket_returns import Return, ReturnState
-from frontrow.boxoffice.model.waitlist_matching import Pool, assign
-from frontrow.boxoffice.refunds.ticket_returns import Resale
-from frontrow.boxoffice.waitlist.offers import Offering
+from frontrow.boxoffice.model.waitlist_matching import SeatPool, assign_seats
+from frontrow.boxoffice.refunds.ticket_returns import TicketReturns
+from frontrow.boxoffice.waitlist.offers import OfferWorker
 from tests.boxoffice.shop import EVENT, sqlite_url
 from tests.boxoffice.waiting import small_plan
 from tests.simulation.waitlist_world import CAP, World
@@ -28,7 +28,7 @@ async def check_now(world: World) -> None:
         seats[seat.fan] += 1
     over = {fan: count for fan, count in seats.items() if count > CAP}
     assert not over, f"more seats than the cap: {over}"
-    for one in await world.real.returns_in(ReturnState.LISTED, 1_000):
+    for one in await world.real.returns.returns_in(ReturnState.LISTED, 1_000):
         assert (one.booking_id, one.seat_index) in world.hooks.dead, "a seat is free while its old ticket lives"
 
 
@@ -69,7 +69,7 @@ async def check_returns(world: World, history: list[facts.Fact]) -> None:
             for seat in fact.seats:
                 confirmed[seat].append(fact.fence)
     for booking_id in {fact.booking_id for fact in history if isinstance(fact, facts.TicketReturned)}:
-        returned += await world.real.returns_of(booking_id)
+        returned += await world.real.returns.returns_of(booking_id)
     for one in returned:
         resold = any(fence > one.fence for fence in confirmed[one.seat_index])
         if one.state is not ReturnState.VOID:
@@ -90,9 +90,9 @@ async def check_rest(world: World) -> None:
     async for seat in world.real.active_seats(EVENT, now_us):
         seats[seat.fan] += 1
     free = pool.free_by_section()
-    line = await world.real.waiting_page(EVENT, free, (-1, 0), 100) if free else []
+    line = await world.real.waitlist.waiting_page(EVENT, free, (-1, 0), 100) if free else []
     fitting = [entry for entry in line if seats[entry.fan] + entry.seat_count <= CAP]
-    assert assign(fitting, pool) == []
+    assert assign_seats(fitting, pool) == []
     assert (await verify(world.real.store))[0] == []
 
 
@@ -111,7 +111,9 @@ async def live(seed: int, folder: Path, rate: float) -> tuple[int, int]:
             await world.come_to_rest()
             await check_rest(world)
         history = world.history()
-        joined = [await ledger.entry(fact.entry_id) for fact in history if isinstance(fact, facts.WaitlistJoined)]
+        joined = [
+            await ledger.waitlist.entry(fact.entry_id) for fact in history if isinstance(fact, facts.WaitlistJoined)
+        ]
         wishes = {entry.id: (entry.seat_count, entry.sections, entry.split_ok) for entry in joined if entry}
         await check_returns(world, history)
         return check_offers(history, wishes), world.deaths
@@ -128,24 +130,24 @@ async def test_a_sold_out_show_in_virtual_time(seed: int, tmp_path: Path) -> Non
 
 
 def offers_in_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Pool, "_without", lambda self, masks, seats: list(masks))
+    monkeypatch.setattr(SeatPool, "_without", lambda self, masks, seats: list(masks))
 
 
 def facts_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def lazy(self: Offering) -> int:
-        return await self.settle()
+    async def lazy(self: OfferWorker) -> int:
+        return await self.end_due_offers()
 
-    monkeypatch.setattr(Offering, "sweep", lazy)
+    monkeypatch.setattr(OfferWorker, "sweep", lazy)
 
 
 def frees_before_revoking(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def hasty(self: Resale, given: Sequence[Return], now_us: int) -> None:
+    async def hasty(self: TicketReturns, given: Sequence[Return], now_us: int) -> None:
         for one in given:
-            await self._ledger.list_return(one.booking_id, [one.seat_index], now_us)
+            await self._ledger.returns.list_return(one.booking_id, [one.seat_index], now_us)
             assert self._tickets is not None
             await self._tickets.revoke(one.booking_id, [one.seat_index], now_us)
 
-    monkeypatch.setattr(Resale, "_go_on", hasty)
+    monkeypatch.setattr(TicketReturns, "_revoke_and_list", hasty)
 
 
 @pytest.mark.parametrize("canary", [offers_in_a_row, facts_only, frees_before_revoking], ids=lambda c: c.__name__)

@@ -20,8 +20,7 @@ import msgspec
 from frontrow.boxoffice.adapters.bus.from_url import open_bus
 from frontrow.boxoffice.adapters.channels.from_settings import MessageSettings, open_channels, open_mail
 from frontrow.boxoffice.adapters.claims.memory import MemoryClaims
-from frontrow.boxoffice.adapters.ledger.books.idempotency_store import RequestBook
-from frontrow.boxoffice.adapters.ledger.books.signups import SignupBook
+from frontrow.boxoffice.adapters.ledger.books.idempotency_store import IdempotencyStore
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.adapters.payments.from_url import open_provider
@@ -37,7 +36,7 @@ from frontrow.boxoffice.holds.expiry import LedgerClock
 from frontrow.boxoffice.holds.held_seats import HeldSeats
 from frontrow.boxoffice.holds.hold_service import HoldService
 from frontrow.boxoffice.jobs.background_jobs import GROUPS, Job, box_office_jobs, every, money_jobs
-from frontrow.boxoffice.jobs.sales_follower import FollowedSeats, Following
+from frontrow.boxoffice.jobs.sales_follower import FollowedSeats, SalesFollower
 from frontrow.boxoffice.jobs.waitlist_jobs import WAITLIST_GROUP, waitlist_jobs
 from frontrow.boxoffice.messaging.mail_links import MailLinks
 from frontrow.boxoffice.messaging.notifications import Notifier
@@ -51,16 +50,16 @@ from frontrow.boxoffice.ports.seat_claims import SeatClaims
 from frontrow.boxoffice.presale.presales import Presales
 from frontrow.boxoffice.presale.signup_mail import SignupLinks, SignupMail
 from frontrow.boxoffice.presale.signups import Signups
-from frontrow.boxoffice.refunds.event_cancellation import Cancelling
+from frontrow.boxoffice.refunds.event_cancellation import EventCancellations
 from frontrow.boxoffice.refunds.refunds import Refunds
 from frontrow.boxoffice.refunds.return_refunds import ReturnRefunds
-from frontrow.boxoffice.refunds.ticket_returns import Resale
+from frontrow.boxoffice.refunds.ticket_returns import TicketReturns
 from frontrow.boxoffice.seatmap.frame_log import FrameLog, MemoryFrameLog
 from frontrow.boxoffice.seatmap.map_feed import MapFeed
 from frontrow.boxoffice.tickets.signing_keys import TicketKeys
 from frontrow.boxoffice.tickets.ticket_codes import Issuer
 from frontrow.boxoffice.tickets.ticket_desk import TicketDesk
-from frontrow.boxoffice.waitlist.offers import Offering
+from frontrow.boxoffice.waitlist.offers import OfferWorker
 from frontrow.boxoffice.waitlist.waitlist_service import WaitlistService
 from frontrow.core.clock import US_PER_S, Clock, SystemClock
 from frontrow.core.cookies import is_https
@@ -161,7 +160,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         stack.push_async_callback(bus.aclose)
         adapters = _Adapters(ledger=ledger, clock=now, claims=claims, provider=provider, outgoing=outgoing, bus=bus)
         stores, ids, issuer = (
-            Stores(ledger=ledger, claims=claims, requests=RequestBook(ledger)),
+            Stores(ledger=ledger, claims=claims, requests=ledger.idempotency),
             Ids(now),
             Issuer(keys.tickets),
         )
@@ -169,7 +168,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         stack.push_async_callback(box_office.holds.aclose)
         stack.push_async_callback(box_office.openings.aclose)
         with named("mail.url"):
-            channels = open_channels(settings.mail_url, settings.messages, ledger, outgoing, now)
+            channels = open_channels(settings.mail_url, settings.messages, ledger.messages, outgoing, now)
         links = MailLinks(secret_keys.key("mail links"), settings.public_url)
         messaging = _make_messaging(adapters, channels, links, box_office.desk, box_office.receipts)
         openings, browse = box_office.openings, box_office.browse
@@ -181,7 +180,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         stack.push_async_callback(room.aclose)
         stack.push_async_callback(rooms.aclose)
         passes = Passes(room, secure=is_https(settings.public_url))
-        views = EventViews(openings, browse, ledger, box_office.feeds, endpoints.entry)
+        views = EventViews(openings, browse, ledger.catalogue, box_office.feeds, endpoints.entry)
         live = LiveSeats(
             endpoints,
             box_office.holds,
@@ -248,7 +247,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
                 shop=live.shop,
                 hot=live.table,
                 shown=views,
-                listed=EventLists(browse, lambda: ledger.catalogue_version + openings.follower.changes),
+                listed=EventLists(browse, lambda: ledger.catalogue.version + openings.follower.changes),
                 telemetry=telemetry,
             ),
             jobs=tuple(jobs),
@@ -279,7 +278,7 @@ async def open_jobs(work: PlatformSettings | WorkUrls) -> AsyncIterator[Sequence
         stack.push_async_callback(outgoing.aclose)
         adapters = _Adapters(ledger=ledger, clock=clock, claims=claims, provider=provider, outgoing=outgoing, bus=bus)
         keys = TicketKeys.opened(work.keys)
-        channels = open_channels(work.mail, load(MessageSettings, "messages"), ledger, outgoing, clock)
+        channels = open_channels(work.mail, load(MessageSettings, "messages"), ledger.messages, outgoing, clock)
         link_key = Secrets(work.secret_key.encode()).key("mail links") if work.secret_key else b""
         desk = TicketDesk(ledger, keys)
         messaging = _make_messaging(
@@ -292,12 +291,14 @@ def _ledger_jobs(adapters: _Adapters, issuer: Issuer, messaging: MessagingServic
     """The jobs of a ledger alone: this process follows the catalogue by itself and serves no pages."""
     ledger, claims, clock, sales = adapters.ledger, adapters.claims, adapters.clock, Sales()
     seats = FollowedSeats(sales, HeldSeats(sales, claims, ledger, clock))
-    beside = [Job("catalogue", Following(ledger, sales, claims, Recovery(sales, claims, ledger, clock)).run)]
+    beside = [
+        Job("catalogue", SalesFollower(ledger.catalogue, sales, claims, Recovery(sales, claims, ledger, clock)).run)
+    ]
     if adapters.provider is not None:
         refunds = Refunds(ledger, adapters.provider, clock, seats=seats)
-        beside.insert(0, Cancelling(ledger, refunds, clock).job())
-    offering = Offering(sales, ledger, claims, seats, clock)
-    resale = Resale(sales, ledger, seats, ReturnRefunds(ledger), clock)
+        beside.insert(0, EventCancellations(ledger.organiser, refunds, clock).job())
+    offering = OfferWorker(sales, ledger, claims, seats, clock)
+    resale = TicketReturns(sales, ledger, seats, ReturnRefunds(ledger), clock)
     return _make_jobs(adapters, issuer, messaging, seats, offering, resale, beside=beside)
 
 
@@ -306,8 +307,8 @@ def _make_jobs(
     issuer: Issuer,
     messaging: MessagingServices,
     seats: HoldService | FollowedSeats,
-    offering: Offering,
-    resale: Resale,
+    offering: OfferWorker,
+    resale: TicketReturns,
     *,
     beside: Sequence[Job],
 ) -> list[Job]:
@@ -318,7 +319,7 @@ def _make_jobs(
     return box_office_jobs(ledger, bus, clock, messaging.notifier, messaging.webhooks, told=seats.expired, more=more)
 
 
-async def _purge_answers(requests: RequestBook, clock: Clock) -> None:
+async def _purge_answers(requests: IdempotencyStore, clock: Clock) -> None:
     await requests.purge(clock() - KEEP_ANSWERS_US)
 
 
@@ -344,7 +345,7 @@ async def _learn_zone(ledger: SqlLedger, zones: dict[str, str], event: Event) ->
 
 
 async def _zone_of(ledger: SqlLedger, event: Event) -> str:
-    venue = await ledger.venue(event.venue_id)
+    venue = await ledger.catalogue.venue(event.venue_id)
     return venue.time_zone if venue and venue.time_zone else "UTC"
 
 
@@ -373,21 +374,22 @@ def _make_box_office(
     recovery = Recovery(sales, claims, ledger, clock)
     holds = HoldService(sales, claims, ledger, clock, ids=ids, on_change=show_changes, on_doubt=recovery.doubt)
     checkout = Checkout(ledger, provider, clock, seats=holds, issuer=issuer)
+    refunds = Refunds(ledger, provider, clock, seats=holds)
     desk = TicketDesk(ledger, keys)
     return BoxOfficeServices(
-        openings=Openings(ledger, sales, claims, recovery, clock, feeds, _frame_logs(settings, clock)),
+        openings=Openings(ledger.catalogue, sales, claims, recovery, clock, feeds, _frame_logs(settings, clock)),
         sales=sales,
-        browse=EventBrowser(ledger, sales, states_of),
+        browse=EventBrowser(ledger.catalogue, sales, states_of),
         feeds=feeds,
         holds=holds,
         recovery=recovery,
         provider=provider,
         checkout=checkout,
-        purchases=Purchases(sales, holds, checkout, clock),
-        refunds=Refunds(ledger, provider, clock, seats=holds),
+        purchases=Purchases(sales, holds, checkout, refunds, clock),
+        refunds=refunds,
         waitlist=WaitlistService(sales, ledger, claims, holds, clock, ids=ids),
-        offering=Offering(sales, ledger, claims, holds, clock, on_change=show_changes),
-        resale=Resale(sales, ledger, holds, ReturnRefunds(ledger), clock),
+        offering=OfferWorker(sales, ledger, claims, holds, clock, on_change=show_changes),
+        resale=TicketReturns(sales, ledger, holds, ReturnRefunds(ledger), clock),
         desk=desk,
         receipts=Receipts(ledger, desk),
     )
@@ -399,7 +401,7 @@ def _make_messaging(
     ledger, clock = adapters.ledger, adapters.clock
     return MessagingServices(
         notifier=Notifier(ledger, desk, channels, clock, links, receipts),
-        webhooks=Webhooks(ledger, adapters.outgoing, clock),
+        webhooks=Webhooks(ledger.messages, adapters.outgoing, clock),
         links=links,
     )
 
@@ -428,9 +430,11 @@ def _platform_provider(settings: PlatformSettings, clock: Clock) -> PaymentProvi
 
         stripe = settings.stripe
         return StripeProvider(stripe.key, stripe.webhook_secret, api_base=stripe.api)
-    from frontrow.boxoffice.adapters.payments.simulated_journal import JournaledProvider
+    from frontrow.boxoffice.adapters.payments.simulated import SimulatedProvider
+    from frontrow.boxoffice.adapters.payments.simulated_journal import PaymentJournal
 
-    return JournaledProvider(clock, settings.folder / "payments.jsonl", webhooks=False)
+    journal = PaymentJournal(settings.folder / "payments.jsonl")
+    return SimulatedProvider(clock, webhooks=False, journal=journal)
 
 
 def _make_room(
@@ -490,12 +494,12 @@ def _make_presale(
     people: People,
     codes: FanCodes,
 ) -> PresaleServices:
-    book, links = SignupBook(ledger), SignupLinks(secret_keys.key("sign-ups"), settings.public_url)
-    mail = SignupMail(ledger, open_mail(settings.mail_url), people.vault, clock, links)
+    book, links = ledger.signups, SignupLinks(secret_keys.key("sign-ups"), settings.public_url)
+    mail = SignupMail(ledger.messages, open_mail(settings.mail_url), people.vault, clock, links)
     zone_of = functools.partial(_zone_of, ledger)
     return PresaleServices(
-        signups=Signups(book, mail, people.tries, clock, ids, ledger.event, zone_of),
-        presales=Presales(book, mail, codes, clock, ledger.event, zone_of, ledger.note),
+        signups=Signups(book, mail, people.tries, clock, ids, ledger.catalogue.event, zone_of),
+        presales=Presales(book, mail, codes, clock, ledger.catalogue.event, zone_of, ledger.organiser.note),
     )
 
 

@@ -51,7 +51,7 @@ def _with(url: str, act: "Callable[[Endpoints], Awaitable[Answer]]") -> Answer:
     async def run() -> Answer:
         ledger, outgoing = await open_ledger(url, auto_migrate=False), Outgoing()
         try:
-            return await act(Endpoints(ledger, outgoing, WallClock()))
+            return await act(Endpoints(ledger.messages, outgoing, WallClock()))
         finally:
             await outgoing.aclose()
             await ledger.aclose()

@@ -52,10 +52,17 @@ class Till:
         now_us = self.clock()
         return await self.ledger.place_hold(
             NewHold(
-                f"bkg_{self.holds:026d}", EVENT, fan or f"fan_{self.holds}", seats, now_us,
-                now_us + hold_s * 1_000_000, price * len(seats), "EUR", (price,) * len(seats),
+                f"bkg_{self.holds:026d}",
+                EVENT,
+                fan or f"fan_{self.holds}",
+                seats,
+                now_us,
+                now_us + hold_s * 1_000_000,
+                price * len(seats),
+                "EUR",
+                (price,) * len(seats),
             )
-        )  # fmt: skip
+        )
 
     async def booking(self, booking_id: str) -> Booking:
         found = await self.ledger.booking(booking_id)
@@ -63,7 +70,7 @@ class Till:
         return found
 
     async def driver_payment(self, booking_id: str) -> Payment:
-        payment = await self.checkout.driver.latest(booking_id)
+        payment = await self.checkout.records.latest_payment(booking_id)
         assert payment is not None
         return payment
 
@@ -112,8 +119,8 @@ async def assert_money(till: Till, *, at_rest: bool = False) -> None:
         by_booking.setdefault(found["metadata"]["booking"], []).append(found)
     for booking_id, found in by_booking.items():
         booking = await till.booking(booking_id)
-        payments = await ledger.payments_of(booking_id)
-        refunds = await ledger.refunds_of(booking_id)
+        payments = await ledger.payments.payments_of(booking_id)
+        refunds = await ledger.payments.refunds_of(booking_id)
         taken = [one for one in found if one["amount_received"]]
         assert len(taken) <= 1, f"{booking_id} was charged twice"
         captured = sum(one["amount_received"] for one in taken)
@@ -128,7 +135,7 @@ async def assert_money(till: Till, *, at_rest: bool = False) -> None:
             assert booking.state is BookingState.CONFIRMED or paid or asking, f"{booking_id} was charged without a seat"
         if booking.state is BookingState.CONFIRMED:
             assert payments and (at_rest is False or paid), f"{booking_id} has seats without money"  # noqa: PT018
-        valid = [t.seat_index for t in await ledger.tickets_of(booking_id) if t.state is TicketState.VALID]
+        valid = [t.seat_index for t in await ledger.tickets.tickets_of(booking_id) if t.state is TicketState.VALID]
         assert valid == (list(booking.seats) if booking.state is BookingState.CONFIRMED else []), booking_id
         held = [one for one in found if one["amount_capturable"]]
         assert len(held) <= 1

@@ -37,7 +37,7 @@ async def ledger(tmp_path: Path) -> AsyncIterator[SqlLedger]:
 @pytest.fixture
 async def endpoints(ledger: SqlLedger) -> AsyncIterator[Endpoints]:
     outgoing = Outgoing(resolver=resolver)
-    yield Endpoints(ledger, outgoing, ManualClock(NOW))
+    yield Endpoints(ledger.messages, outgoing, ManualClock(NOW))
     await outgoing.aclose()
 
 

@@ -50,7 +50,7 @@ class Desk:
         """Hold and pay by the services themselves."""
         platform = self.platform
         if email:
-            await platform.ledger.keep_buyer(Contact(fan, email, name=name), self.event, platform.clock())
+            await platform.ledger.messages.keep_buyer(Contact(fan, email, name=name), self.event, platform.clock())
         visit = ShopPass(self.event, fan, platform.clock() + 900 * US_PER_S)
         hold = await platform.box_office.holds.place(self.event, visit, list(seats))
         if pay:
@@ -60,7 +60,7 @@ class Desk:
         return held
 
     async def codes(self, booking: Booking) -> list[str]:
-        return [ticket.code for ticket in await self.platform.ledger.tickets_of(booking.id)]
+        return [ticket.code for ticket in await self.platform.ledger.tickets.tickets_of(booking.id)]
 
 
 @contextlib.asynccontextmanager
@@ -77,8 +77,12 @@ def a_venue_body(**changes: Any) -> dict[str, Any]:
 
 def an_event_body(venue: str, **changes: Any) -> dict[str, Any]:
     body = {
-        "name": "Aurora", "venue": venue, "currency": "EUR", "starts_at": "2099-06-01T20:00:00+02:00",
-        "sale_starts_at": "2020-01-01T10:00:00Z", "sale_ends_at": "2099-05-31T10:00:00Z",
+        "name": "Aurora",
+        "venue": venue,
+        "currency": "EUR",
+        "starts_at": "2099-06-01T20:00:00+02:00",
+        "sale_starts_at": "2020-01-01T10:00:00Z",
+        "sale_ends_at": "2099-05-31T10:00:00Z",
         "tiers": [{"key": key, "amount_minor": 5000} for key in ("front", "back", "standing")],
-    }  # fmt: skip
+    }
     return body | changes

@@ -18,7 +18,7 @@ from frontrow.boxoffice.model.sales_figures import (
     RoomFigures,
     percentiles_of_buckets,
 )
-from frontrow.boxoffice.organising.sales_figures import Figures
+from frontrow.boxoffice.organising.sales_figures import SalesFigures
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import InvalidInput
 from frontrow.web.app import platform_app
@@ -30,7 +30,7 @@ ROOM = RoomFigures("open", 900, 300, 600, 120, 12.5)
 
 
 def some_figures(ledger, office, clock):
-    return Figures(ledger, clock, office.venues.plan, lambda event: None, lambda event: ROOM)
+    return SalesFigures(ledger.figures, clock, office.venues.plan, lambda event: None, lambda event: ROOM)
 
 
 async def test_b19_the_figures_are_what_the_bookings_say(ledger):
@@ -85,13 +85,13 @@ async def test_b19_a_hundred_viewers_at_once_cost_the_ledger_one_look(sqlite_led
     event = await on_sale(office)
     figures = some_figures(sqlite_ledger, office, clock)
     looks = []
-    counting = sqlite_ledger.bookings_by_state
+    counting = sqlite_ledger.figures.bookings_by_state
 
     async def counted(event_id):
         looks.append(event_id)
         return await counting(event_id)
 
-    sqlite_ledger.bookings_by_state = counted
+    sqlite_ledger.figures.bookings_by_state = counted
     await asyncio.gather(*(figures.of(event) for _ in range(100)))
     assert len(looks) == 1
     clock.now_us += 3 * US_PER_S
@@ -133,10 +133,14 @@ async def test_b13_figures_over_http_with_real_money_as_json_and_csv(tmp_path):
         figures = await desk.get(path)
         assert figures["money"] == [
             {
-                "currency": "EUR", "captured_minor": 12000, "refunded_minor": 5000, "refunds_open_minor": 0,
-                "fees_kept_minor": 0, "net_minor": 7000,
+                "currency": "EUR",
+                "captured_minor": 12000,
+                "refunded_minor": 5000,
+                "refunds_open_minor": 0,
+                "fees_kept_minor": 0,
+                "net_minor": 7000,
             }
-        ]  # fmt: skip
+        ]
         assert figures["payment_success"] == round(2 / 3, 4)
         assert figures["seats"]["sold"] == 2
         answer = await desk.ask("GET", f"{path}.csv")
@@ -172,7 +176,7 @@ class Viewer:
 
 async def test_n7_all_viewers_share_one_encoded_frame_and_the_last_one_to_leave_ends_the_looking(tmp_path):
     async with a_desk(tmp_path) as desk:
-        event = await desk.platform.ledger.event(desk.event)
+        event = await desk.platform.ledger.catalogue.event(desk.event)
 
         async def event_of(event_id):
             return event

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from frontrow.boxoffice.adapters.ledger.books.signups import SignupBook
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.model.messages import NewDelivery
 from frontrow.boxoffice.model.signups import (
@@ -18,7 +17,7 @@ from frontrow.boxoffice.model.signups import (
     RegistrationClosed,
     Signup,
     SignupState,
-    drawn,
+    draw_order,
     lottery_rank,
     rank_of,
 )
@@ -34,17 +33,28 @@ NOW_US = 1_800_000_000 * US_PER_S
 
 def a_signup(number: int, **changes: Any) -> Signup:
     values: dict[str, Any] = {
-        "id": f"reg_{number:04}", "event_id": "evt_1", "purpose": Purpose.PRESALE, "email": f"{number}@example.org",
-        "locale": "en", "state": SignupState.CONFIRMED, "created_at_us": NOW_US, "confirmed_at_us": NOW_US + number,
-    }  # fmt: skip
+        "id": f"reg_{number:04}",
+        "event_id": "evt_1",
+        "purpose": Purpose.PRESALE,
+        "email": f"{number}@example.org",
+        "locale": "en",
+        "state": SignupState.CONFIRMED,
+        "created_at_us": NOW_US,
+        "confirmed_at_us": NOW_US + number,
+    }
     return Signup(**(values | changes))
 
 
 def a_presale(**changes: Any) -> Presale:
     values: dict[str, Any] = {
-        "event_id": "evt_1", "opens_at_us": NOW_US, "closes_at_us": NOW_US + 100, "codes": 3,
-        "order": DrawOrder.LOTTERY, "lane": "presale", "seed": "a secret seed",
-    }  # fmt: skip
+        "event_id": "evt_1",
+        "opens_at_us": NOW_US,
+        "closes_at_us": NOW_US + 100,
+        "codes": 3,
+        "order": DrawOrder.LOTTERY,
+        "lane": "presale",
+        "seed": "a secret seed",
+    }
     return Presale(**(values | changes))
 
 
@@ -54,11 +64,11 @@ def a_presale(**changes: Any) -> Presale:
 def test_w12_the_draw_follows_from_seed_and_beacon_and_from_nothing_else():
     everybody = [a_signup(number) for number in range(50)]
     presale = a_presale(beacon="drand 42")
-    order = drawn(presale, everybody)
-    assert order == drawn(presale, everybody[::-1])
-    assert [one.id for one in order] != [one.id for one in drawn(a_presale(beacon="drand 43"), everybody)]
+    order = draw_order(presale, everybody)
+    assert order == draw_order(presale, everybody[::-1])
+    assert [one.id for one in order] != [one.id for one in draw_order(a_presale(beacon="drand 43"), everybody)]
     assert rank_of(presale, order[0]) == lottery_rank("a secret seed", "drand 42", "evt_1", order[0].id)
-    assert [one.id for one in drawn(a_presale(order=DrawOrder.FIRST_COME), everybody[::-1])] == [
+    assert [one.id for one in draw_order(a_presale(order=DrawOrder.FIRST_COME), everybody[::-1])] == [
         one.id for one in everybody
     ]
     before = presale.record({})
@@ -70,7 +80,7 @@ def test_w12_everybody_has_the_same_chance():
     everybody = [a_signup(number) for number in range(10)]
     won = dict.fromkeys((one.id for one in everybody), 0)
     for seed in range(2_000):
-        for one in drawn(a_presale(seed=f"seed {seed}"), everybody)[:3]:
+        for one in draw_order(a_presale(seed=f"seed {seed}"), everybody)[:3]:
             won[one.id] += 1
     assert all(500 < wins < 700 for wins in won.values()), won
 
@@ -79,7 +89,7 @@ def test_w12_everybody_has_the_same_chance():
 
 
 async def test_an_address_counts_once_however_often_it_asks(ledger: SqlLedger):
-    book = SignupBook(ledger)
+    book = ledger.signups
     asks = [a_signup(n, email="ada@example.org", purpose=Purpose.NOTICE, state=SignupState.ASKED) for n in range(50)]
     found = await asyncio.gather(*(book.ask(one, None) for one in asks))
     assert len({signup_id for signup_id, _ in found}) == 1
@@ -94,7 +104,7 @@ async def test_an_address_counts_once_however_often_it_asks(ledger: SqlLedger):
 
 async def test_of_many_servers_that_send_a_notice_each_address_gets_one(ledger: SqlLedger):
     """Exactly once per address: marking the notice and its mail are one transaction."""
-    book = SignupBook(ledger)
+    book = ledger.signups
     for number in range(25):
         await book.ask(a_signup(number, purpose=Purpose.NOTICE), None)
     await book.ask(a_signup(99, purpose=Purpose.NOTICE, state=SignupState.ASKED), None)
@@ -104,13 +114,13 @@ async def test_of_many_servers_that_send_a_notice_each_address_gets_one(ledger: 
 
     for _ in range(4):
         await asyncio.gather(*(book.send_notices("evt_1", mail, 10, NOW_US) for _ in range(5)))
-    leased = await ledger.lease_deliveries("signup", NOW_US, US_PER_S, 100, 100)
+    leased = await ledger.messages.lease_deliveries("signup", NOW_US, US_PER_S, 100, 100)
     assert sorted(one.body for one in leased) == sorted(f"{number}@example.org" for number in range(25))
     assert await book.events_with_notices() == []
 
 
 async def test_a_presale_takes_registrations_until_it_closes_and_its_order_is_fixed(ledger: SqlLedger):
-    book = SignupBook(ledger)
+    book = ledger.signups
     with pytest.raises(RegistrationClosed):
         await book.ask(a_signup(1), None)
     assert await book.put_presale(a_presale(), NOW_US)
@@ -252,8 +262,11 @@ async def test_w12_fans_register_are_drawn_get_a_code_by_mail_and_join_with_it(t
         await desk.platform.presale.presales.work()
         record = (await desk.client.get(path)).json()
         assert (record["state"], record["commitment"], record["chosen"], record["registrations"]) == (
-            "drawn", commitment, 2, 4,
-        )  # fmt: skip
+            "drawn",
+            commitment,
+            2,
+            4,
+        )
         ranks = {
             name: lottery_rank(record["seed"], record["beacon"], event, registration)
             for name, registration in registrations.items()
@@ -272,7 +285,10 @@ async def test_w12_fans_register_are_drawn_get_a_code_by_mail_and_join_with_it(t
         assert (await join(desk, event, code=first)).json()["code"] == "code_used"
         assert (await join(desk, event)).json()["code"] == "code_needed"
         assert (await join(desk, event, code=second)).status_code == 201
-        acts = [one.act for one in await desk.platform.ledger.changes(desk.person.staff.organiser_id, event, 0, 50)]
+        acts = [
+            one.act
+            for one in await desk.platform.ledger.organiser.changes(desk.person.staff.organiser_id, event, 0, 50)
+        ]
         assert {"open_presale", "draw_presale", "make_codes", "export"} <= set(acts)
 
 
@@ -308,7 +324,7 @@ async def test_w12_a_draw_that_died_in_the_middle_goes_on_and_nobody_gets_two_co
         await asyncio.gather(*(desk.platform.presale.presales.work() for _ in range(3)))
         counts = await desk.platform.presale.presales.counts(event)
         assert counts == {"chosen": 4, "passed_over": 3}
-        rows = await desk.platform.presale.presales.export(await desk.platform.ledger.event(event))
+        rows = await desk.platform.presale.presales.export(await desk.platform.ledger.catalogue.event(event))
         codes = [row["code"] for row in rows if row["code"]]
         assert len(set(codes)) == 4
         for number in range(7):

@@ -30,8 +30,14 @@ from frontrow.core.ids import Ids
 LINK_PREFIX, ASK_PREFIX = "frl_", "fra_"
 
 
-class FanBooks(PeopleBook, MessageBook, Protocol):
-    """What fans' affairs read and write."""
+class FanLedger(Protocol):
+    """What accounts of fans read and write."""
+
+    @property
+    def people(self) -> PeopleBook: ...
+
+    @property
+    def messages(self) -> MessageBook: ...
 
     async def booking(self, booking_id: str) -> Booking | None: ...
 
@@ -40,10 +46,10 @@ class FanDesk:
     """Who buys."""
 
     def __init__(
-        self, book: FanBooks, sessions: Sessions, mail: AccountMail, tries: AllTries, clock: Clock, ids: Ids,
+        self, ledger: FanLedger, sessions: Sessions, mail: AccountMail, tries: AllTries, clock: Clock, ids: Ids,
         link_life_s: int,
     ) -> None:  # fmt: skip
-        self._book, self._sessions, self._mail, self._tries = book, sessions, mail, tries
+        self._ledger, self._sessions, self._mail, self._tries = ledger, sessions, mail, tries
         self._clock, self._ids, self._life_s = clock, ids, link_life_s
 
     async def ask_link(self, email: str, ip: str, locale: str) -> str:
@@ -53,7 +59,9 @@ class FanDesk:
         await self._tries.link.take(address)
         link, ask, now_us = new_secret(LINK_PREFIX), new_secret(ASK_PREFIX), self._clock()
         ends_at_us = now_us + self._life_s * US_PER_S
-        await self._book.add_magic_link(secret_hash("link", link), secret_hash("ask", ask), address, now_us, ends_at_us)
+        await self._ledger.people.add_magic_link(
+            secret_hash("link", link), secret_hash("ask", ask), address, now_us, ends_at_us
+        )
         await self._mail.sign_in(address, link, locale, self._life_s)
         return ask
 
@@ -64,14 +72,14 @@ class FanDesk:
         now_us, hashed = self._clock(), secret_hash("link", link)
         if not is_secret(link, LINK_PREFIX):
             raise LinkSpent("this link was used or has run out; ask for a new one")
-        email = await self._book.use_magic_link(hashed, secret_hash("ask", ask), now_us)
+        email = await self._ledger.people.use_magic_link(hashed, secret_hash("ask", ask), now_us)
         if not email:
-            if await self._book.open_magic_link(hashed, now_us):
+            if await self._ledger.people.open_magic_link(hashed, now_us):
                 raise OtherBrowser("open the link in the browser where you asked for it, or ask for a new one here")
             raise LinkSpent("this link was used or has run out; ask for a new one")
-        fan = await self._book.fan_of_address(Fan(self._ids.new("fan"), email, now_us))
-        if await self._book.contact(fan.id) is None:
-            await self._book.put_contact(Contact(fan.id, email, locale=locale), now_us)
+        fan = await self._ledger.people.fan_of_address(Fan(self._ids.new("fan"), email, now_us))
+        if await self._ledger.messages.contact(fan.id) is None:
+            await self._ledger.messages.put_contact(Contact(fan.id, email, locale=locale), now_us)
         return await self._sessions.start(SubjectKind.FAN, fan.id, agent=agent, replaces=replaces)
 
     async def guest(self, email: str, locale: str, *, agent: str = "", replaces: Session | None = None) -> SignedIn:
@@ -79,76 +87,76 @@ class FanDesk:
         now_us = self._clock()
         fan = Fan(self._ids.new("fan"), "", now_us)
         contact = Contact(fan.id, checked_email(email) if email else "", locale=locale)
-        await self._book.add_fan(fan)
-        await self._book.put_contact(contact, now_us)
+        await self._ledger.people.add_fan(fan)
+        await self._ledger.messages.put_contact(contact, now_us)
         return await self._sessions.start(SubjectKind.GUEST, fan.id, agent=agent, replaces=replaces)
 
     async def names(self, fan_id: str) -> list[str]:
         """Every name this fan's messages may stand under: their own, and all that gave the address they have proven."""
-        fan = await self._book.fan(fan_id)
-        return [fan_id, *await self._book.names_of_address(fan.email)] if fan is not None else [fan_id]
+        fan = await self._ledger.people.fan(fan_id)
+        return [fan_id, *await self._ledger.people.names_of_address(fan.email)] if fan is not None else [fan_id]
 
     async def owns(self, fan_id: str, booking: Booking) -> bool:
         """Whether the booking is this fan's: made by them, or with the address that they have proven."""
         if booking.fan == fan_id:
             return True
-        fan = await self._book.fan(fan_id)
-        return fan is not None and await self._book.is_reached_at(booking.fan, fan.email)
+        fan = await self._ledger.people.fan(fan_id)
+        return fan is not None and await self._ledger.people.is_reached_at(booking.fan, fan.email)
 
     async def fan(self, fan_id: str) -> Fan:
-        fan = await self._book.fan(fan_id)
+        fan = await self._ledger.people.fan(fan_id)
         if fan is None or fan.erased_at_us:
             raise PersonNotFound("this account is gone", fan=fan_id)
         return fan
 
     async def is_proven(self, fan_id: str) -> bool:
         """Whether this is a fan with a proven e-mail address, and no guest."""
-        fan = await self._book.fan(fan_id)
+        fan = await self._ledger.people.fan(fan_id)
         return fan is not None and bool(fan.email) and not fan.erased_at_us
 
     async def contact(self, fan_id: str) -> Contact:
-        return await self._book.contact(fan_id) or Contact(fan_id)
+        return await self._ledger.messages.contact(fan_id) or Contact(fan_id)
 
     async def put_contact(self, contact: Contact) -> None:
-        await self._book.put_contact(contact, self._clock())
+        await self._ledger.messages.put_contact(contact, self._clock())
 
     async def keep_buyer(self, booking: Booking, *, name: str, email: str, locale: str) -> None:
         """Who buys and where the tickets go; empty: as it was. An address that was proven stays."""
         buyer = Contact(booking.fan, checked_email(email) if email else "", locale=locale, name=clean_name(name))
-        await self._book.keep_buyer(buyer, booking.event_id, self._clock())
+        await self._ledger.messages.keep_buyer(buyer, booking.event_id, self._clock())
 
     async def proven_address(self, fan_id: str) -> str:
         """The address that the buyer has proven; empty for guests and people of places."""
-        fan = await self._book.fan(fan_id)
+        fan = await self._ledger.people.fan(fan_id)
         return fan.email if fan is not None else ""
 
     async def bookings(self, fan_id: str) -> list[Booking]:
-        fan = await self._book.fan(fan_id)
-        found = await self._book.purchases_of([fan_id])
-        found += await self._book.purchases_of_address(fan.email if fan is not None else "")
+        fan = await self._ledger.people.fan(fan_id)
+        found = await self._ledger.people.purchases_of([fan_id])
+        found += await self._ledger.people.purchases_of_address(fan.email if fan is not None else "")
         return sorted(found, key=lambda one: (one.created_at_us, one.id), reverse=True)
 
     async def messages(self, fan_id: str, limit: int = 50) -> list[InAppMessage]:
         found: list[InAppMessage] = []
         for name in await self.names(fan_id):
-            found += await self._book.in_app(name, limit)
+            found += await self._ledger.messages.in_app(name, limit)
         return sorted(found, key=lambda one: (-one.created_at_us, one.id))[:limit]
 
     async def export(self, fan_id: str) -> dict[str, Any]:
         """Everything kept about a person, as plain values."""
         fan, names = await self.fan(fan_id), await self.names(fan_id)
-        contacts = [await self._book.contact(name) for name in names]
+        contacts = [await self._ledger.messages.contact(name) for name in names]
         return {
             "fan": fan,
             "known_as": names,
             "contacts": [one for one in contacts if one is not None],
             "bookings": await self.bookings(fan_id),
-            "waitlist": await self._book.entries_of(names),
+            "waitlist": await self._ledger.people.entries_of(names),
             "messages": await self.messages(fan_id, 500),
             "sessions": await self._sessions.of(fan_id),
         }
 
     async def erase(self, fan_id: str) -> None:
         """Forget who this is and end their waiting; bookings and money stay under a random id."""
-        if not await self._book.erase_fan(fan_id, self._clock()):
+        if not await self._ledger.people.erase_fan(fan_id, self._clock()):
             raise PersonNotFound("this account is gone", fan=fan_id)

@@ -6,7 +6,7 @@ Nothing is changed after construction. The groups are frozen and take their part
 import asyncio
 from dataclasses import dataclass, field
 
-from frontrow.boxoffice.adapters.ledger.books.idempotency_store import RequestBook
+from frontrow.boxoffice.adapters.ledger.books.idempotency_store import IdempotencyStore
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.catalogue.event_listing import EventBrowser
 from frontrow.boxoffice.checkout.checkout import Checkout
@@ -25,10 +25,10 @@ from frontrow.boxoffice.ports.seat_claims import SeatClaims
 from frontrow.boxoffice.presale.presales import Presales
 from frontrow.boxoffice.presale.signups import Signups
 from frontrow.boxoffice.refunds.refunds import Refunds
-from frontrow.boxoffice.refunds.ticket_returns import Resale
+from frontrow.boxoffice.refunds.ticket_returns import TicketReturns
 from frontrow.boxoffice.seatmap.map_feed import MapFeed
 from frontrow.boxoffice.tickets.ticket_desk import TicketDesk
-from frontrow.boxoffice.waitlist.offers import Offering
+from frontrow.boxoffice.waitlist.offers import OfferWorker
 from frontrow.boxoffice.waitlist.waitlist_service import WaitlistService
 from frontrow.core.clock import Clock
 from frontrow.core.derived_keys import Secrets as Secrets
@@ -53,7 +53,7 @@ class Stores:
 
     ledger: SqlLedger
     claims: SeatClaims
-    requests: RequestBook
+    requests: IdempotencyStore
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,8 +71,8 @@ class BoxOfficeServices:
     purchases: Purchases
     refunds: Refunds
     waitlist: WaitlistService
-    offering: Offering
-    resale: Resale
+    offering: OfferWorker
+    resale: TicketReturns
     desk: TicketDesk
     receipts: Receipts
 

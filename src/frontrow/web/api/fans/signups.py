@@ -107,7 +107,7 @@ async def _sign_up(
         if not own:
             raise Unauthorised("sign in, or say which e-mail address", param="email")
         return view_of(await platform.presale.signups.sign_up_fan(event, purpose, own, locale))
-    await platform.presale.signups.ask(event, purpose, data.email, client_ip(platform, request), locale)
+    await platform.presale.signups.request(event, purpose, data.email, client_ip(platform, request), locale)
     return SignupView(event.id, purpose.value, "asked")
 
 
@@ -115,7 +115,7 @@ async def proven_email(platform: Platform, caller: Caller) -> str:
     """The address of the signed-in fan; empty for guests and strangers."""
     if caller.kind != "fan":
         return ""
-    fan = await platform.ledger.fan(caller.id)
+    fan = await platform.ledger.people.fan(caller.id)
     return fan.email if fan is not None and not fan.erased_at_us else ""
 
 

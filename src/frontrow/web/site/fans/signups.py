@@ -84,7 +84,7 @@ async def _sign_up(
         if own:
             await platform.presale.signups.sign_up_fan(event, purpose, own, language)
             return await _page(request, platform, event, purpose, "confirmed", email=own)
-        await platform.presale.signups.ask(event, purpose, email, client_ip(platform, request), language)
+        await platform.presale.signups.request(event, purpose, email, client_ip(platform, request), language)
     except Unavailable:
         raise
     except FrontrowError as error:
@@ -158,7 +158,7 @@ async def _page(
     token: str = "",
     status: int = 200,
 ) -> Response[bytes]:
-    one = shown(platform, event, await platform.ledger.venue(event.venue_id))
+    one = shown(platform, event, await platform.ledger.catalogue.venue(event.venue_id))
     presale = await platform.presale.presales.find(event.id) if purpose is Purpose.PRESALE else None
     return render(
         request,
