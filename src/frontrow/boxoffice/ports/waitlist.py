@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from frontrow.boxoffice.model.events import Event, EventStatus
-from frontrow.boxoffice.model.waitlist import EndedLine, Entry, NewEntry, NewOffer, Offer, WaitlistLook, WaitRules
+from frontrow.boxoffice.model.waitlist import EndedEntries, Entry, NewEntry, NewOffer, Offer, WaitlistSummary, WaitRules
 from frontrow.core.errors import FrontrowError
 
 
@@ -35,11 +35,9 @@ class WaitlistBook(Protocol):
         """Leave the line. An open offer is declined. An entry that already left is returned as is."""
         ...
 
-    async def end_line(self, event_id: str, limit: int, now_us: int) -> EndedLine:
-        """End the line of a cancelled event: at most `limit` entries leave it and their open offers are withdrawn.
-
-        Each entry gets exactly one fact WaitlistEnded. Call again until nobody is in line.
-        """
+    async def end_line(self, event_id: str, limit: int, now_us: int) -> EndedEntries:
+        """Of a cancelled event: at most `limit` entries leave the line, each with one fact WaitlistEnded whoever asks
+        and however often, and their open offers are withdrawn. Call again until nobody is in line."""
         ...
 
     async def entry(self, entry_id: str) -> Entry | None: ...
@@ -58,7 +56,7 @@ class WaitlistBook(Protocol):
         """Waiting entries in order, from after (rank, number) on, that fit the free seats per section."""
         ...
 
-    async def waitlist_look(self, event_id: str, now_us: int) -> WaitlistLook: ...
+    async def waitlist_look(self, event_id: str, now_us: int) -> WaitlistSummary: ...
 
     async def last_fans(self, event_id: str, seats: Sequence[int]) -> dict[int, str]:
         """The last fan of each of these free seats that was ever held or sold."""
