@@ -13,8 +13,8 @@ from frontrow.boxoffice.model.tickets import NewTicket
 class PaymentProvider(Protocol):
     """A payment provider. Each write has a key: a repeated key is the same call and gets the same answer.
 
-    Every method may raise `ProviderUnknown` (it may or may not have happened) and `ProviderNotCalled` (it did not);
-    `ProviderRefused` is a definite no. Nothing here retries: that is the services' business.
+    Every method may raise `ProviderUnknown` (it may or may not have happened) and `ProviderNotCalled` (it did not).
+    `ProviderRefused` is a definite refusal. Adapters do not retry; the services do.
     """
 
     @property

@@ -36,8 +36,10 @@ class WaitlistBook(Protocol):
         ...
 
     async def end_line(self, event_id: str, limit: int, now_us: int) -> EndedEntries:
-        """Of a cancelled event: at most `limit` entries leave the line, each with one fact WaitlistEnded whoever asks
-        and however often, and their open offers are withdrawn. Call again until nobody is in line."""
+        """End the line of a cancelled event: at most `limit` entries leave it and their open offers are withdrawn.
+
+        Each entry gets exactly one fact WaitlistEnded. Call again until nobody is in line.
+        """
         ...
 
     async def entry(self, entry_id: str) -> Entry | None: ...

@@ -180,8 +180,8 @@ class SqlCatalogue:
     # seats and status
 
     async def settle_event(self, event_id: str, now_us: int) -> EventStatusChange | None:
-        """Count the event's free seats and move its status if that is due: one transaction."""
-        run = Ran(functools.partial(settle_event, event_id, now_us), now_us)
+        """Count the event's free seats and move its status if that is due, in one transaction."""
+        run = RunProgram(functools.partial(settle_event, event_id, now_us), now_us)
         settled: EventStatusChange | None = await self._line.submit(run)
         if settled is not None and settled.move is not None:
             self.version += 1

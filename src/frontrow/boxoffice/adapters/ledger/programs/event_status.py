@@ -26,7 +26,7 @@ _FACTS: Final[dict[EventStatus, type[EventSoldOut] | type[EventReopened] | type[
 
 
 def settle_event(event_id: str, now_us: int, facts: list[Fact]) -> Program[EventStatusChange | None]:
-    """Count, and move the event if its time or its seats say so; None if there is no such event."""
+    """Count the seats and move the event's status if that is due. None if there is no such event."""
     rows = yield Query("events_by_id", [(event_id,)])
     if not rows:
         return None
@@ -82,6 +82,6 @@ def _due_move(event: Event, free: int | None, now_us: int) -> Program[EventMove 
         held = yield Query("any_hold", params=(event.id,))  # a held seat may become free again
         return None if held else EventMove.SELL_OUT
     if event.status is EventStatus.SOLD_OUT and free > 0:
-        waiting = yield Query("any_waiting", params=(event.id,))  # theirs first: waitlist.offers decides
+        waiting = yield Query("any_waiting", params=(event.id,))  # people on the waitlist come first
         return None if waiting else EventMove.REOPEN
     return None

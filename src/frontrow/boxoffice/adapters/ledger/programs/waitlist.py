@@ -221,7 +221,7 @@ def end_due_offers(now_us: int, limit: int, facts: list[Fact]) -> Program[list[O
 
 
 def end_line(event_id: str, limit: int, now_us: int, facts: list[Fact]) -> Program[EndedEntries]:
-    """The event was cancelled: at most `limit` entries leave the line for good, and their open offers are withdrawn.
+    """End the line of a cancelled event: at most `limit` entries leave it and their open offers are withdrawn.
 
     An entry whose fan is already paying counts as served; the cancellation ends that booking. An entry that others are
     changing is left for the next call.
