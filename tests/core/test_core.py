@@ -113,6 +113,11 @@ def test_a_missing_or_broken_file_is_named(tmp_path: Path) -> None:
 def test_an_error_is_a_problem_document() -> None:
     problem = InvalidInput("seats must be positive", param="seats", seats=[3]).problem()
     assert problem == {
-        "type": "urn:frontrow:invalid_input", "title": "Invalid input", "status": 422, "code": "invalid_input",
-        "detail": "seats must be positive", "param": "seats", "seats": [3],
-    }  # fmt: skip
+        "type": "urn:frontrow:invalid_input",
+        "title": "Invalid input",
+        "status": 422,
+        "code": "invalid_input",
+        "detail": "seats must be positive",
+        "param": "seats",
+        "seats": [3],
+    }

@@ -109,9 +109,11 @@ def test_one_forward_jump_of_the_clock_forgets_nobody(compiled: bool) -> None:
 def test_l8_the_cap_holds_and_newcomers_share_what_is_left(compiled: bool) -> None:
     """L8: hard cap. At it a new client shares an overflow state: never more than the quota, nobody known forgotten."""
     limiter = Limiter(
-        Quota.parse("3/minute", algorithm="token_bucket"), store="memory://?max_keys=160", clock=ManualClock(),
+        Quota.parse("3/minute", algorithm="token_bucket"),
+        store="memory://?max_keys=160",
+        clock=ManualClock(),
         compiled=compiled,
-    )  # fmt: skip
+    )
     known = [f"user:{n}" for n in range(150)]
     for key in known:
         assert limiter.check(key, cost=2).allowed

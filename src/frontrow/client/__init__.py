@@ -24,7 +24,22 @@ from frontrow.client.errors import (
 )
 
 __all__ = [
-    "AsyncClient", "Call", "Client", "Gone", "InvalidRequest", "NotAllowed", "NotFound", "NotSignedIn", "NotYourTurn",
-    "Overloaded", "PaymentDeclined", "Policy", "Problem", "RateLimited", "Refused", "SeatsTaken", "ServerError",
+    "AsyncClient",
+    "Call",
+    "Client",
+    "Gone",
+    "InvalidRequest",
+    "NotAllowed",
+    "NotFound",
+    "NotSignedIn",
+    "NotYourTurn",
+    "Overloaded",
+    "PaymentDeclined",
+    "Policy",
+    "Problem",
+    "RateLimited",
+    "Refused",
+    "SeatsTaken",
+    "ServerError",
     "Unreachable",
-]  # fmt: skip
+]

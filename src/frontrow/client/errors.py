@@ -77,14 +77,30 @@ class Unreachable(Problem):
 
 
 BY_CODE: dict[str, type[Problem]] = {
-    "seats_taken": SeatsTaken, "payment_declined": PaymentDeclined, "not_your_turn": NotYourTurn,
-    "rate_limited": RateLimited, "overloaded": Overloaded,
-}  # fmt: skip
+    "seats_taken": SeatsTaken,
+    "payment_declined": PaymentDeclined,
+    "not_your_turn": NotYourTurn,
+    "rate_limited": RateLimited,
+    "overloaded": Overloaded,
+}
 BY_STATUS: dict[int, type[Problem]] = {
-    400: InvalidRequest, 401: NotSignedIn, 402: PaymentDeclined, 403: NotAllowed, 404: NotFound, 405: InvalidRequest,
-    409: Refused, 410: Gone, 413: InvalidRequest, 415: InvalidRequest, 422: InvalidRequest, 425: NotYourTurn,
-    429: RateLimited, 502: Overloaded, 503: Overloaded, 504: Overloaded,
-}  # fmt: skip
+    400: InvalidRequest,
+    401: NotSignedIn,
+    402: PaymentDeclined,
+    403: NotAllowed,
+    404: NotFound,
+    405: InvalidRequest,
+    409: Refused,
+    410: Gone,
+    413: InvalidRequest,
+    415: InvalidRequest,
+    422: InvalidRequest,
+    425: NotYourTurn,
+    429: RateLimited,
+    502: Overloaded,
+    503: Overloaded,
+    504: Overloaded,
+}
 
 
 def problem_of(status: int, body: dict[str, Any], retry_after_s: float | None, request_id: str) -> Problem:

@@ -26,8 +26,17 @@ from frontrow.rehearsal.programs import (
     valkey_program,
 )
 
-__all__ = ["Cluster", "Postgres", "Sentinel", "Server", "ServerUnavailable", "Valkey", "free_port", "system_postgres",
-           "system_redis"]  # fmt: skip
+__all__ = [
+    "Cluster",
+    "Postgres",
+    "Sentinel",
+    "Server",
+    "ServerUnavailable",
+    "Valkey",
+    "free_port",
+    "system_postgres",
+    "system_redis",
+]
 
 START_TIMEOUT_S = 30.0
 NOBODY = 65534

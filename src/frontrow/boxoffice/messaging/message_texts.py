@@ -127,8 +127,10 @@ class Writer:
         """Day, time and whose clock it is."""
         formats = self.formats
         parts = {
-            "day": formats.day(moment), "time": formats.clock_time(moment), "city": formats.city(moment.time_zone),
-        }  # fmt: skip
+            "day": formats.day(moment),
+            "time": formats.clock_time(moment),
+            "city": formats.city(moment.time_zone),
+        }
         return self.name(_template(self._texts.moment, False).render(parts))
 
     def count(self, name: str, number: int) -> str:

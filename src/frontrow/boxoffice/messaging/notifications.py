@@ -118,11 +118,13 @@ class Notifier:
         message_id = f"{kind}-{fact.booking_id or fact.event_id}-{number}"
         deliveries = [
             NewDelivery(
-                KIND, f"{name}/{zlib.crc32(fact.fan.encode()) % LANES}", f"{message_id}:{name}",
+                KIND,
+                f"{name}/{zlib.crc32(fact.fan.encode()) % LANES}",
+                f"{message_id}:{name}",
                 msgspec.json.encode(_Body(name, kind, encode_fact(fact), message_id)).decode(),
             )
             for name in chosen
-        ]  # fmt: skip
+        ]
         deliveries += await self._plan_for_staff(number, fact)
         return self._ledger.delivering(deliveries, self._clock())
 
@@ -149,9 +151,15 @@ class Notifier:
             return False
         now_us = self._clock()
         fact = BookingConfirmed(
-            booking.id, booking.event_id, booking.fan, booking.fence, booking.seats, now_us,
-            amount_minor=booking.amount_minor, currency=booking.currency,
-        )  # fmt: skip
+            booking.id,
+            booking.event_id,
+            booking.fan,
+            booking.fence,
+            booking.seats,
+            now_us,
+            amount_minor=booking.amount_minor,
+            currency=booking.currency,
+        )
         message_id = f"confirmed-{booking.id}-again-{now_us}"
         body = msgspec.json.encode(_Body("email", "confirmed", encode_fact(fact), message_id)).decode()
         lane = f"email/{zlib.crc32(booking.fan.encode()) % LANES}"

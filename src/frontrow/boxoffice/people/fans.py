@@ -40,9 +40,15 @@ class FanDesk:
     """Who buys."""
 
     def __init__(
-        self, book: FanBooks, sessions: Sessions, mail: AccountMail, tries: AllTries, clock: Clock, ids: Ids,
+        self,
+        book: FanBooks,
+        sessions: Sessions,
+        mail: AccountMail,
+        tries: AllTries,
+        clock: Clock,
+        ids: Ids,
         link_life_s: int,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._book, self._sessions, self._mail, self._tries = book, sessions, mail, tries
         self._clock, self._ids, self._life_s = clock, ids, link_life_s
 

@@ -60,9 +60,14 @@ class Sessions:
         self._book, self._clock, self._ids = book, clock, ids
 
     async def start(
-        self, kind: SubjectKind, subject: str, *, stage: Stage = Stage.FULL, agent: str = "",
+        self,
+        kind: SubjectKind,
+        subject: str,
+        *,
+        stage: Stage = Stage.FULL,
+        agent: str = "",
         replaces: Session | None = None,
-    ) -> SignedIn:  # fmt: skip
+    ) -> SignedIn:
         """A new session; the one it replaces ends in the same moment."""
         now_us, (idle_us, whole_us) = self._clock(), session_bounds(kind, stage)
         shown = "".join(letter for letter in agent if letter.isprintable())[:MAX_AGENT_CHARS]

@@ -55,9 +55,15 @@ class StaffDesk:
     """Who works here, and how they prove it."""
 
     def __init__(
-        self, book: PeopleBook, sessions: Sessions, passwords: Passwords, tries: AllTries, vault: Vault, clock: Clock,
+        self,
+        book: PeopleBook,
+        sessions: Sessions,
+        passwords: Passwords,
+        tries: AllTries,
+        vault: Vault,
+        clock: Clock,
         issuer: str = "Frontrow",
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._book, self._sessions, self._passwords = book, sessions, passwords
         self._tries, self._vault, self._clock, self._issuer = tries, vault, clock, issuer
 

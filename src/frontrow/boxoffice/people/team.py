@@ -68,9 +68,14 @@ class Team:
         address = checked_email(email)
         made = await self._passwords.hash(checked_password(password, address))
         staff = Staff(
-            self._ids.new("stf"), organiser_id, address, checked_name(name), Role.OWNER, made,
+            self._ids.new("stf"),
+            organiser_id,
+            address,
+            checked_name(name),
+            Role.OWNER,
+            made,
             created_at_us=self._clock(),
-        )  # fmt: skip
+        )
         if not await self._book.add_staff(staff):
             raise AlreadyMember("this address has an account already", param="email")
         return staff
@@ -128,9 +133,14 @@ class Team:
             raise spent
         made = await self._passwords.hash(checked_password(password, invitation.email))
         new = Staff(
-            self._ids.new("stf"), invitation.organiser_id, invitation.email, checked_name(name), invitation.role, made,
+            self._ids.new("stf"),
+            invitation.organiser_id,
+            invitation.email,
+            checked_name(name),
+            invitation.role,
+            made,
             created_at_us=now_us,
-        )  # fmt: skip
+        )
         staff = await self._book.accept(hashed, new, self._clock())
         if staff is None:
             raise spent
@@ -146,9 +156,15 @@ class Team:
             raise Overloaded(f"an organiser has at most {MAX_KEYS} API keys; revoke one first")
         ends_at_us = now_us + min(life_s, MAX_KEY_LIFE_S) * US_PER_S if life_s else 0
         key = ApiKey(
-            self._ids.new("key"), actor.organiser_id, checked_name(name), granted, actor.id, now_us, ends_at_us,
+            self._ids.new("key"),
+            actor.organiser_id,
+            checked_name(name),
+            granted,
+            actor.id,
+            now_us,
+            ends_at_us,
             maker_role=actor.role,
-        )  # fmt: skip
+        )
         secret = new_secret(KEY_PREFIX)
         await self._book.add_api_key(key, secret_hash("key", secret))
         return key, secret
@@ -166,9 +182,15 @@ class Team:
             raise AlreadyMember("this address works for another organiser", param="email")
         now_us, secret = self._clock(), new_secret(INVITATION_PREFIX)
         invitation = Invitation(
-            self._ids.new("inv"), organiser_id, email, known.role if known else role, by, now_us,
-            now_us + self._life_us, known.id if known else "",
-        )  # fmt: skip
+            self._ids.new("inv"),
+            organiser_id,
+            email,
+            known.role if known else role,
+            by,
+            now_us,
+            now_us + self._life_us,
+            known.id if known else "",
+        )
         await self._book.add_invitation(invitation, secret_hash("invitation", secret))
         return invitation, secret
 

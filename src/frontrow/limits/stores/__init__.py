@@ -1,1 +1,1 @@
-"""Where limits are counted: in this process (`memory`) or shared over Redis (`redis`). Both answer the same."""
+"""Where limits are counted: in this process (`memory`) or shared over Redis (`redis`). Both give the same results."""

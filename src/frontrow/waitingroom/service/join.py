@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from frontrow.core.clock import Clock
-from frontrow.core.coalescer import Coalescer, Slot
+from frontrow.core.coalescer import Coalescer, ResultSlot
 from frontrow.core.errors import FrontrowError, InvalidInput
 from frontrow.core.guest_identity import is_reserved
 from frontrow.waitingroom.credentials.fan_codes import Codes, digest_of, imported, read_csv
@@ -71,7 +71,7 @@ class Joining(Organiser):
         self._check_welcome(known, person)
         return self._line_of(known).submit(_ask(known, person, idempotency_key))
 
-    def join_into(self, event: str, slot: Slot, person: str = "", idempotency_key: str | None = None) -> None:
+    def join_into(self, event: str, slot: ResultSlot, person: str = "", idempotency_key: str | None = None) -> None:
         """`join_soon` into the caller's slot; `joined_json` makes the answer's body."""
         known = self.known(event)
         self._check_welcome(known, person)
