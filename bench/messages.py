@@ -36,7 +36,7 @@ from frontrow.boxoffice.tickets.ticket_codes import Issuer, read
 from frontrow.boxoffice.tickets.ticket_pdf import tickets_pdf
 from frontrow.boxoffice.tickets.ticket_sheets import Sheet
 from frontrow.core.clock import WallClock
-from frontrow.rehearsal.servers import Valkey
+from tests.support.servers import Valkey
 
 NOW_US = 1_700_000_000_000_000
 EVENT = "evt_bench"

@@ -114,7 +114,7 @@ def test_l15_a_wrong_field_is_named_with_a_valid_example(line, tmp_path):
     [
         ("[limits]\n", r"limits\.rules is missing; add \[\[limits\.rules\]\]"),
         ("nonsense", "not valid TOML"),
-        ('[limits]\ncolour = "red"\n[[limits.rules]]\nname="a"\nquota="1/s"', "limits.colour is no setting"),
+        ('[limits]\ncolour = "red"\n[[limits.rules]]\nname="a"\nquota="1/s"', "limits.colour is not a setting"),
         ('[limits]\ndialect = "x"\n[[limits.rules]]\nname="a"\nquota="1/s"', "limits.dialect must be one of draft-11"),
         ('[limits]\nidentify = {user="cookie"}\n[[limits.rules]]\nname="a"\nquota="1/s"', 'user = "header:x-user-id"'),
         ('[[limits.rules]]\nname="a"\nquota="1/s"\n' * 2, "two rules are named 'a'"),

@@ -9,9 +9,9 @@ import pytest
 from frontrow.core.errors import FrontrowError
 from frontrow.limits.http import asgi, wsgi
 from frontrow.limits.rules import RuleBook
-from frontrow.rehearsal.servers import Valkey
 from tests.contracts.rate_limit_middleware import rule
 from tests.limits.web_doors import Uvicorn, call_asgi, flask_app, starlette_app
+from tests.support.servers import Valkey
 
 PEER = "203.0.113.1"
 

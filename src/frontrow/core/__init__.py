@@ -1,1 +1,1 @@
-"""What all three systems stand on: time, ids, errors, settings and the coalescer. Knows none of them."""
+"""What all three systems build on: time, ids, errors, settings, the coalescer. Imports none of them."""

@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontrow.core.errors import ConfigError, FrontrowError
-from frontrow.rehearsal.servers import Valkey
 from frontrow.waitingroom.audit.sqlite import SqliteAudit
 from frontrow.waitingroom.credentials.room_keys import RoomKeys
 from frontrow.waitingroom.model.config import RoomConfig
 from frontrow.waitingroom.service.room import Claimed, WaitingRoom
 from frontrow.waitingroom.service.sharding import ShardedRoom, shard_of, slices
 from frontrow.waitingroom.stores.redis import RedisStore
+from tests.support.servers import Valkey
 
 
 @given(st.integers(0, 10**6), st.lists(st.integers(0, 1000), min_size=1, max_size=64))
