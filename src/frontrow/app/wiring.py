@@ -34,8 +34,8 @@ from frontrow.boxoffice.jobs.background_jobs import GROUPS, Job, box_office_jobs
 from frontrow.boxoffice.jobs.waitlist_jobs import WAITLIST_GROUP, waitlist_jobs
 from frontrow.boxoffice.messaging.mail_links import MailLinks
 from frontrow.boxoffice.messaging.notifications import Notifier
-from frontrow.boxoffice.messaging.organiser_webhooks import Webhooks
-from frontrow.boxoffice.messaging.safe_http import Outgoing
+from frontrow.boxoffice.messaging.organiser_webhooks import OrganiserWebhooks
+from frontrow.boxoffice.messaging.safe_http import SafeHttpClient
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.people.people import People
 from frontrow.boxoffice.ports.payments import PaymentProvider
@@ -105,7 +105,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         stack.push_async_callback(claims.aclose)
         provider = GuardedProvider(_provider(settings, now), now)
         stack.push_async_callback(provider.aclose)
-        outgoing = Outgoing()
+        outgoing = SafeHttpClient()
         stack.push_async_callback(outgoing.aclose)
         with named("bus.url"):
             bus = open_bus(settings.bus_url, (*GROUPS, WAITLIST_GROUP))
@@ -209,7 +209,7 @@ class _BoxOffice:
         ledger: SqlLedger,
         claims: SeatClaims,
         provider: PaymentProvider,
-        outgoing: Outgoing,
+        outgoing: SafeHttpClient,
         clock: Clock,
         secret_keys: Secrets,
     ) -> None:
@@ -233,7 +233,7 @@ class _BoxOffice:
         self.links = MailLinks(secret_keys.key("mail links"), settings.public_url)
         self.receipts = Receipts(ledger, self.desk)
         self.notifier = Notifier(ledger, self.desk, channels, clock, self.links, self.receipts)
-        self.webhooks = Webhooks(ledger, outgoing, clock)
+        self.webhooks = OrganiserWebhooks(ledger, outgoing, clock)
 
     def _changed(self, event_id: str, seats: Sequence[int]) -> None:
         feed = self.feeds.get(event_id)
@@ -328,7 +328,7 @@ def _signups(
         return venue.time_zone if venue and venue.time_zone else "UTC"
 
     return (
-        Signups(book, mail, people.tries, clock, ids, ledger.event, zone_of),
+        Signups(book, mail, people.sign_in_limits, clock, ids, ledger.event, zone_of),
         Presales(book, mail, codes, clock, ledger.event, zone_of, ledger.note),
     )
 

@@ -25,8 +25,8 @@ from frontrow.boxoffice.jobs.sales_follower import FollowedSeats, Following
 from frontrow.boxoffice.jobs.waitlist_jobs import WAITLIST_GROUP, waitlist_jobs
 from frontrow.boxoffice.messaging.mail_links import MailLinks
 from frontrow.boxoffice.messaging.notifications import Notifier
-from frontrow.boxoffice.messaging.organiser_webhooks import Webhooks
-from frontrow.boxoffice.messaging.safe_http import Outgoing
+from frontrow.boxoffice.messaging.organiser_webhooks import OrganiserWebhooks
+from frontrow.boxoffice.messaging.safe_http import SafeHttpClient
 from frontrow.boxoffice.ports.messages import Bus
 from frontrow.boxoffice.ports.seat_claims import SeatClaims
 from frontrow.boxoffice.refunds.event_cancellation import Cancelling
@@ -73,7 +73,7 @@ async def open_jobs(urls: WorkUrls) -> AsyncIterator[list[Job]]:
         provider = open_provider(urls.payments, clock, stripe_key=urls.stripe_key, stripe_api=urls.stripe_api)
         if provider is not None:
             stack.push_async_callback(provider.aclose)
-        outgoing = Outgoing()
+        outgoing = SafeHttpClient()
         stack.push_async_callback(outgoing.aclose)
         keys = TicketKeys.opened(urls.keys)
         seats, more = _waitlist(ledger, bus, claims, clock)
@@ -84,7 +84,7 @@ async def open_jobs(urls: WorkUrls) -> AsyncIterator[list[Job]]:
         links = MailLinks(_link_key(urls.secret_key), urls.public_url)
         desk = TicketDesk(ledger, keys)
         notifier = Notifier(ledger, desk, channels, clock, links, Receipts(ledger, desk))
-        webhooks = Webhooks(ledger, outgoing, clock)
+        webhooks = OrganiserWebhooks(ledger, outgoing, clock)
         yield box_office_jobs(ledger, bus, clock, notifier, webhooks, told=seats.expired, more=more)
 
 

@@ -1,41 +1,35 @@
-"""Mails before a sale: please confirm your address, the sale is open, your code, no code this time.
+"""Mails before a sale: confirm your address, the sale is open, your presale code, no code this time.
 
-They go through the same delivery book, worker and mail channel as every message. The address stands in a delivery
-sealed, and what was sent is dropped soon after, so that a forgotten person leaves nothing behind. Links to confirm or
-to end a sign-up carry a signature; the ledger holds none.
+Deliveries are sealed (`sealed_mail`), and what was sent is dropped soon after, so that a forgotten person leaves
+nothing behind. Links that confirm or end a sign-up carry a signature. The ledger holds no link.
 """
 
 import base64
 import hashlib
 import hmac
-import zlib
-from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
 from frontrow.boxoffice.messaging.deliveries import DeliveryWorker
 from frontrow.boxoffice.messaging.locale_formats import Moment
-from frontrow.boxoffice.messaging.message_texts import render
+from frontrow.boxoffice.messaging.sealed_mail import SealedMail
 from frontrow.boxoffice.model.events import Event
-from frontrow.boxoffice.model.messages import Contact, Delivery, Message, NewDelivery, Outcome
+from frontrow.boxoffice.model.messages import NewDelivery
 from frontrow.boxoffice.model.signups import Purpose, Signup
 from frontrow.boxoffice.ports.messages import Channel, MessageBook
 from frontrow.core.clock import Clock
-from frontrow.core.vault import SealBroken, Vault
+from frontrow.core.vault import Vault
 
 KIND: Final = "signup"
 SIGNUP_KINDS: Final = ("confirm_notice", "confirm_registration", "sale_opens", "presale_code", "presale_missed")
 GIVE_UP_AFTER_S: Final = 24 * 3600
 LANES: Final = 8
-EVERY_S: Final = 0.25  # somebody is waiting for it
 CONFIRM_PATH, END_PATH = "/sign-ups/confirm", "/sign-ups/end"
 _MAC_BYTES: Final = 16
 
 
-class _Body(msgspec.Struct, frozen=True):
-    """What is sealed into a delivery."""
-
+class _SignupMailBody(msgspec.Struct, frozen=True):
     kind: str
     email: str
     locale: str
@@ -46,6 +40,16 @@ class _Body(msgspec.Struct, frozen=True):
     presale_at_us: int
     sale_at_us: int
     code: str = ""
+
+
+def _describe(body: _SignupMailBody) -> dict[str, Any]:
+    return {
+        "event_name": body.event_name,
+        "presale": Moment(body.presale_at_us, body.time_zone),
+        "general_sale": Moment(body.sale_at_us, body.time_zone),
+        "code": body.code,
+        "end_url": body.end_url,
+    }
 
 
 class SignupLinks:
@@ -77,10 +81,22 @@ class SignupLinks:
 
 
 class SignupMail:
-    """Makes the deliveries of sign-ups and sends them."""
+    """Makes the deliveries of sign-up mails; its worker sends them."""
 
     def __init__(self, book: MessageBook, channel: Channel, vault: Vault, clock: Clock, links: SignupLinks) -> None:
-        self._book, self._channel, self._vault, self._clock, self.links = book, channel, vault, clock, links
+        self.links = links
+        self._mail = SealedMail(
+            KIND,
+            _SignupMailBody,
+            _describe,
+            book=book,
+            channel=channel,
+            vault=vault,
+            clock=clock,
+            seal_purpose="signup mail",
+            lanes=LANES,
+            give_up_after_s=GIVE_UP_AFTER_S,
+        )
 
     def confirm(self, signup: Signup, event: Event, time_zone: str, message_id: str) -> NewDelivery:
         """The link that proves the address of a sign-up."""
@@ -105,7 +121,7 @@ class SignupMail:
     def _delivery(
         self, kind: str, signup: Signup, event: Event, time_zone: str, url: str, message_id: str, code: str = ""
     ) -> NewDelivery:
-        body = _Body(
+        body = _SignupMailBody(
             kind,
             signup.email,
             signup.locale,
@@ -117,36 +133,7 @@ class SignupMail:
             event.sale_starts_at_us,
             code,
         )
-        sealed = self._vault.seal(msgspec.json.encode(body).decode(), f"signup mail:{message_id}")
-        return NewDelivery(KIND, f"email/{zlib.crc32(signup.email.encode()) % LANES}", message_id, sealed)
-
-    async def send(self, deliveries: Sequence[Delivery]) -> list[Outcome]:
-        """Open, render and hand over a lane's mails as one batch."""
-        made = [self._message(delivery) for delivery in deliveries]
-        sent = iter(await self._channel.send([one for one in made if one is not None]))
-        broken = Outcome(False, reason="sealed with another key")
-        return [next(sent) if one is not None else broken for one in made]
-
-    def _message(self, delivery: Delivery) -> Message | None:
-        try:
-            opened = self._vault.open(delivery.body, f"signup mail:{delivery.dedupe}")
-        except SealBroken:
-            return None
-        body = msgspec.json.decode(opened, type=_Body)
-        about = {
-            "event_name": body.event_name,
-            "presale": Moment(body.presale_at_us, body.time_zone),
-            "general_sale": Moment(body.sale_at_us, body.time_zone),
-            "code": body.code,
-            "end_url": body.end_url,
-        }
-        words = render(body.kind, body.locale, about, url=body.url)
-        contact = Contact("", body.email, locale=body.locale)
-        return Message(
-            delivery.dedupe, body.kind, contact, words.subject, words.text, words.html, words.short, url=body.url
-        )
+        return self._mail.new_delivery(message_id, body)
 
     def worker(self) -> DeliveryWorker:
-        return DeliveryWorker(
-            KIND, self._book, self._clock, self.send, give_up_after_s=GIVE_UP_AFTER_S, every_s=EVERY_S
-        )
+        return self._mail.worker()

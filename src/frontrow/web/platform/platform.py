@@ -15,7 +15,7 @@ from frontrow.boxoffice.holds.hold_service import HoldService
 from frontrow.boxoffice.jobs.background_jobs import Job
 from frontrow.boxoffice.messaging.mail_links import MailLinks
 from frontrow.boxoffice.messaging.notifications import Notifier
-from frontrow.boxoffice.messaging.organiser_webhooks import Webhooks
+from frontrow.boxoffice.messaging.organiser_webhooks import OrganiserWebhooks
 from frontrow.boxoffice.organising.sales_figures import Figures
 from frontrow.boxoffice.people.people import People
 from frontrow.boxoffice.ports.payments import PaymentProvider
@@ -70,7 +70,7 @@ class Platform:
     resale: Resale
     desk: TicketDesk
     notifier: Notifier
-    webhooks: Webhooks
+    webhooks: OrganiserWebhooks
     room: WaitingRoom
     room_endpoints: RoomEndpoints
     shop: ShopEndpoints

@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from frontrow.boxoffice.adapters.channels.email import FolderChannel, SmtpChannel
 from frontrow.boxoffice.adapters.channels.in_app import InAppChannel
-from frontrow.boxoffice.messaging.safe_http import Outgoing
+from frontrow.boxoffice.messaging.safe_http import SafeHttpClient
 from frontrow.boxoffice.ports.messages import Channel, MessageBook
 from frontrow.core.clock import Clock
 from frontrow.core.errors import ConfigError
@@ -29,7 +29,7 @@ class MessageSettings:
 
 
 def open_channels(
-    mail_url: str, settings: MessageSettings, book: MessageBook, outgoing: Outgoing, clock: Clock
+    mail_url: str, settings: MessageSettings, book: MessageBook, outgoing: SafeHttpClient, clock: Clock
 ) -> list[Channel]:
     """Every channel there are settings for."""
     channels: list[Channel] = [open_mail(mail_url), InAppChannel(book, clock)]

@@ -10,7 +10,7 @@ import msgspec
 from py_vapid import Vapid02  # type: ignore[import-untyped]
 from pywebpush import WebPusher, WebPushException  # type: ignore[import-untyped]
 
-from frontrow.boxoffice.messaging.safe_http import Outgoing, UnsafeAddress
+from frontrow.boxoffice.messaging.safe_http import SafeHttpClient, UnsafeAddress
 from frontrow.boxoffice.model.messages import SENT, Message, Outcome
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import Unavailable
@@ -25,7 +25,7 @@ class PushChannel:
 
     name = "push"
 
-    def __init__(self, vapid_private_key: str, contact: str, outgoing: Outgoing, clock: Clock) -> None:
+    def __init__(self, vapid_private_key: str, contact: str, outgoing: SafeHttpClient, clock: Clock) -> None:
         self._vapid = Vapid02.from_string(vapid_private_key)
         self._contact, self._outgoing, self._clock = contact, outgoing, clock
 

@@ -119,7 +119,7 @@ async def resend(
 ) -> Response[bytes]:
     """The tickets once more by e-mail."""
     event, booking, _ = await own_booking_of(platform, caller, event_id, booking_id)
-    if booking.state is not BookingState.CONFIRMED or not await platform.notifier.again(booking):
+    if booking.state is not BookingState.CONFIRMED or not await platform.notifier.resend_confirmation(booking):
         return _back(event_id, booking_id, "nobody")
     change = Change(editor_of(caller), "resend", event.id, platform.clock(), {"booking": booking.id})
     await platform.ledger.note(change)
