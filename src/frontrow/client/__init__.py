@@ -1,7 +1,7 @@
-"""A typed client of a Frontrow server, blocking and asynchronous: `Client`, `AsyncClient`.
+"""A typed client for a Frontrow server, blocking and asynchronous: `Client`, `AsyncClient`.
 
-Every operation is a value (`calls.pay(...)`) that either client sends; the way of a buyer has methods of its own. Needs
-httpx and msgspec (extra `client`), nothing of the server.
+Every operation is a value (`calls.pay(...)`) that either client sends. The steps of a purchase have their own methods.
+Needs httpx and msgspec (extra `client`) and nothing of the server.
 """
 
 from frontrow.client.call_engine import Call, Policy

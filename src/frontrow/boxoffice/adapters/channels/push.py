@@ -1,5 +1,5 @@
-"""Web push: encrypted for the browser that subscribed (pywebpush), signed with our VAPID key, sent with the care that
-addresses from outside need (`outgoing`)."""
+"""Web push: encrypted for the browser that subscribed (pywebpush), signed with our VAPID key, and sent through
+`safe_http`, because the URL comes from outside."""
 
 import asyncio
 from collections.abc import Sequence
@@ -16,12 +16,12 @@ from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import Unavailable
 
 TTL_S: Final = 24 * 3600
-VALID_S: Final = 12 * 3600  # of a VAPID signature; the standard allows a day
+VALID_S: Final = 12 * 3600  # the life of a VAPID signature; the standard allows a day
 GONE: Final = (404, 410)
 
 
 class PushChannel:
-    """Web push to every device of a person; sent when one of them took it."""
+    """Web push to every device of a person. The message counts as sent if one of them accepted it."""
 
     name = "push"
 
