@@ -11,7 +11,7 @@ import contextlib
 from typing import Final, Protocol
 
 from frontrow.boxoffice.model import facts
-from frontrow.boxoffice.model.events import SettledEvent
+from frontrow.boxoffice.model.event_status import SettledEvent
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import FrontrowError
 

@@ -7,8 +7,6 @@ inside the sale window (half-open). A sold-out event goes back on sale when a se
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-import msgspec
-
 from frontrow.boxoffice.model.receipts import check_tax
 from frontrow.boxoffice.model.room_rules import NO_RULES, RoomRules, check_rules
 from frontrow.boxoffice.model.venues import SHOWN, Plan
@@ -215,14 +213,6 @@ def _check_prices(event: Event, plan: Plan) -> None:
     for fee in event.fees:
         if min(fee.per_seat_minor, fee.per_booking_minor, fee.basis_points) < 0:
             raise InvalidInput(f"fee {fee.name}: amounts must be 0 or more", param="fees")
-
-
-class SettledEvent(msgspec.Struct, frozen=True):
-    """An event as it is after the look, its free seats (None: its plan is not known) and the move that was made."""
-
-    event: Event
-    free: int | None
-    move: EventMove | None = None
 
 
 class EventNotFound(NotFound):

@@ -18,7 +18,8 @@ from frontrow.boxoffice.adapters.ledger.programs.bookings import Program
 from frontrow.boxoffice.adapters.ledger.programs.event_index import index_events, index_venue
 from frontrow.boxoffice.adapters.ledger.programs.event_status import settle_event
 from frontrow.boxoffice.model.event_search import EventSearch, term_bounds
-from frontrow.boxoffice.model.events import Event, EventNotFound, EventStatus, SettledEvent
+from frontrow.boxoffice.model.event_status import SettledEvent
+from frontrow.boxoffice.model.events import Event, EventNotFound, EventStatus
 from frontrow.boxoffice.model.facts import Fact
 from frontrow.boxoffice.model.venues import Plan, Venue
 from frontrow.boxoffice.ports.queries import Query, Row

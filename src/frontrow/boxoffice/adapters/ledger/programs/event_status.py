@@ -12,7 +12,8 @@ import msgspec
 
 from frontrow.boxoffice.adapters.ledger.programs.bookings import Program
 from frontrow.boxoffice.model.event_search import LISTED
-from frontrow.boxoffice.model.events import Event, EventMove, EventStatus, SettledEvent, next_status, over_at_us
+from frontrow.boxoffice.model.event_status import SettledEvent
+from frontrow.boxoffice.model.events import Event, EventMove, EventStatus, next_status, over_at_us
 from frontrow.boxoffice.model.facts import EventCompleted, EventReopened, EventSoldOut, Fact
 from frontrow.boxoffice.ports.queries import Query
 
