@@ -26,11 +26,12 @@ demo: setup      ## set everything up and sell out a stadium: server, crowd, fig
 test: setup      ## set everything up and run all tests
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup
 
-check: setup     ## style, types and layers
+check: setup     ## style, types, layers and dead code
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/python -m tests.dead_code
 	$(BIN)/node tests/node/node_modules/typescript/bin/tsc -p tests/node/tsconfig.json
 
 format: setup    ## let ruff lay the code out

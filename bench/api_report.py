@@ -41,7 +41,7 @@ def routes(told: dict[str, Any]) -> Iterator[str]:
         "framework, requests/s",
     ]
     yield from table(head, rows)
-    yield f"Requests a second are those of `{told['generator']}`, which shares the machine with the server.\n"
+    yield f"Requests per second are those of `{told['generator']}`, which shares the machine with the server.\n"
 
 
 def sales(told: dict[str, Any]) -> Iterator[str]:
@@ -59,8 +59,8 @@ def sales(told: dict[str, Any]) -> Iterator[str]:
         "",
         "seats",
         "s",
-        "server CPU µs a booking",
-        "PostgreSQL µs a booking",
+        "server CPU µs per booking",
+        "PostgreSQL µs per booking",
         "hold p50 / p99 ms",
         "pay p50 / p99 ms",
     ]
@@ -102,7 +102,7 @@ def streams(told: dict[str, Any]) -> Iterator[str]:
         for kind, row in found.items()
         if kind != "connections"
     ]
-    yield from table(["stream", "bytes a viewer", "CPU µs a viewer and broadcast", "opened"], rows)
+    yield from table(["stream", "bytes per viewer", "CPU µs per viewer and broadcast", "opened"], rows)
 
 
 def figures(told: dict[str, Any]) -> str:

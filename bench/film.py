@@ -39,9 +39,9 @@ async def put(platform: Platform) -> None:
 
 async def crowd_comes(platform: Platform) -> None:
     """Everybody who is earlier than the one we watch."""
-    await platform.room.pause(EVENT_ID)
+    await platform.room.service.pause(EVENT_ID)
     for _ in range(CROWD // 500):
-        await asyncio.gather(*(platform.room.join(EVENT_ID) for _ in range(500)))
+        await asyncio.gather(*(platform.room.service.join(EVENT_ID) for _ in range(500)))
 
 
 async def crowd_buys(platform: Platform) -> None:
@@ -52,12 +52,14 @@ async def crowd_buys(platform: Platform) -> None:
         number = next(numbers)
         visit = ShopPass(EVENT_ID, f"place:crowd{number}", platform.clock() + 600 * US_PER_S, f"crowd{number}")
         try:
-            sections = (chance.choice(platform.sales.get(EVENT_ID).plan.sections).id,)
-            made = await platform.holds.place_best(EVENT_ID, visit, Wish(chance.choice((1, 2, 2, 3, 4)), sections))
+            sections = (chance.choice(platform.box_office.sales.get(EVENT_ID).plan.sections).id,)
+            made = await platform.box_office.holds.place_best(
+                EVENT_ID, visit, Wish(chance.choice((1, 2, 2, 3, 4)), sections)
+            )
             if chance.random() < 0.75:
-                await platform.checkout.pay(made.booking_id, made.fence, "pm_card_visa")
+                await platform.box_office.checkout.pay(made.booking_id, made.fence, "pm_card_visa")
             elif chance.random() < 0.2:
-                await platform.holds.release(made.booking_id, made.fence)
+                await platform.box_office.holds.release(made.booking_id, made.fence)
         except FrontrowError:
             pass  # somebody was faster
 
@@ -98,7 +100,7 @@ def waits(page: Page, site: Site, film: Film) -> None:
     page.get_by_role("button", name="Join the line").click()
     page.wait_for_selector("#wait:not([hidden])")
     film.take(1500)
-    site.call(lambda platform: platform.room.resume(EVENT_ID))
+    site.call(lambda platform: platform.room.service.resume(EVENT_ID))
     for _ in range(9):
         before = page.evaluate(AHEAD)
         if not page.url.endswith("/seats"):

@@ -14,11 +14,11 @@ from typing import Any
 
 import uvicorn
 
-from frontrow.web.endpoints.messages import JSON, Answer, Ask
+from frontrow.web.endpoints.messages import JSON, EndpointRequest, EndpointResponse
 from frontrow.web.lane.protocol import lane
 
 HELLO = b'{"hello":"world"}'
-HELLO_ANSWER = Answer(200, JSON, HELLO)
+HELLO_ANSWER = EndpointResponse(200, JSON, HELLO)
 SECRET = "s" * 32
 
 
@@ -34,7 +34,7 @@ async def hello_app(scope: Any, receive: Any, send: Any) -> None:
     await send({"type": "http.response.body", "body": HELLO})
 
 
-def hot_hello(ask: Ask) -> Answer:
+def hot_hello(ask: EndpointRequest) -> EndpointResponse:
     return HELLO_ANSWER
 
 

@@ -77,12 +77,12 @@ async def put_shows(platform: Platform) -> None:
 
 async def hold_some(platform: Platform) -> None:
     """Other people's holds, for the rings on the map."""
-    ids = platform.sales.get(EVENT_ID).plan.seat_ids
-    states = platform.feeds[EVENT_ID].ring.states
+    ids = platform.box_office.sales.get(EVENT_ID).plan.seat_ids
+    states = platform.box_office.feeds[EVENT_ID].ring.states
     free = [seat for seat in random.Random(7).sample(range(SEATS), 600) if states[seat] == 0]
     for number, seat in enumerate(free[:250]):
         visit = ShopPass(EVENT_ID, f"place:{number}", platform.clock() + 600 * US_PER_S, f"pass{number}")
-        await platform.holds.place(EVENT_ID, visit, [ids[seat]])
+        await platform.box_office.holds.place(EVENT_ID, visit, [ids[seat]])
 
 
 class Shoot:

@@ -25,7 +25,7 @@ async def put_tonight(platform: Platform) -> None:
     await put_hall(
         platform, small, id=TONIGHT, name="Harbour Lights", starts_at_us=starts_us, sale_ends_at_us=starts_us
     )
-    await platform.openings.look()
+    await platform.box_office.openings.refresh()
 
 
 def shoot_door(

@@ -38,7 +38,7 @@ def _attempts(phases: dict[str, Any]) -> Iterator[Line]:
     local, claims, won = (way["service"] for way in ways)
     redis, postgres = (", ".join(f"{way[who]:g}" for way in ways) for who in ("redis", "postgres"))
     yield (
-        "CPU of the service an attempt: refused locally (in bulk / one by one), by claims, won",
+        "CPU of the service per attempt: refused locally (in bulk / one by one), by claims, won",
         f"{local:.1f} / {single:.1f}, {claims:.0f}, {won:.0f} µs (Redis {redis}; PostgreSQL {postgres})",
         "",
     )
@@ -59,7 +59,7 @@ def _sales(sales: dict[str, Any]) -> Iterator[Line]:
     rates = " / ".join(f"{sales[name]['attempts_per_s']:,}" for name in ONE_PROCESS)
     held = " / ".join(f"{sales[name]['durable_holds_per_s']:,}" for name in ONE_PROCESS)
     yield (
-        "a whole sale, 6.6 attempts a seat, one process, 1 / 2 / 3 Redis servers",
+        "a whole sale, 6.6 attempts per seat, one process, 1 / 2 / 3 Redis servers",
         f"{rates} attempts/s, {held} durable holds/s",
         _met(best >= 333_333, "333,333"),
     )
@@ -67,7 +67,7 @@ def _sales(sales: dict[str, Any]) -> Iterator[Line]:
     figure = f"{two['attempts_per_s']:,} attempts/s, {two['durable_holds_per_s']:,} durable holds/s"
     yield "the same in two processes, one Redis", figure, ""
     figure = f"{spent['service']}, {spent['redis']}, {spent['postgres']} µs"
-    yield "its CPU an attempt, one process: service, Redis, PostgreSQL", figure, ""
+    yield "its CPU per attempt, one process: service, Redis, PostgreSQL", figure, ""
 
 
 def _waits(sustained: list[dict[str, Any]]) -> Iterator[Line]:
@@ -91,7 +91,7 @@ def _pretix(report: dict[str, Any]) -> Iterator[Line]:
         times = report["sale"][ONE_PROCESS[0]]["durable_holds_per_s"] / theirs["holds_per_s"]
         yield (
             "pretix 2026.8, its CartManager on PostgreSQL, one process, in the same run",
-            f"{theirs['holds_per_s']} holds/s, {theirs['cpu_ms']} ms CPU a hold",
+            f"{theirs['holds_per_s']} holds/s, {theirs['cpu_ms']} ms CPU per hold",
             f"ours {times:,.0f} times, CPU 1/{theirs['cpu_ms'] / cpu_ms:,.0f}",
         )
 
@@ -113,7 +113,14 @@ def ledger_table(results: dict[str, Any]) -> str:
         met = all(told["per_s"] >= 20_000 for told in (hold, confirm))
         cpu = f"{hold['client_cpu_us']:.0f} / {hold['server_cpu_us']:.0f} µs"
         rows.append((name, f"{hold['per_s']:,}", f"{confirm['per_s']:,}", cpu, beside, _met(met, "20,000/s of each")))
-    head = ("store", "holds/s", "confirms/s", "CPU a hold, client / server", "a transaction each, holds/s", "target")
+    head = (
+        "store",
+        "holds/s",
+        "confirms/s",
+        "CPU per hold, client / server",
+        "one transaction each, holds/s",
+        "target",
+    )
     return _table(head, rows)
 
 

@@ -93,7 +93,7 @@ async def _use_platform(folder: Path) -> None:
     async with a_server(folder) as (platform, url), httpx.AsyncClient(base_url=url) as client:
         await client.get("/docs")
         await client.get("/")
-        platform.telemetry.gate.close_interval()
+        platform.server.telemetry.gate.close_interval()
     keyed = RoomSettings(human="hcaptcha", human_site_key="site", human_secret="secret", human_hostnames=("a.example",))
     for chosen in ("altcha", "hcaptcha"):
         human_check(keyed, room_keys(), "evt", chosen)

@@ -150,7 +150,7 @@ def test_without_a_public_url_links_lead_to_where_the_server_listens(host, publi
 async def test_a_draining_server_is_not_ready(tmp_path):
     async with a_server(tmp_path) as (platform, url), httpx.AsyncClient(base_url=url) as client:
         assert (await client.get("/readyz")).json()["ok"] is True
-        platform.draining.set()
+        platform.server.draining.set()
         stopping = await client.get("/readyz")
         assert (stopping.status_code, stopping.json()["code"]) == (503, "not_ready")
 

@@ -52,16 +52,16 @@ def buy(site: Site, count: int = 1, event_id: str = SHOW) -> list[Ticket]:
 
 
 async def _book(platform: Platform, event_id: str, count: int) -> Booking:
-    states = platform.feeds[event_id].ring.states
-    ids = platform.sales.get(event_id).plan.seat_ids
+    states = platform.box_office.feeds[event_id].ring.states
+    ids = platform.box_office.sales.get(event_id).plan.seat_ids
     free = [ids[index] for index in range(len(ids)) if states[index] == 0][:count]
     visit = ShopPass(event_id, platform.ids.new("fan"), platform.clock() + 900 * US_PER_S)
-    hold = await platform.holds.place(event_id, visit, free)
-    return (await platform.checkout.pay(hold.booking_id, hold.fence, "pm_card_visa")).booking
+    hold = await platform.box_office.holds.place(event_id, visit, free)
+    return (await platform.box_office.checkout.pay(hold.booking_id, hold.fence, "pm_card_visa")).booking
 
 
 def refund(site: Site, ticket: Ticket) -> None:
-    site.call(lambda platform: platform.refunds.override(ticket.booking_id, [ticket.seat_index]))
+    site.call(lambda platform: platform.box_office.refunds.override(ticket.booking_id, [ticket.seat_index]))
 
 
 def open_gate(page: Page, site: Site, name: str = "North", event_id: str = SHOW) -> None:

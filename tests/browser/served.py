@@ -75,9 +75,14 @@ class Site:
             await self._put(platform)
             app = front_of(platform_app(platform), platform)
             config = uvicorn.Config(
-                app, http=lane(platform.hot.routes, RequestIds(platform.limiter).of), loop="none", log_config=None,
-                access_log=False, proxy_headers=False, timeout_graceful_shutdown=1,
-            )  # fmt: skip
+                app,
+                http=lane(platform.server.hot.routes, RequestIds(platform.server.limiter).of),
+                loop="none",
+                log_config=None,
+                access_log=False,
+                proxy_headers=False,
+                timeout_graceful_shutdown=1,
+            )
             self._server = uvicorn.Server(config)
             self._server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
             self.platform, self._loop = platform, asyncio.get_running_loop()

@@ -48,7 +48,7 @@ def test_b9_a_hold_that_ran_out_is_gone_410_and_the_page_says_so_by_itself(fan: 
 
 def test_b8_a_provider_that_is_away_keeps_the_seats_and_the_page_goes_on_by_itself(fan: Page, site: Site) -> None:
     at_checkout(fan, site)
-    inner: Any = site.platform.provider.inner  # type: ignore[attr-defined]
+    inner: Any = site.platform.box_office.provider.inner  # type: ignore[attr-defined]
     before, inner.script = inner.script, lambda operation, key, number: Fault.LOST_REQUEST
     try:
         pay(fan)

@@ -44,16 +44,16 @@ def viewer(profile: Any, own_site: Site, let_in: Any) -> Page:
 
 async def take_some(platform: Platform) -> None:
     """Different people hold seats, one after the other, so that several frames leave."""
-    ids = platform.sales.get(EVENT_ID).plan.seat_ids
+    ids = platform.box_office.sales.get(EVENT_ID).plan.seat_ids
     for _ in range(CHANGES):
         number = next(numbers)
         visit = ShopPass(EVENT_ID, f"place:live{number}", platform.clock() + 600_000_000, f"pass{number}")
-        await platform.holds.place(EVENT_ID, visit, [ids[400 + number]])
+        await platform.box_office.holds.place(EVENT_ID, visit, [ids[400 + number]])
         await _next_frame(platform)
 
 
 async def _next_frame(platform: Platform) -> None:
-    feed = platform.feeds[EVENT_ID]
+    feed = platform.box_office.feeds[EVENT_ID]
     seq = feed.ring.seq
     while feed.ring.seq == seq:
         await feed.woken()

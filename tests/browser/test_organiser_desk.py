@@ -33,9 +33,9 @@ def sold(site: Site, *seats: str, fan: str, pay: bool = True) -> Booking:
     async def bought(platform: Platform) -> Booking:
         await platform.ledger.put_contact(Contact(fan, f"{fan}@example.org"), platform.clock())
         visit = ShopPass(EVENT_ID, fan, platform.clock() + 900 * US_PER_S, fan)
-        hold = await platform.holds.place(EVENT_ID, visit, list(seats))
+        hold = await platform.box_office.holds.place(EVENT_ID, visit, list(seats))
         if pay:
-            return (await platform.checkout.pay(hold.booking_id, hold.fence, "pm_card_visa")).booking
+            return (await platform.box_office.checkout.pay(hold.booking_id, hold.fence, "pm_card_visa")).booking
         held = await platform.ledger.booking(hold.booking_id)
         assert held is not None
         return held

@@ -35,7 +35,7 @@ def watching(profile: Any, site: Site, role: str = "owner", **more: Any) -> Page
 
 
 def test_b13_the_figures_move_while_a_fan_buys_and_a_reload_keeps_the_history(profile: Any, stage: Site) -> None:
-    stage.call(lambda platform: platform.office.history.look())  # the first point, whenever the job begins
+    stage.call(lambda platform: platform.organiser.history.record_points())  # the first point, whenever the job begins
     page = watching(profile, stage)
     until(page, "window.live.charts.points.length > 1")
     sold = page.locator("[data-tile=sold]")
@@ -95,7 +95,7 @@ def test_w6_rate_and_capacity_are_set_from_the_page_and_noted(profile: Any, stag
     _set(page, "Capacity", "People at once, at most", "500", "Set the capacity")
 
     async def room(platform: Any) -> tuple[int, int]:
-        config = platform.room.view(EVENT_ID).state.config
+        config = platform.room.service.view(EVENT_ID).state.config
         return config.rate_per_s, config.capacity
 
     assert stage.call(room) == (77, 500)

@@ -161,7 +161,7 @@ def test_b11_from_the_waitlist_by_the_offers_mail_to_a_ticket(fan: Page, site: S
     fan.get_by_role("button", name="Join the waitlist").click()
     expect(fan.get_by_role("heading", name="Your place on the waitlist")).to_be_visible()
     before = mails_of(site)
-    site.call(lambda platform: platform.holds.release(*seats))
+    site.call(lambda platform: platform.box_office.holds.release(*seats))
     assert mail_with(site, r"Seats have become free: .+", before)
     fan.reload()
     expect(fan.get_by_role("heading", name="Seats for you")).to_be_visible()
@@ -175,11 +175,11 @@ def test_b11_from_the_waitlist_by_the_offers_mail_to_a_ticket(fan: Page, site: S
 
 async def buy_all(platform: Platform) -> tuple[str, int]:
     """Every seat of the small show is held by others; the booking and fence of one of them."""
-    ids = platform.sales.get(FULL_ID).plan.seat_ids
+    ids = platform.box_office.sales.get(FULL_ID).plan.seat_ids
     made = None
     for number, seat in enumerate(ids):
         visit = ShopPass(FULL_ID, f"place:full{number}", platform.clock() + 600_000_000, f"full{number}")
-        made = await platform.holds.place(FULL_ID, visit, [seat])
+        made = await platform.box_office.holds.place(FULL_ID, visit, [seat])
     assert made is not None
     return made.booking_id, made.fence
 
@@ -188,7 +188,7 @@ def test_b8_who_lost_seats_to_an_absent_provider_goes_first_the_next_time(fan: P
     enter(fan, site)
     fan.get_by_role("button", name="Take the best").click()
     fan.wait_for_url("**/checkout/**")
-    with instead(site.platform.provider.inner, "script", lambda *_: Fault.LOST_REQUEST):  # type: ignore[attr-defined]
+    with instead(site.platform.box_office.provider.inner, "script", lambda *_: Fault.LOST_REQUEST):  # type: ignore[attr-defined]
         pay(fan)
         expect(fan.get_by_role("heading", name="The payment is taking longer")).to_be_visible()
         site.ahead_s += 601  # the hold is over, and the provider never came back

@@ -81,7 +81,7 @@ def _plain(page: Page, site: Site, address: str) -> Pages:
 def _errors(page: Page, site: Site, address: str) -> Pages:
     """Each kind of trouble, made where the list of events is read."""
     for name, error in ERRORS.items():
-        with instead(site.platform.browse, "search", _raising(error)):
+        with instead(site.platform.box_office.browse, "search", _raising(error)):
             page.goto(site.url)
         yield name, page
 
@@ -139,7 +139,7 @@ def _endings(page: Page, site: Site, address: str) -> Pages:
     page.goto(booking)
     yield from _ended(page, "released")
     _hold(page, site)
-    with instead(site.platform.provider.inner, "script", lambda *_: Fault.LOST_REQUEST):  # type: ignore[attr-defined]
+    with instead(site.platform.box_office.provider.inner, "script", lambda *_: Fault.LOST_REQUEST):  # type: ignore[attr-defined]
         pay(page, PAYS)
         page.wait_for_selector("#outcome[data-kind=retrying]")
     yield from _ended(page, "retrying")

@@ -78,7 +78,7 @@ class Stack:
 
     def book(self) -> list[Intent]:
         """The provider's own book of payments, with captures and refunds."""
-        found: list[Intent] = self.call(lambda platform: platform.provider.page(0))
+        found: list[Intent] = self.call(lambda platform: platform.box_office.provider.page(0))
         return found
 
     def paid(self, booking_id: str) -> int:
@@ -98,7 +98,7 @@ async def _opened(platform: Platform, event_id: str) -> None:
     import asyncio
 
     for _ in range(6_000):
-        if event_id in platform.openings.events:
+        if event_id in platform.box_office.openings.events:
             return
         await asyncio.sleep(0.02)
     raise AssertionError(f"{event_id} did not open on this server")

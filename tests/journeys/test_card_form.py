@@ -89,7 +89,7 @@ def until_state(stack: Stack, booking_id: str, state: str) -> None:
 def until_nothing_is_authorised(stack: Stack, booking_id: str) -> None:
     async def wait(platform: Any) -> None:
         for _ in range(3_000):
-            book = [one for one in await platform.provider.page(0) if one.booking_id == booking_id]
+            book = [one for one in await platform.box_office.provider.page(0) if one.booking_id == booking_id]
             if book and all(one.state == "void" for one in book):
                 return
             await asyncio.sleep(0.02)

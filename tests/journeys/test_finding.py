@@ -60,7 +60,7 @@ def test_a_fan_finds_an_event_buys_the_last_seat_and_a_returned_one_is_on_sale_a
         booking = await platform.ledger.booking(booking_id)
         assert booking is not None
         await platform.ledger.refund(booking.id, booking.fence, platform.clock())
-        await platform.holds.freed(event.id, booking.seats, booking.id)
+        await platform.box_office.holds.freed(event.id, booking.seats, booking.id)
 
     stack.call(refund)
     _wait_for(stack, event.id, EventStatus.ON_SALE)
@@ -79,7 +79,7 @@ def _wait_for(stack: Stack, event_id: str, status: EventStatus) -> None:
     """Until this server sells the event as it is in the catalogue."""
 
     for _ in range(WAIT_MS // 50):
-        if stack.platform.openings.events[event_id].status is status:
+        if stack.platform.box_office.openings.events[event_id].status is status:
             return
         time.sleep(0.05)
     raise AssertionError(f"{event_id} is not {status}")

@@ -135,9 +135,11 @@ def test_j10_an_event_is_cancelled_in_the_middle_of_everything(stack: Stack, vis
     taken = "" if stack.stripe is None else pay_unheard(visitor(), stack, name, "finn10@example.org")
     eve = Contact("fan_eve", email="eve10@example.org", locale="de")
     stack.call(lambda platform: platform.ledger.put_contact(eve, 0))
-    stack.call(lambda platform: platform.waitlist.join(event.id, "fan_eve", 1))
+    stack.call(lambda platform: platform.box_office.waitlist.join(event.id, "fan_eve", 1))
     give_back(ada, stack, kept, 1, "Put into the pool")
-    eventually(lambda: bool(stack.call(lambda platform: platform.waitlist.offers(event.id, "fan_eve"))), "an offer")
+    eventually(
+        lambda: bool(stack.call(lambda platform: platform.box_office.waitlist.offers(event.id, "fan_eve"))), "an offer"
+    )
     assert (stack.paid(kept), stack.paid(fails), stack.paid(held)) == (100_00, 50_00, 0)
 
     member = staff(owner, stack.site).staff
@@ -178,7 +180,7 @@ def test_j10_an_event_is_cancelled_in_the_middle_of_everything(stack: Stack, vis
     assert (stack.paid(held), stack.authorised(held)) == (0, 0)
     if taken:
         assert (stack.paid(taken), stack.authorised(taken)) == (0, 0)
-    assert stack.call(lambda platform: platform.waitlist.offers(event.id, "fan_eve")) == []
+    assert stack.call(lambda platform: platform.box_office.waitlist.offers(event.id, "fan_eve")) == []
     stack.mailbox.wait_for("eve10@example.org", f"{name} ist abgesagt: Die Warteliste ist beendet")
 
     table = owner.context.request.get(f"{here}/exports/revenue.csv")
@@ -232,4 +234,4 @@ async def _bookings(platform: Platform, event_id: str) -> set[str]:
 async def _seats(platform: Platform, booking_id: str) -> list[str]:
     booking = await platform.ledger.booking(booking_id)
     assert booking is not None
-    return [platform.sales.get(booking.event_id).plan.seat_id(seat) for seat in booking.seats]
+    return [platform.box_office.sales.get(booking.event_id).plan.seat_id(seat) for seat in booking.seats]

@@ -34,7 +34,7 @@ def wait_in_line(page: Page, stack: Stack, event_name: str) -> None:
 
 def people_inside(stack: Stack, event_id: str) -> int:
     async def look(platform: Any) -> int:
-        state = await platform.room.store.snapshot(event_id)
+        state = await platform.room.service.store.snapshot(event_id)
         return int(state.active)
 
     return int(stack.call(look))

@@ -9,7 +9,7 @@ import uvicorn
 
 from frontrow.app.wiring import Platform
 from frontrow.web.app import front_of, platform_app
-from frontrow.web.lane.overload_protocol import guarded_lane
+from frontrow.web.lane.protocol import lane
 from frontrow.web.server.overload_middleware import GuardedApp
 from frontrow.web.server.request_middleware import RequestIds
 
@@ -19,11 +19,11 @@ WITHIN_S = 15.0
 @contextlib.asynccontextmanager
 async def serving(platform: Platform, *, hot: bool = True) -> AsyncIterator[int]:
     """The port of a server that answers, as `serve_platform` sets it up."""
-    watch = platform.telemetry.watch(platform.limiter.is_proxy)
+    watch = platform.server.telemetry.watch(platform.server.limiter.is_proxy)
     app = GuardedApp(front_of(platform_app(platform, own_loops=False), platform), watch)
-    table = platform.hot.routes if hot else {}
+    table = platform.server.hot.routes if hot else {}
     within_s = platform.settings.server.request_within_s
-    protocol = guarded_lane(table, RequestIds(platform.limiter).of, watch, request_within_s=within_s)
+    protocol = lane(table, RequestIds(platform.server.limiter).of, watch=watch, request_within_s=within_s)
     config = uvicorn.Config(
         app, http=protocol, loop="none", log_config=None, access_log=False, lifespan="off", proxy_headers=False
     )  # type: ignore[arg-type]

@@ -53,7 +53,7 @@ async def test_alg_none(world: World, alg: str):
 async def test_key_confusion(world: World):
     """The public key, which everybody can read at /.well-known/jwks.json, used as an HMAC secret."""
     head, claims = parts(world.pass_jwt)
-    key = jwt.PyJWK(world.platform.room.jwks()["keys"][0], algorithm="RS256").key
+    key = jwt.PyJWK(world.platform.room.service.jwks()["keys"][0], algorithm="RS256").key
     pem = key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
     for secret in (pem, pem.strip(), key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)):
         signed = f"{b64(head | {'alg': 'HS256'})}.{b64(claims)}"

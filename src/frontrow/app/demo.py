@@ -102,11 +102,19 @@ async def put_on_sale(home: Path, seats: int) -> None:
         )
         prices = {key: 4_900 + 4_000 * number for number, key in enumerate(reversed(plan.tiers))}
         event = Event(
-            EVENT_ID, "Aurora: the one night", "ven_demo", digest(body), "EUR", now_us + 60 * DAY_US,
-            now_us - US_PER_S, now_us + 59 * DAY_US,
-            tuple(PriceTier(key, Money(price, "EUR")) for key, price in prices.items()), EventStatus.ON_SALE,
-            lonely_rule_until_percent=0, hold_ttl_s=120,
-        )  # fmt: skip
+            EVENT_ID,
+            "Aurora: the one night",
+            "ven_demo",
+            digest(body),
+            "EUR",
+            now_us + 60 * DAY_US,
+            now_us - US_PER_S,
+            now_us + 59 * DAY_US,
+            tuple(PriceTier(key, Money(price, "EUR")) for key, price in prices.items()),
+            EventStatus.ON_SALE,
+            lonely_rule_until_percent=0,
+            hold_ttl_s=120,
+        )
         await ledger.put_event(event, now_us)
     finally:
         await ledger.aclose()
@@ -116,9 +124,11 @@ def _start(home: Path, port: int) -> "subprocess.Popen[str]":
     """The server in a process of its own; the crowd pretends to come through a proxy, each fan with an address."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("FRONTROW_")}
     env |= {
-        "FRONTROW_SERVER_TRUSTED_PROXIES": "127.0.0.1", "FRONTROW_ROOM_CAPACITY": "5000",
-        "FRONTROW_ROOM_WINDOW_SIZE": "200", "FRONTROW_ROOM_INTERVAL_S": "0.25",
-    }  # fmt: skip
+        "FRONTROW_SERVER_TRUSTED_PROXIES": "127.0.0.1",
+        "FRONTROW_ROOM_CAPACITY": "5000",
+        "FRONTROW_ROOM_WINDOW_SIZE": "200",
+        "FRONTROW_ROOM_INTERVAL_S": "0.25",
+    }
     command = [sys.executable, "-m", "frontrow.cli.main", "serve", "--demo", "--folder", str(home), "--port", str(port)]
     with (home / "server.log").open("ab") as errors:
         return subprocess.Popen(command, env=env, cwd=home, stdout=subprocess.PIPE, stderr=errors, text=True)  # noqa: S603

@@ -1,25 +1,30 @@
-"""The only place where adapters are chosen: `async with open_platform(settings) as platform`.
+"""The composition root: the only place where the platform's adapters are chosen and its services are built.
 
-Embedded (no Redis): claims, places and limits in memory, a SQLite file, an in-process bus, the journaled simulated
-provider, a folder of mails, all jobs inside. Grown up: Redis, PostgreSQL, Redis Streams or Kafka, Stripe, SMTP; the
-same services either way. Whatever is opened here is closed here, in the opposite order.
+`open_platform` builds a whole server, `open_jobs` the background jobs of `frontrow work`. Without Redis the server is
+embedded: claims, places and limits in memory, a SQLite file, an in-process bus, the journaled simulated provider, a
+folder of mails, and all jobs inside. With Redis it uses PostgreSQL, Redis Streams or Kafka, Stripe and SMTP. The
+services are the same either way. Whatever is opened here is closed here, in the opposite order.
 """
 
 import contextlib
 import functools
 import os
 import secrets
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import msgspec
 
 from frontrow.boxoffice.adapters.bus.from_url import open_bus
-from frontrow.boxoffice.adapters.channels.from_settings import open_channels, open_mail
+from frontrow.boxoffice.adapters.channels.from_settings import MessageSettings, open_channels, open_mail
 from frontrow.boxoffice.adapters.claims.memory import MemoryClaims
 from frontrow.boxoffice.adapters.ledger.books.idempotency_store import RequestBook
 from frontrow.boxoffice.adapters.ledger.books.signups import SignupBook
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
+from frontrow.boxoffice.adapters.payments.from_url import open_provider
 from frontrow.boxoffice.adapters.payments.guarded_provider import GuardedProvider
 from frontrow.boxoffice.catalogue.event_listing import Browse
 from frontrow.boxoffice.checkout.checkout import Checkout
@@ -31,6 +36,7 @@ from frontrow.boxoffice.holds.events_on_sale import Sales
 from frontrow.boxoffice.holds.expiry import LedgerClock
 from frontrow.boxoffice.holds.hold_service import HoldService
 from frontrow.boxoffice.jobs.background_jobs import GROUPS, Job, box_office_jobs, every, money_jobs
+from frontrow.boxoffice.jobs.sales_follower import FollowedSeats, Following
 from frontrow.boxoffice.jobs.waitlist_jobs import WAITLIST_GROUP, waitlist_jobs
 from frontrow.boxoffice.messaging.mail_links import MailLinks
 from frontrow.boxoffice.messaging.notifications import Notifier
@@ -38,11 +44,13 @@ from frontrow.boxoffice.messaging.organiser_webhooks import OrganiserWebhooks
 from frontrow.boxoffice.messaging.safe_http import SafeHttpClient
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.people.people import People
+from frontrow.boxoffice.ports.messages import Bus, Channel
 from frontrow.boxoffice.ports.payments import PaymentProvider
 from frontrow.boxoffice.ports.seat_claims import SeatClaims
 from frontrow.boxoffice.presale.presales import Presales
 from frontrow.boxoffice.presale.signup_mail import SignupLinks, SignupMail
 from frontrow.boxoffice.presale.signups import Signups
+from frontrow.boxoffice.refunds.event_cancellation import Cancelling
 from frontrow.boxoffice.refunds.refunds import Refunds
 from frontrow.boxoffice.refunds.return_refunds import ReturnRefunds
 from frontrow.boxoffice.refunds.ticket_returns import Resale
@@ -55,27 +63,37 @@ from frontrow.boxoffice.waitlist.offers import Offering
 from frontrow.boxoffice.waitlist.waitlist_service import WaitlistService
 from frontrow.core.clock import US_PER_S, Clock, SystemClock
 from frontrow.core.cookies import is_https
+from frontrow.core.derived_keys import Secrets
 from frontrow.core.errors import ConfigError, FrontrowError, Unavailable
 from frontrow.core.ids import Ids
-from frontrow.core.settings_loader import named
+from frontrow.core.settings_loader import load, named
 from frontrow.settings.platform import PlatformSettings, read_settings
 from frontrow.waitingroom.credentials.room_keys import RoomKeys
 from frontrow.waitingroom.door.door_limits import Entry, EntryRules
 from frontrow.waitingroom.service.room import WaitingRoom
 from frontrow.web.api.access import booking_token
+from frontrow.web.app import open_sales
 from frontrow.web.endpoints.event_details import EventViews
 from frontrow.web.endpoints.event_list import EventLists
 from frontrow.web.endpoints.passes import Passes
 from frontrow.web.endpoints.platform_room import PlatformRoom
 from frontrow.web.endpoints.sessions import fan_of
-from frontrow.web.lane.shared_routes import share
+from frontrow.web.lane.shared_routes import add_shared_routes
 from frontrow.web.observability.telemetry import Telemetry
 from frontrow.web.observability.worker_metrics import Board
 from frontrow.web.platform.event_openings import Openings
 from frontrow.web.platform.event_rooms import Rooms
 from frontrow.web.platform.fan_codes import FanCodes
-from frontrow.web.platform.organiser_services import open_office
-from frontrow.web.platform.platform import Platform, Secrets
+from frontrow.web.platform.organiser_services import make_organiser_services
+from frontrow.web.platform.platform import (
+    BoxOfficeServices,
+    MessagingServices,
+    Platform,
+    PresaleServices,
+    RoomServices,
+    ServerServices,
+    Stores,
+)
 from frontrow.web.platform.platform_keys import open_keys
 from frontrow.web.platform.visits import RoomVisits
 from frontrow.web.room.page import PageSettings
@@ -84,101 +102,226 @@ from frontrow.web.site.fans.waiting_room import SiteRoomPages
 from frontrow.web.streams.positions import Streams
 from frontrow.web.streams.seat_routes import LiveSeats
 
-__all__ = ["Platform", "PlatformSettings", "Secrets", "open_platform", "read_settings"]
+__all__ = ["Platform", "PlatformSettings", "Secrets", "WorkUrls", "open_jobs", "open_platform", "read_settings"]
 
-IDLE_S = 120  # a visit ends when nobody was heard for so long, unless the settings say otherwise
-KEEP_ANSWERS_US = 86_400 * US_PER_S
+ALL_GROUPS: Final = (*GROUPS, WAITLIST_GROUP)
+IDLE_S: Final = 120  # a visit without any request ends after this time, unless the settings say otherwise
+KEEP_ANSWERS_US: Final = 86_400 * US_PER_S
+MakeFrameLog = Callable[[str], FrameLog]
+
+
+class WorkUrls(msgspec.Struct, frozen=True):
+    """Where the stores of a box office are, for `frontrow work` without a platform's settings."""
+
+    ledger: str
+    bus: str
+    mail: str
+    keys: Path
+    claims: str = "memory:"
+    payments: str = ""
+    stripe_key: str = ""
+    stripe_api: str = ""
+    secret_key: str = ""  # the servers' own; without it, links in messages lead to pages that ask who the reader is
+    public_url: str = "http://127.0.0.1:8000"
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Adapters:
+    """What a process talks to: stores, the bus, the payment provider, other people's servers."""
+
+    ledger: SqlLedger
+    clock: Clock
+    claims: SeatClaims
+    provider: GuardedProvider | None  # without one, no payment is worked on
+    outgoing: SafeHttpClient
+    bus: Bus
 
 
 @contextlib.asynccontextmanager
 async def open_platform(settings: PlatformSettings, *, clock: Clock | None = None) -> AsyncIterator[Platform]:
-    """Everything one process needs, opened; jobs and loops are started by `frontrow.web.app` or `frontrow work`."""
+    """Everything one process needs, opened. `frontrow.web.app` or `frontrow work` starts its jobs and loops."""
     if settings.room.idle_s < 0:
         settings = replace(settings, room=replace(settings.room, idle_s=IDLE_S))
     async with contextlib.AsyncExitStack() as stack:
-        ledger = await _ledger(settings)
+        ledger = await _open_ledger(settings)
         stack.push_async_callback(ledger.aclose)
         now = clock or await LedgerClock.measured(ledger, SystemClock())
-        secret_keys = _secrets(settings)
+        secret_keys = _read_secrets(settings)
         keys = await open_keys(settings, ledger, secret_keys.key("keys"), now())
-        claims, make_log = _claims(settings, now)
+        claims = _open_claims(settings.redis.url)
         stack.push_async_callback(claims.aclose)
-        provider = GuardedProvider(_provider(settings, now), now)
+        provider = GuardedProvider(_platform_provider(settings, now), now)
         stack.push_async_callback(provider.aclose)
         outgoing = SafeHttpClient()
         stack.push_async_callback(outgoing.aclose)
         with named("bus.url"):
-            bus = open_bus(settings.bus_url, (*GROUPS, WAITLIST_GROUP))
+            bus = open_bus(settings.bus_url, ALL_GROUPS)
         stack.push_async_callback(bus.aclose)
-        box = _BoxOffice(settings, keys.tickets, ledger, claims, provider, outgoing, now, secret_keys)
-        stack.push_async_callback(box.holds.aclose)
-        openings = Openings(ledger, box.sales, claims, box.recovery, now, box.feeds, make_log)
-        stack.push_async_callback(openings.aclose)
-        room, endpoints, rooms, checks = _room(settings, keys.room, now, clock)
+        adapters = _Adapters(ledger=ledger, clock=now, claims=claims, provider=provider, outgoing=outgoing, bus=bus)
+        stores, ids, issuer = (
+            Stores(ledger=ledger, claims=claims, requests=RequestBook(ledger)),
+            Ids(now),
+            Issuer(keys.tickets),
+        )
+        box_office = _make_box_office(settings, adapters, provider, keys.tickets, issuer, ids)
+        stack.push_async_callback(box_office.holds.aclose)
+        stack.push_async_callback(box_office.openings.aclose)
+        with named("mail.url"):
+            channels = open_channels(settings.mail_url, settings.messages, ledger, outgoing, now)
+        links = MailLinks(secret_keys.key("mail links"), settings.public_url)
+        messaging = _make_messaging(adapters, channels, links, box_office.desk, box_office.receipts)
+        openings, browse = box_office.openings, box_office.browse
+        people = _make_people(settings, ledger, now, ids, secret_keys)
+        stack.push_async_callback(people.aclose)
+        zones: dict[str, str] = {}
+        room, endpoints, rooms, checks = _make_room(settings, keys.room, now, clock, people, openings, zones)
         stack.push_async_callback(checks.aclose)
         stack.push_async_callback(room.aclose)
         stack.push_async_callback(rooms.aclose)
-        openings.watch(rooms.open)
-        people = _people(settings, ledger, now, box.ids, secret_keys)
-        stack.push_async_callback(people.aclose)
-        endpoints.person_of, endpoints.is_proven = fan_of(people), people.fans.is_proven
-        endpoints.pages.events = openings.events  # type: ignore[attr-defined]
-        zones: dict[str, str] = {}
-        endpoints.pages.zones = zones  # type: ignore[attr-defined]
-        openings.watch(functools.partial(_learn_zone, ledger, zones))
-        token_of = functools.partial(booking_token, secret_keys)
+        passes = Passes(room, secure=is_https(settings.public_url))
+        views = EventViews(openings, browse, ledger, box_office.feeds, endpoints.entry)
         live = LiveSeats(
             endpoints,
-            box.holds,
-            box.feeds,
-            Passes(room, secure=is_https(settings.public_url)),
+            box_office.holds,
+            box_office.feeds,
+            passes,
+            views,
             settings.server.max_streams,
-            token_of,
+            functools.partial(booking_token, secret_keys),
         )
-        live.table.shown = views = EventViews(openings, box.browse, ledger, box.feeds, endpoints.entry)
-        openings.on_open(live.opened)
+        stack.push_async_callback(live.aclose)
 
         async def forget(event_id: str) -> None:
             await rooms.close(event_id)
-            box.browse.forget(event_id)
-            box.waitlist.forget(event_id)
+            browse.forget(event_id)
+            box_office.waitlist.forget(event_id)
             views.forget(event_id)
 
+        openings.watch(rooms.open)
+        openings.watch(functools.partial(_learn_zone, ledger, zones))
+        openings.on_open(live.opened)
         openings.on_close(forget)
-        stack.push_async_callback(live.aclose)
-        requests = RequestBook(ledger)
-
-        def catalogue_changes() -> int:
-            return ledger.catalogue_version + openings.follower.changes
-
-        keeper = VisitKeeper(ledger, RoomVisits(room), now, lambda: openings.events)
-        jobs = [Job("openings", openings.run), Job("rooms", rooms.run), Job("visits", keeper.run)]
-        jobs += _jobs(settings, box, bus, requests)
         telemetry = Telemetry(settings.overload, Board.of_workers(settings.folder, settings.server.workers))
-        jobs += people.jobs() if settings.server.jobs_inside else []
-        office = open_office(
-            ledger, claims, box.issuer, box.holds, box.refunds, room, openings, box.feeds, now, box.ids,
-            settings.room.rules(), settings.room.human_checks,
-        )  # fmt: skip
-        office.figures.speeds, office.live.speeds = telemetry.speeds, telemetry.recent_speeds
-        stack.push_async_callback(office.live.aclose)
-        jobs += office.jobs(inside=settings.server.jobs_inside)
-        signups, presales = _signups(settings, ledger, now, box.ids, secret_keys, people, office.codes)
-        jobs += [*signups.jobs(), presales.job()] if settings.server.jobs_inside else []
+        organiser = make_organiser_services(
+            ledger=ledger,
+            claims=claims,
+            issuer=issuer,
+            seats=box_office.holds,
+            refunds=box_office.refunds,
+            room=room,
+            openings=openings,
+            feeds=box_office.feeds,
+            clock=now,
+            ids=ids,
+            room_defaults=settings.room.rules(),
+            human_checks=settings.room.human_checks,
+            speeds=telemetry.speeds,
+            recent_speeds=telemetry.recent_speeds,
+        )
+        stack.push_async_callback(organiser.live.aclose)
+        presale = _make_presale(settings, ledger, now, ids, secret_keys, people, organiser.codes)
+        visits = VisitKeeper(ledger, RoomVisits(room), now, lambda: openings.events)
+        jobs = [Job("openings", openings.run), Job("rooms", rooms.run), Job("visits", visits.run)]
+        jobs += organiser.jobs(inside=settings.server.jobs_inside)
+        if settings.server.jobs_inside:
+            purge = every("purge answers", functools.partial(_purge_answers, stores.requests, now), 60.0)
+            jobs += _make_jobs(
+                adapters, issuer, messaging, box_office.holds, box_office.offering, box_office.resale, beside=[purge]
+            )
+            jobs += [*people.jobs(), *presale.signups.jobs(), presale.presales.job()]
         platform = Platform(
-            settings, now, box.ids, ledger, requests, claims, box.sales, box.holds, box.recovery, box.feeds, openings,
-            box.browse, provider, box.checkout, box.purchases, box.refunds, box.waitlist, box.offering, box.resale,
-            box.desk, box.notifier, box.webhooks, room, endpoints, live.shop, live.passes, live.table, endpoints.entry,
-            secret_keys, tuple(jobs), people, office, telemetry=telemetry, figures=office.figures,
-            shown=live.table.shown, links=box.links, listed=EventLists(box.browse, catalogue_changes),
-            receipts=box.receipts, signups=signups, presales=presales,
-        )  # fmt: skip
-        share(platform)
+            settings=settings,
+            clock=now,
+            ids=ids,
+            secrets=secret_keys,
+            stores=stores,
+            box_office=box_office,
+            people=people,
+            messaging=messaging,
+            presale=presale,
+            organiser=organiser,
+            room=RoomServices(service=room, endpoints=endpoints, passes=passes),
+            server=ServerServices(
+                limiter=endpoints.entry,
+                shop=live.shop,
+                hot=live.table,
+                shown=views,
+                listed=EventLists(browse, lambda: ledger.catalogue_version + openings.follower.changes),
+                telemetry=telemetry,
+            ),
+            jobs=tuple(jobs),
+        )
+        add_shared_routes(platform)
         yield platform
 
 
-async def _ledger(settings: PlatformSettings) -> SqlLedger:
-    """The folder and the ledger; what is wrong with them in one sentence."""
+@contextlib.asynccontextmanager
+async def open_jobs(work: PlatformSettings | WorkUrls) -> AsyncIterator[Sequence[Job]]:
+    """The jobs of `frontrow work`: those of a platform, or those of a ledger alone."""
+    if isinstance(work, PlatformSettings):
+        async with open_platform(work) as platform, open_sales(platform, rooms=False):
+            yield platform.jobs
+        return
+    async with contextlib.AsyncExitStack() as stack:
+        ledger = await open_ledger(work.ledger)
+        stack.push_async_callback(ledger.aclose)
+        clock = await LedgerClock.measured(ledger, SystemClock())
+        bus = open_bus(work.bus, ALL_GROUPS)
+        stack.push_async_callback(bus.aclose)
+        claims = _open_claims("" if work.claims == "memory:" else work.claims)
+        stack.push_async_callback(claims.aclose)
+        provider = open_provider(work.payments, clock, stripe_key=work.stripe_key, stripe_api=work.stripe_api)
+        if provider is not None:
+            stack.push_async_callback(provider.aclose)
+        outgoing = SafeHttpClient()
+        stack.push_async_callback(outgoing.aclose)
+        adapters = _Adapters(ledger=ledger, clock=clock, claims=claims, provider=provider, outgoing=outgoing, bus=bus)
+        keys = TicketKeys.opened(work.keys)
+        channels = open_channels(work.mail, load(MessageSettings, "messages"), ledger, outgoing, clock)
+        link_key = Secrets(work.secret_key.encode()).key("mail links") if work.secret_key else b""
+        desk = TicketDesk(ledger, keys)
+        messaging = _make_messaging(
+            adapters, channels, MailLinks(link_key, work.public_url), desk, Receipts(ledger, desk)
+        )
+        yield _ledger_jobs(adapters, Issuer(keys), messaging)
+
+
+def _ledger_jobs(adapters: _Adapters, issuer: Issuer, messaging: MessagingServices) -> list[Job]:
+    """The jobs of a ledger alone: this process follows the catalogue by itself and serves no pages."""
+    ledger, claims, clock, sales = adapters.ledger, adapters.claims, adapters.clock, Sales()
+    seats = FollowedSeats(sales, claims, ledger, clock)
+    beside = [Job("catalogue", Following(ledger, sales, claims, Recovery(sales, claims, ledger, clock)).run)]
+    if adapters.provider is not None:
+        refunds = Refunds(ledger, adapters.provider, clock, seats=seats)
+        beside.insert(0, Cancelling(ledger, refunds, clock).job())
+    offering = Offering(sales, ledger, claims, seats, clock)
+    resale = Resale(sales, ledger, seats, ReturnRefunds(ledger), clock)
+    return _make_jobs(adapters, issuer, messaging, seats, offering, resale, beside=beside)
+
+
+def _make_jobs(
+    adapters: _Adapters,
+    issuer: Issuer,
+    messaging: MessagingServices,
+    seats: HoldService | FollowedSeats,
+    offering: Offering,
+    resale: Resale,
+    *,
+    beside: Sequence[Job],
+) -> list[Job]:
+    """The jobs of every box office, whether they run in a server or in `frontrow work`."""
+    ledger, bus, clock, provider = adapters.ledger, adapters.bus, adapters.clock, adapters.provider
+    more = money_jobs(ledger, provider, clock, issuer, seats=seats) if provider is not None else []
+    more += [*beside, *waitlist_jobs(ledger, bus, clock, offering, resale)]
+    return box_office_jobs(ledger, bus, clock, messaging.notifier, messaging.webhooks, told=seats.expired, more=more)
+
+
+async def _purge_answers(requests: RequestBook, clock: Clock) -> None:
+    await requests.purge(clock() - KEEP_ANSWERS_US)
+
+
+async def _open_ledger(settings: PlatformSettings) -> SqlLedger:
+    """Make the folder and open the ledger. An error says in one sentence what is wrong with which setting."""
     try:
         settings.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
@@ -195,71 +338,89 @@ async def _ledger(settings: PlatformSettings) -> SqlLedger:
 
 async def _learn_zone(ledger: SqlLedger, zones: dict[str, str], event: Event) -> None:
     """Keep the time zone of an event's venue, for pages that cannot ask for it."""
+    zones[event.id] = await _zone_of(ledger, event)
+
+
+async def _zone_of(ledger: SqlLedger, event: Event) -> str:
     venue = await ledger.venue(event.venue_id)
-    zones[event.id] = venue.time_zone if venue and venue.time_zone else "UTC"
+    return venue.time_zone if venue and venue.time_zone else "UTC"
 
 
-class _BoxOffice:
-    """The box office's services, each with its wires to the others."""
+def _make_box_office(
+    settings: PlatformSettings,
+    adapters: _Adapters,
+    provider: PaymentProvider,
+    keys: TicketKeys,
+    issuer: Issuer,
+    ids: Ids,
+) -> BoxOfficeServices:
+    """The box office's services. Seats that change are shown on the live maps of `feeds`."""
+    ledger, claims, clock = adapters.ledger, adapters.claims, adapters.clock
+    feeds: dict[str, MapFeed] = {}
+    sales = Sales()
 
-    def __init__(
-        self,
-        settings: PlatformSettings,
-        keys: TicketKeys,
-        ledger: SqlLedger,
-        claims: SeatClaims,
-        provider: PaymentProvider,
-        outgoing: SafeHttpClient,
-        clock: Clock,
-        secret_keys: Secrets,
-    ) -> None:
-        self.ledger, self.provider, self.clock = ledger, provider, clock
-        self.feeds: dict[str, MapFeed] = {}
-        self.ids, self.sales = Ids(clock), Sales()
-        self.recovery = Recovery(self.sales, claims, ledger, clock)
-        wires = {"ids": self.ids, "on_change": self._changed}
-        self.holds = HoldService(self.sales, claims, ledger, clock, on_doubt=self.recovery.doubt, **wires)  # type: ignore[arg-type]
-        self.browse = Browse(ledger, self.sales, self._states)
-        self.issuer = Issuer(keys)
-        self.checkout = Checkout(ledger, provider, clock, seats=self.holds, issuer=self.issuer)
-        self.purchases = Purchases(self.sales, self.holds, self.checkout, clock)
-        self.refunds = Refunds(ledger, provider, clock, seats=self.holds)
-        self.waitlist = WaitlistService(self.sales, ledger, claims, self.holds, clock, ids=self.ids)
-        self.offering = Offering(self.sales, ledger, claims, self.holds, clock, on_change=self._changed)
-        self.resale = Resale(self.sales, ledger, self.holds, ReturnRefunds(ledger), clock)
-        self.desk = TicketDesk(ledger, keys)
-        with named("mail.url"):
-            channels = open_channels(settings.mail_url, settings.messages, ledger, outgoing, clock)
-        self.links = MailLinks(secret_keys.key("mail links"), settings.public_url)
-        self.receipts = Receipts(ledger, self.desk)
-        self.notifier = Notifier(ledger, self.desk, channels, clock, self.links, self.receipts)
-        self.webhooks = OrganiserWebhooks(ledger, outgoing, clock)
-
-    def _changed(self, event_id: str, seats: Sequence[int]) -> None:
-        feed = self.feeds.get(event_id)
+    def show_changes(event_id: str, seats: Sequence[int]) -> None:
+        feed = feeds.get(event_id)
         if feed is not None:
             feed.notify(seats)
 
-    def _states(self, event_id: str) -> bytes | bytearray:
-        feed = self.feeds.get(event_id)
-        return feed.ring.states if feed is not None else self.sales.get(event_id).seats.states
+    def states_of(event_id: str) -> bytes | bytearray:
+        feed = feeds.get(event_id)
+        return feed.ring.states if feed is not None else sales.get(event_id).seats.states
+
+    recovery = Recovery(sales, claims, ledger, clock)
+    holds = HoldService(sales, claims, ledger, clock, ids=ids, on_change=show_changes, on_doubt=recovery.doubt)
+    checkout = Checkout(ledger, provider, clock, seats=holds, issuer=issuer)
+    desk = TicketDesk(ledger, keys)
+    return BoxOfficeServices(
+        openings=Openings(ledger, sales, claims, recovery, clock, feeds, _frame_logs(settings, clock)),
+        sales=sales,
+        browse=Browse(ledger, sales, states_of),
+        feeds=feeds,
+        holds=holds,
+        recovery=recovery,
+        provider=provider,
+        checkout=checkout,
+        purchases=Purchases(sales, holds, checkout, clock),
+        refunds=Refunds(ledger, provider, clock, seats=holds),
+        waitlist=WaitlistService(sales, ledger, claims, holds, clock, ids=ids),
+        offering=Offering(sales, ledger, claims, holds, clock, on_change=show_changes),
+        resale=Resale(sales, ledger, holds, ReturnRefunds(ledger), clock),
+        desk=desk,
+        receipts=Receipts(ledger, desk),
+    )
 
 
-def _claims(settings: PlatformSettings, clock: Clock) -> tuple[SeatClaims, Any]:
-    """The claim store, and how to make the log of an event's map."""
-    if not settings.shared:
+def _make_messaging(
+    adapters: _Adapters, channels: list[Channel], links: MailLinks, desk: TicketDesk, receipts: Receipts
+) -> MessagingServices:
+    ledger, clock = adapters.ledger, adapters.clock
+    return MessagingServices(
+        notifier=Notifier(ledger, desk, channels, clock, links, receipts),
+        webhooks=OrganiserWebhooks(ledger, adapters.outgoing, clock),
+        links=links,
+    )
 
-        def in_memory(event_id: str) -> FrameLog:
-            return MemoryFrameLog(clock())
 
-        return MemoryClaims(), in_memory
+def _open_claims(redis_url: str) -> SeatClaims:
+    """The claim store: the servers' Redis, or one in this process that is filled from the ledger."""
+    if not redis_url:
+        return MemoryClaims()
     from frontrow.boxoffice.adapters.claims.redis import RedisClaims
+
+    return RedisClaims(redis_url)
+
+
+def _frame_logs(settings: PlatformSettings, clock: Clock) -> MakeFrameLog:
+    """How to make the log of an event's map."""
+    if not settings.shared:
+        return lambda event_id: MemoryFrameLog(clock())
     from frontrow.boxoffice.adapters.seatmap.redis_frame_log import RedisFrameLog
 
-    return RedisClaims(settings.redis.url), lambda event_id: RedisFrameLog(settings.redis.url, event_id)
+    return lambda event_id: RedisFrameLog(settings.redis.url, event_id)
 
 
-def _provider(settings: PlatformSettings, clock: Clock) -> PaymentProvider:
+def _platform_provider(settings: PlatformSettings, clock: Clock) -> PaymentProvider:
     if settings.stripe.key:
         from frontrow.boxoffice.adapters.payments.stripe import StripeProvider
 
@@ -270,21 +431,35 @@ def _provider(settings: PlatformSettings, clock: Clock) -> PaymentProvider:
     return JournaledProvider(clock, settings.folder / "payments.jsonl", webhooks=False)
 
 
-def _room(
-    settings: PlatformSettings, keys: RoomKeys, clock: Clock, given: Clock | None
+def _make_room(
+    settings: PlatformSettings,
+    keys: RoomKeys,
+    clock: Clock,
+    given_clock: Clock | None,
+    people: People,
+    openings: Openings,
+    zones: dict[str, str],
 ) -> tuple[WaitingRoom, PlatformRoom, Rooms, HumanChecks]:
-    """The waiting room over the same Redis and database as the rest; by `given` if the platform was given a clock."""
+    """The waiting room over the platform's Redis and database. It keeps `given_clock`, if there is one."""
     folder = settings.folder / "room"
     audit = settings.ledger_url if settings.shared else str(settings.folder / "room-audit.sqlite")
     server, page = settings.server, settings.room
     store = settings.redis.url or "memory://"
     own = replace(page, store=store, folder=str(folder), audit=audit, by_identity=False)  # each event says by itself
-    room = make_room(own, keys, sale_clock=clock, clock=given)
+    room = make_room(own, keys, sale_clock=clock, clock=given_clock)
     rules = EntryRules(server.per_person, server.per_ip, page.per_device)
     entry = Entry(rules=rules, trusted_proxies=server.trusted_proxies, processes=server.workers)
     secure = page.secure_cookies or is_https(settings.public_url)
-    pages = SiteRoomPages(room, entry, PageSettings(page.brand, (), page.shop_url, secure))
-    endpoints = PlatformRoom(room, entry, pages, {}, organiser_key=page.organiser_key)
+    page_settings = PageSettings(page.brand, (), page.shop_url, secure)
+    endpoints = PlatformRoom(
+        room,
+        entry,
+        SiteRoomPages(room, entry, page_settings, events=openings.events, zones=zones),
+        {},
+        person_of=fan_of(people),
+        is_proven=people.fans.is_proven,
+        organiser_key=page.organiser_key,
+    )
     checks = HumanChecks(own, keys)
     rooms = Rooms(
         endpoints,
@@ -297,60 +472,39 @@ def _room(
     return room, endpoints, rooms, checks
 
 
-def _people(settings: PlatformSettings, ledger: SqlLedger, clock: Clock, ids: Ids, known: Secrets) -> People:
+def _make_people(settings: PlatformSettings, ledger: SqlLedger, clock: Clock, ids: Ids, secret_keys: Secrets) -> People:
     return People(
         ledger,
         open_mail(settings.mail_url),
         clock,
         ids,
-        known.key("people"),
+        secret_keys.key("people"),
         settings=settings.people,
         public_url=settings.public_url,
         limits_url=settings.redis.url or "memory://",
     )
 
 
-def _signups(
+def _make_presale(
     settings: PlatformSettings,
     ledger: SqlLedger,
     clock: Clock,
     ids: Ids,
-    known: Secrets,
+    secret_keys: Secrets,
     people: People,
     codes: FanCodes,
-) -> tuple[Signups, Presales]:
-    """Notices of openings, and registration for presales."""
-    book, links = SignupBook(ledger), SignupLinks(known.key("sign-ups"), settings.public_url)
+) -> PresaleServices:
+    book, links = SignupBook(ledger), SignupLinks(secret_keys.key("sign-ups"), settings.public_url)
     mail = SignupMail(ledger, open_mail(settings.mail_url), people.vault, clock, links)
-
-    async def zone_of(event: Event) -> str:
-        venue = await ledger.venue(event.venue_id)
-        return venue.time_zone if venue and venue.time_zone else "UTC"
-
-    return (
-        Signups(book, mail, people.sign_in_limits, clock, ids, ledger.event, zone_of),
-        Presales(book, mail, codes, clock, ledger.event, zone_of, ledger.note),
+    zone_of = functools.partial(_zone_of, ledger)
+    return PresaleServices(
+        signups=Signups(book, mail, people.sign_in_limits, clock, ids, ledger.event, zone_of),
+        presales=Presales(book, mail, codes, clock, ledger.event, zone_of, ledger.note),
     )
 
 
-def _jobs(settings: PlatformSettings, box: _BoxOffice, bus: Any, requests: RequestBook) -> list[Job]:
-    """What goes on by itself; `frontrow work` runs the same."""
-    if not settings.server.jobs_inside:
-        return []
-
-    async def purge() -> None:
-        await requests.purge(box.clock() - KEEP_ANSWERS_US)
-
-    more = [
-        every("purge answers", purge, 60.0),
-        *money_jobs(box.ledger, box.provider, box.clock, box.issuer, seats=box.holds),
-        *waitlist_jobs(box.ledger, bus, box.clock, box.offering, box.resale),
-    ]
-    return box_office_jobs(box.ledger, bus, box.clock, box.notifier, box.webhooks, told=box.holds.expired, more=more)
-
-
-def _secrets(settings: PlatformSettings) -> Secrets:
-    """The secret key; the demo makes its own and keeps it, so that a restart loses no session."""
+def _read_secrets(settings: PlatformSettings) -> Secrets:
+    """The secret key. The demo makes its own and keeps it, so that a restart loses no session."""
     if settings.secret.key:
         return Secrets(settings.secret.key.encode())
     path = settings.folder / "secret.key"

@@ -19,7 +19,7 @@ GROUPS = {
 # single commands -> module; the function has the command's name
 COMMANDS = {
     "serve": "frontrow.cli.serve",
-    "work": "frontrow.cli.serve",
+    "work": "frontrow.cli.work",
     "demo": "frontrow.app.demo",
     "doctor": "frontrow.cli.doctor",
 }

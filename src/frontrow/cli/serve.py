@@ -1,16 +1,12 @@
-"""`frontrow serve` and `frontrow work`: the platform as one or several processes, and its jobs as one of their own.
+"""`frontrow serve`: the whole platform as one or several processes.
 
-Both are put together by `frontrow.app.wiring` from the same settings. What is wrong with them ends the start with one
-sentence naming the setting and exit code 2.
+`frontrow.app.wiring` builds it. A wrong setting ends the start with one sentence that names it, and exit code 2.
 """
 
-import asyncio
 import os
-import signal
 import socket
 from collections.abc import Coroutine
 from dataclasses import replace
-from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -45,11 +41,11 @@ def serve(
     set_up_logs()
     if settings.server.workers == 1:
         raise typer.Exit(run_server(settings, sock))
-    if code := _until_done(_look(settings)):  # once, so that what is wrong is said once
+    if code := _until_done(_check_platform(settings)):
         raise typer.Exit(code)
     stop_within_s = settings.server.drain_s + STOP_JOBS_S
-    count, told = settings.server.workers, (settings, sock)
-    Workers(count, run_worker, told, stop_within_s=stop_within_s, before_stop=sock.close).watch()
+    arguments = (settings, sock)
+    Workers(settings.server.workers, run_worker, arguments, stop_within_s=stop_within_s, before_stop=sock.close).watch()
 
 
 def run_worker(settings: PlatformSettings, sock: socket.socket) -> None:
@@ -78,8 +74,8 @@ def _until_done(serving: Coroutine[Any, Any, None]) -> int:
     return 0
 
 
-async def _look(settings: PlatformSettings) -> None:
-    """Whether a platform can be opened with these settings; makes its keys on the first start."""
+async def _check_platform(settings: PlatformSettings) -> None:
+    """Open a platform with these settings once, so that an error is reported once; the first start makes its keys."""
     async with open_platform(replace(settings, server=replace(settings.server, workers=1))):
         pass
 
@@ -89,78 +85,6 @@ async def _serve(settings: PlatformSettings, sock: socket.socket) -> None:
 
     async with open_platform(settings) as platform:
         await serve_platform(platform, [sock])
-
-
-def work(
-    config: ConfigOption = None,
-    ledger: Annotated[str | None, typer.Option("--ledger", envvar="FRONTROW_LEDGER_URL", help="The ledger.")] = None,
-    bus: Annotated[
-        str | None,
-        typer.Option("--bus", envvar="FRONTROW_BUS_URL", help="memory:, redis://… or kafka://host:9092/topic"),
-    ] = None,
-    mail: Annotated[
-        str | None,
-        typer.Option("--mail", envvar="FRONTROW_MAIL_URL", help="A folder for .eml files, or smtp://host:587"),
-    ] = None,
-    keys: Annotated[
-        Path | None, typer.Option(envvar="FRONTROW_TICKET_KEYS", help="The ring of ticket keys (without a platform).")
-    ] = None,
-    claims: Annotated[
-        str | None,
-        typer.Option(envvar="FRONTROW_CLAIMS_URL", help="memory: or the servers' redis://… (without a platform)."),
-    ] = None,
-    payments: Annotated[
-        str | None,
-        typer.Option(envvar="FRONTROW_PAYMENTS_URL", help="simulated:FILE or stripe: (without a platform)."),
-    ] = None,
-    stripe_key: Annotated[str | None, typer.Option(envvar="FRONTROW_STRIPE_KEY", help="Stripe's secret key.")] = None,
-    stripe_api: Annotated[str | None, typer.Option(envvar="FRONTROW_STRIPE_API", help="Instead of Stripe's.")] = None,
-    secret_key: Annotated[
-        str | None, typer.Option(envvar="FRONTROW_SECRET_KEY", help="The servers' secret key.")
-    ] = None,
-    public_url: Annotated[
-        str | None, typer.Option(envvar="FRONTROW_SERVER_PUBLIC_URL", help="How people reach the servers.")
-    ] = None,
-) -> None:
-    """End dead holds, relay facts, send messages and webhooks, finish payments, make offers, until told to stop.
-
-    With a `frontrow.toml` or FRONTROW_REDIS_URL these are the jobs of that platform; else those of a ledger alone.
-    """
-    if config is None and not os.environ.get("FRONTROW_REDIS_URL") and not Path("frontrow.toml").exists():
-        from frontrow.cli import work as work_cli
-
-        given = {"ledger": ledger, "bus": bus, "mail": mail, "keys": keys, "claims": claims, "payments": payments}
-        stripe = {"stripe_key": stripe_key, "stripe_api": stripe_api}
-        given |= {"secret_key": secret_key, "public_url": public_url}
-        chosen = {name: value for name, value in (given | stripe).items() if value is not None}
-        work_cli.work(**chosen)  # type: ignore[arg-type]
-        return
-    for name, value in (("LEDGER_URL", ledger), ("BUS_URL", bus), ("MAIL_URL", mail), ("STRIPE_KEY", stripe_key)):
-        if value is not None:
-            os.environ[f"FRONTROW_{name}"] = value
-    try:
-        settings = read_settings(config, jobs_inside=True)
-        if not settings.shared:
-            raise ConfigError("redis.url is not set: an embedded server has its jobs inside", param="redis.url")
-        clean = asyncio.run(_work(settings))
-    except FrontrowError as error:
-        typer.echo(f"frontrow work: {error.message}", err=True)
-        raise typer.Exit(2) from None
-    raise typer.Exit(0 if clean else 1)
-
-
-async def _work(settings: PlatformSettings) -> bool:
-    from frontrow.web.app import run_platform
-
-    stopping = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for sign in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(sign, stopping.set)
-    async with open_platform(settings) as platform, run_platform(platform, rooms=False):
-        typer.echo(f"working: {', '.join(job.name for job in platform.jobs)}")
-        await stopping.wait()
-    typer.echo("stopped")
-    return True
 
 
 def _end(error: FrontrowError) -> NoReturn:

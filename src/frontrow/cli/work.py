@@ -1,75 +1,102 @@
-"""`frontrow work`: runs the box office's workers in a process of their own until SIGTERM or Ctrl-C."""
+"""`frontrow work`: runs the background jobs in a process of their own until SIGTERM or Ctrl-C.
+
+The settings decide which jobs: those of a platform (redis.url in its settings), or those of a ledger alone, which the
+options name. Any number of processes may run them over one ledger.
+"""
 
 import asyncio
+import os
 import signal
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from frontrow.core.errors import FrontrowError
+from frontrow.app.wiring import PlatformSettings, WorkUrls, open_jobs, read_settings
+from frontrow.boxoffice.jobs.background_jobs import Workers
+from frontrow.cli.serve import ConfigOption
+from frontrow.core.errors import ConfigError, FrontrowError
+from frontrow.settings.platform import DEFAULT_FILE
 
-DEFAULT_LEDGER = "sqlite:///frontrow.db"
+DEFAULTS = {"ledger": "sqlite:///frontrow.db", "bus": "memory:", "mail": "frontrow-outbox"}
+DEFAULT_KEYS = Path("frontrow-ticket-keys.json")
 
 
 def work(
-    ledger: Annotated[str, typer.Option("--ledger", envvar="FRONTROW_LEDGER_URL", help="The ledger.")] = DEFAULT_LEDGER,
+    config: ConfigOption = None,
+    ledger: Annotated[str | None, typer.Option("--ledger", envvar="FRONTROW_LEDGER_URL", help="The ledger.")] = None,
     bus: Annotated[
-        str, typer.Option("--bus", envvar="FRONTROW_BUS_URL", help="memory:, redis://… or kafka://host:9092/topic")
-    ] = "memory:",
+        str | None,
+        typer.Option("--bus", envvar="FRONTROW_BUS_URL", help="memory:, redis://… or kafka://host:9092/topic"),
+    ] = None,
     mail: Annotated[
-        str, typer.Option("--mail", envvar="FRONTROW_MAIL_URL", help="A folder for .eml files, or smtp://host:587")
-    ] = "frontrow-outbox",
-    keys: Annotated[Path, typer.Option(envvar="FRONTROW_TICKET_KEYS", help="The ring of ticket keys.")] = Path(
-        "frontrow-ticket-keys.json"
-    ),
+        str | None,
+        typer.Option("--mail", envvar="FRONTROW_MAIL_URL", help="A folder for .eml files, or smtp://host:587"),
+    ] = None,
+    keys: Annotated[
+        Path | None, typer.Option(envvar="FRONTROW_TICKET_KEYS", help="The ring of ticket keys (without a platform).")
+    ] = None,
     claims: Annotated[
-        str, typer.Option("--claims", envvar="FRONTROW_CLAIMS_URL", help="memory: or the servers' redis://…")
-    ] = "memory:",
+        str | None,
+        typer.Option(envvar="FRONTROW_CLAIMS_URL", help="memory: or the servers' redis://… (without a platform)."),
+    ] = None,
     payments: Annotated[
-        str,
-        typer.Option("--payments", envvar="FRONTROW_PAYMENTS_URL", help="simulated:FILE, or stripe: (needs its key)"),
-    ] = "",
-    stripe_key: Annotated[
-        str,
-        typer.Option(
-            envvar="FRONTROW_STRIPE_KEY", help="Stripe's secret key; without provider no payment is worked on."
-        ),
-    ] = "",
-    stripe_api: Annotated[str, typer.Option(envvar="FRONTROW_STRIPE_API", help="Another address than Stripe's.")] = "",
+        str | None,
+        typer.Option(envvar="FRONTROW_PAYMENTS_URL", help="simulated:FILE or stripe: (without a platform)."),
+    ] = None,
+    stripe_key: Annotated[str | None, typer.Option(envvar="FRONTROW_STRIPE_KEY", help="Stripe's secret key.")] = None,
+    stripe_api: Annotated[str | None, typer.Option(envvar="FRONTROW_STRIPE_API", help="Instead of Stripe's.")] = None,
     secret_key: Annotated[
-        str, typer.Option(envvar="FRONTROW_SECRET_KEY", help="The servers' secret key: signs the links in messages.")
-    ] = "",
+        str | None, typer.Option(envvar="FRONTROW_SECRET_KEY", help="The servers' secret key.")
+    ] = None,
     public_url: Annotated[
-        str, typer.Option(envvar="FRONTROW_SERVER_PUBLIC_URL", help="How people reach the servers.")
-    ] = "http://127.0.0.1:8000",
+        str | None, typer.Option(envvar="FRONTROW_SERVER_PUBLIC_URL", help="How people reach the servers.")
+    ] = None,
 ) -> None:
-    """End dead holds, relay facts, serve the waitlist, send messages and webhooks, until told to stop."""
-    from frontrow.app.worker import WorkUrls
+    """End dead holds, relay facts, send messages and webhooks, finish payments, make offers, until told to stop.
 
-    urls = WorkUrls(ledger, bus, mail, keys, claims, payments, stripe_key, stripe_api, secret_key, public_url)
+    With a `frontrow.toml` or FRONTROW_REDIS_URL these are the jobs of that platform; else those of a ledger alone.
+    """
     try:
-        clean = asyncio.run(_work(urls))
+        settings: PlatformSettings | WorkUrls
+        if config is not None or os.environ.get("FRONTROW_REDIS_URL") or Path(DEFAULT_FILE).exists():
+            given = {"LEDGER_URL": ledger, "BUS_URL": bus, "MAIL_URL": mail, "STRIPE_KEY": stripe_key}
+            settings = _platform_settings(config, given)
+        else:
+            urls = {"ledger": ledger, "bus": bus, "mail": mail, "claims": claims, "payments": payments}
+            urls |= {"stripe_key": stripe_key, "stripe_api": stripe_api}
+            urls |= {"secret_key": secret_key, "public_url": public_url}
+            chosen = {name: url for name, url in urls.items() if url is not None}
+            settings = WorkUrls(keys=keys or DEFAULT_KEYS, **(DEFAULTS | chosen))
+        clean = asyncio.run(run_jobs(settings))
     except FrontrowError as error:
         typer.echo(f"frontrow work: {error.message}", err=True)
         raise typer.Exit(2) from None
     raise typer.Exit(0 if clean else 1)
 
 
-async def _work(urls: Any) -> bool:
-    from frontrow.app.worker import open_jobs
-    from frontrow.boxoffice.jobs.background_jobs import Workers
+def _platform_settings(config: str | None, given: dict[str, str | None]) -> PlatformSettings:
+    """The platform's settings, with those of the command line in front."""
+    chosen = {f"FRONTROW_{name}": value for name, value in given.items() if value is not None}
+    settings = read_settings(config, os.environ | chosen, jobs_inside=True)
+    if not settings.shared:
+        raise ConfigError("redis.url is not set: an embedded server has its jobs inside", param="redis.url")
+    return settings
 
-    async with open_jobs(urls) as jobs:
-        return await _until_told(Workers(jobs))
 
-
-async def _until_told(workers: Any) -> bool:
+async def run_jobs(settings: PlatformSettings | WorkUrls) -> bool:
+    """Run the jobs until a signal; whether all of them ended in time."""
+    stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for sign in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(sign, workers.stop)
-    typer.echo(f"working: {', '.join(job.name for job in workers.jobs)}")
-    clean: bool = await workers.run()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopping.set)
+    async with open_jobs(settings) as jobs:
+        workers = Workers(jobs)
+        typer.echo(f"working: {', '.join(job.name for job in jobs)}")
+        running = asyncio.create_task(workers.run())
+        await stopping.wait()
+        workers.stop()
+        clean = await running
     for name, count in workers.failures.items():
         typer.echo(f"{name} failed {count} times, last: {workers.last_error[name]}", err=True)
     typer.echo("stopped" if clean else "stopped; some work was cut off and will be done again")

@@ -1,7 +1,7 @@
 """A typed client for a Frontrow server, blocking and asynchronous: `Client`, `AsyncClient`.
 
-Every operation is a value (`calls.pay(...)`) that either client sends. The steps of a purchase have their own methods.
-Needs httpx and msgspec (extra `client`) and nothing of the server.
+Every operation is a value (`calls.pay(...)`) that either client sends; the steps of a purchase are also methods. Needs
+httpx and msgspec (extra `client`), and no server code.
 """
 
 from frontrow.client.call_engine import Call, Policy

@@ -1,1 +1,1 @@
-"""What all three systems build on: time, ids, errors, settings, the coalescer. Imports none of them."""
+"""Shared basics of all three systems: time, ids, errors, settings and the coalescer. Imports none of them."""

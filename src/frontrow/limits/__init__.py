@@ -1,4 +1,4 @@
-"""A rate limiter: six algorithms, memory or Redis, several rules at once, all or nothing.
+"""A standalone rate limiter: six algorithms, memory or Redis, several rules at once, all or nothing.
 
 from frontrow.limits import Limiter, Quota
 

@@ -225,10 +225,11 @@ class PlatformSettings:
         """Each by itself: quotas, networks and addresses are what they must be."""
         server, people = self.server, self.people
         quotas = {
-            "server.per_person": (server.per_person,), "server.per_ip": (server.per_ip,),
+            "server.per_person": (server.per_person,),
+            "server.per_ip": (server.per_ip,),
             "room.per_device": (self.room.per_device,),
             **{f"people.{name}": getattr(people, name) for name in QUOTAS_OF_PEOPLE},
-        }  # fmt: skip
+        }
         for where, texts in quotas.items():
             with named(where):
                 for text in texts:
@@ -276,10 +277,19 @@ class PlatformSettings:
 
 
 _SECTIONS: dict[str, type[Any]] = {
-    "server": ServerSettings, "secret": SecretSettings, "ledger": LedgerSettings, "redis": RedisSettings,
-    "bus": BusSettings, "mail": MailSettings, "stripe": StripeSettings, "messages": MessageSettings,
-    "room": RoomSettings, "people": PeopleSettings, "overload": OverloadSettings, "traces": TraceSettings,
-}  # fmt: skip
+    "server": ServerSettings,
+    "secret": SecretSettings,
+    "ledger": LedgerSettings,
+    "redis": RedisSettings,
+    "bus": BusSettings,
+    "mail": MailSettings,
+    "stripe": StripeSettings,
+    "messages": MessageSettings,
+    "room": RoomSettings,
+    "people": PeopleSettings,
+    "overload": OverloadSettings,
+    "traces": TraceSettings,
+}
 
 
 def read_settings(

@@ -1,1 +1,1 @@
-"""HTTP: the Litestar apps, the hot lane in front of them, live streams and pages. Joins the systems, owns no rule."""
+"""HTTP: the Litestar apps, the hot lane in front of them, live streams and pages. Joins the systems."""

@@ -112,8 +112,8 @@ def _platform_of(request: Request[Any, Any, Any]) -> Platform:
 def front_of(app: Litestar, platform: Platform, ids: RequestIds | None = None) -> Front:
     """The app behind the request ids, the limit per address and the entity tags: what a server runs."""
     people = notices_for_people(Notices(platform.settings.room.brand))
-    ids = ids or RequestIds(platform.limiter)
-    return Front(app, platform.limiter, ids, counting_themselves(), methods(), people)
+    ids = ids or RequestIds(platform.server.limiter)
+    return Front(app, platform.server.limiter, ids, counting_themselves(), methods(), people)
 
 
 def counting_themselves() -> "re.Pattern[str]":
@@ -160,18 +160,27 @@ def _lifespan(platform: Platform) -> Any:
 
 @contextlib.asynccontextmanager
 async def run_platform(platform: Platform, *, rooms: bool = True) -> AsyncIterator[None]:
-    """Open what is on sale, then keep everything going until the end; without `rooms`, only the jobs' part of it."""
+    """Open the sales and run the jobs until the end; without `rooms`, no waiting room is started."""
+    async with open_sales(platform, rooms=rooms):
+        workers = Workers(platform.jobs)
+        working = asyncio.create_task(workers.run(), name="jobs")
+        try:
+            yield
+        finally:
+            workers.stop()
+            await working
+
+
+@contextlib.asynccontextmanager
+async def open_sales(platform: Platform, *, rooms: bool = True) -> AsyncIterator[None]:
+    """Open what is on sale, keep its claims true and measure; without the jobs, which the caller runs."""
     if rooms:
-        await platform.room.start()
-    await platform.openings.look()
-    await platform.recovery.start()
-    workers = Workers(platform.jobs)
-    working = asyncio.create_task(workers.run(), name="jobs")
-    measuring = asyncio.create_task(platform.telemetry.run(platform), name="telemetry")
+        await platform.room.service.start()
+    await platform.box_office.openings.refresh()
+    await platform.box_office.recovery.start()
+    measuring = asyncio.create_task(platform.server.telemetry.run(platform), name="telemetry")
     try:
         yield
     finally:
         measuring.cancel()
-        workers.stop()
-        await working
-        await platform.recovery.stop()
+        await platform.box_office.recovery.stop()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from frontrow.app.worker import WorkUrls, open_jobs
+from frontrow.app.wiring import WorkUrls, open_jobs
 from frontrow.boxoffice.adapters.channels.email import FolderChannel, SmtpChannel
 from frontrow.boxoffice.adapters.channels.from_settings import MessageSettings, open_channels, open_mail
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import Written

@@ -52,9 +52,9 @@ class Desk:
         if email:
             await platform.ledger.keep_buyer(Contact(fan, email, name=name), self.event, platform.clock())
         visit = ShopPass(self.event, fan, platform.clock() + 900 * US_PER_S)
-        hold = await platform.holds.place(self.event, visit, list(seats))
+        hold = await platform.box_office.holds.place(self.event, visit, list(seats))
         if pay:
-            return (await platform.checkout.pay(hold.booking_id, hold.fence, pay)).booking
+            return (await platform.box_office.checkout.pay(hold.booking_id, hold.fence, pay)).booking
         held = await platform.ledger.booking(hold.booking_id)
         assert held is not None
         return held

@@ -103,7 +103,7 @@ async def test_b13_a_booking_moves_to_other_seats_of_the_same_price_with_new_tic
         assert (await desk.post(door, json={"code": old_codes[0], "gate": "n"}))["verdict"] == "revoked"
         new_code = tickets[2].code
         assert (await desk.post(door, json={"code": new_code, "gate": "n"}))["verdict"] == "ok"
-        assert platform.desk.verify(desk.event, new_code, platform.clock())[0] is Verdict.WELCOME
+        assert platform.box_office.desk.verify(desk.event, new_code, platform.clock())[0] is Verdict.WELCOME
         freed = await desk.bought("S-A-1", fan="fan_next")
         assert freed.state.value == "confirmed"
         back = await desk.ask("POST", path, json={"leave": ["S-C-1"], "to": ["S-A-2"]})
@@ -128,7 +128,7 @@ async def test_b13_of_fifty_bookings_moved_to_one_seat_at_once_one_gets_it(tmp_p
         assert len(statuses) == 50
         assert set(statuses) <= {200, 409}
         now = [await desk.platform.ledger.booking(one.id) for one in bookings]
-        plan = desk.platform.sales.get(desk.event).plan
+        plan = desk.platform.box_office.sales.get(desk.event).plan
         have = [plan.seat_id(one.seats[0]) for one in now]
         assert have.count(target) == 1
         assert sum(1 for seat, was in zip(have, seats, strict=True) if seat == was) == 24
@@ -164,7 +164,7 @@ async def test_b11_the_waitlist_is_seen_and_its_rules_are_set_once(tmp_path):
         other = await desk.ask("PUT", f"{path}/rules", json={"order": "fifo"})
         assert (other.status_code, other.json()["code"]) == (409, "rules_are_set")
         await desk.bought(*[f"B-A-{n}" for n in range(1, 7)])
-        entry = await desk.platform.waitlist.join(desk.event, "fan_late", 2, sections=["B"])
+        entry = await desk.platform.box_office.waitlist.join(desk.event, "fan_late", 2, sections=["B"])
         seen = await desk.get(path)
         assert [one["entry"] for one in seen["entries"]] == [entry.id]
         assert seen["counts"] == [{"state": "waiting", "entries": 1, "seats": 2}]
@@ -176,12 +176,12 @@ async def test_w12_imported_codes_work_on_every_server_and_only_their_digests_ar
 ):
     stores = {"redis_url": redis_url, "postgres_url": postgres_ledger_url}
     async with a_desk(tmp_path / "one", **stores) as desk, opened(tmp_path / "two", **stores) as other:
-        await other.openings.look()
+        await other.openings.refresh()
         path = f"{EVENTS}/{desk.event}/codes"
         csv = "code,lane\n" + "".join(f"SPRING-{n:04d},general\n" for n in range(300))
         made = await desk.post(path, 201, json={"csv": csv})
         assert made == {"imported": 300, "lanes": [{"lane": "general", "codes": 300}], "used": 0}
-        for room, code in ((desk.platform.room, "spring-0007"), (other.room, "SPRING-0299")):
+        for room, code in ((desk.platform.room.service, "spring-0007"), (other.room, "SPRING-0299")):
             assert (await room.join(desk.event, code=code)).fresh
             with pytest.raises(CodeUsed):
                 await room.join(desk.event, code=code)
@@ -220,7 +220,7 @@ async def test_b15_webhooks_are_registered_rotated_looked_at_sent_again_and_remo
             assert (refused.status_code, refused.json()["code"]) == (422, "unsafe_address"), url
         assert (await desk.ask("POST", hooks, json=body | {"facts": ["Gossip"]})).json()["param"] == "facts"
         fact = BookingConfirmed("bkg_1", desk.event, "fan_1", 1, (1,), platform.clock())
-        planned = await platform.webhooks.plan(41, fact)
+        planned = await platform.messaging.webhooks.plan(41, fact)
         assert await platform.ledger.once("test", "41", planned, platform.clock())
         path = f"{hooks}/{made['webhook']}/deliveries"
         (delivery,) = (await desk.get(path))["deliveries"]
@@ -243,14 +243,14 @@ async def test_b12_a_refund_that_failed_is_on_the_desk_and_is_tried_again(tmp_pa
         booking = await desk.bought("S-A-1", "S-A-2", pay="pm_card_refund_fails")
         path = f"{EVENTS}/{desk.event}/bookings/{booking.id}"
         asked = await desk.post(f"{path}/refunds", 201, json={"seats": ["S-A-1"]})
-        await desk.platform.refunds.work()
+        await desk.platform.box_office.refunds.work()
         (shown,) = (await desk.get(path))["refunds"]
         assert (shown["refund"], shown["state"], shown["failure"]) == (asked["refund"], "failed", "lost_or_stolen_card")
         (listed,) = (await desk.get(f"{EVENTS}/{desk.event}/failed-refunds"))["refunds"]
         assert listed == shown
         again = await desk.post(f"{path}/refunds/{asked['refund']}/retry")
         assert (again["state"], again["failure"]) == ("asked", "")
-        await desk.platform.refunds.work()
+        await desk.platform.box_office.refunds.work()
         assert (await desk.get(path))["refunds"][0]["state"] == "done"
         refused = await desk.ask("POST", f"{path}/refunds/{asked['refund']}/retry")
         assert (refused.status_code, refused.json()["code"]) == (409, "refund_refused")
@@ -258,5 +258,7 @@ async def test_b12_a_refund_that_failed_is_on_the_desk_and_is_tried_again(tmp_pa
         assert (missing.status_code, missing.json()["code"]) == (404, "refund_not_found")
         changes = await desk.platform.ledger.changes(ORGANISER, desk.event, 0, 3)
         assert [one.act for one in changes][:2] == ["retry_refund", "refund"]
-        (given,) = [one for one in desk.platform.provider.inner.refunds.values() if one["status"] != "failed"]
+        (given,) = [
+            one for one in desk.platform.box_office.provider.inner.refunds.values() if one["status"] != "failed"
+        ]
         assert given["amount"] == 5000

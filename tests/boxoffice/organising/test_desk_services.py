@@ -18,14 +18,14 @@ from tests.boxoffice.organising.support import ADA, NOW_US, a_clock, a_purchase,
 
 async def table(desk, kind):
     event = await desk.platform.ledger.event(desk.event)
-    plan = await desk.platform.office.organise.venues.plan(event.plan_hash)
-    parts = [part async for part in desk.platform.office.exports.table(kind, event, plan.seat_ids)]
+    plan = await desk.platform.organiser.organise.venues.plan(event.plan_hash)
+    parts = [part async for part in desk.platform.organiser.exports.table(kind, event, plan.seat_ids)]
     return list(csv.DictReader(io.StringIO("".join(parts), newline="")))
 
 
 async def test_b12_a_hold_is_cancelled_by_its_organiser_and_a_purchase_is_refunded_in_full(tmp_path):
     async with a_desk(tmp_path) as desk:
-        refunds = desk.platform.refunds
+        refunds = desk.platform.box_office.refunds
         held = await desk.bought("S-A-1", pay="")
         assert await refunds.cancel_booking(held.id) == "released"
         bought = await desk.bought("S-A-2", fan="fan_b")
@@ -41,21 +41,21 @@ async def test_b12_a_hold_is_cancelled_by_its_organiser_and_a_purchase_is_refund
 async def test_b10_the_tickets_go_out_once_more_with_the_same_codes(tmp_path):
     async with a_desk(tmp_path) as desk:
         booking = await desk.bought("S-A-1", email="eve@example.org")
-        assert await desk.platform.notifier.resend_confirmation(booking)
-        assert await desk.platform.notifier.worker().drain() == 1
+        assert await desk.platform.messaging.notifier.resend_confirmation(booking)
+        assert await desk.platform.messaging.notifier.worker().drain() == 1
         (mail,) = list((tmp_path / "mail").rglob("*.eml")) or list(tmp_path.rglob("*.eml"))
         body = mail.read_text("utf-8", "replace")
         assert "eve@example.org" in body
         assert "tickets.pdf" in body
         nobody = await desk.bought("S-A-2", fan="fan_nobody")
-        assert not await desk.platform.notifier.resend_confirmation(nobody)
+        assert not await desk.platform.messaging.notifier.resend_confirmation(nobody)
 
 
 async def test_b13_tables_tell_what_was_sold_and_are_safe_in_a_spreadsheet(tmp_path):
     async with a_desk(tmp_path) as desk:
         first = await desk.bought("S-A-1", "S-A-2", email="=cmd@example.org", name="=1+1 Ada")
         await desk.bought("B-A-1", fan="fan_held", pay="")
-        await desk.platform.refunds.override(first.id, [0])
+        await desk.platform.box_office.refunds.override(first.id, [0])
         bookings = await table(desk, "bookings")
         assert [(one["state"], one["seats"]) for one in bookings] == [("held", "B-A-1"), ("confirmed", "S-A-2")]
         assert (bookings[1]["email"], bookings[1]["name"]) == ("'=cmd@example.org", "'=1+1 Ada")
@@ -140,7 +140,7 @@ async def test_b15_a_webhook_test_is_a_delivery_like_any_other(tmp_path):
         ledger = desk.platform.ledger
         endpoint = Endpoint("whk_1", desk.person.staff.organiser_id, desk.event, "https://hooks.example.org/", "s")
         await ledger.put_endpoint(endpoint, desk.platform.clock())
-        assert await desk.platform.webhooks.test(endpoint)
+        assert await desk.platform.messaging.webhooks.test(endpoint)
         (row,) = await ledger.endpoint_deliveries(endpoint, 0, 10)
         assert row[2] == "waiting"
         assert '\\"type\\":\\"Test\\"' in row[7]

@@ -27,7 +27,7 @@ async def test_b10_a_scan_is_answered_ok_duplicate_revoked_wrong_event_or_forged
         assert (await scan(codes[0], scan="n-1"))["verdict"] == "ok"  # the same scan: its answer was lost
         second = await scan(codes[0], gate="south")
         assert (second["verdict"], second["first"]["gate"]) == ("duplicate", "north")
-        await desk.platform.refunds.override(booking.id, [1])
+        await desk.platform.box_office.refunds.override(booking.id, [1])
         assert (await scan(codes[1]))["verdict"] == "revoked"
         other = await on_sale(desk.platform, id="evt_other")
         wrong = await desk.post(f"/v1/door/events/{other}/scan", json={"code": codes[2], "gate": "n"})
@@ -36,7 +36,7 @@ async def test_b10_a_scan_is_answered_ok_duplicate_revoked_wrong_event_or_forged
         assert (await scan(forged))["verdict"] == "forged"
         flipped = codes[2][:-1] + ("A" if codes[2][-1] != "A" else "B")
         assert (await scan(flipped))["verdict"] == "unreadable"
-        unsold = Issuer(desk.platform.checkout.driver._issuer._keys).issue(
+        unsold = Issuer(desk.platform.box_office.checkout.driver._issuer._keys).issue(
             msgspec.structs.replace(booking, seats=(40,))
         )
         assert (await scan(unsold[0].code))["verdict"] == "forged"  # signed by us, sold to nobody
@@ -102,7 +102,7 @@ async def test_b10_a_gate_works_offline_with_the_bundle_and_hears_when_it_change
         assert gate.check(codes[0], desk.platform.clock()).verdict is Verdict.WELCOME
         tag = {"if-none-match": answer.headers["etag"]}
         assert (await desk.ask("GET", path, headers=tag)).status_code == 304
-        await desk.platform.refunds.override(booking.id, [1])
+        await desk.platform.box_office.refunds.override(booking.id, [1])
         newer = await desk.ask("GET", path, headers=tag)
         assert newer.status_code == 200
         fresh = Gate(msgspec.json.decode(newer.content, type=Bundle), "north")
@@ -114,11 +114,11 @@ async def test_b10_a_gate_keeps_up_with_revocations_and_with_what_others_let_in(
         booking = await desk.bought("S-A-1", "S-A-2", "S-A-3")
         codes = await desk.codes(booking)
         path = f"/v1/door/events/{desk.event}"
-        gate = Gate(await desk.platform.desk.bundle(desk.event, 1), "north")
+        gate = Gate(await desk.platform.box_office.desk.bundle(desk.event, 1), "north")
         empty = await desk.ask("GET", f"{path}/revocations")
         tag = {"if-none-match": empty.headers["etag"]}
         assert (await desk.ask("GET", f"{path}/revocations", headers=tag)).status_code == 304
-        await desk.platform.refunds.override(booking.id, [1])
+        await desk.platform.box_office.refunds.override(booking.id, [1])
         newer = await desk.ask("GET", f"{path}/revocations", headers=tag)
         assert newer.status_code == 200
         assert gate.revoke(msgspec.json.decode(newer.content, type=Revocations)) == 1
@@ -152,13 +152,13 @@ async def test_b10_a_ticket_with_an_unreadable_code_is_let_in_by_its_printed_num
 
 async def test_b10_the_number_of_a_ticket_with_a_rotating_code_lets_nobody_in(tmp_path):
     async with a_desk(tmp_path, Role.DOOR) as desk:
-        keys = desk.platform.checkout.driver._issuer._keys
-        desk.platform.checkout.driver._issuer = Issuer(keys, rotating=True)
+        keys = desk.platform.box_office.checkout.driver._issuer._keys
+        desk.platform.box_office.checkout.driver._issuer = Issuer(keys, rotating=True)
         booking = await desk.bought("S-A-1")
         (ticket,) = await desk.platform.ledger.tickets_of(booking.id)
         path = f"/v1/door/events/{desk.event}/scan"
         assert (await desk.post(path, json={"code": ticket.id, "gate": "north"}))["verdict"] == "old_code"
-        live = await desk.platform.desk.shown_code(ticket.id, desk.platform.clock())
+        live = await desk.platform.box_office.desk.shown_code(ticket.id, desk.platform.clock())
         assert (await desk.post(path, json={"code": live, "gate": "north"}))["verdict"] == "ok"
 
 

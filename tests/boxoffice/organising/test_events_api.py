@@ -78,11 +78,11 @@ async def test_b13_pause_and_resume_reach_the_sale_and_every_other_server(tmp_pa
     """Two servers on one Redis and PostgreSQL: what one is told, the other knows after its next look."""
     stores = {"redis_url": redis_url, "postgres_url": postgres_ledger_url}
     async with a_desk(tmp_path / "one", **stores) as desk, opened(tmp_path / "two", **stores) as other:
-        await other.openings.look()
+        await other.openings.refresh()
         assert other.sales.get(desk.event).event.paused is False
         assert (await desk.post(f"{EVENTS}/{desk.event}/pause"))["paused"] is True
-        assert desk.platform.sales.get(desk.event).event.paused is True
-        await other.openings.look()
+        assert desk.platform.box_office.sales.get(desk.event).event.paused is True
+        await other.openings.refresh()
         assert other.sales.get(desk.event).event.paused is True
         assert (await desk.post(f"{EVENTS}/{desk.event}/resume"))["paused"] is False
 
@@ -117,18 +117,18 @@ async def test_b12_cancelling_gives_everybody_their_money_back_and_says_how_far_
         assert (await desk.ask("GET", f"{path}/cancellation")).status_code == 404
         begun = await desk.post(f"{path}/cancel", 202)
         assert (begun["state"], begun["refunded"]) == ("running", 0)
-        assert await desk.platform.office.cancelling.work() == 1
+        assert await desk.platform.organiser.cancelling.work() == 1
         done = await desk.get(f"{path}/cancellation")
         assert (done["state"], done["refunded"], done["released"], done["failed"]) == ("running", 5, 1, 0)
         clock = desk.platform.clock
-        later = Cancelling(desk.platform.ledger, desk.platform.refunds, lambda: clock() + SURE_US)
+        later = Cancelling(desk.platform.ledger, desk.platform.box_office.refunds, lambda: clock() + SURE_US)
         assert await later.work() == 1, "until no hold can be alive"
         done = await desk.get(f"{path}/cancellation")
         assert (done["state"], done["refunded"], done["released"], done["failed"]) == ("done", 5, 1, 0)
         states = [(await desk.platform.ledger.booking(one.id)).state.value for one in [*paid, held]]
         assert states == ["refunded"] * 5 + ["cancelled"]
         assert (await desk.post(f"{path}/cancel", 202))["state"] == "done"
-        assert await desk.platform.office.cancelling.work() == 0
+        assert await desk.platform.organiser.cancelling.work() == 0
         assert (await desk.ask("PATCH", path, json={"name": "Back"})).status_code == 409
 
 
@@ -141,7 +141,7 @@ async def test_b12_a_cancellation_that_died_half_way_is_resumed_by_whoever_looks
 
         class Dies:
             async def cancel_event(self, event_id, *, page=2):
-                rounds = desk.platform.refunds.cancel_event(event_id, page=2)
+                rounds = desk.platform.box_office.refunds.cancel_event(event_id, page=2)
                 yield await anext(rounds)
                 await rounds.aclose()
                 raise RuntimeError("killed")
@@ -150,8 +150,8 @@ async def test_b12_a_cancellation_that_died_half_way_is_resumed_by_whoever_looks
             await Cancelling(ledger, Dies(), clock).work()
         half = await ledger.cancellation(desk.event)
         assert (half.state, half.refunded) == ("running", 2)
-        assert await desk.platform.office.cancelling.work() == 0  # the dead one's lease still stands
-        later = Cancelling(ledger, desk.platform.refunds, lambda: clock() + LEASE_US + 1)
+        assert await desk.platform.organiser.cancelling.work() == 0  # the dead one's lease still stands
+        later = Cancelling(ledger, desk.platform.box_office.refunds, lambda: clock() + LEASE_US + 1)
         assert await later.work() == 1
         done = await ledger.cancellation(desk.event)
         assert (done.state, done.refunded, done.failed) == ("done", 7, 0)

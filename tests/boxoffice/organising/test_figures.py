@@ -127,8 +127,8 @@ async def test_b13_figures_over_http_with_real_money_as_json_and_csv(tmp_path):
         await desk.bought("B-A-1", fan="fan_b")
         poor = await desk.bought("S-C-5", fan="fan_poor", pay="pm_card_declined")
         assert poor.state.value == "cancelled"
-        await desk.platform.refunds.override(booking.id, [0])
-        await desk.platform.refunds.work()
+        await desk.platform.box_office.refunds.override(booking.id, [0])
+        await desk.platform.box_office.refunds.work()
         path = f"{EVENTS}/{desk.event}/figures"
         figures = await desk.get(path)
         assert figures["money"] == [
@@ -177,7 +177,7 @@ async def test_n7_all_viewers_share_one_encoded_frame_and_the_last_one_to_leave_
         async def event_of(event_id):
             return event
 
-        streams = LiveFiguresStreams(desk.platform.figures, event_of, max_open=60, every_s=0.01)
+        streams = LiveFiguresStreams(desk.platform.organiser.figures, event_of, max_open=60, every_s=0.01)
         viewers = [Viewer(streams, desk.event) for _ in range(60)]
         frames = await asyncio.gather(*(viewer.frame() for viewer in viewers))
         assert len({id(frame) for frame in frames}) <= 2  # the same bytes object, not a copy for each
@@ -203,7 +203,7 @@ async def test_n7_all_viewers_share_one_encoded_frame_and_the_last_one_to_leave_
 
 async def test_n7_a_viewer_who_takes_nothing_is_dropped(tmp_path):
     async with a_desk(tmp_path) as desk:
-        live, sent = desk.platform.office.live, []
+        live, sent = desk.platform.organiser.live, []
         stuck = asyncio.Event()
 
         async def send(message):
@@ -241,7 +241,7 @@ async def test_b13_the_live_figures_arrive_over_a_socket(tmp_path):
                 frame = msgspec.json.decode(line.removeprefix("data: "))
                 assert (frame["event_id"], frame["seats"]["seats"]) == (desk.event, 56)
             async with httpx.AsyncClient() as client:
-                desk.platform.office.live.max_open = 0
+                desk.platform.organiser.live.max_open = 0
                 full = await client.get(url, headers=desk.person.bearer)
                 assert (full.status_code, full.json()["code"]) == (503, "too_many_viewers")
                 assert int(full.headers["retry-after"]) >= 1

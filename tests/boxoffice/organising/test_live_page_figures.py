@@ -18,9 +18,9 @@ async def test_b19_a_frame_tells_money_payments_and_times(tmp_path):
     async with a_desk(tmp_path) as desk:
         booking = await desk.bought("S-A-1", "S-A-2")
         await desk.bought("S-C-5", fan="fan_poor", pay="pm_card_declined")
-        await desk.platform.refunds.override(booking.id, [0])
-        desk.platform.office.live.speeds = lambda: {"hold": SPEED}
-        frame = await desk.platform.office.live.latest(desk.event)
+        await desk.platform.box_office.refunds.override(booking.id, [0])
+        desk.platform.organiser.live.speeds = lambda: {"hold": SPEED}
+        frame = await desk.platform.organiser.live.latest(desk.event)
         (money,) = frame.money
         assert (money.currency, money.captured_minor, money.refunds_open_minor) == ("EUR", 10000, 5000)
         assert frame.payment_success == 0.5
@@ -36,13 +36,13 @@ async def test_the_ledger_sums_up_for_a_frame_only_now_and_then(tmp_path):
 
         class Counting:
             async def live(self, event, before):
-                frame = await desk.platform.figures.live(event, before)
+                frame = await desk.platform.organiser.figures.live(event, before)
                 at_us = before.at_us + US_PER_S if before else frame.at_us
                 return msgspec.structs.replace(frame, at_us=at_us)
 
             async def of(self, event):
                 looks.append(event.id)
-                return await desk.platform.figures.of(event)
+                return await desk.platform.organiser.figures.of(event)
 
         async def event_of(event_id):
             return event
@@ -59,20 +59,20 @@ async def test_b13_every_server_remembers_the_last_hour_of_what_it_sells():
     clock, sold_here = a_clock(), {"evt_a": bytes([0, 1, 2, 2, 3]), "evt_b": b"\x00"}
     rooms = {"evt_a": ROOM}
     history = History(clock, lambda: sold_here, sold_here.get, rooms.get, lambda: {"hold": SPEED})
-    await history.look()
+    await history.record_points()
     (point,) = history.of("evt_a")
     assert msgspec.to_builtins(point) == [clock.now_us // US_PER_S, 1, 2, 600, 120, 12.5, 1.0, 4.0]
     assert msgspec.to_builtins(history.of("evt_b")[0])[1:] == [0, 0, None, None, None, 1.0, 4.0]
     del sold_here["evt_b"]
     for _ in range(MAX_POINTS):
         clock.now_us += 5 * US_PER_S
-        await history.look()
+        await history.record_points()
     points = history.of("evt_a")
     assert len(points) == MAX_POINTS
     assert points[0].at_s == point.at_s + 5  # the first one is forgotten
     assert history.of("evt_b") == []
     sold_here.update({f"evt_{number}": b"" for number in range(MAX_EVENTS)})
-    await history.look()
+    await history.record_points()
     assert sum(bool(history.of(event)) for event in sold_here) == MAX_EVENTS
 
 

@@ -134,7 +134,7 @@ async def test_a_presale_takes_registrations_until_it_closes_and_its_order_is_fi
 
 async def sent_to(desk: Desk, address: str) -> list[str]:
     """Subject and text of every sign-up mail to this address, oldest first."""
-    await desk.platform.signups.mail.worker().drain()
+    await desk.platform.presale.signups.mail.worker().drain()
     found = [
         one["Subject"] + "\n" + one.get_body(("plain",)).get_content() for one in await mails(desk.platform, address)
     ]
@@ -161,7 +161,7 @@ async def test_notify_me_is_confirmed_by_mail_and_sent_once_when_the_sale_opens(
         token = await link_in(desk, "ada@example.org", "confirm")
         page = await desk.client.get(f"/sign-ups/confirm/{token}")  # a mail scanner opens links: nothing is confirmed
         assert page.status_code == 200
-        assert (await desk.platform.presales.notices(event)) == 0
+        assert (await desk.platform.presale.presales.notices(event)) == 0
         for _ in range(2):
             done = await desk.client.post("/v1/sign-ups/confirm", json={"token": token})
             assert done.json()["state"] == "confirmed"
@@ -171,15 +171,15 @@ async def test_notify_me_is_confirmed_by_mail_and_sent_once_when_the_sale_opens(
         direct = await desk.client.post(path, json={}, headers=bob.bearer)
         assert direct.json()["state"] == "confirmed"
         await desk.client.post(path, json={"email": "eve@example.org"})  # never confirmed: never told
-        assert await desk.platform.signups.send_due() == 0
+        assert await desk.platform.presale.signups.send_due() == 0
         await patched(desk, event, sale_starts_at=at(desk.platform, 2 * HOUR_S))  # postponed: still nothing
-        assert await desk.platform.signups.send_due() == 0
+        assert await desk.platform.presale.signups.send_due() == 0
         await patched(desk, event, sale_starts_at=at(desk.platform, -1))
-        assert await desk.platform.signups.send_due() == 2
+        assert await desk.platform.presale.signups.send_due() == 2
         (_, text) = await sent_to(desk, "ada@example.org")
         assert "ist geöffnet" in text
         assert f"/v1/events/{event}/room/" in text
-        assert await desk.platform.signups.send_due() == 0
+        assert await desk.platform.presale.signups.send_due() == 0
         refused = await desk.client.post(path, json={"email": "late@example.org"})
         assert (refused.status_code, refused.json()["reason"]) == (409, "open")
         end = await link_in(desk, "ada@example.org", "end")
@@ -200,10 +200,10 @@ async def test_nobody_is_told_of_a_cancelled_event_and_a_forgotten_person_leaves
         kept = (await desk.client.get("/v1/me/export", headers=ada.bearer)).json()["sign_ups"]
         assert [(one["event_id"], one["purpose"]) for one in kept] == [(event, "notice")]
         await desk.platform.people.fans.erase(ada.id)
-        assert await desk.platform.signups.of_address("ada@example.org") == []
+        assert await desk.platform.presale.signups.of_address("ada@example.org") == []
         await desk.post(f"{EVENTS}/{event}/cancel", 202)
-        await desk.platform.signups.send_due()
-        assert await desk.platform.signups.send_due() == 0
+        await desk.platform.presale.signups.send_due()
+        assert await desk.platform.presale.signups.send_due() == 0
         assert await sent_to(desk, "bob@example.org") == []
 
 
@@ -249,7 +249,7 @@ async def test_w12_fans_register_are_drawn_get_a_code_by_mail_and_join_with_it(t
         assert (over.status_code, over.json()["code"]) == (409, "registration_closed")
         answers = await asyncio.gather(*(desk.ask("POST", f"{own}/draw", json={"beacon": "drand 7"}) for _ in range(5)))
         assert {answer.status_code for answer in answers} == {202}
-        await desk.platform.presales.work()
+        await desk.platform.presale.presales.work()
         record = (await desk.client.get(path)).json()
         assert (record["state"], record["commitment"], record["chosen"], record["registrations"]) == (
             "drawn", commitment, 2, 4,
@@ -290,7 +290,7 @@ async def test_w12_a_draw_that_died_in_the_middle_goes_on_and_nobody_gets_two_co
             person = await fan(desk.platform, f"f{number}@example.org")
             await desk.client.post(f"/v1/events/{event}/presale/registrations", json={}, headers=person.bearer)
         await desk.ask("PUT", f"{EVENTS}/{event}/presale", json=asked | {"closes_at": at(desk.platform, -1)})
-        book = desk.platform.presales._book
+        book = desk.platform.presale.presales._book
         settle, calls = book.settle_registrations, 0
 
         async def dies(*given: Any) -> None:
@@ -303,12 +303,12 @@ async def test_w12_a_draw_that_died_in_the_middle_goes_on_and_nobody_gets_two_co
         monkeypatch.setattr(book, "settle_registrations", dies)
         await desk.ask("POST", f"{EVENTS}/{event}/presale/draw", json={})
         with pytest.raises(RuntimeError):
-            await desk.platform.presales.work()
-        assert (await desk.platform.presales.counts(event))["confirmed"] == 5
-        await asyncio.gather(*(desk.platform.presales.work() for _ in range(3)))
-        counts = await desk.platform.presales.counts(event)
+            await desk.platform.presale.presales.work()
+        assert (await desk.platform.presale.presales.counts(event))["confirmed"] == 5
+        await asyncio.gather(*(desk.platform.presale.presales.work() for _ in range(3)))
+        counts = await desk.platform.presale.presales.counts(event)
         assert counts == {"chosen": 4, "passed_over": 3}
-        rows = await desk.platform.presales.export(await desk.platform.ledger.event(event))
+        rows = await desk.platform.presale.presales.export(await desk.platform.ledger.event(event))
         codes = [row["code"] for row in rows if row["code"]]
         assert len(set(codes)) == 4
         for number in range(7):

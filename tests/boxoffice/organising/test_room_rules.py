@@ -71,12 +71,12 @@ async def test_w6_an_event_says_how_its_room_is_run_and_the_settings_fill_in_the
         changed = await patched(desk, event, room=rules, rotating_codes=True)
         assert (changed["room"], changed["rotating_codes"]) == (rules, True)
         await desk.post(f"{EVENTS}/{event}/publish")
-        config = desk.platform.room.view(event).state.config
+        config = desk.platform.room.service.view(event).state.config
         assert [(lane.name, lane.weight) for lane in config.lanes] == [("general", 1), ("fans", 3)]
         assert (config.depth_cap, config.one_place_per_person, config.codes_until_us) == (500, True, 0)
-        assert desk.platform.limiter.kind_of(event) == "altcha"
-        other = desk.platform.room.view(desk.event).state.config
-        assert (len(other.lanes), other.depth_cap, desk.platform.limiter.kind_of(desk.event)) == (1, 0, "none")
+        assert desk.platform.server.limiter.kind_of(event) == "altcha"
+        other = desk.platform.room.service.view(desk.event).state.config
+        assert (len(other.lanes), other.depth_cap, desk.platform.server.limiter.kind_of(desk.event)) == (1, 0, "none")
 
 
 async def test_w6_what_cannot_be_is_refused_by_its_name(tmp_path):
@@ -115,11 +115,11 @@ async def test_b13_once_published_what_people_joined_or_bought_by_is_fixed_with_
         weighted = [{"name": "general", "weight": 2}, {"name": "presale", "weight": 5}]
         await patched(desk, event, room={"lanes": weighted, "depth_cap": 9, "human": "altcha"})
         await patched(desk, event, presale_starts_at=at(desk.platform, HOUR_S + 60))
-        config = desk.platform.room.view(event).state.config
+        config = desk.platform.room.service.view(event).state.config
         assert ([lane.weight for lane in config.lanes], config.depth_cap) == ([2, 5], 9)
-        assert desk.platform.limiter.kind_of(event) == "altcha"
+        assert desk.platform.server.limiter.kind_of(event) == "altcha"
         await patched(desk, event, room={"human": "none"})
-        assert desk.platform.limiter.kind_of(event) == "none"
+        assert desk.platform.server.limiter.kind_of(event) == "none"
         await patched(desk, event, presale_starts_at=at(desk.platform, -60))
         moved = await patched(desk, event, 409, presale_starts_at=at(desk.platform, 60))
         assert FIXED["presale_starts_at"] in moved["detail"]
@@ -133,14 +133,14 @@ async def test_b13_a_change_while_running_reaches_the_other_server(tmp_path, red
         await stack.enter_async_context(run_platform(other))
         event = await draft(desk)
         await desk.post(f"{EVENTS}/{event}/publish")
-        await _until(lambda: event in other.openings)
+        await _until(lambda: event in other.box_office.openings)
         await asyncio.gather(
             patched(desk, event, room={"depth_cap": 77, "human": "altcha"}),
             desk.ask("PATCH", f"{EVENTS}/{event}/room", json={"rate_per_s": 5, "message": "hello"}),
         )
-        await _until(lambda: other.room.view(event).state.config.depth_cap == 77)
-        await _until(lambda: other.limiter.kind_of(event) == "altcha")
-        config = other.room.view(event).state.config
+        await _until(lambda: other.room.service.view(event).state.config.depth_cap == 77)
+        await _until(lambda: other.server.limiter.kind_of(event) == "altcha")
+        config = other.room.service.view(event).state.config
         assert (config.rate_per_s, config.message) == (5, "hello"), "neither change was lost"
 
 
@@ -161,8 +161,8 @@ async def test_w12_in_a_presale_only_people_with_a_code_join_and_buy(tmp_path):
         assert (refused.status_code, refused.json()["code"]) == (403, "code_needed")
         assert refused.json()["general_sale_at_s"] > desk.platform.clock() // 1_000_000
         known = await desk.platform.ledger.event(event)
-        batch = await desk.platform.office.codes.make(ADA, known, "presale", 2)
-        code, late = desk.platform.office.codes.texts(known, batch)
+        batch = await desk.platform.organiser.codes.make(ADA, known, "presale", 2)
+        code, late = desk.platform.organiser.codes.texts(known, batch)
         joined = await join(desk, event, code=code)
         assert (joined.status_code, joined.json()["lane"]) == (201, "presale")
         assert (await join(desk, event, code=code)).json()["code"] == "code_used"

@@ -142,5 +142,5 @@ def code_now(platform: Platform, person: Person, steps: int = 0) -> str:
 async def on_sale(platform: Platform, organiser: str = ORGANISER, **changes: Any) -> str:
     """An event of this organiser, opened."""
     event = await put_event(platform, organiser_id=organiser, **changes)
-    await platform.openings.look()
+    await platform.box_office.openings.refresh()
     return event.id

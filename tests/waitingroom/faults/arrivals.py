@@ -15,7 +15,7 @@ from typing import Any
 import uvloop
 
 from frontrow.settings.room import RoomSettings
-from frontrow.web.endpoints.messages import Ask
+from frontrow.web.endpoints.messages import EndpointRequest
 from frontrow.web.endpoints.room import RoomEndpoints
 from frontrow.web.lane.pending_replies import Handler, Routes
 from frontrow.web.room import server as room_serve
@@ -27,7 +27,7 @@ answered_ns: dict[int, int] = {}
 
 
 def stamped(join: Handler) -> Handler:
-    def handle(ask: Ask) -> Any:
+    def handle(ask: EndpointRequest) -> Any:
         at_ns = time.monotonic_ns()
         reply = join(ask)
         arrivals.append((at_ns, reply))

@@ -56,7 +56,7 @@ async def held(client: httpx.AsyncClient, seat: str) -> tuple[str, dict[str, str
 
 
 def seats_free(platform: Platform) -> int:
-    return bytes(platform.feeds[EVENT_ID].ring.states).count(0)
+    return bytes(platform.box_office.feeds[EVENT_ID].ring.states).count(0)
 
 
 def questions(booking: str, proofs: dict[str, str], other: dict[str, str]) -> list[tuple[int, str, str, Any, Any]]:
@@ -127,7 +127,7 @@ async def test_b5_b17_both_doors_answer_every_question_about_a_booking_alike(tmp
                 again = await client.get(path, headers=proofs | {"If-None-Match": known.headers["etag"]})
                 assert (again.status_code, again.content) == (304, b""), path
                 assert again.headers["x-request-id"]
-        rows = {(row.route, row.door): row.statuses for row in platform.telemetry.traffic.rows()}
+        rows = {(row.route, row.door): row.statuses for row in platform.server.telemetry.traffic.rows()}
         for route in ("get_booking", "pay", "extend_hold", "release_hold", "list_events"):
             assert {door for name, door in rows if name == route} == set(DOORS), "counted under one name by both doors"
 
@@ -168,7 +168,7 @@ def plain(answer: tuple[int, dict[str, str], bytes]) -> tuple[int, dict[str, str
 async def test_b17_a_person_is_limited_at_either_door(tmp_path):
     async with both(tmp_path, per_person="3/hour") as (platform, clients):
         for at, client in enumerate(clients.values()):
-            visit, _ = platform.passes.beside_the_line(EVENT_ID, f"fan_{at}", "test")
+            visit, _ = platform.room.passes.beside_the_line(EVENT_ID, f"fan_{at}", "test")
             wish = {"seats": [f"S-A-{2 * at + 1}"]}
             hold = await client.post(f"/v1/events/{EVENT_ID}/holds", json=wish, headers={"Frontrow-Pass": visit})
             assert hold.status_code == 201, hold.text
@@ -191,7 +191,7 @@ async def test_f3_under_pressure_the_platform_sheds_from_the_bottom_through_both
         Rank.EXEMPT: ("GET", "/healthz"),
     }
     async with both(tmp_path) as (platform, clients):
-        gate = platform.telemetry.gate
+        gate = platform.server.telemetry.gate
         for pressure in range(5):
             gate.pressure, gate.active = float(pressure), pressure > 0
             for door, client in clients.items():

@@ -56,7 +56,7 @@ async def test_a_viewer_whom_the_ring_cannot_reach_is_told_to_begin_anew(tmp_pat
 @BOTH
 async def test_b1_an_event_is_counted_once_for_everybody_and_again_when_the_map_moves(tmp_path, hot_lane):
     async with a_server(tmp_path, hot_lane=hot_lane) as (platform, url), httpx.AsyncClient(base_url=url) as client:
-        path, views = f"/v1/events/{EVENT_ID}", platform.shown
+        path, views = f"/v1/events/{EVENT_ID}", platform.server.shown
         first = await client.get(path)
         before = views.made
         many = await asyncio.gather(*(client.get(path) for _ in range(50)))
@@ -91,7 +91,7 @@ async def test_b3_a_taken_seat_is_refused_with_the_same_words(tmp_path, hot_lane
         problem = refused[0].json()
         assert (problem["code"], problem["seats"]) == ("seats_taken", ["S-A-3"])
         assert all(answer.headers["x-request-id"] for answer in refused)
-        assert platform.holds.stats.refused_locally >= 2, "a hopeless attempt asks no store"
+        assert platform.box_office.holds.stats.refused_locally >= 2, "a hopeless attempt asks no store"
 
 
 @BOTH
@@ -165,7 +165,7 @@ async def test_b17_person_and_address_are_limited_at_either_door(tmp_path, hot_l
         httpx.AsyncClient(base_url=url) as client,
     ):
         buyer = await a_buyer(client)
-        buyer.headers["Frontrow-Pass"], _ = platform.passes.beside_the_line(EVENT_ID, "fan_1", "test")
+        buyer.headers["Frontrow-Pass"], _ = platform.room.passes.beside_the_line(EVENT_ID, "fan_1", "test")
         answers = [await buyer.call("place_hold", event_id=EVENT_ID, json={"seats": ["S-A-1"]}) for _ in range(5)]
         assert [answer.status_code for answer in answers] == [201, 409, 409, 429, 429]
         assert int(answers[-1].headers["retry-after"]) >= 1
@@ -181,10 +181,10 @@ async def test_b13_an_event_published_while_running_is_sold_within_a_second(tmp_
         assert (await client.get("/v1/events/evt_new/seats.bin")).status_code == 404
         await put_event(platform, id="evt_new", name="Borealis")
         for _ in range(400):
-            if "evt_new" in platform.openings:
+            if "evt_new" in platform.box_office.openings:
                 break
             await asyncio.sleep(0.02)
         await buyer.enter("evt_new")
         assert (await buyer.hold("evt_new", seats=["S-A-1"]))["event"] == "evt_new"
         hot = (b"POST", b"/v1/events/evt_new/holds")
-        assert hot in platform.hot.routes
+        assert hot in platform.server.hot.routes

@@ -44,7 +44,7 @@ async def test_b18_from_the_line_to_the_door_and_back_knowing_only_the_document(
         assert paid["checkout"]["state"] == paid["state"] == "confirmed"
         tickets = (await buyer.call("list_tickets", booking_id=held["booking"])).json()["tickets"]
         assert [ticket["seat"] for ticket in tickets] == ["S-B-3", "S-B-4"]
-        gate = Gate(await platform.desk.bundle(EVENT_ID, platform.clock()), "north")
+        gate = Gate(await platform.box_office.desk.bundle(EVENT_ID, platform.clock()), "north")
         assert gate.check(tickets[0]["code"], platform.clock()).verdict is Verdict.WELCOME
         assert gate.check(tickets[0]["code"], platform.clock()).verdict is Verdict.ALREADY_IN
         doorkeeper = await a_buyer(client)
@@ -119,7 +119,7 @@ async def test_a_hold_whose_payment_is_open_can_be_extended_and_given_back(tmp_p
             assert longer.status_code == 200
             released = await buyer.call(give_back, booking_id=held["booking"])
             assert (released.status_code, released.json()["state"]) == (200, "cancelled")
-        states = {intent.state for intent in await platform.provider.page(0)}
+        states = {intent.state for intent in await platform.box_office.provider.page(0)}
         assert states == {IntentState.VOID}
 
 
@@ -140,7 +140,7 @@ async def test_b8_f2_while_the_provider_is_away_the_seats_are_kept(tmp_path):
         buyer = await a_buyer(client)
         await buyer.enter(EVENT_ID)
         held = await buyer.hold(EVENT_ID, seats=["S-A-1"])
-        platform.provider.inner.down = True
+        platform.box_office.provider.inner.down = True
         waiting = await buyer.call("pay", booking_id=held["booking"], json={"method": "pm_card_visa"})
         assert (waiting.status_code, waiting.json()["checkout"]["state"]) == (202, "retrying")
         assert int(waiting.headers["retry-after"]) >= 1
@@ -199,7 +199,7 @@ async def test_nobody_sees_or_changes_somebody_elses_booking(tmp_path):
 async def test_b8_a_priority_pass_is_given_once(tmp_path):
     """Fetched again it is the same pass; when that has run out there is no other."""
     async with a_platform(tmp_path) as platform, a_client(platform) as client:
-        ttl_s = platform.room.view(EVENT_ID).state.config.pass_ttl_s
+        ttl_s = platform.room.service.view(EVENT_ID).state.config.pass_ttl_s
         for seat, fetched_before_s in (("S-A-1", 120), ("S-A-3", ttl_s + 60)):
             buyer = await a_buyer(client)
             await buyer.enter(EVENT_ID)
@@ -237,7 +237,7 @@ async def test_b11_a_seat_given_back_is_offered_claimed_and_paid(tmp_path):
         assert (early.status_code, early.json()["code"]) == (409, "seats_still_free")
         held = await first.hold(EVENT_ID, seats=["S-A-1", "S-A-2"])
         await first.pay(held["booking"])
-        platform.waitlist._looks.clear()
+        platform.box_office.waitlist._looks.clear()
         line = await second.call("join_waitlist", event_id=EVENT_ID, json={"count": 1})
         assert (line.status_code, line.json()["position"]) == (201, 1), line.text
         returned = await first.call("return_tickets", booking_id=held["booking"], json={"seats": ["S-A-2"]})

@@ -39,7 +39,7 @@ async def put_both_on_sale(platform: Platform) -> None:
     for event, organiser in ORGANISERS.items():
         await platform.people.team.create_organiser(organiser, organiser)
         await put_event(platform, one_row(2), id=event, name=f"Show {event}", organiser_id=organiser, max_per_person=2)
-    await platform.openings.look()
+    await platform.box_office.openings.refresh()
 
 
 async def at_checkout(client: httpx.AsyncClient, event: str) -> tuple[Buyer, str]:

@@ -15,7 +15,7 @@ from frontrow.core.cookies import cookie_line, cookie_names, is_https, read_cook
 from frontrow.core.errors import Unauthorised
 from frontrow.settings.room import RoomSettings
 from frontrow.waitingroom.door.door_limits import Entry
-from frontrow.web.endpoints.messages import Ask
+from frontrow.web.endpoints.messages import EndpointRequest
 from frontrow.web.room.page import PageSettings, RoomPages
 from frontrow.web.room.page_parts import place_cookies
 from frontrow.web.room.server import make_endpoints
@@ -153,7 +153,7 @@ async def test_the_room_alone_reads_and_writes_the_name_of_its_address(standing:
     written = dict(pages.joined("aurora", joined, is_form=True).headers())["set-cookie"]
     assert written.startswith("__Host-frontrow-" if secure else "frontrow_")
     for name in place_cookies("aurora"):
-        ask = Ask([(b"cookie", f"a=b; {name}={joined.place_jwt}".encode())], b"", "127.0.0.1")
+        ask = EndpointRequest([(b"cookie", f"a=b; {name}={joined.place_jwt}".encode())], b"", "127.0.0.1")
         assert pages.keeps_place("aurora", ask) is (not secure or name.startswith("__Host-"))
         if pages.keeps_place("aurora", ask):
             assert pages.place_of("aurora", ask) == joined.place_jwt

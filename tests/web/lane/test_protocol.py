@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from frontrow.web.endpoints.messages import JSON, MAX_BODY_BYTES, Answer, Ask
+from frontrow.web.endpoints.messages import JSON, MAX_BODY_BYTES, EndpointRequest, EndpointResponse
 from frontrow.web.lane.pending_replies import Reply
 from frontrow.web.lane.protocol import lane
 from tests.web.room.served import Line, serving
@@ -32,22 +32,22 @@ async def echo_app(scope: Any, receive: Any, send: Any) -> None:
     await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else text})
 
 
-def hot(ask: Ask) -> Answer:
-    return Answer(200, JSON, b"hot %d %b" % (len(ask.body), ask.header(b"x-one") or b"-"))
+def hot(ask: EndpointRequest) -> EndpointResponse:
+    return EndpointResponse(200, JSON, b"hot %d %b" % (len(ask.body), ask.header(b"x-one") or b"-"))
 
 
-def later(ask: Ask) -> "asyncio.Future[Reply]":
+def later(ask: EndpointRequest) -> "asyncio.Future[Reply]":
     future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
     loop = asyncio.get_running_loop()
-    loop.call_later(0.02, lambda: future.done() or future.set_result(Answer(200, JSON, b"later " + ask.body)))
+    loop.call_later(0.02, lambda: future.done() or future.set_result(EndpointResponse(200, JSON, b"later " + ask.body)))
     return future
 
 
-def broken(ask: Ask) -> Answer:
+def broken(ask: EndpointRequest) -> EndpointResponse:
     raise RuntimeError("a bug")
 
 
-def broken_later(ask: Ask) -> "asyncio.Future[Reply]":
+def broken_later(ask: EndpointRequest) -> "asyncio.Future[Reply]":
     future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
     future.set_exception(RuntimeError("a bug, later"))
     return future

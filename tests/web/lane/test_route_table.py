@@ -7,17 +7,19 @@ import pytest
 
 from frontrow.boxoffice.catalogue.event_listing import Page
 from frontrow.web.endpoints.event_list import PLAIN, EventLists
-from frontrow.web.endpoints.messages import Answer, Ask
+from frontrow.web.endpoints.messages import EndpointRequest, EndpointResponse
 from frontrow.web.lane.route_table import RouteTable
 from tests.web.api.support import a_server, put_event
 
-ASK = Ask([], b"", "127.0.0.1")
+ASK = EndpointRequest([], b"", "127.0.0.1")
 
 
 def a_table() -> RouteTable:
     table = RouteTable()
-    table.put("GET", "/v1/bookings/", "", lambda booking, ask: Answer(200, b"", f"look {booking}".encode()))
-    table.put("POST", "/v1/bookings/", "/pay", lambda booking, ask: Answer(200, b"", f"pay {booking}".encode()))
+    table.put("GET", "/v1/bookings/", "", lambda booking, ask: EndpointResponse(200, b"", f"look {booking}".encode()))
+    table.put(
+        "POST", "/v1/bookings/", "/pay", lambda booking, ask: EndpointResponse(200, b"", f"pay {booking}".encode())
+    )
     return table
 
 
@@ -73,7 +75,9 @@ async def test_b1_a_page_is_made_once_for_all_who_ask_meanwhile():
     answers = await asyncio.gather(*asking, later)
     assert {answer.body for answer in answers} == {b'{"events":[],"next":null}'}
     assert browse.asked == 2, "once for fifty, and once more for who asked after a change"
-    known = Ask([(b"If-None-Match", b'"x", ' + answers[0].head.partition(b"etag: ")[2].strip())], b"", "127.0.0.1")
+    known = EndpointRequest(
+        [(b"If-None-Match", b'"x", ' + answers[0].head.partition(b"etag: ")[2].strip())], b"", "127.0.0.1"
+    )
     assert (await lists.answer(PLAIN, known)).status == 304
 
 

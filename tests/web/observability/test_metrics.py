@@ -57,7 +57,7 @@ async def test_b19_every_figure_is_on_the_page_and_moves_with_a_purchase(tmp_pat
         await buyer.enter(EVENT_ID)
         held = await buyer.hold(EVENT_ID, seats=["S-B-3", "S-B-4"])
         await buyer.pay(held["booking"])
-        await platform.telemetry.read(platform.ledger)
+        await platform.server.telemetry.read(platform.ledger)
         after = (await client.get("/metrics")).text
         assert total(after, "frontrow_seats_locked_total") == 2
         assert total(after, "frontrow_holds_total", outcome="won") == 1
@@ -74,20 +74,20 @@ async def test_b19_every_figure_is_on_the_page_and_moves_with_a_purchase(tmp_pat
 async def test_b13_b19_an_organisers_percentiles_are_those_of_the_requests_answered(tmp_path):
     """B13, B19: both doors together, each step by its own name; what nobody asked has none."""
     async with a_server(tmp_path) as (platform, address), httpx.AsyncClient(base_url=address) as client:
-        event = platform.openings.events[EVENT_ID]
-        assert "pay" not in (await platform.figures.of(event)).latency
+        event = platform.box_office.openings.events[EVENT_ID]
+        assert "pay" not in (await platform.organiser.figures.of(event)).latency
         buyer = await a_buyer(client)
         await buyer.enter(EVENT_ID)
         held = await buyer.hold(EVENT_ID, seats=["S-B-3", "S-B-4"])
         await buyer.pay(held["booking"])
-        speeds = platform.figures.speeds()
+        speeds = platform.organiser.figures.speeds()
         assert {"join", "claim", "hold", "pay"} <= speeds.keys()
         assert (speeds["join"].count, speeds["hold"].count, speeds["pay"].count) == (1, 1, 1)
         assert 0 < speeds["hold"].p50_ms <= speeds["hold"].p99_ms <= bounds_s()[-1] * 1000
-        platform.telemetry.traffic.of("hold", "hot").took(1 << 33, 201)
-        platform.telemetry.traffic.of("place_hold", "app").took(1 << 33, 201)
-        assert platform.figures.speeds()["hold"].count == 3
-        assert platform.figures.speeds()["hold"].p99_ms > 1_000
+        platform.server.telemetry.traffic.of("hold", "hot").took(1 << 33, 201)
+        platform.server.telemetry.traffic.of("place_hold", "app").took(1 << 33, 201)
+        assert platform.organiser.figures.speeds()["hold"].count == 3
+        assert platform.organiser.figures.speeds()["hold"].p99_ms > 1_000
 
 
 async def test_the_page_names_no_person_and_its_labels_are_bounded(tmp_path):
@@ -101,7 +101,7 @@ async def test_the_page_names_no_person_and_its_labels_are_bounded(tmp_path):
         for number in range(50):
             await client.get(f"/v1/events/evt_made_up_{number}")
             await client.get(f"/no/such/page/{number}")
-        await platform.telemetry.read(platform.ledger)
+        await platform.server.telemetry.read(platform.ledger)
         page = (await client.get("/metrics")).text
         for canary in ("canary@", "pm_card", visit[:40], held["booking"], held["booking_token"], "127.0.0.1", "place:"):
             assert canary not in page, canary
@@ -120,7 +120,7 @@ async def test_the_ledger_being_away_is_counted_and_the_page_still_answers(tmp_p
                 async def read(query):
                     raise OSError("away")
 
-        await platform.telemetry.read(Away)
+        await platform.server.telemetry.read(Away)
         page = (await client.get("/metrics")).text
         assert total(page, "frontrow_store_errors_total", store="ledger") == 1
 
@@ -155,7 +155,7 @@ def test_boards_of_servers_that_are_gone_are_removed(tmp_path: Path):
 
 async def test_a_workers_numbers_reach_the_board(tmp_path):
     async with a_server(tmp_path) as (platform, _):
-        platform.telemetry.board = Board(tmp_path)
+        platform.server.telemetry.board = Board(tmp_path)
         assert await until_true(lambda: bool(list(tmp_path.glob("*.bin"))))
         other = Board(tmp_path)
         names = {family.name for family in other.joined([])}

@@ -17,25 +17,25 @@ async def test_an_event_that_is_over_is_closed_and_nothing_of_it_is_kept(tmp_pat
     monkeypatch.setattr(openings, "KEEP_CLOSED_US", 0)
     async with a_platform(tmp_path) as platform, a_client(platform) as client:
         other = await put_event(platform, id="evt_other", name="Borealis")
-        await until(lambda: "evt_other" in platform.openings, 60)
+        await until(lambda: "evt_other" in platform.box_office.openings, 60)
         assert (await client.get("/v1/events/evt_other")).json()["seats_left"] == 56
-        routes = len(platform.hot.routes)
+        routes = len(platform.server.hot.routes)
         await platform.ledger.put_event(replace(other, status=EventStatus.COMPLETED), platform.clock())
-        await until(lambda: "evt_other" not in platform.room.events(), 60)
-        assert "evt_other" not in platform.openings
-        assert "evt_other" not in platform.feeds
-        assert "evt_other" not in set(platform.sales)
-        assert "evt_other" not in platform.room_endpoints.streams
-        assert "evt_other" not in platform.room.events()
-        assert len(platform.hot.routes) < routes
+        await until(lambda: "evt_other" not in platform.room.service.events(), 60)
+        assert "evt_other" not in platform.box_office.openings
+        assert "evt_other" not in platform.box_office.feeds
+        assert "evt_other" not in set(platform.box_office.sales)
+        assert "evt_other" not in platform.room.endpoints.streams
+        assert "evt_other" not in platform.room.service.events()
+        assert len(platform.server.hot.routes) < routes
         with pytest.raises(NotFound):
-            await platform.claims.lost("evt_other")
+            await platform.stores.claims.lost("evt_other")
         with pytest.raises(FrontrowError):
-            platform.room.view("evt_other")
+            platform.room.service.view("evt_other")
         assert [task.get_name() for task in asyncio.all_tasks() if "evt_other" in task.get_name()] == []
         over = (await client.get("/v1/events/evt_other")).json()
         assert (over["status"], over["free"]) == ("completed", 0)
-        assert EVENT_ID in platform.openings
+        assert EVENT_ID in platform.box_office.openings
         listed = (await client.get("/v1/events")).json()["events"]
         assert [one["id"] for one in listed] == [EVENT_ID]
 
@@ -44,7 +44,7 @@ async def test_b20_the_running_platform_sells_out_by_itself(tmp_path):
     """The jobs as a server runs them: the last seat is bought, the API says sold out, holds are refused."""
     async with a_platform(tmp_path) as platform:
         event = await put_event(platform, id="evt_out", withheld=frozenset(range(1, 56)))
-        await until(lambda: "evt_out" in platform.openings, 60)
+        await until(lambda: "evt_out" in platform.box_office.openings, 60)
 
         now_us = platform.clock()
         placed = await platform.ledger.place_hold(
@@ -52,6 +52,6 @@ async def test_b20_the_running_platform_sells_out_by_itself(tmp_path):
         )
         await platform.ledger.begin_payment(placed.booking_id, placed.fence, now_us)
         await platform.ledger.confirm(placed.booking_id, placed.fence, now_us)
-        await until(lambda: platform.openings.events["evt_out"].status is EventStatus.SOLD_OUT, 60)
+        await until(lambda: platform.box_office.openings.events["evt_out"].status is EventStatus.SOLD_OUT, 60)
         await platform.ledger.refund(placed.booking_id, placed.fence, platform.clock())
-        await until(lambda: platform.openings.events["evt_out"].status is EventStatus.ON_SALE, 60)
+        await until(lambda: platform.box_office.openings.events["evt_out"].status is EventStatus.ON_SALE, 60)

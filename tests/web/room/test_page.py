@@ -16,7 +16,7 @@ from frontrow.waitingroom.door.human_check import HCaptcha, HumanCheck, ProofOfW
 from frontrow.waitingroom.door.used_proofs import MemorySpent
 from frontrow.waitingroom.model.config import Phase
 from frontrow.waitingroom.model.window import Reason, Wait
-from frontrow.web.endpoints.messages import Answer, Ask
+from frontrow.web.endpoints.messages import EndpointRequest, EndpointResponse
 from frontrow.web.room.page import PageSettings, RoomPages
 from frontrow.web.room.page_parts import wait_text
 from tests.web.room.conftest import Door
@@ -62,11 +62,11 @@ class Markup(HTMLParser):
         return next(attrs for _, attrs in self.tags if attrs.get("id") == wanted)
 
 
-def page(room: SimpleRoom | None = None, check: HumanCheck | None = None, cookie: bytes = b"") -> Answer:
+def page(room: SimpleRoom | None = None, check: HumanCheck | None = None, cookie: bytes = b"") -> EndpointResponse:
     room = room or SimpleRoom()
     entry = Entry({room.event: check} if check else {})
     pages = RoomPages(room, entry, PageSettings(root_event=room.event, titles=(("aurora", "Aurora <World> Tour"),)))
-    return pages.page(room.event, Ask([(b"Cookie", cookie)] if cookie else [], b"", "127.0.0.1"))
+    return pages.page(room.event, EndpointRequest([(b"Cookie", cookie)] if cookie else [], b"", "127.0.0.1"))
 
 
 async def waiting(room: SimpleRoom) -> bytes:

@@ -11,8 +11,9 @@ from typing import Any
 import uvicorn
 
 from frontrow.settings.overload import OverloadSettings
-from frontrow.web.endpoints.messages import Answer, Ask
-from frontrow.web.lane.overload_protocol import Watch, guarded_lane
+from frontrow.web.endpoints.messages import EndpointRequest, EndpointResponse
+from frontrow.web.lane.overload_watch import Watch
+from frontrow.web.lane.protocol import lane
 from frontrow.web.observability.traffic import Traffic
 from frontrow.web.server.overload import Gate, Rank
 from frontrow.web.server.overload_middleware import GuardedApp
@@ -33,9 +34,9 @@ def work() -> None:
         pass
 
 
-def answer(ask: Ask) -> Answer:
+def answer(ask: EndpointRequest) -> EndpointResponse:
     work()
-    return Answer(200, b"content-type: text/plain\r\n", b"done")
+    return EndpointResponse(200, b"content-type: text/plain\r\n", b"done")
 
 
 def app_of(gate: Gate) -> Any:
@@ -66,7 +67,7 @@ def main() -> None:
     routes = {(method.encode(), path.encode()): answer for method, path in HOT.values()}
     sock = socket.create_server(("127.0.0.1", 0), backlog=4096)
     print(sock.getsockname()[1], flush=True)
-    http: Any = guarded_lane(routes, None, watch)
+    http: Any = lane(routes, watch=watch)
     app: Any = GuardedApp(app_of(gate), watch)
     config = uvicorn.Config(app, http=http, loop="uvloop", log_level="warning", access_log=False)
     uvicorn.Server(config).run(sockets=[sock])

@@ -13,8 +13,9 @@ import pytest
 import uvicorn
 
 from frontrow.settings.overload import OverloadSettings
-from frontrow.web.endpoints.messages import Answer
-from frontrow.web.lane.overload_protocol import Watch, guarded_lane
+from frontrow.web.endpoints.messages import EndpointResponse
+from frontrow.web.lane.overload_watch import Watch
+from frontrow.web.lane.protocol import lane
 from frontrow.web.observability.traffic import Traffic
 from frontrow.web.server.overload import Gate
 from frontrow.web.server.overload_middleware import GuardedApp
@@ -64,7 +65,7 @@ async def running(gate: Gate, routes: Any, app: Any) -> tuple[uvicorn.Server, "a
     """A guarded server inside this loop."""
     watch = Watch(gate, Traffic(), lambda peer: False)
     sock = socket.create_server(("127.0.0.1", 0))
-    http: Any = guarded_lane(routes, None, watch)
+    http: Any = lane(routes, watch=watch)
     config = uvicorn.Config(GuardedApp(app, watch), http=http, log_config=None, access_log=False)  # type: ignore[arg-type]
     server = uvicorn.Server(config)
     task = asyncio.create_task(server.serve(sockets=[sock]))
@@ -84,7 +85,7 @@ async def answer_of(port: int, request: bytes) -> tuple[bytes, bytes]:
 
 async def test_f3_the_shed_are_told_in_problem_json_when_to_come_again_through_both_doors():
     gate = Gate(OverloadSettings(max_in_flight=100))
-    routes = {(b"POST", HOT["hold"][1].encode()): lambda ask: Answer(200, b"", b"done")}
+    routes = {(b"POST", HOT["hold"][1].encode()): lambda ask: EndpointResponse(200, b"", b"done")}
     server, task, port, _ = await running(gate, routes, app_of(gate))
     gate.in_flight, gate.active = 100, True
     for method, path in (HOT["hold"], COLD["browse"], COLD["pay"]):
@@ -122,7 +123,7 @@ async def test_f3_an_answer_that_does_not_come_is_a_503_at_its_deadline_through_
     gate = Gate(OverloadSettings(deadline_s=0.1))
     never = asyncio.get_running_loop().create_future
 
-    async def wait_for_ever(ask: Any) -> Answer:
+    async def wait_for_ever(ask: Any) -> EndpointResponse:
         await never()
         raise AssertionError("unreachable")
 
@@ -149,7 +150,7 @@ async def test_f3_answers_about_money_have_a_deadline_of_their_own():
     gate = Gate(OverloadSettings(deadline_s=600, pay_deadline_s=0.1))
     never = asyncio.get_running_loop().create_future
 
-    async def wait_for_ever(ask: Any) -> Answer:
+    async def wait_for_ever(ask: Any) -> EndpointResponse:
         await never()
         raise AssertionError("unreachable")
 

@@ -135,7 +135,7 @@ async def test_b8_who_lost_the_seats_to_the_provider_gets_a_priority_pass(tmp_pa
         held = await buyer.hold(EVENT_ID, seats=["S-A-1"])
         early = await buyer.call("priority_pass", booking_id=held["booking"])
         assert (early.status_code, early.json()["code"]) == (409, "no_priority")
-        platform.provider.inner.down = True
+        platform.box_office.provider.inner.down = True
         waiting = await buyer.call("pay", booking_id=held["booking"], json={"method": "pm_card_visa"})
         assert waiting.status_code == 202
         given = early
@@ -145,6 +145,6 @@ async def test_b8_who_lost_the_seats_to_the_provider_gets_a_priority_pass(tmp_pa
                 break
             await asyncio.sleep(0.05)
         assert given.status_code == 201, given.text
-        platform.provider.inner.down = False
+        platform.box_office.provider.inner.down = False
         buyer.headers["Frontrow-Pass"] = given.json()["pass"]
         assert (await buyer.hold(EVENT_ID, seats=["S-A-1"]))["event"] == EVENT_ID

@@ -19,8 +19,8 @@ ARABIC = {"accept-language": "ar"}
 async def bought(platform: Platform, seat: str = "S-A-1") -> str:
     """A paid booking of somebody who is not here."""
     visit = ShopPass(EVENT_ID, "fan_away", platform.clock() + 900 * US_PER_S)
-    hold = await platform.holds.place(EVENT_ID, visit, [seat])
-    return (await platform.checkout.pay(hold.booking_id, hold.fence, "pm_card_visa")).booking.id
+    hold = await platform.box_office.holds.place(EVENT_ID, visit, [seat])
+    return (await platform.box_office.checkout.pay(hold.booking_id, hold.fence, "pm_card_visa")).booking.id
 
 
 async def opened(client: httpx.AsyncClient, capability: str) -> httpx.Response:
@@ -33,7 +33,7 @@ async def test_a_link_shows_exactly_its_booking_and_changes_nothing(tmp_path: Pa
         booking, other = await bought(platform), await bought(platform, "S-A-2")
         for path in (f"/bookings/{booking}", f"/bookings/{booking}/tickets.pdf", f"/bookings/{booking}/receipt"):
             assert (await client.get(path, headers=BROWSER)).status_code == 404
-        capability = platform.links.capability(purpose, booking, platform.clock() + DAY_US)
+        capability = platform.messaging.links.capability(purpose, booking, platform.clock() + DAY_US)
         led = await opened(client, capability)
         assert (led.status_code, led.headers["location"]) == (303, f"/bookings/{booking}")
         assert "HttpOnly" in led.headers["set-cookie"]
@@ -54,7 +54,7 @@ async def test_a_link_shows_exactly_its_booking_and_changes_nothing(tmp_path: Pa
 async def test_a_link_that_ended_or_was_cut_opens_nothing(tmp_path: Path) -> None:
     async with a_platform(tmp_path) as platform, a_client(platform) as client:
         booking = await bought(platform)
-        ended = platform.links.capability(LinkPurpose.BOOKING, booking, platform.clock() - US_PER_S)
+        ended = platform.messaging.links.capability(LinkPurpose.BOOKING, booking, platform.clock() - US_PER_S)
         assert (await opened(client, ended)).status_code == 410
         assert (await opened(client, ended[:-3])).status_code == 422
         assert (await opened(client, "")).status_code == 422
@@ -67,7 +67,7 @@ async def test_b11_somebody_without_an_account_gives_an_address_for_the_offer(tm
     """The offer's mail needs an address; it is asked for once and written to in the page's language."""
     async with a_platform(tmp_path, one_row(1)) as platform, a_client(platform) as client:
         await bought(platform)
-        text, _ = platform.passes.beside_the_line(EVENT_ID, "place_1", "a test")
+        text, _ = platform.room.passes.beside_the_line(EVENT_ID, "place_1", "a test")
         client.cookies.set("frontrow_pass", text)
         path = f"/events/{EVENT_ID}/waitlist"
         assert 'name="email"' in (await client.get(path, headers=BROWSER)).text

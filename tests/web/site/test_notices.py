@@ -6,7 +6,7 @@ import httpx
 
 from frontrow.core.errors import Overloaded
 from frontrow.settings.overload import OverloadSettings
-from frontrow.web.endpoints.messages import Ask
+from frontrow.web.endpoints.messages import EndpointRequest
 from frontrow.web.server.overflow_page import OVERFLOW, Notices
 from frontrow.web.server.overload import Gate
 from frontrow.web.site.error_pages import KINDS
@@ -96,10 +96,10 @@ async def test_the_server_gives_the_gate_its_pages(tmp_path: Path) -> None:
 def test_a_form_that_was_refused_is_not_sent_again_by_itself() -> None:
     people = notices_for_people(Notices("Frontrow"))
     busy = Overloaded("too much", retry_after_s=2)
-    ask = Ask([(b"accept", b"text/html"), (b"cookie", b"a=b; frontrow_lang=de")], b"", "127.0.0.1")
+    ask = EndpointRequest([(b"accept", b"text/html"), (b"cookie", b"a=b; frontrow_lang=de")], b"", "127.0.0.1")
     looked, sent = people("GET", ask, busy), people("POST", ask, busy)
     assert looked is not None
     assert sent is not None
     assert (b"data-again" in looked.body, b"data-again" in sent.body) == (True, False)
     assert words_of("de")(KINDS[503][0]).encode() in looked.body
-    assert people("GET", Ask([(b"accept", b"application/json")], b"", ""), busy) is None
+    assert people("GET", EndpointRequest([(b"accept", b"application/json")], b"", ""), busy) is None

@@ -135,7 +135,9 @@ async def test_b13_a_booking_moves_is_sent_again_and_a_hold_is_cancelled(tmp_pat
         assert 'name="to" value="S-A-1"' not in free
         assert "S-A-3" in await owner.get(f"{one}?do=move&seat=S-A-1&to=S-A-3")
         await owner.post(f"{one}/reseat", seat=["S-A-1"], to=["S-A-3"])
-        plan = await owner.desk.platform.office.organise.venues.plan((await ledger.event(owner.desk.event)).plan_hash)
+        plan = await owner.desk.platform.organiser.organise.venues.plan(
+            (await ledger.event(owner.desk.event)).plan_hash
+        )
         moved = await ledger.booking(booking.id)
         assert moved is not None
         assert [plan.seat_id(seat) for seat in moved.seats] == ["S-A-3"]

@@ -117,7 +117,7 @@ async def test_another_organisers_things_do_not_exist(platform: Platform, client
         path = f"/organiser/events/{EVENT_ID}/{behind}"
         answer = await client.post(path, data=form(theirs), headers=FORM | cookie(theirs.session))
         assert answer.status_code == 404, path
-    made = await platform.office.organise.venues.create(
+    made = await platform.organiser.organise.venues.create(
         Editor("stf_x", "org_hall"), VenueEdit(name="Hall", plan=PlanSource("theatre", 100))
     )
     path = f"/organiser/venues/{made.venue.id}"
@@ -171,14 +171,14 @@ async def test_an_edit_of_an_older_version_is_told_and_keeps_what_was_typed(
 
 async def test_w12_codes_of_a_batch_are_the_same_each_time_and_only_their_numbers_are_noted(platform: Platform) -> None:
     await on_sale(platform)
-    editor, desk, event = Editor("stf_x", "org_hall"), platform.office.codes, await platform.ledger.event(EVENT_ID)
+    editor, desk, event = Editor("stf_x", "org_hall"), platform.organiser.codes, await platform.ledger.event(EVENT_ID)
     first, second = await desk.make(editor, event, "general", 5), await desk.make(editor, event, "general", 7)
     kept = await desk.batches(editor, EVENT_ID)
     assert [(one.first, one.count) for one in kept] == [(second.first, 7), (first.first, 5)]
     texts = desk.texts(event, kept[1])
     assert texts == desk.texts(event, first)
     assert not set(texts) & set(desk.texts(event, second))
-    assert [platform.room.codes.check(EVENT_ID, text).lane for text in texts] == [0] * 5
+    assert [platform.room.service.codes.check(EVENT_ID, text).lane for text in texts] == [0] * 5
     assert await desk.used(EVENT_ID) == 0
     for lane, count in (("nowhere", 5), ("general", 0), ("general", 10_001)):
         with pytest.raises(InvalidInput):

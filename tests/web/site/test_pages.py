@@ -102,7 +102,7 @@ async def test_what_comes_from_outside_is_escaped_everywhere(tmp_path: Path) -> 
     nasty = '"><script>alert(1)</script>'
     async with a_platform(tmp_path) as platform, a_client(platform) as client:
         await put_event(platform, id="evt_nasty", name=nasty, description=nasty)
-        await platform.openings.look()
+        await platform.box_office.openings.refresh()
         for path in ("/?q=" + nasty, "/events/evt_nasty", "/?q=alert", "/v1/events/evt_nasty/room/"):
             answer = await client.get(path, headers=BROWSER)
             assert answer.status_code == 200

@@ -44,7 +44,7 @@ async def test_page_and_api_keep_the_seller_and_receipts_show_it(tmp_path: Path)
         assert (await other.desk.get(SELLER))["tax_id"] == ""
 
         booking = await site.desk.bought("S-A-1", email="ada@example.org", name="Ada Lovelace")
-        receipt = await site.desk.platform.receipts.of(booking.id)
+        receipt = await site.desk.platform.box_office.receipts.of(booking.id)
         assert receipt is not None
         assert (receipt.seller.name, receipt.buyer, receipt.tax_basis_points) == (
             "Waldbühne GmbH",
@@ -54,11 +54,11 @@ async def test_page_and_api_keep_the_seller_and_receipts_show_it(tmp_path: Path)
         changed = await site.desk.ask("PATCH", f"{EVENTS}/{site.desk.event}", json={"tax_basis_points": 700})
         assert (changed.status_code, changed.json()["tax_basis_points"]) == (200, 700)
         await site.desk.ask("PUT", SELLER, json=HALL | {"name": "Renamed GmbH"})
-        kept = await site.desk.platform.receipts.of(booking.id)
+        kept = await site.desk.platform.box_office.receipts.of(booking.id)
         assert kept is not None
         assert (kept.seller.name, kept.tax_basis_points) == ("Waldbühne GmbH", 1900), "as of the sale"
         later = await site.desk.bought("S-A-2", email="bob@example.org", name="Bob")
-        own = await site.desk.platform.receipts.of(later.id)
+        own = await site.desk.platform.box_office.receipts.of(later.id)
         assert own is not None
         assert (own.seller.name, own.tax_basis_points) == ("Renamed GmbH", 700)
         stranger = await site.desk.client.get(f"/bookings/{booking.id}/receipt", headers=BROWSER)

@@ -21,8 +21,7 @@ from frontrow.core.money import DIGITS, Money
 LANGUAGES: Final = ("en", "de", "fr", "es", "pt", "ja", "ar")
 DEFAULT_LANGUAGE: Final = "en"
 RIGHT_TO_LEFT: Final = frozenset({"ar"})
-LOCALES: Final = {"en": "en_GB"}  # as on the pages
-ISOLATE, END_ISOLATE = "\u2068", "\u2069"  # first strong isolate, pop directional isolate
+LOCALES: Final = {"en": "en_GB"}  # written as the pages write it
 KEPT: Final = 2_048
 
 
@@ -86,10 +85,6 @@ class LocaleFormats:
     def plural_categories(self) -> frozenset[str]:
         """The plural categories that this language uses for numbers below a million."""
         return frozenset(self.plural(count) for count in range(201))
-
-    def isolated(self, value: str) -> str:
-        """The value as part of a sentence in this language."""
-        return f"{ISOLATE}{value}{END_ISOLATE}" if self.right_to_left and value else value
 
 
 @lru_cache

@@ -53,7 +53,6 @@ ROLES: Final[Mapping[Role, frozenset[str]]] = {
     Role.READ_ONLY: frozenset({"events:read", "bookings:read", "figures:read", "audit:read", "team:read"}),
 }
 
-MAX_SCOPES: Final = len(PERMISSIONS)
 MIN_PASSWORD_CHARS, MAX_PASSWORD_CHARS = 12, 256
 MAX_NAME_CHARS: Final = 200
 # Words that guessers try first; a password made of one of them and digits is refused whatever its length.

@@ -67,14 +67,20 @@ SpeedsOf = Callable[[], Mapping[str, Percentiles]]
 
 
 class Figures:
-    """`platform.figures`. Set `speeds` to tell how quickly requests are answered."""
+    """`platform.organiser.figures`. `speeds` says how quickly requests are answered."""
 
     def __init__(
-        self, ledger: FiguresLedger, clock: Clock, plan_of: PlanOf, seats_of: SeatsOf, room_of: RoomOf
+        self,
+        ledger: FiguresLedger,
+        clock: Clock,
+        plan_of: PlanOf,
+        seats_of: SeatsOf,
+        room_of: RoomOf,
+        speeds: SpeedsOf = dict,
     ) -> None:
         self._ledger, self._clock = ledger, clock
         self._plan_of, self._seats_of, self._room_of = plan_of, seats_of, room_of
-        self.speeds: SpeedsOf = dict
+        self.speeds = speeds
         self._known: dict[str, EventFigures] = {}
         self._runs: dict[str, list[tuple[str, str, int]]] = {}
         self._looking = asyncio.Lock()  # one look at a time; who waited finds it done

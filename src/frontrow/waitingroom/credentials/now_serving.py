@@ -24,7 +24,6 @@ from frontrow.waitingroom.model.room_state import LaneState
 
 MAX_BYTES = 300
 POLL_POLICY = (5, 300, 4)  # least seconds, most seconds, share of the wait
-POLL_JITTER_PERCENT = 15
 
 
 @dataclass(frozen=True, slots=True)

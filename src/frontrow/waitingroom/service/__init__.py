@@ -1,1 +1,1 @@
-"""The running waiting room: joining, claiming, control, its loops and its recovery."""
+"""The running waiting room: join, claim, control, background loops and recovery."""

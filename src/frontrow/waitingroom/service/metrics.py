@@ -1,13 +1,9 @@
 """Prometheus metrics of a waiting room, read from plain counters on a scrape: the hot path only adds integers."""
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
-import msgspec
-from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector
 
 from frontrow.waitingroom.model.config import Phase
@@ -27,27 +23,17 @@ class Counted(Protocol):
     def streams(self) -> Mapping[str, Any]: ...
 
 
-class OtherCounts(msgspec.Struct):
-    """What another process of the same server counted."""
-
-    counts: dict[str, int]
-    service: dict[str, int]
-    streams: dict[str, int]
-    at_s: float = 0.0
-
-
 class RoomCollector(Collector):
-    """Turns counters and the last seen state of each room into metrics; with the `others`' counters added."""
+    """Turns counters and the last seen state of each room into metrics."""
 
-    def __init__(self, counted: Counted, others: Sequence[OtherCounts] = ()) -> None:
+    def __init__(self, counted: Counted) -> None:
         self._counted = counted
-        self._others = others
 
     def collect(self) -> Iterable[Metric]:
         """Everything, as it is now."""
         done = CounterMetricFamily("frontrow_room_requests", "Requests answered, by endpoint", labels=["endpoint"])
         refused = CounterMetricFamily("frontrow_room_refusals", "Refusals, by endpoint", labels=["endpoint", "code"])
-        for name, count in _sum(self._counted.counts, *(other.counts for other in self._others)):
+        for name, count in sorted(self._counted.counts.items()):
             endpoint, _, code = name.partition(":")
             if code:
                 refused.add_metric([endpoint, code], count)
@@ -56,22 +42,14 @@ class RoomCollector(Collector):
         yield done
         yield refused
         inside = CounterMetricFamily("frontrow_room_service", "What the service did", labels=["what"])
-        for name, count in _sum(self._counted.room.counts, *(other.service for other in self._others)):
+        for name, count in sorted(self._counted.room.counts.items()):
             inside.add_metric([name], count)
         yield inside
         open_ = GaugeMetricFamily("frontrow_room_streams", "Open live streams", labels=["event"])
-        mine = {event: len(streams) for event, streams in self._counted.streams.items()}
-        for event, count in _sum(mine, *(other.streams for other in self._others)):
-            open_.add_metric([event], count)
+        for event, streams in sorted(self._counted.streams.items()):
+            open_.add_metric([event], len(streams))
         yield open_
         yield from _of_rooms([self._counted.room.view(event) for event in self._counted.streams])
-
-
-def _sum(*counts: Mapping[str, int]) -> list[tuple[str, int]]:
-    total: Counter[str] = Counter()
-    for one in counts:
-        total.update(one)
-    return sorted(total.items())
 
 
 GAUGES = (
@@ -107,10 +85,3 @@ def _of_rooms(views: list[RoomView]) -> Iterable[Metric]:
                 gauge.add_metric([view.event, rule.name], getattr(lane, edge))
     yield phases
     yield from lanes.values()
-
-
-def metrics_page(counted: Counted, others: Sequence[OtherCounts] = ()) -> tuple[str, bytes]:
-    """The content type and body of /metrics."""
-    registry = CollectorRegistry(auto_describe=False)
-    registry.register(RoomCollector(counted, others))
-    return CONTENT_TYPE_LATEST, generate_latest(registry)

@@ -1,1 +1,1 @@
-"""Where a room's few integers live: memory, Redis, and both again with one place per person (roster)."""
+"""Where a room's few integers are stored: memory or Redis, each also with one place per person (roster)."""

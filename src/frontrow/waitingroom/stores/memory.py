@@ -363,10 +363,6 @@ class MemoryStore:  # implements RoomStore and Roster
     async def aclose(self) -> None:
         """Nothing to let go of."""
 
-    def wipe(self) -> None:
-        """Forget everything, as a server without persistence does when it restarts."""
-        self._rooms.clear()
-
     def _room(self, event: str) -> Room:
         room = self._rooms.get(event)
         if room is None:

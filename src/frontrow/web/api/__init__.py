@@ -1,4 +1,4 @@
-"""The HTTP API v1: one module a topic, each with its `ROUTES`; `frontrow.web.app` collects them.
+"""The HTTP API v1: one module per topic, each with its `ROUTES`; `frontrow.web.app` collects them.
 
 A handler takes `platform` and `caller` by dependency injection, takes and returns msgspec Structs, and declares
 `operation_id` and `opt={"access": …}`. Annotate the injected ones as `platform: FromPlatform, caller: FromCaller`.

@@ -198,7 +198,7 @@ def client_ip(platform: Platform, connection: Connection) -> str:
     """The caller's address as limits count it; `X-Forwarded-For` is believed from our own proxies only."""
     peer = connection.scope.get("client")
     forwarded = connection.headers.getall("x-forwarded-for", [])
-    return platform.limiter.ip_of(peer[0] if peer else "", forwarded)
+    return platform.server.limiter.ip_of(peer[0] if peer else "", forwarded)
 
 
 def with_pass(platform: Platform, known: Caller, visit: ShopPass | None, bookings: Collection[str]) -> Caller:
@@ -214,7 +214,7 @@ def read_pass(platform: Platform, text: str) -> ShopPass | None:
     if len(text) > MAX_PASS_CHARS:
         return None
     try:
-        visit = platform.room.read_pass(text)
+        visit = platform.room.service.read_pass(text)
     except FrontrowError:  # not ours, or its visit ended
         return None
     return ShopPass(visit.event, visit.person, visit.expires_s * US_PER_S, visit.id)
@@ -225,14 +225,14 @@ def need_pass(platform: Platform, caller: Caller, event_id: str) -> ShopPass:
     visit = caller.shop_pass
     if visit is None or visit.event_id != event_id:
         raise Unauthorised("a pass for this event is needed; join its waiting room", event=event_id)
-    platform.room.hear(visit.id)
+    platform.room.service.hear(visit.id)
     return visit
 
 
 def need_visit(platform: Platform, caller: Caller, booking: Booking, fence: int | None = None) -> ShopPass:
     """The caller's visit for acting on this booking, or 401 (`Purchases.need_visit`). The visitor was heard."""
-    visit = platform.purchases.need_visit(booking, caller.shop_pass or caller.past_pass, fence)
-    platform.room.hear(visit.id)
+    visit = platform.box_office.purchases.need_visit(booking, caller.shop_pass or caller.past_pass, fence)
+    platform.room.service.hear(visit.id)
     return visit
 
 
@@ -278,7 +278,7 @@ async def identified(
     check_media_type(method, headers, accepts)
     caller = await caller_of(platform, method, headers)
     if caller.person:
-        platform.limiter.knock_person(caller.person)
+        platform.server.limiter.knock_person(caller.person)
     return caller
 
 

@@ -69,9 +69,9 @@ class CardMistyped(Refused):
 async def seat_ids(platform: Platform, event_id: str, seats: tuple[int, ...]) -> list[str]:
     """The public ids of seats of an event, sold here or not."""
     try:
-        names = platform.sales.get(event_id).plan.seat_ids
+        names = platform.box_office.sales.get(event_id).plan.seat_ids
     except NotFound:
-        names = await platform.desk.seat_names(await platform.ledger.event(event_id))
+        names = await platform.box_office.desk.seat_names(await platform.ledger.event(event_id))
     return [names[seat] for seat in seats if seat < len(names)]
 
 
@@ -114,7 +114,7 @@ async def looked_at(platform: Platform, booking: Booking) -> BookingView:
     if booking.state is not BookingState.PAYING:
         return await booking_view(platform, booking)
     try:
-        outcome = await platform.checkout.look(booking.id, booking.fence)
+        outcome = await platform.box_office.checkout.look(booking.id, booking.fence)
     except HoldEnded:
         return await booking_view(platform, booking)
     return await booking_view(platform, outcome.booking, outcome)

@@ -29,7 +29,7 @@ class NotReady(Unavailable):
 
 @get("/healthz", operation_id="healthz", summary="Is this process alive?", opt={"access": Access.PUBLIC})
 async def healthz(platform: FromPlatform) -> HealthView:
-    return HealthView(True, len(platform.openings.events))
+    return HealthView(True, len(platform.box_office.openings.events))
 
 
 @get(
@@ -42,13 +42,13 @@ async def readyz(platform: FromPlatform) -> HealthView:
     try:
         async with asyncio.timeout(READY_WITHIN_S):
             await platform.ledger.time_us()
-            for event_id in list(platform.openings.events)[:1]:
-                await platform.claims.lost(event_id)
+            for event_id in list(platform.box_office.openings.events)[:1]:
+                await platform.stores.claims.lost(event_id)
     except (FrontrowError, TimeoutError):
         raise NotReady("a store does not answer", retry_after_s=1.0) from None
-    if platform.draining.is_set():
+    if platform.server.draining.is_set():
         raise NotReady("this server is stopping", retry_after_s=1.0)
-    return HealthView(True, len(platform.openings.events))
+    return HealthView(True, len(platform.box_office.openings.events))
 
 
 @get(
@@ -58,7 +58,7 @@ async def readyz(platform: FromPlatform) -> HealthView:
     opt={"access": Access.PUBLIC},
 )
 async def jwks(platform: FromPlatform) -> Response[JwksView]:
-    keys: list[dict[str, Any]] = platform.room.jwks()["keys"]
+    keys: list[dict[str, Any]] = platform.room.service.jwks()["keys"]
     return Response(JwksView(keys), headers={"cache-control": "public, max-age=60"})
 
 

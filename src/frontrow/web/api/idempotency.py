@@ -62,7 +62,7 @@ async def before_request(request: Request[Any, Any, Any]) -> Response[bytes] | N
     name = _digest(f"{who}\n{handler.handler_name}\n{request.url.path}\n{key}".encode())
     asked = _digest(await request.body())
     now_us = platform.clock()
-    book = platform.requests
+    book = platform.stores.requests
     kept = await book.begin(name, asked, now_us, now_us + LEASE_US)
     if kept is None:
         request.scope["state"]["idempotency"] = _Begun(name, book, now_us)

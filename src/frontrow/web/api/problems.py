@@ -13,7 +13,7 @@ from litestar.exceptions import HTTPException
 
 from frontrow.core.errors import FrontrowError
 from frontrow.web.api.problem_rows import ROWS
-from frontrow.web.endpoints.messages import Answer, problem_answer
+from frontrow.web.endpoints.messages import EndpointResponse, problem_answer
 
 log = logging.getLogger("frontrow.web")
 
@@ -125,8 +125,8 @@ def on_bug(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]
     return response(problem_answer(FrontrowError("this is our fault; it has been logged")))
 
 
-def response(answer: Answer) -> Response[bytes]:
-    """An `Answer` as Litestar sends it."""
+def response(answer: EndpointResponse) -> Response[bytes]:
+    """An `EndpointResponse` as Litestar sends it."""
     pairs = answer.headers()
     kind = next((value for name, value in pairs if name == "content-type"), "application/json")
     headers = {name: value for name, value in pairs if name != "content-type"}

@@ -25,12 +25,12 @@ class NoticeView(msgspec.Struct):
     opt={"access": Access.PUBLIC, "idempotency": "own", "problems": (401, 404), "raw_body": "application/json"},
 )
 async def stripe_webhook(platform: FromPlatform, request: Request[Any, Any, Any]) -> NoticeView:
-    if platform.provider.name != "stripe":
+    if platform.box_office.provider.name != "stripe":
         raise NotFound("no payments come by Stripe here")
     signature = request.headers.get("stripe-signature", "")
     if not signature:
         raise Unauthorised("a notice is signed in Stripe-Signature")
-    return NoticeView(await platform.checkout.noticed(await request.body(), signature))
+    return NoticeView(await platform.box_office.checkout.noticed(await request.body(), signature))
 
 
 ROUTES: list[HTTPRouteHandler] = [stripe_webhook]

@@ -1,4 +1,5 @@
-"""How the endpoints of both doors become routes of the framework's door: one `Ask` in, one `Answer` out.
+"""How the endpoints of both doors become routes of the framework's door: one
+`EndpointRequest` in, one `EndpointResponse` out.
 
 Such a route checks and counts by itself (`opt["own_checks"]`), exactly as it does in the hot lane. What it takes and
 answers is declared for the API's document by `opt["body"]` and `opt["answers"]`.

@@ -1,10 +1,11 @@
-"""A booking at either door: look at it, pay, hold it longer, give it back. An `Ask` in, an `Answer` out, no framework.
+"""The calls about one booking, for both doors: read it, pay it, extend its hold, release it.
 
-What is allowed is decided by `boxoffice.services.purchases`, for these doors and for the pages alike.
+Each function turns an `EndpointRequest` into an `EndpointResponse` and knows no framework. The rules live in
+`boxoffice.checkout.purchases`, for both doors and for the pages.
 
-Each call does what the framework's guards do for other routes, by the same functions and in the same order: the limit
-per address, who asks and by what right (`access.identified`), the key, the size, the body. Whose booking it is is
-decided when it is loaded; somebody else's does not exist.
+Each call makes the same checks as the framework's guards, in the same order: the limit per address, who the caller is
+(`access.identified`), the idempotency key, the size, the body. Loading the booking checks its owner; a booking of
+somebody else is not found.
 """
 
 import functools
@@ -25,9 +26,9 @@ from frontrow.web.api.access import Caller, identified, need_visit, own_booking
 from frontrow.web.api.booking_bodies import BookingView, booking_view, declined, looked_at
 from frontrow.web.endpoints.messages import (
     JSON,
-    Answer,
-    Ask,
-    AskHeaders,
+    EndpointRequest,
+    EndpointResponse,
+    RequestHeaders,
     encode_json,
     idempotency_key,
     json_answer,
@@ -42,8 +43,8 @@ Email = Annotated[
     str, msgspec.Meta(max_length=254, pattern=r"^[^@\s]{1,64}@[^@\s]{1,189}$", examples=["fan@example.org"])
 ]
 Name = Annotated[str, msgspec.Meta(max_length=MAX_NAME_CHARS, examples=["Ada Lovelace"])]
-Call = Callable[[Platform, Caller, str, Ask], Awaitable[Answer]]
-Endpoint = Callable[[Platform, str, Ask], Result]
+Call = Callable[[Platform, Caller, str, EndpointRequest], Awaitable[EndpointResponse]]
+Endpoint = Callable[[Platform, str, EndpointRequest], Result]
 
 log = logging.getLogger("frontrow.web")
 
@@ -69,25 +70,25 @@ _decode_pay = msgspec.json.Decoder(PayBody).decode
 _decode_extend = msgspec.json.Decoder(ExtendBody).decode
 
 
-def ip_of(platform: Platform, ask: Ask) -> str:
+def ip_of(platform: Platform, request: EndpointRequest) -> str:
     """The caller's address as limits count it."""
-    limiter = platform.limiter
+    limiter = platform.server.limiter
     if limiter.trusts_nobody:
-        return limiter.ip_of(ask.peer)
-    return limiter.ip_of(ask.peer, [value.decode("latin-1") for value in ask.all(b"x-forwarded-for")])
+        return limiter.ip_of(request.peer)
+    return limiter.ip_of(request.peer, [value.decode("latin-1") for value in request.all(b"x-forwarded-for")])
 
 
 def at_both_doors(method: str) -> Callable[[Call], Endpoint]:
-    """Make an endpoint of a call: it is checked as every request is, and whatever it raises becomes its answer."""
+    """Make an endpoint of a call: check the request as every other, and turn what the call raises into a response."""
 
-    def made(call: Call) -> Endpoint:
-        async def answered(platform: Platform, booking_id: str, ask: Ask) -> Answer:
+    def decorate(call: Call) -> Endpoint:
+        async def answered(platform: Platform, booking_id: str, request: EndpointRequest) -> EndpointResponse:
             try:
-                caller = await identified(platform, method, AskHeaders(ask))
+                caller = await identified(platform, method, RequestHeaders(request))
                 if method == "POST":
-                    idempotency_key(ask)
-                check_size(ask)
-                return await call(platform, caller, booking_id, ask)
+                    idempotency_key(request)
+                check_size(request)
+                return await call(platform, caller, booking_id, request)
             except FrontrowError as error:
                 return problem_answer(error)
             except Exception:
@@ -95,43 +96,45 @@ def at_both_doors(method: str) -> Callable[[Call], Endpoint]:
                 return problem_answer(FrontrowError("this is our fault; it has been logged"))
 
         @functools.wraps(call)
-        def endpoint(platform: Platform, booking_id: str, ask: Ask) -> Result:
+        def endpoint(platform: Platform, booking_id: str, request: EndpointRequest) -> Result:
             try:
-                platform.limiter.knock_ip(ip_of(platform, ask))
+                platform.server.limiter.knock_ip(ip_of(platform, request))
             except FrontrowError as error:
                 return problem_answer(error)
-            return answered(platform, booking_id, ask)
+            return answered(platform, booking_id, request)
 
         return endpoint
 
-    return made
+    return decorate
 
 
 @at_both_doors("GET")
-async def get_booking(platform: Platform, caller: Caller, booking_id: str, ask: Ask) -> Answer:
-    """How it stands; 304 for who knows it already."""
+async def get_booking(
+    platform: Platform, caller: Caller, booking_id: str, request: EndpointRequest
+) -> EndpointResponse:
+    """GET booking: its state, or 304 if the client has it."""
     view = await looked_at(platform, await own_booking(platform, caller, booking_id))
     body = encode_json(view)
     tag = b'"' + hashlib.blake2s(body, digest_size=9).hexdigest().encode() + b'"'
     head = OWN_ONLY + b"etag: " + tag + b"\r\n"
-    given = ask.header(b"if-none-match")
+    given = request.header(b"if-none-match")
     if given is not None and tag in given:
-        return Answer(304, head)
-    return Answer(200, JSON + head, body)
+        return EndpointResponse(304, head)
+    return EndpointResponse(200, JSON + head, body)
 
 
 @at_both_doors("POST")
-async def pay(platform: Platform, caller: Caller, booking_id: str, ask: Ask) -> Answer:
-    """From a hold to a sold booking; 202 while the provider is away and the seats are kept."""
-    body = decoded(_decode_pay, ask.body)
+async def pay(platform: Platform, caller: Caller, booking_id: str, request: EndpointRequest) -> EndpointResponse:
+    """POST pay: turn a hold into a sold booking; 202 while the provider is away and the seats are kept."""
+    body = decoded(_decode_pay, request.body)
     booking = await own_booking(platform, caller, booking_id)
     visit = need_visit(platform, caller, booking, body.fence)
     if body.email or body.name or not is_reserved(booking.fan):
         await platform.people.fans.keep_buyer(booking, name=body.name, email=body.email or "", locale=body.locale)
     if body.method or booking.amount_minor == 0:
-        outcome = await platform.purchases.pay(booking, visit, body.method)
+        outcome = await platform.box_office.purchases.pay(booking, visit, body.method)
     else:
-        outcome = await platform.purchases.begin(booking, visit)
+        outcome = await platform.box_office.purchases.begin(booking, visit)
     refusal = declined(outcome, tried=bool(body.method))
     if refusal is not None:
         raise refusal
@@ -143,24 +146,28 @@ async def pay(platform: Platform, caller: Caller, booking_id: str, ask: Ask) -> 
 
 
 @at_both_doors("PATCH")
-async def extend_hold(platform: Platform, caller: Caller, booking_id: str, ask: Ask) -> Answer:
-    """A later end, within the event's bound."""
-    body = decoded(_decode_extend, ask.body)
+async def extend_hold(
+    platform: Platform, caller: Caller, booking_id: str, request: EndpointRequest
+) -> EndpointResponse:
+    """PATCH hold: extend it, within the event's bound."""
+    body = decoded(_decode_extend, request.body)
     booking = await own_booking(platform, caller, booking_id)
     visit = need_visit(platform, caller, booking, body.fence)
     if body.extend:
-        booking = await platform.purchases.extend(booking, visit)
+        booking = await platform.box_office.purchases.extend(booking, visit)
     return await _shown(platform, booking)
 
 
 @at_both_doors("DELETE")
-async def release_hold(platform: Platform, caller: Caller, booking_id: str, ask: Ask) -> Answer:
-    """The held seats go back."""
+async def release_hold(
+    platform: Platform, caller: Caller, booking_id: str, request: EndpointRequest
+) -> EndpointResponse:
+    """DELETE hold: release its seats."""
     booking = await own_booking(platform, caller, booking_id)
     visit = need_visit(platform, caller, booking)
-    return await _shown(platform, await platform.purchases.release(booking, visit))
+    return await _shown(platform, await platform.box_office.purchases.release(booking, visit))
 
 
-async def _shown(platform: Platform, booking: Booking) -> Answer:
+async def _shown(platform: Platform, booking: Booking) -> EndpointResponse:
     view: BookingView = await booking_view(platform, booking)
     return json_answer(200, view)

@@ -1,7 +1,7 @@
-"""One event as the public sees it, for both doors: an `Ask` in, an `Answer` out, no framework.
+"""The details of one event, for both doors: an `EndpointRequest` in, an `EndpointResponse` out, no framework.
 
-What is free is counted once for everybody: an answer is kept until the map moves (a few times a second at most), the
-event changes or a moment has passed (then the venue is read again). Who has it already hears 304.
+Free seats are counted once for everybody: a response is cached until the map moves (a few times per second at most),
+the event changes or a moment has passed (then the venue is read again). A client that has it already gets 304.
 """
 
 import asyncio
@@ -18,12 +18,12 @@ from frontrow.boxoffice.seatmap.map_feed import MapFeed
 from frontrow.core.errors import FrontrowError
 from frontrow.waitingroom.door.door_limits import Entry
 from frontrow.web.endpoints.json_values import MoneyView, Time, time_text
-from frontrow.web.endpoints.messages import JSON, Answer, Ask, encode_json, problem_answer
+from frontrow.web.endpoints.messages import JSON, EndpointRequest, EndpointResponse, encode_json, problem_answer
 from frontrow.web.endpoints.room_visitors import Result
 from frontrow.web.platform.event_openings import Openings
 
-KEPT_S: Final = 0.5
-MAX_KEPT: Final = 1_000
+CACHE_S: Final = 0.5
+MAX_CACHED: Final = 1_000
 
 
 class VenueView(msgspec.Struct):
@@ -81,56 +81,58 @@ class EventLedger(Protocol):
     async def venue(self, venue_id: str) -> Venue | None: ...
 
 
-class _Kept(msgspec.Struct, frozen=True):
+class CachedEvent(msgspec.Struct, frozen=True):
     event: Event
     position: tuple[int, int]
     until_s: float
     tag: bytes
-    answer: Answer
+    answer: EndpointResponse
 
 
 class EventViews:
-    """Every event's answer, made when it is asked for and kept for a moment."""
+    """The response for every event, built on request and cached for a moment."""
 
     def __init__(
         self, openings: Openings, browse: Browse, ledger: EventLedger, feeds: dict[str, MapFeed], entry: Entry
     ) -> None:
         self._openings, self._browse, self._ledger, self._feeds, self._entry = openings, browse, ledger, feeds, entry
-        self._kept: dict[str, _Kept] = {}
-        self._making: dict[str, asyncio.Task[_Kept]] = {}
+        self._cached: dict[str, CachedEvent] = {}
+        self._building: dict[str, asyncio.Task[CachedEvent]] = {}
         self.made = 0
 
-    def event(self, event_id: str, ask: Ask) -> Result:
-        """GET event: kept, or made once for all who ask meanwhile."""
+    def event(self, event_id: str, request: EndpointRequest) -> Result:
+        """GET event: cached, or built once for all concurrent requests."""
         try:
-            self._entry.knock_ip(self._ip(ask))
+            self._entry.knock_ip(self._ip(request))
         except FrontrowError as error:
             return problem_answer(error)
-        kept = self._kept.get(event_id)
-        if kept is not None and self._fresh(event_id, kept):
-            return _told(kept, ask)
-        return self._made(event_id, ask)
+        cached = self._cached.get(event_id)
+        if cached is not None and self._is_fresh(event_id, cached):
+            return _respond(cached, request)
+        return self._build_response(event_id, request)
 
-    def _fresh(self, event_id: str, kept: _Kept) -> bool:
-        same = kept.event is self._openings.events.get(event_id) and kept.position == self._position(event_id)
-        return same and time.monotonic() < kept.until_s
+    def _is_fresh(self, event_id: str, cached: CachedEvent) -> bool:
+        same = cached.event is self._openings.events.get(event_id) and cached.position == self._position(event_id)
+        return same and time.monotonic() < cached.until_s
 
-    async def _made(self, event_id: str, ask: Ask) -> Answer:
-        making = self._making.get(event_id)
-        if making is None:
-            making = self._making[event_id] = asyncio.create_task(self._make(event_id), name=f"event {event_id[:60]}")
-            making.add_done_callback(lambda done: self._over(event_id, done))
+    async def _build_response(self, event_id: str, request: EndpointRequest) -> EndpointResponse:
+        building = self._building.get(event_id)
+        if building is None:
+            building = self._building[event_id] = asyncio.create_task(
+                self._build(event_id), name=f"event {event_id[:60]}"
+            )
+            building.add_done_callback(lambda done: self._forget_task(event_id, done))
         try:
-            return _told(await asyncio.shield(making), ask)
+            return _respond(await asyncio.shield(building), request)
         except FrontrowError as error:
             return problem_answer(error)
 
-    def _over(self, event_id: str, done: "asyncio.Task[_Kept]") -> None:
-        self._making.pop(event_id, None)
+    def _forget_task(self, event_id: str, done: "asyncio.Task[CachedEvent]") -> None:
+        self._building.pop(event_id, None)
         if not done.cancelled():
-            done.exception()  # looked at: whoever asked may have left
+            done.exception()  # retrieved, because the callers may have left
 
-    async def _make(self, event_id: str) -> _Kept:
+    async def _build(self, event_id: str) -> CachedEvent:
         event = self._openings.events.get(event_id)
         sold_here = event is not None
         event = event or await self._ledger.event(event_id)
@@ -140,18 +142,18 @@ class EventViews:
         position = self._position(event_id)
         body = encode_json(self._view(event, venue))
         tag = b'"' + hashlib.blake2s(body, digest_size=9).hexdigest().encode() + b'"'
-        answer = Answer(200, JSON + b"etag: " + tag + b"\r\n", body)
-        kept = _Kept(event, position, time.monotonic() + KEPT_S, tag, answer)
+        answer = EndpointResponse(200, JSON + b"etag: " + tag + b"\r\n", body)
+        cached = CachedEvent(event, position, time.monotonic() + CACHE_S, tag, answer)
         self.made += 1
-        if sold_here:  # of others there are too many to keep, and nobody rushes to them
-            if len(self._kept) >= MAX_KEPT:
-                self._kept.pop(next(iter(self._kept)))
-            self._kept[event_id] = kept
-        return kept
+        if sold_here:  # other events are too many to cache, and rarely requested
+            if len(self._cached) >= MAX_CACHED:
+                self._cached.pop(next(iter(self._cached)))
+            self._cached[event_id] = cached
+        return cached
 
     def forget(self, event_id: str) -> None:
-        """The event is sold here no longer."""
-        self._kept.pop(event_id, None)
+        """Drop the cached response of an event that is no longer sold here."""
+        self._cached.pop(event_id, None)
 
     def _position(self, event_id: str) -> tuple[int, int]:
         feed = self._feeds.get(event_id)
@@ -177,17 +179,17 @@ class EventViews:
             card_tries=event.card_tries,
         )
 
-    def _ip(self, ask: Ask) -> str:
+    def _ip(self, request: EndpointRequest) -> str:
         if self._entry.trusts_nobody:
-            return self._entry.ip_of(ask.peer)
-        return self._entry.ip_of(ask.peer, [value.decode("latin-1") for value in ask.all(b"x-forwarded-for")])
+            return self._entry.ip_of(request.peer)
+        return self._entry.ip_of(request.peer, [value.decode("latin-1") for value in request.all(b"x-forwarded-for")])
 
 
-def _told(kept: _Kept, ask: Ask) -> Answer:
-    given = ask.header(b"if-none-match")
-    if given is not None and kept.tag in given:
-        return Answer(304, b"etag: " + kept.tag + b"\r\n")
-    return kept.answer
+def _respond(cached: CachedEvent, request: EndpointRequest) -> EndpointResponse:
+    given = request.header(b"if-none-match")
+    if given is not None and cached.tag in given:
+        return EndpointResponse(304, b"etag: " + cached.tag + b"\r\n")
+    return cached.answer
 
 
 def _tier(free: Free, currency: str) -> FreeView:
@@ -199,11 +201,18 @@ def summary(listing: Listing) -> EventSummary:
     event = listing.event
     cheapest = min((tier.price.minor for tier in event.tiers), default=None)
     return EventSummary(
-        event.id, event.name, event.status.value, time_text(event.starts_at_us), time_text(event.sale_starts_at_us),
-        time_text(event.sale_ends_at_us), event.paused, _venue(listing.venue),
+        event.id,
+        event.name,
+        event.status.value,
+        time_text(event.starts_at_us),
+        time_text(event.sale_starts_at_us),
+        time_text(event.sale_ends_at_us),
+        event.paused,
+        _venue(listing.venue),
         None if cheapest is None else MoneyView(cheapest, event.currency),
-        time_text(event.presale_starts_at_us) if event.presale_starts_at_us else None, listing.seats_left,
-    )  # fmt: skip
+        time_text(event.presale_starts_at_us) if event.presale_starts_at_us else None,
+        listing.seats_left,
+    )
 
 
 def _venue(venue: Venue | None) -> VenueView | None:

@@ -1,8 +1,8 @@
-"""The list of events (B1), a page at a time: built once for all who ask, cached briefly, 304 if the client has it.
+"""The list of events (B1), a page at a time: built once for everybody, cached briefly, 304 if the client has it.
 
-A cached page is good until this process sees or makes a change of the catalogue, or for `KEPT_S` (seats are sold
+A cached page is good until this process sees or makes a change of the catalogue, or for `CACHE_S` (seats are sold
 meanwhile). The plain list is answered by the hot lane; whoever shows a pass, a session or a token is counted as a
-person, as everywhere. At most `MAX_KEPT` pages are cached, whatever is asked for.
+person, as everywhere. At most `MAX_CACHED` pages are cached, whatever is asked for.
 """
 
 import asyncio
@@ -18,10 +18,10 @@ from frontrow.boxoffice.catalogue.event_listing import Browse
 from frontrow.boxoffice.model.event_search import EventSearch
 from frontrow.core.errors import InvalidInput
 from frontrow.web.endpoints.event_details import EventSummary, summary
-from frontrow.web.endpoints.messages import JSON, Answer, Ask, encode_json
+from frontrow.web.endpoints.messages import JSON, EndpointRequest, EndpointResponse, encode_json
 
-KEPT_S: Final = 0.5
-MAX_KEPT: Final = 200
+CACHE_S: Final = 0.5
+MAX_CACHED: Final = 200
 CURSOR: Final = r"^([0-9]{1,16}\.[A-Za-z0-9_.-]{1,40})?$"
 
 
@@ -32,68 +32,68 @@ class EventPage(msgspec.Struct):
     next: str | None = None
 
 
-class _Kept(NamedTuple):
+class CachedPage(NamedTuple):
     version: int
     until_s: float
     tag: bytes
-    answer: Answer
+    answer: EndpointResponse
 
 
 PLAIN: Final = EventSearch()
 
 
 class EventLists:
-    """Every page somebody asked for in the last moment."""
+    """The pages that were requested in the last moment."""
 
     def __init__(self, browse: Browse, version: Callable[[], int]) -> None:
         self._browse, self._version = browse, version
-        self._kept: dict[EventSearch, _Kept] = {}
-        self._making: dict[tuple[EventSearch, int], asyncio.Task[_Kept]] = {}
+        self._cached: dict[EventSearch, CachedPage] = {}
+        self._building: dict[tuple[EventSearch, int], asyncio.Task[CachedPage]] = {}
         self.made = 0
 
-    def ready(self, asked: EventSearch, ask: Ask) -> Answer | None:
-        """The answer, if it is kept."""
-        kept = self._kept.get(asked)
-        if kept is None or kept.version != self._version() or time.monotonic() >= kept.until_s:
+    def ready(self, asked: EventSearch, request: EndpointRequest) -> EndpointResponse | None:
+        """The answer, if it is cached."""
+        cached = self._cached.get(asked)
+        if cached is None or cached.version != self._version() or time.monotonic() >= cached.until_s:
             return None
-        return _told(kept, ask)
+        return _respond(cached, request)
 
-    async def answer(self, asked: EventSearch, ask: Ask) -> Answer:
-        """The page, kept or made once for all who ask meanwhile."""
-        ready = self.ready(asked, ask)
+    async def answer(self, asked: EventSearch, request: EndpointRequest) -> EndpointResponse:
+        """The page, cached or built once for all concurrent requests."""
+        ready = self.ready(asked, request)
         if ready is not None:
             return ready
         key = (asked, self._version())
-        making = self._making.get(key)
-        if making is None:
-            making = self._making[key] = asyncio.create_task(self._make(*key), name="list of events")
-            making.add_done_callback(lambda done: self._over(key, done))
-        return _told(await asyncio.shield(making), ask)
+        building = self._building.get(key)
+        if building is None:
+            building = self._building[key] = asyncio.create_task(self._build(*key), name="list of events")
+            building.add_done_callback(lambda done: self._forget_task(key, done))
+        return _respond(await asyncio.shield(building), request)
 
-    def _over(self, key: tuple[EventSearch, int], done: "asyncio.Task[_Kept]") -> None:
-        self._making.pop(key, None)
+    def _forget_task(self, key: tuple[EventSearch, int], done: "asyncio.Task[CachedPage]") -> None:
+        self._building.pop(key, None)
         if not done.cancelled():
-            done.exception()  # looked at: whoever asked may have left
+            done.exception()  # retrieved, because the callers may have left
 
-    async def _make(self, asked: EventSearch, version: int) -> _Kept:
+    async def _build(self, asked: EventSearch, version: int) -> CachedPage:
         page = await self._browse.search(asked)
         after = None if page.after is None else f"{page.after[0]}.{page.after[1]}"
         body = encode_json(EventPage([summary(one) for one in page.listings], after))
         tag = b'"' + hashlib.blake2s(body, digest_size=9).hexdigest().encode() + b'"'
-        answer = Answer(200, JSON + b"etag: " + tag + b"\r\n", body)
-        kept = _Kept(version, time.monotonic() + KEPT_S, tag, answer)
+        answer = EndpointResponse(200, JSON + b"etag: " + tag + b"\r\n", body)
+        cached = CachedPage(version, time.monotonic() + CACHE_S, tag, answer)
         self.made += 1
-        if len(self._kept) >= MAX_KEPT:
-            self._kept.pop(next(iter(self._kept)))
-        self._kept[asked] = kept
-        return kept
+        if len(self._cached) >= MAX_CACHED:
+            self._cached.pop(next(iter(self._cached)))
+        self._cached[asked] = cached
+        return cached
 
 
-def _told(kept: _Kept, ask: Ask) -> Answer:
-    given = ask.header(b"if-none-match")
-    if given is not None and kept.tag in given:
-        return Answer(304, b"etag: " + kept.tag + b"\r\n")
-    return kept.answer
+def _respond(cached: CachedPage, request: EndpointRequest) -> EndpointResponse:
+    given = request.header(b"if-none-match")
+    if given is not None and cached.tag in given:
+        return EndpointResponse(304, b"etag: " + cached.tag + b"\r\n")
+    return cached.answer
 
 
 def read_cursor(cursor: str) -> tuple[int, str]:

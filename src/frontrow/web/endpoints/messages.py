@@ -1,7 +1,7 @@
-"""What both doors speak: an `Ask` as it came in and an `Answer` as it goes out.
+"""The requests and responses of the endpoints, which both doors share.
 
-The endpoints (`room_endpoints`) turn one into the other and know neither Litestar nor the hot lane, so both doors give
-the same answers byte for byte. An answer's header block is bytes from the start: most of them are constants.
+An endpoint turns an `EndpointRequest` into an `EndpointResponse` and knows neither Litestar nor the hot lane, so both
+doors give the same responses byte for byte. A response's header block is bytes from the start: most are constants.
 """
 
 import asyncio
@@ -25,8 +25,8 @@ NO_STORE = b"cache-control: no-store\r\n"
 encode_json = msgspec.json.Encoder().encode
 
 
-class Ask(msgspec.Struct, gc=False):
-    """One request: headers as they came (names in any case), body, the peer's address and the query."""
+class EndpointRequest(msgspec.Struct, gc=False):
+    """One request: headers as received (names in any case), body, the peer's address and the query."""
 
     headers: Headers
     body: bytes
@@ -46,14 +46,14 @@ class Ask(msgspec.Struct, gc=False):
         return [value for key, value in self.headers if key.lower() == name]
 
 
-class AskHeaders:
-    """The headers of an `Ask` by lower-case name, for checks that the framework's door makes too."""
+class RequestHeaders:
+    """The headers of an `EndpointRequest` by lower-case name, for checks that the framework's door makes too."""
 
     __slots__ = ("_values",)
 
-    def __init__(self, ask: Ask) -> None:
+    def __init__(self, request: EndpointRequest) -> None:
         self._values: dict[bytes, list[bytes]] = {}
-        for name, value in ask.headers:
+        for name, value in request.headers:
             self._values.setdefault(name.lower(), []).append(value)
 
     def getall(self, key: str, default: Any) -> list[str]:
@@ -64,7 +64,7 @@ class AskHeaders:
         return isinstance(key, str) and key.encode() in self._values
 
 
-class Answer(msgspec.Struct, gc=False):
+class EndpointResponse(msgspec.Struct, gc=False):
     """A status, a block of header lines (each ended by CRLF; no length, no date) and a body."""
 
     status: int
@@ -72,55 +72,36 @@ class Answer(msgspec.Struct, gc=False):
     body: bytes = b""
 
     def headers(self) -> list[tuple[str, str]]:
-        """The header block as pairs, for doors that want them so."""
+        """The header block as pairs, for the framework's door."""
         pairs = [line.split(b": ", 1) for line in self.head.split(b"\r\n") if line]
         return [(name.decode("latin-1"), value.decode("latin-1")) for name, value in pairs]
 
 
-class Later:
-    """An answer still on its way: `future` is of something, `finish` makes the answer of it (or of its error).
-
-    The hot lane hangs a callback on the future and needs no task; everybody else awaits.
-    """
-
-    __slots__ = ("future",)
-
-    def __init__(self, future: "asyncio.Future[Any]") -> None:
-        self.future = future
-
-    def finish(self, done: "asyncio.Future[Any]") -> Answer:
-        raise NotImplementedError
-
-    def __await__(self) -> "Generator[Any, None, Answer]":
-        yield from asyncio.wait((self.future,)).__await__()
-        return self.finish(self.future)
-
-
 class Arriving:
-    """An answer that is put in its place by whoever makes it (`arrive`): no future, no task, no turn of the loop.
+    """A response that its maker delivers by `arrive`: no future, no task, no turn of the loop.
 
-    The hot lane says by `then` what to do with it; everybody else awaits.
+    The hot lane registers a callback by `then`; everybody else awaits it.
     """
 
     __slots__ = ("_answer", "_then")
 
     def __init__(self) -> None:
-        self._answer: Answer | None = None
-        self._then: Callable[[Answer], None] | None = None
+        self._answer: EndpointResponse | None = None
+        self._then: Callable[[EndpointResponse], None] | None = None
 
-    def arrive(self, answer: Answer) -> None:
+    def arrive(self, answer: EndpointResponse) -> None:
         self._answer = answer
         if self._then is not None:
             self._then(answer)
 
-    def then(self, callback: Callable[[Answer], None]) -> None:
-        """Call back with the answer, at once if it is there."""
+    def then(self, callback: Callable[[EndpointResponse], None]) -> None:
+        """Call `callback` with the response, at once if it is there."""
         self._then = callback
         if self._answer is not None:
             callback(self._answer)
 
-    def __await__(self) -> "Generator[Any, None, Answer]":
-        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+    def __await__(self) -> "Generator[Any, None, EndpointResponse]":
+        future: asyncio.Future[EndpointResponse] = asyncio.get_running_loop().create_future()
         self.then(lambda answer: None if future.done() else future.set_result(answer))
         return (yield from future.__await__())
 
@@ -131,11 +112,11 @@ def header_line(name: str, value: str) -> bytes:
     return f"{name}: {clean}\r\n".encode("latin-1", "replace")
 
 
-def json_answer(status: int, body: Any, head: bytes = b"") -> Answer:
-    return Answer(status, JSON + NO_STORE + head, encode_json(body))
+def json_answer(status: int, body: Any, head: bytes = b"") -> EndpointResponse:
+    return EndpointResponse(status, JSON + NO_STORE + head, encode_json(body))
 
 
-def problem_answer(error: FrontrowError, head: bytes = b"") -> Answer:
+def problem_answer(error: FrontrowError, head: bytes = b"") -> EndpointResponse:
     """The error as RFC 9457 problem+json, with `Retry-After` (rounded up) and `WWW-Authenticate` where they belong."""
     if error.retry_after_s is not None:
         head += b"retry-after: %d\r\n" % max(1, -int(-error.retry_after_s // 1))
@@ -144,17 +125,17 @@ def problem_answer(error: FrontrowError, head: bytes = b"") -> Answer:
     body = error.problem()
     if type(error) is Unavailable and error.__cause__ is not None:
         body["detail"] = "a part of this service does not answer; try again"  # the cause names our own machines
-    return Answer(error.http_status, PROBLEM + NO_STORE + head, encode_json(body))
+    return EndpointResponse(error.http_status, PROBLEM + NO_STORE + head, encode_json(body))
 
 
-def idempotency_key(ask: Ask, *, param: str = "Idempotency-Key") -> str | None:
+def idempotency_key(request: EndpointRequest, *, param: str = "Idempotency-Key") -> str | None:
     """The request's Idempotency-Key, if it has one."""
-    raw = ask.header(b"idempotency-key")
+    raw = request.header(b"idempotency-key")
     return None if raw is None else check_key(raw.decode("latin-1"), param)
 
 
 def check_key(key: str, param: str = "Idempotency-Key") -> str:
-    """An Idempotency-Key that is one; `param` is what the caller knows it as."""
+    """Check an Idempotency-Key; `param` is its name in the error."""
     if not 1 <= len(key) <= MAX_KEY_CHARS or not key.isascii() or not key.isprintable():
         raise InvalidInput(f"Idempotency-Key has 1 to {MAX_KEY_CHARS} printable characters", param=param)
     return key

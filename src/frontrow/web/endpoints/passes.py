@@ -10,7 +10,7 @@ from frontrow.waitingroom.credentials.passes import MAX_PASS_CHARS, Pass
 from frontrow.waitingroom.ports import PlaceKey
 from frontrow.waitingroom.protect.guard import PASS_COOKIES
 from frontrow.waitingroom.service.room import WaitingRoom
-from frontrow.web.endpoints.messages import Ask
+from frontrow.web.endpoints.messages import EndpointRequest
 
 OTHER_TOKENS = (b"frb_", b"frs_", b"frk_")  # booking tokens, sessions, API keys
 
@@ -27,9 +27,9 @@ class Passes:
     def __init__(self, room: WaitingRoom, *, secure: bool = False) -> None:
         self._room, self._cookies = room, names_to_read(PASS_COOKIES, secure=secure)
 
-    def of(self, event_id: str, ask: Ask) -> ShopPass:
+    def of(self, event_id: str, request: EndpointRequest) -> ShopPass:
         """The pass for this event that came with the request, or 401 saying why not."""
-        text = self._text(ask)
+        text = self._text(request)
         if not text:
             raise Unauthorised("a pass for this event is needed; join its waiting room", event=event_id)
         visit = self._room.check_pass(text, event_id)
@@ -49,29 +49,29 @@ class Passes:
         visit = Pass(event_id, person, place, issued_s, issued_s + ttl_s, issued_s)
         return self._room.passes.mint(visit), visit.expires_s
 
-    def _text(self, ask: Ask) -> str:
-        given = ask.header(b"authorization")
+    def _text(self, request: EndpointRequest) -> str:
+        given = request.header(b"authorization")
         if given is not None and given[:7].lower() == b"bearer " and not given[7:].startswith(OTHER_TOKENS):
             return given[7 : 8 + MAX_PASS_CHARS].decode("latin-1").strip()
-        header = ask.header(b"frontrow-pass")
+        header = request.header(b"frontrow-pass")
         if header is not None:
             return header[: 1 + MAX_PASS_CHARS].decode("latin-1").strip()
-        cookie = ask.header(b"cookie")
+        cookie = request.header(b"cookie")
         if cookie is None or b"frontrow" not in cookie:
             return ""
         text = read_cookie(cookie.decode("latin-1"), self._cookies)
         if text:
-            check_same_site(ask)
+            check_same_site(request)
         return text
 
 
-def check_same_site(ask: Ask) -> None:
+def check_same_site(request: EndpointRequest) -> None:
     """Refuse a request that a browser makes for another site's page."""
-    site = ask.header(b"sec-fetch-site")
+    site = request.header(b"sec-fetch-site")
     if site is not None:
         if site not in (b"same-origin", b"none"):
             raise ForeignPage("this request was made by another site's page")
         return
-    origin = ask.header(b"origin")
-    if origin is not None and origin.partition(b"://")[2] != ask.header(b"host"):
+    origin = request.header(b"origin")
+    if origin is not None and origin.partition(b"://")[2] != request.header(b"host"):
         raise ForeignPage("this request was made by another site's page")

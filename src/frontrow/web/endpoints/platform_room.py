@@ -10,34 +10,50 @@ from collections.abc import Awaitable, Callable
 from msgspec.structs import replace
 
 from frontrow.core.errors import FrontrowError, InvalidInput
-from frontrow.web.endpoints.messages import Answer, Ask, idempotency_key
+from frontrow.waitingroom.door.door_limits import Entry
+from frontrow.waitingroom.service.room import WaitingRoom
+from frontrow.web.endpoints.messages import EndpointRequest, EndpointResponse, idempotency_key
 from frontrow.web.endpoints.room import RoomEndpoints
 from frontrow.web.endpoints.room_visitors import JoinBody, Result
+from frontrow.web.room.page import RoomPages
+from frontrow.web.streams.positions import Streams
 
 SESSION_MARKS = (b"__Host-frontrow-session=", b"Bearer frs_")
-PersonOf = Callable[[Ask], Awaitable[str]]
+PersonOf = Callable[[EndpointRequest], Awaitable[str]]
 IsProven = Callable[[str], Awaitable[bool]]
 
 
 class PlatformRoom(RoomEndpoints):
-    """See the module. `person_of` answers the fan of a request's session, or nothing."""
+    """See the module. `person_of` answers the fan of a request's session, or nothing; `is_proven` says whether a
+    person's e-mail address was proven."""
 
-    person_of: PersonOf | None = None
-    is_proven: IsProven | None = None  # whether this person's e-mail address was proven
+    def __init__(
+        self,
+        room: WaitingRoom,
+        entry: Entry,
+        pages: RoomPages,
+        streams: dict[str, Streams],
+        *,
+        person_of: PersonOf,
+        is_proven: IsProven,
+        organiser_key: str = "",
+    ) -> None:
+        super().__init__(room, entry, pages, streams, organiser_key=organiser_key)
+        self.person_of, self.is_proven = person_of, is_proven
 
-    def join(self, event: str, ask: Ask) -> Result:
+    def join(self, event: str, ask: EndpointRequest) -> Result:
         """POST join, for the fan of the session if there is one."""
         told = (ask.header(b"cookie") or b"") + (ask.header(b"authorization") or b"")
-        if self.person_of is not None and any(mark in told for mark in SESSION_MARKS):
-            return self._join_as_fan(event, ask, self.person_of)
+        if any(mark in told for mark in SESSION_MARKS):
+            return self._join_as_fan(event, ask)
         return super().join(event, ask)
 
-    async def _join_as_fan(self, event: str, ask: Ask, person_of: PersonOf) -> Answer:
+    async def _join_as_fan(self, event: str, ask: EndpointRequest) -> EndpointResponse:
         try:
             body = self._join_body(ask)
             ip = self._ip(ask)
             self.entry.knock_ip(ip)
-            person = await person_of(ask)
+            person = await self.person_of(ask)
             if person:
                 self.entry.knock_person(f"{event}/{person}")
             if person and not await self._counts(event, person):
@@ -50,11 +66,11 @@ class PlatformRoom(RoomEndpoints):
 
     async def _counts(self, event: str, person: str) -> bool:
         """Whether this person may have the one place of a person in this room."""
-        if self.is_proven is None or not self.room.view(event).state.config.one_place_per_person:
+        if not self.room.view(event).state.config.one_place_per_person:
             return True
         return await self.is_proven(person)
 
-    def _join_body(self, ask: Ask) -> JoinBody:
+    def _join_body(self, ask: EndpointRequest) -> JoinBody:
         body = super()._join_body(ask)
         if body.person:
             raise InvalidInput("sign in to join as yourself; a body cannot say who you are", param="person")

@@ -1,4 +1,4 @@
-"""What the waiting room answers over HTTP, for whichever door asks: an `Ask` in, an `Answer` out.
+"""What the waiting room answers over HTTP, for whichever door asks: an `EndpointRequest` in, an `EndpointResponse` out.
 
 Here: what is the same for everybody, and what organisers do. What single people ask is in `room_people`.
 """
@@ -6,7 +6,14 @@ Here: what is the same for everybody, and what organisers do. What single people
 import hmac
 
 from frontrow.core.errors import Forbidden, FrontrowError, InvalidInput, NotFound, Unauthorised
-from frontrow.web.endpoints.messages import JSON, Answer, Ask, encode_json, json_answer, problem_answer
+from frontrow.web.endpoints.messages import (
+    JSON,
+    EndpointRequest,
+    EndpointResponse,
+    encode_json,
+    json_answer,
+    problem_answer,
+)
 from frontrow.web.endpoints.room_bodies import check_size
 from frontrow.web.endpoints.room_control import patch_room, room_body
 from frontrow.web.endpoints.room_visitors import JSON_HEAD, PeopleEndpoints, Result
@@ -20,7 +27,7 @@ class RoomEndpoints(PeopleEndpoints):
 
     # -- the same for everybody --------------------------------------------------------------------------------------
 
-    def now_serving(self, event: str, ask: Ask) -> Answer:
+    def now_serving(self, event: str, ask: EndpointRequest) -> EndpointResponse:
         """GET now-serving: the signed document, or 304 for who has it."""
         try:
             document = self.room.now_serving(event)
@@ -29,13 +36,13 @@ class RoomEndpoints(PeopleEndpoints):
         cached = self._serving.get(event)
         if cached is None or cached[0] is not document:
             head = JSON + SERVING_CACHE + b"etag: " + document.etag.encode() + b"\r\n"
-            cached = self._serving[event] = (document, Answer(200, head, document.body))
+            cached = self._serving[event] = (document, EndpointResponse(200, head, document.body))
         given = ask.header(b"if-none-match")
         if given is not None and document.etag.encode() in given:
-            return Answer(304, SERVING_CACHE + b"etag: " + document.etag.encode() + b"\r\n")
+            return EndpointResponse(304, SERVING_CACHE + b"etag: " + document.etag.encode() + b"\r\n")
         return cached[1]
 
-    def stream_refusal(self, event: str) -> Answer | None:
+    def stream_refusal(self, event: str) -> EndpointResponse | None:
         """None when there is room for one more reader; else 503 with the document and when to come again."""
         streams = self.streams.get(event)
         if streams is None:
@@ -44,9 +51,9 @@ class RoomEndpoints(PeopleEndpoints):
             return None
         self.count("stream_refused")
         retry = b"retry-after: %d\r\n" % streams.retry_after_s()
-        return Answer(503, JSON_HEAD + retry, self.room.now_serving(event).body)
+        return EndpointResponse(503, JSON_HEAD + retry, self.room.now_serving(event).body)
 
-    def challenge(self, event: str, ask: Ask) -> Answer:
+    def challenge(self, event: str, ask: EndpointRequest) -> EndpointResponse:
         """GET challenge: what a browser needs to prove that a person sits in front of it."""
         try:
             ip = self._ip(ask)
@@ -55,36 +62,36 @@ class RoomEndpoints(PeopleEndpoints):
         except FrontrowError as error:
             return self.problem("challenge", error, ask, event)
 
-    def draw(self, event: str, ask: Ask) -> Answer:
+    def draw(self, event: str, ask: EndpointRequest) -> EndpointResponse:
         """GET draw: the published record of the pre-queue draw, for `frontrow room verify-draw`."""
         try:
-            return Answer(200, JSON + SHORT_CACHE, encode_json(self.room.draw_record(event)))
+            return EndpointResponse(200, JSON + SHORT_CACHE, encode_json(self.room.draw_record(event)))
         except FrontrowError as error:
             return self.problem("draw", error, ask, event)
 
-    def message(self, event: str, ask: Ask) -> Answer:
+    def message(self, event: str, ask: EndpointRequest) -> EndpointResponse:
         """GET message: the organiser's words; now-serving tells when they changed."""
         try:
             state = self.room.view(event).state
         except FrontrowError as error:
             return self.problem("message", error, ask, event)
         body = {"message": state.config.message, "message_no": state.message_no}
-        return Answer(200, JSON + SHORT_CACHE, encode_json(body))
+        return EndpointResponse(200, JSON + SHORT_CACHE, encode_json(body))
 
-    def page(self, event: str, ask: Ask) -> Answer:
+    def page(self, event: str, ask: EndpointRequest) -> EndpointResponse:
         """GET the page people wait on; beyond the depth cap the static overflow page."""
         try:
             return self.pages.page(event, ask)
         except FrontrowError as error:
             return self.problem("page", error, ask, event)
 
-    def overflow(self, event: str, ask: Ask) -> Answer:
+    def overflow(self, event: str, ask: EndpointRequest) -> EndpointResponse:
         """GET overflow: the static page, to be put on any cache."""
         return self.pages.overflow(200, ask)
 
     # -- organisers --------------------------------------------------------------------------------------------------
 
-    def show_room(self, event: str, ask: Ask) -> Answer:
+    def show_room(self, event: str, ask: EndpointRequest) -> EndpointResponse:
         """GET room: the organiser's view."""
         try:
             self._organiser(ask)
@@ -92,7 +99,7 @@ class RoomEndpoints(PeopleEndpoints):
         except FrontrowError as error:
             return self.problem("room", error, ask, event)
 
-    def change_room(self, event: str, ask: Ask) -> Result:
+    def change_room(self, event: str, ask: EndpointRequest) -> Result:
         """PATCH room: open, pause, resume, queue-all, close; rate, capacity, message."""
         try:
             self._organiser(ask)
@@ -101,13 +108,13 @@ class RoomEndpoints(PeopleEndpoints):
             return self.problem("room", error, ask, event)
         return self._change_room(event, ask)
 
-    async def _change_room(self, event: str, ask: Ask) -> Answer:
+    async def _change_room(self, event: str, ask: EndpointRequest) -> EndpointResponse:
         try:
             return json_answer(200, room_body(await patch_room(self.room, event, ask.body)))
         except FrontrowError as error:
             return self.problem("room", error, ask, event)
 
-    def import_codes(self, event: str, ask: Ask) -> Result:
+    def import_codes(self, event: str, ask: EndpointRequest) -> Result:
         """POST codes: the organiser's own fan codes as CSV, good in every process from now on."""
         try:
             self._organiser(ask)
@@ -118,13 +125,13 @@ class RoomEndpoints(PeopleEndpoints):
             return self.problem("codes", error, ask, event)
         return self._import_codes(event, ask, lines)
 
-    async def _import_codes(self, event: str, ask: Ask, lines: list[str]) -> Answer:
+    async def _import_codes(self, event: str, ask: EndpointRequest, lines: list[str]) -> EndpointResponse:
         try:
             return json_answer(200, {"imported": await self.room.import_codes(event, lines)})
         except FrontrowError as error:
             return self.problem("codes", error, ask, event)
 
-    def _organiser(self, ask: Ask) -> None:
+    def _organiser(self, ask: EndpointRequest) -> None:
         """Let the organiser through: constant-time, and nobody at all when no key is set."""
         self.entry.knock_ip(self._ip(ask))
         given = ask.header(b"authorization") or b""
@@ -135,6 +142,6 @@ class RoomEndpoints(PeopleEndpoints):
             raise Unauthorised("send the organiser key as a bearer token")
 
 
-async def settle(result: Result) -> Answer:
+async def settle(result: Result) -> EndpointResponse:
     """The answer, whether it came at once or takes a moment."""
-    return result if isinstance(result, Answer) else await result
+    return result if isinstance(result, EndpointResponse) else await result

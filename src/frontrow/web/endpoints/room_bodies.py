@@ -8,7 +8,7 @@ import msgspec
 from frontrow.core.errors import InvalidInput, Unauthorised
 from frontrow.waitingroom.protect.guard import PASS_COOKIES, pass_from
 from frontrow.web.endpoints import messages as wire
-from frontrow.web.endpoints.messages import MAX_BODY_BYTES, Ask
+from frontrow.web.endpoints.messages import MAX_BODY_BYTES, EndpointRequest
 
 Body = TypeVar("Body")
 
@@ -40,7 +40,7 @@ decode_claim = msgspec.json.Decoder(ClaimBody).decode
 NO_JOIN, NO_CLAIM = JoinBody(), ClaimBody()
 
 
-def check_size(ask: Ask) -> None:
+def check_size(ask: EndpointRequest) -> None:
     if len(ask.body) > MAX_BODY_BYTES:
         raise BodyTooLarge(f"the body is over {MAX_BODY_BYTES} bytes")
 
@@ -52,16 +52,16 @@ def decoded(decode: Callable[[bytes], Body], body: bytes) -> Body:
         raise InvalidInput(f"the body is not what is expected here: {error}", param="body") from None
 
 
-def is_form(ask: Ask) -> bool:
+def is_form(ask: EndpointRequest) -> bool:
     kind = ask.header(b"content-type")
     return kind is not None and kind.lower().startswith(b"application/x-www-form-urlencoded")
 
 
-def idempotency_key(ask: Ask) -> str | None:
+def idempotency_key(ask: EndpointRequest) -> str | None:
     return wire.idempotency_key(ask, param="idempotency-key")
 
 
-def pass_of(ask: Ask, *, secure: bool) -> str:
+def pass_of(ask: EndpointRequest, *, secure: bool) -> str:
     told = [ask.header(name) for name in (b"authorization", b"frontrow-pass", b"cookie")]
     bearer, header, cookie = (value.decode("latin-1") if value is not None else None for value in told)
     text = pass_from(bearer, header, cookie, secure=secure)

@@ -6,21 +6,19 @@ first without a task. The place comes as a bearer token or, from the page, in a 
 
 import logging
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from frontrow.core.errors import Forbidden, FrontrowError, Unavailable
 from frontrow.waitingroom.door.door_limits import Entry
 from frontrow.waitingroom.ports import VisitAnswer
-from frontrow.waitingroom.service.metrics import OtherCounts
 from frontrow.waitingroom.service.room import Claimed, Joined, WaitingRoom
 from frontrow.web.endpoints.messages import (
     JSON,
     NO_STORE,
-    Answer,
     Arriving,
-    Ask,
-    Later,
+    EndpointRequest,
+    EndpointResponse,
     encode_json,
     header_line,
     json_answer,
@@ -49,8 +47,8 @@ log = logging.getLogger("frontrow.web.room")
 TAG_CHARS = 22  # the end of a signature that was checked names its place as well as the whole text does
 JSON_HEAD = JSON + NO_STORE
 
-Result = Answer | Later | Arriving | Awaitable[Answer]
-Endpoint = Callable[[str, Ask], Result]
+Result = EndpointResponse | Arriving | Awaitable[EndpointResponse]
+Endpoint = Callable[[str, EndpointRequest], Result]
 
 
 class PeopleEndpoints:
@@ -65,12 +63,11 @@ class PeopleEndpoints:
         self.streams = streams
         self.counts: defaultdict[str, int] = defaultdict(int)
         self._organiser_key = organiser_key.encode()
-        self._serving: dict[str, tuple[Any, Answer]] = {}
-        self.others: Callable[[], Sequence[OtherCounts]] = tuple  # what sibling workers counted
+        self._serving: dict[str, tuple[Any, EndpointResponse]] = {}
 
     # -- people ----------------------------------------------------------------------------------------------------
 
-    def join(self, event: str, ask: Ask) -> Result:
+    def join(self, event: str, ask: EndpointRequest) -> Result:
         """POST join: a place at the end of the line."""
         try:
             body = self._join_body(ask) if ask.body else NO_JOIN
@@ -90,8 +87,8 @@ class PeopleEndpoints:
         return self._join(event, ask, body, ip, key, human)
 
     async def _join(
-        self, event: str, ask: Ask, body: JoinBody, ip: str, key: str | None, human: Awaitable[None] | None
-    ) -> Answer:
+        self, event: str, ask: EndpointRequest, body: JoinBody, ip: str, key: str | None, human: Awaitable[None] | None
+    ) -> EndpointResponse:
         try:
             if human is not None:
                 await human
@@ -101,9 +98,9 @@ class PeopleEndpoints:
         self.count("join")
         if body.page:
             return self.pages.joined(event, joined, is_form=is_form(ask), wish=body.wish)
-        return Answer(201, JSON_HEAD, _joined_body(joined))
+        return EndpointResponse(201, JSON_HEAD, _joined_body(joined))
 
-    def status(self, event: str, ask: Ask) -> Result:
+    def status(self, event: str, ask: EndpointRequest) -> Result:
         """GET status: what a place is worth at the moment."""
         try:
             self.entry.knock_ip(self._ip(ask))
@@ -113,9 +110,9 @@ class PeopleEndpoints:
         except FrontrowError as error:
             return self.problem("status", error, ask, event)
         self.counts["status"] += 1
-        return Answer(200, JSON_HEAD, told)
+        return EndpointResponse(200, JSON_HEAD, told)
 
-    def claim(self, event: str, ask: Ask) -> Result:
+    def claim(self, event: str, ask: EndpointRequest) -> Result:
         """POST claim: an active place for a pass, once."""
         try:
             self.entry.knock_ip(self._ip(ask))
@@ -128,7 +125,9 @@ class PeopleEndpoints:
             return self.problem("claim", error, ask, event)
         return self._claim(event, ask, body, place, key)
 
-    async def _claim(self, event: str, ask: Ask, body: ClaimBody, place: str, key: str | None) -> Answer:
+    async def _claim(
+        self, event: str, ask: EndpointRequest, body: ClaimBody, place: str, key: str | None
+    ) -> EndpointResponse:
         try:
             claimed = await self.room.claim(place, event, key, body.proof)
         except FrontrowError as error:
@@ -138,23 +137,23 @@ class PeopleEndpoints:
             return self.pages.claimed(claimed, is_form=is_form(ask), wish=body.wish)
         return json_answer(201, _claimed_body(claimed))
 
-    def renew(self, event: str, ask: Ask) -> Result:
+    def renew(self, event: str, ask: EndpointRequest) -> Result:
         """POST renew: a pass that lives longer, for a live one."""
         return self._with_pass(event, ask, "renew")
 
-    def give_back(self, event: str, ask: Ask) -> Result:
+    def give_back(self, event: str, ask: EndpointRequest) -> Result:
         """POST give-back: the visit is over; its room goes to the next person at once."""
         return self._with_pass(event, ask, "give_back")
 
-    def heartbeat(self, event: str, ask: Ask) -> Result:
+    def heartbeat(self, event: str, ask: EndpointRequest) -> Result:
         """POST heartbeat: the visitor is still there."""
         return self._with_pass(event, ask, "heartbeat")
 
-    def left(self, event: str, ask: Ask) -> Result:
+    def left(self, event: str, ask: EndpointRequest) -> Result:
         """POST left: a page was closed (sent by the page itself, as a beacon)."""
         return self._with_pass(event, ask, "left")
 
-    def _with_pass(self, event: str, ask: Ask, what: str) -> Result:
+    def _with_pass(self, event: str, ask: EndpointRequest, what: str) -> Result:
         try:
             self.entry.knock_ip(self._ip(ask))
             text = pass_of(ask, secure=self.pages.secure)
@@ -162,7 +161,7 @@ class PeopleEndpoints:
             return self.problem(what, error, ask, event)
         return self._finish_pass(event, ask, text, what)
 
-    async def _finish_pass(self, event: str, ask: Ask, text: str, what: str) -> Answer:
+    async def _finish_pass(self, event: str, ask: EndpointRequest, text: str, what: str) -> EndpointResponse:
         try:
             if what == "give_back":
                 ended = await self.room.give_back(text, event)
@@ -179,7 +178,7 @@ class PeopleEndpoints:
         self.count(what)
         return json_answer(200, _claimed_body(renewed))
 
-    def leave(self, event: str, ask: Ask) -> Result:
+    def leave(self, event: str, ask: EndpointRequest) -> Result:
         """POST leave: out of the line (rooms by identity)."""
         try:
             self.entry.knock_ip(self._ip(ask))
@@ -189,13 +188,13 @@ class PeopleEndpoints:
             return self.problem("leave", error, ask, event)
         return self._leave(event, ask, place)
 
-    async def _leave(self, event: str, ask: Ask, place: str) -> Answer:
+    async def _leave(self, event: str, ask: EndpointRequest, place: str) -> EndpointResponse:
         try:
             return json_answer(200, {"left": await self.room.leave(place)})
         except FrontrowError as error:
             return self.problem("leave", error, ask, event)
 
-    def check_pass(self, event: str, ask: Ask) -> Result:
+    def check_pass(self, event: str, ask: EndpointRequest) -> Result:
         """GET pass: 204 when the request carries a good pass; for nginx's auth_request."""
         try:
             visit = self.room.check_pass(pass_of(ask, secure=self.pages.secure), event)
@@ -204,7 +203,7 @@ class PeopleEndpoints:
             if error.http_status == 409:  # auth_request knows only 401 and 403
                 error = Forbidden(error.message, code=error.code)
             return self.problem("pass", error, ask, event)
-        return Answer(204, NO_STORE + header_line("frontrow-person", visit.person))
+        return EndpointResponse(204, NO_STORE + header_line("frontrow-person", visit.person))
 
     def _visit_body(self, event: str, visit: VisitAnswer) -> dict[str, Any]:
         return {
@@ -217,13 +216,13 @@ class PeopleEndpoints:
 
     # -- pieces ------------------------------------------------------------------------------------------------------
 
-    def _ip(self, ask: Ask) -> str:
+    def _ip(self, ask: EndpointRequest) -> str:
         entry = self.entry
         if entry.trusts_nobody:
             return entry.ip_of(ask.peer)
         return entry.ip_of(ask.peer, [value.decode("latin-1") for value in ask.all(b"x-forwarded-for")])
 
-    def _join_body(self, ask: Ask) -> JoinBody:
+    def _join_body(self, ask: EndpointRequest) -> JoinBody:
         if not ask.body:
             return NO_JOIN
         check_size(ask)
@@ -231,7 +230,7 @@ class PeopleEndpoints:
             return self.pages.form(ask, JoinBody)
         return decoded(decode_join, ask.body)
 
-    def _claim_body(self, ask: Ask) -> ClaimBody:
+    def _claim_body(self, ask: EndpointRequest) -> ClaimBody:
         if not ask.body:
             return NO_CLAIM
         check_size(ask)
@@ -242,7 +241,7 @@ class PeopleEndpoints:
     def count(self, what: str) -> None:
         self.counts[what] += 1
 
-    def problem(self, what: str, error: FrontrowError, ask: Ask, event: str) -> Answer:
+    def problem(self, what: str, error: FrontrowError, ask: EndpointRequest, event: str) -> EndpointResponse:
         self.count(f"{what}:{error.code}")
         page = self.pages.instead_of_problem(event, error, ask) if what in ("join", "claim", "page") else None
         return page or problem_answer(error)
@@ -253,7 +252,7 @@ class _Joining(Arriving):
 
     __slots__ = ("_ask", "_endpoints", "_event", "_person")
 
-    def __init__(self, endpoints: PeopleEndpoints, event: str, ask: Ask, person: str) -> None:
+    def __init__(self, endpoints: PeopleEndpoints, event: str, ask: EndpointRequest, person: str) -> None:
         self._answer = None
         self._then = None
         self._endpoints = endpoints
@@ -272,7 +271,7 @@ class _Joining(Arriving):
             self.set_exception(error)
             return
         endpoints.counts["join"] += 1
-        self.arrive(Answer(201, JSON_HEAD, body))
+        self.arrive(EndpointResponse(201, JSON_HEAD, body))
 
     def set_exception(self, exception: BaseException) -> None:
         if not isinstance(exception, FrontrowError):

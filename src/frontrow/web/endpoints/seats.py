@@ -1,7 +1,8 @@
 """What both doors answer about seats: holds, the snapshot of the map, its stream and its polling.
 
-Like `room_endpoints`: an `Ask` in, an `Answer` out, no framework. Each shop call is counted by address and by person
-and needs a pass (B17). A hopeless attempt is refused from this server's memory, without a task (N2).
+Each method turns an `EndpointRequest` into an `EndpointResponse` and knows no framework. Each shop call is counted by
+address and by person and needs a pass (B17). A hopeless attempt is refused from this server's memory, without a task
+(N2).
 """
 
 import re
@@ -20,8 +21,8 @@ from frontrow.waitingroom.door.door_limits import Entry
 from frontrow.web.endpoints.json_values import MoneyView, Time, time_text
 from frontrow.web.endpoints.messages import (
     NO_STORE,
-    Answer,
-    Ask,
+    EndpointRequest,
+    EndpointResponse,
     header_line,
     idempotency_key,
     json_answer,
@@ -55,9 +56,15 @@ class BestWish(msgspec.Struct, forbid_unknown_fields=True):
 
     def wish(self) -> Wish:
         return Wish(
-            self.count, tuple(self.sections), self.min_price_minor, self.max_price_minor, self.step_free,
-            self.restricted_view_ok, self.standing, self.apart_ok,
-        )  # fmt: skip
+            self.count,
+            tuple(self.sections),
+            self.min_price_minor,
+            self.max_price_minor,
+            self.step_free,
+            self.restricted_view_ok,
+            self.standing,
+            self.apart_ok,
+        )
 
 
 class HoldBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -97,30 +104,30 @@ class ShopEndpoints:
     ) -> None:
         self._holds, self._feeds, self.streams, self._entry, self._passes = holds, feeds, streams, entry, passes
         self._token_of = token_of
-        self._ready: dict[SeatsTaken, Answer] = {}  # encoded answers to attempts on taken seats
+        self._ready: dict[SeatsTaken, EndpointResponse] = {}  # encoded answers to attempts on taken seats
 
     # -- holds -------------------------------------------------------------------------------------------------------
 
-    def hold(self, event_id: str, ask: Ask) -> Result:
+    def hold(self, event_id: str, request: EndpointRequest) -> Result:
         """POST holds: these seats, or the best that fit, for the owner of the pass."""
         try:
-            self._entry.knock_ip(self._ip(ask))
-            shop_pass = self._passes.of(event_id, ask)
+            self._entry.knock_ip(self._ip(request))
+            shop_pass = self._passes.of(event_id, request)
             self._entry.knock_person(shop_pass.fan)
-            check_size(ask)
-            body = decoded(_decode_hold, ask.body)
+            check_size(request)
+            body = decoded(_decode_hold, request.body)
             if bool(body.seats) == (body.best is not None):
                 raise InvalidInput("name the seats, or say what the best should be like", param="seats")
             if body.best is None:
                 refusal = self._holds.refusal(event_id, shop_pass, body.seats)
                 if refusal is not None:
                     return self._refused(refusal)
-            key = idempotency_key(ask)
+            key = idempotency_key(request)
         except FrontrowError as error:
             return problem_answer(error)
         return self._hold(event_id, shop_pass, body, key)
 
-    async def _hold(self, event_id: str, shop_pass: ShopPass, body: HoldBody, key: str | None) -> Answer:
+    async def _hold(self, event_id: str, shop_pass: ShopPass, body: HoldBody, key: str | None) -> EndpointResponse:
         try:
             if body.best is not None:
                 hold = await self._holds.place_best(event_id, shop_pass, body.best.wish(), idempotency_key=key)
@@ -133,11 +140,17 @@ class ShopEndpoints:
 
     def view(self, hold: Hold) -> HoldView:
         return HoldView(
-            hold.booking_id, hold.event_id, list(hold.seats), MoneyView(hold.amount_minor, hold.currency),
-            time_text(hold.expires_at_us), hold.fence, self._token_of(hold.booking_id), hold.repeated,
-        )  # fmt: skip
+            hold.booking_id,
+            hold.event_id,
+            list(hold.seats),
+            MoneyView(hold.amount_minor, hold.currency),
+            time_text(hold.expires_at_us),
+            hold.fence,
+            self._token_of(hold.booking_id),
+            hold.repeated,
+        )
 
-    def _refused(self, refusal: SeatsTaken) -> Answer:
+    def _refused(self, refusal: SeatsTaken) -> EndpointResponse:
         ready = self._ready.get(refusal)
         if ready is None:
             ready = problem_answer(refusal)
@@ -149,47 +162,47 @@ class ShopEndpoints:
 
     # -- the map -----------------------------------------------------------------------------------------------------
 
-    def seats_bin(self, event_id: str, ask: Ask) -> Answer:
+    def seats_bin(self, event_id: str, request: EndpointRequest) -> EndpointResponse:
         """GET seats.bin: the snapshot, encoded once for everybody; 304 for who has it."""
         try:
-            self._entry.knock_ip(self._ip(ask))
+            self._entry.knock_ip(self._ip(request))
             feed = self._feed(event_id)
         except FrontrowError as error:
             return problem_answer(error)
         tag = b'"%d-%d"' % (feed.ring.epoch, feed.ring.seq)
         head = OCTETS + b"etag: " + tag + b"\r\n"
-        given = ask.header(b"if-none-match")
+        given = request.header(b"if-none-match")
         if given is not None and tag in given:
-            return Answer(304, head)
-        return Answer(200, head, feed.snapshot())
+            return EndpointResponse(304, head)
+        return EndpointResponse(200, head, feed.snapshot())
 
-    def poll(self, event_id: str, ask: Ask) -> Answer:
+    def poll(self, event_id: str, request: EndpointRequest) -> EndpointResponse:
         """GET seats/poll?after=…: the frames since then, as a stream would have sent them; for who gets no stream."""
         try:
-            self._entry.knock_ip(self._ip(ask))
+            self._entry.knock_ip(self._ip(request))
             feed = self._feed(event_id)
-            epoch, seq = position(ask)
+            epoch, seq = position(request)
         except FrontrowError as error:
             return problem_answer(error)
         body = feed.ring.since(epoch, seq)
         head = EVENTS + b"retry-after: 2\r\n"
-        return Answer(200, head + header_line("frontrow-seats", f"{feed.ring.epoch}-{feed.ring.seq}"), body)
+        return EndpointResponse(200, head + header_line("frontrow-seats", f"{feed.ring.epoch}-{feed.ring.seq}"), body)
 
-    def stream(self, event_id: str, ask: Ask) -> Answer | Takeover:
+    def stream(self, event_id: str, request: EndpointRequest) -> EndpointResponse | Takeover:
         """GET seats/stream through the hot lane: a refusal, or the connection is taken over."""
-        refusal = self.stream_refusal(event_id, ask)
+        refusal = self.stream_refusal(event_id, request)
         if refusal is not None:
             return refusal
-        epoch, seq = position(ask)
+        epoch, seq = position(request)
         streams = self.streams[event_id]
         return Takeover(lambda transport, open_, lines: streams.take(transport, open_, lines, epoch, seq))
 
-    def stream_refusal(self, event_id: str, ask: Ask) -> Answer | None:
+    def stream_refusal(self, event_id: str, request: EndpointRequest) -> EndpointResponse | None:
         """None when there is room for one more viewer; else 404, or 503 with when to come again and where to poll."""
         try:
-            self._entry.knock_ip(self._ip(ask))
+            self._entry.knock_ip(self._ip(request))
             self._feed(event_id)
-            position(ask)
+            position(request)
         except FrontrowError as error:
             return problem_answer(error)
         streams = self.streams.get(event_id)
@@ -209,10 +222,10 @@ class ShopEndpoints:
             raise NotFound(f"event {event_id[:60]!r} has no live map here", event=event_id[:60])
         return feed
 
-    def _ip(self, ask: Ask) -> str:
+    def _ip(self, request: EndpointRequest) -> str:
         if self._entry.trusts_nobody:
-            return self._entry.ip_of(ask.peer)
-        return self._entry.ip_of(ask.peer, [value.decode("latin-1") for value in ask.all(b"x-forwarded-for")])
+            return self._entry.ip_of(request.peer)
+        return self._entry.ip_of(request.peer, [value.decode("latin-1") for value in request.all(b"x-forwarded-for")])
 
 
 class StreamsFull(FrontrowError):
@@ -222,11 +235,11 @@ class StreamsFull(FrontrowError):
     http_status = 503
 
 
-def position(ask: Ask) -> tuple[int, int]:
+def position(request: EndpointRequest) -> tuple[int, int]:
     """(epoch, seq) a viewer has: `Last-Event-ID`, else `?after=`, both `<epoch>-<seq>`; (0, 0) at the beginning."""
-    text = ask.header(b"last-event-id") or b""
+    text = request.header(b"last-event-id") or b""
     if not text:
-        text = next((part[6:] for part in ask.query.split(b"&") if part.startswith(b"after=")), b"")
+        text = next((part[6:] for part in request.query.split(b"&") if part.startswith(b"after=")), b"")
     if not text:
         return 0, 0
     epoch, _, seq = text.partition(b"-")

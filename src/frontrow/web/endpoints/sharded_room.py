@@ -16,7 +16,7 @@ import msgspec
 from frontrow.core.errors import FrontrowError, InvalidInput, NotFound
 from frontrow.waitingroom.credentials.places import unb64
 from frontrow.waitingroom.service.sharding import ShardedRoom, slices
-from frontrow.web.endpoints.messages import Answer, Ask, json_answer, problem_answer
+from frontrow.web.endpoints.messages import EndpointRequest, EndpointResponse, json_answer, problem_answer
 from frontrow.web.endpoints.room import RoomEndpoints
 from frontrow.web.endpoints.room_bodies import idempotency_key, pass_of
 from frontrow.web.endpoints.room_control import patch_room, room_body
@@ -34,44 +34,44 @@ class ShardedEndpoints(RoomEndpoints):
 
     # -- people ------------------------------------------------------------------------------------------------------
 
-    def join(self, event: str, ask: Ask) -> Result:
+    def join(self, event: str, ask: EndpointRequest) -> Result:
         line = self.lines.get(event)
         return super().join(line.names[self._shard(line, ask)] if line else event, ask)
 
-    def status(self, event: str, ask: Ask) -> Result:
+    def status(self, event: str, ask: EndpointRequest) -> Result:
         return super().status(self._of_place(event, ask), ask)
 
-    def claim(self, event: str, ask: Ask) -> Result:
+    def claim(self, event: str, ask: EndpointRequest) -> Result:
         return super().claim(self._of_place(event, ask), ask)
 
-    def leave(self, event: str, ask: Ask) -> Result:
+    def leave(self, event: str, ask: EndpointRequest) -> Result:
         return super().leave(self._of_place(event, ask), ask)
 
-    def renew(self, event: str, ask: Ask) -> Result:
+    def renew(self, event: str, ask: EndpointRequest) -> Result:
         return super().renew(self._of_pass(event, ask), ask)
 
-    def give_back(self, event: str, ask: Ask) -> Result:
+    def give_back(self, event: str, ask: EndpointRequest) -> Result:
         return super().give_back(self._of_pass(event, ask), ask)
 
-    def heartbeat(self, event: str, ask: Ask) -> Result:
+    def heartbeat(self, event: str, ask: EndpointRequest) -> Result:
         return super().heartbeat(self._of_pass(event, ask), ask)
 
-    def left(self, event: str, ask: Ask) -> Result:
+    def left(self, event: str, ask: EndpointRequest) -> Result:
         return super().left(self._of_pass(event, ask), ask)
 
-    def check_pass(self, event: str, ask: Ask) -> Result:
+    def check_pass(self, event: str, ask: EndpointRequest) -> Result:
         return super().check_pass(self._of_pass(event, ask), ask)
 
-    def challenge(self, event: str, ask: Ask) -> Answer:
+    def challenge(self, event: str, ask: EndpointRequest) -> EndpointResponse:
         return super().challenge(self._of_place(event, ask), ask)
 
-    def draw(self, event: str, ask: Ask) -> Answer:
+    def draw(self, event: str, ask: EndpointRequest) -> EndpointResponse:
         return super().draw(self._of_place(event, ask), ask)
 
-    def message(self, event: str, ask: Ask) -> Answer:
+    def message(self, event: str, ask: EndpointRequest) -> EndpointResponse:
         return super().message(self._of_place(event, ask), ask)
 
-    def page(self, event: str, ask: Ask) -> Answer:
+    def page(self, event: str, ask: EndpointRequest) -> EndpointResponse:
         """The shard's page for who has a place, the line's for who has not."""
         line = self.lines.get(event)
         if line is None:
@@ -82,15 +82,15 @@ class ShardedEndpoints(RoomEndpoints):
         except FrontrowError as error:
             return self.problem("page", error, ask, event)
 
-    def now_serving(self, event: str, ask: Ask) -> Answer:
+    def now_serving(self, event: str, ask: EndpointRequest) -> EndpointResponse:
         return self._only_shards(event) or super().now_serving(event, ask)
 
-    def stream_refusal(self, event: str) -> Answer | None:
+    def stream_refusal(self, event: str) -> EndpointResponse | None:
         return self._only_shards(event) or super().stream_refusal(event)
 
     # -- organisers --------------------------------------------------------------------------------------------------
 
-    def show_room(self, event: str, ask: Ask) -> Answer:
+    def show_room(self, event: str, ask: EndpointRequest) -> EndpointResponse:
         line = self.lines.get(event)
         if line is None:
             return super().show_room(event, ask)
@@ -100,7 +100,7 @@ class ShardedEndpoints(RoomEndpoints):
         except FrontrowError as error:
             return self.problem("room", error, ask, event)
 
-    async def _change_room(self, event: str, ask: Ask) -> Answer:
+    async def _change_room(self, event: str, ask: EndpointRequest) -> EndpointResponse:
         line = self.lines.get(event)
         if line is None:
             return await super()._change_room(event, ask)
@@ -129,7 +129,7 @@ class ShardedEndpoints(RoomEndpoints):
         if capacity is not None:
             await line.set_capacity(capacity)
 
-    async def _import_codes(self, event: str, ask: Ask, lines: list[str]) -> Answer:
+    async def _import_codes(self, event: str, ask: EndpointRequest, lines: list[str]) -> EndpointResponse:
         line = self.lines.get(event)
         answers = [await super(ShardedEndpoints, self)._import_codes(name, ask, lines)
                    for name in (line.names if line else (event,))]  # fmt: skip
@@ -137,7 +137,7 @@ class ShardedEndpoints(RoomEndpoints):
 
     # -- which shard ---------------------------------------------------------------------------------------------------
 
-    def _shard(self, line: ShardedRoom, ask: Ask) -> int:
+    def _shard(self, line: ShardedRoom, ask: EndpointRequest) -> int:
         """By code (used once, so always the same shard), person or key; else by address."""
         try:
             body = self._join_body(ask)
@@ -146,7 +146,7 @@ class ShardedEndpoints(RoomEndpoints):
             return 0  # refused there with the proper words
         return line.shard_for(sure or "", self._ip(ask))
 
-    def _of_place(self, event: str, ask: Ask) -> str:
+    def _of_place(self, event: str, ask: EndpointRequest) -> str:
         line = self.lines.get(event)
         if line is None:
             return event
@@ -155,7 +155,7 @@ class ShardedEndpoints(RoomEndpoints):
                 return name
         return _named(line, (ask.header(b"authorization") or b"")[7:], "evt")
 
-    def _of_pass(self, event: str, ask: Ask) -> str:
+    def _of_pass(self, event: str, ask: EndpointRequest) -> str:
         line = self.lines.get(event)
         if line is None:
             return event
@@ -164,7 +164,7 @@ class ShardedEndpoints(RoomEndpoints):
         except FrontrowError:
             return line.names[0]
 
-    def _only_shards(self, event: str) -> Answer | None:
+    def _only_shards(self, event: str) -> EndpointResponse | None:
         line = self.lines.get(event)
         if line is None:
             return None

@@ -1,21 +1,27 @@
-"""What the hot lane's handlers answer, and what stands in for an answer that is still being made."""
+"""What the hot lane's handlers answer, and what stands in for a reply that is still being made."""
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from frontrow.web.endpoints.messages import Answer, Arriving, Ask, Later
+from frontrow.web.endpoints.messages import Arriving, EndpointRequest, EndpointResponse
 
-PLAIN_ERROR = Answer(500, b"content-type: text/plain\r\ncache-control: no-store\r\n", b"Internal Server Error")
+if TYPE_CHECKING:
+    from frontrow.web.lane.overload_watch import Watch
+
+PLAIN_ERROR = EndpointResponse(
+    500, b"content-type: text/plain\r\ncache-control: no-store\r\n", b"Internal Server Error"
+)
 
 log = logging.getLogger("frontrow.web.lane.protocol")
 
 
 class Takeover:
-    """An answer that keeps the connection: `take(transport, connections, lines)` returns the protocol that goes on.
+    """A reply that keeps the connection: `take(transport, connections, lines)` returns the protocol that goes on.
 
-    That protocol keeps itself in uvicorn's set of connections and has `shutdown()`, which is all uvicorn asks for.
+    That protocol keeps itself in uvicorn's set of connections and has `shutdown()`, which is all that uvicorn needs.
     """
 
     __slots__ = ("take",)
@@ -24,9 +30,8 @@ class Takeover:
         self.take = take
 
 
-Reply = Answer | Takeover
-Handler = Callable[[Ask], "Reply | Later | Arriving | Awaitable[Reply]"]
-Finish = Callable[["asyncio.Future[Any]"], Reply]
+Reply = EndpointResponse | Takeover
+Handler = Callable[[EndpointRequest], "Reply | Arriving | Awaitable[Reply]"]
 Routes = Mapping[tuple[bytes, bytes], Handler]
 Shapes = Callable[[bytes, bytes], "Handler | None"]
 RequestId = Callable[[Sequence[tuple[bytes, bytes]], str], bytes]
@@ -38,52 +43,92 @@ def shapes_of(routes: Routes) -> Any:
     return staticmethod(found) if found is not None else None
 
 
-def result_of(done: "asyncio.Future[Reply]") -> Reply:
-    """The plain way to finish: the future's own result."""
-    return done.result()
-
-
-class Answering(Protocol):
-    """What a pending answer needs of the lane."""
+class Connection(Protocol):
+    """What a pending reply needs of the lane."""
 
     def known_id(self) -> str: ...
 
-    def answer_late(self, reply: Reply, keep_alive: bool) -> None: ...
+    def write_late(self, reply: Reply, keep_alive: bool) -> None: ...
 
 
-class Pending:
-    """Stands where uvicorn keeps its cycle while a hot answer is being made, so pipelined requests queue behind it."""
+class PendingReply:
+    """Stands where uvicorn keeps its cycle while a hot reply is being made, so that pipelined requests queue behind it.
 
-    __slots__ = ("_finish", "_protocol", "disconnected", "keep_alive", "response_complete")
+    With a `watch` the reply counts as in flight and has a deadline; whichever comes first, the reply or the deadline,
+    answers. `line` is the watch's list of waiting replies that this one belongs to.
+    """
 
-    def __init__(self, protocol: "Answering", keep_alive: bool, finish: "Finish | None" = None) -> None:
-        self._protocol = protocol
-        self._finish = finish
+    __slots__ = (
+        "_began_s",
+        "_connection",
+        "_future",
+        "_line",
+        "_watch",
+        "disconnected",
+        "keep_alive",
+        "response_complete",
+    )
+
+    def __init__(
+        self,
+        connection: Connection,
+        keep_alive: bool,
+        future: "asyncio.Future[Any] | None" = None,
+        watch: "Watch | None" = None,
+        line: "dict[PendingReply, float] | None" = None,
+    ) -> None:
+        self._connection, self._future = connection, future
+        self._watch, self._line = watch, line
         self.keep_alive = keep_alive
         self.response_complete = False
         self.disconnected = False
+        if watch is not None and line is not None:
+            line[self] = self._began_s = time.monotonic()
+            watch.gate.began()
 
     @property
-    def message_event(self) -> "Pending":
+    def message_event(self) -> "PendingReply":
         return self
 
     def set(self) -> None:
         """uvicorn wakes a waiting app by this; nobody waits here."""
 
     def done(self, future: "asyncio.Future[Any]") -> None:
-        """The answer is there, or an error in its place; whoever asked may have left."""
+        """The reply is there, or an error in its place. The caller may have left, or heard of the deadline."""
+        if self._line is not None and not self._end_wait():
+            if not future.cancelled():
+                future.exception()  # retrieved, so that asyncio does not report it as forgotten
+            return
         try:
-            assert self._finish is not None
-            reply = self._finish(future)
+            reply = future.result()
         except (Exception, asyncio.CancelledError):
-            log.exception("a hot handler failed", extra={"request_id": self._protocol.known_id()})
+            log.exception("a hot handler failed", extra={"request_id": self._connection.known_id()})
             reply = PLAIN_ERROR
-        self.response_complete = True
-        if not self.disconnected:
-            self._protocol.answer_late(reply, self.keep_alive)
+        self.arrived(reply)
 
-    def arrived(self, answer: Answer) -> None:
-        """The answer came without a future."""
+    def arrived(self, reply: Reply) -> None:
+        """Write the reply, unless the caller has left."""
         self.response_complete = True
         if not self.disconnected:
-            self._protocol.answer_late(answer, self.keep_alive)
+            self._connection.write_late(reply, self.keep_alive)
+
+    def expire(self) -> None:
+        """Give up waiting. The work is cancelled if it is a task of its own."""
+        watch = self._watch
+        if watch is None or not self._end_wait():
+            return
+        watch.gate.late += 1
+        if isinstance(self._future, asyncio.Task):
+            self._future.cancel()
+        self.arrived(watch.deadline_response)
+
+    def _end_wait(self) -> bool:
+        """Stop counting this reply as in flight; False if it was ended before."""
+        watch, line = self._watch, self._line
+        assert watch is not None and line is not None  # noqa: PT018
+        if line.pop(self, None) is None:
+            return False
+        watch.gate.ended()
+        if line is watch.waiting:
+            watch.gate.wait.saw(time.monotonic() - self._began_s)
+        return True

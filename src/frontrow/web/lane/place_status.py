@@ -1,11 +1,11 @@
-"""The status of a place through the hot lane: the question people ask most, with as few steps as it can have.
+"""The status of a place through the hot lane: the most frequent request, in as few steps as possible.
 
-Does what `PeopleEndpoints.status` does, in the same order and with the same limits; whatever is not plain (a proxy in
-front, a cookie instead of a bearer token, a refusal) is handed to it before anything was counted.
+Does the same as the endpoint `status`, in the same order and with the same limits. A request that is not plain (a proxy
+in front, a cookie instead of a bearer token, a refusal) is handed to that endpoint before anything was counted.
 """
 
 from frontrow.core.errors import FrontrowError
-from frontrow.web.endpoints.messages import Answer, Ask
+from frontrow.web.endpoints.messages import EndpointRequest, EndpointResponse
 from frontrow.web.endpoints.room_visitors import JSON_HEAD, TAG_CHARS, PeopleEndpoints, Result
 from frontrow.web.lane.pending_replies import Handler
 
@@ -15,26 +15,26 @@ def hot_status(endpoints: PeopleEndpoints, event: str) -> Handler:
     entry, counts, status_json = endpoints.entry, endpoints.counts, endpoints.room.status_json
     addresses, knock_ip, knock_person = entry.addresses, entry.knock_ip, entry.knock_person
 
-    def handle(ask: Ask) -> Result:
-        ip = addresses.get(ask.peer)
+    def handle(request: EndpointRequest) -> Result:
+        ip = addresses.get(request.peer)
         if ip is None or not entry.trusts_nobody:
-            return endpoints.status(event, ask)
+            return endpoints.status(event, request)
         given = b""
-        for name, value in ask.headers:
+        for name, value in request.headers:
             if len(name) == 13 and name.lower() == b"authorization":
                 given = value
                 break
         if given[:7] != b"Bearer ":
-            return endpoints.status(event, ask)
+            return endpoints.status(event, request)
         try:
             knock_ip(ip)
             place = given[7:].decode("latin-1")
-            told = status_json(place, event)
+            body = status_json(place, event)
             knock_person(place[-TAG_CHARS:])
         except FrontrowError as error:
-            return endpoints.problem("status", error, ask, event)
+            return endpoints.problem("status", error, request, event)
         counts["status"] += 1
-        return Answer(200, JSON_HEAD, told)
+        return EndpointResponse(200, JSON_HEAD, body)
 
-    handle.__name__ = "status"  # under which its traffic is counted
+    handle.__name__ = "status"  # the name under which its traffic is counted
     return handle

@@ -1,51 +1,67 @@
 """The hot lane: the few routes that carry a sale, answered before any ASGI cycle exists.
 
-A small subclass of uvicorn's httptools protocol. When the headers of a request for a hot route are complete it keeps
-the request to itself and answers by one write; everything else is handed to uvicorn unchanged, and so is a request
-that is unusual in any way (HEAD, an upgrade, `Expect`, HTTP/1.0, a query where none is expected, pipelined behind
-another answer), because the app behind declares the same routes and gives the same answers. A hot answer costs 0.4 of
-a bare ASGI one.
+A subclass of uvicorn's httptools protocol. When the headers of a request for a hot route are complete, the lane keeps
+the request and answers by one write. Everything else is handed to uvicorn unchanged. So is a request that is unusual in
+any way (HEAD, an upgrade, `Expect`, HTTP/1.0, a query where none is expected, pipelined behind another answer), because
+the app behind declares the same routes and gives the same answers. A hot answer costs 0.4 of a bare ASGI one.
+
+With a `watch` every request of the server passes the overload gate here, whichever door answers it. A shed request is
+answered by ready-made bytes before any work, and its connection is not read again before its `Retry-After` (unless it
+is a proxy's, which carries other people too). That keeps refusing cheap under ten times the load.
+
+With `linger_s` a server that stops still answers whoever has sent a request or is sending one. uvicorn alone closes at
+once every connection on which it is not answering. Here a request that is still arriving is let in, and an idle
+connection is kept for a moment, because its next request may be on its way.
 """
 
 import asyncio
 import logging
-from typing import Any, ClassVar
+import time
+from collections.abc import Awaitable
+from typing import Any, ClassVar, Final
 
 import httptools
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from frontrow.web.endpoints.messages import MAX_BODY_BYTES, Answer, Arriving, Ask, Later
+from frontrow.web.endpoints.messages import MAX_BODY_BYTES, Arriving, EndpointRequest, EndpointResponse
+from frontrow.web.lane.overload_watch import SLOW_NS, HotRoute, Watch
 from frontrow.web.lane.pending_replies import (
     PLAIN_ERROR,
-    Finish,
     Handler,
-    Pending,
+    PendingReply,
     Reply,
     RequestId,
     Routes,
     Shapes,
     Takeover,
-    result_of,
     shapes_of,
 )
 from frontrow.web.lane.response_head import begin, default_lines
+from frontrow.web.server.overload import Rank, rank_of
+from frontrow.web.server.request_middleware import request_id as logged_request_id
 
 OVERLONG = bytes(MAX_BODY_BYTES + 1)
 MAX_HEAD_BYTES = 2 * 1024 * 1024
 REQUEST_WITHIN_S = 30.0
+LINGER_S: Final = 0.5  # how long an idle connection of a stopping server may still bring a request
+CHECK_LEAVING_EVERY_S: Final = 0.05
+ABORT_ABOVE: Final = 1.1  # beyond this multiple of the cap a connection is not even told why
 
 log = logging.getLogger("frontrow.web.lane.protocol")
+traffic_log = logging.getLogger("frontrow.web")
 
 
-class HotProtocol(HttpToolsProtocol):
-    """uvicorn's protocol with a lane beside it; make one for a table of routes by `lane`."""
+class LaneProtocol(HttpToolsProtocol):
+    """uvicorn's protocol with a lane beside it. `lane` makes the class for a table of routes."""
 
     routes: ClassVar[Routes] = {}
     shapes: ClassVar[Shapes | None] = None  # finds the handler of an address that is not in `routes` word by word
     request_id: ClassVar[RequestId | None] = None
     request_within_s: ClassVar[float] = REQUEST_WITHIN_S  # a request that takes longer to arrive is cut off
+    watch: ClassVar[Watch | None] = None
+    linger_s: ClassVar[float | None] = None  # None: stop as uvicorn does
 
     def __init__(
         self,
@@ -67,12 +83,33 @@ class HotProtocol(HttpToolsProtocol):
         self._peer = ""
         self._id_line = b""
         self._began_s: float | None = None  # when the request that is still arriving began
+        self._headers_ns = 0  # when its headers were complete
+        self._hot_route: HotRoute | None = None
+        self._over_cap = False  # one connection too many: everything on it is refused
+        self._close_next = False  # the next response closes the connection
+        self._leaving = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._peer = self.client[0] if self.client else ""
         self._began_s = self.loop.time()
         self.loop.call_later(self.request_within_s, self._cut_off_slow)
+        if self.watch is not None:
+            self._check_cap(self.watch, transport)
+
+    def _check_cap(self, watch: Watch, transport: asyncio.Transport) -> None:
+        gate = watch.gate
+        gate.connections = len(self.connections)
+        if gate.connections > gate.settings.max_connections:
+            gate.turned_away += 1
+            self._over_cap = self._close_next = True
+            if gate.connections > gate.settings.max_connections * ABORT_ABOVE:
+                transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        if self.watch is not None:
+            self.watch.gate.connections = len(self.connections)
 
     def _cut_off_slow(self) -> None:
         """Nobody holds a connection by sending a request slowly (or not at all); looked at once per such time."""
@@ -122,6 +159,51 @@ class HotProtocol(HttpToolsProtocol):
         self._lines.append((name, value))
 
     def on_headers_complete(self) -> None:
+        watch = self.watch
+        if watch is None:
+            self._choose_door()
+            return
+        key = (self.parser.get_method(), self.url)
+        route = watch.routes.get(key)
+        self._headers_ns = time.perf_counter_ns()
+        gate = watch.gate
+        gate.arrived += 1
+        if gate.active or self._over_cap:
+            rank = route.rank if route is not None else rank_of(*key)
+            if (self._over_cap and rank is not Rank.EXEMPT) or not gate.admits(rank):
+                self._shed(watch)
+                return
+        self._choose_door()
+        if self._handler is not None:
+            self._hot_route = route or watch.add_route(key, self._handler)
+
+    def _shed(self, watch: Watch) -> None:
+        self._in_head = False
+        self._hot_route = watch.shed_route
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._pass_on()  # pipelined behind another answer: the other door keeps the order
+            return
+        self._handler = self._refuse
+        self._body = []
+        self._body_bytes = 0
+
+    def _refuse(self, request: EndpointRequest) -> EndpointResponse:
+        watch = self.watch
+        assert watch is not None
+        refusal = watch.refusal()
+        if not self._over_cap and not watch.is_proxy(request.peer):
+            self.flow.pause_reading()
+            self.loop.call_later(refusal.retry_after_s, self._read_again)
+        people, method = watch.for_people, self.parser.get_method().decode("latin-1")
+        page = people(method, request, refusal.error) if people is not None else None
+        return page or refusal.response
+
+    def _read_again(self) -> None:
+        if self.parser is not None and not self._gone and not self.transport.is_closing():
+            self.flow.resume_reading()
+
+    def _choose_door(self) -> None:
+        """Keep the request for a hot handler, or give it to uvicorn."""
         self._in_head = False
         parser = self.parser
         method, url = parser.get_method(), self.url
@@ -168,6 +250,8 @@ class HotProtocol(HttpToolsProtocol):
         if self.timeout_keep_alive_task is not None:
             self._unset_keepalive_if_required()
         super().on_headers_complete()
+        if self._leaving and self.cycle is not None:
+            self.cycle.keep_alive = False
 
     def on_body(self, body: bytes) -> None:
         if self._handler is None:
@@ -188,7 +272,7 @@ class HotProtocol(HttpToolsProtocol):
         self._handler = None
         body = b""
         if self._body_bytes > MAX_BODY_BYTES:
-            body = OVERLONG  # refused by the endpoint with the same words as through the other door
+            body = OVERLONG  # the endpoint refuses it with the same words as through the other door
         elif self._body_bytes:
             body = b"".join(self._body)
         keep_alive = self.parser.should_keep_alive()
@@ -196,48 +280,56 @@ class HotProtocol(HttpToolsProtocol):
         if make_id is not None:
             self._id_line = b"x-request-id: %b\r\n" % make_id(self._lines, self._peer)
         try:
-            reply = handler(Ask(self._lines, body, self._peer, self._query))
+            reply = handler(EndpointRequest(self._lines, body, self._peer, self._query))
         except Exception:
             log.exception("a hot handler failed", extra={"request_id": self.known_id()})
             reply = PLAIN_ERROR
-        if type(reply) is Answer:
+        if type(reply) is EndpointResponse:
             self._write(reply, keep_alive)
         elif isinstance(reply, Arriving):
             self._let_arrive(reply, keep_alive)
         elif isinstance(reply, Takeover):
             self._hand_over(reply)
         else:
-            self._wait_for(reply, keep_alive)
+            self._wait_for(reply, keep_alive)  # type: ignore[arg-type]  # an exact type was tested above
 
     def known_id(self) -> str:
         """The id of the request in hand, for log lines."""
         return self._id_line.decode().partition(": ")[2].strip()
 
     def _let_arrive(self, reply: Arriving, keep_alive: bool) -> None:
-        pending = Pending(self, keep_alive)
+        if self.watch is not None:
+            self._wait_for(reply, keep_alive)  # with a deadline, like everything that takes a round trip
+            return
+        pending = PendingReply(self, keep_alive)
         self.cycle = pending  # type: ignore[assignment]
         reply.then(pending.arrived)
 
-    def _wait_for(self, reply: Any, keep_alive: bool) -> None:
-        finish: Finish = result_of
-        if isinstance(reply, Later):
-            finish, future = reply.finish, reply.future
-        else:
+    def _wait_for(self, reply: "Awaitable[Reply]", keep_alive: bool) -> None:
+        """Write the reply when it is there; with a watch it counts as in flight and has a deadline."""
+        watch, line = self.watch, None
+        if watch is None:
             future = asyncio.ensure_future(reply)
-        pending = Pending(self, keep_alive, finish)
+        else:
+            mark = logged_request_id.set(self.known_id())  # for the lines that its task logs
+            future = asyncio.ensure_future(reply)
+            logged_request_id.reset(mark)
+            route = self._hot_route
+            line = watch.paying if route is not None and route.rank >= Rank.PAY else watch.waiting
+        pending = PendingReply(self, keep_alive, future, watch, line)
         self.cycle = pending  # type: ignore[assignment]
         future.add_done_callback(pending.done)
 
     # -- bytes out -------------------------------------------------------------------------------------------------
 
-    def answer_late(self, reply: Reply, keep_alive: bool) -> None:
-        """Write an answer that took a round trip, then let pipelined requests go on."""
+    def write_late(self, reply: Reply, keep_alive: bool) -> None:
+        """Write a reply that took a round trip, then let pipelined requests go on."""
         if self.transport.is_closing():
             return
         if type(reply) is Takeover:
             self._hand_over(reply)
             return
-        assert isinstance(reply, Answer)
+        assert isinstance(reply, EndpointResponse)
         self._busy_s = self.loop.time()  # the next request has the whole time to come
         self._write(reply, keep_alive)
         if self.pipeline and not self.transport.is_closing():
@@ -245,10 +337,12 @@ class HotProtocol(HttpToolsProtocol):
             cycle, app = self.pipeline.pop()
             self._start_asgi_task(cycle, app)
 
-    def _write(self, answer: Answer, keep_alive: bool) -> None:
-        status, body = answer.status, answer.body
+    def _write(self, response: EndpointResponse, keep_alive: bool) -> None:
+        status, body = response.status, response.body
+        if self._close_next:
+            keep_alive = False
         state = self.server_state
-        begun = begin(status, answer.head, state) + self._id_line
+        begun = begin(status, response.head, state) + self._id_line
         if status in (204, 304):
             self.transport.write(begun + (b"\r\n" if keep_alive else b"connection: close\r\n\r\n"))
         elif keep_alive:
@@ -262,9 +356,22 @@ class HotProtocol(HttpToolsProtocol):
             self.timeout_keep_alive_task = self.loop.call_later(
                 self.timeout_keep_alive, self.timeout_keep_alive_handler
             )
+        route = self._hot_route
+        if route is not None:
+            self._hot_route = None
+            self._count(route, status)
+
+    def _count(self, route: HotRoute, status: int) -> None:
+        took_ns = time.perf_counter_ns() - self._headers_ns
+        route.counts.took(took_ns, status)
+        if route.rank is Rank.PAY and (status >= 500 or took_ns > SLOW_NS):  # logged as the other door logs it
+            about = {"route": route.name, "status": status, "took_ms": took_ns // 1_000_000}
+            traffic_log.warning("slow or failed request", extra=about | {"request_id": self.known_id()})
 
     def _hand_over(self, takeover: Takeover) -> None:
         """Let another protocol own the connection; this object and its parser are free to go."""
+        if self._hot_route is not None:
+            self._hot_route.counts.took(time.perf_counter_ns() - self._headers_ns, 200)
         self._gone = True
         self._unset_keepalive_if_required()
         self.connections.discard(self)
@@ -285,11 +392,46 @@ class HotProtocol(HttpToolsProtocol):
         else:
             self.timeout_keep_alive_task = self.loop.call_later(left_s, self.timeout_keep_alive_handler)
 
+    # -- the end of the server ---------------------------------------------------------------------------------------
+
+    def shutdown(self) -> None:
+        """The server stops: finish what is on this connection, then close it."""
+        if self.linger_s is None:
+            super().shutdown()
+        elif not self._leaving:
+            self._leaving = self._close_next = True
+            self._leave(self.loop.time() + self.linger_s)
+
+    def _leave(self, until_s: float) -> None:
+        """Close when nothing is going on here any more; the server's drain and `request_within_s` bound it."""
+        if self._gone or self.transport.is_closing():
+            return
+        if self.cycle is not None and not self.cycle.response_complete:
+            self.cycle.keep_alive = False  # the answer under way closes the connection
+        elif not self._in_head and self._handler is None and self.loop.time() >= until_s:
+            self.transport.close()
+            return
+        self.loop.call_later(CHECK_LEAVING_EVERY_S, self._leave, until_s)
+
 
 def lane(
-    routes: Routes, request_id: RequestId | None = None, *, request_within_s: float = REQUEST_WITHIN_S
-) -> type[HotProtocol]:
-    """The protocol class that answers `routes` itself; give it to uvicorn as `http=`. The table may change later."""
-    made = staticmethod(request_id) if request_id is not None else None
-    own = {"routes": routes, "shapes": shapes_of(routes), "request_id": made, "request_within_s": request_within_s}
-    return type("LaneProtocol", (HotProtocol,), own)
+    routes: Routes,
+    request_id: RequestId | None = None,
+    *,
+    watch: Watch | None = None,
+    request_within_s: float = REQUEST_WITHIN_S,
+    linger_s: float | None = None,
+) -> type[LaneProtocol]:
+    """The protocol class that answers `routes` itself; give it to uvicorn as `http=`. The table may change later.
+
+    Without routes it only guards the app behind it by its `watch`.
+    """
+    attributes = {
+        "routes": routes,
+        "shapes": shapes_of(routes),
+        "request_id": staticmethod(request_id) if request_id is not None else None,
+        "request_within_s": request_within_s,
+        "watch": watch,
+        "linger_s": linger_s,
+    }
+    return type("Lane", (LaneProtocol,), attributes)

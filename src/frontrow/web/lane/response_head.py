@@ -1,4 +1,4 @@
-"""How a hot answer begins: status line, uvicorn's `date` and `server`, its own header lines; put together rarely."""
+"""The beginning of a hot response: status line, uvicorn's `date` and `server`, its own header lines; cached."""
 
 from typing import Any
 
@@ -21,11 +21,11 @@ def default_lines(state: ServerState) -> bytes:
 
 
 def begin(status: int, head: bytes, state: ServerState) -> bytes:
-    """Status line, uvicorn's lines and an answer's own, put together once a second for each kind of answer."""
+    """Status line, uvicorn's lines and the response's own, joined once per second for each kind of response."""
     lines = default_lines(state)
     begun = _begun.get((status, head))
     if begun is None:
-        if len(_begun) >= MAX_BEGUN:  # heads that differ each time (cookies) must not pile up
+        if len(_begun) >= MAX_BEGUN:  # heads that differ each time (cookies) must not accumulate
             _begun.clear()
         begun = _begun[status, head] = STATUS_LINE[status] + lines + head
     return begun

@@ -1,7 +1,7 @@
-"""The hot lane's table of the platform: the room's and the seats' routes of every event on sale, kept while running.
+"""The platform's table of hot routes: those of the room and the seats of every event on sale, changed while running.
 
-Exact addresses are one lookup. An address with one parameter in its third segment (`/v1/bookings/{booking}/pay`) is
-found by what stands before and behind it; only plain ids count, everything else is the framework's to read.
+An exact address is one lookup. An address with one parameter in its third segment (`/v1/bookings/{booking}/pay`) is
+found by the text before and after it. Only plain ids match; everything else is left to the framework.
 """
 
 import functools
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from frontrow.web.endpoints.event_details import EventViews
-from frontrow.web.endpoints.messages import Ask
+from frontrow.web.endpoints.messages import EndpointRequest
 from frontrow.web.endpoints.room import RoomEndpoints
 from frontrow.web.endpoints.seats import ShopEndpoints
 from frontrow.web.lane.pending_replies import Handler
@@ -26,19 +26,19 @@ SHOP_ROUTES = (
 
 
 PLAIN_ID: Final = re.compile(rb"[A-Za-z0-9_-]{1,64}")
-Shaped = Callable[[str, Ask], Any]
+Shaped = Callable[[str, EndpointRequest], Any]
 
 
 class Bound:
-    """The handler of one address of a shape: the shape's, with the parameter it was asked with."""
+    """The handler of one address of a shape: the shape's handler with the parameter of this address."""
 
     __slots__ = ("_value", "shape")
 
     def __init__(self, shape: Shaped, value: str) -> None:
         self.shape, self._value = shape, value
 
-    def __call__(self, ask: Ask) -> Any:
-        return self.shape(self._value, ask)
+    def __call__(self, request: EndpointRequest) -> Any:
+        return self.shape(self._value, request)
 
 
 class RouteTable(dict[tuple[bytes, bytes], Handler]):
@@ -49,7 +49,7 @@ class RouteTable(dict[tuple[bytes, bytes], Handler]):
         self._shapes: dict[tuple[bytes, bytes, bytes], Shaped] = {}
 
     def put(self, method: str, before: str, behind: str, handler: Shaped) -> None:
-        """Answer `<before><id><behind>` by this handler."""
+        """Answer `<before><id><behind>` with this handler."""
         self._shapes[method.encode(), before.encode(), behind.encode()] = handler
 
     def shaped(self, method: bytes, url: bytes) -> Bound | None:
@@ -65,20 +65,18 @@ class RouteTable(dict[tuple[bytes, bytes], Handler]):
 
 
 class HotTable:
-    """`routes` is what uvicorn's protocol looks into; a path that ends in `?` takes any query."""
+    """`routes` is the table that the lane's protocol reads. A path that ends in `?` takes any query."""
 
-    def __init__(self, room: RoomEndpoints, shop: ShopEndpoints) -> None:
-        self._room, self._shop = room, shop
+    def __init__(self, room: RoomEndpoints, shop: ShopEndpoints, views: EventViews) -> None:
+        self._room, self._shop, self._views = room, shop, views
         self.routes = RouteTable()
-        self.shown: EventViews | None = None
 
     def add(self, event_id: str) -> None:
         """Answer this event's hot routes from now on."""
         streams = self._room.streams.get(event_id)
         if streams is not None:
             self.routes.update(hot_routes_of(self._room, event_id, streams))
-        if self.shown is not None:
-            self.routes[b"GET", f"/v1/events/{event_id}".encode()] = functools.partial(self.shown.event, event_id)
+        self.routes[b"GET", f"/v1/events/{event_id}".encode()] = functools.partial(self._views.event, event_id)
         for method, path, name, query in SHOP_ROUTES:
             handler = functools.partial(getattr(self._shop, name), event_id)
             url = f"/v1/events/{event_id}{path}"

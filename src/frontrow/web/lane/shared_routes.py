@@ -1,4 +1,4 @@
-"""Puts what belongs to no single event into the hot table: the calls about a booking, the plain list of events."""
+"""The hot routes that belong to no single event: the calls about a booking, and the list of events without a query."""
 
 import functools
 
@@ -7,7 +7,7 @@ from frontrow.web.api.access import identified
 from frontrow.web.endpoints import bookings as booking_calls
 from frontrow.web.endpoints.bookings import ip_of
 from frontrow.web.endpoints.event_list import PLAIN
-from frontrow.web.endpoints.messages import Answer, Ask, AskHeaders, problem_answer
+from frontrow.web.endpoints.messages import EndpointRequest, EndpointResponse, RequestHeaders, problem_answer
 from frontrow.web.endpoints.room_visitors import Result
 from frontrow.web.platform.platform import Platform
 
@@ -15,9 +15,9 @@ BOOKINGS = "/v1/bookings/"
 PROOFS = frozenset({b"authorization", b"cookie", b"frontrow-pass", b"frontrow-booking"})
 
 
-def share(platform: Platform) -> None:
-    """Answer these in the hot lane from now on; the framework declares the same."""
-    routes = platform.hot.routes
+def add_shared_routes(platform: Platform) -> None:
+    """EndpointResponse these in the hot lane from now on; the framework declares the same."""
+    routes = platform.server.hot.routes
     routes.put("GET", BOOKINGS, "", functools.partial(booking_calls.get_booking, platform))
     routes.put("POST", BOOKINGS, "/pay", functools.partial(booking_calls.pay, platform))
     routes.put("PATCH", BOOKINGS, "/hold", functools.partial(booking_calls.extend_hold, platform))
@@ -25,21 +25,21 @@ def share(platform: Platform) -> None:
     routes[b"GET", b"/v1/events"] = functools.partial(list_events, platform)
 
 
-def list_events(platform: Platform, ask: Ask) -> Result:
+def list_events(platform: Platform, request: EndpointRequest) -> Result:
     """GET /v1/events without a query."""
     try:
-        platform.limiter.knock_ip(ip_of(platform, ask))
+        platform.server.limiter.knock_ip(ip_of(platform, request))
     except FrontrowError as error:
         return problem_answer(error)
-    shown = any(name.lower() in PROOFS for name, _ in ask.headers)
-    ready = None if shown else platform.listed.ready(PLAIN, ask)
-    return ready if ready is not None else _listed(platform, ask, shown)
+    shown = any(name.lower() in PROOFS for name, _ in request.headers)
+    ready = None if shown else platform.server.listed.ready(PLAIN, request)
+    return ready if ready is not None else _listed(platform, request, shown)
 
 
-async def _listed(platform: Platform, ask: Ask, shown: bool) -> Answer:
+async def _listed(platform: Platform, request: EndpointRequest, shown: bool) -> EndpointResponse:
     try:
         if shown:
-            await identified(platform, "GET", AskHeaders(ask))
-        return await platform.listed.answer(PLAIN, ask)
+            await identified(platform, "GET", RequestHeaders(request))
+        return await platform.server.listed.answer(PLAIN, request)
     except FrontrowError as error:
         return problem_answer(error)

@@ -1,8 +1,8 @@
-"""Logs: one JSON object a line on standard error, with the request's id, and nothing personal in it.
+"""Logs: one JSON object per line on standard error, with the request id and without personal data.
 
-Whatever looks like an e-mail address, a card number, a token or an address of a computer is struck out of the finished
-line, wherever it came from: a message, a field, a stack. That is the last net; nothing should be logged in the first
-place that needs it.
+Whatever looks like an e-mail address, a card number, a token or an IP address is removed from the finished line,
+whether it came from a message, a field or a stack trace. This is the last safety net: nothing that needs it should be
+logged in the first place.
 """
 
 import ipaddress
@@ -22,7 +22,7 @@ _PASSWORD: Final = re.compile(r"(\w+://[^:/@\s\"]*):[^@/\s\"]+@")
 
 
 def scrubbed(line: str) -> str:
-    """The line without what belongs to somebody."""
+    """The line without personal data."""
     line = _PASSWORD.sub(r"\1:…@", line)
     line = _TOKENS.sub("[token]", line)
     line = _EMAIL.sub("[email]", line)
@@ -32,14 +32,14 @@ def scrubbed(line: str) -> str:
 
 
 def _card(found: "re.Match[str]") -> str:
-    """Struck out when the digits are a card's (Luhn's check); times in microseconds stay."""
+    """Removed when the digits are a card number (Luhn check); times in microseconds stay."""
     digits = [int(char) for char in found[0] if char.isdigit()]
     total = sum(digits[-1::-2]) + sum(sum(divmod(2 * digit, 10)) for digit in digits[-2::-2])
     return "[card]" if total % 10 == 0 else found[0]
 
 
 def _address(found: "re.Match[str]") -> str:
-    """Struck out when it is an address; a time of day is none."""
+    """Removed when it is an address; a time of day is not."""
     try:
         ipaddress.IPv6Address(found[0])
     except ValueError:
@@ -53,9 +53,9 @@ def _without_colours(logger: Any, name: str, line: Any) -> Any:
 
 
 def _with_request_id(logger: Any, name: str, line: Any) -> Any:
-    known = request_id.get()
-    if known and "request_id" not in line:
-        line["request_id"] = known
+    current_id = request_id.get()
+    if current_id and "request_id" not in line:
+        line["request_id"] = current_id
     return line
 
 

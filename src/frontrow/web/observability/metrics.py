@@ -5,34 +5,32 @@ docs/operations.md lists them; deploy/grafana and deploy/alerts are made of them
 """
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from frontrow import __version__
 from frontrow.boxoffice.model.bookings import BookingState
 from frontrow.boxoffice.model.payments import PaymentState, RefundState
-from frontrow.waitingroom.service.metrics import RoomCollector
+from frontrow.web.observability.room_metrics import room_families
 from frontrow.web.observability.traffic import bounds_s
 from frontrow.web.observability.worker_metrics import Family, Sample, text
 from frontrow.web.platform.platform import Platform
 from frontrow.web.server.overload import Rank
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
-PER_PROCESS: Final = ("frontrow_room_streams",)
-SUCCEEDED: Final = ("captured", "capturing", "authorised")
 STORES: Final = ("ledger", "claims", "room")
 
 
 def metrics_page(platform: Platform) -> bytes:
     """The body of /metrics, of all workers of this server."""
-    return text(platform.telemetry.board.joined(families(platform)))
+    return text(platform.server.telemetry.board.joined(families(platform)))
 
 
 def families(platform: Platform) -> list[Family]:
     """Every family of this process."""
     parts = (_http, _gate, _seats, _money, _messages, _stores, _streams, _process)
-    made = [family for part in parts for family in part(platform)]
-    return [*made, *_room(platform)]
+    found = [family for part in parts for family in part(platform)]
+    return found + room_families(platform.room.endpoints)
 
 
 def _family(name: str, kind: str, about: str, values: Mapping[Any, float], *labels: str, add: str = "sum") -> Family:
@@ -49,7 +47,7 @@ def _http(platform: Platform) -> Iterator[Family]:
     name = "frontrow_http_request_seconds"
     samples = []
     bounds = [*(f"{bound:.9g}" for bound in bounds_s()), "+Inf"]
-    for row in platform.telemetry.traffic.rows():
+    for row in platform.server.telemetry.traffic.rows():
         for status, count in row.statuses.items():
             done[row.route, row.door, status] = count
         labels = (("route", row.route), ("door", row.door))
@@ -60,12 +58,12 @@ def _http(platform: Platform) -> Iterator[Family]:
     about = "Requests answered, by route, door and kind of status"
     yield _family("frontrow_http_requests_total", "counter", about, done, "route", "door", "status")
     yield Family(name, "histogram", "Time from the headers to the answer", "sum", samples)
-    refused = {(): platform.limiter.refused}
+    refused = {(): platform.server.limiter.refused}
     yield _family("frontrow_rate_limited_total", "counter", "Requests refused by the limits (B17)", refused)
 
 
 def _gate(platform: Platform) -> Iterator[Family]:
-    gate = platform.telemetry.gate
+    gate = platform.server.telemetry.gate
     shed = {rank.name.lower(): gate.shed[rank] for rank in Rank if rank is not Rank.EXEMPT}
     yield _family("frontrow_shed_requests_total", "counter", "Requests shed by class (F3)", shed, "class")
     gauges = {
@@ -82,15 +80,18 @@ def _gate(platform: Platform) -> Iterator[Family]:
 
 
 def _seats(platform: Platform) -> Iterator[Family]:
-    stats = platform.holds.stats
+    stats = platform.box_office.holds.stats
     outcomes = {
-        "won": stats.won, "refused_locally": stats.refused_locally, "refused_by_claims": stats.refused_by_claims,
-        "refused_by_ledger": stats.refused_by_ledger, "unavailable": stats.unavailable,
-    }  # fmt: skip
+        "won": stats.won,
+        "refused_locally": stats.refused_locally,
+        "refused_by_claims": stats.refused_by_claims,
+        "refused_by_ledger": stats.refused_by_ledger,
+        "unavailable": stats.unavailable,
+    }
     yield _family("frontrow_holds_total", "counter", "Attempts to hold seats, by outcome", outcomes, "outcome")
     locked = {(): stats.seats_won}
     yield _family("frontrow_seats_locked_total", "counter", "Seats locked by holds of this server", locked)
-    figures = platform.telemetry.figures
+    figures = platform.server.telemetry.figures
     bookings = {state.value: figures.get("bookings", {}).get(state.value, 0) for state in BookingState}
     yield _family("frontrow_bookings", "gauge", "Bookings in the ledger, by state", bookings, "state", add="max")
     active = {(): figures.get("seats", {}).get("active", 0)}
@@ -102,13 +103,13 @@ def _seats(platform: Platform) -> Iterator[Family]:
 
 
 def _money(platform: Platform) -> Iterator[Family]:
-    known = platform.telemetry.figures.get("payments", {})
+    known = platform.server.telemetry.figures.get("payments", {})
     payments = {state.value: known.get(state.value, 0) for state in PaymentState}
     yield _family("frontrow_payments", "gauge", "Payments in the ledger, by state", payments, "state", add="max")
-    known = platform.telemetry.figures.get("refunds", {})
+    known = platform.server.telemetry.figures.get("refunds", {})
     refunds = {state.value: known.get(state.value, 0) for state in RefundState}
     yield _family("frontrow_refunds", "gauge", "Refunds in the ledger, by state", refunds, "state", add="max")
-    provider: Any = platform.provider
+    provider: Any = platform.box_office.provider
     breaker = {(): float(provider.breaker.is_open)}
     yield _family("frontrow_breaker_open", "gauge", "1 while the payment provider is spared", breaker, add="max")
     about = "Calls to the payment provider"
@@ -118,46 +119,38 @@ def _money(platform: Platform) -> Iterator[Family]:
 
 
 def _messages(platform: Platform) -> Iterator[Family]:
-    outbox = platform.telemetry.figures.get("outbox", {})
+    outbox = platform.server.telemetry.figures.get("outbox", {})
     oldest_us = outbox.get("oldest_us", 0)
     lag_s = max(0.0, (platform.clock() - oldest_us) / 1e6) if oldest_us else 0.0
     yield _family("frontrow_outbox_lag_seconds", "gauge", "Age of the oldest unpublished fact", {(): lag_s}, add="max")
     count = {(): outbox.get("unpublished", 0)}
     yield _family("frontrow_outbox_facts", "gauge", "Facts not yet published", count, add="max")
-    deliveries = platform.telemetry.figures.get("deliveries", {}) or {"waiting": 0}
+    deliveries = platform.server.telemetry.figures.get("deliveries", {}) or {"waiting": 0}
     yield _family("frontrow_deliveries", "gauge", "Messages and webhooks, by state", deliveries, "state", add="max")
 
 
 def _stores(platform: Platform) -> Iterator[Family]:
-    known = platform.telemetry.store_errors
-    room = sum(count for name, count in platform.room.counts.items() if "error" in name or "fail" in name)
+    known = platform.server.telemetry.store_errors
+    room = sum(count for name, count in platform.room.service.counts.items() if "error" in name or "fail" in name)
     errors = {store: known[store] for store in STORES} | {"room": room}
-    errors["claims"] += platform.holds.stats.unavailable
+    errors["claims"] += platform.box_office.holds.stats.unavailable
     yield _family("frontrow_store_errors_total", "counter", "Failures of a store, as seen here", errors, "store")
-    rebuilds = {(): platform.recovery.stats.rebuilds}
+    rebuilds = {(): platform.box_office.recovery.stats.rebuilds}
     yield _family("frontrow_claims_rebuilds_total", "counter", "Times the claim store was filled anew (F1)", rebuilds)
     lined_up = {(): len(platform.ledger.line)}
     yield _family("frontrow_ledger_line", "gauge", "Writes waiting for the next group commit", lined_up)
-    age_s = time.time() - platform.telemetry.read_at_s if platform.telemetry.read_at_s else 0.0
+    age_s = time.time() - platform.server.telemetry.read_at_s if platform.server.telemetry.read_at_s else 0.0
     yield _family("frontrow_figures_age_seconds", "gauge", "Age of the ledger's figures", {(): age_s}, add="max")
 
 
 def _streams(platform: Platform) -> Iterator[Family]:
-    viewers = {event: len(streams) for event, streams in platform.shop.streams.items()}
+    viewers = {event: len(streams) for event, streams in platform.server.shop.streams.items()}
     yield _family("frontrow_seat_streams", "gauge", "Open live maps, by event", viewers, "event")
 
 
 def _process(platform: Platform) -> Iterator[Family]:
     yield _family("frontrow_info", "gauge", "The version that runs", {__version__: 1.0}, "version", add="max")
     yield _family("frontrow_cpu_seconds_total", "counter", "CPU of this server's processes", {(): time.process_time()})
-    yield _family("frontrow_events_on_sale", "gauge", "Events on sale", {(): len(platform.openings.events)}, add="max")
-
-
-def _room(platform: Platform) -> Iterable[Family]:
-    """The waiting room's own collector, with its names."""
-    for metric in RoomCollector(platform.room_endpoints).collect():
-        counted = metric.type == "counter"
-        name = f"{metric.name}_total" if counted else metric.name
-        samples = [Sample(one.name, tuple(one.labels.items()), float(one.value)) for one in metric.samples]
-        add = "sum" if counted or name in PER_PROCESS else "max"
-        yield Family(name, metric.type, metric.documentation, add, samples)
+    yield _family(
+        "frontrow_events_on_sale", "gauge", "Events on sale", {(): len(platform.box_office.openings.events)}, add="max"
+    )

@@ -1,29 +1,31 @@
-"""What one process knows about itself: the gate, its traffic, and figures of the ledger read now and then.
+"""The measurements of one process: the overload gate, its traffic, and figures read from the ledger at intervals.
 
-Reading the ledger's figures takes a few milliseconds for 50,000 bookings; a reading that takes longer is done less
-often, so that it never takes more than a fiftieth of the time.
+Reading the ledger's figures takes a few milliseconds for 50,000 bookings. A slower read happens less often, so that it
+never takes more than a fiftieth of the time.
 """
 
 import asyncio
 import time
 from collections import Counter, deque
+from collections.abc import Callable
 from typing import Any, Final
 
 from frontrow.boxoffice.model.sales_figures import Percentiles, percentiles_of_buckets
 from frontrow.boxoffice.ports.queries import Query
 from frontrow.core.errors import FrontrowError
 from frontrow.settings.overload import OverloadSettings
-from frontrow.web.lane.overload_protocol import Watch
+from frontrow.web.lane.overload_watch import Watch
 from frontrow.web.observability.traffic import Traffic, bounds_s, together
 from frontrow.web.observability.worker_metrics import Board
+from frontrow.web.server.overflow_page import ForPeople
 from frontrow.web.server.overload import Gate
 
 EVERY_S: Final = 2.0
 SHARE: Final = 50
-LONGEST_PAUSE_S: Final = 20.0  # a look that took long because the whole process was stopped delays the next by no more
+LONGEST_PAUSE_S: Final = 20.0  # the longest delay of the next read, even if the whole process was stopped
 READ_WITHIN_S: Final = 10.0
-RECENT_LOOKS: Final = 30  # so many of EVERY_S: about the last minute
-# what buyers ask -> under which names the doors count it
+RECENT_LOOKS: Final = 30  # times EVERY_S: about the last minute
+# what buyers do -> the names under which the doors count it
 SHOWN: Final = {
     "join": ("join", "room_join"),
     "status": ("status", "room_status"),
@@ -47,15 +49,15 @@ class Telemetry:
         self.store_errors: Counter[str] = Counter()
         self._before: deque[dict[str, list[int]]] = deque(maxlen=RECENT_LOOKS)
 
-    def watch(self, is_proxy: Any) -> Watch:
-        return Watch(self.gate, self.traffic, is_proxy)
+    def watch(self, is_proxy: Callable[[str], bool], for_people: ForPeople | None = None) -> Watch:
+        return Watch(self.gate, self.traffic, is_proxy, for_people)
 
     def speeds(self) -> dict[str, Percentiles]:
-        """How quickly this process answers what buyers ask (`SHOWN`), for the organisers' figures."""
+        """How quickly this process answers buyers (`SHOWN`), for the organisers' figures."""
         return _percentiles(self._buckets())
 
     def recent_speeds(self) -> dict[str, Percentiles]:
-        """The same of about the last minute; nothing about what nobody asked meanwhile."""
+        """The same for about the last minute, without the routes that nobody used."""
         before = self._before[0] if self._before else {}
         return _percentiles(
             {
@@ -69,7 +71,7 @@ class Telemetry:
         return {name: together(row.buckets for row in rows if row.route in routes) for name, routes in SHOWN.items()}
 
     async def read(self, ledger: Any) -> None:
-        """Read the ledger's figures once; a store that is away is counted, the last figures stay."""
+        """Read the ledger's figures once. A store that is away is counted, and the last figures stay."""
         try:
             async with asyncio.timeout(READ_WITHIN_S):
                 rows = await ledger.store.read(Query("operating_figures"))
@@ -82,23 +84,23 @@ class Telemetry:
         self.figures, self.read_at_s = figures, time.time()
 
     async def run(self, platform: Any) -> None:
-        """Until cancelled: read figures, look whether the claim store answers, tell the other workers."""
+        """Until cancelled: read the figures, check the claim store, and write the numbers for the other workers."""
         from frontrow.web.observability.metrics import families
 
         while True:
             began_s = time.monotonic()
             await self.read(platform.ledger)
-            await self._look_at_claims(platform)
+            await self._check_claims(platform)
             self._before.append(self._buckets())
             took_s = time.monotonic() - began_s
             self.board.write(families(platform))
             await asyncio.sleep(min(max(EVERY_S, SHARE * took_s), LONGEST_PAUSE_S))
 
-    async def _look_at_claims(self, platform: Any) -> None:
+    async def _check_claims(self, platform: Any) -> None:
         try:
             async with asyncio.timeout(READ_WITHIN_S):
-                for event_id in list(platform.openings.events)[:1]:
-                    await platform.claims.lost(event_id)
+                for event_id in list(platform.box_office.openings.events)[:1]:
+                    await platform.stores.claims.lost(event_id)
         except (FrontrowError, TimeoutError, OSError):
             self.store_errors["claims"] += 1
 

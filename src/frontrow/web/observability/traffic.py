@@ -1,13 +1,13 @@
 """How many requests each route answered and how long they took, by door and kind of status: plain integers.
 
-Routes are the API's operation ids and the doors are "hot" and "app", so the number of series is bounded by the table of
-routes. Nothing about who asked is kept.
+Routes are the API's operation ids, and the doors are "hot" and "app", so the table of routes bounds the number of
+series. Nothing about the caller is kept.
 """
 
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-BUCKETS: Final = 20  # bucket i holds what took less than 2^(i + 15) ns: from 33 µs to 17 s
+BUCKETS: Final = 20  # bucket i holds requests shorter than 2^(i + 15) ns: from 33 µs to 17 s
 SHIFT: Final = 15
 MAX_ROUTES: Final = 500
 OTHER: Final = "other"
@@ -30,7 +30,7 @@ class RouteTraffic:
 
 
 class Row(NamedTuple):
-    """What a route did so far; `buckets` are cumulative, the last one is everything."""
+    """The counts of a route so far. `buckets` are cumulative; the last one counts everything."""
 
     route: str
     door: str
@@ -46,7 +46,7 @@ class Traffic:
         self._routes: dict[tuple[str, str], RouteTraffic] = {}
 
     def of(self, route: str, door: str) -> RouteTraffic:
-        """The counts of a route; keep the object. Beyond a bound everything else counts as one route."""
+        """The counts of a route; keep the object. Beyond MAX_ROUTES, all further routes are counted as one."""
         found = self._routes.get((route, door))
         if found is None:
             if len(self._routes) >= MAX_ROUTES:
@@ -65,7 +65,7 @@ class Traffic:
 
 
 def together(buckets: Iterable[list[int]]) -> list[int]:
-    """The cumulative buckets of several rows as those of one; none of none."""
+    """The sum of the cumulative buckets of several rows; empty without rows."""
     return [sum(column) for column in zip(*buckets, strict=True)]
 
 

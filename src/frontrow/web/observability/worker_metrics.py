@@ -1,8 +1,8 @@
-"""Several workers, one page: each writes its numbers to a file now and then, whoever is scraped adds them up.
+"""One metrics page for several workers: each writes its numbers to a file, and the one that is scraped adds them up.
 
-Counters and histograms are summed, also those of workers that died (a sum that falls would look like a restart to
-Prometheus). Gauges of one process are summed over those that live; gauges of the shared stores are the same everywhere,
-so the largest counts.
+Counters and histograms are summed, including those of workers that died: a sum that falls would look like a restart to
+Prometheus. Gauges of one process are summed over the living workers. Gauges of the shared stores are the same
+everywhere, so the largest counts. See ADR 0096 for why prometheus_client's multiprocess mode does not do this.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ import msgspec
 
 MAX_FILES: Final = 256
 MAX_BYTES: Final = 8 * 1024 * 1024
-STAY: Final = ("counter", "histogram")  # what a worker counted outlives it
+KEPT_AFTER_DEATH: Final = ("counter", "histogram")
 
 
 class Sample(msgspec.Struct, frozen=True, array_like=True):
@@ -42,7 +42,7 @@ _decode = msgspec.msgpack.Decoder(list[Family]).decode
 
 
 class Board:
-    """The files of one server's workers, in `folder`; without a folder there is one worker only."""
+    """The files of one server's workers in `folder`; without a folder there is only one worker."""
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
@@ -50,7 +50,7 @@ class Board:
 
     @staticmethod
     def of_workers(data: Path, workers: int) -> "Board":
-        """The board shared by the workers of this process' parent; those of servers that are gone are removed."""
+        """The board shared by all workers of this process' parent. Boards of servers that are gone are removed."""
         if workers <= 1:
             return Board(None)
         root = data / "metrics"
@@ -62,7 +62,7 @@ class Board:
         return Board(own)
 
     def write(self, families: Sequence[Family]) -> None:
-        """Show this worker's numbers to the others: whole or not at all."""
+        """Write this worker's numbers for the others, atomically."""
         if self._folder is None:
             return
         part = self._folder / f"{self._name}.part"
@@ -71,7 +71,7 @@ class Board:
             part.replace(self._folder / self._name)
 
     def joined(self, own: Sequence[Family]) -> list[Family]:
-        """Our own numbers with those of the other workers."""
+        """This worker's numbers with those of the other workers."""
         return merged([own, *self._others()])
 
     def _others(self) -> Iterable[list[Family]]:
@@ -84,30 +84,30 @@ class Board:
                 if file.stat().st_size <= MAX_BYTES:
                     families = _decode(file.read_bytes())
                     alive = Path(f"/proc/{file.name.partition('-')[0]}").exists()
-                    yield [family for family in families if alive or family.kind in STAY]
+                    yield [family for family in families if alive or family.kind in KEPT_AFTER_DEATH]
 
 
 def merged(pages: Iterable[Sequence[Family]]) -> list[Family]:
-    """One page of several."""
+    """Add up the pages of several workers."""
     families: dict[str, Family] = {}
     values: dict[str, dict[tuple[str, tuple[tuple[str, str], ...]], float]] = {}
     for page in pages:
         for family in page:
             families.setdefault(family.name, family)
-            known = values.setdefault(family.name, {})
+            totals = values.setdefault(family.name, {})
             for sample in family.samples:
                 key = (sample.name, sample.labels)
-                if key not in known:
-                    known[key] = sample.value
+                if key not in totals:
+                    totals[key] = sample.value
                 elif family.add == "max":
-                    known[key] = max(known[key], sample.value)
+                    totals[key] = max(totals[key], sample.value)
                 else:
-                    known[key] += sample.value
-    made = []
+                    totals[key] += sample.value
+    joined = []
     for name, family in families.items():
         samples = [Sample(sample, labels, value) for (sample, labels), value in values[name].items()]
-        made.append(Family(family.name, family.kind, family.about, family.add, samples))
-    return made
+        joined.append(Family(family.name, family.kind, family.about, family.add, samples))
+    return joined
 
 
 def text(families: Iterable[Family]) -> bytes:

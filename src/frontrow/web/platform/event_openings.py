@@ -1,7 +1,7 @@
 """Opens events for sale on this server as the catalogue changes: the sale, its claims, its live map and its room.
 
-A follower of the catalogue says what an organiser published, paused or cancelled, on every server within a second.
-Events that are over are closed after a while: their feed, claims, room and everything that was remembered of them.
+A follower of the catalogue reports what an organiser published, paused or cancelled, on every server within a second.
+Events that are over are closed some minutes later, with their feed, claims, room and caches.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ from frontrow.core.errors import FrontrowError
 
 log = logging.getLogger("frontrow.openings")
 
-KEEP_CLOSED_US = 600 * US_PER_S  # refunds of a cancelled event still want its sale for a while
+KEEP_CLOSED_US = 600 * US_PER_S  # refunds of a cancelled event still need its sale
 
 Watcher = Callable[[Event], Awaitable[None]]
 Opened = Callable[[str, MapFeed | None], None]
@@ -53,7 +53,7 @@ def _drawn_from(event: Event) -> tuple[Any, ...]:
 
 
 class Openings:
-    """Which events this server sells."""
+    """The events that this server sells."""
 
     def __init__(
         self,
@@ -83,21 +83,21 @@ class Openings:
         self.events: dict[str, Event] = {}  # every event that is or was sold here, as last seen
 
     def watch(self, watcher: Watcher) -> None:
-        """Be called with every event that is opened or has changed, before it is sold; used by the room."""
+        """Call `watcher` with every event that is opened or has changed, before it is sold. The room uses it."""
         self._watchers.append(watcher)
 
     def on_open(self, opened: Opened) -> None:
-        """Be called when an event's feed runs, and again without a feed when the event is closed."""
+        """Call `opened` when an event's feed runs, and again without a feed when the event is closed."""
         self._opened.append(opened)
 
     def on_close(self, closed: Closed) -> None:
-        """Be called when an event is forgotten, to release what is kept of it."""
+        """Call `closed` when an event is forgotten, to release what is cached of it."""
         self._closed.append(closed)
 
-    async def look(self) -> None:
+    async def refresh(self) -> None:
         """Make this server agree with the catalogue now."""
         await self.follower.look()
-        await self._close_the_over()
+        await self._close_ended()
 
     async def _sell(self, event: Event) -> None:
         self._over.pop(event.id, None)
@@ -105,7 +105,7 @@ class Openings:
             await self._open(event)
 
     async def _end(self, event_id: str, event: Event) -> None:
-        """Nothing is sold any more; refunds and pages want the event for a while."""
+        """Sell nothing more; refunds and pages need the event for a while."""
         if event_id in self.events:
             self._over.setdefault(event_id, self._clock())
             await self._open(event)
@@ -113,16 +113,16 @@ class Openings:
     async def _open(self, event: Event) -> None:
         for watcher in self._watchers:
             await watcher(event)
-        known = self.events.get(event.id)
+        before = self.events.get(event.id)
         plan = await self._plan(event)
         self._claims.learn(event.id, plan)
         sale = await asyncio.to_thread(self._sales.open, event, plan)
-        if known is None or event.id not in self.maps or _drawn_from(known) != _drawn_from(event):
+        if before is None or event.id not in self.maps or _drawn_from(before) != _drawn_from(event):
             self.maps[event.id] = await asyncio.to_thread(_draw, plan, event)
         truth = self._truths.get(event.id)
         if truth is not None:
             truth.changed(event)
-            if known is None or known.withheld != event.withheld:
+            if before is None or before.withheld != event.withheld:
                 self._feeds[event.id].notify(range(plan.size))
         else:
             await self._recovery.check(event.id)
@@ -156,7 +156,7 @@ class Openings:
             plan = self._plans[event.plan_hash] = await asyncio.to_thread(from_bytes, document.encode())
         return plan
 
-    async def _close_the_over(self) -> None:
+    async def _close_ended(self) -> None:
         now_us = self._clock()
         for event_id, since_us in list(self._over.items()):
             if now_us - since_us < KEEP_CLOSED_US:
@@ -165,7 +165,7 @@ class Openings:
             await self._close(event_id)
 
     async def _close(self, event_id: str) -> None:
-        """Forget the event, and have everybody else forget it."""
+        """Forget the event, here and wherever it is cached."""
         await self._stop_feed(event_id)
         self.events.pop(event_id, None)
         self._truths.pop(event_id, None)
@@ -190,7 +190,7 @@ class Openings:
 
     async def run(self) -> None:
         """Follow the catalogue until cancelled."""
-        await self.follower.run(self.look)
+        await self.follower.run(self.refresh)
 
     async def aclose(self) -> None:
         for event_id in list(self._feeds):

@@ -54,8 +54,8 @@ class FanCodes:
         """The event's lanes by name, with their numbers in codes."""
         return {lane.name: number for number, lane in enumerate(self._rules_of(event).lanes or ())}
 
-    async def take(self, editor: Editor, event: Event, text: str) -> int:
-        """Keep the codes of a CSV; how many. All or nothing."""
+    async def import_codes(self, editor: Editor, event: Event, text: str) -> int:
+        """Import the codes of a CSV, all or none, and return how many."""
         try:
             found = read_csv(text.splitlines(), self.lanes(event))
         except csv.Error as error:

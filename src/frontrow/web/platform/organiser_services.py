@@ -15,7 +15,7 @@ from frontrow.boxoffice.model.sales_figures import RoomFigures
 from frontrow.boxoffice.organising.events import Organise
 from frontrow.boxoffice.organising.exports import Exports
 from frontrow.boxoffice.organising.reseating import Reseating
-from frontrow.boxoffice.organising.sales_figures import Figures
+from frontrow.boxoffice.organising.sales_figures import Figures, SpeedsOf
 from frontrow.boxoffice.ports.ledger import TicketIssuer
 from frontrow.boxoffice.ports.seat_claims import SeatClaims
 from frontrow.boxoffice.refunds.event_cancellation import Cancelling
@@ -31,8 +31,8 @@ from frontrow.web.streams.sales_figures import LiveFiguresStreams
 from frontrow.web.streams.sales_history import History
 
 
-@dataclass(frozen=True)
-class Office:
+@dataclass(frozen=True, kw_only=True)
+class OrganiserServices:
     """What organisers' handlers use besides the fans' services."""
 
     organise: Organise
@@ -46,11 +46,12 @@ class Office:
     exports: Exports
 
     def jobs(self, *, inside: bool) -> Sequence[Job]:
-        """What goes on by itself: the history in every server, cancellations wherever the jobs run."""
+        """The background jobs: the history in every server, cancellations only where the jobs run."""
         return [self.history.job(), *([self.cancelling.job()] if inside else [])]
 
 
-def open_office(
+def make_organiser_services(
+    *,
     ledger: SqlLedger,
     claims: SeatClaims,
     issuer: TicketIssuer,
@@ -63,8 +64,10 @@ def open_office(
     ids: Ids,
     room_defaults: RoomRules,
     human_checks: tuple[str, ...],
-) -> Office:
-    """Everything put together."""
+    speeds: SpeedsOf,
+    recent_speeds: SpeedsOf,
+) -> OrganiserServices:
+    """Build the services. `speeds` and `recent_speeds` say how quickly this process answers."""
     organise = Organise(ledger, clock, ids, room_defaults=room_defaults, human_checks=human_checks)
 
     def states_of(event_id: str) -> bytes | bytearray | None:
@@ -77,18 +80,18 @@ def open_office(
     def room_of(event_id: str) -> RoomFigures | None:
         return room_figures(room, event_id)
 
-    figures = Figures(ledger, clock, organise.venues.plan, states_of, room_of)
-    live = LiveFiguresStreams(figures, event_of)
-    return Office(
-        organise,
-        Reseating(ledger, claims, issuer, seats, clock),
-        Cancelling(ledger, refunds, clock),
-        FanCodes(ledger, room.audit, organise.rules_of, clock, room.codes),
-        figures,
-        live,
-        History(clock, lambda: openings.events, states_of, room_of, lambda: live.speeds()),
-        ChainCheck(lambda: verify(ledger.store), clock),
-        Exports(ledger),
+    figures = Figures(ledger, clock, organise.venues.plan, states_of, room_of, speeds)
+    live = LiveFiguresStreams(figures, event_of, speeds=recent_speeds)
+    return OrganiserServices(
+        organise=organise,
+        reseating=Reseating(ledger, claims, issuer, seats, clock),
+        cancelling=Cancelling(ledger, refunds, clock),
+        codes=FanCodes(ledger, room.audit, organise.rules_of, clock, room.codes),
+        figures=figures,
+        live=live,
+        history=History(clock, lambda: openings.events, states_of, room_of, lambda: live.speeds()),
+        chain=ChainCheck(lambda: verify(ledger.store), clock),
+        exports=Exports(ledger),
     )
 
 
@@ -98,7 +101,11 @@ def room_figures(room: WaitingRoom, event_id: str) -> RoomFigures | None:
         view = room.view(event_id)
         lanes = view.state.lanes
         return RoomFigures(
-            view.state.phase.value, sum(lane.issued for lane in lanes), sum(lane.hi for lane in lanes), view.waiting,
-            view.state.active, sum(view.rates_milli) / 1000,
-        )  # fmt: skip
+            view.state.phase.value,
+            sum(lane.issued for lane in lanes),
+            sum(lane.hi for lane in lanes),
+            view.waiting,
+            view.state.active,
+            sum(view.rates_milli) / 1000,
+        )
     return None

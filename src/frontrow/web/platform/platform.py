@@ -1,4 +1,7 @@
-"""The platform as its handlers see it: every service of one process, put together by `frontrow.app.wiring`."""
+"""The platform as its handlers see it: every service of one process, in groups. `frontrow.app.wiring` builds it.
+
+Nothing is changed after construction. The groups are frozen and take their parts by name.
+"""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -16,7 +19,6 @@ from frontrow.boxoffice.jobs.background_jobs import Job
 from frontrow.boxoffice.messaging.mail_links import MailLinks
 from frontrow.boxoffice.messaging.notifications import Notifier
 from frontrow.boxoffice.messaging.organiser_webhooks import OrganiserWebhooks
-from frontrow.boxoffice.organising.sales_figures import Figures
 from frontrow.boxoffice.people.people import People
 from frontrow.boxoffice.ports.payments import PaymentProvider
 from frontrow.boxoffice.ports.seat_claims import SeatClaims
@@ -42,25 +44,28 @@ from frontrow.web.endpoints.seats import ShopEndpoints
 from frontrow.web.lane.route_table import HotTable
 from frontrow.web.observability.telemetry import Telemetry
 from frontrow.web.platform.event_openings import Openings
-from frontrow.web.platform.organiser_services import Office
+from frontrow.web.platform.organiser_services import OrganiserServices
 
 
-@dataclass(frozen=True)
-class Platform:
-    """All services of one process. `people` and `figures` belong to their own modules."""
+@dataclass(frozen=True, kw_only=True)
+class Stores:
+    """Where this process keeps things: the ledger, the claims on seats, the answers to idempotent requests."""
 
-    settings: PlatformSettings
-    clock: Clock
-    ids: Ids
     ledger: SqlLedger
-    requests: RequestBook
     claims: SeatClaims
+    requests: RequestBook
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoxOfficeServices:
+    """Everything between an event on sale and a ticket."""
+
+    openings: Openings
     sales: Sales
+    browse: Browse
+    feeds: dict[str, MapFeed]
     holds: HoldService
     recovery: Recovery
-    feeds: dict[str, MapFeed]
-    openings: Openings
-    browse: Browse
     provider: PaymentProvider
     checkout: Checkout
     purchases: Purchases
@@ -69,24 +74,66 @@ class Platform:
     offering: Offering
     resale: Resale
     desk: TicketDesk
+    receipts: Receipts
+
+
+@dataclass(frozen=True, kw_only=True)
+class MessagingServices:
+    """Messages to fans and to organisers' servers."""
+
     notifier: Notifier
     webhooks: OrganiserWebhooks
-    room: WaitingRoom
-    room_endpoints: RoomEndpoints
-    shop: ShopEndpoints
+    links: MailLinks
+
+
+@dataclass(frozen=True, kw_only=True)
+class PresaleServices:
+    """Notices of openings, and registration for presales."""
+
+    signups: Signups
+    presales: Presales
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoomServices:
+    """The waiting room: the service, its endpoints and the passes it gives."""
+
+    service: WaitingRoom
+    endpoints: RoomEndpoints
     passes: Passes
-    hot: HotTable
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServerServices:
+    """What the server needs to answer requests: limits, the hot lane's table, encoded answers, measurements."""
+
     limiter: Entry
-    secrets: Secrets = field(repr=False)
-    jobs: tuple[Job, ...] = field(repr=False)
-    people: People
-    office: Office
+    shop: ShopEndpoints
+    hot: HotTable
+    shown: EventViews
+    listed: EventLists
+    telemetry: Telemetry = field(repr=False)
     draining: asyncio.Event = field(default_factory=asyncio.Event, repr=False)  # set once this server is to stop
-    telemetry: Telemetry = field(default_factory=Telemetry, repr=False)
-    figures: Figures = field(kw_only=True)
-    shown: EventViews = field(kw_only=True)
-    listed: EventLists = field(kw_only=True)
-    signups: Signups = field(kw_only=True)
-    presales: Presales = field(kw_only=True)
-    links: MailLinks = field(kw_only=True)
-    receipts: Receipts = field(kw_only=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Platform:
+    """All services of one process."""
+
+    settings: PlatformSettings
+    clock: Clock
+    ids: Ids
+    secrets: Secrets = field(repr=False)
+    stores: Stores
+    box_office: BoxOfficeServices
+    people: People
+    messaging: MessagingServices
+    presale: PresaleServices
+    organiser: OrganiserServices
+    room: RoomServices
+    server: ServerServices
+    jobs: tuple[Job, ...] = field(repr=False)
+
+    @property
+    def ledger(self) -> SqlLedger:
+        return self.stores.ledger

@@ -23,13 +23,22 @@ from litestar.params import FromPath
 from litestar.types import ASGIApp, Receive, Scope, Send
 
 from frontrow.core.errors import FrontrowError
-from frontrow.waitingroom.service.metrics import metrics_page
-from frontrow.web.endpoints.messages import JSON, NO_STORE, Answer, Ask, encode_json, json_answer, problem_answer
+from frontrow.web.endpoints.messages import (
+    JSON,
+    NO_STORE,
+    EndpointRequest,
+    EndpointResponse,
+    encode_json,
+    json_answer,
+    problem_answer,
+)
 from frontrow.web.endpoints.room import RoomEndpoints, settle
 from frontrow.web.endpoints.room_schema import operation_of, security_schemes
 from frontrow.web.endpoints.room_visitors import Endpoint
 from frontrow.web.lane.pending_replies import Handler, Routes, Takeover
 from frontrow.web.lane.place_status import hot_status
+from frontrow.web.observability.room_metrics import room_metrics_page
+from frontrow.web.observability.worker_metrics import Board
 from frontrow.web.streams.positions import STREAM_HEAD, Streams
 
 log = logging.getLogger("frontrow.web.room")
@@ -74,9 +83,9 @@ _VERBS: dict[str, Any] = {"GET": get, "POST": post, "PATCH": patch}
 
 
 class AnswerApp:
-    """An `Answer` as the ASGI app that Litestar sends."""
+    """An `EndpointResponse` as the ASGI app that Litestar sends."""
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: EndpointResponse) -> None:
         self._answer = answer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -90,13 +99,14 @@ class AnswerApp:
 
 
 class StreamApp:
-    """A reader's stream through the framework: the same events as the hot lane's."""
+    """A reader's stream through the framework: the same events as the hot lane's. A reader who does not take an event
+    within `slow_s` is dropped."""
 
-    def __init__(self, events: Callable[[], AsyncGenerator[bytes, None]]) -> None:
-        self._events = events
+    def __init__(self, events: Callable[[], AsyncGenerator[bytes, None]], slow_s: float | None = None) -> None:
+        self._events, self._slow_s = events, slow_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        head = [(n.encode(), v.encode()) for n, v in Answer(200, STREAM_HEAD).headers()]
+        head = [(n.encode(), v.encode()) for n, v in EndpointResponse(200, STREAM_HEAD).headers()]
         await send({"type": "http.response.start", "status": 200, "headers": head})
         writing = asyncio.ensure_future(self._write(send))
         try:
@@ -113,16 +123,20 @@ class StreamApp:
     async def _write(self, send: Send) -> None:
         async with aclosing(self._events()) as events:  # a reader who left is counted out at once
             async for event in events:
-                await send({"type": "http.response.body", "body": event, "more_body": True})
+                try:
+                    async with asyncio.timeout(self._slow_s):
+                        await send({"type": "http.response.body", "body": event, "more_body": True})
+                except TimeoutError:
+                    return
 
 
-async def ask_of(request: Request[Any, Any, Any]) -> Ask:
+async def ask_of(request: Request[Any, Any, Any]) -> EndpointRequest:
     """The request as the endpoints read it."""
     client = request.scope.get("client")
     headers = list(request.scope["headers"])
     body = await request.body() if request.method in ("POST", "PATCH", "DELETE") else b""
     query = request.scope.get("query_string", b"")
-    return Ask(headers, body, client[0] if client else "", query)
+    return EndpointRequest(headers, body, client[0] if client else "", query)
 
 
 def _handler(route: Route, endpoint: Endpoint, event: str) -> HTTPRouteHandler:
@@ -160,16 +174,16 @@ def _stream_handler(endpoints: RoomEndpoints, event: str) -> HTTPRouteHandler:
     return made(at_root if event else of_path)
 
 
-def _shared_handlers(endpoints: RoomEndpoints) -> list[HTTPRouteHandler]:
+def _shared_handlers(endpoints: RoomEndpoints, board: Board) -> list[HTTPRouteHandler]:
     @get("/.well-known/jwks.json", operation_id="jwks", summary="The keys that passes are checked with")
     async def jwks() -> ASGIApp:
         body = encode_json(endpoints.room.jwks())
-        return AnswerApp(Answer(200, JSON + b"cache-control: public, max-age=60\r\n", body))
+        return AnswerApp(EndpointResponse(200, JSON + b"cache-control: public, max-age=60\r\n", body))
 
     @get("/metrics", operation_id="metrics", summary="Prometheus metrics")
     async def metrics() -> ASGIApp:
-        kind, body = metrics_page(endpoints, endpoints.others())
-        return AnswerApp(Answer(200, b"content-type: " + kind.encode() + b"\r\n" + NO_STORE, body))
+        kind, body = room_metrics_page(endpoints, board)
+        return AnswerApp(EndpointResponse(200, b"content-type: " + kind.encode() + b"\r\n" + NO_STORE, body))
 
     @get("/healthz", operation_id="healthz", summary="Is this process serving its rooms?")
     async def healthz() -> ASGIApp:
@@ -179,15 +193,17 @@ def _shared_handlers(endpoints: RoomEndpoints) -> list[HTTPRouteHandler]:
     return [jwks, metrics, healthz]
 
 
-def room_app(endpoints: RoomEndpoints, *, root_event: str = "", own_loops: bool = True) -> Litestar:
-    """The app. `own_loops`: start and stop the room's loops and streams with it."""
+def room_app(
+    endpoints: RoomEndpoints, *, root_event: str = "", own_loops: bool = True, board: Board | None = None
+) -> Litestar:
+    """The app. `own_loops`: start and stop the room's loops and streams with it. `board`: the workers' counts."""
     handlers = [_handler(route, getattr(endpoints, route.endpoint), "") for route in ROUTES]
     handlers.append(_stream_handler(endpoints, ""))
     if root_event:
         handlers += [_handler(route, getattr(endpoints, route.endpoint), root_event) for route in ROUTES]
         handlers.append(_stream_handler(endpoints, root_event))
     return Litestar(
-        [*handlers, *_shared_handlers(endpoints)],
+        [*handlers, *_shared_handlers(endpoints, board or Board(None))],
         lifespan=[_lifespan(endpoints)] if own_loops else [],
         exception_handlers={HTTPException: _http_problem, FrontrowError: _problem, Exception: _bug},
         openapi_config=OpenAPIConfig(
@@ -250,7 +266,7 @@ def _bug(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
     return _response(problem_answer(FrontrowError("this is our fault; it has been logged")))
 
 
-def _response(answer: Answer, extra: Mapping[str, str] | None = None) -> Response[bytes]:
+def _response(answer: EndpointResponse, extra: Mapping[str, str] | None = None) -> Response[bytes]:
     headers = {name: value for name, value in answer.headers() if name != "content-type"} | dict(extra or {})
     kind = dict(answer.headers()).get("content-type", "application/json")
     return Response(answer.body, status_code=answer.status, headers=headers, media_type=kind)
@@ -296,7 +312,7 @@ def _hot_handler(endpoints: RoomEndpoints, route: Route, event: str) -> Handler:
 
 
 def _hot_stream(endpoints: RoomEndpoints, event: str, take: Takeover) -> Handler:
-    def handle(ask: Ask) -> Any:
+    def handle(ask: EndpointRequest) -> Any:
         return endpoints.stream_refusal(event) or take
 
     return handle

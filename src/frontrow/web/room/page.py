@@ -21,7 +21,15 @@ from frontrow.waitingroom.door.door_limits import Entry
 from frontrow.waitingroom.model.window import PlaceState
 from frontrow.waitingroom.protect.guard import PASS_COOKIES, is_plain
 from frontrow.waitingroom.service.room import Claimed, Joined, PlaceStatus, WaitingRoom
-from frontrow.web.endpoints.messages import HTML, NO_STORE, Answer, Ask, encode_json, header_line, json_answer
+from frontrow.web.endpoints.messages import (
+    HTML,
+    NO_STORE,
+    EndpointRequest,
+    EndpointResponse,
+    encode_json,
+    header_line,
+    json_answer,
+)
 from frontrow.web.room.page_parts import (
     HEADINGS,
     PLAIN_WORDS,
@@ -81,19 +89,19 @@ class RoomPages:
 
     # -- what the platform's pages do differently (`site.room`) -----------------------------------------------------
 
-    def words(self, ask: Ask) -> Any:
+    def words(self, ask: EndpointRequest) -> Any:
         """The words of the visitor's language."""
         return PLAIN_WORDS
 
-    def shared_words(self, ask: Ask) -> tuple[Any, bytes]:
+    def shared_words(self, ask: EndpointRequest) -> tuple[Any, bytes]:
         """The words of a page that caches keep, and the header that says what they depend on."""
         return PLAIN_WORDS, b""
 
-    def told(self, error: FrontrowError, ask: Ask) -> str:
+    def told(self, error: FrontrowError, ask: EndpointRequest) -> str:
         """An error in words for the page."""
         return error.message
 
-    def missing(self, error: FrontrowError, ask: Ask) -> Answer | None:
+    def missing(self, error: FrontrowError, ask: EndpointRequest) -> EndpointResponse | None:
         """The page when there is no such room; None for problem+json."""
         return None
 
@@ -111,7 +119,7 @@ class RoomPages:
 
     # -- the page ----------------------------------------------------------------------------------------------------
 
-    def page(self, event: str, ask: Ask, front: str = "") -> Answer:
+    def page(self, event: str, ask: EndpointRequest, front: str = "") -> EndpointResponse:
         """The page as this browser should see it now; `front` is the name to join under, if it is another."""
         view = self._room.view(event)
         told, error = self._told(event, ask)
@@ -120,13 +128,13 @@ class RoomPages:
             return self.overflow(503, ask)
         return self._render(event, told, error, 200, ask, front)
 
-    def overflow(self, status: int, ask: Ask) -> Answer:
+    def overflow(self, status: int, ask: EndpointRequest) -> EndpointResponse:
         """The static page for those the room has no place for; costs nothing to make."""
         words, varies = self.shared_words(ask)
         head = b"cache-control: public, max-age=60\r\n" + varies + (b"retry-after: 60\r\n" if status == 503 else b"")
         return self.notices.answer(status, words, OVERFLOW, refresh_s=OVERFLOW_AGAIN_S, head=head)
 
-    def instead_of_problem(self, event: str, error: FrontrowError, ask: Ask) -> Answer | None:
+    def instead_of_problem(self, event: str, error: FrontrowError, ask: EndpointRequest) -> EndpointResponse | None:
         """For a browser's form: the page with the error in words, or the overflow page; None for everybody else."""
         accept = ask.header(b"accept")
         if accept is None or b"text/html" not in accept:
@@ -138,15 +146,15 @@ class RoomPages:
         place = None if error.code == "already_claimed" else self._told(event, ask)[0]  # it is used up: join again
         return self._render(event, place, self.told(error, ask), error.http_status, ask)
 
-    def _told(self, event: str, ask: Ask) -> tuple[PlaceStatus | None, str]:
+    def _told(self, event: str, ask: EndpointRequest) -> tuple[PlaceStatus | None, str]:
         try:
             return self._room.status(self.place_of(event, ask), event), ""
         except (Unauthorised, Forbidden):
             return None, ""
 
     def _render(
-        self, event: str, told: PlaceStatus | None, error: str, status: int, ask: Ask, front: str = ""
-    ) -> Answer:
+        self, event: str, told: PlaceStatus | None, error: str, status: int, ask: EndpointRequest, front: str = ""
+    ) -> EndpointResponse:
         state = self._room.view(event).state
         facts: dict[str, Any] = {"state": "none", "number": 0, "lane": 0, "from_hi": 0, "ahead": 0, "progress": 0}
         words = self.words(ask)
@@ -179,9 +187,9 @@ class RoomPages:
             captcha=CAPTCHA_WIDGETS.get(human),
             site_key=self._entry.site_key_of(event),
         )
-        return Answer(status, HTML + NO_STORE + page_head(self._policy(human)), body.encode())
+        return EndpointResponse(status, HTML + NO_STORE + page_head(self._policy(human)), body.encode())
 
-    def _bound(self, event: str, ask: Ask) -> str:
+    def _bound(self, event: str, ask: EndpointRequest) -> str:
         """What the browser's proof must name, if its place is bound to its key: the place's hash."""
         text = self.place_of(event, ask)
         return place_hash(text) if self._room.places.verify(text, event).jkt else ""
@@ -207,7 +215,7 @@ class RoomPages:
 
     # -- forms -------------------------------------------------------------------------------------------------------
 
-    def form(self, ask: Ask, kind: type[Body]) -> Body:
+    def form(self, ask: EndpointRequest, kind: type[Body]) -> Body:
         """The fields of a browser's form as the body an endpoint expects; another site's form is refused."""
         site = ask.header(b"sec-fetch-site")
         if site is not None and site not in (b"same-origin", b"none"):
@@ -233,7 +241,7 @@ class RoomPages:
             return f"{shop.scheme}://{shop.netloc}{wish}" if shop.netloc else wish
         return self._settings.next_url
 
-    def joined(self, event: str, joined: Joined, *, is_form: bool, wish: str = "") -> Answer:
+    def joined(self, event: str, joined: Joined, *, is_form: bool, wish: str = "") -> EndpointResponse:
         """The place as a cookie: for a form back to the page, for a script its status."""
         state = self._room.view(event).state
         hi = state.lanes[state.config.lane_index(joined.status.lane)].hi
@@ -241,15 +249,17 @@ class RoomPages:
         cookie += self._cookie(from_cookies(event), str(hi), PLACE_DAYS * 86_400)
         if is_form:
             back = self.base(event) + "/" + (f"?return={quote(wish, safe='/')}" if wish and is_plain(wish) else "")
-            return Answer(303, NO_STORE + cookie + header_line("location", back))
-        return Answer(201, b"content-type: application/json\r\n" + NO_STORE + cookie, encode_json(joined.status))
+            return EndpointResponse(303, NO_STORE + cookie + header_line("location", back))
+        return EndpointResponse(
+            201, b"content-type: application/json\r\n" + NO_STORE + cookie, encode_json(joined.status)
+        )
 
-    def claimed(self, claimed: Claimed, *, is_form: bool, wish: str = "") -> Answer:
+    def claimed(self, claimed: Claimed, *, is_form: bool, wish: str = "") -> EndpointResponse:
         """The pass as a cookie, and on to the shop."""
         cookie = self._cookie(PASS_COOKIES, claimed.pass_jwt, 86_400)
         onward = self.next_url(wish)
         if is_form:
-            return Answer(303, NO_STORE + cookie + header_line("location", onward))
+            return EndpointResponse(303, NO_STORE + cookie + header_line("location", onward))
         body = {"next": onward, "expires_at_s": claimed.expires_s, "repeated": claimed.repeated}
         return json_answer(201, body, cookie)
 
@@ -260,7 +270,7 @@ class RoomPages:
             for secure in ((True, False) if self._settings.secure_cookies else (False,))
         )
 
-    def place_of(self, event: str, ask: Ask) -> str:
+    def place_of(self, event: str, ask: EndpointRequest) -> str:
         """The place of this request: the bearer token, or the page's cookie."""
         for name, given in ask.headers:
             if len(name) == 13 and name.lower() == b"authorization":
@@ -278,7 +288,7 @@ class RoomPages:
         """Whether people come by https: then only cookies that are bound to the host count."""
         return self._settings.secure_cookies
 
-    def keeps_place(self, event: str, ask: Ask) -> bool:
+    def keeps_place(self, event: str, ask: EndpointRequest) -> bool:
         """Whether this browser keeps a place of the event."""
         cookie = ask.header(b"cookie")
         return cookie is not None and bool(self._read(cookie, place_cookies(event)))
@@ -286,7 +296,7 @@ class RoomPages:
     def _read(self, cookie: bytes, names: tuple[str, str]) -> str:
         return read_cookie(cookie.decode("latin-1"), names_to_read(names, secure=self.secure))
 
-    def _from_hi(self, event: str, ask: Ask) -> int:
+    def _from_hi(self, event: str, ask: EndpointRequest) -> int:
         """How far the window was when this browser joined: where its progress bar begins."""
         kept = self._read(ask.header(b"cookie") or b"", from_cookies(event))
         return int(kept) if kept.isdecimal() and kept.isascii() and len(kept) <= 12 else 0

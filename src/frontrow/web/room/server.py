@@ -35,7 +35,8 @@ from frontrow.web.endpoints.room import RoomEndpoints
 from frontrow.web.endpoints.sharded_room import ShardedEndpoints, keep_balanced
 from frontrow.web.lane.protocol import lane
 from frontrow.web.observability.logs import set_up_logs
-from frontrow.web.observability.worker_counts import SharedCounts
+from frontrow.web.observability.room_metrics import write_room_counts
+from frontrow.web.observability.worker_metrics import Board
 from frontrow.web.room.app import hot_routes, room_app
 from frontrow.web.room.page import PageSettings, RoomPages
 from frontrow.web.server.process_supervisor import Workers
@@ -210,7 +211,8 @@ async def serve_async(settings: RoomSettings, sockets: list[socket.socket]) -> N
         await room.aclose()
         raise
     endpoints = make_endpoints(settings, room, keys)
-    app = room_app(endpoints, root_event=settings.root_event)
+    board = Board.of_workers(Path(settings.folder), settings.workers)
+    app = room_app(endpoints, root_event=settings.root_event, board=board)
     http: Any = lane(hot_routes(endpoints, root_event=settings.root_event)) if settings.hot_lane else "httptools"
     config = uvicorn.Config(
         app, http=http, loop="none", log_config=None, access_log=False, proxy_headers=False, timeout_graceful_shutdown=5
@@ -219,7 +221,7 @@ async def serve_async(settings: RoomSettings, sockets: list[socket.socket]) -> N
         "room open", extra={"rooms": list(settings.events), "human": settings.human, "hot_lane": settings.hot_lane}
     )
     gc_tuning.freeze_after_startup()
-    async with _counting(settings, endpoints), _balancing(endpoints):
+    async with _counting(settings, endpoints, board), _balancing(endpoints):
         await uvicorn.Server(config).serve(sockets=sockets)
 
 
@@ -238,14 +240,12 @@ async def _balancing(endpoints: RoomEndpoints) -> AsyncIterator[None]:
 
 
 @contextlib.asynccontextmanager
-async def _counting(settings: RoomSettings, endpoints: RoomEndpoints) -> AsyncIterator[None]:
+async def _counting(settings: RoomSettings, endpoints: RoomEndpoints, board: Board) -> AsyncIterator[None]:
     """With several workers, share what is counted."""
     if settings.workers == 1:
         yield
         return
-    shared = SharedCounts(settings.folder, endpoints)
-    endpoints.others = shared.others
-    task = asyncio.create_task(shared.run(), name="shared counts")
+    task = asyncio.create_task(write_room_counts(endpoints, board), name="shared counts")
     try:
         yield
     finally:
@@ -278,7 +278,6 @@ def serve(settings: RoomSettings) -> None:
         run(settings, [sock])
         return
     RoomKeys.load(settings.folder)  # made once, before several processes want them
-    SharedCounts.clear(settings.folder)
     Workers(settings.workers, run_worker, (settings, sock), before_stop=sock.close).watch()
 
 

@@ -19,7 +19,7 @@ OWN_SITES: Final = frozenset({"same-origin", "none"})
 
 
 class HeaderLines(Protocol):
-    """A request's headers by lower-case name, as either door has them (Litestar's `Headers`, `wire.AskHeaders`)."""
+    """A request's headers by lower-case name, as either door has them."""
 
     def getall(self, key: str, default: Any) -> list[str]: ...
 

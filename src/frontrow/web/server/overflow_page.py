@@ -1,6 +1,7 @@
-"""Small pages that need nothing but themselves: the overflow page, and refusals given before any page is made.
+"""Small self-contained pages: the overflow page, and refusals that are given before any page is rendered.
 
-One template, the waiting room's style inside it, made once a language and kept as bytes: to answer costs a lookup.
+One template with the waiting room's style inside. Each page is rendered once per language and kept as bytes, so that
+sending it costs a lookup.
 """
 
 from collections.abc import Callable
@@ -10,11 +11,11 @@ from typing import Any, Final
 import jinja2
 
 from frontrow.core.errors import FrontrowError
-from frontrow.web.endpoints.messages import HTML, Answer, Ask
+from frontrow.web.endpoints.messages import HTML, EndpointRequest, EndpointResponse
 from frontrow.web.room.page_parts import N_, lean, page_head, policy_hash, safe, short_names
 
-# somebody's browser asked, and was refused: the page to show, or None to say it as problem+json
-ForPeople = Callable[[str, Ask, FrontrowError], Answer | None]
+# a browser was refused: the page to show, or None to answer with problem+json
+ForPeople = Callable[[str, EndpointRequest, FrontrowError], EndpointResponse | None]
 OVERFLOW: Final = {
     "title": N_("Very busy right now"),
     "heading": N_("More people than the waiting room can hold"),
@@ -29,29 +30,29 @@ AGAIN: Final = "setTimeout(()=>location.reload(),document.body.dataset.again*(90
 
 
 class Notices:
-    """Makes each notice once a language."""
+    """Renders each notice once per language."""
 
     def __init__(self, brand: str) -> None:
         folder = files("frontrow.web") / "templates"
         self._css = short_names(lean((folder / "room.css").read_text("utf-8")))
         environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
         self._page = environment.from_string((folder / "overflow.html").read_text("utf-8"))
-        self._brand, self._made = brand, dict[tuple[str, str], bytes]()
+        self._brand, self._rendered = brand, dict[tuple[str, str], bytes]()
         own = f"style-src {policy_hash(self._css)}; script-src {policy_hash(AGAIN)}"
         policy = f"default-src 'none'; {own}; base-uri 'none'; frame-ancestors 'none'"
         self._head = HTML + page_head(policy)
 
     def answer(
         self, status: int, words: Any, texts: dict[str, str], *, refresh_s: int = 0, head: bytes = b""
-    ) -> Answer:
-        """The notice with these texts, which are told apart by their heading."""
+    ) -> EndpointResponse:
+        """The notice with these texts. The heading identifies them."""
         key = (words.language, f"{texts['heading']} {refresh_s}")
-        body = self._made.get(key)
+        body = self._rendered.get(key)
         if body is None:
             given = {"title": texts["heading"], "note": "", "foot": "", "home": ""} | texts
-            said = {name: words(text) if text else "" for name, text in given.items()}
+            translated = {name: words(text) if text else "" for name, text in given.items()}
             body = self._page.render(
-                said, words=words, css=safe(self._css), js=safe(AGAIN), brand=self._brand, refresh_s=refresh_s
+                translated, words=words, css=safe(self._css), js=safe(AGAIN), brand=self._brand, refresh_s=refresh_s
             ).encode()
-            self._made[key] = body
-        return Answer(status, self._head + head, body)
+            self._rendered[key] = body
+        return EndpointResponse(status, self._head + head, body)

@@ -1,9 +1,9 @@
-"""Overload (F3): who is still served when more is asked than can be done, and how that is found out.
+"""Overload (F3): which requests are served when there are more than this process can answer, and how it notices.
 
-The measure is the shortest delay of an interval (as CoDel does): of the event loop, and of answers that wait for a
-store. A burst passes; a queue that stands makes `pressure` grow, and it sheds whole classes from the bottom (browse,
-join, map, hold), the class at the edge in part. Paying is only bounded by the number of requests in flight. Pure: time
-and delays are passed in. See docs/overload.md.
+The measure is the shortest delay of an interval, as in CoDel: of the event loop, and of responses that wait for a
+store. A burst passes. A standing queue makes `pressure` grow, which sheds whole classes from the bottom (browse, join,
+map, hold) and a part of the class at the edge. Paying is bounded only by the number of requests in flight. This module
+is pure: time and delays are passed in. See docs/overload.md.
 """
 
 from enum import IntEnum
@@ -28,9 +28,13 @@ LEAST_ANSWERS: Final = 8
 CROWD: Final = 16.0
 HIGHEST: Final = float(Rank.PAY)  # at full pressure everything below PAY is shed
 _ROOM: Final = {
-    b"/room/claim": Rank.HOLD, b"/room/renew": Rank.HOLD, b"/room/give-back": Rank.HOLD, b"/room/pass": Rank.HOLD,
-    b"/room/heartbeat": Rank.HOLD, b"/room/left": Rank.HOLD,
-}  # fmt: skip
+    b"/room/claim": Rank.HOLD,
+    b"/room/renew": Rank.HOLD,
+    b"/room/give-back": Rank.HOLD,
+    b"/room/pass": Rank.HOLD,
+    b"/room/heartbeat": Rank.HOLD,
+    b"/room/left": Rank.HOLD,
+}
 
 
 def rank_of(method: bytes, path: bytes) -> Rank:
@@ -66,7 +70,7 @@ class Standing:
 
     def __init__(self, least: int = 1) -> None:
         self._shortest_s: float | None = None
-        self._least, self._seen = least, 0  # fewer delays than this say nothing: one slow answer is no queue
+        self._least, self._seen = least, 0  # fewer delays than this prove nothing: one slow response is no queue
         self.last_s = 0.0
 
     def saw(self, delay_s: float) -> None:
@@ -85,9 +89,21 @@ class Gate:
     """Decides for each request of this process whether it is served; keeps count."""
 
     __slots__ = (
-        "_carry", "_limits", "active", "admitted", "arrived", "connections", "in_flight", "lag", "late", "pressure",
-        "settings", "shed", "turned_away", "wait",
-    )  # fmt: skip
+        "_carry",
+        "_limits",
+        "active",
+        "admitted",
+        "arrived",
+        "connections",
+        "in_flight",
+        "lag",
+        "late",
+        "pressure",
+        "settings",
+        "shed",
+        "turned_away",
+        "wait",
+    )
 
     GROW: Final = 0.5
     SHRINK: Final = 0.1
@@ -97,7 +113,7 @@ class Gate:
         self._limits = [share * self.settings.max_in_flight for share in SHARES]
         self._carry = [0.0] * len(Rank)
         self.pressure = 0.0
-        self.active = False  # one look tells the hot path that nothing needs deciding
+        self.active = False  # False: the hot path has nothing to decide
         self.in_flight = self.connections = self.arrived = 0
         self.turned_away = self.late = 0
         self.admitted = [0] * len(Rank)
@@ -117,7 +133,7 @@ class Gate:
             self.pressure = min(HIGHEST, self.pressure + self.GROW * min(1.0, excess - 0.5))
         else:
             self.pressure = max(0.0, self.pressure - self.SHRINK)
-        self._look()
+        self._update_active()
 
     def admits(self, rank: Rank) -> bool:
         """Whether a request of this class is served now."""
@@ -144,7 +160,7 @@ class Gate:
     def ended(self) -> None:
         self.in_flight -= 1
         if self.active:
-            self._look()
+            self._update_active()
 
-    def _look(self) -> None:
+    def _update_active(self) -> None:
         self.active = self.pressure > 0 or self.in_flight >= self._limits[0]

@@ -1,7 +1,7 @@
 """The framework's door under the gate: requests in flight, deadlines and latency of everything the app answers.
 
-Admission is decided at the socket (`overload_lane`). An answer that has not begun at its deadline becomes a 503; once
-it has begun it may go on (a live stream, a long download), and a stream is no longer in flight.
+Admission is decided at the socket (`web/lane/protocol.py`). A response that has not begun at its deadline becomes a
+503. One that has begun may go on (a live stream, a long download), and a stream is no longer in flight.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from typing import Any, Final
 from litestar.enums import ScopeType
 from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
-from frontrow.web.lane.overload_protocol import SLOW_NS, Watch, late_answer
+from frontrow.web.lane.overload_watch import SLOW_NS, Watch
 from frontrow.web.observability.traffic import OTHER
 from frontrow.web.server.overload import Gate, Rank, rank_of
 from frontrow.web.server.request_middleware import send_answer
@@ -43,7 +43,7 @@ class GuardedApp:
             if not deadline.expired() or answer.status:
                 raise
             self._gate.late += 1
-            await send_answer(late_answer(), scope, answer.send)
+            await send_answer(self._watch.deadline_response, scope, answer.send)
         finally:
             answer.over()
             self._count(scope, rank, answer)

@@ -1,7 +1,7 @@
 """Runs the platform's app under uvicorn, with the hot lane in front and an orderly end.
 
-A server that is told to stop says so at /readyz first, takes no new connections, finishes what it has in hand for a
-bounded time (live streams end properly, so that browsers reconnect elsewhere), then stops its jobs.
+A server that must stop reports it at /readyz first, takes no new connections, finishes open requests within a bounded
+time (live streams end properly, so that browsers reconnect elsewhere), then stops its jobs.
 """
 
 import logging
@@ -16,10 +16,9 @@ from frontrow.core import gc_tuning
 from frontrow.core.errors import ConfigError
 from frontrow.settings.platform import ServerSettings
 from frontrow.web.app import front_of, platform_app
-from frontrow.web.lane.overload_protocol import guarded_lane
+from frontrow.web.lane.protocol import LINGER_S, lane
 from frontrow.web.observability.traces import traced
 from frontrow.web.platform.platform import Platform
-from frontrow.web.server.graceful_close import leaving
 from frontrow.web.server.overload_middleware import GuardedApp
 from frontrow.web.server.request_middleware import RequestIds
 
@@ -27,14 +26,14 @@ log = logging.getLogger("frontrow.serve")
 
 
 class DrainingServer(uvicorn.Server):
-    """uvicorn's server, which tells the platform first."""
+    """uvicorn's server; it tells the platform first that it stops."""
 
     def __init__(self, config: uvicorn.Config, platform: Platform) -> None:
         super().__init__(config)
         self._platform = platform
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        self._platform.draining.set()
+        self._platform.server.draining.set()
         super().handle_exit(sig, frame)
         self._captured_signals.clear()  # raised again they would kill the process before its stores are closed
 
@@ -54,15 +53,16 @@ def listen(settings: ServerSettings) -> socket.socket:
 
 
 def make_server(platform: Platform, routed: Litestar | None = None) -> DrainingServer:
-    """The server of this process, ready to `serve`; `routed` is an app that is there already."""
+    """The server of this process, ready to `serve`. `routed` is the app, if it exists already."""
     settings = platform.settings.server
-    watch = platform.telemetry.watch(platform.limiter.is_proxy)
-    ids = RequestIds(platform.limiter)
+    limiter = platform.server.limiter
+    ids = RequestIds(limiter)
     front = front_of(routed or platform_app(platform), platform, ids)
-    watch.for_people = front.for_people
-    app: Any = GuardedApp(traced(front, platform.settings.traces, platform.limiter.is_proxy), watch)
-    table = platform.hot.routes if settings.hot_lane else {}
-    http: Any = leaving(guarded_lane(table, ids.of, watch, request_within_s=settings.request_within_s))
+    watch = platform.server.telemetry.watch(limiter.is_proxy, front.for_people)
+    app: Any = GuardedApp(traced(front, platform.settings.traces, limiter.is_proxy), watch)
+    table = platform.server.hot.routes if settings.hot_lane else {}
+    within_s = settings.request_within_s
+    http: Any = lane(table, ids.of, watch=watch, request_within_s=within_s, linger_s=LINGER_S)
     config = uvicorn.Config(
         app,
         http=http,

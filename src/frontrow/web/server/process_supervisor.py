@@ -1,7 +1,7 @@
-"""Several processes of one server: started, watched, replaced when they die, stopped together.
+"""Starts the processes of one server, watches them, replaces those that die and stops them together.
 
-A worker whose parent is gone stops by itself, so that the next server finds the port free. One that keeps dying is
-started again after longer and longer pauses; when none is left that works, the server ends.
+A worker whose parent is gone stops by itself, so that the next server finds the port free. A worker that keeps dying is
+restarted after growing pauses. When no worker is left that works, the server ends.
 """
 
 import logging
@@ -19,8 +19,8 @@ log = logging.getLogger("frontrow.workers")
 
 STOP_TIMEOUT_S = 15.0
 LOOK_EVERY_S = 0.2
-QUICK_S = 10.0  # who lived shorter died young
-MOST_DEATHS = 10  # so many in a row, and nobody left: something is wrong that starting again does not mend
+YOUNG_S = 10.0  # a worker that lived shorter died young
+MAX_YOUNG_DEATHS = 10  # after this many in a row and with no worker left, a restart does not help
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.2, 30.0
 
 
@@ -36,13 +36,13 @@ class Workers:
         stop_within_s: float = STOP_TIMEOUT_S,
         before_stop: Callable[[], None] = lambda: None,
     ) -> None:
-        """`before_stop` lets go of what the parent holds for its workers (their socket), so that it ends with them."""
+        """`before_stop` releases what the parent holds for its workers (their socket), so that it ends with them."""
         self._spawn = multiprocessing.get_context("spawn")
         self._target, self._arguments = target, arguments
         self._stop_within_s, self._before_stop = stop_within_s, before_stop
         self._stop = threading.Event()
         self._young_deaths = 0
-        self._due_s = [0.0] * count  # when a dead one may be started again; 0: it lives
+        self._due_s = [0.0] * count  # when a dead worker may be restarted; 0 while it lives
         self._started_s = [0.0] * count
         self._processes = [self._start(index) for index in range(count)]
 
@@ -53,33 +53,33 @@ class Workers:
         return process
 
     def watch(self) -> None:
-        """Until SIGTERM or SIGINT: replace who dies; then stop everybody."""
+        """Replace workers that die until SIGTERM or SIGINT, then stop all of them."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: self._stop.set())
         try:
             while not self._stop.wait(LOOK_EVERY_S):
-                self._replace_the_dead()
+                self._replace_dead()
         finally:
             self._end()
 
-    def _replace_the_dead(self) -> None:
+    def _replace_dead(self) -> None:
         now_s = time.monotonic()
         for index, process in enumerate(self._processes):
             if process.is_alive():
                 continue
             if not self._due_s[index]:
-                self._due_s[index] = now_s + self._mourn(index, process, now_s)
+                self._due_s[index] = now_s + self._restart_pause_s(index, process, now_s)
             if now_s >= self._due_s[index]:
                 self._due_s[index] = 0.0
                 self._processes[index] = self._start(index)
 
-    def _mourn(self, index: int, process: SpawnProcess, now_s: float) -> float:
-        """How long to wait before starting another; ends the server when nobody is left and it would not help."""
+    def _restart_pause_s(self, index: int, process: SpawnProcess, now_s: float) -> float:
+        """How long to wait before the restart; ends the server when no worker is left and a restart would not help."""
         log.error("worker died", extra={"pid": process.pid, "exit_code": process.exitcode})
-        if now_s - self._started_s[index] > QUICK_S:
+        if now_s - self._started_s[index] > YOUNG_S:
             self._young_deaths = 0
         self._young_deaths += 1
-        if self._young_deaths >= MOST_DEATHS and not any(other.is_alive() for other in self._processes):
+        if self._young_deaths >= MAX_YOUNG_DEATHS and not any(other.is_alive() for other in self._processes):
             raise SystemExit("frontrow: workers keep dying; the log above says why")
         return min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2.0 ** min(self._young_deaths - 1, 20))
 
@@ -96,7 +96,7 @@ class Workers:
 
 
 def run_watched(target: Callable[..., None], arguments: tuple[Any, ...]) -> None:
-    """What a worker runs: the target, and beside it an eye on the parent."""
+    """Run the target in a worker, and stop it when the parent is gone."""
     threading.Thread(target=_end_with_the_parent, daemon=True, name="parent").start()
     target(*arguments)
 

@@ -1,7 +1,7 @@
-"""What stands before every route of the framework's door: a request id, the limit per address, entity tags.
+"""ASGI middleware before every route of the framework's door: a request id, the limit per address, entity tags.
 
-A plain ASGI class around the app. Routes that count addresses themselves, because the hot lane answers them too
-(`counts_itself`), are let through. `X-Request-Id` is taken over from a trusted proxy only; everybody else gets ours.
+Routes that the hot lane answers too count addresses themselves (`counts_itself`) and are let through. `X-Request-Id` is
+taken over from a trusted proxy only; every other request gets a new one.
 """
 
 import hashlib
@@ -17,16 +17,18 @@ from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
 from frontrow.core.errors import FrontrowError
 from frontrow.waitingroom.door.door_limits import Entry
-from frontrow.web.endpoints.messages import Answer, Ask, header_line, problem_answer
+from frontrow.web.endpoints.messages import EndpointRequest, EndpointResponse, header_line, problem_answer
 from frontrow.web.server.overflow_page import ForPeople
 
 REQUEST_ID = re.compile(rb"[A-Za-z0-9_.:-]{1,64}\Z")
 MAX_TAGGED_BYTES = 2 * 1024 * 1024
-request_id: ContextVar[str] = ContextVar("request_id", default="")  # of the request this task answers, for log lines
+request_id: ContextVar[str] = ContextVar(
+    "request_id", default=""
+)  # of the request that this task answers, for log lines
 
 
 class RequestIds:
-    """Makes ids that are short, unique among servers and cheap."""
+    """Makes ids that are short, unique over all servers and cheap."""
 
     def __init__(self, entry: Entry) -> None:
         self._prefix = secrets.token_hex(5).encode()
@@ -43,7 +45,7 @@ class RequestIds:
 
 
 class Front:
-    """See the module."""
+    """The middleware; see the module."""
 
     def __init__(
         self,
@@ -65,31 +67,32 @@ class Front:
         client = scope.get("client")
         peer = client[0] if client else ""
         headers = scope["headers"]
-        known = self._ids.of(headers, peer)  # type: ignore[arg-type]
-        request_id.set(known.decode())
-        tagged = _Tagged(scope, send, known)
+        own_id = self._ids.of(headers, peer)  # type: ignore[arg-type]
+        request_id.set(own_id.decode())
+        tagged = _Tagged(scope, send, own_id)
         try:
             if not self._counts_itself.fullmatch(scope["path"]):
                 forwarded = [value.decode("latin-1") for name, value in headers if name == b"x-forwarded-for"]
                 self._entry.knock_ip(self._entry.ip_of(peer, forwarded))
         except FrontrowError as error:
-            page = self.for_people(scope["method"], Ask(headers, b"", peer), error) if self.for_people else None  # type: ignore[arg-type]
+            request = EndpointRequest(headers, b"", peer)  # type: ignore[arg-type]
+            page = self.for_people(scope["method"], request, error) if self.for_people else None
             await send_answer(page or problem_answer(error), scope, tagged.send)
             return
         allowed = self._allowed(scope["path"]) if scope["method"] == "OPTIONS" else ""
         if allowed:
-            await send_answer(Answer(204, header_line("allow", allowed)), scope, tagged.send)
+            await send_answer(EndpointResponse(204, header_line("allow", allowed)), scope, tagged.send)
         else:
             await self._app(scope, receive, tagged.send)
 
 
 class _Tagged:
-    """Adds the request id to an answer, and an entity tag to a whole JSON answer of a GET; 304 to who has it."""
+    """Adds the request id to a response, and an entity tag to the JSON response of a GET; 304 if the client has it."""
 
-    def __init__(self, scope: Scope, send: Send, known: bytes) -> None:
+    def __init__(self, scope: Scope, send: Send, own_id: bytes) -> None:
         self._get = scope["method"] in ("GET", "HEAD")  # type: ignore[typeddict-item]
         self._given = next((value for name, value in scope["headers"] if name == b"if-none-match"), None)
-        self._send, self._id = send, known
+        self._send, self._id = send, own_id
         self._held: Any = None
 
     async def send(self, message: Message) -> None:
@@ -121,8 +124,8 @@ def _taggable(headers: Any) -> bool:
     return not tagged and kind.startswith(b"application/json")
 
 
-async def send_answer(answer: Answer, scope: Scope, send: Send) -> None:
-    """An `Answer` over ASGI."""
+async def send_answer(answer: EndpointResponse, scope: Scope, send: Send) -> None:
+    """An `EndpointResponse` over ASGI."""
     headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in answer.headers()]
     if answer.status not in (204, 304):
         headers.append((b"content-length", b"%d" % len(answer.body)))

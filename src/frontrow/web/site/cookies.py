@@ -63,9 +63,9 @@ async def keep_visit(platform: Platform, request: Asked, booking: Booking, respo
         return
     for text in presented(request.headers, secure=is_https(platform.settings.public_url)).passes:
         try:
-            if platform.room.read_pass(text, booking.event_id).id != booking.session:
+            if platform.room.service.read_pass(text, booking.event_id).id != booking.session:
                 continue
-            longer = await platform.room.keep_pass(text, kept_until_s(booking), booking.id)
+            longer = await platform.room.service.keep_pass(text, kept_until_s(booking), booking.id)
         except FrontrowError:  # not ours, ended, or the store is away: the page says what that means
             continue
         if longer is not None:

@@ -58,15 +58,10 @@ class Shown:
     def from_minor(self) -> int | None:
         return min((tier.price.minor for tier in self.event.tiers), default=None)
 
-    @property
-    def can_wait(self) -> bool:
-        """Whether its waiting room is worth entering."""
-        return self.state in ("open", "few", "soon", "presale", "paused")
-
 
 def shown(platform: Platform, event: Event, venue: Venue | None) -> Shown:
     """The event with the state of its sale at this moment."""
-    free = platform.browse.availability(event.id) if event.id in platform.openings else None
+    free = platform.box_office.browse.availability(event.id) if event.id in platform.box_office.openings else None
     return Shown(event, venue, sale_state(event, platform.clock(), free), free)
 
 
@@ -99,7 +94,7 @@ def section_of(plan: Plan, section_id: str) -> tuple[int, Section] | None:
 
 async def shown_event(platform: Platform, event_id: str) -> Event:
     """The event, unless it is a draft or does not exist."""
-    event = platform.openings.events.get(event_id) or await platform.ledger.event(event_id)
+    event = platform.box_office.openings.events.get(event_id) or await platform.ledger.event(event_id)
     if event.status is EventStatus.DRAFT:
         raise EventNotFound(f"there is no event {event_id[:60]}", event=event_id[:60])
     return event

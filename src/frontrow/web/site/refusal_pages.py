@@ -7,7 +7,7 @@ from typing import Final
 
 from frontrow.core.cookies import read_cookie
 from frontrow.core.errors import FrontrowError
-from frontrow.web.endpoints.messages import NO_STORE, Answer, Ask
+from frontrow.web.endpoints.messages import NO_STORE, EndpointRequest, EndpointResponse
 from frontrow.web.server.overflow_page import ForPeople, Notices
 from frontrow.web.site.error_pages import KINDS
 from frontrow.web.site.languages import N_, Words, best_language, words_of
@@ -17,17 +17,17 @@ HOME: Final = N_("See all events")
 MOST_AGAIN_S: Final = 300
 
 
-def words_in(ask: Ask) -> Words:
+def words_in(ask: EndpointRequest) -> Words:
     """The words of the visitor's language."""
     chosen = read_cookie((ask.header(b"cookie") or b"").decode("latin-1"), LANGUAGE_COOKIES)
     return words_of(best_language(chosen, accepted(ask)))
 
 
-def accepted(ask: Ask) -> str:
+def accepted(ask: EndpointRequest) -> str:
     return (ask.header(b"accept-language") or b"")[:200].decode("latin-1")
 
 
-def wants_page(method: str, ask: Ask) -> bool:
+def wants_page(method: str, ask: EndpointRequest) -> bool:
     """Whether a browser is about to show the answer to somebody."""
     return method in ("GET", "POST") and b"text/html" in (ask.header(b"accept") or b"")
 
@@ -35,7 +35,7 @@ def wants_page(method: str, ask: Ask) -> bool:
 def notices_for_people(notices: Notices) -> ForPeople:
     """What `Front` and the gate ask when they refuse."""
 
-    def page(method: str, ask: Ask, error: FrontrowError) -> Answer | None:
+    def page(method: str, ask: EndpointRequest, error: FrontrowError) -> EndpointResponse | None:
         if not wants_page(method, ask):
             return None
         return problem_notice(notices, ask, error, again=method == "GET")
@@ -43,7 +43,7 @@ def notices_for_people(notices: Notices) -> ForPeople:
     return page
 
 
-def problem_notice(notices: Notices, ask: Ask, error: FrontrowError, *, again: bool) -> Answer:
+def problem_notice(notices: Notices, ask: EndpointRequest, error: FrontrowError, *, again: bool) -> EndpointResponse:
     """The page of an error; one that is about time tries again by itself, unless a form would be sent twice."""
     status, words = error.http_status, words_in(ask)
     heading, sentence = KINDS.get(status, KINDS[500] if status >= 500 else KINDS[403])

@@ -117,7 +117,9 @@ async def page_caller(platform: Platform, connection: Connection) -> Caller:
 def opened_links(platform: Platform, connection: Connection) -> frozenset[tuple[str, str]]:
     """What the links opened in this browser still allow: (purpose, subject) each."""
     links = [
-        link for text in kept_links(platform, connection)[:MAX_LINKS] if (link := platform.links.read(text)) is not None
+        link
+        for text in kept_links(platform, connection)[:MAX_LINKS]
+        if (link := platform.messaging.links.read(text)) is not None
     ]
     return frozenset((link.purpose.value, link.subject) for link in links if not link.ended(platform.clock()))
 
@@ -135,7 +137,7 @@ async def page_guard(connection: Connection, handler: BaseRouteHandler) -> None:
     caller = await page_caller(platform, connection)
     connection.state.caller = caller
     if caller.person:
-        platform.limiter.knock_person(caller.person)
+        platform.server.limiter.knock_person(caller.person)
     if access.kind == "fan" and caller.kind != "fan":
         raise SignInNeeded("sign in first")
     if access.kind == "staff":

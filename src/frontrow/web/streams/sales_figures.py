@@ -1,8 +1,8 @@
-"""Live figures by server-sent events: one look a second for each event somebody watches, one encoded frame for all.
+"""Live figures by server-sent events: one frame per second for each event that somebody watches, shared by all viewers.
 
-Seats, holds and the room are of this second; money and payments are the ledger's sums, WHOLE_EVERY_US old at most. A
-viewer keeps no queue: whoever reads slowly misses frames (each is whole), and whoever takes nothing for SLOW_S is
-dropped. Beyond `max_open` viewers nobody is added: they get 503 with Retry-After and poll the same frame as JSON.
+Seats, holds and the room are of this second. Money and payments are the ledger's sums, at most WHOLE_EVERY_US old. A
+viewer has no queue: a slow reader misses frames (each is complete), and one who takes nothing for SLOW_S is dropped.
+Beyond `max_open` viewers, others get 503 with Retry-After and poll the same frame as JSON.
 """
 
 import asyncio
@@ -11,7 +11,6 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Final
 
 import msgspec
-from litestar.types import Send
 
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.sales_figures import LiveFigures
@@ -26,7 +25,7 @@ RETRY_S: Final = 10.0
 MAX_OPEN: Final = 500
 MAX_EVENTS: Final = 100
 WHOLE_EVERY_US: Final = 3 * US_PER_S
-SUMMED: Final = ("hold_to_ticket",)  # the times that the ledger knows; this server measures the others
+SUMMED: Final = ("hold_to_ticket",)  # the times from the ledger; this server measures the others
 EventOf = Callable[[str], Awaitable[Event]]
 
 
@@ -51,31 +50,37 @@ class LiveFiguresStreams:
     """All viewers of figures in this process."""
 
     def __init__(
-        self, figures: Figures, event_of: EventOf, *, max_open: int = MAX_OPEN, every_s: float = EVERY_S
+        self,
+        figures: Figures,
+        event_of: EventOf,
+        *,
+        speeds: SpeedsOf = dict,
+        max_open: int = MAX_OPEN,
+        every_s: float = EVERY_S,
     ) -> None:
         self._figures, self._event_of = figures, event_of
         self.max_open, self._every_s = max_open, every_s
         self._channels: dict[str, _Channel] = {}
-        self.speeds: SpeedsOf = dict
-        self.frames = 0  # looks that were taken and encoded, whatever the number of viewers
+        self.speeds = speeds
+        self.frames = 0  # frames that were encoded, whatever the number of viewers
 
     def __len__(self) -> int:
         return sum(channel.viewers for channel in self._channels.values())
 
     def check_room(self, event_id: str) -> None:
-        """Nothing, or TooManyViewers."""
+        """Raise TooManyViewers if no more viewers fit."""
         crowded = event_id not in self._channels and len(self._channels) >= MAX_EVENTS
         if len(self) >= self.max_open or crowded:
             raise TooManyViewers("all live connections are taken; poll instead", retry_after_s=RETRY_S)
 
     async def latest(self, event_id: str) -> LiveFigures:
-        """The newest frame, or a first look; for who polls."""
+        """The newest frame, or a first one, for polling."""
         channel = self._channels.get(event_id)
         if channel is not None and channel.figures is not None:
             return channel.figures
-        return await self._look(await self._event_of(event_id), None)
+        return await self._next_frame(await self._event_of(event_id), None)
 
-    async def _look(self, event: Event, before: LiveFigures | None) -> LiveFigures:
+    async def _next_frame(self, event: Event, before: LiveFigures | None) -> LiveFigures:
         """The frame after `before`, with the exact figures it has or, once those are old, new ones."""
         frame = await self._figures.live(event, before)
         if before is not None and frame.at_us - before.whole_at_us < WHOLE_EVERY_US:
@@ -93,7 +98,7 @@ class LiveFiguresStreams:
         channel = self._channels.setdefault(event_id, _Channel())
         channel.viewers += 1
         if channel.task is None:
-            channel.task = asyncio.create_task(self._look_on(event_id, channel), name=f"figures {event_id}")
+            channel.task = asyncio.create_task(self._publish_frames(event_id, channel), name=f"figures {event_id}")
         try:
             while True:  # until the viewer leaves or is dropped
                 yield channel.frame
@@ -106,11 +111,11 @@ class LiveFiguresStreams:
                 channel.task.cancel()
                 self._channels.pop(event_id, None)
 
-    async def _look_on(self, event_id: str, channel: _Channel) -> None:
+    async def _publish_frames(self, event_id: str, channel: _Channel) -> None:
         while True:  # until the last viewer has left
-            with contextlib.suppress(FrontrowError):  # the ledger is away: the next look tries again
+            with contextlib.suppress(FrontrowError):  # the ledger is away: tried again with the next frame
                 event = await self._event_of(event_id)
-                channel.figures = await self._look(event, channel.figures)
+                channel.figures = await self._next_frame(event, channel.figures)
                 channel.frame = b"event: figures\ndata: " + msgspec.json.encode(channel.figures) + b"\n\n"
                 self.frames += 1
                 if channel.waiting is not None and not channel.waiting.done():
@@ -119,26 +124,10 @@ class LiveFiguresStreams:
 
     def app(self, event_id: str, slow_s: float = SLOW_S) -> StreamApp:
         """One viewer's connection."""
-        return _Dropping(lambda: self.events(event_id), slow_s)
+        return StreamApp(lambda: self.events(event_id), slow_s)
 
     async def aclose(self) -> None:
         tasks = [channel.task for channel in self._channels.values() if channel.task is not None]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-
-
-class _Dropping(StreamApp):
-    """A stream whose viewer must take a frame within `slow_s`."""
-
-    def __init__(self, events: Callable[[], AsyncGenerator[bytes, None]], slow_s: float) -> None:
-        super().__init__(events)
-        self._slow_s = slow_s
-
-    async def _write(self, send: Send) -> None:
-        async def in_time(message: object) -> None:
-            async with asyncio.timeout(self._slow_s):
-                await send(message)  # type: ignore[arg-type]
-
-        with contextlib.suppress(TimeoutError):
-            await super()._write(in_time)

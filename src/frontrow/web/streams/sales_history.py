@@ -51,8 +51,8 @@ class History:
         self._seats_of, self._room_of, self._speeds = seats_of, room_of, speeds
         self._points: dict[str, deque[Point]] = {}
 
-    async def look(self) -> None:
-        """One point of every event sold here."""
+    async def record_points(self) -> None:
+        """Add one point for every event that is sold here."""
         at_s, speed = self._clock() // US_PER_S, self._speeds().get(SPEED)
         sold_here = list(self._events())[:MAX_EVENTS]
         for gone in self._points.keys() - set(sold_here):
@@ -74,4 +74,4 @@ class History:
 
     def job(self) -> Job:
         """What goes on by itself in every server."""
-        return every("figures history", self.look, EVERY_S)
+        return every("figures history", self.record_points, EVERY_S)

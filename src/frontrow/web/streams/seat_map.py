@@ -1,8 +1,8 @@
-"""The live map by server-sent events for viewers who came through the hot lane: a position a viewer, frames shared.
+"""The live map by server-sent events, for viewers who came through the hot lane. Frames are shared by all viewers.
 
-On each change every viewer that stood at the frame before gets the same bytes, already wrapped as an HTTP chunk. A
-viewer who reads too slowly is skipped, and brought up to date when the connection drains: by the frames missed, or by
-`reset` when the ring no longer reaches back. Who does not drain at all is closed after a while.
+On each change, every viewer at the frame before gets the same bytes, already wrapped as an HTTP chunk. A viewer who
+reads too slowly is skipped and brought up to date when the connection drains: by the missed frames, or by `reset` when
+the ring no longer reaches back that far. A connection that does not drain at all is closed after a while.
 """
 
 import asyncio
@@ -103,7 +103,7 @@ class SeatStreams:
     def take(
         self, transport: asyncio.Transport, connections: set[Any], lines: bytes, epoch: int, seq: int
     ) -> SeatStream:
-        """Own a connection the hot lane hands over, from this position on."""
+        """Take over a connection from the hot lane, from this position on."""
         ring = self.feed.ring
         first = self.since(epoch, seq)
         head = (STATUS_LINE[200], lines, STREAM_HEAD, b"transfer-encoding: chunked\r\n\r\n", first)
@@ -113,7 +113,7 @@ class SeatStreams:
         return stream
 
     async def run(self) -> None:
-        """Pass every change and heartbeat of the feed on, until cancelled."""
+        """Until cancelled: pass on every change and heartbeat of the feed."""
         ring = self.feed.ring
         epoch, seq = ring.epoch, ring.seq
         while True:

@@ -1,10 +1,11 @@
-"""Puts an event's seats before the public once its feed runs: the streams of its map and its row of hot routes."""
+"""Serves an event's seats once its feed runs: the streams of its map, and its routes in the hot lane."""
 
 import asyncio
 from collections.abc import Callable
 
 from frontrow.boxoffice.holds.hold_service import HoldService
 from frontrow.boxoffice.seatmap.map_feed import MapFeed
+from frontrow.web.endpoints.event_details import EventViews
 from frontrow.web.endpoints.passes import Passes
 from frontrow.web.endpoints.room import RoomEndpoints
 from frontrow.web.endpoints.seats import ShopEndpoints
@@ -21,6 +22,7 @@ class LiveSeats:
         holds: HoldService,
         feeds: dict[str, MapFeed],
         passes: Passes,
+        views: EventViews,
         max_streams: int,
         token_of: Callable[[str], str],
     ) -> None:
@@ -28,7 +30,7 @@ class LiveSeats:
         self._streams: dict[str, SeatStreams] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self.shop = ShopEndpoints(holds, feeds, self._streams, room.entry, passes, token_of)
-        self.table = HotTable(room, self.shop)
+        self.table = HotTable(room, self.shop, views)
 
     def opened(self, event_id: str, feed: MapFeed | None) -> None:
         """An event's feed runs from now on; without a feed: the event is over."""

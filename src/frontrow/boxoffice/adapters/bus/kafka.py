@@ -1,7 +1,8 @@
 """The bus over Kafka (confluent-kafka): one topic, keyed by booking, idempotent producer, offsets committed when done.
 
-A reader owns whole partitions. What it read and did not finish is read again by their next owner. The client's calls
-block, so the producer and each reader have their own thread.
+A reader owns whole partitions; what it read and did not finish is read again by whoever owns them next. The client's
+calls block, so producer and readers have a thread each. (aiokafka needs no threads, but its groups of two members
+failed against librdkafka's own test broker.)
 """
 
 import asyncio

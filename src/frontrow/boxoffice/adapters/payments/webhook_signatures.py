@@ -1,4 +1,8 @@
-"""Signed webhooks: `t=<seconds>,v1=<HMAC-SHA-256 of "t.body">`, genuine, and fresh within a tolerance."""
+"""Signed webhooks: `t=<seconds>,v1=<HMAC-SHA-256 of "t.body">`, genuine, and fresh within a tolerance.
+
+The time is an argument, so that simulations and tests can move it; stripe-python reads the wall clock. A test lets
+Stripe's library accept what this module signs.
+"""
 
 import hashlib
 import hmac

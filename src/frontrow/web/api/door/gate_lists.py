@@ -61,11 +61,11 @@ async def get_revocations(
 ) -> Response[Revocations | None]:
     event = await own_event(platform, caller, event_id)
     count, last_us = await platform.ledger.revocation_mark(event.id)
-    tag = f'"{tag_of(f"{event.id} {platform.desk.mark()} {count} {last_us}")}"'
+    tag = f'"{tag_of(f"{event.id} {platform.box_office.desk.mark()} {count} {last_us}")}"'
     headers = {"etag": tag, "cache-control": "private, no-cache"}
     if tag in request.headers.get("if-none-match", ""):
         return Response(None, status_code=304, headers=headers)
-    return Response(await platform.desk.revocations(event.id, platform.clock()), headers=headers)
+    return Response(await platform.box_office.desk.revocations(event.id, platform.clock()), headers=headers)
 
 
 @get(f"{PATH}/admissions", operation_id="list_admissions", summary="What the gates let in, from a number on", opt=SCANS)

@@ -131,7 +131,7 @@ async def get_bundle(
     headers = {"etag": f'"{tag}"', "cache-control": "private, no-cache"}
     if f'"{tag}"' in request.headers.get("if-none-match", ""):
         return Response(None, status_code=304, headers=headers)
-    return Response(await platform.desk.bundle(event.id, platform.clock()), headers=headers)
+    return Response(await platform.box_office.desk.bundle(event.id, platform.clock()), headers=headers)
 
 
 @post(f"{PATH}/scan", operation_id="scan_ticket", summary="May this ticket in?", status_code=200, opt=SCANS)
@@ -148,7 +148,7 @@ async def scan_ticket(
         return _scanned(Verdict.FORGED)
     if kept.event_id != event.id:
         return _scanned(Verdict.OTHER_EVENT)
-    seat = seat_name(await platform.desk.seat_names(event), kept.seat_index)
+    seat = seat_name(await platform.box_office.desk.seat_names(event), kept.seat_index)
     if kept.state is not TicketState.VALID:
         return _scanned(Verdict.REVOKED, kept.id, seat, reason=await _reason(platform, kept))
     if ticket_id == data.code.strip() and read(kept.code).rotating:
@@ -167,7 +167,7 @@ def _read(platform: Platform, event: Event, code: str, now_us: int) -> tuple[Ver
     """Which ticket the code is of. An id is as hard to guess as a code, and the ledger knows which there are."""
     if code.startswith("tkt_"):
         return Verdict.WELCOME, code[:60]
-    verdict, ticket = platform.desk.verify(event.id, code, now_us)
+    verdict, ticket = platform.box_office.desk.verify(event.id, code, now_us)
     return verdict, ticket.id if ticket is not None else ""
 
 
@@ -228,7 +228,7 @@ async def count_scans(platform: FromPlatform, caller: FromCaller, event_id: From
 async def _bundle_tag(platform: Platform, event: Event) -> str:
     """Changes exactly when a gate would get something new: keys, seats, or another revoked ticket."""
     count, last_us = await platform.ledger.revocation_mark(event.id)
-    return tag_of(f"{event.id}\n{event.name}\n{event.plan_hash}\n{platform.desk.mark()}\n{count}\n{last_us}")
+    return tag_of(f"{event.id}\n{event.name}\n{event.plan_hash}\n{platform.box_office.desk.mark()}\n{count}\n{last_us}")
 
 
 def _scanned(

@@ -101,10 +101,10 @@ async def pay(request: Request[Any, Any, Any], booking_id: FromPath[str], platfo
 async def cancel_booking(platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str]) -> BookingView:
     booking = await own_booking(platform, caller, booking_id)
     if booking.state is BookingState.CONFIRMED:
-        await platform.refunds.refund(booking.id, booking.fence)
+        await platform.box_office.refunds.refund(booking.id, booking.fence)
         booking = await own_booking(platform, caller, booking_id)
     elif booking.state is not BookingState.REFUNDED:
-        booking = await platform.checkout.release(booking.id, booking.fence)
+        booking = await platform.box_office.checkout.release(booking.id, booking.fence)
     return await booking_view(platform, booking)
 
 
@@ -119,7 +119,7 @@ async def ask_refund(
 ) -> RefundView:
     booking = await own_booking(platform, caller, booking_id)
     some = await indexes(platform, booking, data.seats)
-    refund = await platform.refunds.refund(booking.id, booking.fence, some)
+    refund = await platform.box_office.refunds.refund(booking.id, booking.fence, some)
     return await refund_view(platform, refund, booking.event_id)
 
 
@@ -146,7 +146,7 @@ async def return_tickets(
 ) -> ReturnList:
     booking = await own_booking(platform, caller, booking_id)
     some = await indexes(platform, booking, data.seats) or ()
-    given = await platform.resale.give_back(booking.id, booking.fan, booking.fence, some)
+    given = await platform.box_office.resale.give_back(booking.id, booking.fan, booking.fence, some)
     views = [
         ReturnView((await seat_ids(platform, one.event_id, (one.seat_index,)))[0], one.state.value) for one in given
     ]
@@ -169,7 +169,7 @@ async def priority_pass(platform: FromPlatform, caller: FromCaller, booking_id: 
     if platform.clock() >= last.changed_at_us + PRIORITY_US:
         raise NoPriority("the priority has run out; join the waiting room", booking=booking.id)
     first_us = await platform.ledger.first_seen("priority", booking.id, platform.clock())
-    text, expires_s = platform.passes.beside_the_line(booking.event_id, booking.fan, booking.id, first_us)
+    text, expires_s = platform.room.passes.beside_the_line(booking.event_id, booking.fan, booking.id, first_us)
     if platform.clock() >= expires_s * US_PER_S:
         raise NoPriority("the pass was fetched and has run out; join the waiting room", booking=booking.id)
     return PassView(pass_=text, expires_at_s=expires_s)
@@ -177,7 +177,7 @@ async def priority_pass(platform: FromPlatform, caller: FromCaller, booking_id: 
 
 def give_pass(platform: Platform, event_id: str, fan: str, why: str) -> PassView:
     """A pass beside the line, for offers; it cannot be renewed."""
-    text, expires_s = platform.passes.beside_the_line(event_id, fan, why)
+    text, expires_s = platform.room.passes.beside_the_line(event_id, fan, why)
     return PassView(pass_=text, expires_at_s=expires_s)
 
 
@@ -190,7 +190,7 @@ def give_pass(platform: Platform, event_id: str, fan: str, why: str) -> PassView
 )
 async def answer_bank(platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str]) -> BookingView:
     booking = await own_booking(platform, caller, booking_id)
-    finish = getattr(getattr(platform.provider, "inner", None), "finish_action", None)
+    finish = getattr(getattr(platform.box_office.provider, "inner", None), "finish_action", None)
     payments = await platform.ledger.payments_of(booking.id)
     if finish is None or not payments or not payments[-1].ref:
         raise NotFound("there is no made-up bank to answer here")

@@ -80,7 +80,7 @@ async def list_events(
         after=read_cursor(cursor),
         limit=limit,
     )
-    return AnswerApp(await platform.listed.answer(search, await ask_of(request)))
+    return AnswerApp(await platform.server.listed.answer(search, await ask_of(request)))
 
 
 def _time_us(at: datetime | None, otherwise: int) -> int:
@@ -99,7 +99,7 @@ def _time_us(at: datetime | None, otherwise: int) -> int:
 async def get_event(request: Request[Any, Any, Any], event_id: FromPath[str], platform: FromPlatform) -> ASGIApp:
     # Counts the address and no person: the answer is the same kept bytes for everybody, and finding out who is signed
     # in (a read of the ledger) would cost more than the request that the limit is to save.
-    return AnswerApp(await settle(platform.shown.event(event_id, await ask_of(request))))
+    return AnswerApp(await settle(platform.server.shown.event(event_id, await ask_of(request))))
 
 
 ROUTES: list[HTTPRouteHandler] = [list_events, get_event]

@@ -31,7 +31,7 @@ from frontrow.web.room.app import AnswerApp, ask_of
     ),
 )
 async def place_hold(request: Request[Any, Any, Any], event_id: FromPath[str], platform: FromPlatform) -> ASGIApp:
-    return AnswerApp(await settle(platform.shop.hold(event_id, await ask_of(request))))
+    return AnswerApp(await settle(platform.server.shop.hold(event_id, await ask_of(request))))
 
 
 @patch(

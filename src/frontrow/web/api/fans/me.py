@@ -212,7 +212,9 @@ async def list_bookings(platform: FromPlatform, caller: FromCaller) -> Response[
 )
 async def export(platform: FromPlatform, caller: FromCaller) -> Response[dict[str, Any]]:
     kept = msgspec.to_builtins(await platform.people.fans.export(caller.id))
-    kept["sign_ups"] = msgspec.to_builtins(await platform.signups.of_address(await proven_email(platform, caller)))
+    kept["sign_ups"] = msgspec.to_builtins(
+        await platform.presale.signups.of_address(await proven_email(platform, caller))
+    )
     answer = private(Response(kept))
     answer.headers["content-disposition"] = 'attachment; filename="frontrow-my-data.json"'
     return answer

@@ -120,7 +120,7 @@ def _handler(route: Route) -> HTTPRouteHandler:
     body, answers, problems = ABOUT[route.endpoint]
 
     async def handle(request: Request[Any, Any, Any], event_id: FromPath[str], platform: FromPlatform) -> ASGIApp:
-        endpoint = getattr(platform.room_endpoints, route.endpoint)
+        endpoint = getattr(platform.room.endpoints, route.endpoint)
         return AnswerApp(await settle(endpoint(event_id, await ask_of(request))))
 
     verb = {"GET": get, "POST": post}[route.method]
@@ -138,8 +138,8 @@ def _handler(route: Route) -> HTTPRouteHandler:
     opt=own_checks(Access.PUBLIC, answers={200: EVENTS}, problems=(404, 503)),
 )
 async def stream(event_id: FromPath[str], platform: FromPlatform) -> ASGIApp:
-    refusal = platform.room_endpoints.stream_refusal(event_id)
-    return AnswerApp(refusal) if refusal else StreamApp(platform.room_endpoints.streams[event_id].events)
+    refusal = platform.room.endpoints.stream_refusal(event_id)
+    return AnswerApp(refusal) if refusal else StreamApp(platform.room.endpoints.streams[event_id].events)
 
 
 ROUTES: list[HTTPRouteHandler] = [*(_handler(route) for route in TABLE if route.endpoint in ABOUT), stream]

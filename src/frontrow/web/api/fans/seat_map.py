@@ -46,7 +46,7 @@ async def get_map(
     request: Request[Any, Any, Any], platform: FromPlatform, event_id: FromPath[str], file: FromPath[str]
 ) -> Response[bytes]:
     found = FILE.match(file)
-    known = platform.openings.maps.get(event_id)
+    known = platform.box_office.openings.maps.get(event_id)
     if found is None or known is None or known.hash != found[1]:
         raise NotFound("there is no such map; the event says where its map is", event=event_id[:60])
     headers = {"cache-control": FOREVER, "etag": f'"{known.hash[:18]}"', "vary": "accept-encoding"}
@@ -69,7 +69,7 @@ def _packed(body: bytes) -> bytes:
     opt=own_checks(Access.PUBLIC, answers={200: "application/octet-stream", 304: None}, problems=(404, 429)),
 )
 async def get_seats(request: Request[Any, Any, Any], event_id: FromPath[str], platform: FromPlatform) -> ASGIApp:
-    return AnswerApp(platform.shop.seats_bin(event_id, await ask_of(request)))
+    return AnswerApp(platform.server.shop.seats_bin(event_id, await ask_of(request)))
 
 
 @get(
@@ -81,7 +81,7 @@ async def get_seats(request: Request[Any, Any, Any], event_id: FromPath[str], pl
 async def poll_seats(
     request: Request[Any, Any, Any], event_id: FromPath[str], platform: FromPlatform, after: After = ""
 ) -> ASGIApp:
-    return AnswerApp(platform.shop.poll(event_id, await ask_of(request)))
+    return AnswerApp(platform.server.shop.poll(event_id, await ask_of(request)))
 
 
 @get(
@@ -94,11 +94,11 @@ async def stream_seats(
     request: Request[Any, Any, Any], event_id: FromPath[str], platform: FromPlatform, after: After = ""
 ) -> ASGIApp:
     ask = await ask_of(request)
-    refusal = platform.shop.stream_refusal(event_id, ask)
+    refusal = platform.server.shop.stream_refusal(event_id, ask)
     if refusal is not None:
         return AnswerApp(refusal)
     epoch, seq = position(ask)
-    return StreamApp(lambda: platform.feeds[event_id].follow(epoch, seq))
+    return StreamApp(lambda: platform.box_office.feeds[event_id].follow(epoch, seq))
 
 
 ROUTES: list[HTTPRouteHandler] = [get_map, get_seats, poll_seats, stream_seats]

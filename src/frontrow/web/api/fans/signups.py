@@ -110,8 +110,8 @@ async def _sign_up(
         own = await proven_email(platform, caller)
         if not own:
             raise Unauthorised("sign in, or say which e-mail address", param="email")
-        return view_of(await platform.signups.sign_up_fan(event, purpose, own, locale))
-    await platform.signups.ask(event, purpose, data.email, client_ip(platform, request), locale)
+        return view_of(await platform.presale.signups.sign_up_fan(event, purpose, own, locale))
+    await platform.presale.signups.ask(event, purpose, data.email, client_ip(platform, request), locale)
     return SignupView(event.id, purpose.value, "asked")
 
 
@@ -131,7 +131,7 @@ async def proven_email(platform: Platform, caller: Caller) -> str:
     opt=ASK,
 )
 async def confirm(platform: FromPlatform, data: JSONBody[TokenGiven]) -> SignupView:
-    return view_of(await platform.signups.confirm(data.token))
+    return view_of(await platform.presale.signups.confirm(data.token))
 
 
 @post(
@@ -142,7 +142,7 @@ async def confirm(platform: FromPlatform, data: JSONBody[TokenGiven]) -> SignupV
     opt=ASK,
 )
 async def end(platform: FromPlatform, data: JSONBody[TokenGiven]) -> None:
-    await platform.signups.end(data.token)
+    await platform.presale.signups.end(data.token)
 
 
 @get(
@@ -153,8 +153,8 @@ async def end(platform: FromPlatform, data: JSONBody[TokenGiven]) -> None:
 )
 async def get_presale(platform: FromPlatform, event_id: FromPath[str]) -> PresaleView:
     event = await shown_event(platform, event_id)
-    presale = await platform.presales.get(event.id)
-    record = presale.record(await platform.presales.counts(event.id))
+    presale = await platform.presale.presales.get(event.id)
+    record = presale.record(await platform.presale.presales.counts(event.id))
     return PresaleView(
         event=event.id,
         opens_at=time_text(presale.opens_at_us),

@@ -78,7 +78,7 @@ async def join_waitlist(
     platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], data: JSONBody[WaitBody]
 ) -> EntryView:
     fan = fan_of(caller, event_id)
-    await platform.waitlist.join(event_id, fan, data.count, sections=data.sections, split_ok=data.split_ok)
+    await platform.box_office.waitlist.join(event_id, fan, data.count, sections=data.sections, split_ok=data.split_ok)
     return await _entry(platform, event_id, fan)
 
 
@@ -100,8 +100,8 @@ async def waitlist_position(platform: FromPlatform, caller: FromCaller, event_id
 )
 async def leave_waitlist(platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]) -> None:
     fan = fan_of(caller, event_id)
-    position = await platform.waitlist.position(event_id, fan)
-    await platform.waitlist.leave(position.entry.id, fan)
+    position = await platform.box_office.waitlist.position(event_id, fan)
+    await platform.box_office.waitlist.leave(position.entry.id, fan)
 
 
 @get(
@@ -111,7 +111,7 @@ async def leave_waitlist(platform: FromPlatform, caller: FromCaller, event_id: F
     opt={"access": Access.OWNER, "by_person": True},
 )
 async def list_offers(platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]) -> OfferList:
-    offers = await platform.waitlist.offers(event_id, fan_of(caller, event_id))
+    offers = await platform.box_office.waitlist.offers(event_id, fan_of(caller, event_id))
     return OfferList([await _offer(platform, one) for one in offers])
 
 
@@ -123,7 +123,7 @@ async def list_offers(platform: FromPlatform, caller: FromCaller, event_id: From
 )
 async def claim_offer(platform: FromPlatform, caller: FromCaller, offer_id: FromPath[str]) -> ClaimedOffer:
     known = await _own_offer(platform, caller, offer_id)
-    offer = await platform.waitlist.claim(known.id, known.fan)
+    offer = await platform.box_office.waitlist.claim(known.id, known.fan)
     booking = await platform.ledger.booking(offer.booking_id)
     assert booking is not None, offer.booking_id
     view = await booking_view(platform, booking)
@@ -140,7 +140,7 @@ async def claim_offer(platform: FromPlatform, caller: FromCaller, offer_id: From
 )
 async def decline_offer(platform: FromPlatform, caller: FromCaller, offer_id: FromPath[str]) -> OfferView:
     known = await _own_offer(platform, caller, offer_id)
-    return await _offer(platform, await platform.waitlist.decline(known.id, known.fan))
+    return await _offer(platform, await platform.box_office.waitlist.decline(known.id, known.fan))
 
 
 async def _own_offer(platform: Platform, caller: Caller, offer_id: str) -> Offer:
@@ -163,7 +163,7 @@ async def _offer(platform: Platform, offer: Offer) -> OfferView:
 
 
 async def _entry(platform: Platform, event_id: str, fan: str) -> EntryView:
-    found = await platform.waitlist.position(event_id, fan)
+    found = await platform.box_office.waitlist.position(event_id, fan)
     entry = found.entry
     return EntryView(entry.id, event_id, entry.state.value, entry.seat_count, list(entry.sections), found.position)
 

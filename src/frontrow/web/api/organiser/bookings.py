@@ -165,7 +165,7 @@ async def refund_booking(
         detail = {"booking": booking.id, "refund": new.id, "amount_minor": new.amount_minor, "seats": len(new.seats)}
         return Change(editor_of(caller), "refund", event.id, platform.clock(), detail)
 
-    given = await platform.refunds.override(
+    given = await platform.box_office.refunds.override(
         booking.id,
         seats,
         free_of_fee=not data.keep_fee,
@@ -209,7 +209,7 @@ async def retry_refund(
         detail = {"booking": booking.id, "refund": failed.id, "amount_minor": failed.amount_minor}
         return Change(editor_of(caller), "retry_refund", event.id, platform.clock(), detail)
 
-    return await _own_refund(platform, await platform.refunds.retry(booking.id, refund_id, noted), event.id)
+    return await _own_refund(platform, await platform.box_office.refunds.retry(booking.id, refund_id, noted), event.id)
 
 
 async def _own_refund(platform: Platform, refund: Refund, event_id: str) -> OwnRefundView:
@@ -239,7 +239,7 @@ async def reseat_booking(
     leave, come = _indexes(plan, data.leave, "leave"), _indexes(plan, data.to, "to")
     detail = {"booking": booking.id, "leave": data.leave, "to": data.to}
     change = Change(editor_of(caller), "reseat", event.id, platform.clock(), detail)
-    moved = await platform.office.reseating.move(event, plan, booking, leave, come, change)
+    moved = await platform.organiser.reseating.move(event, plan, booking, leave, come, change)
     (view,) = await _views(platform, event, [moved])
     return view
 
@@ -253,7 +253,7 @@ async def _own(platform: Platform, caller: Caller, event_id: str, booking_id: st
 
 
 async def _plan(platform: Platform, event: Event) -> Plan:
-    return await platform.office.organise.venues.plan(event.plan_hash)
+    return await platform.organiser.organise.venues.plan(event.plan_hash)
 
 
 def _indexes(plan: Plan, seats: list[str], param: str) -> list[int]:

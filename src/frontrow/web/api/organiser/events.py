@@ -71,7 +71,7 @@ async def list_own_events(
 
 @post(PATH, operation_id="create_event", summary="Make a draft", status_code=201, opt=WRITES)
 async def create_event(platform: FromPlatform, caller: FromCaller, data: JSONBody[NewEvent]) -> Response[OwnEventView]:
-    made = await platform.office.organise.create(editor_of(caller), edit_of(data, data.currency))
+    made = await platform.organiser.organise.create(editor_of(caller), edit_of(data, data.currency))
     return await _answer(platform, made, 201)
 
 
@@ -82,7 +82,7 @@ async def create_event(platform: FromPlatform, caller: FromCaller, data: JSONBod
     opt={"access": Access.staff("events:read")},
 )
 async def get_own_event(platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]) -> Response[OwnEventView]:
-    return await _shown(platform, await platform.office.organise.get(editor_of(caller), event_id))
+    return await _shown(platform, await platform.organiser.organise.get(editor_of(caller), event_id))
 
 
 @patch(
@@ -95,7 +95,7 @@ async def change_event(
     data: JSONBody[EventChange],
     if_match: IfMatch = None,
 ) -> Response[OwnEventView]:
-    editor, organise = editor_of(caller), platform.office.organise
+    editor, organise = editor_of(caller), platform.organiser.organise
     known = await organise.get(editor, event_id)
     changed = await organise.change(editor, event_id, edit_of(data, known.event.currency), if_match)
     return await _answer(platform, changed)
@@ -105,24 +105,24 @@ async def change_event(
 async def publish_event(
     platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], if_match: IfMatch = None
 ) -> Response[OwnEventView]:
-    return await _answer(platform, await platform.office.organise.publish(editor_of(caller), event_id, if_match))
+    return await _answer(platform, await platform.organiser.organise.publish(editor_of(caller), event_id, if_match))
 
 
 @post(f"{ONE}/complete", operation_id="complete_event", summary="The show is over", status_code=200, opt=CONTROLS)
 async def complete_event(
     platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], if_match: IfMatch = None
 ) -> Response[OwnEventView]:
-    return await _answer(platform, await platform.office.organise.complete(editor_of(caller), event_id, if_match))
+    return await _answer(platform, await platform.organiser.organise.complete(editor_of(caller), event_id, if_match))
 
 
 @post(f"{ONE}/pause", operation_id="pause_sale", summary="Stop selling for now", status_code=200, opt=CONTROLS)
 async def pause_sale(platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]) -> Response[OwnEventView]:
-    return await _answer(platform, await platform.office.organise.pause(editor_of(caller), event_id, paused=True))
+    return await _answer(platform, await platform.organiser.organise.pause(editor_of(caller), event_id, paused=True))
 
 
 @post(f"{ONE}/resume", operation_id="resume_sale", summary="Go on selling", status_code=200, opt=CONTROLS)
 async def resume_sale(platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]) -> Response[OwnEventView]:
-    return await _answer(platform, await platform.office.organise.pause(editor_of(caller), event_id, paused=False))
+    return await _answer(platform, await platform.organiser.organise.pause(editor_of(caller), event_id, paused=False))
 
 
 @post(
@@ -135,8 +135,8 @@ async def resume_sale(platform: FromPlatform, caller: FromCaller, event_id: From
 async def cancel_event(
     platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], if_match: IfMatch = None
 ) -> CancellationView:
-    begun = await platform.office.organise.cancel(editor_of(caller), event_id, if_match)
-    await platform.openings.look()
+    begun = await platform.organiser.organise.cancel(editor_of(caller), event_id, if_match)
+    await platform.box_office.openings.refresh()
     return _cancellation(begun)
 
 
@@ -163,13 +163,13 @@ def _cancellation(job: Cancellation) -> CancellationView:
 
 async def _answer(platform: Platform, versioned: Versioned, status: int = 200) -> Response[OwnEventView]:
     """The changed event; this server takes it over before it answers, the others within a second."""
-    await platform.openings.look()
+    await platform.box_office.openings.refresh()
     return await _shown(platform, versioned, status)
 
 
 async def _shown(platform: Platform, versioned: Versioned, status: int = 200) -> Response[OwnEventView]:
-    plan = await platform.office.organise.venues.plan(versioned.event.plan_hash)
-    rules = platform.office.organise.rules_of(versioned.event)
+    plan = await platform.organiser.organise.venues.plan(versioned.event.plan_hash)
+    rules = platform.organiser.organise.rules_of(versioned.event)
     return tagged(view_of(versioned.event, plan, versioned.tag, rules), versioned.tag, status)
 
 

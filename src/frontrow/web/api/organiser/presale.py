@@ -65,7 +65,7 @@ async def open_presale(
     platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], data: JSONBody[PresaleAsked]
 ) -> OwnPresaleView:
     event = await own_event(platform, caller, event_id)
-    presale = await platform.presales.open(
+    presale = await platform.presale.presales.open(
         editor_of(caller),
         event,
         opens_at_us=moment_us(data.opens_at, "opens_at") or 0,
@@ -80,7 +80,7 @@ async def open_presale(
 @get(PATH, operation_id="get_own_presale", summary="Registration and its numbers", opt={"access": ACCESS})
 async def get_own_presale(platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]) -> OwnPresaleView:
     event = await own_event(platform, caller, event_id)
-    return await own_view(platform, event, await platform.presales.get(event.id))
+    return await own_view(platform, event, await platform.presale.presales.get(event.id))
 
 
 @post(
@@ -94,7 +94,7 @@ async def draw_presale(
     platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], data: JSONBody[DrawAsked]
 ) -> OwnPresaleView:
     event = await own_event(platform, caller, event_id)
-    presale = await platform.presales.draw(editor_of(caller), event, data.beacon)
+    presale = await platform.presale.presales.draw(editor_of(caller), event, data.beacon)
     return await own_view(platform, event, presale)
 
 
@@ -111,7 +111,7 @@ async def export_registrations(platform: FromPlatform, caller: FromCaller, event
 
 async def exported(platform: Platform, caller: Caller, event: Event) -> Response[bytes]:
     """The table, noted in the audit: it carries people's addresses out of the house."""
-    rows = await platform.presales.export(event)
+    rows = await platform.presale.presales.export(event)
     change = Change(editor_of(caller), "export", event.id, platform.clock(), {"table": "registrations"})
     await platform.ledger.note(change)
     header = ("registration", "email", "language", "state", "confirmed_at", "code")
@@ -125,7 +125,7 @@ async def exported(platform: Platform, caller: Caller, event: Event) -> Response
 
 
 async def own_view(platform: Platform, event: Event, presale: Presale) -> OwnPresaleView:
-    counts = await platform.presales.counts(event.id)
+    counts = await platform.presale.presales.counts(event.id)
     return OwnPresaleView(
         event=event.id,
         opens_at=time_text(presale.opens_at_us),
@@ -139,7 +139,7 @@ async def own_view(platform: Platform, event: Event, presale: Presale) -> OwnPre
         confirmed=counts.get("confirmed", 0),
         chosen=counts.get("chosen", 0),
         passed_over=counts.get("passed_over", 0),
-        notices=await platform.presales.notices(event.id),
+        notices=await platform.presale.presales.notices(event.id),
     )
 
 

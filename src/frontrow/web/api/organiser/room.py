@@ -108,7 +108,7 @@ class RulesAreSet(Refused):
 @get(ROOM, operation_id="get_own_room", summary="The waiting room", opt={"access": Access.staff("figures:read")})
 async def get_own_room(platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]) -> OwnRoomView:
     await own_event(platform, caller, event_id)
-    return _room(room_body(platform.room.view(event_id)))
+    return _room(room_body(platform.room.service.view(event_id)))
 
 
 @patch(
@@ -122,7 +122,7 @@ async def steer_room(
 ) -> OwnRoomView:
     await own_event(platform, caller, event_id)
     asked = msgspec.json.encode(data)
-    view = await patch_room(platform.room, event_id, asked)
+    view = await patch_room(platform.room.service, event_id, asked)
     detail: dict[str, Any] = msgspec.json.decode(asked)
     await platform.ledger.note(Change(editor_of(caller), "steer_room", event_id, platform.clock(), detail))
     return _room(room_body(view))

@@ -90,7 +90,7 @@ class AuditPage(msgspec.Struct):
 
 @get(FIGURES, operation_id="get_figures", summary="Seats, bookings, money, speed, funnel", opt=READS)
 async def get_figures(platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]) -> FiguresView:
-    found = await platform.figures.of(await own_event(platform, caller, event_id))
+    found = await platform.organiser.figures.of(await own_event(platform, caller, event_id))
     return FiguresView(
         found.event_id, time_text(found.at_us), found.seats, found.sections, found.tiers, found.bookings,
         [_amount(one) for one in found.money], found.payment_success, found.holds_per_s, found.sales_per_s, found.room,
@@ -106,7 +106,7 @@ async def get_figures(platform: FromPlatform, caller: FromCaller, event_id: From
     opt={**READS, "answers": {200: "text/csv"}},
 )
 async def get_figures_csv(platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]) -> Response[str]:
-    found = await platform.figures.of(await own_event(platform, caller, event_id))
+    found = await platform.organiser.figures.of(await own_event(platform, caller, event_id))
     return _table(figures_csv(found), f"figures-{event_id}")
 
 
@@ -120,7 +120,7 @@ async def get_series(
     step_s: StepS = 0,
 ) -> SeriesView:
     event = await own_event(platform, caller, event_id)
-    return SeriesView(event.id, await platform.figures.series(event, *_span(since, until), step_s))
+    return SeriesView(event.id, await platform.organiser.figures.series(event, *_span(since, until), step_s))
 
 
 @get(
@@ -139,7 +139,7 @@ async def get_series_csv(
     step_s: StepS = 0,
 ) -> Response[str]:
     event = await own_event(platform, caller, event_id)
-    steps = await platform.figures.series(event, *_span(since, until), step_s)
+    steps = await platform.organiser.figures.series(event, *_span(since, until), step_s)
     return _table(series_csv(steps), f"series-{event_id}")
 
 
@@ -151,14 +151,14 @@ async def get_series_csv(
 )
 async def stream_figures(platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]) -> ASGIApp:
     event = await own_event(platform, caller, event_id)
-    platform.office.live.check_room(event.id)
-    return platform.office.live.app(event.id)
+    platform.organiser.live.check_room(event.id)
+    return platform.organiser.live.app(event.id)
 
 
 @get(f"{FIGURES}/poll", operation_id="poll_figures", summary="The newest live frame, for who gets no stream", opt=READS)
 async def poll_figures(platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]) -> LiveFigures:
     event = await own_event(platform, caller, event_id)
-    return await platform.office.live.latest(event.id)
+    return await platform.organiser.live.latest(event.id)
 
 
 @get(

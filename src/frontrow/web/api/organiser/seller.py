@@ -40,7 +40,7 @@ class SellerBody(msgspec.Struct, forbid_unknown_fields=True):
     opt={"access": Access.staff("events:read")},
 )
 async def get_seller(platform: FromPlatform, caller: FromCaller) -> SellerBody:
-    seller = await platform.receipts.seller_of(caller.organiser_id)
+    seller = await platform.box_office.receipts.seller_of(caller.organiser_id)
     return SellerBody(seller.name, seller.address, seller.tax_id, seller.tax_basis_points)
 
 

@@ -92,7 +92,7 @@ class PlanView(msgspec.Struct):
 async def list_venues(
     platform: FromPlatform, caller: FromCaller, cursor: Cursor = "", limit: Limit = 20
 ) -> OwnVenuePage:
-    page = await platform.office.organise.venues.page(editor_of(caller), read_cursor(cursor), limit)
+    page = await platform.organiser.organise.venues.page(editor_of(caller), read_cursor(cursor), limit)
     return OwnVenuePage([_view(one) for one in page], next_of(page, limit, page[-1].venue.id if page else None))
 
 
@@ -105,7 +105,7 @@ async def list_venues(
     opt={"access": Access.staff("events:write")},
 )
 async def create_venue(platform: FromPlatform, caller: FromCaller, data: JSONBody[NewVenue]) -> Response[OwnVenueView]:
-    made = await platform.office.organise.venues.create(editor_of(caller), _edit(data))
+    made = await platform.organiser.organise.venues.create(editor_of(caller), _edit(data))
     return tagged(_view(made), made.tag, 201)
 
 
@@ -116,7 +116,7 @@ async def create_venue(platform: FromPlatform, caller: FromCaller, data: JSONBod
     opt={"access": Access.staff("events:read")},
 )
 async def get_venue(platform: FromPlatform, caller: FromCaller, venue_id: FromPath[str]) -> Response[OwnVenueView]:
-    found = await platform.office.organise.venues.get(editor_of(caller), venue_id)
+    found = await platform.organiser.organise.venues.get(editor_of(caller), venue_id)
     return tagged(_view(found), found.tag)
 
 
@@ -134,7 +134,7 @@ async def change_venue(
     data: JSONBody[VenueChange],
     if_match: IfMatch = None,
 ) -> Response[OwnVenueView]:
-    changed = await platform.office.organise.venues.change(editor_of(caller), venue_id, _edit(data), if_match)
+    changed = await platform.organiser.organise.venues.change(editor_of(caller), venue_id, _edit(data), if_match)
     return tagged(_view(changed), changed.tag)
 
 
@@ -145,7 +145,7 @@ async def change_venue(
     opt={"access": Access.staff("events:read")},
 )
 async def get_plan(platform: FromPlatform, caller: FromCaller, venue_id: FromPath[str]) -> PlanView:
-    venues = platform.office.organise.venues
+    venues = platform.organiser.organise.venues
     found = await venues.get(editor_of(caller), venue_id)
     plan = await venues.plan(found.venue.plan_hash)
     sections = [PlanSection(one.id, one.name, one.kind.value, one.size) for one in plan.sections]

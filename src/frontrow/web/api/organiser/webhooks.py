@@ -187,14 +187,14 @@ async def import_codes(
     platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], data: JSONBody[CodesAsked]
 ) -> CodesView:
     event = await own_event(platform, caller, event_id)
-    taken = await platform.office.codes.take(editor_of(caller), event, data.csv)
+    taken = await platform.organiser.codes.import_codes(editor_of(caller), event, data.csv)
     return await _counted(platform, event, taken)
 
 
 async def _counted(platform: Platform, event: Event, taken: int) -> CodesView:
-    counts = await platform.office.codes.counts(event)
+    counts = await platform.organiser.codes.counts(event)
     lanes = [CodeCount(lane, count) for lane, count in sorted(counts.items())]
-    return CodesView(taken, lanes, await platform.office.codes.used(event.id))
+    return CodesView(taken, lanes, await platform.organiser.codes.used(event.id))
 
 
 def _check_url(url: str) -> None:

@@ -64,14 +64,14 @@ async def _checkout(request: Asked, platform: Platform, caller: Caller, booking:
     headers = await remember_booking(platform, request, booking)
     if booking.state is BookingState.PAYING:
         try:
-            outcome = await platform.checkout.look(booking.id, booking.fence)
+            outcome = await platform.box_office.checkout.look(booking.id, booking.fence)
         except HoldEnded:
             return await outcome_page(request, platform, booking, "expired", 410)
         return await _led_on(request, platform, outcome, headers)
     if booking.state is BookingState.HELD and booking.live(platform.clock()):
         if _uses_stripe(platform) and booking.amount_minor:
             try:
-                outcome = await platform.purchases.begin(booking, need_visit(platform, caller, booking))
+                outcome = await platform.box_office.purchases.begin(booking, need_visit(platform, caller, booking))
             except Unauthorised:
                 return await outcome_page(request, platform, booking, "visit_over", 401)
             return await _led_on(request, platform, outcome, headers)
@@ -81,7 +81,7 @@ async def _checkout(request: Asked, platform: Platform, caller: Caller, booking:
 
 def _uses_stripe(platform: Platform) -> bool:
     """Whether cards go into Stripe's own form, straight from the browser."""
-    return platform.provider.name == "stripe"
+    return platform.box_office.provider.name == "stripe"
 
 
 async def _ended(request: Asked, platform: Platform, booking: Booking, headers: dict[str, str]) -> Response[bytes]:
@@ -137,7 +137,7 @@ async def outcome_page(
 
 async def booking_context(platform: Platform, booking: Booking) -> dict[str, Any]:
     """What every page about a booking shows: the event, the seats by name, the price, the time left."""
-    event = platform.openings.events.get(booking.event_id) or await platform.ledger.event(booking.event_id)
+    event = platform.box_office.openings.events.get(booking.event_id) or await platform.ledger.event(booking.event_id)
     hold_us = event.hold_ttl_s * US_PER_S
     longest_us = booking.created_at_us + MOST_TIMES * hold_us
     names = await seat_ids(platform, booking.event_id, booking.seats)
@@ -213,7 +213,7 @@ async def pay(
         return await _form_page(request, platform, caller, booking, filled=filled, errors=errors)
     await _keep_contact(request, platform, booking, filled)
     try:
-        outcome = await platform.purchases.pay(booking, visit, method)
+        outcome = await platform.box_office.purchases.pay(booking, visit, method)
     except HoldEnded:
         return await outcome_page(request, platform, booking, "expired", 410)
     if outcome.state is CheckoutState.DECLINED:
@@ -251,7 +251,7 @@ async def look_at_payment(
     shown = PaymentLook(open=False)
     if booking.state is BookingState.PAYING:
         with contextlib.suppress(HoldEnded):
-            outcome = await platform.checkout.look(booking.id, booking.fence)
+            outcome = await platform.box_office.checkout.look(booking.id, booking.fence)
             words = words_for(request)
             if outcome.state is CheckoutState.OPEN:
                 shown = PaymentLook(open=True, says=_tries_text(words, outcome.tries_left))
@@ -265,7 +265,7 @@ async def other_card(
     """Drop the payment that waits for the bank, keep the seats, and show the form again."""
     booking = await own_booking(platform, caller, booking_id)
     try:
-        await platform.purchases.step_back(booking, need_visit(platform, caller, booking))
+        await platform.box_office.purchases.step_back(booking, need_visit(platform, caller, booking))
     except Unauthorised:
         return await outcome_page(request, platform, booking, "visit_over", 401)
     except Refused:
@@ -296,7 +296,7 @@ async def extend(
     """More time, once."""
     booking = await own_booking(platform, caller, booking_id)
     try:
-        await platform.purchases.extend(booking, need_visit(platform, caller, booking))
+        await platform.box_office.purchases.extend(booking, need_visit(platform, caller, booking))
     except Unauthorised:
         return await outcome_page(request, platform, booking, "visit_over", 401)
     except Refused:
@@ -311,7 +311,7 @@ async def release(
     """Give the held seats back and choose others."""
     booking = await own_booking(platform, caller, booking_id)
     try:
-        await platform.purchases.release(booking, need_visit(platform, caller, booking))
+        await platform.box_office.purchases.release(booking, need_visit(platform, caller, booking))
     except Unauthorised:
         return await outcome_page(request, platform, booking, "visit_over", 401)
     except Unavailable:
@@ -327,7 +327,7 @@ async def bank(
 ) -> Response[bytes]:
     """Demo only: the made-up bank's question is answered."""
     booking = await own_booking(platform, caller, booking_id)
-    finish = getattr(getattr(platform.provider, "inner", None), "finish_action", None)
+    finish = getattr(getattr(platform.box_office.provider, "inner", None), "finish_action", None)
     payments = await platform.ledger.payments_of(booking.id)
     if finish is not None and payments and payments[-1].ref:
         finish(payments[-1].ref)
@@ -335,7 +335,7 @@ async def bank(
 
 
 def _is_demo(platform: Platform) -> bool:
-    return getattr(getattr(platform.provider, "inner", None), "finish_action", None) is not None
+    return getattr(getattr(platform.box_office.provider, "inner", None), "finish_action", None) is not None
 
 
 ROUTES: list[HTTPRouteHandler] = [

@@ -121,7 +121,7 @@ async def events(request: Asked, platform: FromPlatform) -> Response[bytes]:
     currencies = await platform.ledger.listed_currencies()
     wanted = _filter(request.query_params, currencies)
     now_us = platform.clock()
-    found = await platform.browse.search(wanted.search(now_us))
+    found = await platform.box_office.browse.search(wanted.search(now_us))
     listed = [shown(platform, one.event, one.venue) for one in found.listings]
     more = found.after is not None and wanted.page < MAX_PAGES
     return render(

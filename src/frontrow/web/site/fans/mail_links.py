@@ -46,7 +46,7 @@ async def open_link(request: Asked) -> Response[bytes]:
 async def redeem_mail_link(request: Asked, platform: FromPlatform, form: FromForm) -> Response[bytes]:
     """Keep the link's capability in this browser, and go to what it names."""
     text = form.one("link", 2 * MAX_CHARS).rpartition("#")[2]
-    link = platform.links.read(text)
+    link = platform.messaging.links.read(text)
     if link is None or link.ended(platform.clock()):
         problem = NOT_OURS if link is None else ENDED
         return render(request, "open-link.html", status=410 if link else 422, script="js/open-link.js", problem=problem)

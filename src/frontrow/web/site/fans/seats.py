@@ -42,7 +42,7 @@ def pass_for(platform: Platform, caller: Caller, event_id: str) -> ShopPass | No
     visit = caller.shop_pass
     if visit is None or visit.event_id != event_id or visit.expires_at_us <= platform.clock():
         return None
-    platform.room.hear(visit.id)
+    platform.room.service.hear(visit.id)
     return visit
 
 
@@ -52,7 +52,7 @@ async def seats(request: Asked, platform: FromPlatform, caller: FromCaller, even
     event = await shown_event(platform, event_id)
     if pass_for(platform, caller, event_id) is None:
         return go_to(f"/v1/events/{event_id}/room/")
-    if event.id not in platform.openings:
+    if event.id not in platform.box_office.openings:
         return go_to(f"/events/{event_id}")
     return await _seats_page(request, platform, event_id, request.query_params.get("section", ""))
 
@@ -69,7 +69,7 @@ async def hold(
     wanted = form.all("seat")[:100]
     try:
         if wanted:
-            made = await platform.holds.place(event.id, visit, wanted)
+            made = await platform.box_office.holds.place(event.id, visit, wanted)
         else:
             dearest = form.number("max_price_minor", 0, 2**53 - 1, -1)
             section = form.one("section", 40)
@@ -78,7 +78,7 @@ async def hold(
                 dearest if dearest >= 0 else None, bool(form.one("step_free")), bool(form.one("restricted_view_ok")),
                 bool(form.one("standing")), bool(form.one("apart_ok")),
             )  # fmt: skip
-            made = await platform.holds.place_best(event.id, visit, wish)
+            made = await platform.box_office.holds.place_best(event.id, visit, wish)
     except FrontrowError as error:
         section = form.one("section", 40)
         return await _seats_page(request, platform, event_id, section, error=error, wanted=wanted)
@@ -96,13 +96,13 @@ async def _seats_page(
 ) -> Response[bytes]:
     event = await shown_event(platform, event_id)
     one = shown(platform, event, await platform.ledger.venue(event.venue_id))
-    plan = platform.sales.get(event_id).plan
-    states = platform.feeds[event_id].ring.states
+    plan = platform.box_office.sales.get(event_id).plan
+    states = platform.box_office.feeds[event_id].ring.states
     prices = {tier.key: tier for tier in event.tiers}
     found = section_of(plan, section_id)
     return render(
         request, "seats.html", script="js/seats.js", status=error.http_status if error else 200, one=one,
-        visit_of=event_id, idle_minutes=-(-platform.room.view(event_id).state.config.idle_s // 60),
+        visit_of=event_id, idle_minutes=-(-platform.room.service.view(event_id).state.config.idle_s // 60),
         sections=_sections(plan, one, prices), section=_section(*found, states) if found else None, prices=prices,
         wanted=set(wanted or ()), refusal=REFUSALS.get(error.code, REFUSED) if error else "", states=STATES,
         instead=_instead(plan, states, wanted or []) if error is not None and error.code == "seats_taken" else [],
@@ -116,7 +116,7 @@ def _page_data(platform: Platform, one: Shown) -> dict[str, Any]:
     return {
         "event": event.id,
         "base": f"/v1/events/{event.id}",
-        "map": f"/v1/events/{event.id}/map/{platform.openings.maps[event.id].hash}.json",
+        "map": f"/v1/events/{event.id}/map/{platform.box_office.openings.maps[event.id].hash}.json",
         "most": event.max_per_person,
         "currency": event.currency,
         "refusals": [*REFUSALS, ""],

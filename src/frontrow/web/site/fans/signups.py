@@ -52,7 +52,7 @@ async def before_sale(platform: Platform, caller: Caller, event: Event, state: s
     """The sign-ups of an event whose general sale is still to come; None for any other."""
     if state not in ("soon", "presale"):
         return None
-    presale = await platform.presales.find(event.id)
+    presale = await platform.presale.presales.find(event.id)
     takes = presale is not None and presale.takes_registrations(platform.clock())
     return BeforeSale(presale, takes, await proven_email(platform, caller))
 
@@ -82,9 +82,9 @@ async def _sign_up(
         return await _page(request, platform, event, purpose, "ask", problem=BAD_EMAIL, email=email, status=422)
     try:
         if own:
-            await platform.signups.sign_up_fan(event, purpose, own, language)
+            await platform.presale.signups.sign_up_fan(event, purpose, own, language)
             return await _page(request, platform, event, purpose, "confirmed", email=own)
-        await platform.signups.ask(event, purpose, email, client_ip(platform, request), language)
+        await platform.presale.signups.ask(event, purpose, email, client_ip(platform, request), language)
     except Unavailable:
         raise
     except FrontrowError as error:
@@ -98,7 +98,7 @@ async def _sign_up(
 @page("/sign-ups/confirm/{token:str}", "confirm_sign_up")
 async def ask_confirm(request: Asked, platform: FromPlatform, token: FromPath[str]) -> Response[bytes]:
     """One button that proves the address."""
-    signup = await platform.signups.find("confirm", token)
+    signup = await platform.presale.signups.find("confirm", token)
     step = "confirm" if signup.state is SignupState.ASKED else "confirmed"
     return await _of_signup(request, platform, signup, step, token)
 
@@ -107,11 +107,11 @@ async def ask_confirm(request: Asked, platform: FromPlatform, token: FromPath[st
 async def confirm(request: Asked, platform: FromPlatform, token: FromPath[str], form: FromForm) -> Response[bytes]:
     """The address is proven."""
     try:
-        signup = await platform.signups.confirm(token)
+        signup = await platform.presale.signups.confirm(token)
     except SignupNotFound:
         raise
     except FrontrowError as error:
-        signup = await platform.signups.find("confirm", token)
+        signup = await platform.presale.signups.find("confirm", token)
         problem = REFUSALS.get(error.code, N_("That did not work. Please try again."))
         return await _of_signup(request, platform, signup, "ask", token, problem=problem, status=error.http_status)
     return await _of_signup(request, platform, signup, "confirmed", token)
@@ -121,7 +121,7 @@ async def confirm(request: Asked, platform: FromPlatform, token: FromPath[str], 
 async def ask_end(request: Asked, platform: FromPlatform, token: FromPath[str]) -> Response[bytes]:
     """One button that ends the mails."""
     try:
-        signup = await platform.signups.find("end", token)
+        signup = await platform.presale.signups.find("end", token)
     except SignupNotFound:
         return render(request, "signup.html", step="ended", one=None, title=N_("E-mails about this sale"))
     return await _of_signup(request, platform, signup, "end", token)
@@ -131,7 +131,7 @@ async def ask_end(request: Asked, platform: FromPlatform, token: FromPath[str]) 
 async def end(request: Asked, platform: FromPlatform, token: FromPath[str], form: FromForm) -> Response[bytes]:
     """No more mails to this address."""
     try:
-        signup = await platform.signups.end(token)
+        signup = await platform.presale.signups.end(token)
     except SignupNotFound:
         return render(request, "signup.html", step="ended", one=None, title=N_("E-mails about this sale"))
     return await _of_signup(request, platform, signup, "ended", token)
@@ -159,7 +159,7 @@ async def _page(
     status: int = 200,
 ) -> Response[bytes]:
     one = shown(platform, event, await platform.ledger.venue(event.venue_id))
-    presale = await platform.presales.find(event.id) if purpose is Purpose.PRESALE else None
+    presale = await platform.presale.presales.find(event.id) if purpose is Purpose.PRESALE else None
     return render(
         request,
         "signup.html",

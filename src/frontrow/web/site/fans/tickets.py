@@ -57,7 +57,7 @@ async def _tickets(
     context = await booking_context(platform, booking)
     event = context["one"].event
     own = await is_own(platform, caller, booking)
-    sheets = await platform.desk.sheets(booking.id)
+    sheets = await platform.box_office.desk.sheets(booking.id)
     refunds = [one for one in await platform.ledger.refunds_of(booking.id) if one.state is not RefundState.MOOT]
     returns = await platform.ledger.returns_of(booking.id)
     ends_us = event.starts_at_us - event.refunds.window_s * US_PER_S
@@ -92,7 +92,7 @@ async def ticket_qr(
     ticket = await platform.ledger.ticket(ticket_id)
     if ticket is None or ticket.booking_id != booking.id:
         raise TicketNotFound("this booking has no such ticket", ticket=ticket_id[:60])
-    body = await platform.desk.qr_png(ticket.id, platform.clock())
+    body = await platform.box_office.desk.qr_png(ticket.id, platform.clock())
     return Response(body, headers=PRIVATE, media_type="image/png")
 
 
@@ -102,7 +102,7 @@ async def tickets_pdf(
 ) -> Response[bytes]:
     """The tickets to print."""
     booking = await seen_booking(platform, caller, booking_id)
-    body = await platform.desk.pdf(booking.id, locale=words_for(request).language)
+    body = await platform.box_office.desk.pdf(booking.id, locale=words_for(request).language)
     headers = PRIVATE | {"content-disposition": f'attachment; filename="{booking.id}.pdf"'}
     return Response(body, headers=headers, media_type="application/pdf")
 
@@ -113,7 +113,7 @@ async def receipt_page(
 ) -> Response[bytes]:
     """Who sold, what was paid, the tax inside it and what went back."""
     booking = await seen_booking(platform, caller, booking_id)
-    receipt = await platform.receipts.of(booking.id)
+    receipt = await platform.box_office.receipts.of(booking.id)
     if receipt is None:
         raise BookingNotFound(booking_id)
     language = words_for(request).language
@@ -135,7 +135,7 @@ async def tickets_ics(platform: FromPlatform, caller: FromCaller, booking_id: Fr
     """The show for the calendar."""
     booking = await seen_booking(platform, caller, booking_id)
     headers = PRIVATE | {"content-disposition": f'attachment; filename="{booking.id}.ics"'}
-    return Response(await platform.desk.calendar(booking.id), headers=headers, media_type="text/calendar")
+    return Response(await platform.box_office.desk.calendar(booking.id), headers=headers, media_type="text/calendar")
 
 
 @action("/bookings/{booking_id:str}/give-back", "give_back", Access.OWNER)
@@ -150,9 +150,9 @@ async def give_back(
     try:
         some = await indexes(platform, booking, wanted)
         if form.one("how") == "pool":
-            await platform.resale.give_back(booking.id, booking.fan, booking.fence, some or ())
+            await platform.box_office.resale.give_back(booking.id, booking.fan, booking.fence, some or ())
         else:
-            await platform.refunds.refund(booking.id, booking.fence, some)
+            await platform.box_office.refunds.refund(booking.id, booking.fence, some)
     except Unavailable:
         raise
     except TicketScanned:
@@ -190,7 +190,9 @@ async def tickets(request: Asked, platform: FromPlatform, caller: FromCaller) ->
             continue
         if booking.state in (BookingState.HELD, BookingState.PAYING) and not booking.live(now_us):
             continue
-        event = platform.openings.events.get(booking.event_id) or await platform.ledger.event(booking.event_id)
+        event = platform.box_office.openings.events.get(booking.event_id) or await platform.ledger.event(
+            booking.event_id
+        )
         one = shown(platform, event, await platform.ledger.venue(event.venue_id))
         rows.append((one, booking, STATES[booking.state], event.starts_at_us < now_us))
     rows.sort(key=lambda row: (row[3], row[0].event.starts_at_us))

@@ -4,14 +4,17 @@ It stays the one self-contained answer of `room_pages`, so that the hot lane can
 surroundings differ. After the room it leads to the event's seats.
 """
 
+from collections.abc import Mapping
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any, Final
 
 from frontrow.boxoffice.model.events import Event
 from frontrow.core.errors import FrontrowError
-from frontrow.web.endpoints.messages import Answer, Ask
-from frontrow.web.room.page import RoomPages
+from frontrow.waitingroom.door.door_limits import Entry
+from frontrow.waitingroom.service.room import WaitingRoom
+from frontrow.web.endpoints.messages import EndpointRequest, EndpointResponse
+from frontrow.web.room.page import PageSettings, RoomPages
 from frontrow.web.room.page_parts import safe
 from frontrow.web.site.assets import texts_in
 from frontrow.web.site.languages import DEFAULT, N_, best_language, words_of
@@ -42,22 +45,31 @@ REFUSALS: Final = {
 
 
 class SiteRoomPages(RoomPages):
-    """See the module. `events` are those of this server, by id."""
+    """See the module. `events` are those of this server by id, `zones` the time zones of their venues."""
 
-    events: dict[str, Event] = {}  # noqa: RUF012 - set once, by the composition
-    zones: dict[str, str] = {}  # noqa: RUF012 - the time zones of their venues, likewise
+    def __init__(
+        self,
+        room: WaitingRoom,
+        entry: Entry,
+        settings: PageSettings,
+        *,
+        events: Mapping[str, Event],
+        zones: Mapping[str, str],
+    ) -> None:
+        super().__init__(room, entry, settings)
+        self.events, self.zones = events, zones
 
-    def words(self, ask: Ask) -> Any:
+    def words(self, ask: EndpointRequest) -> Any:
         return words_in(ask)
 
-    def shared_words(self, ask: Ask) -> tuple[Any, bytes]:
+    def shared_words(self, ask: EndpointRequest) -> tuple[Any, bytes]:
         return words_of(best_language("", accepted(ask))), b"vary: accept-language\r\n"  # no cookie: caches keep it
 
-    def told(self, error: FrontrowError, ask: Ask) -> str:
+    def told(self, error: FrontrowError, ask: EndpointRequest) -> str:
         words = words_in(ask)
         return error.message if words.language == DEFAULT else words(REFUSALS.get(error.code, REFUSED))
 
-    def missing(self, error: FrontrowError, ask: Ask) -> Answer | None:
+    def missing(self, error: FrontrowError, ask: EndpointRequest) -> EndpointResponse | None:
         return problem_notice(self.notices, ask, error, again=False)
 
     def surroundings(self, event: str, words: Any) -> dict[str, Any]:

@@ -62,10 +62,10 @@ async def _waitlist(
     position, offers = None, []
     if fan:
         try:
-            position = await platform.waitlist.position(event_id, fan)
+            position = await platform.box_office.waitlist.position(event_id, fan)
         except (NotFound, NotWaiting):
             position = None
-        offers = [await _offer(platform, one) for one in await platform.waitlist.offers(event_id, fan)]
+        offers = [await _offer(platform, one) for one in await platform.box_office.waitlist.offers(event_id, fan)]
     one = shown(platform, event, await platform.ledger.venue(event.venue_id))
     sections = [row.name for row in one.free.sections] if one.free else []
     key = push_key(platform) if caller.kind == "fan" else ""
@@ -97,14 +97,16 @@ async def join(
         return go_to(f"/sign-in?back=/events/{event_id}/waitlist")
     try:
         if form.one("leave"):
-            found = await platform.waitlist.position(event_id, fan)
-            await platform.waitlist.leave(found.entry.id, fan)
+            found = await platform.box_office.waitlist.position(event_id, fan)
+            await platform.box_office.waitlist.leave(found.entry.id, fan)
         else:
             if not await _keep_address(request, platform, fan, event_id, form):
                 return await _waitlist(request, platform, caller, event_id, BAD_EMAIL)
             wanted = [one for one in form.all("section") if one][:20]
             count = form.number("count", 1, MOST, 2)
-            await platform.waitlist.join(event_id, fan, count, sections=wanted, split_ok=bool(form.one("apart_ok")))
+            await platform.box_office.waitlist.join(
+                event_id, fan, count, sections=wanted, split_ok=bool(form.one("apart_ok"))
+            )
     except Unavailable:
         raise
     except FrontrowError as error:
@@ -136,9 +138,9 @@ async def answer(
         raise OfferNotFound("there is no such offer", offer=offer_id[:60])
     try:
         if form.one("how") == "decline":
-            await platform.waitlist.decline(offer.id, offer.fan)
+            await platform.box_office.waitlist.decline(offer.id, offer.fan)
             return go_to(f"/offers/{offer.id}")
-        taken = await platform.waitlist.claim(offer.id, offer.fan)
+        taken = await platform.box_office.waitlist.claim(offer.id, offer.fan)
     except Unavailable:
         raise
     except FrontrowError as error:

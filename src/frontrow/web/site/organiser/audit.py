@@ -39,14 +39,14 @@ async def audit(request: Asked, platform: FromPlatform, caller: FromCaller) -> R
     return render(
         request, "organiser/audit.html", acts=await acts_of(platform, caller, found), kinds=ACTS, act=act, names=names,
         actor=actor, events=events, event=event, more=cursor_of(found[-1].number) if len(found) == PAGE else "",
-        chain=await platform.office.chain.look(GLANCE_S),
+        chain=await platform.organiser.chain.look(GLANCE_S),
     )  # fmt: skip
 
 
 @action(f"{AUDIT}/check", "audit_check", Access.staff("audit:read"))
 async def check(platform: FromPlatform, caller: FromCaller, form: FromForm) -> Response[bytes]:
     """Check the whole log, however long it is, within a bound."""
-    await platform.office.chain.look(CHECK_S)
+    await platform.organiser.chain.look(CHECK_S)
     return go_to(AUDIT)
 
 

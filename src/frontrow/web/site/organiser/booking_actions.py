@@ -105,7 +105,7 @@ async def cancel(
     event, booking, _ = await own_booking_of(platform, caller, event_id, booking_id)
     if booking.state not in (BookingState.HELD, BookingState.PAYING):
         return await booking_page(request, platform, caller, event_id, booking_id, REFUSALS["move_refused"])
-    became = await platform.refunds.cancel_booking(booking.id)
+    became = await platform.box_office.refunds.cancel_booking(booking.id)
     if became == "failed":
         return await booking_page(request, platform, caller, event_id, booking_id, REFUSED)
     detail = {"booking": booking.id, "became": became}
@@ -119,7 +119,9 @@ async def resend(
 ) -> Response[bytes]:
     """The tickets once more by e-mail."""
     event, booking, _ = await own_booking_of(platform, caller, event_id, booking_id)
-    if booking.state is not BookingState.CONFIRMED or not await platform.notifier.resend_confirmation(booking):
+    if booking.state is not BookingState.CONFIRMED or not await platform.messaging.notifier.resend_confirmation(
+        booking
+    ):
         return _back(event_id, booking_id, "nobody")
     change = Change(editor_of(caller), "resend", event.id, platform.clock(), {"booking": booking.id})
     await platform.ledger.note(change)

@@ -79,7 +79,7 @@ async def bookings(
     query = request.query_params
     words, wanted = query.get("q", "")[:254].strip(), query.get("state", "")
     state = wanted if wanted in [one.value for one in STATES] else ""
-    plan = await platform.office.organise.venues.plan(event.plan_hash)
+    plan = await platform.organiser.organise.venues.plan(event.plan_hash)
     found = await _found(platform, event, plan, words, state, _cursor(query.get("after", "")))
     buyers = await platform.ledger.buyers_of([one.fan for one in found])
     lines = [
@@ -143,7 +143,7 @@ async def own_booking_of(
     booking = await platform.ledger.booking(booking_id)
     if booking is None or booking.event_id != event.id:
         raise BookingNotFound(booking_id[:60])
-    return event, booking, await platform.office.organise.venues.plan(event.plan_hash)
+    return event, booking, await platform.organiser.organise.venues.plan(event.plan_hash)
 
 
 @page("/organiser/events/{event_id:str}/bookings/{booking_id:str}", "own_booking", Access.staff("bookings:read"))

@@ -73,10 +73,10 @@ class Known:
 
 async def known(platform: Platform, caller: Caller, event_id: str) -> Known:
     """The event, if it is this organiser's."""
-    found = await platform.office.organise.get(editor_of(caller), event_id)
-    plan = await platform.office.organise.venues.plan(found.event.plan_hash)
+    found = await platform.organiser.organise.get(editor_of(caller), event_id)
+    plan = await platform.organiser.organise.venues.plan(found.event.plan_hash)
     venue = await platform.ledger.venue(found.event.venue_id)
-    return Known(found.event, found.tag, plan, venue, platform.office.organise.rules_of(found.event))
+    return Known(found.event, found.tag, plan, venue, platform.organiser.organise.rules_of(found.event))
 
 
 def done_of(request: Asked) -> str:
@@ -123,8 +123,8 @@ def _takes(step: str) -> HTTPRouteHandler:
 async def _changed(
     platform: Platform, caller: Caller, one: Known, step: str, edit: EventEdit, tag: str, *, on: bool
 ) -> Response[bytes]:
-    await platform.office.organise.change(editor_of(caller), one.event.id, edit, tag or None)
-    await platform.openings.look()
+    await platform.organiser.organise.change(editor_of(caller), one.event.id, edit, tag or None)
+    await platform.box_office.openings.refresh()
     names = list(STEPS)
     path = f"/organiser/events/{one.event.id}"
     return go_to(f"{path}/{names[names.index(step) + 1]}?done=saved" if on else f"{path}?done=saved")
@@ -141,7 +141,7 @@ async def _step(
 ) -> Response[bytes]:
     venues: list[OwnVenue] = []
     if step == "venue" and one.is_draft:
-        venues = await platform.office.organise.venues.page(editor_of(caller), "", MOST_VENUES)
+        venues = await platform.organiser.organise.venues.page(editor_of(caller), "", MOST_VENUES)
     sizes = (
         {key: sum(seat.tier == key for seat in one.plan.seats) for key in one.plan.tiers} if step == "prices" else {}
     )
@@ -149,7 +149,7 @@ async def _step(
         request, "organiser/event_step.html", status=422 if errors else 200, script="js/organiser/wizard.js", one=one,
         of_event=one.event, step=step, steps=STEPS, v=Typed(values), errors=errors or Errors(), venues=venues,
         sizes=sizes, currencies=CURRENCIES, done=done_of(request), can_write=_can_write(caller, one),
-        humans={kind: HUMANS[kind] for kind in platform.office.organise.human_checks},
+        humans={kind: HUMANS[kind] for kind in platform.organiser.organise.human_checks},
         presale_begun=0 < one.event.presale_starts_at_us <= platform.clock(),
     )  # fmt: skip
 

@@ -66,7 +66,7 @@ async def _unpaid(platform: Platform, event: Event) -> bool:
 
 async def _figures(platform: Platform, caller: Caller, one: Known) -> EventFigures | None:
     wanted = "figures:read" in caller.permissions and not one.is_draft
-    return await platform.figures.of(one.event) if wanted else None
+    return await platform.organiser.figures.of(one.event) if wanted else None
 
 
 @page(f"{ONE}/cancel", "ask_cancel_event", CONTROLS)
@@ -83,7 +83,7 @@ async def cancel(
     request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], form: FromForm
 ) -> Response[bytes]:
     """Stop the sale for good; a job gives everybody their money back."""
-    return await _moved(request, platform, caller, event_id, platform.office.organise.cancel, "")
+    return await _moved(request, platform, caller, event_id, platform.organiser.organise.cancel, "")
 
 
 @action(f"{ONE}/close", "close_event", CONTROLS)
@@ -91,7 +91,7 @@ async def close(
     request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], form: FromForm
 ) -> Response[bytes]:
     """The show is over."""
-    return await _moved(request, platform, caller, event_id, platform.office.organise.complete, "?done=closed")
+    return await _moved(request, platform, caller, event_id, platform.organiser.organise.complete, "?done=closed")
 
 
 async def _moved(
@@ -103,7 +103,7 @@ async def _moved(
         await move(editor_of(caller), event_id)
     except EventMoveRefused:
         return await _hub(request, platform, caller, one, refusal=NOT_NOW)
-    await platform.openings.look()
+    await platform.box_office.openings.refresh()
     return go_to(f"/organiser/events/{event_id}{behind}")
 
 
@@ -114,7 +114,7 @@ async def copy(
     """A draft like this event."""
     one = await known(platform, caller, event_id)
     name = words_for(request)(COPY_OF, name=one.event.name)[:200]
-    made = await platform.office.organise.copy(editor_of(caller), event_id, name)
+    made = await platform.organiser.organise.copy(editor_of(caller), event_id, name)
     return go_to(f"/organiser/events/{made.event.id}/details?done=copied")
 
 

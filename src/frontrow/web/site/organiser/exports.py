@@ -43,12 +43,12 @@ async def table(platform: FromPlatform, caller: FromCaller, event_id: FromPath[s
     """One table."""
     event = await own_event(platform, caller, event_id)
     kind = known_kind(file.removesuffix(".csv"))
-    plan = await platform.office.organise.venues.plan(event.plan_hash)
+    plan = await platform.organiser.organise.venues.plan(event.plan_hash)
     await platform.ledger.note(Change(editor_of(caller), "export", event.id, platform.clock(), {"table": kind}))
 
     async def lines() -> AsyncIterator[bytes]:
         yield "\ufeff".encode()  # spreadsheets read UTF-8 only when told
-        async for part in platform.office.exports.table(kind, event, plan.seat_ids):
+        async for part in platform.organiser.exports.table(kind, event, plan.seat_ids):
             yield part.encode()
 
     headers = {

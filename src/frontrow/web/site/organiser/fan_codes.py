@@ -36,7 +36,7 @@ async def codes(request: Asked, platform: FromPlatform, caller: FromCaller, even
 async def _codes(
     request: Asked, platform: Platform, caller: Caller, event_id: str, reading: Reading | None = None, wrong: str = ""
 ) -> Response[bytes]:
-    event, desk = await own_event(platform, caller, event_id), platform.office.codes
+    event, desk = await own_event(platform, caller, event_id), platform.organiser.codes
     errors = reading.errors if reading else Errors()
     typed = Typed({"count": "100", "lane": list(desk.lanes(event))[-1]} | (reading.form.first() if reading else {}))
     venue = await platform.ledger.venue(event.venue_id)
@@ -57,11 +57,11 @@ async def make(
     event = await own_event(platform, caller, event_id)
     reading = Reading(form)
     count, lane = reading.whole("count", 1, MAX_BATCH), form.one("lane", 40)
-    if lane not in platform.office.codes.lanes(event):
+    if lane not in platform.organiser.codes.lanes(event):
         reading.errors["lane"] = NEEDED
     if reading.errors:
         return await _codes(request, platform, caller, event_id, reading)
-    await platform.office.codes.make(editor_of(caller), event, lane, count)
+    await platform.organiser.codes.make(editor_of(caller), event, lane, count)
     return go_to(f"/organiser/events/{event_id}/codes?done=made")
 
 
@@ -76,7 +76,7 @@ async def take(
     if reading.errors:
         return await _codes(request, platform, caller, event_id, reading)
     try:
-        await platform.office.codes.take(editor_of(caller), event, text)
+        await platform.organiser.codes.import_codes(editor_of(caller), event, text)
     except InvalidInput as error:
         reading.errors["text"] = N_("These codes cannot be read; none was taken:")
         return await _codes(request, platform, caller, event_id, reading, error.message)
@@ -89,7 +89,7 @@ async def file(
 ) -> Response[bytes]:
     """A batch as a file; the same each time."""
     event = await own_event(platform, caller, event_id)
-    desk = platform.office.codes
+    desk = platform.organiser.codes
     batch = next((one for one in await desk.batches(editor_of(caller), event_id) if one.first == first), None)
     if batch is None or batch.lane not in desk.lanes(event):
         raise NotFound("there are no such codes")

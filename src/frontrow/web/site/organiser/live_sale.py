@@ -50,8 +50,8 @@ async def live_sale(
         "base": f"/v1/organiser/events/{event.id}",
         "map": _map(platform, event),
         "currency": event.currency,
-        "first": await platform.office.live.latest(event.id),
-        "history": platform.office.history.of(event.id),
+        "first": await platform.organiser.live.latest(event.id),
+        "history": platform.organiser.history.of(event.id),
         "room": room,
     }
     changes = []
@@ -67,14 +67,14 @@ async def live_sale(
 def _room(platform: Platform, event: Event) -> dict[str, Any] | None:
     """The levers as they stand, if this server has the event's waiting room."""
     try:
-        body = room_body(platform.room.view(event.id))
+        body = room_body(platform.room.service.view(event.id))
     except FrontrowError:
         return None
     return {name: body[name] for name in ("phase", "rate_per_s", "capacity", "message")}
 
 
 def _map(platform: Platform, event: Event) -> str:
-    known = platform.openings.maps.get(event.id)
+    known = platform.box_office.openings.maps.get(event.id)
     return f"/v1/events/{event.id}/map/{known.hash}.json" if known is not None else ""
 
 

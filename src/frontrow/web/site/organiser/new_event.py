@@ -64,7 +64,7 @@ async def _form(
 ) -> Response[bytes]:
     venues: list[OwnVenue] = []
     if step == "venue":
-        venues = await platform.office.organise.venues.page(editor_of(caller), "", MOST_VENUES)
+        venues = await platform.organiser.organise.venues.page(editor_of(caller), "", MOST_VENUES)
     chosen = values.get("venue") or (venues[0].venue.id if venues else "new")
     return render(
         request, "organiser/event_new.html", status=422 if errors else 200, step=step,
@@ -93,7 +93,7 @@ async def create(request: Asked, platform: FromPlatform, caller: FromCaller, for
 
 
 async def _created(request: Asked, platform: Platform, caller: Caller, form: Form) -> Response[bytes]:
-    organise, reading = platform.office.organise, Reading(form)
+    organise, reading = platform.organiser.organise, Reading(form)
     try:
         venue = await _venue(platform, caller, reading)
         if venue is not None and not reading.errors:
@@ -106,7 +106,7 @@ async def _created(request: Asked, platform: Platform, caller: Caller, form: For
 
 async def _venue(platform: Platform, caller: Caller, reading: Reading) -> OwnVenue | None:
     """The chosen venue, or a new one from a template."""
-    venues, form = platform.office.organise.venues, reading.form
+    venues, form = platform.organiser.organise.venues, reading.form
     chosen = form.one("venue", 60)
     if chosen and chosen != "new":
         return await venues.get(editor_of(caller), chosen)

@@ -84,7 +84,7 @@ async def overview(request: Asked, platform: FromPlatform, caller: FromCaller) -
         events = [event for event in events if event.starts_at_us < now_us - TODAY_US]
     figures = "figures:read" in caller.permissions
     rows = [await _own(platform, event, now_us, figures=figures) for event in events]
-    venues = await platform.office.organise.venues.page(editor_of(caller), "", 1)
+    venues = await platform.organiser.organise.venues.page(editor_of(caller), "", 1)
     return render(
         request, "organiser/overview.html", rows=rows, past=past, more=cursor_of(last), sums=_sums(rows),
         has_venue=bool(venues), first="after" not in request.query_params,
@@ -98,7 +98,7 @@ def _after(cursor: str) -> tuple[int, str] | None:
 
 async def _own(platform: Platform, event: Event, now_us: int, *, figures: bool) -> Own:
     one = shown(platform, event, await platform.ledger.venue(event.venue_id))
-    counted = await platform.figures.of(event) if figures and one.state != "draft" else None
+    counted = await platform.organiser.figures.of(event) if figures and one.state != "draft" else None
     return Own(one, counted, next_of(event, one.state, now_us))
 
 

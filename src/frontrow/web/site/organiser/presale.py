@@ -57,7 +57,7 @@ async def _shown(
 ) -> Response[bytes]:
     event = await own_event(platform, caller, event_id)
     venue = await platform.ledger.venue(event.venue_id)
-    zone, known = venue.time_zone if venue else "UTC", await platform.presales.find(event_id)
+    zone, known = venue.time_zone if venue else "UTC", await platform.presale.presales.find(event_id)
     return render(
         request,
         "organiser/presale.html",
@@ -65,8 +65,8 @@ async def _shown(
         of_event=event,
         presale=known,
         zone=zone,
-        counts=await platform.presales.counts(event_id),
-        notices=await platform.presales.notices(event_id),
+        counts=await platform.presale.presales.counts(event_id),
+        notices=await platform.presale.presales.notices(event_id),
         closed=known is not None and platform.clock() >= known.closes_at_us,
         v=Typed(typed or _values(known, zone)),
         errors=errors or Errors(),
@@ -99,7 +99,7 @@ async def open_presale(
     codes, order = reading.whole("codes", 1, MAX_CODES), form.one("order", 20)
     if not reading.errors:
         try:
-            await platform.presales.open(
+            await platform.presale.presales.open(
                 editor_of(caller),
                 event,
                 opens_at_us=opens,
@@ -123,7 +123,7 @@ async def draw(
     event = await own_event(platform, caller, event_id)
     errors = Errors()
     try:
-        await platform.presales.draw(editor_of(caller), event, form.one("beacon", MAX_BEACON_CHARS))
+        await platform.presale.presales.draw(editor_of(caller), event, form.one("beacon", MAX_BEACON_CHARS))
     except (Unavailable, NotFound):
         raise
     except FrontrowError as error:

@@ -49,7 +49,7 @@ async def _preview(
 ) -> Response[bytes]:
     missing = _missing(platform, one) if one.is_draft else []
     room = platform.settings.room
-    seller, own = await platform.receipts.seller_of(one.event.organiser_id), one.event.tax_basis_points
+    seller, own = await platform.box_office.receipts.seller_of(one.event.organiser_id), one.event.tax_basis_points
     shown = {"capacity": str(room.capacity), "rate": str(room.rate_per_s), "message": ""}
     return render(
         request, "organiser/preview.html", status=422 if errors else 200, policy=WITH_FRAME,
@@ -127,8 +127,8 @@ async def publish(
     }  # fmt: skip
     if not reading.errors:
         try:
-            await platform.office.organise.publish(editor_of(caller), event_id, form.one("tag", 60) or None)
-            await platform.openings.look()
+            await platform.organiser.organise.publish(editor_of(caller), event_id, form.one("tag", 60) or None)
+            await platform.box_office.openings.refresh()
             await _steer(platform, caller, event_id, wanted)
             return go_to(f"/organiser/events/{event_id}?done=published")
         except (Unavailable, NotFound):
@@ -144,7 +144,7 @@ async def _steer(platform: Platform, caller: Caller, event_id: str, wanted: dict
     usual = {"capacity": room.capacity, "rate_per_s": room.rate_per_s, "message": ""}
     asked = {name: value for name, value in wanted.items() if value != usual[name]}
     if asked:
-        await patch_room(platform.room, event_id, msgspec.json.encode(asked))
+        await patch_room(platform.room.service, event_id, msgspec.json.encode(asked))
         await platform.ledger.note(Change(editor_of(caller), "steer_room", event_id, platform.clock(), asked))
 
 

@@ -30,7 +30,7 @@ DONE: Final = {"saved": N_("Saved. New receipts show it.")}
 @page(SELLER, "seller", Access.staff("events:read"))
 async def seller(request: Asked, platform: FromPlatform, caller: FromCaller) -> Response[bytes]:
     """The details that receipts show."""
-    known = await platform.receipts.seller_of(caller.organiser_id)
+    known = await platform.box_office.receipts.seller_of(caller.organiser_id)
     filled = {"name": known.name, "address": known.address, "tax_id": known.tax_id}
     rate = f"{known.tax_basis_points / 100:g}"
     return render(

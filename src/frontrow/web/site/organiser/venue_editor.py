@@ -45,7 +45,7 @@ MAX_SEATS_CHARS: Final = 20_000
 @page(ONE, "venue", READS)
 async def venue(request: Asked, platform: FromPlatform, caller: FromCaller, venue_id: FromPath[str]) -> Response[bytes]:
     """The venue, and the section that is being edited."""
-    own = await platform.office.organise.venues.get(editor_of(caller), venue_id)
+    own = await platform.organiser.organise.venues.get(editor_of(caller), venue_id)
     return await _shown(request, platform, caller, own, request.query_params.get("section", ""))
 
 
@@ -60,7 +60,7 @@ async def _shown(
     errors: Errors | None = None,
     wrong: list[str] | None = None,
 ) -> Response[bytes]:
-    plan = await platform.office.organise.venues.plan(own.venue.plan_hash)
+    plan = await platform.organiser.organise.venues.plan(own.venue.plan_hash)
     section = next((one for one in plan.sections if one.id == section_id), None)
     place = {name: getattr(own.venue, name) for name in ("name", "city", "country", "time_zone")}
     first = {"source": "template", "shape": "theatre", "seats": "500", "rows": "10", "in_row": "20", "capacity": "200"}
@@ -81,8 +81,8 @@ def _marked(section: Section | None) -> dict[str, int]:
 @page(f"{ONE}/map.json", "venue_map", READS)
 async def venue_map(platform: FromPlatform, caller: FromCaller, venue_id: FromPath[str]) -> Response[bytes]:
     """The plan for the seat map."""
-    own = await platform.office.organise.venues.get(editor_of(caller), venue_id)
-    plan = await platform.office.organise.venues.plan(own.venue.plan_hash)
+    own = await platform.organiser.organise.venues.get(editor_of(caller), venue_id)
+    plan = await platform.organiser.organise.venues.plan(own.venue.plan_hash)
     body = msgspec.json.encode({"map": map_of(plan), "kept": []})
     return Response(body, headers={"cache-control": PRIVATE}, media_type="application/json")
 
@@ -109,7 +109,7 @@ async def replace_plan(
     try:
         edit = VenueEdit(plan=await asyncio.to_thread(source_of, reading))
     except InvalidInput as error:
-        own = await platform.office.organise.venues.get(editor_of(caller), venue_id)
+        own = await platform.organiser.organise.venues.get(editor_of(caller), venue_id)
         wrong = refused(reading.errors, error)
         return await _shown(
             request, platform, caller, own, typed=form.first(), errors=reading.errors, wrong=wrong
@@ -122,7 +122,7 @@ async def edit_plan(
     request: Asked, platform: FromPlatform, caller: FromCaller, venue_id: FromPath[str], form: FromForm
 ) -> Response[bytes]:
     """One change of the plan."""
-    desk, reading, edit = platform.office.organise.venues, Reading(form), VenueEdit()
+    desk, reading, edit = platform.organiser.organise.venues, Reading(form), VenueEdit()
     own = await desk.get(editor_of(caller), venue_id)
     change = CHANGES.get(form.one("do", 20))
     plan = await desk.plan(own.venue.plan_hash)
@@ -145,7 +145,7 @@ async def _changed(
     edit: VenueEdit,
 ) -> Response[bytes]:
     """Keep the change, over the version that was looked at; or show what is wrong."""
-    desk, section, wrong = platform.office.organise.venues, form.one("section", 60), []
+    desk, section, wrong = platform.organiser.organise.venues, form.one("section", 60), []
     if not reading.errors:
         try:
             await desk.change(editor_of(caller), venue_id, edit, form.one("tag", 60) or None)

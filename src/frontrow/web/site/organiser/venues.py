@@ -37,7 +37,7 @@ MAX_NAMED: Final = 20
 async def venues(request: Asked, platform: FromPlatform, caller: FromCaller) -> Response[bytes]:
     """Every venue of this organiser."""
     after = read_cursor(request.query_params.get("after", "")[:200])
-    found = await platform.office.organise.venues.page(editor_of(caller), after, PAGE)
+    found = await platform.organiser.organise.venues.page(editor_of(caller), after, PAGE)
     more = cursor_of(found[-1].venue.id) if len(found) == PAGE else ""
     return render(request, "organiser/venues.html", found=found, more=more)
 
@@ -73,7 +73,7 @@ def map_of(plan: Plan) -> dict[str, Any]:
 @action(NEW, "make_venue", WRITES, most_bytes=MOST_BYTES)
 async def make(request: Asked, platform: FromPlatform, caller: FromCaller, form: FromForm) -> Response[bytes]:
     """Look at it, or keep it."""
-    reading, desk = Reading(form), platform.office.organise.venues
+    reading, desk = Reading(form), platform.organiser.organise.venues
     name, keep = reading.text("name"), bool(form.one("keep"))
     try:
         source = await asyncio.to_thread(source_of, reading)

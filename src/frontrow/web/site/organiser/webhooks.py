@@ -132,7 +132,7 @@ async def test(
 ) -> Response[bytes]:
     """A delivery that says nothing happened."""
     hook = await _own(platform, caller, webhook_id)
-    await platform.webhooks.test(hook)
+    await platform.messaging.webhooks.test(hook)
     change = Change(editor_of(caller), "test_webhook", hook.event_id, platform.clock(), {"webhook": hook.id})
     await platform.ledger.note(change)
     return go_to(f"{HOOKS}/{hook.id}?done=test")

@@ -37,7 +37,6 @@ from frontrow.core.coalescer import Coalescer
 
 NEWEST: Final = 2**62  # before which everything is
 MAX_FANS: Final = 100  # names of one address
-CODES_A_ROW: Final = 5_000
 _names = msgspec.json.Decoder(tuple[str, ...])
 
 

@@ -1,1 +1,1 @@
-"""Alembic's migrations of the ledger. Plain SQL; `ddl` says what the dialects force to differ."""
+"""Alembic's migrations of the ledger. Plain SQL; `ddl` names the few words that differ between the dialects."""

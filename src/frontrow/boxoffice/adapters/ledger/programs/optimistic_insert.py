@@ -1,7 +1,7 @@
-"""Hope in a batch of holds: that nobody has the seats it takes, as nearly always behind a claim store (ADR 0056).
+"""Hope in a batch of holds: that nobody has the seats it takes, as nearly always behind a claim store (ADR 0045).
 
 A hopeful batch neither looks before it takes nor can undo a single statement. When a unique index objects, the store
-rolls the whole transaction back and runs it again carefully (ADR 0058).
+rolls the whole transaction back and runs it again carefully.
 """
 
 from typing import Final

@@ -1,1 +1,1 @@
-"""One module a schema version, in order."""
+"""One module per schema version, in order."""

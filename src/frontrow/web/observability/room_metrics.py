@@ -1,0 +1,61 @@
+"""The waiting room's metrics of all workers: as families of the platform's page, and as the page of `room serve`.
+
+Counters and open streams are added up over the workers. Everything else describes the room itself, as the worker that
+is scraped sees it.
+"""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import Metric
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.registry import Collector
+
+from frontrow.waitingroom.service.metrics import Counted, RoomCollector
+from frontrow.web.observability.worker_metrics import Board, Family, Sample
+
+PER_PROCESS: Final = ("frontrow_room_streams",)
+WRITE_EVERY_S: Final = 1.0
+
+
+def room_families(counted: Counted) -> list[Family]:
+    """Every family of this process' rooms."""
+    families = []
+    for metric in RoomCollector(counted).collect():
+        is_counter = metric.type == "counter"
+        name = f"{metric.name}_total" if is_counter else metric.name
+        samples = [Sample(one.name, tuple(one.labels.items()), float(one.value)) for one in metric.samples]
+        add = "sum" if is_counter or name in PER_PROCESS else "max"
+        families.append(Family(name, metric.type, metric.documentation, add, samples))
+    return families
+
+
+def room_metrics_page(counted: Counted, board: Board) -> tuple[str, bytes]:
+    """The content type and body of /metrics of `room serve`."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Families(board.joined(room_families(counted))))
+    return CONTENT_TYPE_LATEST, generate_latest(registry)
+
+
+async def write_room_counts(counted: Counted, board: Board) -> None:
+    """Until cancelled: show the other workers what is added up."""
+    while True:
+        board.write([family for family in room_families(counted) if family.add == "sum"])
+        await asyncio.sleep(WRITE_EVERY_S)
+
+
+class _Families(Collector):
+    """Families as prometheus_client writes them."""
+
+    def __init__(self, families: Sequence[Family]) -> None:
+        self._families = families
+
+    def collect(self) -> Iterable[Metric]:
+        for family in self._families:
+            name = family.name.removesuffix("_total") if family.kind == "counter" else family.name
+            metric = Metric(name, family.about, family.kind)
+            for sample in family.samples:
+                metric.add_sample(sample.name, dict(sample.labels), sample.value)
+            yield metric
