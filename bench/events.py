@@ -15,7 +15,7 @@ from pathlib import Path
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.migrate import migrate
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
-from frontrow.boxoffice.catalogue.event_listing import Browse
+from frontrow.boxoffice.catalogue.event_listing import EventBrowser
 from frontrow.boxoffice.holds.events_on_sale import Sales
 from frontrow.boxoffice.model.event_search import EventSearch
 from frontrow.boxoffice.model.events import Event, EventStatus, PriceTier
@@ -103,7 +103,7 @@ async def measure(url: str, count: int) -> None:
         began = time.perf_counter()
         await load_events(ledger, many_events(count))
         print(f"{count:,} events loaded in {time.perf_counter() - began:.0f} s")
-        browse = Browse(ledger, Sales())
+        browse = EventBrowser(ledger, Sales())
         print(f"{'search':36}{'found':>6}{'fastest ms':>12}{'median':>8}{'slowest':>9}")
         for name, search in searches(count).items():
             page = await browse.search(search)

@@ -32,7 +32,7 @@ from frontrow.boxoffice.tickets.calendar_entry import calendar_entry
 from frontrow.boxoffice.tickets.door_bundle import make_bundle
 from frontrow.boxoffice.tickets.door_check import Gate
 from frontrow.boxoffice.tickets.signing_keys import TicketKeys
-from frontrow.boxoffice.tickets.ticket_codes import Issuer, read
+from frontrow.boxoffice.tickets.ticket_codes import Issuer, read_code
 from frontrow.boxoffice.tickets.ticket_pdf import tickets_pdf
 from frontrow.boxoffice.tickets.ticket_sheets import Sheet
 from frontrow.core.clock import WallClock
@@ -58,7 +58,7 @@ def ticket_figures() -> dict[str, float]:
 
     return {
         "sign": cpu_us(lambda count: issuer.issue(booking), batch=100, rounds=8),
-        "read": cpu_us(times(lambda n: read(codes[n])), batch=500),
+        "read": cpu_us(times(lambda n: read_code(codes[n])), batch=500),
         "verify at the door": cpu_us(times(lambda n: gate.verify(codes[n], NOW_US)), batch=300),
         "refuse a damaged code": cpu_us(times(lambda n: gate.verify(damaged[n], NOW_US)), batch=500),
         "QR as SVG": cpu_us(times(lambda n: qr.svg(codes[n])), batch=50),

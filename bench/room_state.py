@@ -16,11 +16,11 @@ from typing import Any
 import psutil
 import redis
 
-from frontrow.waitingroom.audit.sqlite import SqliteAudit
+from frontrow.waitingroom.audit.sqlite import open_sqlite_audit
 from frontrow.waitingroom.credentials.room_keys import RoomKeys
 from frontrow.waitingroom.model.config import Phase, RoomConfig
 from frontrow.waitingroom.model.room_state import LaneState, RoomState
-from frontrow.waitingroom.ports import JoinAsk, PlaceKey, Recovered, VisitAsk, VisitOp
+from frontrow.waitingroom.ports import JoinCommand, PlaceKey, Recovered, VisitCommand, VisitOp
 from frontrow.waitingroom.service.room import WaitingRoom
 from frontrow.waitingroom.stores.redis import RedisStore, room_key
 from tests.support.servers import Valkey
@@ -47,7 +47,7 @@ async def issue(url: str, places: int, batch: int) -> dict[str, float]:
     """Positions by the store alone, in coalesced batches, as a burst gives them."""
     store = RedisStore(url, timeout_s=10)
     await store.create(EVENT, fresh())
-    asks, left, calls = [JoinAsk(0)] * batch, places, store.calls
+    asks, left, calls = [JoinCommand(0)] * batch, places, store.calls
     start = time.process_time()
     while left > 0:
         answers = await store.join(EVENT, asks[: min(batch, left)])
@@ -67,7 +67,7 @@ async def claim(url: str, claims: int, no_show: float) -> None:
     await store.lift(EVENT, [LaneState(positions, positions)])
     coming = [p for p in range(1, positions + 1) if p % 5 not in (0, 3)][:claims]
     for start in range(0, len(coming), 500):
-        asks = [VisitAsk(VisitOp.CLAIM, PlaceKey(0, 1, p), 900, tag=7) for p in coming[start : start + 500]]
+        asks = [VisitCommand(VisitOp.CLAIM, PlaceKey(0, 1, p), 900, tag=7) for p in coming[start : start + 500]]
         await store.visit(EVENT, asks)
     await store.aclose()
 
@@ -75,7 +75,7 @@ async def claim(url: str, claims: int, no_show: float) -> None:
 async def service_joins(url: str, people: int, at_once: int) -> dict[str, float]:
     """Durable joins through the service: place minted, audit row written, Redis call shared."""
     store = RedisStore(url, timeout_s=10)
-    room = WaitingRoom(store, SqliteAudit(":memory:"), RoomKeys.generate())
+    room = WaitingRoom(store, open_sqlite_audit(":memory:"), RoomKeys.generate())
     await room.create("service", CONFIG)
     await room.join("service")
     calls, start = store.calls, time.process_time()

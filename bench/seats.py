@@ -26,7 +26,7 @@ from bench.seats_load import ATTEMPTS_A_SEAT, Office, phases, tidy
 from bench.seats_processes import POSTGRES, WAL_FILES, Workers, fresh_database, wal_ready
 from frontrow.boxoffice.adapters.claims.redis import RedisClaims
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
-from frontrow.boxoffice.model.claims import sold
+from frontrow.boxoffice.model.claims import sold_seat
 from frontrow.boxoffice.model.venues import Plan
 from frontrow.boxoffice.plans.plan_generator import generate
 from frontrow.core.errors import Unavailable
@@ -130,7 +130,7 @@ async def rebuild_100k(valkey: Valkey) -> float:
 
     async def everything() -> Any:
         for seat in range(plan.size):
-            yield sold(seat, f"fan{seat}", f"bkg_{seat:026d}", 1)
+            yield sold_seat(seat, f"fan{seat}", f"bkg_{seat:026d}", 1)
 
     begin = time.perf_counter()
     assert await claims.rebuild("evt_rebuild", everything, time.time_ns() // 1000)

@@ -27,7 +27,7 @@ from frontrow.boxoffice.model.venues import Plan
 from frontrow.boxoffice.ports.seat_claims import SeatClaims
 from frontrow.boxoffice.seatmap.frame_log import FrameLog, MemoryFrameLog
 from frontrow.boxoffice.seatmap.map_feed import MapFeed
-from frontrow.boxoffice.seatmap.seat_states import ClaimsTruth
+from frontrow.boxoffice.seatmap.seat_states import ClaimStates
 from frontrow.core import gc_tuning
 from frontrow.core.clock import SystemClock
 from frontrow.core.money import Money
@@ -54,22 +54,33 @@ class Office:
         self.clock = SystemClock()
         tiers = tuple(PriceTier(key, Money(5000, "EUR")) for key in plan.tiers)
         self.event = Event(
-            event_id, "Bench", "ven_1", "0" * 64, "EUR", self.clock() * 2, 0, self.clock() * 2, tiers,
-            EventStatus.ON_SALE, max_per_person=8, hold_ttl_s=hold_ttl_s, lonely_rule_until_percent=0,
-        )  # fmt: skip
+            event_id,
+            "Bench",
+            "ven_1",
+            "0" * 64,
+            "EUR",
+            self.clock() * 2,
+            0,
+            self.clock() * 2,
+            tiers,
+            EventStatus.ON_SALE,
+            max_per_person=8,
+            hold_ttl_s=hold_ttl_s,
+            lonely_rule_until_percent=0,
+        )
         self.plan, self.claims, self.ledger = plan, claims, ledger
         self.sales = Sales()
         self.sale = self.sales.open(self.event, plan)
         claims.learn(event_id, plan)
         self.recovery = Recovery(self.sales, claims, ledger, self.clock)
         seats = self.sale.seats
-        truth = ClaimsTruth(claims, self.event, plan.size, self.clock, seats.meet)
+        read_states = ClaimStates(claims, self.event, plan.size, self.clock, seats.add_owners)
         self.feed = MapFeed(
             plan.size,
             log or MemoryFrameLog(epoch=1),
-            truth,
-            on_changes=lambda states: self.feed.look(seats.observe(states)),
-            on_sync=lambda: seats.follow(self.feed.ring.states, self.clock()),
+            read_states,
+            on_changes=lambda states: self.feed.request_owners(seats.apply_map_changes(states)),
+            on_sync=lambda: seats.trust_map(self.feed.ring.states, self.clock()),
         )
         self.holds = HoldService(
             self.sales, claims, ledger, self.clock, on_change=lambda _, changed: self.feed.notify(changed)
@@ -90,8 +101,8 @@ class Office:
         ]
 
     def forget(self) -> None:
-        """Believe that everything is free."""
-        self.sale.seats.freed(range(self.plan.size))
+        """Make the seat cache show every seat as free."""
+        self.sale.seats.mark_free(range(self.plan.size))
 
 
 @dataclass
@@ -150,9 +161,10 @@ def tidy() -> None:
 
 
 class Crowd:
-    """Attempts made beforehand, sent in turns of the event loop; only `refusals` and `attempt` are the service's work.
+    """Attempts built beforehand and sent in turns of the event loop. The service's work is `refusal` and `attempt`.
 
-    What the hopeless hear is answered in the same turn; the others' futures call back. There is no task an attempt.
+    As in the fast lane, `refusal` is asked first, once per attempt. The futures of the other attempts call back. No
+    attempt costs a task.
     """
 
     def __init__(self, office: Office, asks: Sequence[Ask]) -> None:
@@ -188,16 +200,16 @@ class Crowd:
     def _turn(self, first: int, last: int) -> None:
         size = len(self.asks)
         asks = self.asks[first % size : first % size + last - first] if size else []
-        told = self.office.holds.refusals(self.office.event.id, asks)
-        heard = time.perf_counter()
-        attempt, event_id, outcome = self.office.holds.attempt, self.office.event.id, self.outcome
-        for number, (ask, refused) in enumerate(zip(asks, told, strict=True), start=first):
-            if refused is not None:
+        refusal, attempt = self.office.holds.refusal, self.office.holds.attempt
+        event_id, outcome = self.office.event.id, self.outcome
+        for number, (shop_pass, seats) in enumerate(asks, start=first):
+            if refusal(event_id, shop_pass, seats) is not None:
                 outcome.refused_locally += 1
                 if self._rate:
-                    outcome.waits_us.append(int((heard - self._begin - number / self._rate) * 1e6))
+                    wait_s = time.perf_counter() - self._begin - number / self._rate
+                    outcome.waits_us.append(int(wait_s * 1e6))
                 continue
-            answer = attempt(event_id, ask[0], ask[1])
+            answer = attempt(event_id, shop_pass, seats)
             if isinstance(answer, SeatsTaken):
                 outcome.refused_locally += 1
             else:
@@ -251,19 +263,11 @@ async def phases(office: Office, servers: dict[str, list[int]], count: int) -> d
     office.forget()
     await phase("refused by claims", lambda: Crowd(office, others).storm())
     now_us = office.clock()
-    office.sale.seats.learn(
+    office.sale.seats.mark_claimed(
         [TakenSeat(seat, ClaimKind.SOLD, "x", "x", 0, 0) for seat in range(count)], now_us + 3600 * 1_000_000
     )
     await phase("refused locally", lambda: Crowd(office, others).storm())
-    await phase("refused locally, one by one", lambda: one_by_one(office, others))
     return report
-
-
-async def one_by_one(office: Office, asks: Sequence[Ask]) -> Outcome:
-    """`refusal` for each, as a server does that hears of requests one at a time."""
-    refusal, event_id = office.holds.refusal, office.event.id
-    told = [refusal(event_id, shop_pass, seats) for shop_pass, seats in asks]
-    return Outcome(refused_locally=sum(answer is not None for answer in told))
 
 
 def percentiles(waits_us: Sequence[int]) -> dict[str, float]:

@@ -58,14 +58,13 @@ class Workers:
             "attempts_per_s": round(made / wall_s),
             "durable_holds_per_s": round(ended["won"] / wall_s),
             "rate_per_s": round(rate),
-            "cpu_us": {"service": round(service_us, 2)} | {
-                who: us for who, us in meter.per_us(made).items() if who != "service"
-            },
+            "cpu_us": {"service": round(service_us, 2)}
+            | {who: us for who, us in meter.per_us(made).items() if who != "service"},
             "load_generator_us": round(overhead_us, 2),
             "all_ms": _worst(told, "all_ms"),
             "won_ms": _worst(told, "won_ms"),
             "wrong_refusals": sum(one["audited_free"] for one in told) / max(1, sum(one["audited"] for one in told)),
-        }  # fmt: skip
+        }
 
     def close(self) -> None:
         for child in self._children:

@@ -18,6 +18,7 @@ from bench.seats_load import TURN, Ask, Crowd, Office, percentiles, tidy
 from frontrow.boxoffice.adapters.claims.redis import RedisClaims
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.seatmap.redis_frame_log import RedisFrameLog
+from frontrow.boxoffice.model.hold_values import ShopPass
 from frontrow.boxoffice.plans.plan_generator import generate
 
 
@@ -29,8 +30,8 @@ class _Silent:
 
     class holds:  # noqa: N801
         @staticmethod
-        def refusals(_: str, asks: list[Ask]) -> list[bool]:
-            return [True] * len(asks)
+        def refusal(event_id: str, shop_pass: ShopPass, seats: tuple[str]) -> bool:
+            return True
 
         attempt = None
 
@@ -58,11 +59,18 @@ async def run(office: Office, number: int, turn: int, order: dict[str, Any]) -> 
     cpu_s, wall_s = time.process_time() - cpu_s, time.perf_counter() - wall
     stats = office.holds.stats
     return {
-        "won": outcome.won, "refused_locally": outcome.refused_locally, "refused_by_claims": outcome.refused,
-        "failed": outcome.failed, "cpu_s": cpu_s, "wall_s": wall_s, "all_ms": percentiles(outcome.waits_us),
-        "won_ms": percentiles(outcome.won_waits_us), "audited": stats.audited, "audited_free": stats.audited_free,
+        "won": outcome.won,
+        "refused_locally": outcome.refused_locally,
+        "refused_by_claims": outcome.refused,
+        "failed": outcome.failed,
+        "cpu_s": cpu_s,
+        "wall_s": wall_s,
+        "all_ms": percentiles(outcome.waits_us),
+        "won_ms": percentiles(outcome.won_waits_us),
+        "audited": stats.audited,
+        "audited_free": stats.audited_free,
         "overhead_us": overhead_us(list(crowd.asks[:50_000])),
-    }  # fmt: skip
+    }
 
 
 async def serve(postgres_url: str, event_id: str, seats: int, number: int, redis_urls: list[str]) -> None:

@@ -58,7 +58,7 @@ class Waiting:
         self.list = WaitlistService(*parts)
         self.worker = Offering(*parts, every_s=0.01)
         self.resale = Resale(shop.sales, shop.ledger, shop.holds, self.hooks, shop.clock, tickets=self.hooks)
-        self.expiry = Sweeper(shop.ledger, shop.clock, told=shop.holds.expired)
+        self.expiry = Sweeper(shop.ledger, shop.clock, on_expired=shop.holds.expired)
 
     async def bought(self, fan: str, *seats: int) -> Hold:
         hold = await self.shop.hold(fan, *seats)

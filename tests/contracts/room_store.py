@@ -12,21 +12,21 @@ import pytest
 
 from frontrow.core.clock import ManualClock
 from frontrow.core.errors import InvalidInput
-from frontrow.waitingroom.model.admission import plan
+from frontrow.waitingroom.model.admission import plan_slide
 from frontrow.waitingroom.model.config import LaneRule, Phase, RoomConfig
 from frontrow.waitingroom.model.errors import CodeUsed, RoomClosed, RoomOverflow, RoomRecovering
 from frontrow.waitingroom.model.room_state import LaneState, RoomState, SlidePlan, VisitResult
 from frontrow.waitingroom.ports import (
     ClaimRow,
     EndedVisit,
-    JoinAnswer,
-    JoinAsk,
+    JoinCommand,
+    JoinReply,
     KeptVisit,
     PlaceKey,
     Recovered,
     RoomStore,
     SlideResult,
-    VisitAsk,
+    VisitCommand,
     VisitOp,
 )
 
@@ -47,9 +47,9 @@ async def state_of(store: RoomStore) -> RoomState:
     return state
 
 
-async def joined(store: RoomStore, people: int, lane: int = 0) -> list[JoinAnswer]:
-    answers = await store.join(EVENT, [JoinAsk(lane)] * people)
-    assert all(isinstance(answer, JoinAnswer) for answer in answers)
+async def joined(store: RoomStore, people: int, lane: int = 0) -> list[JoinReply]:
+    answers = await store.join(EVENT, [JoinCommand(lane)] * people)
+    assert all(isinstance(answer, JoinReply) for answer in answers)
     return list(answers)  # type: ignore[arg-type]
 
 
@@ -57,16 +57,16 @@ async def slide(store: RoomStore, owner: str = "me") -> SlideResult:
     """One turn of a leader."""
     if not await store.lease(EVENT, owner, TTL_US):
         return SlideResult.NOT_LEADER
-    step = plan(await state_of(store))
+    step = plan_slide(await state_of(store))
     return await store.slide(EVENT, owner, step) if step else SlideResult.NOT_DUE
 
 
-def claim(position: int, tag: int = 0, slide_no: int = 0, ttl_s: int = 900) -> VisitAsk:
-    return VisitAsk(VisitOp.CLAIM, PlaceKey(0, 1, position), ttl_s, 0, tag, slide_no)
+def claim(position: int, tag: int = 0, slide_no: int = 0, ttl_s: int = 900) -> VisitCommand:
+    return VisitCommand(VisitOp.CLAIM, PlaceKey(0, 1, position), ttl_s, 0, tag, slide_no)
 
 
-def ask(op: VisitOp, position: int, *, until_s: int = 0, hold: str = "") -> VisitAsk:
-    return VisitAsk(op, PlaceKey(0, 1, position), until_s=until_s, hold=hold)
+def ask(op: VisitOp, position: int, *, until_s: int = 0, hold: str = "") -> VisitCommand:
+    return VisitCommand(op, PlaceKey(0, 1, position), until_s=until_s, hold=hold)
 
 
 async def ended_of(store: RoomStore, after: int, most: int) -> tuple[int, list[EndedVisit]]:
@@ -81,7 +81,7 @@ async def let_in(make: "Make", people: int, **settings: Any) -> tuple[RoomStore,
     return store, clock
 
 
-async def visit(store: RoomStore, ask: VisitAsk) -> VisitResult:
+async def visit(store: RoomStore, ask: VisitCommand) -> VisitResult:
     return (await store.visit(EVENT, [ask]))[0].result
 
 
@@ -99,60 +99,62 @@ class StoreContract:
     async def test_w13_a_store_that_is_behind_what_was_seen_issues_nothing(self, make: Make) -> None:
         store, _ = await make()
         await joined(store, 5)
-        for ask in (JoinAsk(0), JoinAsk(0, "key")):
+        for ask in (JoinCommand(0), JoinCommand(0, "key")):
             with pytest.raises(RoomRecovering):
                 await store.join(EVENT, [ask], (6,))
             assert (await state_of(store)).lanes[0].issued == 5
-        (answer,) = await store.join(EVENT, [JoinAsk(0)], (5,))
-        assert isinstance(answer, JoinAnswer)
+        (answer,) = await store.join(EVENT, [JoinCommand(0)], (5,))
+        assert isinstance(answer, JoinReply)
         assert answer.position == 6
 
     async def test_each_lane_counts_for_itself(self, make: Make) -> None:
         store, _ = await make(lanes=(LaneRule("general"), LaneRule("fans", 3)))
-        asks = [JoinAsk(0), JoinAsk(1), JoinAsk(0), JoinAsk(1), JoinAsk(1)]
+        asks = [JoinCommand(0), JoinCommand(1), JoinCommand(0), JoinCommand(1), JoinCommand(1)]
         answers = await store.join(EVENT, asks)
-        assert [(a.lane, a.position) for a in answers if isinstance(a, JoinAnswer)] == [
+        assert [(a.lane, a.position) for a in answers if isinstance(a, JoinReply)] == [
             (0, 1), (1, 1), (0, 2), (1, 2), (1, 3),
         ]  # fmt: skip
 
     async def test_the_same_key_gets_the_same_position_for_a_while(self, make: Make) -> None:
         store, clock = await make()
-        first, other, again = await store.join(EVENT, [JoinAsk(0, "k1"), JoinAsk(0, "k2"), JoinAsk(0, "k1")])
-        assert isinstance(first, JoinAnswer)
-        assert isinstance(again, JoinAnswer)
-        assert isinstance(other, JoinAnswer)
+        first, other, again = await store.join(
+            EVENT, [JoinCommand(0, "k1"), JoinCommand(0, "k2"), JoinCommand(0, "k1")]
+        )
+        assert isinstance(first, JoinReply)
+        assert isinstance(again, JoinReply)
+        assert isinstance(other, JoinReply)
         assert (again.position, again.at_us, again.fresh) == (first.position, first.at_us, False)
         assert other.position == 2
         clock.advance(30)
-        (later,) = await store.join(EVENT, [JoinAsk(0, "k1")])
-        assert isinstance(later, JoinAnswer)
+        (later,) = await store.join(EVENT, [JoinCommand(0, "k1")])
+        assert isinstance(later, JoinReply)
         assert (later.position, later.at_us) == (first.position, first.at_us)
 
     async def test_fifty_callers_with_one_key_are_one_person(self, make: Make) -> None:
         store, _ = await make()
-        answers = await asyncio.gather(*(store.join(EVENT, [JoinAsk(0, "mine")]) for _ in range(50)))
-        assert sum(a.fresh for (a,) in answers if isinstance(a, JoinAnswer)) == 1
-        assert {a.position for (a,) in answers if isinstance(a, JoinAnswer)} == {1}
+        answers = await asyncio.gather(*(store.join(EVENT, [JoinCommand(0, "mine")]) for _ in range(50)))
+        assert sum(a.fresh for (a,) in answers if isinstance(a, JoinReply)) == 1
+        assert {a.position for (a,) in answers if isinstance(a, JoinReply)} == {1}
 
     async def test_w12_fifty_callers_with_one_code_are_one_winner(self, make: Make) -> None:
         store, _ = await make()
-        answers = await asyncio.gather(*(store.join(EVENT, [JoinAsk(0, code_id=77)]) for _ in range(50)))
-        assert sum(isinstance(answer, JoinAnswer) for (answer,) in answers) == 1
+        answers = await asyncio.gather(*(store.join(EVENT, [JoinCommand(0, code_id=77)]) for _ in range(50)))
+        assert sum(isinstance(answer, JoinReply) for (answer,) in answers) == 1
         assert sum(isinstance(answer, CodeUsed) for (answer,) in answers) == 49
         assert (await state_of(store)).lanes[0].issued == 1, "a used code takes no position"
 
     async def test_w10_beyond_the_depth_cap_people_are_sent_to_the_overflow_page(self, make: Make) -> None:
         store, _ = await make(depth_cap=5)
-        answers = await store.join(EVENT, [JoinAsk(0)] * 8)
+        answers = await store.join(EVENT, [JoinCommand(0)] * 8)
         assert [isinstance(a, RoomOverflow) for a in answers] == [False] * 5 + [True] * 3
-        (keyed,) = await store.join(EVENT, [JoinAsk(0, "key")])
+        (keyed,) = await store.join(EVENT, [JoinCommand(0, "key")])
         assert isinstance(keyed, RoomOverflow)
         assert (await state_of(store)).lanes[0].issued == 5
 
     async def test_a_closed_room_takes_nobody(self, make: Make) -> None:
         store, _ = await make()
         await store.configure(EVENT, phase=Phase.CLOSED)
-        for ask in (JoinAsk(0), JoinAsk(0, "key")):
+        for ask in (JoinCommand(0), JoinCommand(0, "key")):
             (answer,) = await store.join(EVENT, [ask])
             assert isinstance(answer, RoomClosed)
 
@@ -180,7 +182,7 @@ class StoreContract:
         assert await store.lease(EVENT, "a", TTL_US)
         assert await store.lease(EVENT, "a", TTL_US), "extended if mine"
         assert not await store.lease(EVENT, "b", TTL_US)
-        step = plan(await state_of(store))
+        step = plan_slide(await state_of(store))
         assert step is not None
         assert await store.slide(EVENT, "b", step) is SlideResult.NOT_LEADER
         clock.advance(us=TTL_US - 1)
@@ -198,7 +200,7 @@ class StoreContract:
         store, _ = await make()
         await joined(store, 100)
         await store.lease(EVENT, "me", TTL_US)
-        step = plan(await state_of(store))
+        step = plan_slide(await state_of(store))
         assert step is not None
         results = await asyncio.gather(*(store.slide(EVENT, "me", step) for _ in range(50)))
         assert results.count(SlideResult.SLID) == 1
@@ -210,7 +212,7 @@ class StoreContract:
         await slide(store)
         clock.advance(1)
         before = await state_of(store)
-        good = plan(before)
+        good = plan_slide(before)
         assert good is not None
         wrong: list[tuple[SlidePlan, SlideResult]] = [
             (replace(good, expected_slide_no=0), SlideResult.CHANGED),
@@ -282,7 +284,7 @@ class StoreContract:
         assert results.count(VisitResult.OK) == 5
         assert results.count(VisitResult.FULL) == 55
         winner = 1 + results.index(VisitResult.OK)
-        back = VisitAsk(VisitOp.GIVE_BACK, PlaceKey(0, 1, winner))
+        back = VisitCommand(VisitOp.GIVE_BACK, PlaceKey(0, 1, winner))
         returned = await asyncio.gather(*(visit(store, back) for _ in range(50)))
         assert returned.count(VisitResult.OK) == 1
         assert returned.count(VisitResult.ALREADY) == 49
@@ -331,8 +333,8 @@ class StoreContract:
         state = await state_of(store)
         assert (state.active, state.released) == (0, 1)
         assert await store.live(EVENT, PlaceKey(0, 1, 1)) == 0
-        assert await visit(store, VisitAsk(VisitOp.GIVE_BACK, PlaceKey(0, 1, 1))) is VisitResult.ENDED
-        assert await visit(store, VisitAsk(VisitOp.RENEW, PlaceKey(0, 1, 1), 10, 2**31)) is VisitResult.ENDED
+        assert await visit(store, VisitCommand(VisitOp.GIVE_BACK, PlaceKey(0, 1, 1))) is VisitResult.ENDED
+        assert await visit(store, VisitCommand(VisitOp.RENEW, PlaceKey(0, 1, 1), 10, 2**31)) is VisitResult.ENDED
         assert (await state_of(store)).active == 0
 
     async def test_a_renewal_moves_the_end_once_and_never_past_the_limit(self, make: Make) -> None:
@@ -341,7 +343,7 @@ class StoreContract:
         await slide(store)
         (first,) = await store.visit(EVENT, [claim(1, ttl_s=100)])
         clock.advance(50)
-        renew = VisitAsk(VisitOp.RENEW, PlaceKey(0, 1, 1), 100, first.expires_s + 20)
+        renew = VisitCommand(VisitOp.RENEW, PlaceKey(0, 1, 1), 100, first.expires_s + 20)
         one, two = await store.visit(EVENT, [renew, renew])
         assert (one.result, one.expires_s) == (VisitResult.OK, first.expires_s + 20)
         assert (two.result, two.expires_s) == (VisitResult.REPEATED, first.expires_s + 20)
@@ -349,7 +351,7 @@ class StoreContract:
         assert (await state_of(store)).active == 1, "it outlives its first end"
         clock.advance(20)
         assert (await state_of(store)).active == 0
-        assert await visit(store, VisitAsk(VisitOp.RENEW, PlaceKey(0, 1, 2), 100, 2**31)) is VisitResult.ENDED
+        assert await visit(store, VisitCommand(VisitOp.RENEW, PlaceKey(0, 1, 2), 100, 2**31)) is VisitResult.ENDED
 
     async def test_claims_are_counted_for_the_slide_that_admitted_them(self, make: Make) -> None:
         store, _ = await make()
@@ -366,7 +368,9 @@ class StoreContract:
         assert await visit(store, claim(far)) is VisitResult.ALREADY
         for position in (1, 1023, 1024, 1025, far - 1):
             assert await visit(store, claim(position)) is VisitResult.OK
-        assert await visit(store, VisitAsk(VisitOp.CLAIM, PlaceKey(0, 2, far), 900)) is VisitResult.OK, "another epoch"
+        assert await visit(store, VisitCommand(VisitOp.CLAIM, PlaceKey(0, 2, far), 900)) is VisitResult.OK, (
+            "another epoch"
+        )
 
     # -- how visits go on and end ------------------------------------------------------------------------------------
 
@@ -515,7 +519,7 @@ class StoreContract:
     async def test_a_pass_beside_the_line_takes_no_capacity_and_is_refused_once_given_back(self, make: Make) -> None:
         store, clock = await make()
         until_s = clock() // S + 900
-        back = VisitAsk(VisitOp.GIVE_BACK, PlaceKey(0, 0, 123_456_789), until_s=until_s)
+        back = VisitCommand(VisitOp.GIVE_BACK, PlaceKey(0, 0, 123_456_789), until_s=until_s)
         assert await visit(store, back) is VisitResult.OK
         assert await ended_of(store, 0, 10) == (1, [EndedVisit(back.place, until_s)])
         assert (await state_of(store)).active == 0
@@ -565,7 +569,7 @@ class StoreContract:
         await slide(store)
         assert await visit(store, claim(1)) is VisitResult.OK
         assert await visit(store, claim(2)) is not VisitResult.OK, "capacity is one"
-        more = await store.join(EVENT, [JoinAsk(0)] * 6)
+        more = await store.join(EVENT, [JoinCommand(0)] * 6)
         assert sum(isinstance(a, RoomOverflow) for a in more) > 0
         lanes = (*config.lanes, LaneRule("fans"))
         state = await store.configure(EVENT, config=config.changed(lanes=lanes))
@@ -591,12 +595,12 @@ class StoreContract:
 
     async def test_w8_fifty_joins_of_one_person_who_has_one_place_get_it(self, make: Make) -> None:
         store, _ = await make()
-        mine = JoinAsk(0, person="ada", one_place=True)
+        mine = JoinCommand(0, person="ada", one_place=True)
         answers = [(await store.join(EVENT, [mine]))[0] for _ in range(5)]
-        batch = await store.join(EVENT, [mine] * 45 + [JoinAsk(0, person="bob", one_place=True)])
-        positions = {one.position for one in (*answers, *batch[:-1]) if isinstance(one, JoinAnswer)}
+        batch = await store.join(EVENT, [mine] * 45 + [JoinCommand(0, person="bob", one_place=True)])
+        positions = {one.position for one in (*answers, *batch[:-1]) if isinstance(one, JoinReply)}
         assert positions == {1}
-        assert isinstance(batch[-1], JoinAnswer)
+        assert isinstance(batch[-1], JoinReply)
         assert batch[-1].position == 2
 
     # -- loss and return -----------------------------------------------------------------------------------------------
@@ -605,8 +609,8 @@ class StoreContract:
         store, _ = await make()
         assert await store.snapshot("other") is None
         for call in (
-            store.join("other", [JoinAsk(0)]),
-            store.join("other", [JoinAsk(0, "key")]),
+            store.join("other", [JoinCommand(0)]),
+            store.join("other", [JoinCommand(0, "key")]),
             store.visit("other", [claim(1)]),
             store.lease("other", "me", TTL_US),
             store.configure("other", phase=Phase.OPEN),
@@ -641,11 +645,11 @@ class StoreContract:
         assert (back.epoch, back.lanes, back.slide_no, back.active, back.released) == (4, state.lanes, 7, 1, 3)
         assert back.ended_no == 2
         assert (await ended_of(store, 0, 10))[1] == list(ended)
-        assert (await joined(store, 1))[0] == JoinAnswer(0, 901, 4, clock())
-        asks = [VisitAsk(VisitOp.CLAIM, PlaceKey(0, 3, p), 900, tag=9) for p in (200, 201, 202, 203)]
+        assert (await joined(store, 1))[0] == JoinReply(0, 901, 4, clock())
+        asks = [VisitCommand(VisitOp.CLAIM, PlaceKey(0, 3, p), 900, tag=9) for p in (200, 201, 202, 203)]
         results = [answer.result for answer in await store.visit(EVENT, asks)]
         assert results == [VisitResult.REPEATED, VisitResult.ALREADY, VisitResult.ALREADY, VisitResult.OK]
-        (used,) = await store.join(EVENT, [JoinAsk(0, code_id=5)])
+        (used,) = await store.join(EVENT, [JoinCommand(0, code_id=5)])
         assert isinstance(used, CodeUsed)
 
     async def test_w13_lifting_raises_counters_and_never_lowers_them(self, make: Make) -> None:

@@ -17,7 +17,7 @@ from frontrow.boxoffice.model.claims import (
     ClaimsLost,
     SeatClaim,
     TakenSeat,
-    sold,
+    sold_seat,
 )
 from frontrow.boxoffice.model.venues import Plan, Row, Seat, Section, UnknownSeats, area
 from frontrow.boxoffice.ports.seat_claims import SeatClaims
@@ -136,7 +136,7 @@ async def a_hold_is_extended_by_its_owner_only(one: SeatClaims, two: SeatClaims)
 async def a_sold_seat_never_ends_and_a_late_repeat_does_not_unsell_it(one: SeatClaims, two: SeatClaims) -> None:
     """B16: sold seats are claims without an end."""
     await one.claim(wish("ann", 5), NOW)
-    await one.put(EVENT, [sold(5, "fan_ann", "bkg_ann", NOW), sold(70, "fan_zed", "bkg_zed", NOW)], NOW)
+    await one.put(EVENT, [sold_seat(5, "fan_ann", "bkg_ann", NOW), sold_seat(70, "fan_zed", "bkg_zed", NOW)], NOW)
     assert await two.claim(wish("ann", 5), NOW) == Claimed((5,))
     much_later_us = NOW + 1000 * HOLD_US
     assert await taken(two, much_later_us) == {5, 70}
@@ -223,7 +223,7 @@ async def a_rebuild_replaces_everything(one: SeatClaims, two: SeatClaims) -> Non
     """F1: what the ledger does not know is gone, what it knows is there, and both servers go on."""
     await one.claim(wish("ghost", 1, 2), NOW)
     held = TakenSeat(3, ClaimKind.HELD, "fan_ann", "bkg_ann", NOW, NOW + HOLD_US)
-    real = [held, sold(45, "fan_zed", "bkg_zed", NOW)]
+    real = [held, sold_seat(45, "fan_zed", "bkg_zed", NOW)]
     assert await two.rebuild(EVENT, lambda: seats_of(real), NOW)
     assert set((await one.states(EVENT, NOW)).values()) == set(real)
     assert await one.claim(wish("bob", 1), NOW) == Claimed((1,))
@@ -238,7 +238,7 @@ async def while_it_is_being_filled_the_store_refuses(one: SeatClaims, two: SeatC
     async def slowly() -> AsyncIterator[TakenSeat]:
         reading.set()
         await go_on.wait()
-        yield sold(9, "fan_zed", "bkg_zed", NOW)
+        yield sold_seat(9, "fan_zed", "bkg_zed", NOW)
 
     rebuild = asyncio.create_task(one.rebuild(EVENT, slowly, NOW))
     await reading.wait()
@@ -262,12 +262,12 @@ async def a_later_rebuild_overtakes_an_abandoned_one(one: SeatClaims, two: SeatC
     async def stuck() -> AsyncIterator[TakenSeat]:
         reading.set()
         await go_on.wait()
-        yield sold(1, "fan_old", "bkg_old", NOW)
+        yield sold_seat(1, "fan_old", "bkg_old", NOW)
 
     abandoned = asyncio.create_task(one.rebuild(EVENT, stuck, NOW))
     await reading.wait()
     later_us = NOW + 10 * US_PER_S
-    assert await two.rebuild(EVENT, lambda: seats_of([sold(2, "fan_new", "bkg_new", NOW)]), later_us)
+    assert await two.rebuild(EVENT, lambda: seats_of([sold_seat(2, "fan_new", "bkg_new", NOW)]), later_us)
     go_on.set()
     assert not await abandoned
     assert await taken(one) == {2}

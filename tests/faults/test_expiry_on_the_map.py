@@ -12,7 +12,7 @@ from frontrow.boxoffice.holds.expiry import LedgerClock, Sweeper
 from frontrow.boxoffice.model.holds import SeatsTaken
 from frontrow.boxoffice.seatmap.frame_log import MemoryFrameLog
 from frontrow.boxoffice.seatmap.map_feed import MapFeed
-from frontrow.boxoffice.seatmap.seat_states import ClaimsTruth
+from frontrow.boxoffice.seatmap.seat_states import ClaimStates
 from frontrow.core.clock import US_PER_S, SystemClock
 from tests.boxoffice.shop import Shop, open_shop, sqlite_url
 from tests.faults.selling import eventually
@@ -40,11 +40,11 @@ async def test_an_expired_seat_is_on_the_map_within_a_second_with_the_clock_an_h
     ends = {"hold_ttl_s": 1, "sale_ends_at_us": clock() * 2}
     async with open_shop(sqlite_url(tmp_path), redis_url, clock=clock, **ends) as shop:
         feed = MapFeed(
-            shop.plan.size, MemoryFrameLog(epoch=1), ClaimsTruth(shop.claims, shop.event, shop.plan.size, clock)
+            shop.plan.size, MemoryFrameLog(epoch=1), ClaimStates(shop.claims, shop.event, shop.plan.size, clock)
         )
         shop.holds._on_change = lambda _, seats: feed.notify(seats)
         await feed.start()
-        sweeper = asyncio.create_task(Sweeper(shop.ledger, clock, told=shop.holds.expired).run())
+        sweeper = asyncio.create_task(Sweeper(shop.ledger, clock, on_expired=shop.holds.expired).run())
         try:
             hold = await shop.hold("ann", 3, 4)
             await eventually(lambda: feed.state(3) == 1)
@@ -72,8 +72,8 @@ async def test_servers_with_clocks_two_hours_apart_agree_by_the_ledgers_time(tmp
     url = sqlite_url(tmp_path)
     ends = {"hold_ttl_s": 600, "sale_ends_at_us": SystemClock()() * 2}
     async with open_shop(url, redis_url, clock=ShiftedClock(0), **ends) as first:
-        fast = await LedgerClock.measured(first.ledger, ShiftedClock(3600 * US_PER_S))
-        slow = await LedgerClock.measured(first.ledger, ShiftedClock(-3600 * US_PER_S))
+        fast = await LedgerClock.measure(first.ledger, ShiftedClock(3600 * US_PER_S))
+        slow = await LedgerClock.measure(first.ledger, ShiftedClock(-3600 * US_PER_S))
         assert abs(fast() - slow()) < US_PER_S
         async with (
             open_shop(url, redis_url, clock=fast, **ends) as ahead,

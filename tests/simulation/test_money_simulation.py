@@ -20,11 +20,11 @@ from frontrow.boxoffice.model.payments import RefundState
 from frontrow.boxoffice.ports.queries import Query
 from frontrow.boxoffice.refunds import payouts as repaying
 from frontrow.boxoffice.refunds.refunds import Refunds
-from tests.boxoffice.adapters.ledger.conftest import (  # noqa: F401
+from tests.boxoffice.checkout.office import an_office
+from tests.boxoffice.conftest import (  # noqa: F401
     postgres_ledger_url,
     postgres_template,
 )
-from tests.boxoffice.checkout.office import an_office
 from tests.boxoffice.shop import sqlite_url
 from tests.simulation.money_world import MoneyWorld
 

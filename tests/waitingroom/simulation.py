@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from frontrow.core.clock import ManualClock
 from frontrow.waitingroom.model.config import Phase, RoomConfig
 from frontrow.waitingroom.model.room_state import LaneState, RoomState, VisitResult
-from frontrow.waitingroom.ports import AuditRow, JoinAsk, PlaceKey, Recovered, VisitAsk, VisitOp
+from frontrow.waitingroom.ports import AuditRow, JoinCommand, PlaceKey, Recovered, VisitCommand, VisitOp
 from frontrow.waitingroom.service.leader import Leader
 from frontrow.waitingroom.stores.memory import MemoryStore
 
@@ -82,7 +82,7 @@ class Sale:
         lanes = (LaneState(),) * len(self.config.lanes)
         fresh = RoomState(1, Phase.OPEN, self.config, lanes, bucket_milli=self.config.burst * 1000)
         await self.store.create(EVENT, Recovered(fresh))
-        await self.store.join(EVENT, [JoinAsk(0)] * self.people)
+        await self.store.join(EVENT, [JoinCommand(0)] * self.people)
         start_us, admitted, used = self.clock(), 0, 0
         for second in range(seconds):
             if second in self.cut:
@@ -90,7 +90,7 @@ class Sale:
             await self.until(start_us + second * 1_000_000)
             state = await self.store.snapshot(EVENT)
             assert state is not None
-            await self.leader.turn(EVENT, state)
+            await self.leader.take_turn(EVENT, state)
             state = await self.store.snapshot(EVENT)
             assert state is not None
             for position in range(admitted + 1, state.lanes[0].hi + 1):
@@ -123,12 +123,12 @@ class Sale:
     async def act(self, what: str, position: int) -> None:
         key = PlaceKey(0, 1, position)
         if what == "leave":
-            await self.store.visit(EVENT, [VisitAsk(VisitOp.GIVE_BACK, key)])
+            await self.store.visit(EVENT, [VisitCommand(VisitOp.GIVE_BACK, key)])
             return
         state = await self.store.snapshot(EVENT)
         assert state is not None
         slide_no = next((s.number for s in state.ring if position <= s.his[0]), 0)
-        ask = VisitAsk(VisitOp.CLAIM, key, self.config.pass_ttl_s, slide_no=slide_no)
+        ask = VisitCommand(VisitOp.CLAIM, key, self.config.pass_ttl_s, slide_no=slide_no)
         (answer,) = await self.store.visit(EVENT, [ask])
         self.told.peak = max(self.told.peak, answer.active)
         if answer.result is VisitResult.OK:

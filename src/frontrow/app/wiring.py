@@ -26,7 +26,7 @@ from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.adapters.payments.from_url import open_provider
 from frontrow.boxoffice.adapters.payments.guarded_provider import GuardedProvider
-from frontrow.boxoffice.catalogue.event_listing import Browse
+from frontrow.boxoffice.catalogue.event_listing import EventBrowser
 from frontrow.boxoffice.checkout.checkout import Checkout
 from frontrow.boxoffice.checkout.purchases import Purchases
 from frontrow.boxoffice.checkout.receipts import Receipts
@@ -34,6 +34,7 @@ from frontrow.boxoffice.checkout.visit_keeper import VisitKeeper
 from frontrow.boxoffice.holds.claim_recovery import Recovery
 from frontrow.boxoffice.holds.events_on_sale import Sales
 from frontrow.boxoffice.holds.expiry import LedgerClock
+from frontrow.boxoffice.holds.held_seats import HeldSeats
 from frontrow.boxoffice.holds.hold_service import HoldService
 from frontrow.boxoffice.jobs.background_jobs import GROUPS, Job, box_office_jobs, every, money_jobs
 from frontrow.boxoffice.jobs.sales_follower import FollowedSeats, Following
@@ -76,7 +77,8 @@ from frontrow.web.app import open_sales
 from frontrow.web.endpoints.event_details import EventViews
 from frontrow.web.endpoints.event_list import EventLists
 from frontrow.web.endpoints.passes import Passes
-from frontrow.web.endpoints.platform_room import PlatformRoom
+from frontrow.web.endpoints.platform_room import SessionIdentity
+from frontrow.web.endpoints.room import RoomEndpoints
 from frontrow.web.endpoints.sessions import fan_of
 from frontrow.web.lane.shared_routes import add_shared_routes
 from frontrow.web.observability.telemetry import Telemetry
@@ -96,9 +98,9 @@ from frontrow.web.platform.platform import (
 )
 from frontrow.web.platform.platform_keys import open_keys
 from frontrow.web.platform.visits import RoomVisits
-from frontrow.web.room.page import PageSettings
+from frontrow.web.room.page import PageSettings, RoomPages
 from frontrow.web.room.server import HumanChecks, make_room
-from frontrow.web.site.fans.waiting_room import SiteRoomPages
+from frontrow.web.site.fans.waiting_room import SiteSurroundings
 from frontrow.web.streams.positions import Streams
 from frontrow.web.streams.seat_routes import LiveSeats
 
@@ -145,7 +147,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
     async with contextlib.AsyncExitStack() as stack:
         ledger = await _open_ledger(settings)
         stack.push_async_callback(ledger.aclose)
-        now = clock or await LedgerClock.measured(ledger, SystemClock())
+        now = clock or await LedgerClock.measure(ledger, SystemClock())
         secret_keys = _read_secrets(settings)
         keys = await open_keys(settings, ledger, secret_keys.key("keys"), now())
         claims = _open_claims(settings.redis.url)
@@ -265,7 +267,7 @@ async def open_jobs(work: PlatformSettings | WorkUrls) -> AsyncIterator[Sequence
     async with contextlib.AsyncExitStack() as stack:
         ledger = await open_ledger(work.ledger)
         stack.push_async_callback(ledger.aclose)
-        clock = await LedgerClock.measured(ledger, SystemClock())
+        clock = await LedgerClock.measure(ledger, SystemClock())
         bus = open_bus(work.bus, ALL_GROUPS)
         stack.push_async_callback(bus.aclose)
         claims = _open_claims("" if work.claims == "memory:" else work.claims)
@@ -289,7 +291,7 @@ async def open_jobs(work: PlatformSettings | WorkUrls) -> AsyncIterator[Sequence
 def _ledger_jobs(adapters: _Adapters, issuer: Issuer, messaging: MessagingServices) -> list[Job]:
     """The jobs of a ledger alone: this process follows the catalogue by itself and serves no pages."""
     ledger, claims, clock, sales = adapters.ledger, adapters.claims, adapters.clock, Sales()
-    seats = FollowedSeats(sales, claims, ledger, clock)
+    seats = FollowedSeats(sales, HeldSeats(sales, claims, ledger, clock))
     beside = [Job("catalogue", Following(ledger, sales, claims, Recovery(sales, claims, ledger, clock)).run)]
     if adapters.provider is not None:
         refunds = Refunds(ledger, adapters.provider, clock, seats=seats)
@@ -375,7 +377,7 @@ def _make_box_office(
     return BoxOfficeServices(
         openings=Openings(ledger, sales, claims, recovery, clock, feeds, _frame_logs(settings, clock)),
         sales=sales,
-        browse=Browse(ledger, sales, states_of),
+        browse=EventBrowser(ledger, sales, states_of),
         feeds=feeds,
         holds=holds,
         recovery=recovery,
@@ -439,7 +441,7 @@ def _make_room(
     people: People,
     openings: Openings,
     zones: dict[str, str],
-) -> tuple[WaitingRoom, PlatformRoom, Rooms, HumanChecks]:
+) -> tuple[WaitingRoom, RoomEndpoints, Rooms, HumanChecks]:
     """The waiting room over the platform's Redis and database. It keeps `given_clock`, if there is one."""
     folder = settings.folder / "room"
     audit = settings.ledger_url if settings.shared else str(settings.folder / "room-audit.sqlite")
@@ -451,15 +453,9 @@ def _make_room(
     entry = Entry(rules=rules, trusted_proxies=server.trusted_proxies, processes=server.workers)
     secure = page.secure_cookies or is_https(settings.public_url)
     page_settings = PageSettings(page.brand, (), page.shop_url, secure)
-    endpoints = PlatformRoom(
-        room,
-        entry,
-        SiteRoomPages(room, entry, page_settings, events=openings.events, zones=zones),
-        {},
-        person_of=fan_of(people),
-        is_proven=people.fans.is_proven,
-        organiser_key=page.organiser_key,
-    )
+    pages = RoomPages(room, entry, page_settings, SiteSurroundings(room, page_settings, openings.events, zones))
+    identity = SessionIdentity(room, fan_of(people), people.fans.is_proven)
+    endpoints = RoomEndpoints(room, entry, pages, {}, organiser_key=page.organiser_key, identity=identity)
     checks = HumanChecks(own, keys)
     rooms = Rooms(
         endpoints,

@@ -10,9 +10,9 @@ from typing import Annotated, Any, Final, NoReturn
 
 import typer
 
-from frontrow.boxoffice.model.tickets import DuplicateScan, Scan, duplicates
+from frontrow.boxoffice.model.tickets import DuplicateScan, Scan, find_duplicates
 from frontrow.boxoffice.tickets.door_bundle import read_bundle, write_bundle
-from frontrow.boxoffice.tickets.door_check import MAX_LOG_LINES, SAYS, Checked, Gate, ScanLog, Verdict
+from frontrow.boxoffice.tickets.door_check import MAX_LOG_LINES, VERDICT_TEXTS, DoorAnswer, DoorVerdict, Gate, ScanLog
 from frontrow.boxoffice.tickets.signing_keys import TicketKeys
 from frontrow.core.clock import WallClock
 from frontrow.core.errors import FrontrowError
@@ -78,7 +78,7 @@ def sync(
     """Compare the gates' logs: tickets that were let in more than once. Exit code 1 when there are any."""
     try:
         scans = [scan for log in logs for scan in ScanLog(log).scans()]
-        found = {one.ticket_id: one for one in duplicates(scans)}
+        found = {one.ticket_id: one for one in find_duplicates(scans)}
         if ledger:
             found |= {one.ticket_id: one for one in asyncio.run(_hand_in(scans, ledger))}
     except FrontrowError as error:
@@ -99,7 +99,7 @@ def _lines() -> Iterator[str]:
             yield line.strip()
 
 
-def _told(answer: Checked, took_ms: float, as_json: bool) -> str:
+def _told(answer: DoorAnswer, took_ms: float, as_json: bool) -> str:
     if as_json:
         first = answer.first_scan
         return json.dumps(
@@ -112,8 +112,8 @@ def _told(answer: Checked, took_ms: float, as_json: bool) -> str:
                 "took_ms": round(took_ms, 3),
             }
         )
-    words = [SAYS[answer.verdict], answer.seat, answer.ticket_id]
-    if answer.verdict is Verdict.ALREADY_IN and answer.first_scan is not None:
+    words = [VERDICT_TEXTS[answer.verdict], answer.seat, answer.ticket_id]
+    if answer.verdict is DoorVerdict.ALREADY_IN and answer.first_scan is not None:
         words.append(f"first at {answer.first_scan.gate}")
     return f"{'OK' if answer.accepted else 'NO'}  {'  '.join(word for word in words if word)}  ({took_ms:.2f} ms)"
 

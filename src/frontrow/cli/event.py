@@ -15,7 +15,7 @@ from frontrow.boxoffice.plans.csv_plans import from_csv
 from frontrow.boxoffice.plans.plan_document import digest, plan_bytes
 from frontrow.boxoffice.plans.plan_generator import generate
 from frontrow.boxoffice.plans.plan_picture import tier_colours, to_svg
-from frontrow.boxoffice.plans.plan_reader import from_bytes, from_document
+from frontrow.boxoffice.plans.plan_reader import decode_plan, plan_from_document
 from frontrow.cli.webhooks import app as webhooks_app
 from frontrow.core.errors import ConfigError, FrontrowError, InvalidInput
 
@@ -123,7 +123,7 @@ def read_plan(file: Path, name: str = "") -> tuple[Plan, list[str]]:
     if isinstance(document, dict) and "zones" in document:
         plan, notes = _pretix().from_pretix(document)
         return plan, notes
-    return (from_bytes(body) if isinstance(document, dict) else from_document(document)), []
+    return (decode_plan(body) if isinstance(document, dict) else plan_from_document(document)), []
 
 
 def figures(plan: Plan) -> dict[str, Any]:

@@ -58,7 +58,7 @@ async def _reconcile(url: str, payments: str, stripe_key: str, stripe_api: str, 
         await provider.aclose()
         raise
     try:
-        clock = await LedgerClock.measured(ledger, SystemClock())
+        clock = await LedgerClock.measure(ledger, SystemClock())
         checkout = Checkout(ledger, provider, clock)
         await Refunds(ledger, provider, clock).work()
         return await Reconciler(ledger, provider, clock, checkout.driver).run(window_s)

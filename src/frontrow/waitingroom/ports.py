@@ -1,7 +1,7 @@
-"""What the waiting room asks of the outside: a store for its few integers and an audit that outlives the store.
+"""What the waiting room needs from outside: a store for its few integers and an audit that outlives the store.
 
 All times are microseconds by the *store's* clock, so servers with wrong clocks agree. Every method is one round trip
-and atomic. A store that has lost its memory answers None from `snapshot` and raises `RoomRecovering` elsewhere; the
+and atomic. A store that has lost its memory returns None from `snapshot` and raises `RoomRecovering` elsewhere; the
 service then rebuilds it from the audit under a new epoch.
 """
 
@@ -17,9 +17,9 @@ from frontrow.waitingroom.model.config import Phase, RoomConfig
 from frontrow.waitingroom.model.room_state import LaneState, RoomState, SlidePlan, VisitResult
 
 
-class JoinAsk(msgspec.Struct, frozen=True, gc=False):
-    """One person's wish to join. `key` (idempotency) repeated gives the same position again, and so does `person` with
-    `one_place` (or in a store by identity); `code_id` is used up by a fresh join."""
+class JoinCommand(msgspec.Struct, frozen=True, gc=False):
+    """One person's join. The same idempotency `key` gets the same position again, and so does the same `person` with
+    `one_place` (or in a store with one place per person). A fresh join uses up its `code_id`."""
 
     lane: int
     key: str = ""
@@ -28,7 +28,9 @@ class JoinAsk(msgspec.Struct, frozen=True, gc=False):
     one_place: bool = False
 
 
-class JoinAnswer(msgspec.Struct, frozen=True, gc=False):
+class JoinReply(msgspec.Struct, frozen=True, gc=False):
+    """The position the store issued; not `fresh` if it was issued before."""
+
     lane: int
     position: int
     epoch: int
@@ -38,7 +40,7 @@ class JoinAnswer(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class PlaceKey:
-    """What names a place for ever: positions (after the draw) are unique within (lane, epoch)."""
+    """The permanent name of a place: positions (after the draw) are unique within (lane, epoch)."""
 
     lane: int
     epoch: int
@@ -47,7 +49,7 @@ class PlaceKey:
 
 @dataclass(frozen=True, slots=True)
 class PersonAt:
-    """Who stands where (rooms by identity)."""
+    """Where a person stands (rooms with one place per person)."""
 
     person: str
     lane: int
@@ -66,8 +68,8 @@ class VisitOp(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class VisitAsk:
-    """One request about a visit. `tag` (1…2^32−1) lets the same caller repeat a claim whose answer was lost;
+class VisitCommand:
+    """One request about a visit. `tag` (1…2^32−1) lets the same caller repeat a claim whose reply was lost;
     `slide_no` says which slide admitted the place (for the measured show rate only)."""
 
     op: VisitOp
@@ -80,7 +82,7 @@ class VisitAsk:
 
 
 @dataclass(frozen=True, slots=True)
-class VisitAnswer:
+class VisitReply:
     """`expires_s` is the end of the pass; `ends_s` the end of the visit unless the visitor is heard before."""
 
     result: VisitResult
@@ -119,6 +121,8 @@ class SlideResult(StrEnum):
 class RoomStore(Protocol):
     """One room's counters, window, passes and lease."""
 
+    one_place_per_person: bool  # in every room, whatever its settings say (W8)
+
     async def create(self, event: str, room: "Recovered") -> bool:
         """Write a whole room, with the claims, used codes and people to restore, if there is none; False if there was.
         A `slid_at_us` of 0 makes the first slide due at once."""
@@ -133,13 +137,13 @@ class RoomStore(Protocol):
         """The room as it is, with passes that have run out counted out; None if the store knows no such room."""
 
     async def join(
-        self, event: str, asks: Sequence[JoinAsk], seen: Sequence[int] = ()
-    ) -> Sequence[JoinAnswer | FrontrowError]:
+        self, event: str, commands: Sequence[JoinCommand], seen: Sequence[int] = ()
+    ) -> Sequence[JoinReply | FrontrowError]:
         """Positions for all of them, in order, in one step; RoomClosed, RoomOverflow or CodeUsed in place of one.
         `seen`: the last position of each lane the caller knows of; a store that is behind it lost writes and issues
         nothing (RoomRecovering)."""
 
-    async def visit(self, event: str, asks: Sequence[VisitAsk]) -> Sequence[VisitAnswer]:
+    async def visit(self, event: str, commands: Sequence[VisitCommand]) -> Sequence[VisitReply]:
         """Requests about visits, each decided once, in order, in one step. Active never exceeds capacity.
 
         A visit ends when it is given back, when its pass runs out, when nobody was heard for the room's `idle_s`, or
@@ -182,13 +186,16 @@ class RoomStore(Protocol):
 
 
 class Roster(Protocol):
-    """What a store by identity (W8) can do besides."""
+    """Queue by identity (W8): what a store can also do for rooms with one place per person.
+
+    The window works as always; a roster only adds who has which position. In Redis it is a sorted set per lane with the
+    position as its score, at about 140 bytes per person waiting. Anonymous rooms store nothing per person."""
 
     async def rank(self, event: str, lane: int, person: str) -> int | None:
-        """How many people who are still there wait before this one; None if not in line."""
+        """How many people still in the queue wait before this one; None if this one is not in it."""
 
     async def leave(self, event: str, lane: int, person: str) -> bool:
-        """Leave the line; True if the person was in it."""
+        """Leave the queue; True if the person was in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +207,7 @@ class JoinRow:
     first: int
     last: int
     at_us: int
-    people: tuple[str, ...] = ()  # who, in order; only for rooms by identity (W8)
+    people: tuple[str, ...] = ()  # in order, "" for anonymous people; empty if all of them are
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +249,7 @@ AuditRow = JoinRow | ClaimRow | RoomRow | CodeRow | ImportRow
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """What the audit knows: the last state, raised to all positions issued and slides begun, and standing claims."""
+    """A room as the audit has it: the last state, raised to all positions issued and slides begun, and its claims."""
 
     state: RoomState
     claims: tuple[ClaimRow, ...] = ()
@@ -257,8 +264,9 @@ class Audit(Protocol):
     async def append(self, event: str, rows: Sequence[AuditRow]) -> None:
         """Return when the rows are durable (group commit)."""
 
-    async def recover(self, event: str, now_s: int) -> Recovered | None:
-        """The room as far as the trail goes; None if it was never here."""
+    async def recover(self, event: str, now_s: int, *, with_people: bool = True) -> Recovered | None:
+        """The room as far as the trail goes; None if it was never here. People are read for rooms with one place per
+        person only, unless `with_people` asks for them."""
 
     async def imported_lane(self, event: str, digest: str) -> int | None:
         """The lane an imported code leads to, by the hash of its text; None if nobody imported it."""

@@ -9,8 +9,8 @@ from frontrow.boxoffice.catalogue.catalogue_follower import CatalogueFollower
 from frontrow.boxoffice.model.events import Event, EventStatus
 from frontrow.boxoffice.ports.queries import Query
 from frontrow.core.errors import Unavailable
-from tests.boxoffice.adapters.ledger.conftest import opened
 from tests.boxoffice.adapters.ledger.test_expiry import until
+from tests.boxoffice.conftest import opened
 
 SHOW = next(many_events(1))
 
@@ -47,7 +47,7 @@ class Followed:
 
     async def look(self) -> dict[str, Event]:
         self.reads.clear()
-        await self.follower.look()
+        await self.follower.sync()
         return self.live
 
 
@@ -163,7 +163,7 @@ async def test_fifty_writers_at_once_get_numbers_of_their_own(ledger_url: str) -
         followed = Followed(one)
         await followed.look()
         events = [replace(SHOW, id=f"evt_{number}") for number in range(50)]
-        looks = [followed.follower.look() for _ in range(10)]
+        looks = [followed.follower.sync() for _ in range(10)]
         puts = [(one, two)[number % 2].put_event(event, NOW_US) for number, event in enumerate(events)]
         await asyncio.gather(*puts, *looks)
         assert set(await followed.look()) == {event.id for event in events}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from frontrow.boxoffice.catalogue.event_listing import Browse, Free
+from frontrow.boxoffice.catalogue.event_listing import EventBrowser, FreeSeats
 from frontrow.boxoffice.model.event_search import EventSearch
 from frontrow.boxoffice.model.events import EventStatus
 from frontrow.boxoffice.model.venues import Venue
@@ -20,7 +20,7 @@ async def test_events_are_found_by_all_their_words_page_by_page(tmp_path: Path) 
             name = f"Aurora {number}" if number % 2 else f"Borealis {number}"
             await shop.ledger.put_event(replace(shop.event, id=f"evt_{number:02d}", name=name), NOW)
         await shop.ledger.put_event(replace(shop.event, id="evt_d", name="Aurora", status=EventStatus.DRAFT), NOW)
-        browse = Browse(shop.ledger, shop.sales)
+        browse = EventBrowser(shop.ledger, shop.sales)
         first = await browse.search(EventSearch("aurora MUNICH", limit=10))
         assert len(first.listings) == 10
         assert first.after is not None
@@ -37,10 +37,10 @@ async def test_events_are_found_by_all_their_words_page_by_page(tmp_path: Path) 
 
 async def test_free_seats_are_counted_by_section_and_by_tier(tmp_path: Path) -> None:
     async with open_shop(sqlite_url(tmp_path), withheld=frozenset({39})) as shop:
-        browse = Browse(shop.ledger, shop.sales)
+        browse = EventBrowser(shop.ledger, shop.sales)
         await shop.hold("ann", 3, 4)
         await shop.buy(await shop.hold("bob", 80))
         told = browse.availability(EVENT)
         assert (told.free, told.size) == (136, 140)
-        assert told.sections == (Free("A", 37, 40), Free("B", 40, 40), Free("S", 59, 60))
-        assert told.tiers == (Free("standard", 77, 80, 5000), Free("standing", 59, 60, 3000))
+        assert told.sections == (FreeSeats("A", 37, 40), FreeSeats("B", 40, 40), FreeSeats("S", 59, 60))
+        assert told.tiers == (FreeSeats("standard", 77, 80, 5000), FreeSeats("standing", 59, 60, 3000))

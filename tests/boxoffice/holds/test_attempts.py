@@ -1,4 +1,4 @@
-"""Attempts without a task (N2): refusals as shared values, futures of holds, and the bulk refusal of a turn."""
+"""Attempts without a task (N2): refusals as shared values, futures of holds, and the local refusal."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from frontrow.boxoffice.holds.local_refusal import AUDIT_EVERY, AUDITS_A_S
+from frontrow.boxoffice.holds.local_refusal import AUDIT_EVERY, AUDITS_PER_S
 from frontrow.boxoffice.model.hold_values import Hold, ShopPass
 from frontrow.boxoffice.model.holds import CapExceeded, NewHold, PlacedHold, SeatsTaken
 from frontrow.boxoffice.model.venues import UnknownSeats
@@ -57,7 +57,7 @@ async def test_who_stops_waiting_leaves_no_claim_behind(shop: Shop) -> None:
     assert await shop.taken() == set()
 
 
-async def test_the_bulk_refusal_says_what_the_single_one_says(shop: Shop) -> None:
+async def test_only_an_attempt_that_cannot_succeed_is_refused_locally(shop: Shop) -> None:
     """N2: taken, own, free, unknown, none, several, another event's and an ended pass; then not on sale."""
     clock = shop.clock
     assert isinstance(clock, ManualClock)
@@ -73,22 +73,22 @@ async def test_the_bulk_refusal_says_what_the_single_one_says(shop: Shop) -> Non
         (ShopPass("evt_other", "bob", NOW + US_PER_S), shop.ids([3])),
         (ShopPass(EVENT, "bob", NOW), shop.ids([3])),
     ]
-    singles = [shop.holds.refusal(EVENT, *ask) for ask in asks]
-    assert [answer is not None for answer in singles] == [True, False, False, False, False, True, False, False]
-    bulk = shop.holds.refusals(EVENT, asks)
-    assert [answer and answer.problem() for answer in bulk] == [answer and answer.problem() for answer in singles]
-    assert bulk[0] is singles[0]
+    first = [shop.holds.refusal(EVENT, *ask) for ask in asks]
+    assert [answer is not None for answer in first] == [True, False, False, False, False, True, False, False]
+    again = [shop.holds.refusal(EVENT, *ask) for ask in asks]
+    assert [answer and answer.problem() for answer in again] == [answer and answer.problem() for answer in first]
+    assert again[0] is first[0]
     assert shop.holds.stats.refused_locally == 4
     clock.advance(2)  # told more than one update ago, and there is no map
-    assert shop.holds.refusals(EVENT, asks) == [None] * len(asks)
+    assert [shop.holds.refusal(EVENT, *ask) for ask in asks] == [None] * len(asks)
     shown = bytearray(shop.plan.size)
     shown[3] = 1
-    shop.sale.seats.follow(shown, clock())
-    assert [bool(answer) for answer in shop.holds.refusals(EVENT, asks[:3])] == [True, False, False]
-    shop.sale.changed(shop_event(paused=True))
-    assert shop.holds.refusals(EVENT, asks) == [None] * len(asks)
+    shop.sale.seats.trust_map(shown, clock())
+    assert [bool(shop.holds.refusal(EVENT, *ask)) for ask in asks[:3]] == [True, False, False]
+    shop.sale.update_event(shop_event(paused=True))
+    assert [shop.holds.refusal(EVENT, *ask) for ask in asks] == [None] * len(asks)
     with pytest.raises(NotFound):
-        shop.holds.refusals("evt_other", asks)
+        shop.holds.refusal("evt_other", *asks[0])
 
 
 async def test_audits_of_refusals_are_bounded_in_number_and_in_time(shop: Shop) -> None:
@@ -98,11 +98,12 @@ async def test_audits_of_refusals_are_bounded_in_number_and_in_time(shop: Shop) 
     await shop.hold("ann", 3)
     asks = [(shop.shop_pass("bob"), shop.ids([3]))] * AUDIT_EVERY
     for _ in range(50):
-        assert all(shop.holds.refusals(EVENT, asks))
+        assert all(shop.holds.refusal(EVENT, *ask) for ask in asks)
     await shop.holds.aclose()
     assert shop.holds.stats.audited == 1
-    clock.advance(us=US_PER_S // AUDITS_A_S)
-    shop.holds.refusals(EVENT, asks)
+    clock.advance(us=US_PER_S // AUDITS_PER_S)
+    for ask in asks:
+        shop.holds.refusal(EVENT, *ask)
     await shop.holds.aclose()
     assert (shop.holds.stats.audited, shop.holds.stats.audited_free) == (2, 0)
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from frontrow.boxoffice.adapters.claims.redis import RedisClaims
-from frontrow.boxoffice.holds.claim_recovery import ON_ITS_WAY_US, Mended
-from frontrow.boxoffice.model.claims import ClaimKind, ClaimsLost, SeatClaim, TakenSeat, sold
+from frontrow.boxoffice.holds.claim_recovery import WRITE_GRACE_US, Repairs
+from frontrow.boxoffice.model.claims import ClaimKind, ClaimsLost, SeatClaim, TakenSeat, sold_seat
 from frontrow.boxoffice.model.holds import SeatsTaken
 from frontrow.boxoffice.model.venues import Plan, Row, Seat, Section, area
 from frontrow.core.clock import ManualClock
@@ -29,12 +29,12 @@ async def test_a_lost_store_answers_503_and_comes_back_with_what_the_ledger_know
         assert lost.value.retry_after_s
         assert await shop.recovery.check(EVENT)
         assert await shop.taken() == {3, 4, 50}
-        shop.sale.seats.freed([3, 50])
+        shop.sale.seats.mark_free([3, 50])
         for seat in (3, 50):
             with pytest.raises(SeatsTaken):
                 await shop.hold("cid", seat)
         await shop.buy(held)
-        assert await shop.recovery.reconcile(EVENT) == Mended(0, 0)
+        assert await shop.recovery.reconcile(EVENT) == Repairs(0, 0)
 
 
 async def test_drift_in_either_direction_is_mended(tmp_path: Path) -> None:
@@ -47,11 +47,11 @@ async def test_drift_in_either_direction_is_mended(tmp_path: Path) -> None:
         await shop.ledger.begin_payment(late.booking_id, late.fence, clock())
         await shop.ledger.confirm(late.booking_id, late.fence, clock())  # and was not told of a sale
         await shop.claims.claim(SeatClaim(EVENT, (9,), "fan_x", "bkg_ghost", NOW + 10**9), clock())
-        await shop.claims.put(EVENT, [sold(60, "fan_y", "bkg_refunded", 0)], clock())  # a refund it never heard of
-        assert await shop.recovery.reconcile(EVENT) == Mended(put=2, released=1)
+        await shop.claims.put(EVENT, [sold_seat(60, "fan_y", "bkg_refunded", 0)], clock())  # a refund it never heard of
+        assert await shop.recovery.reconcile(EVENT) == Repairs(put=2, released=1)
         assert await shop.taken() == {3, 5, 9}
-        clock.advance(us=ON_ITS_WAY_US)  # the young claim may have been on its way into the ledger; not any more
-        assert await shop.recovery.reconcile(EVENT) == Mended(put=0, released=1)
+        clock.advance(us=WRITE_GRACE_US)  # the young claim may have been on its way into the ledger; not any more
+        assert await shop.recovery.reconcile(EVENT) == Repairs(put=0, released=1)
         states = await shop.claims.states(EVENT, clock())
         assert {seat: taken.kind for seat, taken in states.items()} == {3: ClaimKind.HELD, 5: ClaimKind.SOLD}
 
@@ -61,7 +61,7 @@ async def test_a_seat_the_ledger_refuses_is_put_right_in_the_store(tmp_path: Pat
     async with open_shop(sqlite_url(tmp_path)) as shop:
         hold = await shop.hold("ann", 3)
         await shop.claims.release(EVENT, (3,), hold.booking_id)
-        shop.sale.seats.freed([3])
+        shop.sale.seats.mark_free([3])
         with pytest.raises(SeatsTaken) as refusal:
             await shop.hold("bob", 3)
         assert refusal.value.problem()["seats"] == ["A-1-4"]
@@ -77,7 +77,7 @@ async def test_large_sections_and_areas_are_filled_in_steps(redis_url: str) -> N
     plan = Plan("big", (big, area("S", 3_000)))
     claims = RedisClaims(redis_url)
     claims.learn("evt_big", plan)
-    taken = [sold(seat, "fan", f"bkg{seat}", 0) for seat in range(0, plan.size, 7)]
+    taken = [sold_seat(seat, "fan", f"bkg{seat}", 0) for seat in range(0, plan.size, 7)]
     assert await claims.rebuild("evt_big", lambda: seats_of(taken), NOW)
     assert set((await claims.states("evt_big", NOW)).values()) == set(taken)
     await claims.aclose()

@@ -49,7 +49,7 @@ async def test_a_hold_has_seats_a_price_a_fence_and_an_end(shop: Shop) -> None:
 async def test_a_taken_seat_is_409_with_the_list_of_the_taken_ones(shop: Shop) -> None:
     """B2, N4: first refused by the claim store, then by this server's memory, with the same words."""
     await shop.hold("ann", 3, 4)
-    shop.sale.seats.freed([3, 4])  # as on a server that has not heard of it
+    shop.sale.seats.mark_free([3, 4])  # as on a server that has not heard of it
     problems = []
     for fan in ("bob", "bob"):
         with pytest.raises(SeatsTaken) as refusal:
@@ -126,7 +126,7 @@ async def test_the_same_idempotency_key_is_the_same_hold(shop: Shop) -> None:
     best = [await shop.holds.place_best(EVENT, shop.shop_pass("bob"), Wish(2), idempotency_key="k2") for _ in range(3)]
     assert len({hold.seats for hold in best}) == 1
     assert len(await shop.taken()) == 4
-    shop.sale.seats.took(range(40), "somebody", NOW + HOLD_US, NOW)  # this server now thinks section A is full
+    shop.sale.seats.mark_taken(range(40), "somebody", NOW + HOLD_US, NOW)  # this server now thinks section A is full
     again = await shop.holds.place_best(EVENT, shop.shop_pass("bob"), Wish(2), idempotency_key="k2")
     assert again.seats == best[0].seats
     assert len(await shop.taken()) == 4
@@ -181,7 +181,7 @@ async def test_no_lonely_seat_is_left_unless_it_cannot_be_helped(tmp_path: Path)
         await shop.hold("bob", *range(4, 10))
         await shop.hold("cid", 3)  # of two free seats one may be taken: the other is alone either way
         await shop.hold("dan", 10)  # another server sells row 2, seat 1 …
-        shop.sale.seats.freed([10])
+        shop.sale.seats.mark_free([10])
         await shop.hold("eve", 11, 12)  # … so seat 2 leaves nobody alone, whatever this server believed
 
 
@@ -252,18 +252,18 @@ async def test_a_map_in_step_with_its_feed_keeps_refusing_and_frees_at_once(shop
     shown = bytearray(shop.plan.size)
     shown[3] = 1
     clock.advance(30)
-    assert not seats.hopeless((3,), "bob", clock())  # told long ago, and no map: ask the claim store
-    seats.follow(shown, clock())
-    assert seats.hopeless((3,), "bob", clock())
-    assert not seats.hopeless((3,), "ann", clock())
+    assert not seats.any_taken_by_other((3,), "bob", clock())  # told long ago, and no map: ask the claim store
+    seats.trust_map(shown, clock())
+    assert seats.any_taken_by_other((3,), "bob", clock())
+    assert not seats.any_taken_by_other((3,), "ann", clock())
     shown[3] = 0
-    assert not seats.hopeless((3,), "bob", clock())
+    assert not seats.any_taken_by_other((3,), "bob", clock())
     shown[3] = 1
     clock.advance(2)
-    assert not seats.hopeless((3,), "bob", clock())  # the map has not been in step for two seconds
-    seats.follow(shown, clock())
-    seats.observe({3: 0})
-    assert not seats.hopeless((3,), "bob", clock())
+    assert not seats.any_taken_by_other((3,), "bob", clock())  # the map has not been in step for two seconds
+    seats.trust_map(shown, clock())
+    seats.apply_map_changes({3: 0})
+    assert not seats.any_taken_by_other((3,), "bob", clock())
 
 
 async def test_local_refusals_of_free_seats_are_measured_and_end_with_the_next_update(shop: Shop) -> None:

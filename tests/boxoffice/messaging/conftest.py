@@ -1,6 +1,6 @@
 """Ledgers on both stores, as the ledger's own tests have them."""
 
-from tests.boxoffice.adapters.ledger.conftest import (
+from tests.boxoffice.conftest import (
     bench,
     ledger_url,
     postgres_ledger_url,

@@ -7,9 +7,9 @@ from frontrow.boxoffice.model.best_seats import (
     Grade,
     SectionLayout,
     best_available,
-    choose,
+    choose_seats,
+    find_lonely_seats,
     layouts,
-    lonely_left,
     lonely_rule_applies,
 )
 from frontrow.boxoffice.model.seats import Wish, masks_for
@@ -75,7 +75,7 @@ def test_together_is_the_best_window_that_makes_no_seat_lonely(case: Case, count
         for position, seats in windows(layout, states, mask, count)
         if lonely(layout, taken(states, seats)) <= lonely(layout, states)
     ]
-    assert choose(layout, states, mask, count, Grade.TOGETHER) == (min(good)[2] if good else [])
+    assert choose_seats(layout, states, mask, count, Grade.TOGETHER) == (min(good)[2] if good else [])
 
 
 @given(cases(), st.integers(1, 5))
@@ -83,7 +83,7 @@ def test_same_row_is_the_best_window_of_all(case: Case, count: int) -> None:
     """B4: then same row."""
     layout, states, mask = case
     ranked = [(p, cost(layout, states, p, seats), seats) for p, seats in windows(layout, states, mask, count)]
-    assert choose(layout, states, mask, count, Grade.SAME_ROW) == (min(ranked)[2] if ranked else [])
+    assert choose_seats(layout, states, mask, count, Grade.SAME_ROW) == (min(ranked)[2] if ranked else [])
 
 
 def overlap(layout: SectionLayout, a: tuple[int, list[int]], b: tuple[int, list[int]]) -> bool:
@@ -99,7 +99,7 @@ def overlap(layout: SectionLayout, a: tuple[int, list[int]], b: tuple[int, list[
 def test_adjacent_rows_are_found_when_they_exist_with_the_evenest_split(case: Case, count: int) -> None:
     """B4: then adjacent rows."""
     layout, states, mask = case
-    found = choose(layout, states, mask, count, Grade.ADJACENT_ROWS)
+    found = choose_seats(layout, states, mask, count, Grade.ADJACENT_ROWS)
     possible = {
         larger: [
             sorted(a[1] + b[1])
@@ -117,7 +117,7 @@ def test_adjacent_rows_are_found_when_they_exist_with_the_evenest_split(case: Ca
 def test_apart_takes_any_fitting_seats(case: Case, count: int) -> None:
     layout, states, mask = case
     fitting = [at for at in range(layout.size) if states[at] == 0 and mask[at]]
-    found = choose(layout, states, mask, count, Grade.APART)
+    found = choose_seats(layout, states, mask, count, Grade.APART)
     assert len(found) == (count if len(fitting) >= count else 0)
     assert set(found) <= set(fitting)
 
@@ -129,7 +129,7 @@ def test_the_lonely_rule_forbids_only_what_could_have_been_avoided(case: Case, d
     free = [at for at in range(layout.size) if states[at] == 0]
     picked = data.draw(st.lists(st.sampled_from(free), unique=True, min_size=1)) if free else []
     new = lonely(layout, taken(states, picked)) - lonely(layout, states)
-    blamed = set(lonely_left(layout, states, picked))
+    blamed = set(find_lonely_seats(layout, states, picked))
     assert blamed <= new
     for at in new - blamed:  # forgiven: its whole stretch but this seat was picked
         neighbours = [at - 1, at + 1]
@@ -145,13 +145,13 @@ def test_the_lonely_rule_forbids_only_what_could_have_been_avoided(case: Case, d
 def test_the_lonely_rule_in_pictures() -> None:
     layout = layouts(Plan("p", (Section("s", (Row("A", tuple(Seat(str(i)) for i in range(8))),)),)))[0]
     empty = bytes(8)
-    assert lonely_left(layout, empty, [1, 2]) == [0]
-    assert lonely_left(layout, empty, [0, 1]) == []
-    assert lonely_left(layout, empty, [2, 3, 5, 6]) == [4, 7]
-    assert lonely_left(layout, empty, [0, 1, 2, 3, 4, 5, 6]) == []  # seven of eight: one must stay alone
-    assert lonely_left(layout, bytes([0, 0, 0, 1, 0, 0, 0, 0]), [1]) == [0, 2]
-    assert lonely_left(layout, bytes([0, 0, 0, 1, 0, 0, 0, 0]), [0, 1]) == []  # two of three
-    assert lonely_left(layout, bytes([1, 0, 1, 0, 0, 0, 0, 0]), [3, 4]) == []  # seat 1 was alone before
+    assert find_lonely_seats(layout, empty, [1, 2]) == [0]
+    assert find_lonely_seats(layout, empty, [0, 1]) == []
+    assert find_lonely_seats(layout, empty, [2, 3, 5, 6]) == [4, 7]
+    assert find_lonely_seats(layout, empty, [0, 1, 2, 3, 4, 5, 6]) == []  # seven of eight: one must stay alone
+    assert find_lonely_seats(layout, bytes([0, 0, 0, 1, 0, 0, 0, 0]), [1]) == [0, 2]
+    assert find_lonely_seats(layout, bytes([0, 0, 0, 1, 0, 0, 0, 0]), [0, 1]) == []  # two of three
+    assert find_lonely_seats(layout, bytes([1, 0, 1, 0, 0, 0, 0, 0]), [3, 4]) == []  # seat 1 was alone before
 
 
 def test_the_lonely_rule_ends_near_the_end() -> None:
@@ -164,15 +164,15 @@ def test_an_aisle_separates_neighbours() -> None:
     plan = small_plan(rows=1, aisle_after=5)
     layout = layouts(plan)[0]
     assert [run[:2] for run in layout.runs] == [(0, 5), (5, 5)]
-    assert choose(layout, bytes(10), bytes([1]) * 10, 6, Grade.SAME_ROW) == []
-    assert choose(layout, bytes(10), bytes([1]) * 10, 5, Grade.TOGETHER) == [0, 1, 2, 3, 4]
+    assert choose_seats(layout, bytes(10), bytes([1]) * 10, 6, Grade.SAME_ROW) == []
+    assert choose_seats(layout, bytes(10), bytes([1]) * 10, 5, Grade.TOGETHER) == [0, 1, 2, 3, 4]
 
 
 def test_an_area_gives_its_first_free_places() -> None:
     layout = layouts(small_plan())[2]
     states = bytes([1, 0, 2, 0, 0]) + bytes(15)
-    assert choose(layout, states, bytes([1]) * 20, 3, Grade.TOGETHER) == [1, 3, 4]
-    assert choose(layout, states, bytes([1]) * 20, 3, Grade.APART) == []
+    assert choose_seats(layout, states, bytes([1]) * 20, 3, Grade.TOGETHER) == [1, 3, 4]
+    assert choose_seats(layout, states, bytes([1]) * 20, 3, Grade.APART) == []
 
 
 def found(wish: Wish, states: bytes | None = None, **event: object) -> list[str]:

@@ -13,11 +13,11 @@ from frontrow.boxoffice.model.map_format import (
     Snapshot,
     decode_changes,
     encode_changes,
-    read_line,
+    read_frame,
     read_snapshot,
     write_snapshot,
 )
-from frontrow.boxoffice.seatmap.map_ring import MapRing, reset_bytes
+from frontrow.boxoffice.seatmap.map_ring import MapRing, encode_reset
 
 states = st.lists(st.integers(0, 3), min_size=1, max_size=300).map(bytes)
 
@@ -72,7 +72,7 @@ def test_a_damaged_frame_is_refused(raw: bytes) -> None:
 @pytest.mark.parametrize("line", ["", "1 2 3", "a 1 2 x", "1 2 3 4 5", "-1 0 1 x", f"{'9' * 30} 0 1 x"])
 def test_a_damaged_line_is_refused(line: str) -> None:
     with pytest.raises(BadMap):
-        read_line(line)
+        read_frame(line)
     with pytest.raises(BadMap):
         decode_changes("€", 5)
 
@@ -88,7 +88,7 @@ def test_no_frame_fails_in_an_unknown_way(body: str) -> None:
 
 def test_a_line_comes_back() -> None:
     frame = Frame(12, 3, 4, "BQ==")
-    assert read_line(frame.line()) == frame
+    assert read_frame(frame.line()) == frame
 
 
 class Viewer:
@@ -109,7 +109,7 @@ class Viewer:
             if fields["event"] == "reset":
                 self.fetch(ring.snapshot())
             elif fields["event"] == "d":
-                frame = read_line(fields["data"])
+                frame = read_frame(fields["data"])
                 if (frame.epoch, frame.prev) == (self.epoch, self.seq):
                     for index, state in decode_changes(frame.body, self.seats).items():
                         self.states[index] = state
@@ -149,7 +149,7 @@ def test_the_ring_tells_what_is_next_known_and_missing() -> None:
     assert ring.since(5, 2).startswith(b"event: d\nid: 5-3\ndata: 5 2 3 ")
     assert ring.since(5, 1).count(b"event: d") == 2
     for epoch, seq in ((5, 0), (4, 3), (5, 4), (5, -1)):  # too old, other epoch, from the future, nonsense
-        assert ring.since(epoch, seq) == reset_bytes(5, 3)
+        assert ring.since(epoch, seq) == encode_reset(5, 3)
     assert ring.snapshot() is ring.snapshot()
     with pytest.raises(ValueError, match="states"):
         ring.reset(bytes(5), 1, 1)

@@ -156,8 +156,12 @@ def test_an_entry_that_never_answers_leaves_the_line() -> None:
 
 def test_what_can_never_be_right_is_refused() -> None:
     for bad in (
-        NewEntry("", "e", "f", 1), NewEntry("i", "e", "", 1), NewEntry("i", "e", "f", 0),
-        NewEntry("i", "e", "f", 1, ("A|B",)), NewEntry("i", "e", "f", 1, ("A",) * 51), NewEntry("i", "e", "f\0", 1),
-    ):  # fmt: skip
+        NewEntry("", "e", "f", 1),
+        NewEntry("i", "e", "", 1),
+        NewEntry("i", "e", "f", 0),
+        NewEntry("i", "e", "f", 1, ("A|B",)),
+        NewEntry("i", "e", "f", 1, ("A",) * 51),
+        NewEntry("i", "e", "f\0", 1),
+    ):
         with pytest.raises(InvalidInput):
             bad.check()

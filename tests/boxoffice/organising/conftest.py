@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
-from tests.boxoffice.adapters.ledger.conftest import (  # noqa: F401
+from tests.boxoffice.conftest import (  # noqa: F401
     ledger,
     ledger_url,
     opened,

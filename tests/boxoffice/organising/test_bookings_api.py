@@ -8,7 +8,7 @@ import pytest
 from frontrow.boxoffice.model.facts import BookingConfirmed
 from frontrow.boxoffice.model.people import Role
 from frontrow.boxoffice.ports.queries import Query
-from frontrow.boxoffice.tickets.door_check import Verdict
+from frontrow.boxoffice.tickets.door_check import DoorVerdict
 from frontrow.waitingroom.model.errors import CodeInvalid, CodeUsed
 from tests.boxoffice.organising.http import EVENTS, a_desk
 from tests.boxoffice.people.support import ORGANISER, opened
@@ -103,7 +103,7 @@ async def test_b13_a_booking_moves_to_other_seats_of_the_same_price_with_new_tic
         assert (await desk.post(door, json={"code": old_codes[0], "gate": "n"}))["verdict"] == "revoked"
         new_code = tickets[2].code
         assert (await desk.post(door, json={"code": new_code, "gate": "n"}))["verdict"] == "ok"
-        assert platform.box_office.desk.verify(desk.event, new_code, platform.clock())[0] is Verdict.WELCOME
+        assert platform.box_office.desk.verify(desk.event, new_code, platform.clock())[0] is DoorVerdict.WELCOME
         freed = await desk.bought("S-A-1", fan="fan_next")
         assert freed.state.value == "confirmed"
         back = await desk.ask("POST", path, json={"leave": ["S-C-1"], "to": ["S-A-2"]})

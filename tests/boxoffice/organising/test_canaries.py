@@ -8,7 +8,7 @@ from frontrow.boxoffice.adapters.ledger.engine.statements import Dialect, render
 from frontrow.boxoffice.model.event_changes import ChangedMeanwhile
 from frontrow.boxoffice.model.tickets import Scan
 from frontrow.boxoffice.organising.events import EventEdit
-from tests.boxoffice.adapters.ledger.conftest import opened
+from tests.boxoffice.conftest import opened
 from tests.boxoffice.organising.support import ADA, NOW_US, a_clock, a_purchase, an_office, on_sale
 
 CALLERS = 50

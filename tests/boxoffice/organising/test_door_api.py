@@ -6,7 +6,7 @@ import msgspec
 
 from frontrow.boxoffice.model.people import Role
 from frontrow.boxoffice.tickets.door_bundle import Bundle, Revocations
-from frontrow.boxoffice.tickets.door_check import Gate, Verdict
+from frontrow.boxoffice.tickets.door_check import DoorVerdict, Gate
 from frontrow.boxoffice.tickets.signing_keys import TicketKeys
 from frontrow.boxoffice.tickets.ticket_codes import Issuer
 from tests.boxoffice.organising.http import a_desk
@@ -99,14 +99,14 @@ async def test_b10_a_gate_works_offline_with_the_bundle_and_hears_when_it_change
         answer = await desk.ask("GET", path)
         bundle = msgspec.json.decode(answer.content, type=Bundle)
         gate = Gate(bundle, "north")
-        assert gate.check(codes[0], desk.platform.clock()).verdict is Verdict.WELCOME
+        assert gate.check(codes[0], desk.platform.clock()).verdict is DoorVerdict.WELCOME
         tag = {"if-none-match": answer.headers["etag"]}
         assert (await desk.ask("GET", path, headers=tag)).status_code == 304
         await desk.platform.box_office.refunds.override(booking.id, [1])
         newer = await desk.ask("GET", path, headers=tag)
         assert newer.status_code == 200
         fresh = Gate(msgspec.json.decode(newer.content, type=Bundle), "north")
-        assert fresh.check(codes[1], desk.platform.clock()).verdict is Verdict.REVOKED
+        assert fresh.check(codes[1], desk.platform.clock()).verdict is DoorVerdict.REVOKED
 
 
 async def test_b10_a_gate_keeps_up_with_revocations_and_with_what_others_let_in(tmp_path):

@@ -19,7 +19,7 @@ from frontrow.boxoffice.model.room_rules import (
     RoomRules,
     check_rules,
 )
-from frontrow.boxoffice.tickets.ticket_codes import read
+from frontrow.boxoffice.tickets.ticket_codes import read_code
 from frontrow.core.errors import InvalidInput
 from frontrow.waitingroom.credentials.now_serving import check_fits
 from frontrow.waitingroom.model.config import RoomConfig
@@ -199,9 +199,9 @@ async def test_b10_each_event_says_whether_its_tickets_codes_change(tmp_path, ro
         await desk.post(f"{EVENTS}/{event}/publish")
         shop = Desk(desk.platform, desk.client, desk.person, event)
         (code,) = await shop.codes(await shop.bought("S-A-1"))
-        assert read(code).rotating is rotating
+        assert read_code(code).rotating is rotating
         (other,) = await desk.codes(await desk.bought("S-A-1"))
-        assert not read(other).rotating
+        assert not read_code(other).rotating
 
 
 lanes_of = st.lists(

@@ -1,6 +1,6 @@
 """Ledgers for tests about people: the same fixtures the ledger's own tests use."""
 
-from tests.boxoffice.adapters.ledger.conftest import (  # noqa: F401
+from tests.boxoffice.conftest import (  # noqa: F401
     bench,
     ledger,
     ledger_url,

@@ -8,8 +8,8 @@ from frontrow.boxoffice.model.venues import Plan, SeatFlag
 from frontrow.boxoffice.plans import plan_editing as editing
 from frontrow.boxoffice.plans.plan_document import plan_bytes
 from frontrow.boxoffice.plans.plan_generator import generate
-from frontrow.boxoffice.plans.plan_reader import from_bytes
-from frontrow.boxoffice.plans.seat_ranges import read_seats, write_seats
+from frontrow.boxoffice.plans.plan_reader import decode_plan
+from frontrow.boxoffice.plans.seat_ranges import format_seat_ranges, parse_seat_ranges
 from frontrow.core.errors import InvalidInput, NotFound
 from tests.boxoffice.plan_samples import small_plan
 
@@ -22,20 +22,20 @@ def places(plan: Plan) -> dict[str, tuple[float, float]]:
 
 def kept(plan: Plan) -> Plan:
     """As it comes back from the ledger."""
-    return from_bytes(plan_bytes(plan))
+    return decode_plan(plan_bytes(plan))
 
 
 @given(st.sets(st.integers(0, THEATRE.size - 1)))
 def test_seats_written_and_read_again_are_the_same_seats(seats: set[int]) -> None:
-    assert THEATRE.indexes(read_seats(THEATRE, write_seats(THEATRE, seats))) == sorted(seats)
+    assert THEATRE.indexes(parse_seat_ranges(THEATRE, format_seat_ranges(THEATRE, seats))) == sorted(seats)
 
 
 def test_whole_rows_and_sections_take_one_line() -> None:
-    assert write_seats(THEATRE, set(THEATRE.section_range(0))) == "Stalls"
+    assert format_seat_ranges(THEATRE, set(THEATRE.section_range(0))) == "Stalls"
     row = THEATRE.sections[1].rows[0]
     seats = THEATRE.indexes([f"Circle-{row.id}-{seat.number}" for seat in row.seats])
-    assert write_seats(THEATRE, set(seats)) == f"Circle-{row.id}"
-    assert write_seats(THEATRE, set(seats[1:4])) == f"Circle-{row.id}-2…4"
+    assert format_seat_ranges(THEATRE, set(seats)) == f"Circle-{row.id}"
+    assert format_seat_ranges(THEATRE, set(seats[1:4])) == f"Circle-{row.id}-2…4"
 
 
 @pytest.mark.parametrize(
@@ -44,12 +44,12 @@ def test_whole_rows_and_sections_take_one_line() -> None:
         ("Stalls-A-1\nNowhere", "line 2: there is no section Nowhere"),
         ("Stalls-ZZ", "line 1: section Stalls has no row ZZ"),
         ("\n\nStalls-A-1...999", "line 3: Stalls-A-1...999: there is no seat 999 in this row"),
-        ("Stalls-A-4…2", "line 1: Stalls-A-4…2: seat 2 stands before seat 4"),
+        ("Stalls-A-4…2", "line 1: Stalls-A-4…2: seat 2 comes before seat 4"),
     ],
 )
 def test_a_line_that_is_wrong_is_named(text: str, said: str) -> None:
     with pytest.raises(InvalidInput) as refused:
-        read_seats(THEATRE, text)
+        parse_seat_ranges(THEATRE, text)
     assert refused.value.message == said
 
 
@@ -72,33 +72,33 @@ def test_a_moved_section_moves_as_asked_and_never_off_the_plan(kind: str) -> Non
     plan = generate(kind, 400)
     before = places(kept(plan))
     for section in plan.sections:
-        moved = places(kept(editing.move(plan, section.id, 30, 900)))
+        moved = places(kept(editing.move_section(plan, section.id, 30, 900)))
         for seat_id, (x, y) in before.items():
             ours = seat_id.startswith(f"{section.id}-")
             assert moved[seat_id] == pytest.approx((x + 30, y + 900) if ours else (x, y), abs=0.02), seat_id
-    pushed = kept(editing.move(plan, plan.sections[0].id, -5_000, -5_000))
+    pushed = kept(editing.move_section(plan, plan.sections[0].id, -5_000, -5_000))
     assert min(x for x, _ in places(pushed).values()) >= 0
 
 
 def test_seats_are_marked_and_unmarked() -> None:
     plan = small_plan()
     seats = plan.seat_ids[:2]
-    marked = kept(editing.mark(plan, seats, "step_free", on=True))
+    marked = kept(editing.mark_seats(plan, seats, "step_free", on=True))
     assert [bool(seat.flags & SeatFlag.STEP_FREE) for seat in marked.seats[:3]] == [True, True, False]
-    assert editing.mark(marked, seats, "step_free", on=False).seats[0].flags & SeatFlag.STEP_FREE == 0
+    assert editing.mark_seats(marked, seats, "step_free", on=False).seats[0].flags & SeatFlag.STEP_FREE == 0
     with pytest.raises(InvalidInput):
-        editing.mark(plan, seats, "golden", on=True)
+        editing.mark_seats(plan, seats, "golden", on=True)
 
 
 def test_names_tiers_and_removal() -> None:
     plan = small_plan()
     first = plan.sections[0]
-    renamed = editing.rename(plan, first.id, "Best seats", "gold")
+    renamed = editing.rename_section(plan, first.id, "Best seats", "gold")
     assert (renamed.sections[0].name, renamed.sections[0].rows[0].seats[0].tier) == ("Best seats", "gold")
-    assert editing.rename(renamed, first.id, first.id, "").sections[0].name == ""
-    assert editing.remove(plan, first.id).size == plan.size - first.size
+    assert editing.rename_section(renamed, first.id, first.id, "").sections[0].name == ""
+    assert editing.remove_section(plan, first.id).size == plan.size - first.size
     with pytest.raises(NotFound):
-        editing.remove(plan, "nothing")
+        editing.remove_section(plan, "nothing")
     with pytest.raises(InvalidInput):
         editing.add_rows(plan, first.id, "", 1, 1, "x")
     for rows, in_row in ((0, 5), (5, 0), (201, 1), (1, 501)):
@@ -106,6 +106,6 @@ def test_names_tiers_and_removal() -> None:
             editing.add_rows(plan, "Q", "", rows, in_row, "x")
     last = plan
     for section in plan.sections[1:]:
-        last = editing.remove(last, section.id)
+        last = editing.remove_section(last, section.id)
     with pytest.raises(InvalidInput):
-        editing.remove(last, last.sections[0].id)
+        editing.remove_section(last, last.sections[0].id)

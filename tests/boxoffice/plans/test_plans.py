@@ -17,7 +17,7 @@ from frontrow.boxoffice.model.venues import Plan, Row, Seat, SeatFlag, Section, 
 from frontrow.boxoffice.plans.plan_document import digest, map_bytes, plan_bytes, plan_hash, row_label
 from frontrow.boxoffice.plans.plan_generator import KINDS, generate
 from frontrow.boxoffice.plans.plan_picture import to_svg
-from frontrow.boxoffice.plans.plan_reader import BadPlan, from_bytes
+from frontrow.boxoffice.plans.plan_reader import BadPlan, decode_plan
 from frontrow.cli.event import app, read_plan
 from frontrow.core.errors import InvalidInput
 from tests.boxoffice.plan_samples import an_event, small_plan
@@ -63,8 +63,8 @@ def plans(draw: st.DrawFn) -> Plan:
 @given(plans())
 def test_a_plan_comes_back_from_its_document_unchanged(plan: Plan) -> None:
     body = plan_bytes(plan)
-    assert from_bytes(body) == plan
-    assert plan_bytes(from_bytes(body)) == body
+    assert decode_plan(body) == plan
+    assert plan_bytes(decode_plan(body)) == body
 
 
 def test_the_hash_names_the_content() -> None:
@@ -103,13 +103,13 @@ def test_a_damaged_document_is_refused(damage: object) -> None:
     document = json.loads(plan_bytes(small_plan()))
     damage(document)  # type: ignore[operator]
     with pytest.raises(InvalidInput):
-        from_bytes(json.dumps(document).encode())
+        decode_plan(json.dumps(document).encode())
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"null", b"{", b"\xff\xfe", b'{"v":"fsmap/2"}'])
 def test_what_is_no_document_is_refused(body: bytes) -> None:
     with pytest.raises(BadPlan):
-        from_bytes(body)
+        decode_plan(body)
 
 
 def test_rows_are_named_like_spreadsheet_columns() -> None:
@@ -123,7 +123,7 @@ def test_a_generated_venue_has_exactly_the_asked_seats(kind: str, seats: int) ->
     plan = generate(kind, seats)
     assert plan.size == seats
     assert len(set(plan.seat_ids)) == seats
-    assert from_bytes(plan_bytes(plan)) == plan
+    assert decode_plan(plan_bytes(plan)) == plan
     assert all(0 <= seat.x <= plan.width and 0 <= seat.y <= plan.height for seat in plan.seats)
 
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from frontrow.boxoffice.model.venues import SectionKind
 from frontrow.boxoffice.plans.plan_generator import KINDS, generate
 from frontrow.boxoffice.plans.plan_reader import BadPlan
-from frontrow.boxoffice.plans.pretix_format import _validator, check, from_pretix, to_pretix
-from frontrow.boxoffice.plans.pretix_types import surely_fits
+from frontrow.boxoffice.plans.pretix_format import _validator, check_pretix, from_pretix, to_pretix
+from frontrow.boxoffice.plans.pretix_types import matches_types
 from frontrow.core.errors import InvalidInput
 from tests.boxoffice.plan_samples import small_plan
 
@@ -90,7 +90,7 @@ def test_a_plan_with_every_member_is_understood() -> None:
 def test_an_export_comes_back_as_the_same_export(kind: str) -> None:
     plan = generate(kind, 400)
     document = to_pretix(plan)
-    check(document)
+    check_pretix(document)
     back, notes = from_pretix(json.loads(json.dumps(document)))
     assert notes == []
     assert back.seat_ids == plan.seat_ids
@@ -137,7 +137,7 @@ def test_a_missing_member_is_named(path: str) -> None:
     container, key = place(document, path)
     del container[key]
     with pytest.raises(BadPlan, match=f"'{key}' is a required property"):
-        check(document)
+        check_pretix(document)
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_the_place_of_an_error_is_told() -> None:
     document = a_document()
     document["zones"][0]["rows"][1]["seats"][0]["position"]["x"] = "left"
     with pytest.raises(BadPlan, match="zones/0/rows/1/seats/0/position/x"):
-        check(document)
+        check_pretix(document)
 
 
 def test_a_plan_without_seats_is_refused() -> None:
@@ -235,12 +235,12 @@ def test_what_the_quick_check_passes_the_schema_passes(rnd: random.Random) -> No
                 del node[key]
         elif node:
             node[rnd.randrange(len(node))] = copy.deepcopy(rnd.choice(VALUES))
-    assert not surely_fits(document) or _validator().is_valid(document)
+    assert not matches_types(document) or _validator().is_valid(document)
 
 
 def test_the_quick_check_passes_the_usual_plan() -> None:
-    assert surely_fits(a_document())
-    assert surely_fits(to_pretix(small_plan()))
+    assert matches_types(a_document())
+    assert matches_types(to_pretix(small_plan()))
 
 
 @pytest.mark.parametrize("x", [float("nan"), float("inf"), 1e300])

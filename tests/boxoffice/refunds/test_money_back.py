@@ -24,15 +24,15 @@ from frontrow.boxoffice.organising.exports import Exports
 from frontrow.boxoffice.ports.queries import Query
 from frontrow.boxoffice.refunds.event_cancellation import SURE_US
 from frontrow.core.errors import FrontrowError
-from tests.boxoffice.adapters.ledger.conftest import (  # noqa: F401
+from tests.boxoffice.checkout.office import ADA, Office, an_office, an_office_beside, replace_event
+from tests.boxoffice.checkout.till import assert_money
+from tests.boxoffice.conftest import (  # noqa: F401
     ledger_url,
     postgres_ledger_url,
     postgres_template,
     sqlite_ledger_url,
     sqlite_template,
 )
-from tests.boxoffice.checkout.office import ADA, Office, an_office, an_office_beside, replace_event
-from tests.boxoffice.checkout.till import assert_money
 from tests.boxoffice.refunds.test_ticket_returns import CARD
 from tests.boxoffice.shop import EVENT, sqlite_url
 

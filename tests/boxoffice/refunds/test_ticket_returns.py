@@ -15,7 +15,7 @@ from frontrow.boxoffice.model.tickets import TicketState
 from frontrow.boxoffice.ports.queries import Query
 from frontrow.boxoffice.refunds.return_refunds import ReturnRefunds
 from frontrow.boxoffice.refunds.ticket_returns import Resale
-from frontrow.boxoffice.tickets.door_check import Gate, Verdict
+from frontrow.boxoffice.tickets.door_check import DoorVerdict, Gate
 from frontrow.boxoffice.tickets.signing_keys import TicketKeys
 from frontrow.boxoffice.tickets.ticket_codes import Issuer
 from frontrow.boxoffice.tickets.ticket_desk import TicketDesk
@@ -122,15 +122,15 @@ async def test_the_old_qr_is_dead_at_the_gate_from_the_moment_it_is_given_back(m
     given, kept = (ticket.code for ticket in await market.ledger.tickets_of(booking_id))
     desk = TicketDesk(market.ledger, TicketKeys(bytes(32)))
 
-    async def entry(code: str) -> Verdict:
+    async def entry(code: str) -> DoorVerdict:
         gate = Gate(await desk.bundle(EVENT, market.clock()), "north")
         return gate.verify(code, market.clock())[0]
 
-    assert [await entry(given), await entry(kept)] == [Verdict.WELCOME] * 2
+    assert [await entry(given), await entry(kept)] == [DoorVerdict.WELCOME] * 2
     await market.resale.give_back(booking_id, "old", fence, [0])
-    assert [await entry(given), await entry(kept)] == [Verdict.REVOKED, Verdict.WELCOME]
+    assert [await entry(given), await entry(kept)] == [DoorVerdict.REVOKED, DoorVerdict.WELCOME]
     await market.sell("new", 0)
-    assert await entry(given) is Verdict.REVOKED
+    assert await entry(given) is DoorVerdict.REVOKED
 
 
 async def test_a_whole_booking_returned_and_resold_seat_by_seat_pays_what_was_captured(market: Market) -> None:

@@ -6,12 +6,12 @@ import pytest
 
 from frontrow.boxoffice.adapters.claims.memory import MemoryClaims
 from frontrow.boxoffice.adapters.claims.redis import RedisClaims
-from frontrow.boxoffice.holds.seat_cache import Availability
-from frontrow.boxoffice.model.claims import Claimed, SeatClaim, TakenSeat, sold
+from frontrow.boxoffice.holds.seat_cache import SeatCache
+from frontrow.boxoffice.model.claims import Claimed, SeatClaim, TakenSeat, sold_seat
 from frontrow.boxoffice.ports.seat_claims import SeatClaims
 from frontrow.boxoffice.seatmap.frame_log import MemoryFrameLog
 from frontrow.boxoffice.seatmap.map_feed import FeedSettings, MapFeed
-from frontrow.boxoffice.seatmap.seat_states import ClaimsTruth
+from frontrow.boxoffice.seatmap.seat_states import ClaimStates
 from frontrow.core.clock import ManualClock
 from tests.boxoffice.model.test_map_format import Viewer
 from tests.boxoffice.plan_samples import an_event, small_plan
@@ -42,8 +42,8 @@ async def test_viewers_see_what_the_claim_store_says(claims: SeatClaims, clock: 
     def learn(changes: Mapping[int, int]) -> None:
         seen.update(changes)
 
-    truth = ClaimsTruth(claims, EVENT, plan.size, clock)
-    feed = MapFeed(plan.size, MemoryFrameLog(epoch=1), truth, FeedSettings(audit_ticks=1), learn)
+    read_states = ClaimStates(claims, EVENT, plan.size, clock)
+    feed = MapFeed(plan.size, MemoryFrameLog(epoch=1), read_states, FeedSettings(audit_ticks=1), learn)
     await feed.resync()
     assert seen == {7: 3}
     viewer = Viewer(feed.snapshot(), plan.size)
@@ -58,7 +58,7 @@ async def test_viewers_see_what_the_claim_store_says(claims: SeatClaims, clock: 
     assert isinstance(await claims.claim(hold, clock()), Claimed)
     feed.notify(hold.seats)
     assert await shown() == {1: 1, 2: 1, 7: 3, 31: 1}
-    await claims.put(EVENT.id, [sold(2, "fan", "bkg_1", clock())], clock())
+    await claims.put(EVENT.id, [sold_seat(2, "fan", "bkg_1", clock())], clock())
     assert await shown() == {1: 1, 2: 2, 7: 3, 31: 1}
     clock.advance(us=599_999_999)
     assert await shown() == {1: 1, 2: 2, 7: 3, 31: 1}
@@ -71,28 +71,33 @@ async def test_viewers_see_what_the_claim_store_says(claims: SeatClaims, clock: 
 async def test_a_server_learns_from_the_map_who_took_seats_elsewhere(claims: SeatClaims, clock: ManualClock) -> None:
     """N2: two servers, one log. The second refuses what the first sold without asking the claim store about it."""
     plan, frames = small_plan(), MemoryFrameLog(epoch=1)
-    beliefs = [Availability(plan.size) for _ in range(2)]
+    caches = [SeatCache(plan.size) for _ in range(2)]
     feeds: list[MapFeed] = []
-    for known in beliefs:
-        truth = ClaimsTruth(claims, EVENT, plan.size, clock, known.meet)
+    for cache in caches:
+        read_states = ClaimStates(claims, EVENT, plan.size, clock, cache.add_owners)
         number = len(feeds)
         feed = MapFeed(
-            plan.size, frames, truth, FeedSettings(audit_ticks=plan.size, poll_ticks=1),
-            lambda states, known=known, number=number: feeds[number].look(known.observe(states)),  # type: ignore[misc]
-        )  # fmt: skip
+            plan.size,
+            frames,
+            read_states,
+            FeedSettings(audit_ticks=plan.size, poll_ticks=1),
+            lambda states, cache=cache, number=number: feeds[number].request_owners(cache.apply_map_changes(states)),  # type: ignore[misc]
+        )
         feeds.append(feed)
         await feed.resync()
     hold = SeatClaim(EVENT.id, (30, 31), "ann", "bkg_1", clock() + 600_000_000)
     assert isinstance(await claims.claim(hold, clock()), Claimed)
-    beliefs[0].took(hold.seats, "ann", hold.expires_at_us, clock())
+    caches[0].mark_taken(hold.seats, "ann", hold.expires_at_us, clock())
     feeds[0].notify(hold.seats)
     await feeds[0].tick()
-    assert not beliefs[1].is_anothers(30, "bob", clock())
+    assert not caches[1].is_taken_by_other(30, "bob", clock())
     await feeds[1].tick()  # hears of it
     await feeds[1].tick()  # looks who it was
-    assert beliefs[1].is_anothers(30, "bob", clock())
-    assert not beliefs[1].is_anothers(30, "ann", clock()), "the owner asks the claim store, as everywhere"
-    beliefs[1].observe({31: 1})
-    beliefs[1].freed([30, 31])
-    beliefs[1].meet((await claims.states(EVENT.id, clock())).values(), clock())
-    assert not beliefs[1].is_anothers(31, "bob", clock()), "freed after the map spoke: an older look does not count"
+    assert caches[1].is_taken_by_other(30, "bob", clock())
+    assert not caches[1].is_taken_by_other(30, "ann", clock()), "the owner asks the claim store, as everywhere"
+    caches[1].apply_map_changes({31: 1})
+    caches[1].mark_free([30, 31])
+    caches[1].add_owners((await claims.states(EVENT.id, clock())).values(), clock())
+    assert not caches[1].is_taken_by_other(31, "bob", clock()), (
+        "freed after the map spoke: an older look does not count"
+    )

@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.model.tickets import Scan
-from frontrow.boxoffice.tickets.door_bundle import make_bundle, revocations, write_bundle
-from frontrow.boxoffice.tickets.door_check import ScanLog, Verdict
+from frontrow.boxoffice.tickets.door_bundle import make_bundle, sign_revocations, write_bundle
+from frontrow.boxoffice.tickets.door_check import DoorVerdict, ScanLog
 from frontrow.boxoffice.tickets.ticket_desk import TicketDesk
 from frontrow.cli.door import app
 from frontrow.core.errors import InvalidInput
@@ -23,9 +23,9 @@ def test_a_ticket_is_let_in_once_and_a_restart_forgets_nobody(tmp_path: Path) ->
     log = ScanLog(tmp_path / "north.jsonl")
     ticket, other = issued(3, 4)
     at = gate(log=log)
-    assert (at.check(ticket.code, NOW).verdict, at.check(ticket.code, NOW).seat) == (Verdict.WELCOME, "A-1-4")
+    assert (at.check(ticket.code, NOW).verdict, at.check(ticket.code, NOW).seat) == (DoorVerdict.WELCOME, "A-1-4")
     again = gate(log=log).check(f" {ticket.code}\n", NOW + 5)
-    assert again.verdict is Verdict.ALREADY_IN
+    assert again.verdict is DoorVerdict.ALREADY_IN
     assert again.first_scan is not None
     assert again.first_scan.at_us == NOW
     with log.path.open("ab") as file:
@@ -39,10 +39,10 @@ def test_an_older_ticket_of_a_seat_stays_outside_once_a_newer_one_came_in(tmp_pa
     log = ScanLog(tmp_path / "scans.jsonl")
     old, new = issued(5, number=1)[0], issued(5, number=2)[0]
     assert gate(log=log).check(new.code, NOW).accepted
-    assert gate(log=log).check(old.code, NOW).verdict is Verdict.REPLACED
+    assert gate(log=log).check(old.code, NOW).verdict is DoorVerdict.REPLACED
     other = gate("south")
     other.sync(log.scans())
-    assert other.check(old.code, NOW).verdict is Verdict.REPLACED
+    assert other.check(old.code, NOW).verdict is DoorVerdict.REPLACED
 
 
 def test_gates_that_sync_find_the_ticket_that_came_in_twice() -> None:
@@ -56,22 +56,22 @@ def test_gates_that_sync_find_the_ticket_that_came_in_twice() -> None:
     assert [one.ticket_id for one in south.sync(scans * 2)] == []  # the earliest is known already and is the same scan
     fresh = gate("west")
     assert fresh.sync(scans) == []
-    assert fresh.check(twice.code, NOW + 20).verdict is Verdict.ALREADY_IN
+    assert fresh.check(twice.code, NOW + 20).verdict is DoorVerdict.ALREADY_IN
 
 
 def test_a_newer_revocation_list_kills_a_ticket_and_only_a_signed_one_counts() -> None:
     ticket, kept = issued(1, 2)
     at = gate()
     for bad in (
-        revocations(OTHER_KEYS, EVENT, [kept.id], NOW),
-        revocations(KEYS, "evt_other", [kept.id], NOW),
-        msgspec.structs.replace(revocations(KEYS, EVENT, [], NOW), ids=(kept.id,)),
-        msgspec.structs.replace(revocations(KEYS, EVENT, [kept.id], NOW), signature="zz"),
+        sign_revocations(OTHER_KEYS, EVENT, [kept.id], NOW),
+        sign_revocations(KEYS, "evt_other", [kept.id], NOW),
+        msgspec.structs.replace(sign_revocations(KEYS, EVENT, [], NOW), ids=(kept.id,)),
+        msgspec.structs.replace(sign_revocations(KEYS, EVENT, [kept.id], NOW), signature="zz"),
     ):
         with pytest.raises(InvalidInput):
             at.revoke(bad)
-    assert at.revoke(revocations(KEYS, EVENT, [ticket.id], NOW)) == 1
-    assert at.check(ticket.code, NOW).verdict is Verdict.REVOKED
+    assert at.revoke(sign_revocations(KEYS, EVENT, [ticket.id], NOW)) == 1
+    assert at.check(ticket.code, NOW).verdict is DoorVerdict.REVOKED
     assert at.check(kept.code, NOW).accepted
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from frontrow.boxoffice.tickets import ticket_codes as codes
-from frontrow.boxoffice.tickets.door_check import Gate, Verdict
+from frontrow.boxoffice.tickets.door_check import DoorVerdict, Gate
 from frontrow.boxoffice.tickets.signing_keys import TicketKeys
 from tests.boxoffice.tickets.samples import EVENT, KEYS, NOW, OTHER_KEYS, booking, gate, issued
 
@@ -19,7 +19,7 @@ def raw_of(code: str) -> bytearray:
 
 def code_of(raw: bytes) -> str:
     """Encode with a right check, so that only what comes after the check can refuse."""
-    return codes.write(bytes(raw[: codes.BODY_BYTES]), bytes(raw[codes.BODY_BYTES : codes.SIGNED_BYTES]))
+    return codes.write_code(bytes(raw[: codes.BODY_BYTES]), bytes(raw[codes.BODY_BYTES : codes.SIGNED_BYTES]))
 
 
 def flip(raw: bytearray, bit: int) -> bytearray:
@@ -59,10 +59,10 @@ def grafted(code: str, rng: random.Random) -> str:
     return code_of(raw_of(code)[: codes.BODY_BYTES] + other[codes.BODY_BYTES :])
 
 
-def accepted(at: Gate, mutate: Callable[[str, random.Random], str], count: int, seed: int) -> Counter[Verdict]:
+def accepted(at: Gate, mutate: Callable[[str, random.Random], str], count: int, seed: int) -> Counter[DoorVerdict]:
     rng = random.Random(seed)
     sources = [one.code for one in issued(*range(8))]
-    found: Counter[Verdict] = Counter()
+    found: Counter[DoorVerdict] = Counter()
     for number in range(count):
         source = sources[number % len(sources)]
         code = mutate(source, rng)
@@ -74,7 +74,7 @@ def accepted(at: Gate, mutate: Callable[[str, random.Random], str], count: int, 
 def test_of_100_000_mutated_tickets_none_is_accepted() -> None:
     """B10: bit flips in text and in bytes, cuts, swaps, forged checks, grafts, foreign keys, revoked tickets."""
     at = gate(revoked=tuple(one.id for one in issued(*range(500), number=3)))
-    found: Counter[Verdict] = Counter()
+    found: Counter[DoorVerdict] = Counter()
     for seed, (mutate, count) in enumerate(
         [(text_flip, 40_000), (cut, 25_000), (swap, 15_000), (raw_flip, 15_000), (signed_flip, 3_000), (grafted, 500)]
     ):
@@ -87,18 +87,24 @@ def test_of_100_000_mutated_tickets_none_is_accepted() -> None:
     for ticket in issued(*range(500), number=3):
         found[at.verify(ticket.code, NOW)[0]] += 1
     assert found.total() >= MUTATIONS
-    assert found[Verdict.WELCOME] == 0
-    reached = {Verdict.MISREAD, Verdict.UNKNOWN_KEY, Verdict.OTHER_EVENT, Verdict.REVOKED, Verdict.FORGED}
+    assert found[DoorVerdict.WELCOME] == 0
+    reached = {
+        DoorVerdict.MISREAD,
+        DoorVerdict.UNKNOWN_KEY,
+        DoorVerdict.OTHER_EVENT,
+        DoorVerdict.REVOKED,
+        DoorVerdict.FORGED,
+    }
     assert set(found) == reached, "every kind of refusal was met"
-    assert found[Verdict.FORGED] >= 2_500, "thousands got as far as the signature"
-    assert all(at.verify(ticket.code, NOW)[0] is Verdict.WELCOME for ticket in issued(*range(8)))
+    assert found[DoorVerdict.FORGED] >= 2_500, "thousands got as far as the signature"
+    assert all(at.verify(ticket.code, NOW)[0] is DoorVerdict.WELCOME for ticket in issued(*range(8)))
 
 
 def test_the_mutation_test_catches_a_gate_that_trusts_signatures() -> None:
     """The canary: with a signature check that says yes, the same mutations get in."""
     at = gate()
     at._keys.signed = lambda kid, message, signature: True  # type: ignore[method-assign]
-    assert accepted(at, signed_flip, 200, 4)[Verdict.WELCOME] > 0
+    assert accepted(at, signed_flip, 200, 4)[DoorVerdict.WELCOME] > 0
 
 
 def test_the_same_booking_always_gets_the_same_codes() -> None:
@@ -110,7 +116,7 @@ def test_the_same_booking_always_gets_the_same_codes() -> None:
 
 def test_a_code_says_its_fields() -> None:
     ticket = issued(70_000, number=5, fence=2**47)[0]
-    read = codes.read(ticket.code)
+    read = codes.read_code(ticket.code)
     assert (read.id, read.seat_index, read.fence) == (ticket.id, 70_000, 2**47)
     assert read.event == codes.event_hash(EVENT)
     assert read.kid == KEYS.kid
@@ -120,8 +126,8 @@ def test_old_tickets_stay_valid_when_the_key_is_changed() -> None:
     ring = KEYS.rotated(b"n" * 32)
     old, new = issued(1)[0], issued(2, keys=ring)[0]
     for ticket in (old, new):
-        assert gate(keys=ring).verify(ticket.code, NOW)[0] is Verdict.WELCOME
-    assert gate().verify(new.code, NOW)[0] is Verdict.UNKNOWN_KEY
+        assert gate(keys=ring).verify(ticket.code, NOW)[0] is DoorVerdict.WELCOME
+    assert gate().verify(new.code, NOW)[0] is DoorVerdict.UNKNOWN_KEY
 
 
 def test_a_rotating_code_lives_for_its_step_and_one_to_either_side() -> None:
@@ -133,30 +139,32 @@ def test_a_rotating_code_lives_for_its_step_and_one_to_either_side() -> None:
     shown = codes.shown_code(ticket.code, secret, start)
     at = gate()
     for now_us, verdict in [
-        (start - step_us - 1, Verdict.OLD_CODE),
-        (start - step_us, Verdict.WELCOME),
-        (start, Verdict.WELCOME),
-        (start + 2 * step_us - 1, Verdict.WELCOME),
-        (start + 2 * step_us, Verdict.OLD_CODE),
+        (start - step_us - 1, DoorVerdict.OLD_CODE),
+        (start - step_us, DoorVerdict.WELCOME),
+        (start, DoorVerdict.WELCOME),
+        (start + 2 * step_us - 1, DoorVerdict.WELCOME),
+        (start + 2 * step_us, DoorVerdict.OLD_CODE),
     ]:
         assert at.verify(shown, now_us)[0] is verdict, now_us - start
-    assert at.verify(ticket.code, start)[0] is Verdict.OLD_CODE, "the printed part alone is a picture"
+    assert at.verify(ticket.code, start)[0] is DoorVerdict.OLD_CODE, "the printed part alone is a picture"
     rng = random.Random(7)
     for _ in range(500):
         tail = "".join(rng.choices("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", k=8))
-        assert tail == shown[-8:] or at.verify(f"{ticket.code}.{tail}", start)[0] is Verdict.OLD_CODE
+        assert tail == shown[-8:] or at.verify(f"{ticket.code}.{tail}", start)[0] is DoorVerdict.OLD_CODE
     plain = issued(2)[0]
-    assert at.verify(f"{plain.code}.{shown[-8:]}", start)[0] is Verdict.MISREAD
+    assert at.verify(f"{plain.code}.{shown[-8:]}", start)[0] is DoorVerdict.MISREAD
     assert codes.shown_code(plain.code, secret, start) == plain.code
 
 
 def test_the_secret_of_one_event_or_ticket_fits_no_other() -> None:
     ticket, other = issued(1, 2, rotating=True)
-    read = codes.read(ticket.code)
+    read = codes.read_code(ticket.code)
     right = codes.rotating_code(codes.ticket_secret(KEYS.rotating_secret(EVENT), read.short_id), NOW)
     wrong = [
         codes.rotating_code(codes.ticket_secret(KEYS.rotating_secret("evt_other"), read.short_id), NOW),
-        codes.rotating_code(codes.ticket_secret(KEYS.rotating_secret(EVENT), codes.read(other.code).short_id), NOW),
+        codes.rotating_code(
+            codes.ticket_secret(KEYS.rotating_secret(EVENT), codes.read_code(other.code).short_id), NOW
+        ),
         codes.rotating_code(codes.ticket_secret(OTHER_KEYS.rotating_secret(EVENT), read.short_id), NOW),
     ]
     assert right not in wrong
@@ -177,4 +185,4 @@ def test_a_key_ring_is_made_once_and_kept_for_its_owner_only(tmp_path) -> None: 
 
 def test_a_ticket_of_another_event_is_refused() -> None:
     ticket = codes.Issuer(KEYS).issue(booking(1, event="evt_elsewhere"))[0]
-    assert gate().verify(ticket.code, NOW)[0] is Verdict.OTHER_EVENT
+    assert gate().verify(ticket.code, NOW)[0] is DoorVerdict.OTHER_EVENT

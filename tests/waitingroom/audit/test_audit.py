@@ -1,16 +1,21 @@
 """W13: the durable trail over SQLite and PostgreSQL: what it must give back after everything else is lost."""
 
 import asyncio
+import contextlib
+import json
+import sqlite3
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from frontrow.core.clock import ManualClock
 from frontrow.core.errors import Unavailable
-from frontrow.waitingroom.audit.postgres import PostgresAudit
-from frontrow.waitingroom.audit.sqlite import SqliteAudit
-from frontrow.waitingroom.model.config import LaneRule
+from frontrow.waitingroom.audit.postgres import open_postgres_audit
+from frontrow.waitingroom.audit.sqlite import open_sqlite_audit
+from frontrow.waitingroom.credentials.room_keys import RoomKeys
+from frontrow.waitingroom.model.config import LaneRule, RoomConfig
 from frontrow.waitingroom.model.room_state import LaneState
 from frontrow.waitingroom.model.window import Slide
 from frontrow.waitingroom.ports import (
@@ -24,6 +29,8 @@ from frontrow.waitingroom.ports import (
     Recovered,
     RoomRow,
 )
+from frontrow.waitingroom.service.room import WaitingRoom
+from frontrow.waitingroom.stores.memory import MemoryStore
 from tests.contracts.room_store import new_room
 
 EVENT = "concert"
@@ -34,9 +41,9 @@ NOW_S = 1_763_200_000
 async def audit(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Audit]:
     made: Audit
     if request.param == "postgres":
-        made = PostgresAudit(request.getfixturevalue("postgres_url"))
+        made = open_postgres_audit(request.getfixturevalue("postgres_url"))
     else:
-        made = SqliteAudit(tmp_path / "room.sqlite")
+        made = open_sqlite_audit(tmp_path / "room.sqlite")
     yield made
     await made.aclose()
 
@@ -118,18 +125,51 @@ class TestAudits:
 
 
 async def test_w13_the_file_outlives_the_process_that_wrote_it(tmp_path: Path) -> None:
-    first = SqliteAudit(tmp_path / "room.sqlite")
+    first = open_sqlite_audit(tmp_path / "room.sqlite")
     await first.append(EVENT, [RoomRow(new_room(), 1), JoinRow(1, 0, 1, 5, 1)])
-    second = SqliteAudit(tmp_path / "room.sqlite")  # as after a crash: the first was never closed
+    second = open_sqlite_audit(tmp_path / "room.sqlite")  # as after a crash: the first was never closed
     assert (await recovered(second)).state.lanes[0].issued == 5
     await first.aclose()
     await second.aclose()
 
 
 async def test_an_audit_that_cannot_be_reached_says_so() -> None:
-    away = PostgresAudit("postgresql://nobody@127.0.0.1:1/nowhere", timeout_s=2)
+    away = open_postgres_audit("postgresql://nobody@127.0.0.1:1/nowhere", timeout_s=2)
     with pytest.raises(Unavailable):
         await away.append(EVENT, [JoinRow(1, 0, 1, 5, 1)])
     with pytest.raises(Unavailable):
         await away.recover(EVENT, NOW_S)
     await away.aclose()
+
+
+async def test_b20_the_join_of_a_known_person_can_be_found_in_the_audit(tmp_path: Path, room_keys: RoomKeys) -> None:
+    """`room_joins` is the audit of queue positions: who got which position, when. Also in an anonymous room."""
+    clock = ManualClock()
+    path = tmp_path / "room.sqlite"
+    room = WaitingRoom(MemoryStore(clock), open_sqlite_audit(path), room_keys, clock=clock)
+    await room.create(EVENT, RoomConfig())
+    joins = [room.join(EVENT), room.join(EVENT, person="fan_ada"), room.join(EVENT), room.join(EVENT, person="fan_bob")]
+    ada = (await asyncio.gather(*joins))[1]
+    await room.aclose()
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        rows = connection.execute("SELECT first, at_us, people FROM room_joins WHERE event = ?", (EVENT,)).fetchall()
+    found = {
+        (person, first + index, at_us)
+        for first, at_us, people in rows
+        for index, person in enumerate(json.loads(people))
+        if person
+    }
+    assert found == {("fan_ada", ada.position, clock()), ("fan_bob", 4, clock())}
+
+
+async def test_b20_people_in_the_audit_of_an_anonymous_room_are_not_given_their_old_place(
+    tmp_path: Path, room_keys: RoomKeys
+) -> None:
+    store = MemoryStore(ManualClock())
+    room = WaitingRoom(store, open_sqlite_audit(tmp_path / "room.sqlite"), room_keys, durable_joins=True)
+    await room.create(EVENT, RoomConfig())
+    assert (await room.join(EVENT, person="fan_ada")).position == 1
+    await store.forget(EVENT, 1)
+    again = await room.join(EVENT, person="fan_ada")
+    assert (again.position, again.fresh) == (2, True)
+    await room.aclose()

@@ -25,7 +25,7 @@ from frontrow.waitingroom.model.errors import PlaceForeign, PlaceInvalid
 SECRET = bytes(range(32))
 SIGNER = PlaceSigner([SECRET])
 PLACE = Place("concert", 0, 1, 12345, 1_763_200_000, "fan-7", "x" * 43)
-NODE = Path(__file__).parent.parent / "node"
+NODE = Path(__file__).parents[2] / "node"
 
 
 def node_verifies(*asks: dict[str, Any]) -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import functools
 import inspect
 import json
 from collections.abc import AsyncIterator, Mapping
@@ -14,15 +15,16 @@ from frontrow.core.clock import ManualClock
 from frontrow.core.errors import ConfigError, Overloaded, Unavailable
 from frontrow.core.redis_url import connect, disconnect
 from frontrow.waitingroom.door.human_check import (
-    HCaptcha,
+    HCAPTCHA,
+    TURNSTILE,
+    Captcha,
     NoCheck,
     NotHuman,
     ProofOfWork,
-    SpentProofs,
-    Turnstile,
+    UsedProofs,
     fingerprint,
 )
-from frontrow.waitingroom.door.used_proofs import MemorySpent, RedisSpent
+from frontrow.waitingroom.door.used_proofs import MemoryUsedProofs, RedisUsedProofs
 
 KEY = b"0123456789abcdef0123456789abcdef"
 NOW_US = 1_700_000_000_000_000
@@ -38,8 +40,8 @@ def solved(challenge: Mapping[str, Any], /, **changes: Any) -> str:
     return base64.b64encode(json.dumps(payload | {"number": found.number} | changes).encode()).decode()
 
 
-def work(spent: SpentProofs | None = None, event: str = "aurora", max_number: int = 300) -> ProofOfWork:
-    return ProofOfWork(KEY, event, spent or MemorySpent(), max_number=max_number)
+def work(spent: UsedProofs | None = None, event: str = "aurora", max_number: int = 300) -> ProofOfWork:
+    return ProofOfWork(KEY, event, spent or MemoryUsedProofs(), max_number=max_number)
 
 
 async def settle(verdict: Any) -> None:
@@ -118,7 +120,7 @@ def test_suspicion_makes_the_work_harder_up_to_a_bound() -> None:
 
 def test_a_short_key_is_refused_at_the_start() -> None:
     with pytest.raises(ConfigError, match="16 bytes"):
-        ProofOfWork(b"short", "aurora", MemorySpent())
+        ProofOfWork(b"short", "aurora", MemoryUsedProofs())
 
 
 def test_the_fingerprint_is_stable_and_differs_by_device() -> None:
@@ -146,7 +148,13 @@ class Provider:
         return self.verdict
 
 
-@pytest.mark.parametrize(("adapter", "host"), [(Turnstile, "challenges.cloudflare.com"), (HCaptcha, "hcaptcha.com")])
+@pytest.mark.parametrize(
+    ("adapter", "host"),
+    [
+        (functools.partial(Captcha, TURNSTILE), "challenges.cloudflare.com"),
+        (functools.partial(Captcha, HCAPTCHA), "hcaptcha.com"),
+    ],
+)
 class TestCaptcha:
     async def test_the_provider_is_asked_with_our_secret_and_believed(self, adapter: Any, host: str) -> None:
         """W12."""
@@ -191,13 +199,13 @@ class TestCaptcha:
 # One contract for the two memories of used proofs, and a canary it must catch.
 
 
-class ForgetfulSpent:
+class ForgetfulProofs:
     """Checks, lets the loop turn, then remembers: two callers at once both win."""
 
     def __init__(self) -> None:
         self._seen: set[str] = set()
 
-    async def spend(self, proof_id: str, ttl_s: int, now_us: int) -> bool:
+    async def mark_used(self, proof_id: str, ttl_s: int, now_us: int) -> bool:
         known = proof_id in self._seen
         await asyncio.sleep(0)
         self._seen.add(proof_id)
@@ -205,26 +213,26 @@ class ForgetfulSpent:
 
 
 @pytest.fixture(params=["memory", "redis"])
-async def spent(request: pytest.FixtureRequest) -> AsyncIterator[SpentProofs]:
+async def spent(request: pytest.FixtureRequest) -> AsyncIterator[UsedProofs]:
     if request.param == "memory":
-        yield MemorySpent()
+        yield MemoryUsedProofs()
         return
     client = connect(request.getfixturevalue("redis_url"))
-    adapter = RedisSpent(client, "aurora")
+    adapter = RedisUsedProofs(client, "aurora")
     yield adapter
     await adapter.aclose()
     await disconnect(client)
 
 
-async def winners(spent: SpentProofs, proof_id: str, callers: int = 100) -> int:
+async def winners(spent: UsedProofs, proof_id: str, callers: int = 100) -> int:
     async def one() -> bool:
-        answer = spent.spend(proof_id, 60, NOW_US)
+        answer = spent.mark_used(proof_id, 60, NOW_US)
         return answer if isinstance(answer, bool) else await answer
 
     return sum(await asyncio.gather(*(one() for _ in range(callers))))
 
 
-async def test_of_a_hundred_callers_with_one_proof_one_wins(spent: SpentProofs) -> None:
+async def test_of_a_hundred_callers_with_one_proof_one_wins(spent: UsedProofs) -> None:
     """W12."""
     assert await winners(spent, "a") == 1
     assert await winners(spent, "a") == 0
@@ -232,12 +240,12 @@ async def test_of_a_hundred_callers_with_one_proof_one_wins(spent: SpentProofs) 
 
 
 async def test_the_contract_catches_a_memory_that_checks_and_then_acts() -> None:
-    assert await winners(ForgetfulSpent(), "a") > 1
+    assert await winners(ForgetfulProofs(), "a") > 1
 
 
 async def test_every_used_proof_in_redis_expires_by_itself(redis_url: str) -> None:
     client = connect(redis_url)
-    await RedisSpent(client, "aurora").spend("a", 60, NOW_US)
+    await RedisUsedProofs(client, "aurora").mark_used("a", 60, NOW_US)
     keys = await client.keys("*")
     assert len(keys) == 1
     assert 0 < await client.ttl(keys[0]) <= 60
@@ -247,18 +255,18 @@ async def test_every_used_proof_in_redis_expires_by_itself(redis_url: str) -> No
 async def test_a_store_that_does_not_answer_is_said_so() -> None:
     client = connect("redis://127.0.0.1:1/0")
     with pytest.raises(Unavailable):
-        await RedisSpent(client, "aurora").spend("a", 60, NOW_US)
+        await RedisUsedProofs(client, "aurora").mark_used("a", 60, NOW_US)
     await disconnect(client)
 
 
 def test_memory_forgets_what_has_expired_and_holds_its_cap(clock: ManualClock) -> None:
-    spent = MemorySpent(generation_s=60, max_ids=100)
+    spent = MemoryUsedProofs(generation_s=60, max_ids=100)
     for number in range(100):
-        assert spent.spend(str(number), 60, clock())
+        assert spent.mark_used(str(number), 60, clock())
     with pytest.raises(Overloaded):
-        spent.spend("one more", 60, clock())
-    assert not spent.spend("99", 60, clock.advance(59.999999))
+        spent.mark_used("one more", 60, clock())
+    assert not spent.mark_used("99", 60, clock.advance(59.999999))
     clock.advance(us=1)
-    assert spent.spend("99", 60, clock.advance(60))
+    assert spent.mark_used("99", 60, clock.advance(60))
     with pytest.raises(ValueError, match="at most 60"):
-        spent.spend("long", 61, clock())
+        spent.mark_used("long", 61, clock())

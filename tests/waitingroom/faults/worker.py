@@ -9,7 +9,7 @@ import sys
 import time
 
 from frontrow.core.clock import SystemClock
-from frontrow.waitingroom.audit.sqlite import SqliteAudit
+from frontrow.waitingroom.audit.sqlite import open_sqlite_audit
 from frontrow.waitingroom.credentials.room_keys import RoomKeys
 from frontrow.waitingroom.model.config import RoomConfig
 from frontrow.waitingroom.service.room import WaitingRoom
@@ -36,7 +36,9 @@ def service(order: dict[str, object]) -> WaitingRoom:
     keys = RoomKeys.load(str(order["keys"]))
     clock = SkewedClock(int(str(order.get("skew_us", 0))))
     store = RedisStore(str(order["url"]), timeout_s=20.0)
-    return WaitingRoom(store, SqliteAudit(":memory:"), keys, clock=clock, lease_ttl_us=LEASE_TTL_US, refresh_us=10_000)
+    return WaitingRoom(
+        store, open_sqlite_audit(":memory:"), keys, clock=clock, lease_ttl_us=LEASE_TTL_US, refresh_us=10_000
+    )
 
 
 async def lead(order: dict[str, object]) -> None:

@@ -10,11 +10,11 @@ from frontrow.core.errors import InvalidInput
 from frontrow.waitingroom.model.admission import (
     Measured,
     age_class,
-    bounds,
     expected_claims,
     observe,
-    plan,
+    plan_slide,
     read_note,
+    slide_bounds,
     still_coming,
     write_note,
 )
@@ -34,7 +34,7 @@ def room(**changes: object) -> RoomState:
 
 
 def planned(state: RoomState) -> SlidePlan:
-    step = plan(state)
+    step = plan_slide(state)
     assert step is not None
     return step
 
@@ -45,13 +45,13 @@ def test_w3_the_window_slides_by_its_size() -> None:
 
 
 def test_w3_nothing_is_due_before_the_interval_and_three_windows_after_three() -> None:
-    assert plan(room(now_us=S - 1)) is None
+    assert plan_slide(room(now_us=S - 1)) is None
     assert planned(room(now_us=3 * S)).admitted == 300
 
 
 @pytest.mark.parametrize("phase", [Phase.PREQUEUE, Phase.PAUSED, Phase.QUEUE_ALL, Phase.CLOSED])
 def test_nobody_is_admitted_while_the_room_is_not_open(phase: Phase) -> None:
-    assert plan(room(phase=phase)) is None
+    assert plan_slide(room(phase=phase)) is None
 
 
 def test_w3_whole_windows_only_skips_while_the_queue_is_shorter_than_one() -> None:
@@ -102,7 +102,7 @@ def test_w6_a_slide_never_passes_any_of_its_four_bounds(
         bucket_milli=bucket_milli,
         bucket_at_us=due * S,
     )
-    limits = bounds(state, Measured(), due)
+    limits = slide_bounds(state, Measured(), due)
     step = planned(state)
     assert step.admitted <= min(due * 100, bucket_milli // 1000, max(0, 1010 - active), issued)
     assert step.admitted == limits.admit

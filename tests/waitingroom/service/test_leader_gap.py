@@ -7,7 +7,7 @@ import pytest
 from frontrow.core.clock import ManualClock
 from frontrow.waitingroom.model.config import Phase, RoomConfig
 from frontrow.waitingroom.model.room_state import LaneState, RoomState
-from frontrow.waitingroom.ports import JoinAsk, Recovered
+from frontrow.waitingroom.ports import JoinCommand, Recovered
 from frontrow.waitingroom.service.leader import Leader
 from frontrow.waitingroom.stores.memory import MemoryStore
 from tests.waitingroom.simulation import EVENT, NoAudit
@@ -23,7 +23,7 @@ async def test_w4_a_dead_leader_costs_at_most_ttl_and_interval_and_no_slide(seed
     store = MemoryStore(clock)
     config = RoomConfig(window_size=10, interval_us=INTERVAL_US, capacity=10**9, rate_per_s=10**6, burst=10**6)
     await store.create(EVENT, Recovered(RoomState(1, Phase.OPEN, config, (LaneState(),), bucket_milli=10**9)))
-    await store.join(EVENT, [JoinAsk(0)] * 100_000)
+    await store.join(EVENT, [JoinCommand(0)] * 100_000)
     candidates = [Leader(store, NoAudit(), lease_ttl_us=TTL_US) for _ in range(3)]  # type: ignore[arg-type]
     start_us = last_us = clock()
     longest_us = hi = kills = 0
@@ -31,7 +31,7 @@ async def test_w4_a_dead_leader_costs_at_most_ttl_and_interval_and_no_slide(seed
         for candidate in candidates:
             state = await store.snapshot(EVENT)
             assert state is not None
-            await candidate.turn(EVENT, state)
+            await candidate.take_turn(EVENT, state)
         state = await store.snapshot(EVENT)
         assert state is not None
         if state.lanes[0].hi > hi:

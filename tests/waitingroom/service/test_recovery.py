@@ -10,17 +10,17 @@ import redis
 
 from frontrow.core.clock import ManualClock
 from frontrow.core.errors import FrontrowError
-from frontrow.waitingroom.audit.postgres import PostgresAudit
-from frontrow.waitingroom.audit.sqlite import SqliteAudit
+from frontrow.waitingroom.audit.postgres import open_postgres_audit
+from frontrow.waitingroom.audit.sqlite import open_sqlite_audit
 from frontrow.waitingroom.credentials.room_keys import RoomKeys
 from frontrow.waitingroom.model.config import Phase, RoomConfig
 from frontrow.waitingroom.model.errors import AlreadyClaimed, RoomFull
+from frontrow.waitingroom.model.results import Claimed, Joined
 from frontrow.waitingroom.model.window import PlaceState
 from frontrow.waitingroom.ports import Audit
-from frontrow.waitingroom.service.room import Claimed, Joined, WaitingRoom
+from frontrow.waitingroom.service.room import WaitingRoom
 from frontrow.waitingroom.stores.memory import MemoryStore
 from frontrow.waitingroom.stores.redis import RedisStore
-from frontrow.waitingroom.stores.roster import RosterRedisStore
 from tests.support.servers import Sentinel, Valkey
 
 EVENT = "concert"
@@ -36,8 +36,9 @@ async def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
         await asyncio.sleep(0.01)
 
 
-def process(url: str, audit: Audit, keys: RoomKeys, kind: type[RedisStore] = RedisStore) -> WaitingRoom:
-    return WaitingRoom(kind(url, timeout_s=5), audit, keys, refresh_us=20_000, lease_ttl_us=500_000)
+def process(url: str, audit: Audit, keys: RoomKeys, *, one_place_per_person: bool = False) -> WaitingRoom:
+    store = RedisStore(url, timeout_s=5, one_place_per_person=one_place_per_person)
+    return WaitingRoom(store, audit, keys, refresh_us=20_000, lease_ttl_us=500_000)
 
 
 async def join_patiently(room: WaitingRoom) -> Joined:
@@ -83,8 +84,8 @@ async def test_w13_f1_redis_lost_mid_sale(
 ) -> None:
     def audit() -> Audit:
         if trail == "postgres":
-            return PostgresAudit(request.getfixturevalue("postgres_url"))
-        return SqliteAudit(tmp_path / "room.sqlite")
+            return open_postgres_audit(request.getfixturevalue("postgres_url"))
+        return open_sqlite_audit(tmp_path / "room.sqlite")
 
     count = 2 if trail == "postgres" else 1  # an SQLite file belongs to one process
     rooms = [process(own_valkey.url, audit(), room_keys) for _ in range(count)]
@@ -156,7 +157,7 @@ async def test_w13_f1_f5_admissions_resume_within_ten_seconds(
 
     def start() -> WaitingRoom:
         store = MemoryStore(clock) if loss == "embedded" else RedisStore(own_valkey.url, timeout_s=20, clock=clock)
-        return WaitingRoom(store, SqliteAudit(audit_file), room_keys, clock=clock, durable_joins=True)
+        return WaitingRoom(store, open_sqlite_audit(audit_file), room_keys, clock=clock, durable_joins=True)
 
     first = start()
     await first.create(EVENT, RoomConfig(capacity=1_000, window_size=10))
@@ -188,7 +189,7 @@ async def test_f1_a_sentinel_fails_over_and_nobodys_place_is_lost(
         replica.command("REPLICAOF", "127.0.0.1", own_valkey.port)
         await until(lambda: b"master_link_status:up" in replica.command("INFO", "replication"))
         await until(lambda: b"num-slaves\r\n$1\r\n1" in redis_sentinel.command("SENTINEL", "MASTER", "frontrow"))
-        room = process(redis_sentinel.url, SqliteAudit(":memory:"), room_keys)
+        room = process(redis_sentinel.url, open_sqlite_audit(":memory:"), room_keys)
         await room.create(EVENT, CONFIG.changed(capacity=1_000))
         places = list(await asyncio.gather(*(room.join(EVENT) for _ in range(100))))
         await room.start()
@@ -214,7 +215,7 @@ async def test_w13_f5_the_server_is_restarted(
 
     def start() -> WaitingRoom:
         store = MemoryStore() if embedded else RedisStore(own_valkey.url, timeout_s=20)
-        return WaitingRoom(store, SqliteAudit(tmp_path / "room.sqlite"), room_keys, durable_joins=True)
+        return WaitingRoom(store, open_sqlite_audit(tmp_path / "room.sqlite"), room_keys, durable_joins=True)
 
     first = start()
     await first.create(EVENT, CONFIG)
@@ -243,12 +244,12 @@ async def test_w13_without_any_trail_genuine_places_alone_rebuild_the_line(
     own_valkey: Valkey, room_keys: RoomKeys
 ) -> None:
     """Store and audit both lost, every process new: the places people show are proof enough."""
-    first = process(own_valkey.url, SqliteAudit(":memory:"), room_keys)
+    first = process(own_valkey.url, open_sqlite_audit(":memory:"), room_keys)
     await first.create(EVENT, CONFIG.changed(capacity=1000))
     places = list(await asyncio.gather(*(first.join(EVENT) for _ in range(50))))
     await first.aclose()
     own_valkey.command("FLUSHALL")
-    second = process(own_valkey.url, SqliteAudit(":memory:"), room_keys)
+    second = process(own_valkey.url, open_sqlite_audit(":memory:"), room_keys)
     await second.create(EVENT, CONFIG.changed(capacity=1000))
     assert second.status(places[-1].place_jwt).state is PlaceState.WAITING
     await second.start()
@@ -260,7 +261,8 @@ async def test_w13_without_any_trail_genuine_places_alone_rebuild_the_line(
 async def test_w13_the_draw_and_the_roster_survive_a_wiped_store(
     own_valkey: Valkey, room_keys: RoomKeys, tmp_path: Path
 ) -> None:
-    room = process(own_valkey.url, SqliteAudit(tmp_path / "room.sqlite"), room_keys, RosterRedisStore)
+    audit = open_sqlite_audit(tmp_path / "room.sqlite")
+    room = process(own_valkey.url, audit, room_keys, one_place_per_person=True)
     await room.create(EVENT, CONFIG, Phase.PREQUEUE)
     places = [(await room.join(EVENT, person=f"p{n}")).place_jwt for n in range(40)]
     await room.open(EVENT, beacon="drand 5")
@@ -280,7 +282,7 @@ async def test_w13_the_draw_and_the_roster_survive_a_wiped_store(
 async def test_while_redis_is_away_status_and_now_serving_answer_and_joins_say_503(
     own_valkey: Valkey, room_keys: RoomKeys
 ) -> None:
-    room = process(own_valkey.url, SqliteAudit(":memory:"), room_keys)
+    room = process(own_valkey.url, open_sqlite_audit(":memory:"), room_keys)
     await room.create(EVENT, CONFIG)
     place = await room.join(EVENT)
     await room.start()

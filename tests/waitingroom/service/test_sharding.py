@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontrow.core.errors import ConfigError, FrontrowError
-from frontrow.waitingroom.audit.sqlite import SqliteAudit
+from frontrow.waitingroom.audit.sqlite import open_sqlite_audit
 from frontrow.waitingroom.credentials.room_keys import RoomKeys
 from frontrow.waitingroom.model.config import RoomConfig
-from frontrow.waitingroom.service.room import Claimed, WaitingRoom
+from frontrow.waitingroom.model.results import Claimed
+from frontrow.waitingroom.service.room import WaitingRoom
 from frontrow.waitingroom.service.sharding import ShardedRoom, shard_of, slices
 from frontrow.waitingroom.stores.redis import RedisStore
 from tests.support.servers import Valkey
@@ -35,7 +36,9 @@ def test_w11_keys_spread_evenly_and_few_move_when_a_shard_is_added() -> None:
 
 async def test_w11_a_line_over_two_servers_keeps_capacity_and_outlives_one_of_them(room_keys: RoomKeys) -> None:
     with Valkey() as one, Valkey() as two:
-        rooms = [WaitingRoom(RedisStore(s.url, timeout_s=20), SqliteAudit(":memory:"), room_keys) for s in (one, two)]
+        rooms = [
+            WaitingRoom(RedisStore(s.url, timeout_s=20), open_sqlite_audit(":memory:"), room_keys) for s in (one, two)
+        ]
         line = ShardedRoom("concert", rooms)
         await line.create(RoomConfig(capacity=11, window_size=100))
         joined = await asyncio.gather(*(line.join(person=f"fan-{n}") for n in range(300)))
@@ -62,7 +65,7 @@ async def test_w11_a_line_over_two_servers_keeps_capacity_and_outlives_one_of_th
 
 
 async def test_w11_unused_capacity_moves_to_where_people_wait(redis_url: str, room_keys: RoomKeys) -> None:
-    room = WaitingRoom(RedisStore(redis_url, timeout_s=20), SqliteAudit(":memory:"), room_keys)
+    room = WaitingRoom(RedisStore(redis_url, timeout_s=20), open_sqlite_audit(":memory:"), room_keys)
     line = ShardedRoom("concert", [room, room])
     await line.create(RoomConfig(capacity=100, window_size=100))
     people = [f"fan-{n}" for n in range(600) if shard_of(f"fan-{n}", 2) == 0][:200]

@@ -12,7 +12,7 @@ from frontrow.waitingroom.model.config import LaneRule, Phase, RoomConfig
 from frontrow.waitingroom.model.errors import PlaceForeign, PlaceInvalid
 from frontrow.waitingroom.model.room_state import LaneState, RoomState
 from frontrow.waitingroom.model.window import Reason
-from frontrow.waitingroom.service.room_cache import KnownRoom
+from frontrow.waitingroom.service.room_cache import CachedRoom
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(32))
 LANES = (LaneRule("general"), LaneRule("fans", 3))
@@ -34,7 +34,7 @@ def test_the_short_way_says_the_same_as_the_long_way(
     lanes = (LaneState(issued, hi, lo, edges[3]), LaneState(issued, hi, lo))
     note = write_note(Measured(shown_milli=(rate_milli, rate_milli), reason=reason.value))
     state = RoomState(3, phase, RoomConfig(lanes=LANES), lanes, note=note, message_no=2)
-    known = KnownRoom("aurora", state, KEY, b"m" * 32)
+    known = CachedRoom("aurora", state, KEY, b"m" * 32)
     place = Place("aurora", lane, 1, position, 1)
     for _ in range(2):  # the second time it is a place seen before
         try:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from frontrow.core.clock import ManualClock
-from frontrow.waitingroom.audit.sqlite import SqliteAudit
+from frontrow.waitingroom.audit.sqlite import open_sqlite_audit
 from frontrow.waitingroom.credentials.passes import Pass
 from frontrow.waitingroom.credentials.room_keys import RoomKeys
 from frontrow.waitingroom.model.config import RoomConfig
@@ -41,7 +41,7 @@ class Servers:
         else:
             self.memory = self.memory or MemoryStore(self.clock)
             store = self.memory
-        room = WaitingRoom(store, SqliteAudit(self.path), self.keys, clock=self.clock)
+        room = WaitingRoom(store, open_sqlite_audit(self.path), self.keys, clock=self.clock)
         self.opened.append(room)
         await room.create(EVENT, SETTINGS)
         return room
@@ -97,7 +97,7 @@ async def test_w13_a_pass_given_back_stays_refused_after_every_server_restarted(
     with pytest.raises(PassExpired):
         room.check_pass(text)
     await room.tick(EVENT)
-    assert room.known(EVENT).ended == {}, "nothing is remembered for longer than the pass would have lasted"
+    assert room.cache.find(EVENT).ended == {}, "nothing is remembered for longer than the pass would have lasted"
 
 
 async def test_w6_who_is_not_heard_of_makes_room_for_the_next_and_stays_out_after_a_restart(servers: Servers) -> None:

@@ -12,18 +12,17 @@ from frontrow.core.clock import ManualClock
 from frontrow.waitingroom.model.config import Phase
 from frontrow.waitingroom.model.room_state import LaneState, SlidePlan
 from frontrow.waitingroom.ports import (
-    JoinAnswer,
-    JoinAsk,
+    JoinCommand,
+    JoinReply,
     Recovered,
     RoomStore,
     SlideResult,
-    VisitAnswer,
-    VisitAsk,
+    VisitCommand,
     VisitOp,
+    VisitReply,
 )
 from frontrow.waitingroom.stores.memory import MemoryStore
 from frontrow.waitingroom.stores.redis import RedisStore
-from frontrow.waitingroom.stores.roster import RosterMemoryStore, RosterRedisStore
 from tests.contracts.room_store import EVENT, Make, StoreContract, joined, new_room, slide, state_of
 from tests.support.servers import Cluster
 
@@ -55,9 +54,9 @@ def builder(kind: str, request: pytest.FixtureRequest) -> Build:
         return lambda clock: RedisStore(cluster.url, timeout_s=20, clock=clock)
     if kind.endswith("redis"):
         url = request.getfixturevalue("redis_url")
-        family = RosterRedisStore if kind.startswith("roster") else RedisStore
-        return lambda clock: family(url, timeout_s=20, clock=clock)
-    return RosterMemoryStore if kind.startswith("roster") else MemoryStore
+        one_place = kind.startswith("roster")
+        return lambda clock: RedisStore(url, timeout_s=20, clock=clock, one_place_per_person=one_place)
+    return lambda clock: MemoryStore(clock, one_place_per_person=kind.startswith("roster"))
 
 
 @pytest.fixture(params=KINDS)
@@ -83,14 +82,14 @@ async def roster(request: pytest.FixtureRequest) -> AsyncIterator[Make]:
 class TestRoster:
     async def test_w8_a_person_has_one_place_however_often_they_join(self, roster: Make) -> None:
         store, _ = await roster()
-        answers = await asyncio.gather(*(store.join(EVENT, [JoinAsk(0, person="ann")]) for _ in range(60)))
-        assert {a.position for (a,) in answers if isinstance(a, JoinAnswer)} == {1}
-        assert sum(a.fresh for (a,) in answers if isinstance(a, JoinAnswer)) == 1
+        answers = await asyncio.gather(*(store.join(EVENT, [JoinCommand(0, person="ann")]) for _ in range(60)))
+        assert {a.position for (a,) in answers if isinstance(a, JoinReply)} == {1}
+        assert sum(a.fresh for (a,) in answers if isinstance(a, JoinReply)) == 1
         assert (await state_of(store)).lanes[0].issued == 1
 
     async def test_w8_rank_counts_who_is_still_there_and_only_improves(self, roster: Make) -> None:
         store, _ = await roster()
-        await store.join(EVENT, [JoinAsk(0, person=f"p{n}") for n in range(30)])
+        await store.join(EVENT, [JoinCommand(0, person=f"p{n}") for n in range(30)])
         line: Any = store
         assert await line.rank(EVENT, 0, "p29") == 29
         assert await line.leave(EVENT, 0, "p3")
@@ -105,18 +104,18 @@ class TestRoster:
     async def test_w8_who_left_or_expired_joins_at_the_end(self, roster: Make) -> None:
         store, clock = await roster(active_windows=1)
         line: Any = store
-        await store.join(EVENT, [JoinAsk(0, person=f"p{n}") for n in range(30)])
+        await store.join(EVENT, [JoinCommand(0, person=f"p{n}") for n in range(30)])
         await line.leave(EVENT, 0, "p20")
-        (again,) = await store.join(EVENT, [JoinAsk(0, person="p20")])
-        assert isinstance(again, JoinAnswer)
+        (again,) = await store.join(EVENT, [JoinCommand(0, person="p20")])
+        assert isinstance(again, JoinReply)
         assert again.position == 31
         for _ in range(2):
             await slide(store)
             clock.advance(1)
         assert (await state_of(store)).lanes[0].lo == 10
-        (expired, active) = await store.join(EVENT, [JoinAsk(0, person="p4"), JoinAsk(0, person="p15")])
-        assert isinstance(expired, JoinAnswer)
-        assert isinstance(active, JoinAnswer)
+        (expired, active) = await store.join(EVENT, [JoinCommand(0, person="p4"), JoinCommand(0, person="p15")])
+        assert isinstance(expired, JoinReply)
+        assert isinstance(active, JoinReply)
         assert (expired.position, active.position) == (32, 16)
 
 
@@ -124,7 +123,7 @@ class TestRoster:
 
 
 class RacyJoin(MemoryStore):
-    async def join(self, event: str, asks: Sequence[JoinAsk], seen: Sequence[int] = ()) -> Any:
+    async def join(self, event: str, asks: Sequence[JoinCommand], seen: Sequence[int] = ()) -> Any:
         room = self._room(event)
         before = list(room.issued)
         await asyncio.sleep(0)
@@ -133,18 +132,18 @@ class RacyJoin(MemoryStore):
 
 
 class TwoPasses(MemoryStore):
-    async def visit(self, event: str, asks: Sequence[VisitAsk]) -> Sequence[VisitAnswer]:
+    async def visit(self, event: str, asks: Sequence[VisitCommand]) -> Sequence[VisitReply]:
         room = self._room(event)
-        known = [self._entry(room, ask.place) for ask in asks]
+        known = [self._read_entry(room, ask.place) for ask in asks]
         await asyncio.sleep(0)
         for ask, (expires_s, tag) in zip(asks, known, strict=True):
             if ask.op is VisitOp.CLAIM:
-                self._enter(room, ask.place, expires_s, tag)
+                self._write_entry(room, ask.place, expires_s, tag)
         return await super().visit(event, asks)
 
 
 class NoCapacity(MemoryStore):
-    def _claim(self, room: Any, ask: VisitAsk, expires_s: int, tag: int, now_s: int) -> VisitAnswer:
+    def _claim(self, room: Any, ask: VisitCommand, expires_s: int, tag: int, now_s: int) -> VisitReply:
         kept = room.state
         room.state = replace(kept, config=kept.config.changed(capacity=10**9))
         answer = super()._claim(room, ask, expires_s, tag, now_s)
@@ -168,11 +167,11 @@ class EarlySlide(MemoryStore):
 
 
 class ReturnsTwice(MemoryStore):
-    def _visit(self, room: Any, ask: VisitAsk) -> VisitAnswer:
-        kept = self._entry(room, ask.place)
+    def _visit(self, room: Any, ask: VisitCommand) -> VisitReply:
+        kept = self._read_entry(room, ask.place)
         answer = super()._visit(room, ask)
         if ask.op is VisitOp.GIVE_BACK:
-            self._enter(room, ask.place, *kept)
+            self._write_entry(room, ask.place, *kept)
         return answer
 
 

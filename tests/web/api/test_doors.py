@@ -5,7 +5,7 @@ import asyncio
 import httpx
 import pytest
 
-from frontrow.boxoffice.model.map_format import decode_changes, read_line, read_snapshot
+from frontrow.boxoffice.model.map_format import decode_changes, read_frame, read_snapshot
 from tests.web.api.script import a_buyer
 from tests.web.api.support import EVENT_ID, a_server, put_event
 
@@ -36,7 +36,7 @@ async def test_b2_a_viewer_sees_seats_turn_unavailable(tmp_path, hot_lane):
             assert stream.status_code == 200
             await buyer.hold(EVENT_ID, seats=["S-A-3"])
             ((kind, line),) = await asyncio.wait_for(events(stream, 1), 10)
-        frame = read_line(line)
+        frame = read_frame(line)
         assert (kind, decode_changes(frame.body, 56)) == ("d", {2: 1})
         polled = await client.get(f"/v1/events/{EVENT_ID}/seats/poll", params={"after": at["Last-Event-ID"]})
         assert line in polled.text

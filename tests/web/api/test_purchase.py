@@ -12,7 +12,7 @@ from frontrow.boxoffice.model.map_format import read_snapshot
 from frontrow.boxoffice.model.payments import Payment, PaymentState
 from frontrow.boxoffice.model.people import Role
 from frontrow.boxoffice.model.provider_intents import IntentState
-from frontrow.boxoffice.tickets.door_check import Gate, Verdict
+from frontrow.boxoffice.tickets.door_check import DoorVerdict, Gate
 from tests.boxoffice.people.support import member
 from tests.web.api.script import a_buyer
 from tests.web.api.support import EVENT_ID, a_client, a_platform, one_row
@@ -45,8 +45,8 @@ async def test_b18_from_the_line_to_the_door_and_back_knowing_only_the_document(
         tickets = (await buyer.call("list_tickets", booking_id=held["booking"])).json()["tickets"]
         assert [ticket["seat"] for ticket in tickets] == ["S-B-3", "S-B-4"]
         gate = Gate(await platform.box_office.desk.bundle(EVENT_ID, platform.clock()), "north")
-        assert gate.check(tickets[0]["code"], platform.clock()).verdict is Verdict.WELCOME
-        assert gate.check(tickets[0]["code"], platform.clock()).verdict is Verdict.ALREADY_IN
+        assert gate.check(tickets[0]["code"], platform.clock()).verdict is DoorVerdict.WELCOME
+        assert gate.check(tickets[0]["code"], platform.clock()).verdict is DoorVerdict.ALREADY_IN
         doorkeeper = await a_buyer(client)
         doorkeeper.headers |= (await member(platform, Role.DOOR, "org_default")).bearer
         asked = {"code": tickets[0]["code"], "gate": "north"}

@@ -5,7 +5,7 @@ import asyncio
 import httpx
 import pytest
 
-from frontrow.boxoffice.catalogue.event_listing import Page
+from frontrow.boxoffice.catalogue.event_listing import ListingPage
 from frontrow.web.endpoints.event_list import PLAIN, EventLists
 from frontrow.web.endpoints.messages import EndpointRequest, EndpointResponse
 from frontrow.web.lane.route_table import RouteTable
@@ -59,7 +59,7 @@ class SlowBrowse:
     async def search(self, words, **how):
         self.asked += 1
         await self.let.wait()
-        return Page((), None)
+        return ListingPage((), None)
 
 
 async def test_b1_a_page_is_made_once_for_all_who_ask_meanwhile():

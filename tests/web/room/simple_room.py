@@ -15,10 +15,11 @@ from frontrow.waitingroom.credentials.passes import Pass, PassSigner, new_key
 from frontrow.waitingroom.credentials.places import Place, PlaceSigner
 from frontrow.waitingroom.model.config import Phase, RoomConfig
 from frontrow.waitingroom.model.errors import AlreadyClaimed, NotYourTurn, PassEnded, RoomOverflow, RoomUnknown
+from frontrow.waitingroom.model.results import Claimed, Joined, PlaceStatus, RoomView
 from frontrow.waitingroom.model.room_state import LaneState, RoomState, VisitResult
 from frontrow.waitingroom.model.window import PlaceState, Reason, Wait, estimate
-from frontrow.waitingroom.ports import PlaceKey, VisitAnswer
-from frontrow.waitingroom.service.room import Claimed, Joined, PlaceStatus, RoomView, WaitingRoom
+from frontrow.waitingroom.ports import PlaceKey, VisitReply
+from frontrow.waitingroom.service.room import WaitingRoom
 
 RSA = new_key()
 NOW_S = 1_800_000_000
@@ -143,13 +144,13 @@ class SimpleRoom(WaitingRoom):
         self.ended.add(pass_jwt)
         return fresh
 
-    async def heartbeat(self, pass_jwt: str, event: str | None = None) -> VisitAnswer:
+    async def heartbeat(self, pass_jwt: str, event: str | None = None) -> VisitReply:
         visit = self.check_pass(pass_jwt, event)
-        return VisitAnswer(VisitResult.OK, visit.expires_s, 1, NOW_S + 120)
+        return VisitReply(VisitResult.OK, visit.expires_s, 1, NOW_S + 120)
 
-    async def leave_shop(self, pass_jwt: str, event: str | None = None) -> VisitAnswer:
+    async def leave_shop(self, pass_jwt: str, event: str | None = None) -> VisitReply:
         visit = self.check_pass(pass_jwt, event)
-        return VisitAnswer(VisitResult.OK, visit.expires_s, 1, NOW_S + 10)
+        return VisitReply(VisitResult.OK, visit.expires_s, 1, NOW_S + 10)
 
     def hear(self, visit_id: str) -> None:
         self.heard.add(visit_id)

@@ -12,8 +12,8 @@ import httpx
 import pytest
 
 from frontrow.waitingroom.door.door_limits import Entry
-from frontrow.waitingroom.door.human_check import HCaptcha, HumanCheck, ProofOfWork, Turnstile
-from frontrow.waitingroom.door.used_proofs import MemorySpent
+from frontrow.waitingroom.door.human_check import HCAPTCHA, TURNSTILE, Captcha, HumanCheck, ProofOfWork
+from frontrow.waitingroom.door.used_proofs import MemoryUsedProofs
 from frontrow.waitingroom.model.config import Phase
 from frontrow.waitingroom.model.window import Reason, Wait
 from frontrow.web.endpoints.messages import EndpointRequest, EndpointResponse
@@ -169,9 +169,9 @@ def test_the_style_knows_dark_narrow_and_still() -> None:
 @pytest.mark.parametrize(
     ("check", "host"),
     [
-        (Turnstile("site", "secret"), "https://challenges.cloudflare.com"),
-        (HCaptcha("site", "secret"), "https://*.hcaptcha.com"),
-        (ProofOfWork(b"k" * 32, "aurora", MemorySpent()), None),
+        (Captcha(TURNSTILE, "site", "secret"), "https://challenges.cloudflare.com"),
+        (Captcha(HCAPTCHA, "site", "secret"), "https://*.hcaptcha.com"),
+        (ProofOfWork(b"k" * 32, "aurora", MemoryUsedProofs()), None),
     ],
 )
 def test_a_captcha_provider_is_allowed_by_name_and_no_check_needs_scripts_silently(

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from frontrow.web.endpoints.room_schema import SHAPES
@@ -47,8 +48,11 @@ def test_every_route_has_shapes_and_examples(door: Door) -> None:
         if shape.status != 204:
             (content,) = answer["content"].values()
             assert fits(content["examples"]["example"]["value"], content["schema"])
-        assert ("requestBody" in one) == (shape.body is not None)
-        if shape.body is not None:
+        kind = shape.answers[shape.status]
+        if isinstance(kind, type):
+            msgspec.convert(shape.example, kind)
+        assert ("requestBody" in one) == (shape.body_example is not None)
+        if shape.body_example is not None:
             (content,) = one["requestBody"]["content"].values()
             assert fits(content["examples"]["example"]["value"], content["schema"])
 

@@ -81,11 +81,11 @@ def test_limits_and_streams_are_divided_among_the_workers(tmp_path: Path) -> Non
     assert endpoints.streams["aurora"].max_open == 250
     entry = Entry(rules=EntryRules("10/second", "50/second", "20/minute"), processes=4, clock=lambda: 1_000_000)
     for _ in range(12):
-        entry.knock_ip("192.0.2.1")
+        entry.count_ip("192.0.2.1")
     with pytest.raises(TooManyRequests):
-        entry.knock_ip("192.0.2.1")
+        entry.count_ip("192.0.2.1")
     lone = Entry(rules=EntryRules("1/second", "1/second", "1/minute"), processes=64, clock=lambda: 1_000_000)
-    lone.knock_ip("192.0.2.1")
+    lone.count_ip("192.0.2.1")
 
 
 def event_of(place: str) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from frontrow.boxoffice.model.bookings import Booking, BookingState
-from frontrow.boxoffice.tickets.door_bundle import Bundle, make_bundle, revocations
+from frontrow.boxoffice.tickets.door_bundle import Bundle, make_bundle, sign_revocations
 from frontrow.boxoffice.tickets.door_check import Gate
 from frontrow.boxoffice.tickets.signing_keys import TicketKeys
 from frontrow.boxoffice.tickets.ticket_codes import PREFIX, Issuer, shown_code
@@ -107,10 +107,10 @@ def test_b10_a_signature_under_a_whole_code_is_what_decides() -> None:
 def test_b10_only_revocation_lists_signed_for_the_event_are_taken() -> None:
     ids = ["tkt_A", "tkt_B", "tkt_é"]
     bundle = make_bundle(KEYS, "evt_1", "Aurora", ids, NOW_US)
-    good = revocations(KEYS, "evt_1", ids, NOW_US + 1)
+    good = sign_revocations(KEYS, "evt_1", ids, NOW_US + 1)
     shorter = msgspec.structs.replace(good, ids=good.ids[1:])
-    foreign = revocations(TicketKeys.fresh(), "evt_1", ids, NOW_US)
-    elsewhere = revocations(KEYS, "evt_2", ids, NOW_US)
+    foreign = sign_revocations(TicketKeys.fresh(), "evt_1", ids, NOW_US)
+    elsewhere = sign_revocations(KEYS, "evt_2", ids, NOW_US)
     swapped = msgspec.structs.replace(bundle, revocations=shorter)
     told = on_node(bundle, lists=[good, shorter, foreign, elsewhere], bundles=[bundle, swapped])
     assert told["lists"] == [True, False, False, False]

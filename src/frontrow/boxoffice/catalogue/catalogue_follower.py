@@ -1,9 +1,9 @@
-"""Follows what organisers publish and change: every process that sells or serves events has one follower.
+"""Follows the changes of the catalogue. Every process that sells or serves events has one follower.
 
-It begins with what is on sale, then asks for the number of the newest change a few times a second: one row, and nothing
-else while nothing changes. Numbers become visible in the order in which they were given (the ledger commits them so),
-so whatever lies behind the last number seen is new, whichever server wrote it and whatever its clock says. What cannot
-be opened now, because a store does not answer, is tried again at the next look.
+It begins with the events on sale. Then it reads the number of the newest change a few times per second: one row, and
+nothing else while nothing changes. The ledger commits numbers in order, so every change after the last number seen is
+new, whichever server wrote it and whatever its clock says. An event that cannot be opened, because a store does not
+answer, is tried again at the next poll.
 """
 
 import asyncio
@@ -17,59 +17,61 @@ from frontrow.core.errors import FrontrowError
 
 log = logging.getLogger("frontrow.catalogue")
 
-EVERY_S: Final = 0.4
+POLL_EVERY_S: Final = 0.4
 PAGE: Final = 500
-FRONT: Final = (-1, "")
+FIRST_PAGE: Final = (-1, "")
 BEGIN: Final = (0, "")  # changes have numbers from 1 on
 
-Opened = Callable[[Event], Awaitable[None]]
-Ended = Callable[[str, Event], Awaitable[None]]
+OnOpened = Callable[[Event], Awaitable[None]]
+OnEnded = Callable[[str, Event], Awaitable[None]]
 
 
 class CatalogueFollower:
-    """Calls `opened` for every event that is on sale or sold out, first and after each change, and `ended` when an
-    event is so no longer. Both may fail; they are called again. `changes` grows with every change that was seen."""
+    """Keeps a process in step with the catalogue.
 
-    def __init__(self, catalogue: Catalogue, opened: Opened, ended: Ended, *, every_s: float = EVERY_S) -> None:
+    It calls `opened` for every event that is on sale or sold out, at first and after each change, and `ended` when an
+    event is neither any more. A call that fails is repeated. `changes` counts the changes seen.
+    """
+
+    def __init__(
+        self, catalogue: Catalogue, opened: OnOpened, ended: OnEnded, *, every_s: float = POLL_EVERY_S
+    ) -> None:
         self._catalogue, self._opened, self._ended, self._every_s = catalogue, opened, ended, every_s
-        self._next = BEGIN  # the first change that was not seen yet
-        self._live: set[str] = set()  # told to `opened`, not yet to `ended`
-        self._again: dict[str, Event | None] = {}  # what failed, as last seen
-        self._looking = asyncio.Lock()
-        self._woken = asyncio.Event()
+        self._next = BEGIN  # the first change not seen yet
+        self._live: set[str] = set()  # passed to `opened`, not yet to `ended`
+        self._failed: dict[str, Event | None] = {}  # to be tried again, as last seen
+        self._syncing = asyncio.Lock()
         self.changes = 0
         self.failures = 0
         self.last_error = ""
 
-    def wake(self) -> None:
-        """Look now: this process has just changed the catalogue."""
-        self._woken.set()
-
-    async def look(self) -> None:
-        """Make this process agree with the catalogue now."""
-        async with self._looking:
-            again, self._again = self._again, {}
-            for event_id, event in again.items():
-                await self._take(event_id, event)
+    async def sync(self) -> None:
+        """Bring this process in step with the catalogue now."""
+        async with self._syncing:
+            failed, self._failed = self._failed, {}
+            for event_id, event in failed.items():
+                await self._apply(event_id, event)
             newest = await self._catalogue.newest_change()
-            if self._next == BEGIN or newest + 1 < self._next[0]:  # the beginning, or the ledger is a restored one
+            if (
+                self._next == BEGIN or newest + 1 < self._next[0]
+            ):  # the first time, or the ledger was restored from a backup
                 await self._begin(newest)
             elif newest >= self._next[0]:
                 await self._catch_up(newest)
 
     async def _begin(self, newest: int) -> None:
-        """Read what is on sale; what changes meanwhile has a number behind `newest`."""
-        missing, after = set(self._live), FRONT
+        """Read the events on sale. Changes made meanwhile have numbers after `newest`."""
+        missing, after = set(self._live), FIRST_PAGE
         while True:  # ends with the last page
             page = await self._catalogue.live_events(after, PAGE)
             for event in page:
                 missing.discard(event.id)
-                await self._take(event.id, event)
+                await self._apply(event.id, event)
             if len(page) < PAGE:
                 break
             after = (page[-1].starts_at_us, page[-1].id)
         for event_id in missing:
-            await self._take(event_id, None)
+            await self._apply(event_id, None)
         self._next = (newest + 1, "")
         self.changes += 1
 
@@ -78,14 +80,14 @@ class CatalogueFollower:
             page = await self._catalogue.changed_events(self._next, PAGE)
             for number, event_id, event in page:
                 if event is not None or event_id in self._live:
-                    await self._take(event_id, event)
+                    await self._apply(event_id, event)
                 self._next = (number, event_id)
                 self.changes += 1
             if len(page) < PAGE:
                 break
         self._next = (max(newest, self._next[0]) + 1, "")
 
-    async def _take(self, event_id: str, event: Event | None) -> None:
+    async def _apply(self, event_id: str, event: Event | None) -> None:
         try:
             if event is not None:
                 self._live.add(event_id)
@@ -94,22 +96,17 @@ class CatalogueFollower:
                 await self._ended(event_id, await self._catalogue.event(event_id))
                 self._live.discard(event_id)
         except FrontrowError as error:
-            self._again[event_id] = event
+            self._failed[event_id] = event
             self.failures += 1
             self.last_error = error.message
-            log.warning("event not taken over", extra={"event_id": event_id, "problem": error.code})
+            log.warning("event could not be opened or closed", extra={"event_id": event_id, "problem": error.code})
 
-    async def run(self, look: Callable[[], Awaitable[None]] | None = None) -> None:
-        """Look again and again until cancelled; `look` if there is more to do each time."""
+    async def run(self, sync: Callable[[], Awaitable[None]] | None = None) -> None:
+        """Sync repeatedly until cancelled. Pass `sync` if there is more to do each time."""
         while True:
             try:
-                await (look or self.look)()
-            except FrontrowError as error:  # the ledger is away: nothing changes until it is back
+                await (sync or self.sync)()
+            except FrontrowError as error:  # the ledger is unavailable: nothing changes until it is back
                 self.failures += 1
                 self.last_error = error.message
-            self._woken.clear()
-            try:
-                async with asyncio.timeout(self._every_s):
-                    await self._woken.wait()
-            except TimeoutError:
-                continue
+            await asyncio.sleep(self._every_s)

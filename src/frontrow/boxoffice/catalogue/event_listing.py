@@ -1,7 +1,7 @@
-"""Browsing (B1): which events there are, found by words, and how many seats are free by section and by price tier.
+"""The event list (B1): events found by a search, and their free seats by section and by price tier.
 
-Events come from the ledger's index (model.event_search). Free seats are counted in the states this server already has
-(the map's, or its own belief), so a page of figures costs no store a question.
+Events come from the ledger's index (model.event_search). Free seats are counted in the states that this server already
+has (the map or the seat cache), so a page of figures asks no store.
 """
 
 import asyncio
@@ -16,8 +16,8 @@ from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.venues import Plan, Venue
 
 
-class Catalogue(Protocol):
-    """What browsing needs of the ledger."""
+class EventIndex(Protocol):
+    """What the event list needs from the ledger."""
 
     async def find_events(self, search: EventSearch) -> tuple[list[Event], bool]: ...
 
@@ -27,21 +27,21 @@ class Catalogue(Protocol):
 
 
 class Listing(msgspec.Struct, frozen=True):
-    """An event with its venue and how many seats were free at the last count, as a list shows it."""
+    """An event in a list, with its venue and the number of free seats at the last count."""
 
     event: Event
     venue: Venue | None
     seats_left: int | None = None
 
 
-class Page(msgspec.Struct, frozen=True):
-    """Some listings in order of their start; `after` continues, None: that was all."""
+class ListingPage(msgspec.Struct, frozen=True):
+    """Listings in order of their start. `after` is the start of the next page; None: this is the last."""
 
     listings: tuple[Listing, ...]
     after: tuple[int, str] | None
 
 
-class Free(msgspec.Struct, frozen=True):
+class FreeSeats(msgspec.Struct, frozen=True):
     """Free seats of a section or a price tier. `price_minor` is 0 for sections."""
 
     name: str
@@ -54,21 +54,21 @@ class EventAvailability(msgspec.Struct, frozen=True):
     event_id: str
     free: int
     size: int
-    sections: tuple[Free, ...]
-    tiers: tuple[Free, ...]
+    sections: tuple[FreeSeats, ...]
+    tiers: tuple[FreeSeats, ...]
 
 
-class Browse:
-    """Lists, searches and counts."""
+class EventBrowser:
+    """Searches events and counts their free seats."""
 
     def __init__(
-        self, catalogue: Catalogue, sales: Sales, states: Callable[[str], bytes | bytearray] | None = None
+        self, catalogue: EventIndex, sales: Sales, states: Callable[[str], bytes | bytearray] | None = None
     ) -> None:
         self._catalogue, self._sales = catalogue, sales
         self._states = states or (lambda event_id: sales.get(event_id).seats.states)
-        self._stretches: dict[str, tuple[Plan, dict[str, list[tuple[int, int]]]]] = {}
+        self._tier_ranges: dict[str, tuple[Plan, dict[str, list[tuple[int, int]]]]] = {}
 
-    async def search(self, search: EventSearch) -> Page:
+    async def search(self, search: EventSearch) -> ListingPage:
         """One page of the events that a search finds."""
         shown, more = await self._catalogue.find_events(search)
         venue_ids = sorted({event.venue_id for event in shown})
@@ -78,36 +78,36 @@ class Browse:
         )
         by_id = dict(zip(venue_ids, venues, strict=True))
         listings = tuple(Listing(event, by_id[event.venue_id], left.get(event.id)) for event in shown)
-        return Page(listings, (shown[-1].starts_at_us, shown[-1].id) if more else None)
+        return ListingPage(listings, (shown[-1].starts_at_us, shown[-1].id) if more else None)
 
     def forget(self, event_id: str) -> None:
-        """The event is sold here no longer."""
-        self._stretches.pop(event_id, None)
+        """Drop what is cached for an event that is no longer sold here."""
+        self._tier_ranges.pop(event_id, None)
 
     def availability(self, event_id: str) -> EventAvailability:
-        """How many seats are free, in all, by section and by price tier."""
+        """The number of free seats: in total, by section and by price tier."""
         sale = self._sales.get(event_id)
         plan, states = sale.plan, self._states(event_id)
         sections = tuple(
-            Free(section.id, states.count(0, base, base + section.size), section.size)
+            FreeSeats(section.id, states.count(0, base, base + section.size), section.size)
             for base, section in zip(plan.bases, plan.sections, strict=True)
         )
         prices = {tier.key: tier.price.minor for tier in sale.event.tiers}
         tiers = tuple(
-            Free(key, sum(states.count(0, *ends) for ends in own), sum(b - a for a, b in own), prices.get(key, 0))
-            for key, own in self._tier_stretches(event_id, plan).items()
+            FreeSeats(key, sum(states.count(0, *ends) for ends in own), sum(b - a for a, b in own), prices.get(key, 0))
+            for key, own in self._ranges_by_tier(event_id, plan).items()
         )
         return EventAvailability(event_id, states.count(0), plan.size, sections, tiers)
 
-    def _tier_stretches(self, event_id: str, plan: Plan) -> dict[str, list[tuple[int, int]]]:
-        """Each tier's seats as stretches of indexes; found once a plan."""
-        known = self._stretches.get(event_id)
-        if known is None or known[0] is not plan:
-            stretches: dict[str, list[tuple[int, int]]] = {}
+    def _ranges_by_tier(self, event_id: str, plan: Plan) -> dict[str, list[tuple[int, int]]]:
+        """The seats of each tier as ranges of indexes; computed once per plan."""
+        cached = self._tier_ranges.get(event_id)
+        if cached is None or cached[0] is not plan:
+            ranges: dict[str, list[tuple[int, int]]] = {}
             begin = 0
             for index in range(1, plan.size + 1):
                 if index == plan.size or plan.seats[index].tier != plan.seats[begin].tier:
-                    stretches.setdefault(plan.seats[begin].tier, []).append((begin, index))
+                    ranges.setdefault(plan.seats[begin].tier, []).append((begin, index))
                     begin = index
-            known = self._stretches[event_id] = (plan, stretches)
-        return known[1]
+            cached = self._tier_ranges[event_id] = (plan, ranges)
+        return cached[1]

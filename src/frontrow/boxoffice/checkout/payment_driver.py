@@ -187,7 +187,7 @@ class Driver(Asking):
         """The tickets that are written with the confirmation; the event says whether their codes rotate."""
         if self._issuer is None:
             return ()
-        return self._issuer.issue(booking, rotating=await self._rotating.of(booking.event_id))
+        return self._issuer.issue(booking, rotating=await self._rotating.uses_rotating_codes(booking.event_id))
 
     async def _turn_back(self, booking: Booking, payment: Payment, step: Step) -> tuple[Booking, Payment]:
         """Write that this payment ends, why, and what the person should hear."""

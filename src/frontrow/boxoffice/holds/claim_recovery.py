@@ -1,10 +1,10 @@
-"""Keeping the claim store true to the ledger (F1): noticing that it is lost, filling it, mending what drifted apart.
+"""Keeps the claim store consistent with the ledger (F1): detects that it is lost, refills it, repairs differences.
 
-A store that was flushed, restarted or failed over refuses by itself (503); this service fills it from the ledger under
-a new epoch. Apart from that the two can drift: a process died between its two writes, or a hold passed while the store
-was being filled. `reconcile` compares and mends: what the ledger knows is put into the store, what the ledger does not
-know and is older than any write on its way is released. So no seat is lost for ever, and none sold twice meanwhile,
-because the ledger judges every hold.
+A store that was flushed, restarted or failed over refuses by itself (503). This service fills it from the ledger under
+a new epoch. The two can also drift apart: a process died between its two writes, or a hold was placed while the store
+was being filled. `reconcile` compares them. Seats that only the ledger has are added to the store. Seats that only the
+store has are released once they are older than any write that may be under way. So no seat stays lost, and none is sold
+twice meanwhile, because the ledger decides every hold.
 """
 
 import asyncio
@@ -21,11 +21,11 @@ from frontrow.boxoffice.ports.seat_claims import SeatClaims
 from frontrow.core.clock import Clock
 from frontrow.core.errors import FrontrowError
 
-ON_ITS_WAY_US = 10_000_000  # a claim this young may still be on its way into the ledger
+WRITE_GRACE_US = 10_000_000  # a claim younger than this may still be on its way to the ledger
 
 
-class Mended(msgspec.Struct, frozen=True):
-    """What a comparison put into the store and what it released (seats)."""
+class Repairs(msgspec.Struct, frozen=True):
+    """How many seats a comparison added to the store, and how many it released."""
 
     put: int
     released: int
@@ -38,7 +38,7 @@ class RecoveryStats(msgspec.Struct):
 
 
 class Recovery:
-    """Watches the claim store for the events on sale on this server."""
+    """Watches the claim store of the events on sale on this server."""
 
     def __init__(
         self,
@@ -59,42 +59,42 @@ class Recovery:
         self.stats = RecoveryStats()
 
     def doubt(self, event_id: str) -> None:
-        """Somebody saw the store lost or wrong: look at it now."""
+        """Check the store of this event now: it was found lost or wrong."""
         self._doubts.add(event_id)
         self._doubted.set()
 
     async def check(self, event_id: str) -> bool:
-        """Fill the store if it is lost; True when the event can be sold."""
+        """Fill the store if it is lost; return whether the event can be sold."""
         if not await self._claims.lost(event_id):
             return True
-        if await self._claims.rebuild(event_id, lambda: self._truth(event_id), self._clock()):
+        if await self._claims.rebuild(event_id, lambda: self._ledger_seats(event_id), self._clock()):
             self.stats.rebuilds += 1
-            await self.reconcile(event_id)  # what changed in the ledger while the store was being filled
+            await self.reconcile(event_id)  # the ledger may have changed while the store was being filled
             return True
         return not await self._claims.lost(event_id)
 
-    async def reconcile(self, event_id: str) -> Mended:
-        """Compare the store with the ledger and mend the store."""
+    async def reconcile(self, event_id: str) -> Repairs:
+        """Compare the store with the ledger and repair the store."""
         now_us = self._clock()
         stored = await self._claims.states(event_id, now_us)
-        real = {seat.seat: seat async for seat in self._truth(event_id)}
-        missing = [seat for seat in real.values() if not _agrees(stored.get(seat.seat), seat)]
+        actual = {seat.seat: seat async for seat in self._ledger_seats(event_id)}
+        missing = [seat for seat in actual.values() if not _is_same_claim(stored.get(seat.seat), seat)]
         if missing:
             await self._claims.put(event_id, missing, now_us)
-        ghosts = [
-            seat for seat in stored.values() if seat.seat not in real and seat.placed_at_us + ON_ITS_WAY_US <= now_us
+        orphans = [
+            seat for seat in stored.values() if seat.seat not in actual and seat.placed_at_us + WRITE_GRACE_US <= now_us
         ]
-        for ghost in ghosts:
-            await self._claims.release(event_id, (ghost.seat,), ghost.booking_id)
-        self._sales.get(event_id).seats.replace(
-            [ghost.seat for ghost in ghosts] + [seat.seat for seat in missing],
+        for orphan in orphans:
+            await self._claims.release(event_id, (orphan.seat,), orphan.booking_id)
+        self._sales.get(event_id).seats.replace_states(
+            [orphan.seat for orphan in orphans] + [seat.seat for seat in missing],
             {seat.seat: seat for seat in missing},
             now_us,
         )
-        self.stats.mended += len(missing) + len(ghosts)
-        return Mended(len(missing), len(ghosts))
+        self.stats.mended += len(missing) + len(orphans)
+        return Repairs(len(missing), len(orphans))
 
-    async def _truth(self, event_id: str) -> AsyncIterator[TakenSeat]:
+    async def _ledger_seats(self, event_id: str) -> AsyncIterator[TakenSeat]:
         async for seat in self._ledger.active_seats(event_id, self._clock()):
             is_sold = seat.state is BookingState.CONFIRMED
             kind = ClaimKind.SOLD if is_sold else ClaimKind.HELD
@@ -102,7 +102,7 @@ class Recovery:
             yield TakenSeat(seat.seat_index, kind, seat.fan, seat.booking_id, 0, ends_at_us)
 
     async def start(self) -> None:
-        """Make every event sellable, then keep watching in the background."""
+        """Prepare every event for sale, then keep watching in the background."""
         for event_id in self._sales:
             await self.check(event_id)
         self._stopping = False
@@ -126,21 +126,23 @@ class Recovery:
             turn += 1
             doubts, self._doubts = self._doubts, set()
             for event_id in self._sales:
-                await self._look(event_id, in_doubt=event_id in doubts or turn % self._reconcile_every == 0)
-            await asyncio.sleep(self._check_s / 4)  # doubts come by the thousand: look at most a few times a second
+                await self._check_event(event_id, in_doubt=event_id in doubts or turn % self._reconcile_every == 0)
+            await asyncio.sleep(
+                self._check_s / 4
+            )  # thousands of doubts may arrive: check at most a few times per second
 
-    async def _look(self, event_id: str, *, in_doubt: bool) -> None:
+    async def _check_event(self, event_id: str, *, in_doubt: bool) -> None:
         try:
             if await self.check(event_id) and in_doubt:
                 await self.reconcile(event_id)
-        except FrontrowError:  # the store or the ledger is away: the next turn tries again
+        except FrontrowError:  # the store or the ledger is unavailable: the next turn tries again
             self.stats.failures += 1
 
 
-def _agrees(stored: TakenSeat | None, real: TakenSeat) -> bool:
+def _is_same_claim(stored: TakenSeat | None, actual: TakenSeat) -> bool:
     return (
         stored is not None
-        and stored.booking_id == real.booking_id
-        and stored.kind is real.kind
-        and stored.expires_at_us == real.expires_at_us
+        and stored.booking_id == actual.booking_id
+        and stored.kind is actual.kind
+        and stored.expires_at_us == actual.expires_at_us
     )

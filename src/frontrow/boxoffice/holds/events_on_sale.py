@@ -1,25 +1,25 @@
-"""The events on sale on this server: each with its plan, prices, layouts and what is believed of its seats.
+"""The events on sale on this server, each with its plan, prices, layouts and seat cache.
 
-A `Sale` is made once an event and refreshed when the organiser changes it; everything a hold needs to be checked and
-priced is looked up in it without asking anybody.
+A `Sale` is built once per event and updated when the organiser changes the event. It holds everything needed to check
+and price a hold, so no store is asked.
 """
 
 from collections.abc import Iterator, Sequence
 
-from frontrow.boxoffice.holds.seat_cache import TRUST_US, Availability
-from frontrow.boxoffice.model.best_seats import SectionLayout, layouts, lonely_left, lonely_rule_applies
+from frontrow.boxoffice.holds.seat_cache import TRUST_US, SeatCache
+from frontrow.boxoffice.model.best_seats import SectionLayout, find_lonely_seats, layouts, lonely_rule_applies
 from frontrow.boxoffice.model.events import Event, EventStatus
 from frontrow.boxoffice.model.holds import SeatsTaken
 from frontrow.boxoffice.model.prices import quote
-from frontrow.boxoffice.model.seats import MAX_SEATS_A_REQUEST, Wish, check_seats, masks_for
+from frontrow.boxoffice.model.seats import MAX_SEATS_PER_REQUEST, Wish, check_seats, masks_for
 from frontrow.boxoffice.model.venues import Plan
 from frontrow.core.errors import NotFound
 
-MAX_MASKS = 256
+MAX_MASKS = 256  # cached wishes per event
 
 
-def on_sale(event: Event, now_us: int) -> bool:
-    """Whether `check_on_sale` has nothing to say."""
+def is_on_sale(event: Event, now_us: int) -> bool:
+    """Whether `check_on_sale` would raise nothing."""
     return (
         event.status is EventStatus.ON_SALE and not event.paused and event.opens_at_us <= now_us < event.sale_ends_at_us
     )
@@ -31,20 +31,20 @@ class Sale:
     def __init__(self, event: Event, plan: Plan, *, trust_us: int = TRUST_US) -> None:
         self.event, self.plan = event, plan
         self.layouts: tuple[SectionLayout, ...] = layouts(plan)
-        self.seats = Availability(plan.size, trust_us=trust_us, withheld=event.withheld)
+        self.seats = SeatCache(plan.size, trust_us=trust_us, withheld=event.withheld)
         self.hold_us = event.hold_ttl_s * 1_000_000
-        self.refusals: dict[int, SeatsTaken] = {}  # ready answers, at most one a seat
+        self.refusals: dict[int, SeatsTaken] = {}  # shared refusals, at most one per seat
         self.index_of = {seat_id: index for index, seat_id in enumerate(plan.seat_ids)}
         self._run_of = self._runs_by_seat()
         self._masks: dict[Wish, list[tuple[int, bytes]]] = {}
         self._price: list[int] = []
-        self.changed(event)
+        self.update_event(event)
 
-    def changed(self, event: Event) -> None:
-        """The organiser changed the event (not its plan)."""
-        kept = self.event.withheld - event.withheld
+    def update_event(self, event: Event) -> None:
+        """Take over a change of the event by its organiser (not of its plan)."""
+        no_longer_withheld = self.event.withheld - event.withheld
         self.event = event
-        for seat in kept:
+        for seat in no_longer_withheld:
             self.seats.states[seat] = 0
         self.seats.withhold(event.withheld)
         self.hold_us = event.hold_ttl_s * 1_000_000
@@ -52,23 +52,23 @@ class Sale:
         self._price = [prices[seat.tier] for seat in self.plan.seats]
         self._masks.clear()
 
-    def indexes(self, seat_ids: Sequence[str]) -> list[int] | None:
-        """The seats' indexes; None when one is unknown, so that the careful check can say which."""
+    def find_indexes(self, seat_ids: Sequence[str]) -> list[int] | None:
+        """The indexes of the seats, or None when one is unknown; `check_seats` then says which."""
         try:
             return [self.index_of[seat_id] for seat_id in seat_ids]
         except KeyError:
             return None
 
-    def plain(self, seat_ids: Sequence[str]) -> list[int]:
-        """The seats' indexes, rising, by the quick road if nothing can be wrong; else by the one that explains."""
+    def resolve_seats(self, seat_ids: Sequence[str]) -> list[int]:
+        """The sorted indexes of the seats. `check_seats` runs, and explains, only when something may be wrong."""
         if len(seat_ids) == 1:
             seat = self.index_of.get(seat_ids[0])
             if seat is not None and seat not in self.event.withheld and self.event.max_per_person > 0:
                 return [seat]
-        seats = self.indexes(seat_ids)
+        seats = self.find_indexes(seat_ids)
         if (
             not seats
-            or len(seats) > min(self.event.max_per_person, MAX_SEATS_A_REQUEST)
+            or len(seats) > min(self.event.max_per_person, MAX_SEATS_PER_REQUEST)
             or not self.event.withheld.isdisjoint(seats)
             or (len(seats) > 1 and len(set(seats)) != len(seats))
         ):
@@ -77,39 +77,54 @@ class Sale:
         return seats
 
     def prices_minor(self, seats: Sequence[int]) -> tuple[int, ...]:
-        """What each seat costs, its share of the fees included."""
+        """The price of each seat, including its share of the fees."""
         if not self.event.fees:
             return tuple([self._price[seat] for seat in seats])
         return tuple(total.minor for total in quote(self.plan, self.event, seats).seat_totals())
 
-    def masks(self, wish: Wish) -> list[tuple[int, bytes]]:
-        """The sections that can serve the wish, best first, with their masks; remembered, as crowds wish alike."""
-        found = self._masks.get(wish)
-        if found is None:
+    def section_masks(self, wish: Wish) -> list[tuple[int, bytes]]:
+        """The sections that can serve the wish, best first, with their masks. Cached: most fans ask for the same."""
+        masks = self._masks.get(wish)
+        if masks is None:
             if len(self._masks) >= MAX_MASKS:
                 self._masks.clear()
-            found = self._masks[wish] = masks_for(self.plan, self.layouts, self.event, wish)
-        return found
+            masks = self._masks[wish] = masks_for(self.plan, self.layouts, self.event, wish)
+        return masks
 
-    def lonely(self, seats: Sequence[int]) -> tuple[list[int], list[int]]:
-        """Seats that the choice would leave alone, and the seats whose states led to that, by what is believed."""
+    def refusal_for(self, seats: Sequence[int]) -> SeatsTaken:
+        """The refusal that names these seats. That of a single seat is built once and shared: do not raise it."""
+        if len(seats) != 1:
+            return self.new_refusal(seats)
+        refusal = self.refusals.get(seats[0])
+        if refusal is None:
+            refusal = self.refusals[seats[0]] = self.new_refusal(seats)
+        return refusal
+
+    def new_refusal(self, seats: Sequence[int]) -> SeatsTaken:
+        """A refusal that may be raised. It names the seats by their ids."""
+        refusal = SeatsTaken(self.event.id, seats)
+        refusal.about["seats"] = [self.plan.seat_ids[seat] for seat in refusal.seats]
+        return refusal
+
+    def find_lonely(self, seats: Sequence[int]) -> tuple[list[int], list[int]]:
+        """Seats that the choice would leave as single free seats, by the cache, and the seats of the rows checked."""
         percent = self.event.lonely_rule_until_percent
         if not lonely_rule_applies(percent, self.seats.taken, self.plan.size):
             return [], []
         by_section: dict[int, list[int]] = {}
         for seat in seats:
             by_section.setdefault(self.plan.section_at(seat), []).append(seat)
-        alone: list[int] = []
-        looked: list[int] = []
+        lonely: list[int] = []
+        checked: list[int] = []
         for number, own in by_section.items():
             layout = self.layouts[number]
             if not layout.is_area:
                 runs = tuple({run: None for seat in own for run in (layout.runs[self._run_of[seat]],)})
                 narrow = SectionLayout(layout.id, layout.base, layout.size, False, runs)
                 states = self.seats.states[layout.base : layout.base + layout.size]
-                alone += [layout.base + at for at in lonely_left(narrow, states, [s - layout.base for s in own])]
-                looked += [layout.base + at for run in runs for at in range(run.offset, run.offset + run.length)]
-        return alone, sorted(looked)
+                lonely += [layout.base + at for at in find_lonely_seats(narrow, states, [s - layout.base for s in own])]
+                checked += [layout.base + at for run in runs for at in range(run.offset, run.offset + run.length)]
+        return lonely, sorted(checked)
 
     def _runs_by_seat(self) -> list[int]:
         run_of = [0] * self.plan.size
@@ -121,7 +136,7 @@ class Sale:
 
 
 class Sales:
-    """All sales this server knows, by event id."""
+    """All sales of this server, by event id."""
 
     def __init__(self) -> None:
         self._sales: dict[str, Sale] = {}
@@ -130,11 +145,11 @@ class Sales:
         return iter(list(self._sales))
 
     def open(self, event: Event, plan: Plan, *, trust_us: int = TRUST_US) -> Sale:
-        """Begin to sell, or take over a change of, an event."""
-        known = self._sales.get(event.id)
-        if known is not None and known.plan == plan:
-            known.changed(event)
-            return known
+        """Begin to sell an event, or take over a change of it."""
+        current = self._sales.get(event.id)
+        if current is not None and current.plan == plan:
+            current.update_event(event)
+            return current
         sale = self._sales[event.id] = Sale(event, plan, trust_us=trust_us)
         return sale
 

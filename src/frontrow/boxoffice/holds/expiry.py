@@ -1,11 +1,12 @@
-"""Expiry of holds (B14): the sweeper, and the clock all servers agree on.
+"""Expiry of holds (B14): the sweeper, and the clock that all servers agree on.
 
-Correctness never waits for the sweeper: every access checks `hold_expires_at_us <= now_us` itself, so a dead hold can
-be taken over at once. The sweeper only tidies up and tells the world (a fact HoldExpired per end). Any number may run.
+Correctness never waits for the sweeper: every access checks `hold_expires_at_us <= now_us` itself, so the seats of an
+expired hold can be taken at once. The sweeper only cleans up and publishes a HoldExpired fact per hold. Any number of
+sweepers may run.
 
-Which time counts? The ledger's. `LedgerClock` asks it a few times at start and from then on follows this machine's
-monotonic clock at that offset, so a server whose wall clock is an hour off, or is set back or forth while it runs,
-ends nothing early and keeps nothing late.
+The ledger's time counts. `LedgerClock` asks for it a few times at startup and then follows this machine's monotonic
+clock with the measured offset. A server whose wall clock is an hour off, or is changed while it runs, therefore ends no
+hold early and keeps none too long.
 """
 
 import asyncio
@@ -19,13 +20,13 @@ from frontrow.core.errors import Overloaded, Unavailable
 
 SAMPLES: Final = 5
 BATCH: Final = 500
-BATCHES_A_SWEEP: Final = 200  # then the others get a turn; what is left waits for the next sweep
+BATCHES_PER_SWEEP: Final = 200  # the rest waits for the next sweep
 EVERY_S: Final = 0.25
 LONGEST_PAUSE_S: Final = 5.0
 
 
 class ExpiringLedger(Protocol):
-    """What expiry needs of a ledger."""
+    """What expiry needs from a ledger."""
 
     async def time_us(self) -> int: ...
 
@@ -33,7 +34,7 @@ class ExpiringLedger(Protocol):
 
 
 class LedgerClock:
-    """The ledger's time, told by this machine's steady clock and the offset measured at start."""
+    """The ledger's time: this machine's monotonic clock plus the offset measured at startup."""
 
     __slots__ = ("_local", "offset_us")
 
@@ -42,18 +43,18 @@ class LedgerClock:
         self.offset_us = offset_us
 
     @classmethod
-    async def measured(cls, ledger: ExpiringLedger, local: Clock) -> "LedgerClock":
-        """Ask the ledger for its time, keep the answer that came quickest: it is the least wrong.
+    async def measure(cls, ledger: ExpiringLedger, local: Clock) -> "LedgerClock":
+        """Ask the ledger for its time several times and use the fastest answer, which is the most accurate.
 
-        The ledger's time lies between asking and hearing; the later bound is taken for our own time, so this clock is
-        never ahead of the ledger's. `local` must never jump (SystemClock).
+        The ledger read its clock between our request and its answer. The offset assumes the moment of the answer, so
+        this clock is never ahead of the ledger's. `local` must never jump (SystemClock).
         """
         best: tuple[int, int] | None = None
         for _ in range(SAMPLES):
-            asked_us = local()
+            sent_us = local()
             ledger_us = await ledger.time_us()
-            heard_us = local()
-            sample = (heard_us - asked_us, ledger_us - heard_us)
+            received_us = local()
+            sample = (received_us - sent_us, ledger_us - received_us)
             best = min(best or sample, sample)
         assert best is not None
         return cls(local, best[1])
@@ -62,28 +63,28 @@ class LedgerClock:
         return self._local() + self.offset_us
 
 
-Told = Callable[[Sequence[ExpiredHold]], Awaitable[None]]
+OnExpired = Callable[[Sequence[ExpiredHold]], Awaitable[None]]
 
 
-async def _nobody(ended: Sequence[ExpiredHold]) -> None:
-    """Nobody else wants to know: the facts in the outbox say it all."""
+async def _ignore(ended: Sequence[ExpiredHold]) -> None:
+    """The facts in the outbox are enough."""
 
 
 class Sweeper:
-    """Ends dead holds in bounded batches, again and again."""
+    """Ends expired holds in bounded batches, repeatedly."""
 
     def __init__(
         self,
         ledger: ExpiringLedger,
         clock: Clock,
         *,
-        told: Told = _nobody,
+        on_expired: OnExpired = _ignore,
         every_s: float = EVERY_S,
         batch: int = BATCH,
     ) -> None:
         self._ledger = ledger
         self._clock = clock
-        self._told = told
+        self._on_expired = on_expired
         self._every_s = every_s
         self._batch = batch
         self._hint = asyncio.Event()
@@ -91,13 +92,13 @@ class Sweeper:
         self.failures = 0
 
     async def sweep(self) -> int:
-        """End what is due now; how many holds this worker ended. `told` hears of each batch once it is durable."""
+        """End the holds that are due and return how many. `on_expired` is called with each batch once it is durable."""
         now_us = self._clock()
         count = 0
-        for _ in range(BATCHES_A_SWEEP):
+        for _ in range(BATCHES_PER_SWEEP):
             ended = await self._ledger.expire_due(now_us, self._batch)
             if ended:
-                await self._told(ended)
+                await self._on_expired(ended)
             count += len(ended)
             if len(ended) < self._batch:
                 break
@@ -105,11 +106,11 @@ class Sweeper:
         return count
 
     def hint(self) -> None:
-        """Something may have expired (a keyspace notification): sweep now. Nothing depends on hints coming."""
+        """Sweep now, because something may have expired (a keyspace notification). Nothing depends on hints."""
         self._hint.set()
 
     async def run(self) -> None:
-        """Sweep until cancelled; when the ledger does not answer, wait longer each time, up to a bound."""
+        """Sweep until cancelled. While the ledger does not answer, wait longer each time, up to a bound."""
         pause_s = self._every_s
         while True:  # until cancelled
             try:

@@ -16,7 +16,7 @@ import msgspec
 from frontrow.boxoffice.checkout.checkout import Checkout
 from frontrow.boxoffice.checkout.payment_driver import Seats
 from frontrow.boxoffice.checkout.reconciliation import Reconciler
-from frontrow.boxoffice.holds.expiry import Sweeper, Told
+from frontrow.boxoffice.holds.expiry import OnExpired, Sweeper
 from frontrow.boxoffice.messaging.fact_consumers import FactConsumer
 from frontrow.boxoffice.messaging.notifications import Notifier
 from frontrow.boxoffice.messaging.organiser_webhooks import OrganiserWebhooks
@@ -115,11 +115,11 @@ def box_office_jobs(
     notifier: Notifier,
     webhooks: OrganiserWebhooks,
     *,
-    told: Told | None = None,
+    told: OnExpired | None = None,
     more: Sequence[Job] = (),
 ) -> list[Job]:
     """The jobs of a box office; `told` hears of ended holds, `more` are those of other parts (checkout, waitlist)."""
-    sweeper = Sweeper(ledger, clock, told=told) if told is not None else Sweeper(ledger, clock)
+    sweeper = Sweeper(ledger, clock, on_expired=told) if told is not None else Sweeper(ledger, clock)
     relay = OutboxRelay(ledger, bus, clock)
     consumers = [
         FactConsumer("notify", bus, ledger, clock, notifier.plan),

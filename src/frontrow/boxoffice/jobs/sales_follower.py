@@ -7,14 +7,15 @@ import asyncio
 import contextlib
 from collections.abc import Sequence
 
-from frontrow.boxoffice.catalogue.catalogue_follower import EVERY_S, CatalogueFollower
+from frontrow.boxoffice.catalogue.catalogue_follower import POLL_EVERY_S, CatalogueFollower
 from frontrow.boxoffice.holds.claim_recovery import Recovery
 from frontrow.boxoffice.holds.events_on_sale import Sales
 from frontrow.boxoffice.holds.held_seats import HeldSeats
+from frontrow.boxoffice.model.bookings import Booking
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.holds import ExpiredHold
 from frontrow.boxoffice.model.venues import Plan
-from frontrow.boxoffice.plans.plan_reader import from_bytes
+from frontrow.boxoffice.plans.plan_reader import decode_plan
 from frontrow.boxoffice.ports.ledger import Catalogue
 from frontrow.boxoffice.ports.seat_claims import SeatClaims
 from frontrow.core.errors import FrontrowError
@@ -24,7 +25,13 @@ class Following:
     """Keeps `sales` as the catalogue says."""
 
     def __init__(
-        self, catalogue: Catalogue, sales: Sales, claims: SeatClaims, recovery: Recovery, *, every_s: float = EVERY_S
+        self,
+        catalogue: Catalogue,
+        sales: Sales,
+        claims: SeatClaims,
+        recovery: Recovery,
+        *,
+        every_s: float = POLL_EVERY_S,
     ) -> None:
         self._catalogue, self._sales, self._claims, self._recovery = catalogue, sales, claims, recovery
         self._plans: dict[str, Plan] = {}
@@ -32,7 +39,7 @@ class Following:
 
     async def look(self) -> None:
         """Open what is sold, take over what changed, close what is over."""
-        await self.follower.look()
+        await self.follower.sync()
 
     async def _open(self, event: Event) -> None:
         plan = await self._plan(event)
@@ -47,7 +54,7 @@ class Following:
         if plan is None:
             document = await self._catalogue.plan_document(event.plan_hash)
             if document is not None:
-                plan = self._plans[event.plan_hash] = await asyncio.to_thread(from_bytes, document.encode())
+                plan = self._plans[event.plan_hash] = await asyncio.to_thread(decode_plan, document.encode())
         return plan
 
     async def _close(self, event_id: str, event: Event) -> None:
@@ -67,13 +74,25 @@ class Following:
             await self._recovery.stop()
 
 
-class FollowedSeats(HeldSeats):
-    """Held seats of events this process may not know (yet): the ledger has spoken, and recovery tells the claims."""
+class FollowedSeats:
+    """Passes the ledger's decisions on for events that this process may not follow (yet).
+
+    An event that is not followed is skipped: the ledger has decided, and claim recovery corrects the claims.
+    """
+
+    def __init__(self, sales: Sales, held: HeldSeats) -> None:
+        self._sales, self._held = sales, held
+
+    async def sold(self, booking: Booking) -> None:
+        """The ledger confirmed this booking."""
+        await self._held.sold(booking)
 
     async def freed(self, event_id: str, seats: Sequence[int], booking_id: str) -> None:
+        """The ledger ended this booking."""
         if event_id in set(self._sales):
-            await super().freed(event_id, seats, booking_id)
+            await self._held.freed(event_id, seats, booking_id)
 
     async def expired(self, holds: Sequence[ExpiredHold]) -> None:
-        with contextlib.suppress(FrontrowError):  # they are ended whatever the claim store says
-            await super().expired(holds)
+        """The sweeper ended these holds; they are over whatever the claim store answers."""
+        with contextlib.suppress(FrontrowError):
+            await asyncio.gather(*(self.freed(hold.event_id, hold.seats, hold.booking_id) for hold in holds))

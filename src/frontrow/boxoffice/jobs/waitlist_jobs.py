@@ -27,7 +27,7 @@ def waitlist_jobs(ledger: Any, bus: Bus, clock: Clock, offering: Offering, resal
     async def hear(number: int, fact: Fact) -> Sequence[Query]:
         offering.hear(fact)
         resale.hear(fact)
-        keeper.hear(fact)
+        keeper.add_fact(fact)
         return ()
 
     consumer = FactConsumer(WAITLIST_GROUP, bus, ledger, clock, hear)

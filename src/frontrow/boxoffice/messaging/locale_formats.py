@@ -15,7 +15,7 @@ from babel import Locale
 from babel.dates import format_date, format_time, get_timezone_location
 from babel.numbers import format_currency, format_decimal
 
-from frontrow.boxoffice.tickets.ticket_sheets import at, zone
+from frontrow.boxoffice.tickets.ticket_sheets import local_time, zone
 from frontrow.core.money import DIGITS, Money
 
 LANGUAGES: Final = ("en", "de", "fr", "es", "pt", "ja", "ar")
@@ -63,10 +63,10 @@ class LocaleFormats:
         return str(format_currency(amount, money.currency, pattern, self._locale, currency_digits=False))
 
     def _day(self, moment: Moment) -> str:
-        return str(format_date(at(moment.at_us, moment.time_zone), "full", locale=self._locale))
+        return str(format_date(local_time(moment.at_us, moment.time_zone), "full", locale=self._locale))
 
     def _clock_time(self, moment: Moment) -> str:
-        local = at(moment.at_us, moment.time_zone)
+        local = local_time(moment.at_us, moment.time_zone)
         return str(format_time(local, "short", tzinfo=zone(moment.time_zone), locale=self._locale)).replace(
             "\u202f", " "
         )

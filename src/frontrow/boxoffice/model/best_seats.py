@@ -1,12 +1,12 @@
-"""Best available: which n seats of one section to give, as integer arithmetic over one byte a seat.
+"""Best available: chooses the best n seats of a section, with integer arithmetic over one byte per seat.
 
-The choice runs inside the atomic step of the claim store, so this file is the specification of a Lua twin: no floats,
-no recursion, ties always to the first found. Inputs per section: `states` (a byte a seat, 0 is free),
-`mask` (not 0: the wish allows the seat) and `runs`, unbroken stretches of a row as (offset, length, row, column2) with
-the best row first. column2 is twice the column of the run's first seat, 0 being the middle of the row.
+The choice runs inside the atomic step of the claim store, so this file specifies a Lua twin: no floats, no recursion,
+and the first of equal choices wins. The inputs per section are `states` (a byte per seat, 0 is free), `mask` (not 0:
+the wish allows the seat) and `runs`: unbroken stretches of a row as (offset, length, row, column2), best row first.
+column2 is twice the column of the first seat of the run; 0 is the middle of the row.
 
-Grades, tried in this order over all sections: TOGETHER (side by side, no free seat left alone), SAME_ROW (side by
-side), ADJACENT_ROWS (two stretches in neighbouring rows that overlap), APART (anywhere; only if the wish allows it).
+Grades are tried in this order over all sections: TOGETHER (side by side, no single free seat left), SAME_ROW (side by
+side), ADJACENT_ROWS (two overlapping stretches in neighbouring rows), APART (anywhere, if the wish allows it).
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ from typing import NamedTuple
 from frontrow.boxoffice.model.venues import Plan, SeatFlag, Section, SectionKind
 
 States = bytes | bytearray
-ODD_SIDE = 2  # half columns: just enough to move a choice by one column
+ODD_SIDE = 2  # in half columns: just enough to move a choice by one column
 
 
 class Grade(IntEnum):
@@ -40,7 +40,7 @@ class Run(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SectionLayout:
-    """What the choice must know of a section: where its indexes begin and its runs, best first."""
+    """The first index and the runs of a section, best first."""
 
     id: str
     base: int
@@ -50,7 +50,7 @@ class SectionLayout:
 
 
 class Choice(NamedTuple):
-    """The chosen seats as plan indexes, and how good the choice is."""
+    """The chosen seats as plan indexes, and the grade of the choice."""
 
     grade: Grade
     section: int
@@ -58,26 +58,26 @@ class Choice(NamedTuple):
 
 
 def layouts(plan: Plan) -> tuple[SectionLayout, ...]:
-    """The layout of every section of `plan`, in plan order. Made once for each plan."""
+    """The layout of every section of `plan`, in plan order. Build it once per plan."""
     return tuple(
         SectionLayout(section.id, base, section.size, section.kind is SectionKind.AREA, _runs(section))
         for base, section in zip(plan.bases, plan.sections, strict=True)
     )
 
 
-def choose(layout: SectionLayout, states: States, mask: States, count: int, grade: Grade) -> list[int]:
-    """The best `count` seats of exactly this grade, as rising offsets in the section; empty when there are none."""
+def choose_seats(layout: SectionLayout, states: States, mask: States, count: int, grade: Grade) -> list[int]:
+    """The best `count` seats of exactly this grade, as sorted offsets in the section; empty when there are none."""
     if count < 1 or count > layout.size:
         return []
-    if layout.is_area:  # places are all alike
-        return _first(layout.runs, states, mask, count) if grade == Grade.TOGETHER else []
+    if layout.is_area:  # all places are alike
+        return _first_fitting(layout.runs, states, mask, count) if grade == Grade.TOGETHER else []
     if grade == Grade.TOGETHER:
         return _side_by_side(layout.runs, states, mask, count, lonely_ok=False)
     if grade == Grade.SAME_ROW:
         return _side_by_side(layout.runs, states, mask, count, lonely_ok=True)
     if grade == Grade.ADJACENT_ROWS:
-        return _two_rows(layout.runs, states, mask, count)
-    return _first(layout.runs, states, mask, count)
+        return _in_two_rows(layout.runs, states, mask, count)
+    return _first_fitting(layout.runs, states, mask, count)
 
 
 def best_available(
@@ -87,26 +87,26 @@ def best_available(
     count: int,
     worst: Grade = Grade.ADJACENT_ROWS,
 ) -> Choice | None:
-    """The best choice over the sections of `masks` (section number and mask, best section first); `states` by index."""
+    """The best choice from the sections of `masks` (section number and mask, best first). `states` is by index."""
     for grade in Grade:
         if grade > worst:
             break
         for number, mask in masks:
             base, end = sections[number].base, sections[number].base + sections[number].size
-            if states.count(0, base, end) < count:  # only to be quick
+            if states.count(0, base, end) < count:  # a shortcut
                 continue
-            offsets = choose(sections[number], states[base:end], mask, count, grade)
+            offsets = choose_seats(sections[number], states[base:end], mask, count, grade)
             if offsets:
                 return Choice(grade, number, tuple(base + offset for offset in offsets))
     return None
 
 
-def lonely_left(layout: SectionLayout, states: States, picked: Sequence[int]) -> list[int]:
-    """Offsets of the seats that a hand-picked choice would leave alone although it could have avoided it.
+def find_lonely_seats(layout: SectionLayout, states: States, picked: Sequence[int]) -> list[int]:
+    """Offsets of the seats that a hand-picked choice would leave as single free seats, although that is avoidable.
 
-    The rule and its relaxation, for each stretch of g free seats of which k are picked: with k = g or k = g - 1 nothing
-    could be better, so all is allowed; otherwise no seat may be left with both its neighbours taken. A seat that was
-    alone before is nobody's fault.
+    The rule for each stretch of g free seats of which k are picked: with k = g or k = g - 1 no choice could be better,
+    so all are allowed. Otherwise no seat may be left with both neighbours taken. A seat that was already alone does not
+    count.
     """
     if layout.is_area:
         return []
@@ -125,12 +125,12 @@ def lonely_left(layout: SectionLayout, states: States, picked: Sequence[int]) ->
 
 
 def lonely_rule_applies(until_percent: int, taken: int, size: int) -> bool:
-    """Whether the no-lonely-seat rule still holds with `taken` of `size` seats gone; near the end it is dropped."""
+    """Whether the no-lonely-seat rule applies with `taken` of `size` seats gone. It ends when few seats are left."""
     return taken * 100 < until_percent * size
 
 
 def _runs(section: Section) -> tuple[Run, ...]:
-    """The section's rows cut at their aisles: best rank first, in a row the run nearest to the middle first."""
+    """The rows of the section, split at aisles: best rank first; within a row, nearest to the middle first."""
     ordered: list[tuple[tuple[int, int, int, int], Run]] = []
     offset = 0
     for row_number, row in enumerate(section.rows):
@@ -147,14 +147,14 @@ def _runs(section: Section) -> tuple[Run, ...]:
 
 
 def _side_by_side(runs: Sequence[Run], states: States, mask: States, count: int, *, lonely_ok: bool) -> list[int]:
-    """`count` neighbours in the first run that has such; there the cheapest ones.
+    """The cheapest `count` neighbours in the first run that has any.
 
-    A choice in a stretch of free seats leaves `left` and `right` of it free. Its cost is the distance from the middle
-    of the row in half columns, and ODD_SIDE for each side left odd: so pairs can fill the row to the last seat.
+    A choice in a stretch of free seats leaves `left` and `right` seats free. Its cost is the distance from the middle
+    of the row in half columns, plus ODD_SIDE for each side with an odd number left, so that pairs can fill the row.
     """
     wanted = bytes(count)
     for run in runs:
-        if states.find(wanted, run.offset, run.offset + run.length) < 0:  # only to be quick: nothing to find here
+        if states.find(wanted, run.offset, run.offset + run.length) < 0:  # a shortcut: no stretch is long enough
             continue
         best, best_cost = -1, -1
         for begin, end in _free_stretches(states, run):
@@ -173,8 +173,8 @@ def _side_by_side(runs: Sequence[Run], states: States, mask: States, count: int,
     return []
 
 
-def _two_rows(runs: Sequence[Run], states: States, mask: States, count: int) -> list[int]:
-    """The larger part in one row and the rest in a row before or behind it, the evenest split first."""
+def _in_two_rows(runs: Sequence[Run], states: States, mask: States, count: int) -> list[int]:
+    """The larger part in one row and the rest in the row in front or behind, the most even split first."""
     for larger in range((count + 1) // 2, count):
         smaller = count - larger
         for run in runs:
@@ -190,7 +190,7 @@ def _two_rows(runs: Sequence[Run], states: States, mask: States, count: int) -> 
 
 
 def _nearest_pair(run: Run, starts: list[int], larger: int, other: Run, others: list[int], smaller: int) -> list[int]:
-    """The two stretches whose middles are nearest to each other and to the middle; they must overlap sideways."""
+    """The two stretches whose middles are nearest to each other and to the middle of the row. They must overlap."""
     best: list[int] = []
     best_cost = -1
     for start in starts:
@@ -209,7 +209,7 @@ def _nearest_pair(run: Run, starts: list[int], larger: int, other: Run, others: 
 
 
 def _starts(run: Run, states: States, mask: States, count: int) -> list[int]:
-    """Every offset in the run from which `count` fitting seats follow."""
+    """Every offset in the run at which `count` fitting seats begin."""
     found, fitting = [], 0
     for at in range(run.offset, run.offset + run.length):
         fitting = fitting + 1 if states[at] == 0 and mask[at] != 0 else 0
@@ -218,7 +218,7 @@ def _starts(run: Run, states: States, mask: States, count: int) -> list[int]:
     return found
 
 
-def _first(runs: Sequence[Run], states: States, mask: States, count: int) -> list[int]:
+def _first_fitting(runs: Sequence[Run], states: States, mask: States, count: int) -> list[int]:
     """The first `count` fitting seats, best run first."""
     found: list[int] = []
     for run in runs:
@@ -231,7 +231,7 @@ def _first(runs: Sequence[Run], states: States, mask: States, count: int) -> lis
 
 
 def _free_stretches(states: States, run: Run) -> Iterator[tuple[int, int]]:
-    """Each longest stretch [start, end) of free seats in the run."""
+    """Each maximal stretch [start, end) of free seats in the run."""
     start = -1
     for at in range(run.offset, run.offset + run.length + 1):
         free = at < run.offset + run.length and states[at] == 0

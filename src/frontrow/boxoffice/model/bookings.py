@@ -1,11 +1,11 @@
-"""The booking's states and the one table of moves between them (B5).
+"""The states of a booking and the table of moves between them (B5).
 
-Read a row: in this state, each move leads to the named state; `=` means it is already so (a repeated or late request,
-answered as a success that changes nothing); `-` means refused. Every cell is decided, the test walks all of them,
-`docs/bookings.md` is drawn from this table and the ledger's conditional updates are made from it.
+Each row is a state; each cell says where a move leads from it. `=` means that it is already so: a repeated or late
+request succeeds and changes nothing. `-` means refused. A test walks every cell. The diagram in `docs/bookings.md` and
+the conditional updates of the ledger are generated from this table.
 
 `queued` (a place in the waiting room) and `selecting` (a pass) are proven by signed documents and have no row in the
-ledger; the row is born by `hold`. Holds end by predicate: `held` and `paying` are dead from `hold_expires_at_us` on.
+ledger; `hold` creates the row. Holds end by predicate: `held` and `paying` are over from `hold_expires_at_us` on.
 """
 
 import functools
@@ -19,7 +19,7 @@ from frontrow.core.errors import NotFound, Refused
 
 
 class BookingState(StrEnum):
-    """Where a purchase stands."""
+    """The state of a purchase."""
 
     QUEUED = "queued"
     SELECTING = "selecting"
@@ -32,7 +32,7 @@ class BookingState(StrEnum):
 
 
 class Move(StrEnum):
-    """What can be asked of a booking."""
+    """A requested change of a booking."""
 
     ADMIT = "admit"
     HOLD = "hold"
@@ -63,11 +63,11 @@ refunded   -          -     -       -              -          -          -      
 
 NEEDS_LIVE_HOLD: Final = frozenset({Move.EXTEND, Move.BEGIN_PAYMENT, Move.STEP_BACK, Move.CONFIRM})
 HOLD_STATES: Final = frozenset({BookingState.HELD, BookingState.PAYING})  # end at hold_expires_at_us
-ACTIVE_STATES: Final = HOLD_STATES | {BookingState.CONFIRMED}  # their seats are nobody else's
+ACTIVE_STATES: Final = HOLD_STATES | {BookingState.CONFIRMED}  # nobody else can have their seats
 
 
 class Cell(msgspec.Struct, frozen=True):
-    """What a move does in a state: leads to `to`; `repeat` when it was already done; refused when `to` is None."""
+    """The effect of a move in a state: it leads to `to`, was already done (`repeat`), or is refused (`to` is None)."""
 
     to: BookingState | None
     repeat: bool = False
@@ -90,12 +90,12 @@ MOVES: Final[Mapping[tuple[BookingState, Move], Cell]] = _parse(TABLE)
 
 @functools.cache
 def sources(move: Move) -> tuple[BookingState, ...]:
-    """The states in which `move` changes or keeps the booking by rule (not by repetition)."""
+    """The states in which `move` is allowed and is not a repetition."""
     return tuple(s for s in BookingState if MOVES[s, move].to is not None and not MOVES[s, move].repeat)
 
 
 class Booking(msgspec.Struct, frozen=True, gc=False):
-    """One purchase as the ledger has it. `seats` are indexes in the event's plan, sorted."""
+    """One purchase as stored in the ledger. `seats` are sorted indexes in the event's plan."""
 
     id: str
     event_id: str
@@ -112,7 +112,7 @@ class Booking(msgspec.Struct, frozen=True, gc=False):
     confirmed_at_us: int | None = None
 
     def live(self, now_us: int) -> bool:
-        """Whether its seats are still its own: sold, or held and `now_us < hold_expires_at_us`."""
+        """Whether it still has its seats: sold, or held and `now_us < hold_expires_at_us`."""
         return self.state is BookingState.CONFIRMED or (self.state in HOLD_STATES and now_us < self.hold_expires_at_us)
 
 
@@ -147,7 +147,7 @@ class SeatsNotInBooking(Refused):
 
 
 class StaleFence(Refused):
-    """The caller's fence is not this booking's: an old hold speaks, or somebody else's."""
+    """The fence belongs to an older hold or to another booking."""
 
     code = "stale_fence"
 
@@ -159,7 +159,7 @@ class StaleFence(Refused):
 
 
 class HoldEnded(Refused):
-    """The hold ran out before this move; its seats are back on sale."""
+    """The hold expired before this move; its seats are back on sale."""
 
     code = "hold_ended"
     http_status = 410

@@ -1,7 +1,7 @@
-"""What is said about seats to the claim store and by it: asks, answers, and the store's layout of one event.
+"""Claims on seats: the requests to the claim store and its answers.
 
-Seats are indexes in the event's plan. A claim lives while `now_us < expires_at_us`; a sold seat has no end. The claim
-store is the bouncer, never the proof: what it grants still has to pass the ledger, which gives the fence.
+Seats are indexes in the event's plan. A claim is live while `now_us < expires_at_us`; a sold seat has no end. The claim
+store filters attempts but proves nothing: what it grants must still pass the ledger, which gives the fence.
 """
 
 from enum import StrEnum
@@ -17,7 +17,7 @@ _SEPARATORS: Final = frozenset("|\n\r{}")
 
 
 class ClaimKind(StrEnum):
-    """What stands behind a taken seat. Tentative: part of a group that is still being claimed; seen by nobody."""
+    """The kind of a claim. Tentative: part of a group that is still being claimed; not shown to anybody."""
 
     HELD = "h"
     TENTATIVE = "t"
@@ -25,7 +25,7 @@ class ClaimKind(StrEnum):
 
 
 class SeatClaim(msgspec.Struct, frozen=True, gc=False):
-    """A wish to have `seats`, all or none, until `expires_at_us`. Asking again for the same booking is harmless."""
+    """A request for `seats`, all or none, until `expires_at_us`. Repeating it for the same booking is harmless."""
 
     event_id: str
     seats: tuple[int, ...]
@@ -35,13 +35,13 @@ class SeatClaim(msgspec.Struct, frozen=True, gc=False):
 
 
 class Claimed(msgspec.Struct, frozen=True, gc=False):
-    """The seats are this booking's now, as far as the claim store knows."""
+    """The booking has the seats, as far as the claim store knows."""
 
     seats: tuple[int, ...]
 
 
 class TakenSeat(msgspec.Struct, frozen=True, gc=False):
-    """One seat that is somebody's: until when (0: for good), whose, under which booking, since when."""
+    """One taken seat: its owner, its booking, since when, and until when (0: without an end)."""
 
     seat: int
     kind: ClaimKind
@@ -55,40 +55,40 @@ class TakenSeat(msgspec.Struct, frozen=True, gc=False):
 
 
 class ClaimRefused(msgspec.Struct, frozen=True, gc=False):
-    """Nothing was claimed. `taken` are the seats that others have; none: nothing fits the wish, or not the owner."""
+    """Nothing was claimed. `taken` are the seats of others; empty: nothing fits, or the booking is not the owner."""
 
     taken: tuple[TakenSeat, ...]
 
 
 class ClaimsLost(Unavailable):
-    """The claim store is empty, old or of another epoch: it must be filled from the ledger before it may answer."""
+    """The claim store is empty, old or of another epoch. It must be filled from the ledger before it may answer."""
 
     code = "claims_rebuilding"
 
     def __init__(self, event_id: str, found: str = "") -> None:
-        super().__init__("seats are being counted again; try once more in a moment", retry_after_s=1.0, event=event_id)
+        super().__init__("seats are being counted again; try again in a moment", retry_after_s=1.0, event=event_id)
         self.event_id, self.found = event_id, found
 
 
 def check_name(text: str, param: str) -> str:
-    """`text` if it can stand in a key or a stored value; otherwise an error."""
+    """`text` if it can be part of a key or a stored value; otherwise an error."""
     if not 1 <= len(text) <= MAX_NAME_CHARS or not _SEPARATORS.isdisjoint(text):
         raise InvalidInput(f"{param} must have 1 to {MAX_NAME_CHARS} characters, none of them | {{ }}", param=param)
     return text
 
 
-def sold(seat: int, fan: str, booking_id: str, placed_at_us: int) -> TakenSeat:
+def sold_seat(seat: int, fan: str, booking_id: str, placed_at_us: int) -> TakenSeat:
     return TakenSeat(seat, ClaimKind.SOLD, fan, booking_id, placed_at_us, SOLD_UNTIL_US)
 
 
 class BestClaim(msgspec.Struct, frozen=True, gc=False):
-    """A wish for the best `count` seats of one section (its position in the plan) that `mask` allows, up to a grade."""
+    """A request for the best `count` seats of one section that `mask` allows, up to a grade."""
 
     event_id: str
-    section: int
-    mask: bytes  # a byte a seat of the section; 0: not wished for
+    section: int  # its position in the plan
+    mask: bytes  # a byte per seat of the section; 0: not allowed
     count: int
-    worst: int  # a model.best.Grade
+    worst: int  # a model.best_seats.Grade
     fan: str
     booking_id: str
     expires_at_us: int

@@ -1,10 +1,10 @@
-"""Finding events (B1): what a fan may ask for, and the words an event is found by.
+"""Event search (B1): what a fan can search for, and the words that find an event.
 
 Words are compared in a folded form: compatibility forms and letter case are removed, and so are accents of alphabets
-in which people leave them out (Latin, Greek, Cyrillic, Hebrew, Arabic). A question matches an event if each of its
-words begins a word of the event. Scripts written without spaces (Chinese, Japanese, Thai and others) are indexed from
-every character on, so that any part of a name is found. City and venue are whole folded names under a prefix of their
-own, which no plain word can contain.
+in which people leave them out (Latin, Greek, Cyrillic, Hebrew, Arabic). A search matches an event if each of its words
+begins a word of the event. Scripts written without spaces (Chinese, Japanese, Thai and others) are indexed from every
+character on, so that any part of a name is found. City and venue are whole folded names with a prefix of their own,
+which no plain word can contain.
 """
 
 import re
@@ -24,14 +24,14 @@ from frontrow.core.errors import InvalidInput
 MAX_QUERY_CHARS: Final = 200
 MAX_PLACE_CHARS: Final = 100
 MAX_QUERY_WORDS: Final = 6
-MAX_EVENT_WORDS: Final = 300  # of one event; a longer description is found by its beginning
+MAX_EVENT_WORDS: Final = 300  # per event; a longer description is found by its beginning
 MAX_WORD_CHARS: Final = 40
 MAX_PAGE: Final = 100
-MAX_PAGES: Final = 100  # of the numbered pages; whoever gets there should ask more narrowly
+MAX_PAGES: Final = 100  # of the numbered pages; a search that gets there should be narrower
 END_OF_TIME_US: Final = 2**62
 LISTED: Final = frozenset({EventStatus.ON_SALE, EventStatus.SOLD_OUT})
 CITY, VENUE, VENUE_ID = "city:", "venue:", "id:"
-LAST_CHARACTER: Final = "\U0010ffff"  # behind every character a word can have
+LAST_CHARACTER: Final = "\U0010ffff"  # sorts after every character of a word
 
 _VENUE_ID: Final = re.compile(r"ven_[A-Za-z0-9_-]{1,60}")
 _ACCENTED: Final = ("LATIN", "GREEK", "CYRILLIC", "HEBREW", "ARABIC")
@@ -40,11 +40,11 @@ _PLAIN: Final = str.maketrans({"ø": "o", "đ": "d", "ð": "d", "ł": "l", "ı":
 
 
 class EventSearch(msgspec.Struct, frozen=True):
-    """What is looked for; the default finds everything on sale. Of two times the later one is excluded.
+    """A search; the default finds everything on sale. The later of two times is excluded.
 
-    `status` None means on sale or sold out. `local_*` are times of the clock at the venue, as if it showed UTC: what a
-    fan means by a date. Prices are in minor units of `currency`, or of whatever an event is sold in if that is empty;
-    -1 means no bound. `free` is how many seats must be left. A page follows `after`, or has a number.
+    `status` None means on sale or sold out. `local_*` are local times at the venue, read as if they were UTC: what a
+    fan means by a date. Prices are in minor units of `currency`, or of the event's currency if that is empty; -1 means
+    no limit. `free` is how many seats must be left. A page follows `after`, or has a number.
     """
 
     words: str = ""
@@ -79,7 +79,7 @@ class EventSearch(msgspec.Struct, frozen=True):
                 raise InvalidInput(f"{name} has at most {MAX_PLACE_CHARS} characters", param=name)
 
     def terms(self) -> list[str]:
-        """What the index is asked for: an event matches if it has a word that begins with each of these."""
+        """The terms to look up: an event matches if, for each term, it has a word that begins with it."""
         terms = list(dict.fromkeys(split_words(self.words)))[:MAX_QUERY_WORDS]
         if fold(self.city):
             terms.append(CITY + fold(self.city))
@@ -91,7 +91,7 @@ class EventSearch(msgspec.Struct, frozen=True):
 
 
 def local_us(at_us: int, time_zone: str) -> int:
-    """What the clock at `time_zone` shows at that moment, as microseconds of a clock that showed UTC."""
+    """The local time in `time_zone` at that moment, in microseconds as if it were UTC."""
     try:
         moment = datetime.fromtimestamp(at_us // US_PER_S, ZoneInfo(time_zone))
     except (ZoneInfoNotFoundError, ValueError, OverflowError, OSError):
@@ -112,7 +112,7 @@ def fold(text: str) -> str:
     base = ""
     for character in unicodedata.normalize("NFD", folded):
         if unicodedata.category(character) == "Mn":
-            if not _of(base, _ACCENTED):
+            if not _is_in_script(base, _ACCENTED):
                 kept.append(character)
             continue
         base = character
@@ -126,12 +126,12 @@ def split_words(text: str) -> list[str]:
 
 
 def event_words(event: Event) -> list[str]:
-    """The words an event is found by, without those of its venue."""
+    """The words that find an event, without those of its venue."""
     return index_texts((event.name, event.description))
 
 
 def venue_words(venue: Venue) -> list[str]:
-    """The words that a venue lends to its events."""
+    """The words of a venue that find its events."""
     words = index_texts((venue.name, venue.city, venue.country))
     for tag, name in ((CITY, fold(venue.city)), (VENUE, fold(venue.name))):
         words += [tag + name[:MAX_PLACE_CHARS]] if name else []
@@ -139,16 +139,16 @@ def venue_words(venue: Venue) -> list[str]:
 
 
 def index_texts(texts: Iterable[str], most: int = MAX_EVENT_WORDS) -> list[str]:
-    """At most so many different words under which something with these texts is found."""
+    """At most `most` distinct words that find something with these texts."""
     words: dict[str, None] = {}
     for text in texts:
         for word in split_words(text):
-            unspaced = any(_of(character, _UNSPACED) for character in word)
+            unspaced = any(_is_in_script(character, _UNSPACED) for character in word)
             words |= dict.fromkeys(word[start:] for start in (range(len(word)) if unspaced else (0,)))
             if len(words) >= most:
                 return list(words)[:most]
     return list(words)
 
 
-def _of(character: str, scripts: tuple[str, ...]) -> bool:
+def _is_in_script(character: str, scripts: tuple[str, ...]) -> bool:
     return bool(character) and unicodedata.name(character, "").startswith(scripts)

@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from frontrow.boxoffice.model.receipts import check_tax
 from frontrow.boxoffice.model.room_rules import NO_RULES, RoomRules, check_rules
-from frontrow.boxoffice.model.venues import SHOWN, Plan
+from frontrow.boxoffice.model.venues import MAX_SEATS_NAMED, Plan
 from frontrow.core.errors import InvalidInput, NotFound, Refused
 from frontrow.core.money import Money
 
@@ -191,7 +191,9 @@ def check_event(event: Event, plan: Plan) -> Event:
         raise InvalidInput("lonely_rule_until_percent must be 0 to 100", param="lonely_rule_until_percent")
     outside = sorted(index for index in event.withheld if not 0 <= index < plan.size)
     if outside:
-        raise InvalidInput(f"withheld seats {outside[:SHOWN]} are not in plan {plan.name!r}", param="withheld")
+        raise InvalidInput(
+            f"withheld seats {outside[:MAX_SEATS_NAMED]} are not in plan {plan.name!r}", param="withheld"
+        )
     check_rules(event.room)
     _check_prices(event, plan)
     return event
@@ -203,7 +205,9 @@ def _check_prices(event: Event, plan: Plan) -> None:
         raise InvalidInput("two price tiers have the same key", param="tiers")
     missing = [key for key in plan.tiers if key not in keys]
     if missing:
-        raise InvalidInput(f"price tiers missing for {', '.join(missing[:SHOWN])}: seats need a price", param="tiers")
+        raise InvalidInput(
+            f"price tiers missing for {', '.join(missing[:MAX_SEATS_NAMED])}: seats need a price", param="tiers"
+        )
     for tier in event.tiers:
         if tier.price.currency != event.currency or tier.price.minor < 0:
             raise InvalidInput(f"tier {tier.key}: {tier.price} must be 0 or more {event.currency}", param="tiers")

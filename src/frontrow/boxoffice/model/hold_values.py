@@ -1,4 +1,4 @@
-"""What comes into the hold service and what leaves it: a checked pass, a hold as the fan sees it, and the counts."""
+"""The values of the hold service: the checked pass it needs, the hold it returns, and its counts."""
 
 import msgspec
 
@@ -6,7 +6,7 @@ from frontrow.core.errors import Refused
 
 
 class ShopPass(msgspec.Struct, frozen=True, gc=False):
-    """What the caller's checker read in a valid Pass: whose, for which event, until when, and its id."""
+    """A pass that the caller has verified: its event, its fan, its end and its id."""
 
     event_id: str
     fan: str
@@ -15,7 +15,7 @@ class ShopPass(msgspec.Struct, frozen=True, gc=False):
 
 
 class Hold(msgspec.Struct, frozen=True):
-    """A hold as the fan sees it. `fence` must come with everything that follows."""
+    """A hold as the fan sees it. Every later operation on it needs its `fence`."""
 
     booking_id: str
     event_id: str
@@ -30,7 +30,7 @@ class Hold(msgspec.Struct, frozen=True):
 
 
 class HoldStats(msgspec.Struct):
-    """Where attempts ended, since the start. `audited_free` of `audited` local refusals were of seats in fact free."""
+    """How attempts ended since startup. Of `audited` local refusals, `audited_free` were for seats that were free."""
 
     won: int = 0
     seats_won: int = 0
@@ -43,6 +43,6 @@ class HoldStats(msgspec.Struct):
 
 
 class NoSuchSeats(Refused):
-    """No free seats fit the wish."""
+    """No free seats match the wish."""
 
     code = "no_such_seats"

@@ -1,7 +1,7 @@
 """A hold: a temporary, exclusive claim of one fan on seats of one event, with a fence from the ledger (B3, B4).
 
-`NewHold` is what the hold service asks the ledger for, `PlacedHold` is the ledger's word that it stands. Seats are
-indexes in the event's plan. A hold lives while `now_us < expires_at_us`.
+`NewHold` is the request of the hold service to the ledger; `PlacedHold` is the ledger's confirmation. Seats are indexes
+in the event's plan. A hold is live while `now_us < expires_at_us`.
 """
 
 from collections.abc import Sequence
@@ -12,12 +12,12 @@ from frontrow.boxoffice.model.bookings import BookingState
 from frontrow.boxoffice.model.seats import CapReached
 from frontrow.core.errors import InvalidInput, Refused
 
-MAX_MINOR = 2**53 - 1  # what JSON readers keep exact
-MAX_SEATS_PER_HOLD = 1_000  # a bound for the ledger's arrays; an event's cap is far lower
+MAX_MINOR = 2**53 - 1  # the largest integer that all JSON readers keep exact
+MAX_SEATS_PER_HOLD = 1_000  # a bound for the ledger's arrays; the cap of an event is far lower
 
 
 class NewHold(msgspec.Struct, frozen=True, gc=False):
-    """A wish to hold `seats`, all or none. `booking_id` is made by the caller, so asking again is harmless."""
+    """A request to hold `seats`, all or none. The caller makes the `booking_id`, so repeating it is harmless."""
 
     booking_id: str
     event_id: str
@@ -28,29 +28,29 @@ class NewHold(msgspec.Struct, frozen=True, gc=False):
     amount_minor: int = 0
     currency: str = "EUR"
     prices_minor: tuple[int, ...] = ()  # one per seat, or empty
-    cap: int | None = None  # most active seats of this fan in this event, these included
-    session: str = ""  # the pass this came with
+    cap: int | None = None  # the most active seats this fan may have in this event, including these
+    session: str = ""  # the id of the pass
     idempotency_key: str | None = None  # scoped to the fan
-    request_hash: str = ""  # of the request the key came with: same key, other request -> IdempotencyMismatch
+    request_hash: str = ""  # of the first request with this key; another one raises IdempotencyMismatch
 
     def check(self) -> None:
-        """Refuse what can never be right."""
+        """Raise InvalidInput for a request that can never succeed."""
         if not self.booking_id or not self.event_id or not self.fan:
             raise InvalidInput("a hold needs a booking id, an event and a fan", param="booking_id")
         if not 1 <= len(self.seats) <= MAX_SEATS_PER_HOLD:
-            raise InvalidInput(f"a hold takes 1 to {MAX_SEATS_PER_HOLD} seats, not {len(self.seats)}", param="seats")
+            raise InvalidInput(f"a hold has 1 to {MAX_SEATS_PER_HOLD} seats, not {len(self.seats)}", param="seats")
         if min(self.seats) < 0 or (len(self.seats) > 1 and len(set(self.seats)) != len(self.seats)):
-            raise InvalidInput("each seat can be asked for once, by an index from 0", param="seats")
+            raise InvalidInput("request each seat once, by an index from 0", param="seats")
         if self.expires_at_us <= self.now_us:
             raise InvalidInput("a hold must end after it begins", param="expires_at_us")
         texts = self.booking_id + self.event_id + self.fan + self.session + (self.idempotency_key or "") + self.currency
         if "\0" in texts or (not texts.isascii() and _has_surrogates(texts)):
-            raise InvalidInput("ids and names cannot hold NUL or broken characters", param="booking_id")
+            raise InvalidInput("ids and names cannot contain NUL or invalid characters", param="booking_id")
         prices = self.prices_minor or (0,)
         if not 0 <= self.amount_minor <= MAX_MINOR or min(prices) < 0 or max(prices) > MAX_MINOR:
             raise InvalidInput(f"amounts are 0 to {MAX_MINOR} minor units", param="amount_minor")
         if self.prices_minor and len(self.prices_minor) != len(self.seats):
-            raise InvalidInput("prices_minor has one price for each seat, or is empty", param="prices_minor")
+            raise InvalidInput("prices_minor has one price per seat, or is empty", param="prices_minor")
 
 
 def _has_surrogates(text: str) -> bool:
@@ -58,7 +58,7 @@ def _has_surrogates(text: str) -> bool:
 
 
 class PlacedHold(msgspec.Struct, frozen=True, gc=False):
-    """The ledger's durable word: these seats are this booking's until `expires_at_us`. `repeated`: it was so before."""
+    """The ledger has stored it: this booking has the seats until `expires_at_us`. `repeated`: it was already placed."""
 
     booking_id: str
     event_id: str
@@ -68,11 +68,11 @@ class PlacedHold(msgspec.Struct, frozen=True, gc=False):
     expires_at_us: int
     state: BookingState = BookingState.HELD
     repeated: bool = False
-    ended: tuple["ExpiredHold", ...] = ()  # expired holds of others that this one ended on its way
+    ended: tuple["ExpiredHold", ...] = ()  # expired holds of others that this one ended
 
 
 class ExpiredHold(msgspec.Struct, frozen=True):
-    """A hold that the ledger ended because its time was over; its seats are free."""
+    """A hold that the ledger ended because it expired; its seats are free."""
 
     booking_id: str
     event_id: str
@@ -84,7 +84,7 @@ class ExpiredHold(msgspec.Struct, frozen=True):
 
 
 class ActiveSeat(msgspec.Struct, frozen=True):
-    """One seat that is nobody else's: `held`/`paying` until `expires_at_us`, or `confirmed` (expires_at_us 0)."""
+    """One taken seat: `held` or `paying` until `expires_at_us`, or `confirmed` (expires_at_us 0)."""
 
     seat_index: int
     state: BookingState
@@ -95,7 +95,7 @@ class ActiveSeat(msgspec.Struct, frozen=True):
 
 
 class SeatsTaken(Refused):
-    """Some of the seats belong to somebody else; `seats` are exactly those (indexes)."""
+    """Some of the seats belong to others; `seats` are exactly those (indexes)."""
 
     code = "seats_taken"
 
@@ -105,7 +105,7 @@ class SeatsTaken(Refused):
 
 
 class CapExceeded(CapReached):
-    """The ledger's word on the cap: this fan would have more active seats in this event than one person may."""
+    """With these seats the fan would have more active seats in this event than one person may have."""
 
     def __init__(self, event_id: str, fan: str, cap: int, active: int, asked: int) -> None:
         super().__init__(
@@ -118,7 +118,7 @@ class CapExceeded(CapReached):
 
 
 class IdempotencyMismatch(InvalidInput):
-    """This Idempotency-Key came before with another request."""
+    """This Idempotency-Key was already used with another request."""
 
     code = "idempotency_mismatch"
     http_status = 409

@@ -1,9 +1,9 @@
-"""The live half of `fsmap/1`: seat states as a two-bit snapshot and as small numbered changes.
+"""The live part of the map format `fsmap/1`: seat states as a two-bit snapshot and as small numbered changes.
 
-Snapshot: `FSS1`, u32 seats, u64 sequence, u64 epoch (all little-endian), then two bits a seat, the first seat in the
-lowest bits. Change frame: for each changed seat, rising, the varint of (gap to the seat before << 2 | state), base64.
-States are absolute, so applying a frame twice does no harm. A stream line reads `<epoch> <prev> <seq> <frame>`: a
-viewer at `prev` of that epoch moves to `seq`; at or past `seq` it drops the line; else it fetches a new snapshot.
+Snapshot: `FSS1`, u32 seats, u64 sequence, u64 epoch (all little-endian), then two bits per seat, the first seat in the
+lowest bits. Change frame: for each changed seat in order, the varint of (gap to the previous seat << 2 | state), in
+base64. States are absolute, so a frame can be applied twice. A stream line is `<epoch> <prev> <seq> <frame>`: a viewer
+at `prev` of that epoch moves to `seq`; a viewer at or past `seq` drops the line; any other fetches a new snapshot.
 """
 
 import base64
@@ -28,7 +28,7 @@ class BadMap(InvalidInput):
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """All states (a byte a seat) as they are after change `seq` of `epoch`."""
+    """All states (a byte per seat) after change `seq` of `epoch`."""
 
     states: bytes
     seq: int
@@ -44,15 +44,15 @@ class Frame(NamedTuple):
     body: str
 
     def line(self) -> str:
-        """The frame as the stream carries it."""
+        """The frame as a stream line."""
         return f"{self.epoch} {self.prev} {self.seq} {self.body}"
 
 
 def pack_states(states: bytes | bytearray) -> bytes:
-    """Two bits a seat."""
+    """The states in two bits per seat."""
     if len(states) % 4:
         states = bytes(states) + bytes(-len(states) % 4)
-    # Each quarter is one column of the packed bytes; shifting them as big numbers is many times a loop's speed.
+    # Each quarter is one column of the packed bytes. Shifting them as big integers is many times faster than a loop.
     low = int.from_bytes(states[0::4], "little")
     low |= int.from_bytes(states[1::4], "little") << 2
     low |= int.from_bytes(states[2::4], "little") << 4
@@ -61,21 +61,21 @@ def pack_states(states: bytes | bytearray) -> bytes:
 
 
 def unpack_states(packed: bytes, count: int) -> bytes:
-    """A byte a seat from two bits a seat."""
+    """A byte per seat from two bits per seat."""
     return b"".join(map(_UNPACK.__getitem__, packed))[:count]
 
 
 def write_snapshot(snapshot: Snapshot) -> bytes:
-    """The snapshot as every viewer gets it."""
+    """The snapshot document for viewers."""
     if any(snapshot.states.translate(None, b"\0\1\2\3")):
         raise BadMap("a seat's state is 0 to 3")
     return _HEADER.pack(MAGIC, len(snapshot.states), snapshot.seq, snapshot.epoch) + pack_states(snapshot.states)
 
 
 def read_snapshot(body: bytes, seats: int) -> Snapshot:
-    """The snapshot of a plan with so many seats; BadMap when it is damaged or of another plan."""
+    """The snapshot of a plan with `seats` seats; BadMap when it is damaged or belongs to another plan."""
     if len(body) < _HEADER.size or not body.startswith(MAGIC):
-        raise BadMap("this is no seat-state snapshot (FSS1)")
+        raise BadMap("this is not a seat-state snapshot (FSS1)")
     _, count, seq, epoch = _HEADER.unpack_from(body)
     if count != seats:
         raise BadMap(f"the snapshot has {count} seats, the plan {seats}")
@@ -103,7 +103,7 @@ def decode_changes(body: str, seats: int) -> dict[int, int]:
     try:
         packed = base64.b64decode(body, validate=True)
     except (binascii.Error, ValueError):
-        raise BadMap("the change frame is no base64") from None
+        raise BadMap("the change frame is not valid base64") from None
     changes: dict[int, int] = {}
     number = shift = index = 0
     for byte in packed:
@@ -123,9 +123,9 @@ def decode_changes(body: str, seats: int) -> dict[int, int]:
     return changes
 
 
-def read_line(line: str) -> Frame:
+def read_frame(line: str) -> Frame:
     """A frame from its stream line."""
     parts = line.split(" ")
     if len(parts) != 4 or not all(part.isascii() and part.isdigit() and len(part) < 20 for part in parts[:3]):
-        raise BadMap("a stream line reads <epoch> <prev> <seq> <frame>")
+        raise BadMap("a stream line is <epoch> <prev> <seq> <frame>")
     return Frame(int(parts[0]), int(parts[1]), int(parts[2]), parts[3])

@@ -1,6 +1,6 @@
-"""Shapes on a plan: rows on arcs or in a grid, areas, decor; and where a shape puts each seat.
+"""Shapes on a plan: rows on arcs or in a grid, areas and decor, and the seat positions of each shape.
 
-Positions are rounded to a hundredth of a plan unit, so that every encoding of a plan gives the same ones back.
+Positions are rounded to a hundredth of a plan unit, so that every encoding of a plan restores the same positions.
 """
 
 import math
@@ -30,7 +30,7 @@ class GridShape:
 
 @dataclass(frozen=True, slots=True)
 class AreaShape:
-    """Where a general-admission area is drawn."""
+    """The box in which a general-admission area is drawn."""
 
     x: float
     y: float
@@ -43,7 +43,7 @@ Shape = ArcShape | GridShape | AreaShape
 
 @dataclass(frozen=True, slots=True)
 class Decor:
-    """Something drawn that is no seat: a stage, a bar, an outline. `shape` is `rect` or `ellipse`."""
+    """Something drawn that is not a seat: a stage, a bar, an outline. `shape` is `rect`, `ellipse` or `text`."""
 
     shape: str
     x: float
@@ -56,7 +56,7 @@ class Decor:
 def row_points(
     shape: ArcShape | GridShape, row: int, count: int, width: float, height: float
 ) -> list[tuple[float, float]]:
-    """Where the `count` seats of the row at position `row` lie on a plan of that size."""
+    """The positions of the `count` seats of the row at position `row`, on a plan of that size."""
     if isinstance(shape, GridShape):
         y = round(shape.y + row * shape.step, 2)
         return [(round(shape.x + seat * shape.pitch, 2), y) for seat in range(count)]

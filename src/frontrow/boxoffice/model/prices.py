@@ -1,6 +1,6 @@
-"""What seats cost: a line a seat, the fees on top, the total, all in one currency and exact to the minor unit.
+"""The price of seats: a line per seat, the fees and the total, in one currency and exact to the minor unit.
 
-A booking's fees are also spread over its seats (`seat_totals`), so that refunding one seat after the other gives back
+The fees of a booking are also spread over its seats (`seat_totals`), so that refunding the seats one by one returns
 exactly what was paid.
 """
 
@@ -14,7 +14,7 @@ from frontrow.core.money import Money
 
 @dataclass(frozen=True, slots=True)
 class SeatPrice:
-    """One seat's line of a quote."""
+    """The line of one seat in a quote."""
 
     seat_index: int
     tier: str
@@ -23,7 +23,7 @@ class SeatPrice:
 
 @dataclass(frozen=True, slots=True)
 class FeeLine:
-    """One fee's line of a quote."""
+    """The line of one fee in a quote."""
 
     name: str
     amount: Money
@@ -31,14 +31,14 @@ class FeeLine:
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """What a choice of seats costs."""
+    """The price of a choice of seats."""
 
     seats: tuple[SeatPrice, ...]
     fees: tuple[FeeLine, ...]
     total: Money
 
     def seat_totals(self) -> list[Money]:
-        """The total spread over the seats: price plus a share of the fees; adds up to the total."""
+        """The price of each seat plus its share of the fees. They add up to the total."""
         if not self.seats:
             return []
         fees = Money.total([fee.amount for fee in self.fees], self.total.currency)
@@ -48,7 +48,7 @@ class Quote:
 
 
 def quote(plan: Plan, event: Event, seats: Sequence[int]) -> Quote:
-    """The price of these seat indexes with every fee of the event."""
+    """The price of these seats with every fee of the event."""
     prices = {tier.key: tier.price for tier in event.tiers}
     lines = tuple(
         SeatPrice(index, plan.seats[plan.check_index(index)].tier, prices[plan.seats[index].tier]) for index in seats

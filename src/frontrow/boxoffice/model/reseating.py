@@ -1,4 +1,4 @@
-"""What moving a booking to other seats needs: the seats, in pairs, and the tickets of the new ones."""
+"""The move of a booking to other seats: pairs of seats, and the tickets of the new ones."""
 
 import msgspec
 
@@ -6,7 +6,7 @@ from frontrow.boxoffice.model.tickets import NewTicket
 
 
 class Reseat(msgspec.Struct, frozen=True):
-    """Move from each first seat to its second; `tickets` are those of the new seats."""
+    """Move from the first seat of each pair to the second. `tickets` are those of the new seats."""
 
     booking_id: str
     fence: int

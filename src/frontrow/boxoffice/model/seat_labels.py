@@ -1,4 +1,4 @@
-"""Labels of sections, rows and seats: letters, digits and dots, so that ids and keys made of them are unambiguous."""
+"""Labels of sections, rows and seats. They have letters, digits and dots only, so ids made of them are unambiguous."""
 
 import re
 
@@ -9,12 +9,12 @@ _NOT_LABEL = re.compile(r"[\W_]+")
 
 
 def label_from(text: str) -> str:
-    """The nearest label to a free text: everything that is no letter or digit becomes one dot."""
+    """The nearest label to a free text: each run of other characters becomes one dot."""
     return _NOT_LABEL.sub(".", text).strip(".")[:MAX_LABEL_CHARS]
 
 
 def check_label(text: str, what: str) -> str:
-    """`text` if it is a label, else an error that offers one."""
+    """`text` if it is a label; otherwise an error that suggests one."""
     if not text or len(text) > MAX_LABEL_CHARS or not text.replace(".", "a").isalnum():
         hint = f"; use {label_from(text)!r}" if label_from(text) else ""
         raise InvalidInput(

@@ -1,7 +1,7 @@
-"""Seat states, what a fan wishes for, and the checks a list of asked-for seats must pass before anything is claimed.
+"""Seat states, the wish of a fan, and the checks that requested seats must pass before anything is claimed.
 
-Every refusal names the seats it is about. What cannot be right (unknown, twice, none, too many) is 422; what depends on
-who came first or on what the organiser keeps (taken, withheld, over the cap) is 409.
+Every refusal names its seats. A request that can never succeed (unknown, duplicate, no or too many seats) gets 422. One
+that depends on other fans or on the organiser (taken, withheld, over the cap) gets 409.
 """
 
 from collections.abc import Sequence
@@ -10,14 +10,14 @@ from enum import IntEnum
 
 from frontrow.boxoffice.model.best_seats import Grade, SectionLayout
 from frontrow.boxoffice.model.events import Event
-from frontrow.boxoffice.model.venues import SHOWN, Plan, SeatFlag
+from frontrow.boxoffice.model.venues import MAX_SEATS_NAMED, Plan, SeatFlag
 from frontrow.core.errors import InvalidInput, Refused
 
-MAX_SEATS_A_REQUEST = 100
+MAX_SEATS_PER_REQUEST = 100
 
 
 class SeatState(IntEnum):
-    """Two bits a seat, as the map shows it."""
+    """The state of a seat on the map, in two bits."""
 
     FREE = 0
     HELD = 1
@@ -47,7 +47,7 @@ class LonelySeat(Refused):
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What "best available" should find. Prices bound each seat's tier price, fees apart; empty sections: any."""
+    """What "best available" should find. Prices limit the tier price of each seat, without fees. No sections: any."""
 
     count: int
     sections: tuple[str, ...] = ()
@@ -65,37 +65,43 @@ class Wish:
 
 
 def check_count(event: Event, count: int, held_already: int = 0) -> int:
-    """`count` if a fan who has `held_already` may take so many more."""
+    """`count` if a fan who has `held_already` seats may have this many more."""
     if count < 1:
         raise WrongSeatCount(f"ask for 1 seat or more, not {count}", param="count")
-    if count > MAX_SEATS_A_REQUEST:
-        raise WrongSeatCount(f"at most {MAX_SEATS_A_REQUEST} seats fit one request, not {count}", param="count")
+    if count > MAX_SEATS_PER_REQUEST:
+        raise WrongSeatCount(
+            f"at most {MAX_SEATS_PER_REQUEST} seats are allowed per request, not {count}", param="count"
+        )
     if held_already + count > event.max_per_person:
         left = max(0, event.max_per_person - held_already)
         raise CapReached(
-            f"{event.name}: {event.max_per_person} seats a person; you can take {left} more", param="count", left=left
+            f"{event.name}: {event.max_per_person} seats per person; you can have {left} more", param="count", left=left
         )
     return count
 
 
 def check_seats(plan: Plan, event: Event, seat_ids: Sequence[str], held_already: int = 0) -> list[int]:
-    """The indexes of `seat_ids`, rising, if they may be asked for; otherwise the error that names the wrong ones."""
+    """The sorted indexes of `seat_ids`; otherwise an error that names the wrong ones."""
     check_count(event, len(seat_ids), held_already)
     indexes = plan.indexes(seat_ids)
     if len(set(indexes)) != len(indexes):
-        twice = sorted({seat_id for seat_id in seat_ids if seat_ids.count(seat_id) > 1})
-        raise DuplicateSeats(f"seats asked for twice: {', '.join(twice[:SHOWN])}", param="seats", seats=twice[:SHOWN])
-    kept = [plan.seat_ids[index] for index in indexes if index in event.withheld]
-    if kept:
-        raise SeatsWithheld(f"not for sale: {', '.join(kept)}", param="seats", seats=kept)
+        repeated = sorted({seat_id for seat_id in seat_ids if seat_ids.count(seat_id) > 1})
+        raise DuplicateSeats(
+            f"seats requested twice: {', '.join(repeated[:MAX_SEATS_NAMED])}",
+            param="seats",
+            seats=repeated[:MAX_SEATS_NAMED],
+        )
+    withheld = [plan.seat_ids[index] for index in indexes if index in event.withheld]
+    if withheld:
+        raise SeatsWithheld(f"not for sale: {', '.join(withheld)}", param="seats", seats=withheld)
     return sorted(indexes)
 
 
 def masks_for(plan: Plan, layouts: Sequence[SectionLayout], event: Event, wish: Wish) -> list[tuple[int, bytes]]:
-    """The sections that `wish` may get seats of, best first, each with its mask for `best.choose`.
+    """The sections that can serve `wish`, best first, each with its mask for `choose_seats`.
 
-    The mask does not depend on the count, apart from companion seats: those are offered to step-free wishes of two or
-    more only. Withheld seats are out of every mask; the states must show them as blocked too.
+    The mask does not depend on the count, except for companion seats: only step-free wishes for two or more get those.
+    Withheld seats are in no mask; the states must also show them as blocked.
     """
     table = _allowed_kinds(plan, event, wish)
     named = {plan.section_number(section_id) for section_id in wish.sections}
@@ -116,7 +122,7 @@ def masks_for(plan: Plan, layouts: Sequence[SectionLayout], event: Event, wish: 
 
 
 def _allowed_kinds(plan: Plan, event: Event, wish: Wish) -> bytes:
-    """A translation table from seat kinds (tier and flags) to 1 for allowed, 0 for not."""
+    """A translation table from seat kinds (tier and flags) to 1 (allowed) or 0."""
     prices = {tier.key: tier.price.minor for tier in event.tiers}
     highest = wish.max_price_minor
     table = bytearray(256)

@@ -1,7 +1,7 @@
-"""Tickets: what is scanned at the door, one per seat. Pure values; boxoffice.tickets makes and reads the signed code.
+"""Tickets: scanned at the door, one per seat. Pure values; boxoffice.tickets makes and reads the signed code.
 
-A ticket is born `valid` in the transaction that confirms its booking and ends `revoked` in the one that gives the seat
-back; it never becomes valid again: who buys the seat next gets another ticket.
+A ticket is issued as `valid` by the transaction that confirms its booking, and `revoked` by the one that returns the
+seat. It never becomes valid again: the next buyer of the seat gets another ticket.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ class TicketState(StrEnum):
 
 
 class NewTicket(msgspec.Struct, frozen=True, gc=False):
-    """A ticket about to be issued: `code` is what the QR shows."""
+    """A ticket to be issued. The QR shows `code`."""
 
     id: str
     seat_index: int
@@ -32,7 +32,7 @@ class NewTicket(msgspec.Struct, frozen=True, gc=False):
 
 
 class Ticket(msgspec.Struct, frozen=True):
-    """A ticket as the ledger has it."""
+    """A ticket as stored in the ledger."""
 
     id: str
     booking_id: str
@@ -46,9 +46,9 @@ class Ticket(msgspec.Struct, frozen=True):
 
 
 class Scan(msgspec.Struct, frozen=True):
-    """One admission at one gate. `id` is made by the gate, so handing a scan in twice is harmless.
+    """One admission at one gate. The gate makes the `id`, so submitting a scan twice is harmless.
 
-    Gates also tell each other the seat and its fence, so that an older ticket of the seat stays outside.
+    Gates also exchange the seat and its fence, so that an older ticket of the seat is refused.
     """
 
     id: str
@@ -61,7 +61,7 @@ class Scan(msgspec.Struct, frozen=True):
 
 
 class DuplicateScan(msgspec.Struct, frozen=True):
-    """A ticket that was let in more than once, with all its scans, earliest first."""
+    """A ticket that was admitted more than once, with all its scans, earliest first."""
 
     ticket_id: str
     scans: tuple[Scan, ...]
@@ -72,44 +72,44 @@ class TicketNotFound(NotFound):
 
 
 class TicketScanned(Refused):
-    """Somebody is inside with this ticket: its seat can be neither given back, nor refunded, nor moved."""
+    """The ticket was admitted: its seat cannot be returned, refunded or moved."""
 
     code = "ticket_scanned"
 
     def __init__(self, booking_id: str, seats: Sequence[int]) -> None:
         super().__init__(
-            "a ticket that was let in cannot be given back; take the admission back at the door first",
+            "a ticket that was admitted cannot be returned; undo the admission at the door first",
             booking=booking_id,
         )
         self.booking_id, self.seats = booking_id, tuple(seats)
 
 
 class TicketRevoked(Refused):
-    """The ticket was cancelled or given back, perhaps a moment ago: it lets nobody in."""
+    """The ticket was cancelled or returned and is no longer valid."""
 
     code = "ticket_revoked"
 
     def __init__(self, ticket_id: str) -> None:
-        super().__init__("this ticket was cancelled or given back", ticket=ticket_id)
+        super().__init__("this ticket was cancelled or returned", ticket=ticket_id)
 
 
 def ticket_id_bytes(booking_id: str, fence: int, seat_index: int) -> bytes:
-    """The ticket's id in its short form: the same booking and seat always have the same ticket."""
+    """The short form of a ticket id. The same booking and seat always have the same ticket."""
     return hashlib.blake2b(f"{booking_id}|{fence}|{seat_index}".encode(), digest_size=TICKET_ID_BYTES).digest()
 
 
 def ticket_id(short: bytes) -> str:
-    """The id as people and the ledger write it."""
+    """The id of a ticket as text."""
     return f"tkt_{encode32(int.from_bytes(short), _ID_CHARS)}"
 
 
-def duplicates(scans: Sequence[Scan]) -> list[DuplicateScan]:
-    """Tickets with more than one admission, whatever order the gates handed them in; the same scan twice is one."""
-    of_ticket: dict[str, dict[str, Scan]] = {}
+def find_duplicates(scans: Sequence[Scan]) -> list[DuplicateScan]:
+    """The tickets with more than one admission, in any order of the scans. The same scan twice counts once."""
+    by_ticket: dict[str, dict[str, Scan]] = {}
     for scan in scans:
-        of_ticket.setdefault(scan.ticket_id, {})[scan.id] = scan
+        by_ticket.setdefault(scan.ticket_id, {})[scan.id] = scan
     return [
         DuplicateScan(ticket, tuple(sorted(found.values(), key=lambda scan: (scan.at_us, scan.id))))
-        for ticket, found in sorted(of_ticket.items())
+        for ticket, found in sorted(by_ticket.items())
         if len(found) > 1
     ]

@@ -1,9 +1,9 @@
 """A venue and its immutable Plan: sections, rows, seats with their geometry, and general-admission areas.
 
 Every seat has a public id `<section>-<row>-<number>` and an integer index 0…n-1 in plan order. Claims, ledger and feed
-speak of the index; people, files and errors of the id. Labels hold letters, digits and dots only, so neither an id nor
-a Redis key made of them can be read two ways. An Area of N places is a section with one row `GA` of N seats, so one
-machinery serves both.
+use the index; people, files and errors use the id. Labels contain letters, digits and dots only, so ids and Redis keys
+built from them are unambiguous. An Area of N places is a section with one row `GA` of N seats, so the same code serves
+both.
 """
 
 from bisect import bisect_right
@@ -18,13 +18,13 @@ from frontrow.core.errors import InvalidInput, NotFound
 
 MAX_SEATS = 1_000_000
 MAX_COORDINATE = 10_000_000
-MAX_TIERS = 32  # times 8 combinations of flags: a seat's kind fits a byte
+MAX_TIERS = 32  # times 8 combinations of flags: the kind of a seat fits in a byte
 AREA_ROW = "GA"
-SHOWN = 20  # an error names at most so many seats
+MAX_SEATS_NAMED = 20  # per error
 
 
 class SeatFlag(IntFlag):
-    """What a seat is like. GAP_AFTER: an aisle follows, so the next seat of the row is no neighbour."""
+    """Properties of a seat. GAP_AFTER: an aisle follows, so the next seat of the row is not a neighbour."""
 
     NONE = 0
     STEP_FREE = 1
@@ -48,7 +48,7 @@ class UnknownSeats(NotFound):
 
 @dataclass(frozen=True, slots=True)
 class Seat:
-    """One seat. `tier` is the key of its price tier, `ref` its id in the system the plan came from (or empty)."""
+    """One seat. `tier` is the key of its price tier; `ref` is its id in the system it was imported from, or empty."""
 
     number: str
     x: float = 0.0
@@ -60,7 +60,7 @@ class Seat:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Seats side by side, in the order of their neighbourhood. A smaller `rank` is a better row (0 is the best)."""
+    """Seats side by side, in order. A smaller `rank` is a better row (0 is the best)."""
 
     id: str
     seats: tuple[Seat, ...]
@@ -70,7 +70,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Rows front to back. With a `shape` the seats lie where it says; without one each seat's x and y count."""
+    """Rows from front to back. A `shape` places the seats; without one, each seat has its own x and y."""
 
     id: str
     rows: tuple[Row, ...]
@@ -86,7 +86,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Plan:
-    """The immutable seating of a venue. Build it whole; it checks itself and never changes."""
+    """The immutable seating of a venue. It checks itself when it is built."""
 
     name: str
     sections: tuple[Section, ...]
@@ -121,18 +121,6 @@ class Plan:
         return tuple(seat for section in self.sections for row in section.rows for seat in row.seats)
 
     @cached_property
-    def row_starts(self) -> tuple[tuple[int, ...], ...]:
-        """For each section the indexes of its rows' first seats."""
-        starts = []
-        for base, section in zip(self.bases, self.sections, strict=True):
-            of_section = []
-            for row in section.rows:
-                of_section.append(base)
-                base += len(row.seats)
-            starts.append(tuple(of_section))
-        return tuple(starts)
-
-    @cached_property
     def _index_of(self) -> dict[str, int]:
         return {seat_id: index for index, seat_id in enumerate(self.seat_ids)}
 
@@ -142,17 +130,17 @@ class Plan:
 
     @cached_property
     def tiers(self) -> tuple[str, ...]:
-        """The keys of the price tiers its seats belong to, in order of first use."""
+        """The keys of the price tiers of its seats, in order of first use."""
         return tuple(dict.fromkeys(seat.tier for seat in self.seats))
 
     @cached_property
     def kinds(self) -> tuple[tuple[str, int], ...]:
-        """Each different (tier, flags without GAP_AFTER) of its seats."""
+        """Each distinct (tier, flags without GAP_AFTER) of its seats."""
         return tuple(dict.fromkeys((seat.tier, seat.flags & KIND_FLAGS) for seat in self.seats))
 
     @cached_property
     def seat_kinds(self) -> bytes:
-        """For every seat the position of its kind in `kinds`: filters over all seats become one bytes.translate."""
+        """For every seat, the position of its kind in `kinds`. A filter over all seats is one bytes.translate."""
         number = {kind: position for position, kind in enumerate(self.kinds)}
         return bytes(number[seat.tier, seat.flags & KIND_FLAGS] for seat in self.seats)
 
@@ -163,13 +151,15 @@ class Plan:
 
     def indexes(self, seat_ids: Sequence[str]) -> list[int]:
         """The index of each id; UnknownSeats names all that do not exist."""
-        known = self._index_of
-        missing = [seat_id for seat_id in seat_ids if seat_id not in known]
+        index_of = self._index_of
+        missing = [seat_id for seat_id in seat_ids if seat_id not in index_of]
         if missing:
             raise UnknownSeats(
-                f"{self.name} has no seat {', '.join(missing[:SHOWN])}", param="seats", seats=missing[:SHOWN]
+                f"{self.name} has no seat {', '.join(missing[:MAX_SEATS_NAMED])}",
+                param="seats",
+                seats=missing[:MAX_SEATS_NAMED],
             )
-        return [known[seat_id] for seat_id in seat_ids]
+        return [index_of[seat_id] for seat_id in seat_ids]
 
     def seat_id(self, index: int) -> str:
         """The id of the seat at `index`."""
@@ -190,15 +180,8 @@ class Plan:
             raise NotFound(f"{self.name} has no section {section_id!r}", param="section") from None
 
     def section_at(self, index: int) -> int:
-        """The position of the section that the seat at `index` is in."""
+        """The position of the section of the seat at `index`."""
         return bisect_right(self.bases, self.check_index(index)) - 1
-
-    def row_at(self, index: int) -> tuple[int, int, int]:
-        """Of the seat at `index`: its section's, its row's and its own position (in plan, section, row)."""
-        section = self.section_at(index)
-        starts = self.row_starts[section]
-        row = bisect_right(starts, index) - 1
-        return section, row, index - starts[row]
 
     def section_range(self, section: int) -> range:
         """The seat indexes of the section at that position."""
@@ -207,7 +190,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Venue:
-    """A house with a plan. `time_zone` is an IANA name."""
+    """A venue with a plan. `time_zone` is an IANA name."""
 
     id: str
     name: str
@@ -236,17 +219,19 @@ def _check_plan(plan: Plan) -> None:
         raise InvalidInput(f"a plan has at most {MAX_TIERS} price tiers, not {len(plan.tiers)}", param="tiers")
     if not all(-MAX_COORDINATE <= seat.x <= MAX_COORDINATE >= abs(seat.y) for seat in plan.seats):
         raise InvalidInput(f"every seat's x and y must be within ±{MAX_COORDINATE:,}", param="position")
-    for what in _repeated(plan):
+    for what in _find_repeated(plan):
         raise InvalidInput(f"{what} occurs twice in plan {plan.name!r}; rename one", param="plan")
     for section in plan.sections:
         if (section.kind is SectionKind.AREA) != isinstance(section.shape, AreaShape) or not section.rows:
-            raise InvalidInput(f"section {section.id}: an area has an AreaShape, only areas do, and all have rows")
+            raise InvalidInput(
+                f"section {section.id}: every section has rows; areas, and only areas, have an AreaShape"
+            )
         if section.kind is SectionKind.AREA and len(section.rows) != 1:
             raise InvalidInput(f"area {section.id} must have exactly one row", param="section")
 
 
-def _repeated(plan: Plan) -> Iterator[str]:
-    """What occurs twice where it must be unique; checks every label on the way."""
+def _find_repeated(plan: Plan) -> Iterator[str]:
+    """The labels that occur twice where they must be unique. Also checks every label."""
     sections: set[str] = set()
     for section in plan.sections:
         if check_label(section.id, "section") in sections:

@@ -13,7 +13,7 @@ from frontrow.boxoffice.model.venues import Plan, Venue
 from frontrow.boxoffice.plans.csv_plans import from_csv
 from frontrow.boxoffice.plans.plan_document import digest, plan_bytes
 from frontrow.boxoffice.plans.plan_generator import generate
-from frontrow.boxoffice.plans.plan_reader import from_bytes, from_document
+from frontrow.boxoffice.plans.plan_reader import decode_plan, plan_from_document
 from frontrow.boxoffice.plans.pretix_format import from_pretix
 from frontrow.boxoffice.ports.queries import Query, Row
 from frontrow.core.clock import Clock
@@ -71,7 +71,7 @@ class Venues:
             document = await self._ledger.plan_document(plan_hash)
             if document is None:
                 raise NotFound(f"there is no plan {plan_hash[:12]}")
-            plan = await asyncio.to_thread(from_bytes, document.encode())
+            plan = await asyncio.to_thread(decode_plan, document.encode())
             self._remember(plan_hash, plan)
         return plan
 
@@ -148,7 +148,7 @@ def _read(source: PlanSource, name: str) -> tuple[Plan, list[str]]:
     if source.pretix is not None:
         plan, notes = from_pretix(source.pretix)
         return plan, list(notes)
-    return from_document(source.document), []
+    return plan_from_document(source.document), []
 
 
 def _zone(name: str) -> str:

@@ -1,8 +1,8 @@
-"""Plans from CSV, a line a seat; every mistake is named by line and column, up to twenty at once.
+"""Plans from CSV, one line per seat. Every mistake is reported with line and column, up to twenty at once.
 
 Columns: section, row, seat (required); tier, x, y, step_free, companion, restricted_view, gap_after, capacity. A line
-with a capacity and neither row nor seat is a general-admission area. Without x and y the seats are laid out as a grid
-below each other. Lines of one row must stand together, in the order of its seats.
+with a capacity and neither row nor seat is a general-admission area. Without x and y the seats are laid out as a grid,
+row below row. The lines of a row must be together, in the order of its seats.
 """
 
 import csv
@@ -36,33 +36,33 @@ class BadTable(BadPlan):
 
 
 @dataclass(slots=True)
-class _Reader:
-    """What has been read so far. Insertion order of the dicts is the order of the plan."""
+class _Draft:
+    """What has been read so far. The insertion order of the dicts is the order of the plan."""
 
     sections: dict[str, dict[str, list[Seat]]] = field(default_factory=dict)
     areas: dict[str, Section] = field(default_factory=dict)
     seen: dict[tuple[str, str, str], int] = field(default_factory=dict)
     errors: list[str] = field(default_factory=list)
-    placed: set[bool] = field(default_factory=set)  # whether lines have positions; must be one answer
+    placed: set[bool] = field(default_factory=set)  # whether lines have positions: all or none
     last_row: tuple[str, str] = ("", "")
 
-    def wrong(self, line: int, column: str, message: str) -> None:
+    def add_error(self, line: int, column: str, message: str) -> None:
         self.errors.append(f"line {line}, column {column}: {message}")
 
 
 def from_csv(text: str, name: str) -> Plan:
-    """The plan that a CSV text describes, or BadTable listing its mistakes."""
+    """The plan that a CSV text describes; otherwise BadTable with its mistakes."""
     lines = csv.reader(io.StringIO(text.removeprefix("\ufeff")), strict=True)
-    reader = _Reader()
+    draft = _Draft()
     try:
         header = [cell.strip().lower() for cell in next(lines, [])]
         _check_header(header)
-        _read(reader, header, lines)
+        _read_lines(draft, header, lines)
     except csv.Error as error:
         raise BadTable(f"line {lines.line_num}: {error}", param="csv") from None
-    if reader.errors:
-        raise BadTable("; ".join(reader.errors[:MAX_ERRORS]), param="csv", errors=reader.errors[:MAX_ERRORS])
-    return _plan(reader, name)
+    if draft.errors:
+        raise BadTable("; ".join(draft.errors[:MAX_ERRORS]), param="csv", errors=draft.errors[:MAX_ERRORS])
+    return _build_plan(draft, name)
 
 
 def _check_header(header: list[str]) -> None:
@@ -73,71 +73,71 @@ def _check_header(header: list[str]) -> None:
         raise BadTable(f"line 1: {problem}; the columns are {', '.join(COLUMNS)}", param="csv")
 
 
-def _read(reader: _Reader, header: list[str], lines: Iterable[list[str]]) -> None:
+def _read_lines(draft: _Draft, header: list[str], lines: Iterable[list[str]]) -> None:
     for number, cells in enumerate(lines, 2):
         if not any(cell.strip() for cell in cells):
             continue
         if len(cells) != len(header):
-            reader.wrong(number, "all", f"{len(cells)} cells where the header has {len(header)}")
+            draft.add_error(number, "all", f"{len(cells)} cells where the header has {len(header)}")
         else:
-            _line(reader, number, {column: cell.strip() for column, cell in zip(header, cells, strict=True)})
-        if len(reader.errors) >= MAX_ERRORS:
+            _read_line(draft, number, {column: cell.strip() for column, cell in zip(header, cells, strict=True)})
+        if len(draft.errors) >= MAX_ERRORS:
             return
-        if len(reader.seen) > MAX_SEATS:
+        if len(draft.seen) > MAX_SEATS:
             raise BadTable(f"line {number}: more than {MAX_SEATS:,} seats", param="csv")
 
 
-def _line(reader: _Reader, line: int, cells: Cells) -> None:
-    before = len(reader.errors)
+def _read_line(draft: _Draft, line: int, cells: Cells) -> None:
+    before = len(draft.errors)
     is_area = bool(cells.get("capacity"))
     for column in REQUIRED[:1] if is_area else REQUIRED:
         try:
             check_label(cells[column], column)
         except InvalidInput as error:
-            reader.wrong(line, column, error.message)
-    x, y = (_number(reader, line, column, cells.get(column, "")) for column in ("x", "y"))
-    flags = sum(flag for column, flag in FLAGS.items() if _yes(reader, line, column, cells.get(column, "")))
+            draft.add_error(line, column, error.message)
+    x, y = (_read_number(draft, line, column, cells.get(column, "")) for column in ("x", "y"))
+    flags = sum(flag for column, flag in FLAGS.items() if _read_flag(draft, line, column, cells.get(column, "")))
     tier = cells.get("tier") or ("standing" if is_area else "standard")
     if is_area:
-        _area(reader, line, cells, tier, x, y)
-    elif len(reader.errors) == before:
-        _seat(
-            reader, line, cells, Seat(cells["seat"], x or 0.0, y or 0.0, tier, flags), x is not None and y is not None
+        _add_area(draft, line, cells, tier, x, y)
+    elif len(draft.errors) == before:
+        _add_seat(
+            draft, line, cells, Seat(cells["seat"], x or 0.0, y or 0.0, tier, flags), x is not None and y is not None
         )
 
 
-def _seat(reader: _Reader, line: int, cells: Cells, seat: Seat, placed: bool) -> None:
+def _add_seat(draft: _Draft, line: int, cells: Cells, seat: Seat, placed: bool) -> None:
     section, row = cells["section"], cells["row"]
-    first = reader.seen.setdefault((section, row, seat.number), line)
-    rows = reader.sections.setdefault(section, {})
+    first = draft.seen.setdefault((section, row, seat.number), line)
+    rows = draft.sections.setdefault(section, {})
     if first != line:
-        reader.wrong(line, "seat", f"{section}-{row}-{seat.number} is already on line {first}")
-    elif row in rows and reader.last_row != (section, row):
-        reader.wrong(line, "row", f"row {section}-{row} began earlier; put its lines together")
-    elif section in reader.areas:
-        reader.wrong(line, "section", f"{section} is an area already")
-    reader.placed.add(placed)
-    if len(reader.placed) > 1:
-        reader.wrong(line, "x", "give x and y on every line or on none")
-        reader.placed = {placed}
-    reader.last_row = (section, row)
+        draft.add_error(line, "seat", f"{section}-{row}-{seat.number} is already on line {first}")
+    elif row in rows and draft.last_row != (section, row):
+        draft.add_error(line, "row", f"row {section}-{row} began earlier; keep its lines together")
+    elif section in draft.areas:
+        draft.add_error(line, "section", f"{section} is already an area")
+    draft.placed.add(placed)
+    if len(draft.placed) > 1:
+        draft.add_error(line, "x", "give x and y on every line or on none")
+        draft.placed = {placed}
+    draft.last_row = (section, row)
     rows.setdefault(row, []).append(seat)
 
 
-def _area(reader: _Reader, line: int, cells: Cells, tier: str, x: float | None, y: float | None) -> None:
+def _add_area(draft: _Draft, line: int, cells: Cells, tier: str, x: float | None, y: float | None) -> None:
     section, capacity = cells["section"], cells["capacity"]
     if cells["row"] or cells["seat"]:
-        reader.wrong(line, "capacity", "an area has neither row nor seat; leave those empty")
-    elif section in reader.areas or section in reader.sections:
-        reader.wrong(line, "section", f"{section} occurs twice")
+        draft.add_error(line, "capacity", "an area has neither row nor seat; leave those empty")
+    elif section in draft.areas or section in draft.sections:
+        draft.add_error(line, "section", f"{section} occurs twice")
     elif not (capacity.isascii() and capacity.isdigit() and 0 < int(capacity[:9]) <= MAX_SEATS):
-        reader.wrong(line, "capacity", f"{capacity!r} must be a whole number from 1 to {MAX_SEATS:,}")
+        draft.add_error(line, "capacity", f"{capacity!r} must be a whole number from 1 to {MAX_SEATS:,}")
     else:
         shape = AreaShape(x or 0.0, y or 0.0, 100.0, 100.0)
-        reader.areas[section] = area(section, int(capacity), tier=tier, shape=shape)
+        draft.areas[section] = area(section, int(capacity), tier=tier, shape=shape)
 
 
-def _number(reader: _Reader, line: int, column: str, text: str) -> float | None:
+def _read_number(draft: _Draft, line: int, column: str, text: str) -> float | None:
     if not text:
         return None
     try:
@@ -145,25 +145,25 @@ def _number(reader: _Reader, line: int, column: str, text: str) -> float | None:
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
-        reader.wrong(line, column, f"{text[:40]!r} is no number")
+        draft.add_error(line, column, f"{text[:40]!r} is not a number")
         return None
     return round(number, 2)
 
 
-def _yes(reader: _Reader, line: int, column: str, text: str) -> bool:
+def _read_flag(draft: _Draft, line: int, column: str, text: str) -> bool:
     if text.lower() not in YES | NO:
-        reader.wrong(line, column, f"{text[:40]!r} must be yes or no")
+        draft.add_error(line, column, f"{text[:40]!r} must be yes or no")
     return text.lower() in YES
 
 
-def _plan(reader: _Reader, name: str) -> Plan:
+def _build_plan(draft: _Draft, name: str) -> Plan:
     sections = [
         Section(section, tuple(Row(row, tuple(seats), number) for number, (row, seats) in enumerate(rows.items())))
-        for section, rows in reader.sections.items()
+        for section, rows in draft.sections.items()
     ]
-    if reader.placed == {False}:
-        sections = _laid_out(sections)
-    sections += reader.areas.values()
+    if draft.placed == {False}:
+        sections = _lay_out(sections)
+    sections += draft.areas.values()
     ranked = tuple(Section(s.id, s.rows, s.name, s.kind, rank, s.shape) for rank, s in enumerate(sections))
     seats = [seat for section in ranked for row in section.rows for seat in row.seats]
     if not seats:
@@ -172,8 +172,8 @@ def _plan(reader: _Reader, name: str) -> Plan:
     return Plan(name, ranked, max(width, 200.0), max(height, 200.0))
 
 
-def _laid_out(sections: list[Section]) -> list[Section]:
-    """Every row on a line of its own, a gap between sections."""
+def _lay_out(sections: list[Section]) -> list[Section]:
+    """Give every row its own line, with a gap between sections."""
     placed, y = [], 50.0
     for section in sections:
         rows = []

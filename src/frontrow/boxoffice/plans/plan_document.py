@@ -1,9 +1,9 @@
-"""The plan document `fsmap/1`: a plan as small JSON, immutable and named by its hash; lossless both ways.
+"""The plan document `fsmap/1`: a plan as compact JSON, immutable and named by its hash. Lossless in both directions.
 
-Each section is one list, `[id, tier, kind, …shape…, seats per row]`; kind `a` is rows on arcs, `g` a grid, `x` single
-points (hundredths of a unit, each as the step from the one before), `ga` a general-admission area. What differs from
-the defaults (rows A, B, … ranked front to back, seats 1, 2, …, one tier, no flags) stands in `detail`, one entry for
-each section, run-length coded. A stadium of 50,000 seats takes 21 KB (2.5 KB gzipped): one document for every viewer.
+Each section is one list, `[id, tier, kind, …shape…, seats per row]`. Kind `a` is rows on arcs, `g` a grid, `x` single
+points (hundredths of a unit, each relative to the previous one), `ga` a general-admission area. Differences from the
+defaults (rows A, B, … ranked front to back, seats 1, 2, …, one tier, no flags) are in `detail`, one entry per section,
+run-length encoded. A stadium of 50,000 seats takes 21 KB (2.5 KB gzipped), and every viewer gets the same document.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ Prices = Mapping[str, Mapping[str, Any]]
 
 
 def row_label(position: int) -> str:
-    """A … Z, AA … ZZ, AAA …: the usual name of the row at `position`."""
+    """The default label of the row at `position`: A … Z, AA … ZZ, AAA …"""
     label = ""
     position += 1
     while position:
@@ -31,7 +31,7 @@ def row_label(position: int) -> str:
 
 
 def to_document(plan: Plan, *, prices: Prices | None = None, refs: bool = True) -> dict[str, Any]:
-    """`plan` as plain JSON values. `prices` adds to its tiers; without `refs` foreign ids stay out."""
+    """`plan` as plain JSON values. `prices` adds fields to its tiers; without `refs` the imported ids are left out."""
     tiers = {key: number for number, key in enumerate(plan.tiers)}
     return {
         "v": FORMAT,
@@ -43,13 +43,13 @@ def to_document(plan: Plan, *, prices: Prices | None = None, refs: bool = True) 
         "decor": [
             {"t": d.shape, "x": d.x, "y": d.y, "w": d.width, "h": d.height, "label": d.label} for d in plan.decor
         ],
-        "sections": [_section(section, tiers) for section in plan.sections],
-        "detail": [_detail(section, position, tiers, refs) for position, section in enumerate(plan.sections)],
+        "sections": [_encode_section(section, tiers) for section in plan.sections],
+        "detail": [_encode_detail(section, position, tiers, refs) for position, section in enumerate(plan.sections)],
     }
 
 
 def to_bytes(document: Mapping[str, Any]) -> bytes:
-    """The one way to write a document: what its hash is taken of."""
+    """The canonical bytes of a document, from which its hash is computed."""
     return json.dumps(document, separators=(",", ":"), sort_keys=True, ensure_ascii=False).encode()
 
 
@@ -59,7 +59,7 @@ def digest(body: bytes) -> str:
 
 
 def plan_bytes(plan: Plan) -> bytes:
-    """The plan's own document (no prices), to be stored; `digest` of it is the plan's hash."""
+    """The stored document of a plan, without prices. Its `digest` is the hash of the plan."""
     return to_bytes(to_document(plan))
 
 
@@ -68,7 +68,7 @@ def plan_hash(plan: Plan) -> str:
 
 
 def map_bytes(plan: Plan, event: Event) -> bytes:
-    """The geometry document that viewers of `event` get: the plan without foreign ids, its tiers with their prices."""
+    """The document for viewers of `event`: the plan without imported ids, and its tiers with prices."""
     prices = {
         tier.key: {
             "name": tier.name or tier.key,
@@ -81,7 +81,7 @@ def map_bytes(plan: Plan, event: Event) -> bytes:
     return to_bytes(to_document(plan, prices=prices, refs=False))
 
 
-def _section(section: Section, tiers: Mapping[str, int]) -> list[Any]:
+def _encode_section(section: Section, tiers: Mapping[str, int]) -> list[Any]:
     head = [section.id, tiers[section.rows[0].seats[0].tier]] if section.size else [section.id, 0]
     counts = [len(row.seats) for row in section.rows]
     match section.shape:
@@ -92,10 +92,10 @@ def _section(section: Section, tiers: Mapping[str, int]) -> list[Any]:
         case AreaShape(x, y, width, height):
             return [*head, "ga", x, y, width, height, counts]
         case None:
-            return [*head, "x", _steps(section), counts]
+            return [*head, "x", _relative_points(section), counts]
 
 
-def _steps(section: Section) -> list[int]:
+def _relative_points(section: Section) -> list[int]:
     steps, last_x, last_y = [], 0, 0
     for row in section.rows:
         for seat in row.seats:
@@ -105,8 +105,8 @@ def _steps(section: Section) -> list[int]:
     return steps
 
 
-def _detail(section: Section, position: int, tiers: Mapping[str, int], refs: bool) -> dict[str, Any]:
-    """Only what differs from the defaults."""
+def _encode_detail(section: Section, position: int, tiers: Mapping[str, int], refs: bool) -> dict[str, Any]:
+    """The differences from the defaults."""
     seats = [seat for row in section.rows for seat in row.seats]
     detail: dict[str, Any] = {}
     if section.name:
@@ -119,9 +119,13 @@ def _detail(section: Section, position: int, tiers: Mapping[str, int], refs: boo
         detail["row_names"] = [row.name for row in section.rows]
     if any(row.rank != number for number, row in enumerate(section.rows)):
         detail["row_ranks"] = [row.rank for row in section.rows]
-    odd = {str(number): [seat.number for seat in row.seats] for number, row in enumerate(section.rows) if _odd(row)}
-    if odd:
-        detail["numbers"] = odd
+    numbers = {
+        str(number): [seat.number for seat in row.seats]
+        for number, row in enumerate(section.rows)
+        if not _is_numbered_from_1(row)
+    }
+    if numbers:
+        detail["numbers"] = numbers
     if len({seat.tier for seat in seats}) > 1:
         detail["tiers"] = _run_lengths(tiers[seat.tier] for seat in seats)
     if any(seat.flags for seat in seats):
@@ -132,12 +136,12 @@ def _detail(section: Section, position: int, tiers: Mapping[str, int], refs: boo
 
 
 def default_rows(kind: SectionKind, count: int) -> list[str]:
-    """The row ids a section has when none are given."""
+    """The row ids of a section when none are given."""
     return [AREA_ROW] if kind is SectionKind.AREA else [row_label(position) for position in range(count)]
 
 
-def _odd(row: Row) -> bool:
-    return any(seat.number != str(number) for number, seat in enumerate(row.seats, 1))
+def _is_numbered_from_1(row: Row) -> bool:
+    return all(seat.number == str(number) for number, seat in enumerate(row.seats, 1))
 
 
 def _run_lengths(values: Iterable[int]) -> list[list[int]]:

@@ -1,7 +1,7 @@
-"""Small changes to a plan, each a new plan: sections added, renamed, moved, removed; seats marked. Pure.
+"""Small edits of a plan, each giving a new plan: add, rename, move and remove sections, and mark seats. Pure.
 
-New sections are grids below what is there. Rows on arcs hang on the plan's middle, so before a plan grows they become
-single points; nothing else moves.
+New sections are grids below the existing ones. Rows on arcs are placed relative to the middle of the plan, so they
+become single points before a plan grows. Nothing else moves.
 """
 
 from collections.abc import Collection
@@ -17,53 +17,55 @@ PITCH, ROW_STEP, MARGIN = 10.0, 12.0, 40.0
 MAX_ROWS, MAX_IN_ROW, MAX_CAPACITY = 200, 500, 100_000
 MAX_MOVE: Final = 5_000
 MARKS: Final = {
-    "step_free": SeatFlag.STEP_FREE, "companion": SeatFlag.COMPANION, "restricted": SeatFlag.RESTRICTED_VIEW,
-}  # fmt: skip
+    "step_free": SeatFlag.STEP_FREE,
+    "companion": SeatFlag.COMPANION,
+    "restricted": SeatFlag.RESTRICTED_VIEW,
+}
 
 
 def add_rows(plan: Plan, section_id: str, name: str, rows: int, in_row: int, tier: str) -> Plan:
-    """A section of so many rows of so many seats."""
+    """Add a section of `rows` rows with `in_row` seats each."""
     if not (1 <= rows <= MAX_ROWS and 1 <= in_row <= MAX_IN_ROW):
         raise InvalidInput(f"1 to {MAX_ROWS} rows of 1 to {MAX_IN_ROW} seats", param="rows")
-    shape = GridShape(MARGIN, _below(plan), PITCH, ROW_STEP)
-    made = tuple(_row(shape, at, in_row, tier) for at in range(rows))
-    return _with(plan, Section(section_id, made, name, rank=_last_rank(plan) + 1, shape=shape))
+    shape = GridShape(MARGIN, _y_below(plan), PITCH, ROW_STEP)
+    new_rows = tuple(_make_row(shape, at, in_row, tier) for at in range(rows))
+    return _add_section(plan, Section(section_id, new_rows, name, rank=_last_rank(plan) + 1, shape=shape))
 
 
 def add_area(plan: Plan, section_id: str, name: str, capacity: int, tier: str) -> Plan:
-    """A general-admission area for so many people."""
+    """Add a general-admission area for `capacity` people."""
     if not 1 <= capacity <= MAX_CAPACITY:
         raise InvalidInput(f"an area holds 1 to {MAX_CAPACITY:,} people", param="capacity")
     side = round(max(60.0, min(400.0, (capacity * 20.0) ** 0.5)), 1)
-    box = AreaShape(MARGIN, _below(plan), side * 1.6, side)
-    made = area(section_id, capacity, tier=tier, shape=box, name=name)
-    return _with(plan, replace(made, rank=_last_rank(plan) + 1))
+    box = AreaShape(MARGIN, _y_below(plan), side * 1.6, side)
+    section = area(section_id, capacity, tier=tier, shape=box, name=name)
+    return _add_section(plan, replace(section, rank=_last_rank(plan) + 1))
 
 
-def rename(plan: Plan, section_id: str, name: str, tier: str) -> Plan:
-    """Another name for people (tickets keep the id), and a price tier for all its seats if one is given."""
-    section = _section(plan, section_id)
+def rename_section(plan: Plan, section_id: str, name: str, tier: str) -> Plan:
+    """Change the displayed name (tickets keep the id), and the price tier of all its seats if one is given."""
+    section = _find_section(plan, section_id)
     changed = replace(section, name="" if name == section.id else name)
     if tier:
         rows = tuple(replace(row, seats=tuple(replace(seat, tier=tier) for seat in row.seats)) for row in section.rows)
         changed = replace(changed, rows=rows)
-    return _swapped(plan, changed)
+    return _replace_section(plan, changed)
 
 
-def mark(plan: Plan, seats: Collection[str], flag: str, *, on: bool) -> Plan:
-    """Seats marked (or no longer) as step-free, companion or restricted view."""
+def mark_seats(plan: Plan, seats: Collection[str], flag: str, *, on: bool) -> Plan:
+    """Mark seats as step-free, companion or restricted view, or remove the mark."""
     if flag not in MARKS:
         raise InvalidInput(f"a mark is one of {', '.join(MARKS)}", param="mark")
     wanted, bit = frozenset(plan.indexes(list(seats))), int(MARKS[flag])
     sections = []
     for base, section in zip(plan.bases, plan.sections, strict=True):
         if any(base <= seat < base + section.size for seat in wanted):
-            section, _ = _marked(section, base, wanted, bit, on)
+            section, _ = _mark_in_section(section, base, wanted, bit, on)
         sections.append(section)
     return replace(plan, sections=tuple(sections))
 
 
-def _marked(section: Section, index: int, wanted: Collection[int], bit: int, on: bool) -> tuple[Section, int]:
+def _mark_in_section(section: Section, index: int, wanted: Collection[int], bit: int, on: bool) -> tuple[Section, int]:
     rows = []
     for row in section.rows:
         seats = []
@@ -75,12 +77,12 @@ def _marked(section: Section, index: int, wanted: Collection[int], bit: int, on:
     return replace(section, rows=tuple(rows)), index
 
 
-def move(plan: Plan, section_id: str, right: float, down: float) -> Plan:
-    """The section somewhere else, never left of or above the plan; the plan grows if it must."""
+def move_section(plan: Plan, section_id: str, right: float, down: float) -> Plan:
+    """Move a section, but not beyond the left or top edge. The plan grows if needed."""
     if max(abs(right), abs(down)) > MAX_MOVE:
         raise InvalidInput(f"move by at most {MAX_MOVE:,}", param="distance")
-    section = _section(plan, section_id)
-    left, top, _, _ = _box(section)
+    section = _find_section(plan, section_id)
+    left, top, _, _ = _bounds(section)
     dx, dy = round(max(right, -left), 2), round(max(down, -top), 2)
     shape = section.shape
     if isinstance(shape, GridShape | AreaShape):
@@ -90,22 +92,22 @@ def move(plan: Plan, section_id: str, right: float, down: float) -> Plan:
         for row in section.rows
     )
     moved = replace(section, rows=rows, shape=None if isinstance(shape, ArcShape) else shape)
-    return _grown(_swapped(plan, moved))
+    return _grow(_replace_section(plan, moved))
 
 
-def remove(plan: Plan, section_id: str) -> Plan:
-    """The plan without a section; the last one stays."""
-    _section(plan, section_id)
+def remove_section(plan: Plan, section_id: str) -> Plan:
+    """Remove a section. The last one cannot be removed."""
+    _find_section(plan, section_id)
     if len(plan.sections) == 1:
         raise InvalidInput("a plan has at least one section", param="section")
     return replace(plan, sections=tuple(one for one in plan.sections if one.id != section_id))
 
 
-def _section(plan: Plan, section_id: str) -> Section:
+def _find_section(plan: Plan, section_id: str) -> Section:
     return plan.sections[plan.section_number(section_id)]
 
 
-def _row(shape: GridShape, at: int, count: int, tier: str) -> Row:
+def _make_row(shape: GridShape, at: int, count: int, tier: str) -> Row:
     points = row_points(shape, at, count, 0, 0)
     return Row(row_label(at), tuple(Seat(str(n), x, y, tier) for n, (x, y) in enumerate(points, 1)), at)
 
@@ -114,13 +116,13 @@ def _last_rank(plan: Plan) -> int:
     return max(section.rank for section in plan.sections)
 
 
-def _below(plan: Plan) -> float:
-    """Where the next section begins: under everything there is."""
-    lowest = max([_box(section)[3] for section in plan.sections] + [item.y + item.height for item in plan.decor])
+def _y_below(plan: Plan) -> float:
+    """The y at which the next section begins: below everything else."""
+    lowest = max([_bounds(section)[3] for section in plan.sections] + [item.y + item.height for item in plan.decor])
     return round(lowest + MARGIN, 2)
 
 
-def _box(section: Section) -> tuple[float, float, float, float]:
+def _bounds(section: Section) -> tuple[float, float, float, float]:
     """Left, top, right, bottom."""
     if isinstance(section.shape, AreaShape):
         box = section.shape
@@ -130,25 +132,25 @@ def _box(section: Section) -> tuple[float, float, float, float]:
     return min(xs), min(ys), max(xs), max(ys)
 
 
-def _with(plan: Plan, section: Section) -> Plan:
+def _add_section(plan: Plan, section: Section) -> Plan:
     if any(one.id == section.id for one in plan.sections):
-        raise InvalidInput(f"there is a section {section.id} already", param="section")
-    return _grown(replace(plan, sections=(*plan.sections, section)))
+        raise InvalidInput(f"there is already a section {section.id}", param="section")
+    return _grow(replace(plan, sections=(*plan.sections, section)))
 
 
-def _swapped(plan: Plan, section: Section) -> Plan:
+def _replace_section(plan: Plan, section: Section) -> Plan:
     return replace(plan, sections=tuple(section if one.id == section.id else one for one in plan.sections))
 
 
-def _grown(plan: Plan) -> Plan:
-    """The plan, large enough for all of its sections."""
-    boxes = [_box(section) for section in plan.sections]
+def _grow(plan: Plan) -> Plan:
+    """The plan, enlarged to fit all of its sections."""
+    boxes = [_bounds(section) for section in plan.sections]
     width = max(plan.width, max(box[2] for box in boxes) + MARGIN)
     height = max(plan.height, max(box[3] for box in boxes) + MARGIN)
     if (width, height) == (plan.width, plan.height):
         return plan
-    still = tuple(
+    unmoved = tuple(
         replace(one, shape=None) if one.kind is SectionKind.SEATED and isinstance(one.shape, ArcShape) else one
         for one in plan.sections
     )
-    return replace(plan, sections=still, width=width, height=height)
+    return replace(plan, sections=unmoved, width=width, height=height)

@@ -1,7 +1,7 @@
-"""Made-up venues for demos and tests: a stadium, an arena, a theatre, each with exactly the asked number of seats.
+"""Generated venues for demos and tests: a stadium, an arena or a theatre with exactly the requested number of seats.
 
-A venue is a few rings of sections around the middle, seats one pitch apart. The rings are scaled until they hold enough
-seats; then the last rows of the outermost ring are thinned out evenly until the number is exact.
+A venue is a few rings of sections around the middle, with seats one pitch apart. The rings are scaled until they have
+enough seats. Then seats are removed evenly from the last rows of the outermost ring until the number is exact.
 """
 
 import math
@@ -21,7 +21,7 @@ WHEELCHAIR_EVERY = 6  # in the step-free row of the first ring
 
 @dataclass(frozen=True, slots=True)
 class Ring:
-    """One ring of a venue at scale 1; `skip` is the share of its sections left out, behind the stage in the west."""
+    """One ring of a venue at scale 1. `skip` is the share of its sections left out behind the stage in the west."""
 
     prefix: str
     tier: str
@@ -41,7 +41,7 @@ ARENA = (Ring("1", "lower", 420, 330, 22, 24, 0.17), Ring("2", "upper", 690, 600
 
 
 def generate(kind: str, seats: int) -> Plan:
-    """A `stadium`, `arena` or `theatre` with exactly that many seats."""
+    """A `stadium`, `arena` or `theatre` with exactly `seats` seats."""
     if kind not in KINDS:
         raise InvalidInput(f"kind must be one of {', '.join(KINDS)}, not {kind!r}", param="kind")
     if not MIN_SEATS <= seats <= MAX_GENERATED:
@@ -55,12 +55,12 @@ def stadium(seats: int) -> Plan:
 
 
 def arena(seats: int) -> Plan:
-    """A standing pit, chairs on the floor and two rings, the stage in the west."""
+    """A standing pit, chairs on the floor and two rings, with the stage in the west."""
     return _bowl("Arena", seats, ARENA, floor=seats // 12, pit=seats // 10)
 
 
 def theatre(seats: int) -> Plan:
-    """Stalls, circle and balcony as fans before the stage, two aisles in each row, poor view at the balcony's ends."""
+    """Stalls, circle and balcony in curved rows with two aisles each; restricted view at the ends of the balcony."""
     shares = [("Stalls", "stalls", seats - seats * 3 // 10 - seats // 5), ("Circle", "circle", seats * 3 // 10)]
     shares.append(("Balcony", "balcony", seats // 5))
     sections, radius = [], 90.0
@@ -68,13 +68,13 @@ def theatre(seats: int) -> Plan:
         rows: list[Row] = []
         while count > 0:
             in_row = min(count, int(math.radians(110) * radius / PITCH))
-            in_row = count if count - in_row < 4 else in_row  # no crumbs in a last row
+            in_row = count if count - in_row < 4 else in_row  # no last row of a few seats
             rows.append(_fan_row(len(rows), radius, in_row, tier))
             count, radius = count - in_row, radius + ROW_STEP
         sections.append(Section(name, tuple(rows), name, rank=rank))
         radius += 3 * ROW_STEP
     size = math.ceil(radius * 2)
-    placed = tuple(_moved(section, size / 2, 60.0) for section in sections)
+    placed = tuple(_shift(section, size / 2, 60.0) for section in sections)
     return Plan("Theatre", placed, float(size), radius + 80, (Decor("rect", size / 2 - 90, 10, 180, 60, "STAGE"),))
 
 
@@ -96,7 +96,7 @@ def _fan_row(number: int, radius: float, count: int, tier: str) -> Row:
     return Row(row_label(number), tuple(seats), number)
 
 
-def _moved(section: Section, dx: float, dy: float) -> Section:
+def _shift(section: Section, dx: float, dy: float) -> Section:
     rows = tuple(
         replace(row, seats=tuple(replace(s, x=round(s.x + dx, 2), y=round(s.y + dy, 2)) for s in row.seats))
         for row in section.rows
@@ -106,8 +106,8 @@ def _moved(section: Section, dx: float, dy: float) -> Section:
 
 def _bowl(name: str, seats: int, rings: tuple[Ring, ...], floor: int, pit: int) -> Plan:
     in_rings = seats - floor - pit
-    scale, shapes = _scaled(rings, in_rings)
-    _thin(shapes, in_rings)
+    scale, shapes = _scale_rings(rings, in_rings)
+    _remove_excess(shapes, in_rings)
     outer_x = max(shape.rx + len(counts) * shape.step for _, shape, counts in shapes)
     outer_y = max(shape.ry + len(counts) * shape.step for _, shape, counts in shapes)
     width, height = math.ceil(2 * max(outer_x, 150) + 60), math.ceil(2 * max(outer_y, 120) + 60)
@@ -115,31 +115,31 @@ def _bowl(name: str, seats: int, rings: tuple[Ring, ...], floor: int, pit: int) 
     reach = rings[0].rx * scale
     stage_x, stage_y = round(middle_x - reach * 0.9, 1), round(middle_y - reach * 0.27, 1)
     stage = Decor("rect", stage_x, stage_y, round(reach * 0.2, 1), round(reach * 0.54, 1), "STAGE")
-    sections = _floor(floor, pit, middle_x, middle_y, reach)
+    sections = _floor_sections(floor, pit, middle_x, middle_y, reach)
     for ring, shape, counts in shapes:
         label = f"{ring.prefix}{sum(1 for s in sections if s.id.startswith(ring.prefix)) + 1:02d}"
         is_first, is_side = ring is rings[0], ring.skip > 0 and math.cos((shape.a0 + shape.a1) / 2) < -0.85
         sections.append(_arc_section(label, ring.tier, shape, counts, is_first, is_side, float(width), float(height)))
     focus = (stage.x + stage.width, middle_y)
-    ranked = _ranked(sections, focus)
+    ranked = _rank_sections(sections, focus)
     return Plan(name, ranked, float(width), float(height), (stage,))
 
 
 Shaped = tuple[Ring, ArcShape, list[int]]
 
 
-def _scaled(rings: tuple[Ring, ...], seats: int) -> tuple[float, list[Shaped]]:
-    """The smallest tried scale at which the rings hold `seats`, and their sections."""
-    scale = math.sqrt(seats / sum(sum(counts) for *_, counts in _shaped(rings, 1.0))) * 0.97
+def _scale_rings(rings: tuple[Ring, ...], seats: int) -> tuple[float, list[Shaped]]:
+    """The smallest tried scale at which the rings have `seats` seats, and their sections."""
+    scale = math.sqrt(seats / sum(sum(counts) for *_, counts in _shape_rings(rings, 1.0))) * 0.97
     for _ in range(MAX_TRIES):
-        shapes = _shaped(rings, scale)
+        shapes = _shape_rings(rings, scale)
         if sum(sum(counts) for *_, counts in shapes) >= seats:
             return scale, shapes
         scale *= 1.01
-    raise InvalidInput(f"no venue of {seats} seats could be made", param="seats")
+    raise InvalidInput(f"no venue of {seats} seats could be generated", param="seats")
 
 
-def _shaped(rings: tuple[Ring, ...], scale: float) -> list[Shaped]:
+def _shape_rings(rings: tuple[Ring, ...], scale: float) -> list[Shaped]:
     shapes: list[Shaped] = []
     for ring in rings:
         sections, rows = max(6, round(ring.sections * scale)), max(2, round(ring.rows * scale))
@@ -155,27 +155,27 @@ def _shaped(rings: tuple[Ring, ...], scale: float) -> list[Shaped]:
 
 
 def _arc_length(shape: ArcShape, row: int) -> float:
-    """Length of a row, by Simpson's rule over five points."""
+    """The length of a row, by Simpson's rule over five points."""
     rx, ry, turn = shape.rx + row * shape.step, shape.ry + row * shape.step, (shape.a1 - shape.a0) / 4
     angles = [shape.a0 + turn * part for part in range(5)]
     speed = [math.hypot(rx * math.sin(a), ry * math.cos(a)) for a in angles]
     return turn / 3 * (speed[0] + 4 * speed[1] + 2 * speed[2] + 4 * speed[3] + speed[4])
 
 
-def _thin(shapes: list[Shaped], seats: int) -> None:
-    """Take seats away from the last rows, section after section from the outermost ring in, until `seats` are left."""
+def _remove_excess(shapes: list[Shaped], seats: int) -> None:
+    """Remove seats from the last rows, section by section from the outermost ring inwards, until `seats` are left."""
     excess = sum(sum(counts) for *_, counts in shapes) - seats
-    for _ in range(MAX_TRIES):  # a turn takes a row of every section: two or three suffice
+    for _ in range(MAX_TRIES):  # a turn removes up to a row per section: two or three are enough
         for _, _, counts in reversed(shapes):
-            take = min(excess, counts[-1] if len(counts) > 1 else counts[-1] - 1)
-            counts[-1] -= take
-            excess -= take
+            removed = min(excess, counts[-1] if len(counts) > 1 else counts[-1] - 1)
+            counts[-1] -= removed
+            excess -= removed
             if counts[-1] == 0:
                 counts.pop()
 
 
-def _floor(chairs: int, pit: int, middle_x: float, middle_y: float, reach: float) -> list[Section]:
-    """A standing pit before the stage and up to six blocks of chairs behind it; `reach` is the first ring's radius."""
+def _floor_sections(chairs: int, pit: int, middle_x: float, middle_y: float, reach: float) -> list[Section]:
+    """A standing pit at the stage and up to six blocks of chairs behind it; `reach` is the first ring's radius."""
     sections: list[Section] = []
     columns = max(4, round(math.sqrt(chairs / 6)))
     left, block = middle_x - reach * 0.3, columns * PITCH + 20
@@ -185,7 +185,7 @@ def _floor(chairs: int, pit: int, middle_x: float, middle_y: float, reach: float
         shape = GridShape(round(x, 1), round(y, 1), PITCH, ROW_STEP)
         counts = [columns] * (count // columns) + ([count % columns] if count % columns else [])
         if counts:
-            sections.append(_placed("F" + "ABCDEF"[number], "floor", shape, counts))
+            sections.append(_grid_section("F" + "ABCDEF"[number], "floor", shape, counts))
     if pit:
         corner = round(middle_x - reach * 0.66, 1), round(middle_y - reach * 0.27, 1)
         shape_of_pit = AreaShape(*corner, round(reach * 0.3, 1), round(reach * 0.54, 1))
@@ -193,7 +193,7 @@ def _floor(chairs: int, pit: int, middle_x: float, middle_y: float, reach: float
     return sections
 
 
-def _placed(label: str, tier: str, shape: GridShape, counts: list[int]) -> Section:
+def _grid_section(label: str, tier: str, shape: GridShape, counts: list[int]) -> Section:
     rows = tuple(
         Row(row_label(number), tuple(Seat(str(i), x, y, tier) for i, (x, y) in enumerate(points, 1)), number)
         for number, points in ((n, row_points(shape, n, count, 0, 0)) for n, count in enumerate(counts))
@@ -221,8 +221,8 @@ def _ring_flags(seat: int, step_free: bool, side: bool) -> int:
     return int(flags)
 
 
-def _ranked(sections: list[Section], focus: tuple[float, float]) -> tuple[Section, ...]:
-    """The sections, the one whose middle seat is nearest to the stage ranked 0."""
+def _rank_sections(sections: list[Section], focus: tuple[float, float]) -> tuple[Section, ...]:
+    """The sections ranked by the distance of their middle seat to the stage, nearest first."""
 
     def distance(section: Section) -> float:
         row = section.rows[len(section.rows) // 2]

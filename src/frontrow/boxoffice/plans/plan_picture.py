@@ -1,6 +1,6 @@
-"""A plan as an SVG picture: one path of round dots for each colour, so 50,000 seats stay one small, quick file.
+"""A plan as an SVG picture. Each colour is one path of round dots, so 50,000 seats make a small file that draws fast.
 
-Coloured by price tier, or by state (free, held, sold, blocked) when states are given.
+Seats are coloured by price tier, or by state (free, held, sold, blocked) when states are given.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ DOT = 7.0
 
 
 def tier_colours(plan: Plan) -> dict[str, str]:
-    """A colour for each price tier of the plan."""
+    """A colour per price tier of the plan."""
     return {tier: PALETTE[number % len(PALETTE)] for number, tier in enumerate(plan.tiers)}
 
 
@@ -48,7 +48,7 @@ def to_svg(plan: Plan, states: Sequence[int] | None = None) -> str:
 
 
 def _dots(plan: Plan, kinds: Sequence[str]) -> dict[str, str]:
-    """For each kind of seat the path that draws all of them."""
+    """For each kind of seat, the path that draws all of them."""
     marks: dict[str, list[str]] = {}
     for number, section in enumerate(plan.sections):
         if section.kind is SectionKind.SEATED:
@@ -59,13 +59,13 @@ def _dots(plan: Plan, kinds: Sequence[str]) -> dict[str, str]:
 
 
 def _area(plan: Plan, number: int, section: Section, kinds: Sequence[str], colours: dict[str, str]) -> str:
-    """A general-admission area as a box with its first free kind's colour and its capacity."""
+    """A general-admission area as a box with its capacity, coloured as free if any place is free."""
     if section.kind is SectionKind.SEATED or section.shape is None:
         return ""
     box = section.shape
     x, y, w, h = (getattr(box, name) for name in ("x", "y", "width", "height"))
-    of_area = [kinds[index] for index in plan.section_range(number)]
-    kind = "free" if "free" in of_area else of_area[0]
+    area_kinds = [kinds[index] for index in plan.section_range(number)]
+    kind = "free" if "free" in area_kinds else area_kinds[0]
     fill = f'<rect x="{x:g}" y="{y:g}" width="{w:g}" height="{h:g}" rx="6" fill="{colours[kind]}" opacity="0.35"/>'
     text = f"{section.name or section.id}: {section.size:,}"
     return fill + _text(x + w / 2, y + h / 2, text, 14)
@@ -86,7 +86,7 @@ def _decor(plan: Plan) -> list[str]:
 
 
 def _labels(plan: Plan) -> list[str]:
-    """Each seated section's id in the middle of it."""
+    """The id of each seated section, in its middle."""
     parts = []
     for section in plan.sections:
         if section.kind is SectionKind.SEATED:

@@ -1,4 +1,4 @@
-"""Reading a plan document back into a Plan; a document that is not one is refused with the place in it."""
+"""Reads a plan document back into a Plan. An invalid document is refused with an error that says where."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -18,27 +18,27 @@ class BadPlan(InvalidInput):
     code = "bad_plan"
 
 
-def from_bytes(body: bytes) -> Plan:
+def decode_plan(body: bytes) -> Plan:
     """The plan of a stored document."""
     if len(body) > MAX_DOCUMENT_BYTES:
         raise BadPlan(f"a plan document has at most {MAX_DOCUMENT_BYTES:,} bytes, not {len(body):,}", param="plan")
     try:
         document = json.loads(body)
     except ValueError as error:
-        raise BadPlan(f"the plan document is no JSON: {error}", param="plan") from None
-    return from_document(document)
+        raise BadPlan(f"the plan document is not valid JSON: {error}", param="plan") from None
+    return plan_from_document(document)
 
 
-def from_document(document: Any) -> Plan:
-    """The plan that `to_document` wrote."""
+def plan_from_document(document: Any) -> Plan:
+    """The plan of a document written by `to_document`."""
     if not isinstance(document, dict) or document.get("v") != FORMAT:
-        raise BadPlan(f"this is no plan document: its 'v' must be {FORMAT!r}", param="v")
+        raise BadPlan(f"this is not a plan document: its 'v' must be {FORMAT!r}", param="v")
     try:
         tiers = [str(tier["key"]) for tier in document["tiers"]]
         details: Sequence[Mapping[str, Any]] = document["detail"]
         width, height = float(document["w"]), float(document["h"])
         sections = tuple(
-            _section(entry, detail, position, tiers, width, height)
+            _read_section(entry, detail, position, tiers, width, height)
             for position, (entry, detail) in enumerate(zip(document["sections"], details, strict=True))
         )
         decor = tuple(Decor(d["t"], d["x"], d["y"], d["w"], d["h"], d["label"]) for d in document["decor"])
@@ -52,19 +52,19 @@ def from_document(document: Any) -> Plan:
     return plan
 
 
-def _section(
+def _read_section(
     entry: Sequence[Any], detail: Mapping[str, Any], position: int, tiers: Sequence[str], width: float, height: float
 ) -> Section:
     counts: list[int] = entry[-1]
     if min(counts) < 0 or sum(counts) > MAX_SEATS:
         raise BadPlan(f"section {entry[0]}: {sum(counts)} seats", param="sections")
-    shape = _shape(entry)
+    shape = _read_shape(entry)
     kind = SectionKind.AREA if isinstance(shape, AreaShape) else SectionKind.SEATED
     ids = detail.get("rows") or default_rows(kind, len(counts))
     names = detail.get("row_names") or [""] * len(counts)
     ranks = detail.get("row_ranks") or range(len(counts))
     numbers = detail.get("numbers", {})
-    seats = _seats(entry, detail, shape, counts, tiers, width, height)
+    seats = _read_seats(entry, detail, shape, counts, tiers, width, height)
     rows, at = [], 0
     for number, count in enumerate(counts):
         labels = numbers.get(str(number)) or [str(label) for label in range(1, count + 1)]
@@ -75,7 +75,7 @@ def _section(
     return Section(entry[0], tuple(rows), detail.get("name", ""), kind, detail.get("rank", position), shape)
 
 
-def _seats(
+def _read_seats(
     entry: Sequence[Any],
     detail: Mapping[str, Any],
     shape: Shape | None,
@@ -86,14 +86,14 @@ def _seats(
 ) -> list[tuple[float, float, str, int, str]]:
     """Position, tier, flags and ref of every seat of a section."""
     total = sum(counts)
-    points = _points(entry, shape, counts, width, height)
-    of_tiers = [tiers[t] for t in _spread(detail.get("tiers") or [[total, entry[1]]], total)]
-    flags = _spread(detail.get("flags") or [[total, 0]], total)
+    points = _read_points(entry, shape, counts, width, height)
+    seat_tiers = [tiers[t] for t in _expand_runs(detail.get("tiers") or [[total, entry[1]]], total)]
+    flags = _expand_runs(detail.get("flags") or [[total, 0]], total)
     refs = detail.get("refs") or [""] * total
-    return [(x, y, t, f, r) for (x, y), t, f, r in zip(points, of_tiers, flags, refs, strict=True)]
+    return [(x, y, t, f, r) for (x, y), t, f, r in zip(points, seat_tiers, flags, refs, strict=True)]
 
 
-def _points(
+def _read_points(
     entry: Sequence[Any], shape: Shape | None, counts: Sequence[int], width: float, height: float
 ) -> list[Point]:
     if isinstance(shape, AreaShape):
@@ -108,7 +108,7 @@ def _points(
     return points
 
 
-def _shape(entry: Sequence[Any]) -> Shape | None:
+def _read_shape(entry: Sequence[Any]) -> Shape | None:
     match entry[2]:
         case "a":
             return ArcShape(*map(float, entry[3:8]))
@@ -119,11 +119,11 @@ def _shape(entry: Sequence[Any]) -> Shape | None:
         case "x":
             return None
         case other:
-            raise BadPlan(f"section {entry[0]}: kind {other!r} is none of a, g, x, ga", param="sections")
+            raise BadPlan(f"section {entry[0]}: kind {other!r} is not one of a, g, x, ga", param="sections")
 
 
-def _spread(runs: Sequence[Sequence[int]], total: int) -> list[int]:
-    """Run lengths back into one value a seat."""
+def _expand_runs(runs: Sequence[Sequence[int]], total: int) -> list[int]:
+    """Run lengths expanded to one value per seat."""
     if sum(length for length, _ in runs) != total:
         raise BadPlan(f"run lengths do not add up to {total}", param="detail")
     return list(chain.from_iterable(repeat(value, length) for length, value in runs))

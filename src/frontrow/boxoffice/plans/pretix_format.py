@@ -1,8 +1,8 @@
-"""Plans from and to pretix' seating-plan JSON, checked against its published format in both directions.
+"""Imports and exports pretix seating plans (JSON), checked against the published format in both directions.
 
-Zone, row and seat become section, row and seat; a category becomes the price tier; `seat_guid` is kept as the seat's
-ref. pretix knows no general-admission areas: an area is written as a zone with the single row GA, and such a zone is
-read back as one. What our plan has no place for is dropped, and the import says so in its notes.
+Zones, rows and seats become sections, rows and seats. A category becomes the price tier; `seat_guid` becomes the seat's
+ref. pretix has no general-admission areas: an area is written as a zone with the single row GA, and such a zone is read
+as an area. Values that our plan cannot store are dropped, and the import notes list them.
 """
 
 import json
@@ -16,22 +16,22 @@ from frontrow.boxoffice.model.plan_shapes import AreaShape, Decor
 from frontrow.boxoffice.model.seat_labels import label_from
 from frontrow.boxoffice.model.venues import AREA_ROW, Plan, Row, Seat, Section, SectionKind
 from frontrow.boxoffice.plans.plan_reader import BadPlan
-from frontrow.boxoffice.plans.pretix_types import surely_fits
+from frontrow.boxoffice.plans.pretix_types import matches_types
 
-KEPT_OUT = ("radius", "start_direction", "seat_label", "row_number_position")
+DROPPED_KEYS = ("radius", "start_direction", "seat_label", "row_number_position")
 Json = Mapping[str, Any]
 
 
-def check(document: Any) -> None:
-    """Nothing if `document` is a pretix seating plan, else BadPlan with the place in it."""
-    if not surely_fits(document):
+def check_pretix(document: Any) -> None:
+    """Raise BadPlan, with the place of the mistake, if `document` is not a pretix seating plan."""
+    if not matches_types(document):
         _check_schema(document)
     guids = Counter(seat["seat_guid"] for seat in _seats(document))
-    twice = [guid for guid, times in guids.items() if times > 1]
-    if twice:
-        raise BadPlan(f"seat_guid {', '.join(twice[:20])} occurs more than once", param="seat_guid")
-    known = {category["name"] for category in document["categories"]}
-    unknown = sorted({seat["category"] for seat in _seats(document)} - known)
+    repeated = [guid for guid, times in guids.items() if times > 1]
+    if repeated:
+        raise BadPlan(f"seat_guid {', '.join(repeated[:20])} occurs more than once", param="seat_guid")
+    names = {category["name"] for category in document["categories"]}
+    unknown = sorted({seat["category"] for seat in _seats(document)} - names)
     if unknown:
         raise BadPlan(f"no category is named {', '.join(unknown[:20])}", param="category")
 
@@ -40,12 +40,12 @@ def _check_schema(document: Any) -> None:
     error = next(_validator().iter_errors(document), None)
     if error is not None:
         where = "/".join(str(part) for part in error.absolute_path) or "the document"
-        raise BadPlan(f"no pretix seating plan: at {where}: {error.message[:200]}", param=where)
+        raise BadPlan(f"not a pretix seating plan: at {where}: {error.message[:200]}", param=where)
 
 
 def from_pretix(document: Any) -> tuple[Plan, list[str]]:
-    """The plan, and notes on what was dropped or renamed."""
-    check(document)
+    """The plan, and notes about what was dropped or renamed."""
+    check_pretix(document)
     notes: Counter[str] = Counter()
     taken: set[str] = set()
     sections, decor = [], []
@@ -59,7 +59,7 @@ def from_pretix(document: Any) -> tuple[Plan, list[str]]:
 
 
 def to_pretix(plan: Plan, colours: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """The plan as a pretix document; flags, ranks and GA positions have no place there."""
+    """The plan as a pretix document. Flags, ranks and the positions of areas are lost."""
     zones = [_zone(plan, number, section) for number, section in enumerate(plan.sections)]
     if plan.decor:
         areas = [_area(item) for item in plan.decor]
@@ -85,11 +85,11 @@ def _seats(document: Json) -> list[Json]:
     return [seat for zone in document["zones"] for row in zone["rows"] for seat in row["seats"]]
 
 
-def _unique(text: str, fallback: str, taken: set[str], notes: Counter[str], what: str) -> str:
+def _unique_label(text: str, fallback: str, taken: set[str], notes: Counter[str], what: str) -> str:
     """A label for `text` that is not taken yet."""
     wanted = label_from(text) or fallback
     label, again = wanted, 2
-    while label in taken:  # ends: every turn tries another number, and `taken` is finite
+    while label in taken:  # ends: every turn tries another number
         label, again = f"{wanted[:24]}.{again}", again + 1
     if label != text:
         notes[f"{what} renamed to fit labels or to be unique"] += 1
@@ -99,7 +99,7 @@ def _unique(text: str, fallback: str, taken: set[str], notes: Counter[str], what
 
 def _section(zone: Json, number: int, taken: set[str], notes: Counter[str]) -> Section:
     name = str(zone.get("name", ""))
-    section_id = _unique(str(zone.get("zone_id") or name), f"Z{number + 1}", taken, notes, "section")
+    section_id = _unique_label(str(zone.get("zone_id") or name), f"Z{number + 1}", taken, notes, "section")
     numbers: set[str] = set()
     rows = tuple(
         _row(zone, row, position, numbers, notes)
@@ -115,44 +115,44 @@ def _section(zone: Json, number: int, taken: set[str], notes: Counter[str]) -> S
 
 
 def _row(zone: Json, row: Json, position: int, taken: set[str], notes: Counter[str]) -> Row:
-    row_id = _unique(row["row_number"], f"R{position + 1}", taken, notes, "row")
-    x, y = _at(zone["position"], row.get("position"))
+    row_id = _unique_label(row["row_number"], f"R{position + 1}", taken, notes, "row")
+    x, y = _add_points(zone["position"], row.get("position"))
     numbers: set[str] = set()
     seats = []
     for place, seat in enumerate(row["seats"], 1):
-        label = _unique(seat["seat_number"], f"S{place}", numbers, notes, "seat number")
+        label = _unique_label(seat["seat_number"], f"S{place}", numbers, notes, "seat number")
         at = seat["position"]
         guid = seat["seat_guid"]
         seats.append(Seat(label, round(x + at["x"], 2), round(y + at["y"], 2), seat["category"], 0, guid))
-        notes.update(f"seat {key} dropped" for key in KEPT_OUT if key in seat)
-    notes.update(f"row {key} dropped" for key in KEPT_OUT if row.get(key))
+        notes.update(f"seat {key} dropped" for key in DROPPED_KEYS if key in seat)
+    notes.update(f"row {key} dropped" for key in DROPPED_KEYS if row.get(key))
     name = row.get("row_label") or ("" if row["row_number"] == row_id else row["row_number"])
     return Row(row_id, tuple(seats), position, name)
 
 
-def _at(*points: Json | None) -> tuple[float, float]:
-    given = [point for point in points if point]
-    return sum(point["x"] for point in given), sum(point["y"] for point in given)
+def _add_points(*points: Json | None) -> tuple[float, float]:
+    present = [point for point in points if point]
+    return sum(point["x"] for point in present), sum(point["y"] for point in present)
 
 
 def _box(zone: Json) -> AreaShape:
-    """The rectangle drawn in a zone, or the box around its seats."""
+    """The rectangle of a zone, or the box around its seats."""
     for item in zone.get("areas", ()):
         if item.get("shape") == "rectangle" and "rectangle" in item:
-            x, y = _at(zone["position"], item.get("position"))
+            x, y = _add_points(zone["position"], item.get("position"))
             return AreaShape(x, y, float(item["rectangle"]["width"]), float(item["rectangle"]["height"]))
-    x, y = _at(zone["position"])
+    x, y = _add_points(zone["position"])
     seats = [(x + s["position"]["x"], y + s["position"]["y"]) for row in zone["rows"] for s in row["seats"]]
     left, top = min(p[0] for p in seats), min(p[1] for p in seats)
     return AreaShape(left, top, max(p[0] for p in seats) - left + 10, max(p[1] for p in seats) - top + 10)
 
 
 def _decor(zone: Json, notes: Counter[str]) -> list[Decor]:
-    """What a zone draws; the rectangle of a general-admission zone is its shape, not decor."""
+    """The drawings of a zone. The rectangle of a general-admission zone is its shape, not decor."""
     is_area = [row["row_number"] for row in zone["rows"] if row["seats"]] == [AREA_ROW]
     found = []
     for item in zone.get("areas", ()):
-        x, y = _at(zone["position"], item.get("position"))
+        x, y = _add_points(zone["position"], item.get("position"))
         label = item.get("text", {}).get("text", "")
         match item.get("shape"):
             case "rectangle" if "rectangle" in item and not is_area:
@@ -180,7 +180,7 @@ def _zone(plan: Plan, number: int, section: Section) -> dict[str, Any]:
     areas = []
     if isinstance(section.shape, AreaShape):
         box = section.shape
-        spots = _spread(box, section.size)
+        spots = _grid_points(box, section.size)
         drawn = {"width": box.width, "height": box.height}
         areas.append({"shape": "rectangle", "position": {"x": box.x, "y": box.y}, "rectangle": drawn})
     for row in section.rows:
@@ -196,8 +196,8 @@ def _zone(plan: Plan, number: int, section: Section) -> dict[str, Any]:
     return {**zone, "areas": areas} if areas else zone
 
 
-def _spread(box: AreaShape, count: int) -> list[tuple[float, float]]:
-    """Places of an area in a grid inside its box, since pretix wants a position for each."""
+def _grid_points(box: AreaShape, count: int) -> list[tuple[float, float]]:
+    """The places of an area in a grid inside its box, because pretix needs a position for each."""
     columns = max(1, round((count * box.width / max(box.height, 1)) ** 0.5))
     rows = -(-count // columns)
     return [

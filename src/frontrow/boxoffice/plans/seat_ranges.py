@@ -1,6 +1,6 @@
-"""Seats as people write them, a line each: a section (`101`), a row (`101-A`), a seat (`101-A-4`), seats (`101-A-4…9`).
+"""Seat ranges as text, one per line: a section (`101`), a row (`101-A`), a seat (`101-A-4`), seats (`101-A-4…9`).
 
-Reading names the line that is wrong; writing gathers seats into the fewest such lines. Both are exact opposites.
+Parsing reports the line that is wrong. Formatting uses the fewest lines. Each is the exact inverse of the other.
 """
 
 import re
@@ -14,8 +14,8 @@ MAX_LINES: Final = 5_000
 _RANGE: Final = re.compile(r"(.+?)(?:…|\.\.\.?)(.+)")
 
 
-def read_seats(plan: Plan, text: str) -> list[str]:
-    """The ids of all seats the lines name, each once, in plan order."""
+def parse_seat_ranges(plan: Plan, text: str) -> list[str]:
+    """The ids of all seats that the lines name, each once, in plan order."""
     lines = [line.strip() for line in text.splitlines()]
     if len(lines) > MAX_LINES:
         raise InvalidInput(f"at most {MAX_LINES:,} lines", param="withheld")
@@ -23,11 +23,11 @@ def read_seats(plan: Plan, text: str) -> list[str]:
     found: set[str] = set()
     for number, line in enumerate(lines, 1):
         if line:
-            found.update(_of_line(sections, number, line))
+            found.update(_parse_line(sections, number, line))
     return [seat_id for seat_id in plan.seat_ids if seat_id in found]
 
 
-def _of_line(sections: dict[str, Section], number: int, line: str) -> list[str]:
+def _parse_line(sections: dict[str, Section], number: int, line: str) -> list[str]:
     section_id, _, rest = line.partition("-")
     row_id, _, seats = rest.partition("-")
     section = sections.get(section_id)
@@ -38,12 +38,12 @@ def _of_line(sections: dict[str, Section], number: int, line: str) -> list[str]:
         raise InvalidInput(f"line {number}: section {section_id} has no row {row_id[:40]}", param="withheld")
     if not seats:
         return [f"{section.id}-{row.id}-{seat.number}" for row in rows for seat in row.seats]
-    return [f"{section.id}-{row_id}-{label}" for label in _between(rows[0], number, line, seats)]
+    return [f"{section.id}-{row_id}-{label}" for label in _labels_in_range(rows[0], number, line, seats)]
 
 
-def _between(row: Row, number: int, line: str, text: str) -> list[str]:
+def _labels_in_range(row: Row, number: int, line: str, text: str) -> list[str]:
     labels = [seat.number for seat in row.seats]
-    parts = None if text in labels else _RANGE.fullmatch(text)  # a label may hold dots
+    parts = None if text in labels else _RANGE.fullmatch(text)  # a label may contain dots
     first, last = (parts[1].strip(), parts[2].strip()) if parts else (text, text)
     for label in (first, last):
         if label not in labels:
@@ -52,34 +52,34 @@ def _between(row: Row, number: int, line: str, text: str) -> list[str]:
             )
     begin, end = labels.index(first), labels.index(last)
     if end < begin:
-        raise InvalidInput(f"line {number}: {line[:60]}: seat {last} stands before seat {first}", param="withheld")
+        raise InvalidInput(f"line {number}: {line[:60]}: seat {last} comes before seat {first}", param="withheld")
     return labels[begin : end + 1]
 
 
-def write_seats(plan: Plan, seats: Collection[int]) -> str:
-    """Those seats in the fewest lines."""
+def format_seat_ranges(plan: Plan, seats: Collection[int]) -> str:
+    """The seats in the fewest lines."""
     lines: list[str] = []
     for base, section in zip(plan.bases, plan.sections, strict=True):
         if section.size and all(index in seats for index in range(base, base + section.size)):
             lines.append(section.id)
             continue
         for row in section.rows:
-            lines += _row_lines(section, row, [base + at in seats for at in range(len(row.seats))])
+            lines += _format_row(section, row, [base + at in seats for at in range(len(row.seats))])
             base += len(row.seats)
     return "\n".join(lines)
 
 
-def _row_lines(section: Section, row: Row, kept: list[bool]) -> list[str]:
+def _format_row(section: Section, row: Row, chosen: list[bool]) -> list[str]:
     head = f"{section.id}-{row.id}"
-    if kept and all(kept):
+    if chosen and all(chosen):
         return [head]
     lines, at = [], 0
-    while at < len(kept):  # moves on with every turn
-        if not kept[at]:
+    while at < len(chosen):  # every turn moves on
+        if not chosen[at]:
             at += 1
             continue
         end = at
-        while end + 1 < len(kept) and kept[end + 1]:
+        while end + 1 < len(chosen) and chosen[end + 1]:
             end += 1
         first, last = row.seats[at].number, row.seats[end].number
         lines.append(f"{head}-{first}" if at == end else f"{head}-{first}…{last}")

@@ -1,4 +1,4 @@
-"""The port of the claim store: who has which seat right now."""
+"""The port of the claim store, which knows who has which seat."""
 
 from asyncio import Future
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -11,56 +11,57 @@ from frontrow.boxoffice.ports.payments import PaymentProvider as PaymentProvider
 
 
 class SeatClaims(Protocol):
-    """Who has which seat right now: the bouncer before the ledger, absorbing every attempt that cannot win (N2).
+    """Who has which seat. It stands before the ledger and absorbs every attempt that cannot succeed (N2).
 
-    A claim is all-or-nothing, exclusive while `now_us < expires_at_us`, and safe to repeat for the same booking. Time
-    is the caller's, never the store's: a jump of the store's clock neither frees early nor keeps for ever. An event
-    must be learned first. Where the store is empty, old or being filled, everything that could grant raises
-    `ClaimsLost` (503) until `rebuild` has filled it from the ledger. `Unavailable`: it may or may not have happened.
+    A claim is all-or-nothing, exclusive while `now_us < expires_at_us`, and safe to repeat for the same booking. The
+    caller's time counts, never the store's: a jump of the store's clock frees no seat early and keeps none too long.
+    `learn` an event first. While the store is empty, old or being filled, every operation that could grant a seat
+    raises `ClaimsLost` (503) until `rebuild` has filled it from the ledger. After `Unavailable` the operation may or
+    may not have happened.
     """
 
     def learn(self, event_id: str, plan: Plan) -> None:
-        """Know the seats of an event; again with the same plan changes nothing."""
+        """Prepare for an event with this plan. Repeating it with the same plan changes nothing."""
         ...
 
     def forget(self, event_id: str) -> None:
-        """This process sells the event no longer; what others know of it stays."""
+        """Drop what this process keeps about the event. The stored claims stay."""
         ...
 
-    async def claim(self, wish: SeatClaim, now_us: int) -> Claimed | ClaimRefused:
-        """All the seats or none. Seats the booking already has count as free to it; expired claims are free to all.
+    async def claim(self, claim: SeatClaim, now_us: int) -> Claimed | ClaimRefused:
+        """Claim all the seats or none. Seats that the booking has are free to it; expired claims are free to all.
 
-        A group across sections is claimed in plan order and undone when one part is refused; until all parts are in,
-        `states` shows none of them. A refusal names exactly the seats that others have.
+        A group across sections is claimed in plan order and undone when one part is refused. Until all parts are
+        claimed, `states` shows none of them. A refusal names exactly the seats that others have.
         """
         ...
 
-    def claim_soon(self, wish: SeatClaim, now_us: int) -> "Future[Claimed | ClaimRefused]":
-        """`claim` without a task of one's own: its answer as a future. A claim in line is made, heard or not."""
+    def claim_soon(self, claim: SeatClaim, now_us: int) -> "Future[Claimed | ClaimRefused]":
+        """`claim` as a future, without a task. A queued claim is carried out even if the caller stops waiting."""
         ...
 
-    async def claim_best(self, wish: BestClaim, now_us: int) -> Claimed | ClaimRefused:
-        """Choose and claim in one atomic step, by the rules of model.best over the seats free at that instant.
+    async def claim_best(self, claim: BestClaim, now_us: int) -> Claimed | ClaimRefused:
+        """Choose and claim seats in one atomic step, by the rules of `model/best_seats.py`.
 
-        Grades are tried from the best to `wish.worst`. Refused when none fits; `taken` then shows the whole section. In
-        an area larger than the store's window any fitting places may be chosen.
+        Grades are tried from the best to `claim.worst`. The claim is refused when none fits; `taken` then lists the
+        taken seats of the whole section. In an area larger than the store's window, any fitting places may be chosen.
         """
         ...
 
-    async def extend(self, wish: SeatClaim, now_us: int) -> Claimed | ClaimRefused:
-        """A new end for seats that the booking has; refused, naming the seats, if one of them is not its own."""
+    async def extend(self, claim: SeatClaim, now_us: int) -> Claimed | ClaimRefused:
+        """Set a new end for seats of the booking. Refused, with the seats named, if one of them is not its own."""
         ...
 
     async def release(self, event_id: str, seats: Sequence[int], booking_id: str) -> int:
-        """Free those of the seats that this booking has, held or sold; how many. Anybody else's stay (B3)."""
+        """Free those of the seats that this booking has, held or sold, and return how many (B3)."""
         ...
 
     async def put(self, event_id: str, seats: Sequence[TakenSeat], now_us: int) -> None:
-        """Record what the ledger says, whoever claimed the seats before: a sold seat, or a hold the store lost."""
+        """Store what the ledger says (a sold seat, or a hold that the store lost), whoever claimed the seats before."""
         ...
 
     async def states(self, event_id: str, now_us: int, seats: Sequence[int] | None = None) -> dict[int, TakenSeat]:
-        """Which of the seats (rising; None: all) are held or sold at `now_us`; never half a group."""
+        """Those of the seats (sorted; None: all) that are held or sold at `now_us`; never part of a group."""
         ...
 
     async def lost(self, event_id: str) -> bool:
@@ -68,12 +69,12 @@ class SeatClaims(Protocol):
         ...
 
     async def rebuild(self, event_id: str, read: Callable[[], AsyncIterator[TakenSeat]], now_us: int) -> bool:
-        """Refuse everything, then read the ledger, forget everything, fill in what was read, then serve.
+        """Refuse all claims, read the ledger, replace the content with what was read, then serve again.
 
-        False: somebody else's newer rebuild overtook this one; theirs stands.
+        False: a newer rebuild by another process overtook this one.
         """
         ...
 
     async def aclose(self) -> None:
-        """Finish what is in line and let go of the connections."""
+        """Finish what is queued and close the connections."""
         ...

@@ -15,7 +15,7 @@ from typing import Final, Protocol
 import msgspec
 
 from frontrow.boxoffice.holds.events_on_sale import Sales
-from frontrow.boxoffice.holds.held_seats import HeldSeats
+from frontrow.boxoffice.holds.held_seats import SeatUpdates
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.facts import BookingConfirmed, Fact
 from frontrow.boxoffice.model.ticket_returns import NotReturnable, Return, ReturnState
@@ -93,7 +93,7 @@ class Resale:
         self,
         sales: Sales,
         ledger: ResaleLedger,
-        held: HeldSeats,
+        held: SeatUpdates,
         money: ReturnRefunding,
         clock: Clock,
         *,

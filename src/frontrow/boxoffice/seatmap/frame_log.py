@@ -1,8 +1,8 @@
-"""The port through which the servers of an event number their frames and learn each other's; in memory for one process.
+"""The port of the frame log, which numbers the map frames of an event for all servers; in memory for one process.
 
-`exchange` appends a frame (or nothing) and answers everything the caller has not seen, in one atomic step, so the order
-of frames is the same for everybody. `listen` is the quick way of hearing of new frames; it may lose some, and
-`exchange` then fills the gap, or says that it cannot and the caller must start anew.
+`exchange` appends a frame (or nothing) and returns all frames the caller has not seen. It is one atomic step, so every
+server sees the same order. `listen` delivers new frames quickly but may lose some. `exchange` then fills the gap, or
+reports that it cannot; the caller must then resync.
 """
 
 import asyncio
@@ -12,11 +12,11 @@ from typing import NamedTuple, Protocol
 
 from frontrow.boxoffice.model.map_format import Frame
 
-MAX_FRAMES = 600
+MAX_FRAMES = 600  # kept per event
 
 
 class Exchange(NamedTuple):
-    """Where the stream stands, and the frames the caller missed; None when they cannot be had."""
+    """The last number of the log, and the frames the caller missed; None when the log no longer has them."""
 
     epoch: int
     seq: int
@@ -26,11 +26,11 @@ class Exchange(NamedTuple):
 class FrameLog(Protocol):
     """The numbered frames of one event.
 
-    - The n-th frame of an epoch has seq n and prev n-1, whoever appends it and however many do at once.
-    - `exchange(body, epoch, seq)` appends `body` unless it is empty, then answers all frames after (epoch, seq), its
-      own included; None when the epoch is another, the log no longer reaches back, or `seq` is not in it at all.
-    - A log that lost everything begins a new epoch, greater than all before.
-    - `listen` calls back for each frame appended after it began, in order, perhaps missing some, until cancelled; it
+    - The n-th frame of an epoch has seq n and prev n-1, whoever appends it, also with many callers at once.
+    - `exchange(body, epoch, seq)` appends `body` unless it is empty. Then it returns all frames after (epoch, seq),
+      including its own; None when the epoch differs, the log no longer reaches back, or `seq` is not in it.
+    - A log that lost its content begins a new epoch, greater than all before.
+    - `listen` calls back for each frame appended after it began, in order, possibly missing some, until cancelled. It
       raises when the connection is lost.
     """
 

@@ -1,7 +1,7 @@
-"""What one server knows of an event's map: the states, where in the numbered stream they stand, and the last frames.
+"""The map of an event in one server's memory: the states, their position in the numbered stream, and the last frames.
 
-Pure: frames go in, bytes for viewers come out. Each frame is encoded for viewers once and shared by all of them. A
-viewer whose position the ring no longer reaches is told to start anew.
+No I/O: frames go in, bytes for viewers come out. Each frame is encoded once and shared by all viewers. A viewer whose
+position is older than the ring is told to fetch a new snapshot.
 """
 
 from collections import deque
@@ -13,12 +13,12 @@ HEARTBEAT = b"event: hb\ndata:\n\n"
 OnChanges = Callable[[Mapping[int, int]], None]
 
 
-def frame_bytes(frame: Frame) -> bytes:
+def encode_frame(frame: Frame) -> bytes:
     """A frame as a server-sent event."""
     return f"event: d\nid: {frame.epoch}-{frame.seq}\ndata: {frame.line()}\n\n".encode()
 
 
-def reset_bytes(epoch: int, seq: int) -> bytes:
+def encode_reset(epoch: int, seq: int) -> bytes:
     """Tells a viewer to fetch a new snapshot."""
     return f"event: reset\ndata: {epoch} {seq}\n\n".encode()
 
@@ -26,7 +26,7 @@ def reset_bytes(epoch: int, seq: int) -> bytes:
 class MapRing:
     """States of all seats after frame `seq` of `epoch`, and the frames that led there, at most `max_frames`.
 
-    `on_changes` is called with each change taken in (seat → state), so that others on this server learn of it too.
+    `on_changes` is called with each applied change (seat → state), for other parts of this server.
     """
 
     def __init__(self, seats: int, max_frames: int = 600, on_changes: OnChanges | None = None) -> None:
@@ -38,7 +38,7 @@ class MapRing:
         self._on_changes = on_changes
 
     def reset(self, states: bytes, epoch: int, seq: int) -> None:
-        """Start anew from these states; nobody can be brought here by frames."""
+        """Replace all states. Viewers cannot get here by frames; they fetch a snapshot."""
         if len(states) != len(self.states):
             raise ValueError(f"{len(states)} states for {len(self.states)} seats")
         changes = {i: state for i, state in enumerate(states) if self.states[i] != state} if self._on_changes else {}
@@ -50,7 +50,7 @@ class MapRing:
         self._snapshot = None
 
     def apply(self, frame: Frame) -> bool:
-        """Take the frame in if it is the next one; True also for one that is known already, False for a gap."""
+        """Apply the frame if it is the next one. True also for a frame already applied; False for a gap."""
         if frame.epoch != self.epoch or frame.prev > self.seq:
             return False
         if frame.seq <= self.seq:
@@ -61,23 +61,23 @@ class MapRing:
         if self._on_changes:
             self._on_changes(changes)
         self.seq = frame.seq
-        self._frames.append((frame, frame_bytes(frame)))
+        self._frames.append((frame, encode_frame(frame)))
         self._snapshot = None
         return True
 
     def snapshot(self) -> bytes:
-        """The snapshot document, encoded once for each state of the map."""
+        """The snapshot document, encoded once per state of the map."""
         if self._snapshot is None:
             self._snapshot = write_snapshot(Snapshot(bytes(self.states), self.seq, self.epoch))
         return self._snapshot
 
     def since(self, epoch: int, seq: int) -> bytes:
-        """What brings a viewer from there to here: frames, a reset, or nothing."""
+        """The bytes that bring a viewer up to date: frames, a reset, or nothing."""
         if (epoch, seq) == (self.epoch, self.seq):
             return b""
         missing = self.seq - seq
         if epoch != self.epoch or not 0 < missing <= len(self._frames):
-            return reset_bytes(self.epoch, self.seq)
+            return encode_reset(self.epoch, self.seq)
         if missing == 1:
             return self._frames[-1][1]  # the usual case: the same bytes object for every viewer
         return b"".join(self._frames[position][1] for position in range(-missing, 0))

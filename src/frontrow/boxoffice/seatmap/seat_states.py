@@ -1,4 +1,4 @@
-"""The truth behind the map: what the claim store says of seats now, and what the organiser keeps back."""
+"""Reads seat states for the map: from the claim store, and from the seats the organiser withholds."""
 
 from collections.abc import Callable, Iterable, Sequence
 
@@ -9,31 +9,35 @@ from frontrow.boxoffice.ports.seat_claims import SeatClaims
 from frontrow.core.clock import Clock
 
 
-class ClaimsTruth:
-    """A `SeatTruth` over the claim store; a hold that ran out is free at once, whether swept or not.
+class ClaimStates:
+    """A `ReadStates` over the claim store. An expired hold is free at once, whether swept or not.
 
-    `on_taken` hears who has which of the seats that were asked about.
+    `on_taken` is called with the owners of the taken seats that were read.
     """
 
     def __init__(
-        self, claims: SeatClaims, event: Event, seats: int, clock: Clock,
+        self,
+        claims: SeatClaims,
+        event: Event,
+        seats: int,
+        clock: Clock,
         on_taken: Callable[[Iterable[TakenSeat], int], None] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._on_taken = on_taken
         self._claims = claims
         self._event = event
         self._seats = seats
         self._clock = clock
 
-    def changed(self, event: Event) -> None:
-        """The organiser changed the event: other seats may be kept back."""
+    def update_event(self, event: Event) -> None:
+        """Take over a change by the organiser: other seats may be withheld."""
         self._event = event
 
     async def __call__(self, indexes: Sequence[int]) -> bytes:
-        """The state of each of `indexes`, which must rise."""
-        asked = None if len(indexes) == self._seats else indexes
+        """The state of each of `indexes`, which must be sorted."""
+        wanted = None if len(indexes) == self._seats else indexes
         now_us = self._clock()
-        taken = await self._claims.states(self._event.id, now_us, asked)
+        taken = await self._claims.states(self._event.id, now_us, wanted)
         if self._on_taken is not None:
             self._on_taken(taken.values(), now_us)
         states = bytearray(len(indexes))

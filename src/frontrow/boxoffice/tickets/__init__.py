@@ -1,1 +1,1 @@
-"""Tickets: signing, reading back, QR, PDF and calendar entry, and the door's offline check."""
+"""Tickets: signed codes, QR, PDF and calendar entry, and the offline check at the door."""

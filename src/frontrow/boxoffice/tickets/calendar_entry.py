@@ -1,19 +1,19 @@
-"""The calendar entry of a booking (iCalendar): one event, whatever number of seats; the same file each time."""
+"""The calendar entry of a booking (iCalendar): one entry for all its seats. The same booking gives the same file."""
 
 from collections.abc import Sequence
 from datetime import UTC
 
 from icalendar import Calendar, Event, vText
 
-from frontrow.boxoffice.tickets.ticket_sheets import Sheet, at
+from frontrow.boxoffice.tickets.ticket_sheets import Sheet, local_time
 
 
 def calendar_entry(sheets: Sequence[Sheet], *, cancelled: bool = False) -> bytes:
-    """An .ics file; `cancelled` takes the entry of an earlier one back."""
+    """An .ics file. With `cancelled` it removes the entry of an earlier file."""
     first = sheets[0]
     entry = Event()
     entry.add("uid", f"{first.booking_id}@frontrow")
-    entry.add("dtstamp", at(first.issued_at_us, "UTC"))
+    entry.add("dtstamp", local_time(first.issued_at_us, "UTC"))
     entry.add("dtstart", first.starts_at.astimezone(UTC))
     entry.add("dtend", first.ends_at.astimezone(UTC))
     entry.add("summary", first.event_name)

@@ -1,7 +1,7 @@
-"""The door: verifies tickets offline, records every admission, and finds double ones when gates compare notes.
+"""The check at the door: verifies tickets offline, records every admission, and finds duplicates across gates.
 
-Checks run from cheap to dear: form, key, event, revocation, signature, rotating code, then whether this gate has seen
-the ticket or a newer one of the same seat. Nothing before the signature can accept, so what is refused early was lost.
+Cheap checks run first: format, key, event, revocation, signature, rotating code. Then the gate checks whether it has
+already admitted the ticket, or a newer one of the same seat. A ticket is accepted only after its signature is verified.
 """
 
 import os
@@ -12,13 +12,13 @@ from typing import Final
 
 import msgspec
 
-from frontrow.boxoffice.model.tickets import DuplicateScan, Scan, duplicates
+from frontrow.boxoffice.model.tickets import DuplicateScan, Scan, find_duplicates
 from frontrow.boxoffice.tickets.door_bundle import Bundle, Revocations, check_revocations, seat_name
 from frontrow.boxoffice.tickets.ticket_codes import (
     Misread,
     ReadTicket,
-    read,
-    rotating_code_fits,
+    is_rotating_code,
+    read_code,
     signed_text,
     ticket_secret,
 )
@@ -27,8 +27,8 @@ from frontrow.core.errors import InvalidInput
 MAX_LOG_LINES: Final = 2_000_000
 
 
-class Verdict(StrEnum):
-    """The door's answer."""
+class DoorVerdict(StrEnum):
+    """The result of a check."""
 
     WELCOME = "welcome"
     MISREAD = "misread"
@@ -41,42 +41,42 @@ class Verdict(StrEnum):
     ALREADY_IN = "already_in"
 
 
-SAYS: Final = {
-    Verdict.WELCOME: "welcome",
-    Verdict.MISREAD: "not a whole ticket code; scan again",
-    Verdict.UNKNOWN_KEY: "signed by nobody this gate knows",
-    Verdict.OTHER_EVENT: "a ticket for another event",
-    Verdict.REVOKED: "cancelled or given back",
-    Verdict.FORGED: "forged",
-    Verdict.OLD_CODE: "a picture of a ticket; ask for the live code",
-    Verdict.REPLACED: "a newer ticket of this seat was used",
-    Verdict.ALREADY_IN: "already used",
+VERDICT_TEXTS: Final = {
+    DoorVerdict.WELCOME: "welcome",
+    DoorVerdict.MISREAD: "not a whole ticket code; scan again",
+    DoorVerdict.UNKNOWN_KEY: "signed with a key this gate does not know",
+    DoorVerdict.OTHER_EVENT: "a ticket for another event",
+    DoorVerdict.REVOKED: "cancelled or returned",
+    DoorVerdict.FORGED: "forged",
+    DoorVerdict.OLD_CODE: "a picture of a ticket; ask for the live code",
+    DoorVerdict.REPLACED: "a newer ticket for this seat was used",
+    DoorVerdict.ALREADY_IN: "already used",
 }
 
 
-class Checked(msgspec.Struct, frozen=True):
-    """What the door says about one code."""
+class DoorAnswer(msgspec.Struct, frozen=True):
+    """The result of checking one code."""
 
-    verdict: Verdict
+    verdict: DoorVerdict
     ticket_id: str = ""
     seat: str = ""
-    first_scan: Scan | None = None  # when the ticket is already in
+    first_scan: Scan | None = None  # set when the ticket was already admitted
 
     @property
     def accepted(self) -> bool:
-        return self.verdict is Verdict.WELCOME
+        return self.verdict is DoorVerdict.WELCOME
 
 
-def live_verdict(ticket: ReadTicket, event_secret: bytes, now_us: int) -> Verdict:
-    """Whether a signed ticket shows the code of this moment, if it has one that rotates."""
+def check_rotating_code(ticket: ReadTicket, event_secret: bytes, now_us: int) -> DoorVerdict:
+    """Check the rotating part of a signed ticket's code, if the ticket has one."""
     if not ticket.rotating:
-        return Verdict.MISREAD if ticket.rotating_code else Verdict.WELCOME
-    fits = rotating_code_fits(ticket_secret(event_secret, ticket.short_id), ticket.rotating_code, now_us)
-    return Verdict.WELCOME if fits else Verdict.OLD_CODE
+        return DoorVerdict.MISREAD if ticket.rotating_code else DoorVerdict.WELCOME
+    fits = is_rotating_code(ticket_secret(event_secret, ticket.short_id), ticket.rotating_code, now_us)
+    return DoorVerdict.WELCOME if fits else DoorVerdict.OLD_CODE
 
 
 class Gate:
-    """One gate of one event. `log` is its scan log: with it a restart forgets nobody."""
+    """One gate of one event. With a scan log, admissions survive a restart."""
 
     def __init__(self, bundle: Bundle, name: str, log: "ScanLog | None" = None) -> None:
         self.bundle, self.name = bundle, name
@@ -85,89 +85,94 @@ class Gate:
         self._secret = bytes.fromhex(bundle.rotating_secret)
         self._revoked = set(check_revocations(bundle.revocations, self._keys, bundle.event_id))
         self._log = log
-        self._in: dict[str, Scan] = {}
-        self._newest: dict[int, int] = {}  # seat -> greatest fence let in
+        self._admitted: dict[str, Scan] = {}
+        self._newest: dict[int, int] = {}  # seat -> greatest fence admitted
         for scan in log.scans() if log is not None else ():
             self._remember(scan)
 
-    def revoke(self, listed: Revocations) -> int:
-        """Take in a newer revocation list; how many tickets died by it."""
-        ids = check_revocations(listed, self._keys, self.bundle.event_id)
+    def revoke(self, revocations: Revocations) -> int:
+        """Add a newer revocation list and return how many more tickets are revoked."""
+        ids = check_revocations(revocations, self._keys, self.bundle.event_id)
         before = len(self._revoked)
         self._revoked |= ids
         return len(self._revoked) - before
 
-    def verify(self, code: str, now_us: int) -> tuple[Verdict, ReadTicket | None]:
-        """Whether the code is a real, live ticket of this event: no memory of earlier scans is asked."""
+    def verify(self, code: str, now_us: int) -> tuple[DoorVerdict, ReadTicket | None]:
+        """Whether the code is a valid ticket of this event, regardless of earlier scans."""
         try:
-            ticket = read(code)
+            ticket = read_code(code)
         except Misread:
-            return Verdict.MISREAD, None
+            return DoorVerdict.MISREAD, None
         if ticket.kid not in self._keys:
-            return Verdict.UNKNOWN_KEY, None
+            return DoorVerdict.UNKNOWN_KEY, None
         if ticket.event != self._event:
-            return Verdict.OTHER_EVENT, None
+            return DoorVerdict.OTHER_EVENT, None
         if ticket.id in self._revoked:
-            return Verdict.REVOKED, ticket
+            return DoorVerdict.REVOKED, ticket
         if not self._keys.signed(ticket.kid, signed_text(ticket.body), ticket.signature):
-            return Verdict.FORGED, None
-        return live_verdict(ticket, self._secret, now_us), ticket
+            return DoorVerdict.FORGED, None
+        return check_rotating_code(ticket, self._secret, now_us), ticket
 
-    def check(self, code: str, now_us: int) -> Checked:
-        """Verify, and let the ticket in once; an admission is on the disk before the answer is given."""
+    def check(self, code: str, now_us: int) -> DoorAnswer:
+        """Verify the code and admit the ticket once. The admission is on disk before this returns."""
         verdict, ticket = self.verify(code.strip(), now_us)
         if ticket is None:
-            return Checked(verdict)
+            return DoorAnswer(verdict)
         seat = seat_name(self.bundle.seats, ticket.seat_index)
-        first = self._in.get(ticket.id)
-        if verdict is Verdict.WELCOME and first is not None:
-            verdict = Verdict.ALREADY_IN
-        elif verdict is Verdict.WELCOME and self._newest.get(ticket.seat_index, 0) > ticket.fence:
-            verdict = Verdict.REPLACED
-        if verdict is Verdict.WELCOME:
+        first = self._admitted.get(ticket.id)
+        if verdict is DoorVerdict.WELCOME and first is not None:
+            verdict = DoorVerdict.ALREADY_IN
+        elif verdict is DoorVerdict.WELCOME and self._newest.get(ticket.seat_index, 0) > ticket.fence:
+            verdict = DoorVerdict.REPLACED
+        if verdict is DoorVerdict.WELCOME:
             self._admit(ticket, now_us)
-        return Checked(verdict, ticket.id, seat, first)
+        return DoorAnswer(verdict, ticket.id, seat, first)
 
     def _admit(self, ticket: ReadTicket, now_us: int) -> None:
         scan = Scan(
-            f"{self.name}:{ticket.id}:{now_us}", self.bundle.event_id, ticket.id, self.name, now_us,
-            ticket.seat_index, ticket.fence,
-        )  # fmt: skip
+            f"{self.name}:{ticket.id}:{now_us}",
+            self.bundle.event_id,
+            ticket.id,
+            self.name,
+            now_us,
+            ticket.seat_index,
+            ticket.fence,
+        )
         if self._log is not None:
             self._log.append(scan)
         self._remember(scan)
 
     def _remember(self, scan: Scan) -> None:
-        known = self._in.get(scan.ticket_id)
-        if known is None or scan.at_us < known.at_us:
-            self._in[scan.ticket_id] = scan
+        first = self._admitted.get(scan.ticket_id)
+        if first is None or scan.at_us < first.at_us:
+            self._admitted[scan.ticket_id] = scan
         self._newest[scan.seat_index] = max(scan.fence, self._newest.get(scan.seat_index, 0))
 
     def sync(self, others: Iterable[Scan]) -> list[DuplicateScan]:
-        """Learn what other gates let in; the tickets that are now seen to have come in more than once."""
-        foreign = [scan for scan in others if scan.event_id == self.bundle.event_id]
-        mine = [self._in[scan.ticket_id] for scan in foreign if scan.ticket_id in self._in]
-        found = duplicates([*mine, *foreign])
-        for scan in foreign:
+        """Add the admissions of other gates and return the tickets that were admitted more than once."""
+        relevant = [scan for scan in others if scan.event_id == self.bundle.event_id]
+        own = [self._admitted[scan.ticket_id] for scan in relevant if scan.ticket_id in self._admitted]
+        found = find_duplicates([*own, *relevant])
+        for scan in relevant:
             self._remember(scan)
         return found
 
 
 class ScanLog:
-    """A gate's admissions, one JSON line each, forced to the disk; a line cut off by a power cut is left out."""
+    """The admissions of a gate: one JSON line each, written with fsync. A line cut off by a power cut is skipped."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def append(self, scan: Scan) -> None:
         with self.path.open("ab") as file:
-            if file.tell() and not self._whole():
+            if file.tell() and not self._ends_with_newline():
                 file.write(b"\n")
             file.write(msgspec.json.encode(scan) + b"\n")
             file.flush()
             os.fsync(file.fileno())
 
-    def _whole(self) -> bool:
+    def _ends_with_newline(self) -> bool:
         with self.path.open("rb") as file:
             file.seek(-1, os.SEEK_END)
             return file.read(1) == b"\n"
@@ -177,11 +182,11 @@ class ScanLog:
             return []
         lines = self.path.read_bytes().split(b"\n")
         if len(lines) > MAX_LOG_LINES:
-            raise InvalidInput(f"{self.path} has more than {MAX_LOG_LINES:,} scans; begin a new log", param="log")
+            raise InvalidInput(f"{self.path} has more than {MAX_LOG_LINES:,} scans; start a new log", param="log")
         scans = []
         for line in lines:
             try:
                 scans.append(msgspec.json.decode(line, type=Scan))
             except msgspec.DecodeError:
-                continue  # empty, or cut off: that admission's answer was never given
+                continue  # empty or cut off: the gate never answered that scan
         return scans

@@ -1,9 +1,9 @@
-"""Fonts for printed pages: what the PDF's own Helvetica cannot print is set in Noto, embedded as a tiny subset.
+"""Fonts for printed pages. Text that the built-in Helvetica cannot print is set in Noto, embedded as a small subset.
 
-A text in Latin-1 embeds nothing. Any other gets the first font that has all its letters: Noto Sans (Latin, Greek,
-Cyrillic), Noto Sans Arabic or Noto Sans JP, cut by HarfBuzz to the letters in use. Cutting takes half a millisecond;
-the whole CJK font would take a second per PDF. Fonts are read once per process. A letter that no font has is printed in
-its plain form or as "?".
+Text in Latin-1 embeds nothing. Other text gets the first font that has all its letters: Noto Sans (Latin, Greek,
+Cyrillic), Noto Sans Arabic or Noto Sans JP, reduced by HarfBuzz to the letters in use. That takes half a millisecond;
+the whole CJK font would take a second per PDF. Fonts are read once per process. A letter that no font has is printed
+without accents, or as "?".
 """
 
 import functools
@@ -28,7 +28,7 @@ _FOLDER: Final = "frontrow.boxoffice.tickets"
 
 @dataclass(frozen=True, slots=True)
 class PrintFont:
-    """A font file of this package and the family and style it stands for."""
+    """A font file of this package, with its family and style."""
 
     family: str
     style: str
@@ -42,12 +42,12 @@ FONTS: Final = (
     PrintFont("notosansarabic", "B", "NotoSansArabic-Bold.ttf"),
     PrintFont("notosansjp", "", "NotoSansJP-Regular.ttf.xz"),
 )
-FAMILIES: Final = (BASE_FAMILY, "notosansarabic", "notosansjp")  # in the order in which a text looks for its font
+FAMILIES: Final = (BASE_FAMILY, "notosansarabic", "notosansjp")  # in the order in which they are tried
 
 
 @functools.cache
 def _face(file: str) -> Any:
-    import uharfbuzz as hb  # only where there is something to embed
+    import uharfbuzz as hb  # only needed when something is embedded
 
     body = (resources.files(_FOLDER) / "fonts" / file).read_bytes()
     return hb.Face(lzma.decompress(body) if file.endswith(".xz") else body)
@@ -55,12 +55,12 @@ def _face(file: str) -> Any:
 
 @functools.cache
 def letters_of(file: str) -> frozenset[str]:
-    """Every letter the font can print."""
+    """Every letter that the font has."""
     return frozenset(map(chr, _face(file).unicodes))
 
 
 def is_core_text(texts: Iterable[str]) -> bool:
-    """Whether the fonts every PDF reader has are enough."""
+    """Whether the fonts that every PDF reader has are enough."""
     return all(text.isascii() or _is_latin_1(text) for text in texts)
 
 
@@ -73,9 +73,9 @@ def _is_latin_1(text: str) -> bool:
 
 
 def printable(text: str) -> str:
-    """The text in letters that our fonts have: composed, without invisible marks, "?" for what no font has."""
-    seen = (mark for mark in text if unicodedata.category(mark) not in ("Cc", "Cf") or mark in _JOINERS)
-    composed = unicodedata.normalize("NFC", "".join(seen))
+    """The text in letters that our fonts have: composed, without invisible characters, "?" for the rest."""
+    visible = (char for char in text if unicodedata.category(char) not in ("Cc", "Cf") or char in _JOINERS)
+    composed = unicodedata.normalize("NFC", "".join(visible))
     if is_core_text((composed,)):
         return composed
     return "".join(letter if _has_font(letter) else _plain(letter) for letter in composed)
@@ -86,7 +86,7 @@ def _has_font(letter: str) -> bool:
 
 
 def _plain(letter: str) -> str:
-    """The letter without its accents, or a question mark; marks that print nothing are dropped."""
+    """The letter without accents, or a question mark. Marks that print nothing are dropped."""
     if unicodedata.category(letter) in ("Cf", "Mn", "Me"):
         return ""
     plain = "".join(mark for mark in unicodedata.normalize("NFKD", letter) if not unicodedata.combining(mark))
@@ -94,16 +94,16 @@ def _plain(letter: str) -> str:
 
 
 class PrintFonts:
-    """The fonts of one PDF: which family a text is printed in."""
+    """The fonts of one PDF: chooses the family of each text."""
 
     def __init__(self) -> None:
         self._letters: dict[PrintFont, set[str]] = {}
 
     def family_of(self, text: str, style: str = "") -> str:
-        """The family for this text. All texts must be named before the fonts are embedded."""
+        """The family for this text. Call this for all texts before the fonts are embedded."""
         if is_core_text((text,)):
             return CORE_FAMILY
-        fonts = [_styled(family, style) for family in FAMILIES]
+        fonts = [_find_font(family, style) for family in FAMILIES]
         whole = next((font for font in fonts if letters_of(font.file).issuperset(text)), None)
         if whole is not None:
             self._letters.setdefault(whole, set(_ALWAYS)).update(text)
@@ -118,7 +118,7 @@ class PrintFonts:
 
     @contextmanager
     def embedded(self, pdf: FPDF) -> Iterator[None]:
-        """Embed what the named texts need. The PDF must be finished inside the block."""
+        """Embed the letters in use. Finish the PDF inside the block."""
         with tempfile.TemporaryDirectory(prefix="frontrow-fonts-") as folder:
             for font, letters in self._letters.items():
                 path = Path(folder, f"{font.family}{font.style}.ttf")
@@ -132,8 +132,8 @@ class PrintFonts:
             yield
 
 
-def _styled(family: str, style: str) -> PrintFont:
-    """The family's font in this style, or its regular one."""
+def _find_font(family: str, style: str) -> PrintFont:
+    """The font of the family in this style, or its regular font."""
     own = [font for font in FONTS if font.family == family]
     return next((font for font in own if font.style == style), own[0])
 

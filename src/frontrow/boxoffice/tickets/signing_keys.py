@@ -1,7 +1,7 @@
-"""The keys tickets are signed with (Ed25519): a ring of one signing key and the public halves of older ones.
+"""The keys that sign tickets (Ed25519): a key ring with one signing key and the public keys of earlier ones.
 
-The ring is a JSON file that only its owner may read. Whoever signs needs the seed; a gate gets the public halves alone.
-Changing the key (`rotated`) leaves every ticket signed before valid.
+The ring is a JSON file that only its owner can read. Signing needs the seed; a gate gets only the public keys. When
+the key is changed (`rotated`), tickets signed before stay valid.
 """
 
 import hashlib
@@ -22,15 +22,15 @@ KEY_ID_BYTES: Final = 4
 SEED_BYTES: Final = 32
 
 
-class _Kept(msgspec.Struct):
-    """The ring's file: the signing seed and the public keys of former ones, in hex."""
+class _KeyFile(msgspec.Struct):
+    """The content of the key file: the signing seed and the public keys of former ones, in hex."""
 
     seed: str
     former: list[str] = []
 
 
 class VerifyingKeys:
-    """Public keys by key id: what a gate needs to tell a real signature from any other."""
+    """Public keys by key id. A gate needs only these to verify signatures."""
 
     def __init__(self, public: Mapping[bytes, bytes]) -> None:
         self.public = dict(public)
@@ -44,7 +44,7 @@ class VerifyingKeys:
         return kid in self._keys
 
     def signed(self, kid: bytes, message: bytes, signature: bytes) -> bool:
-        """Whether the key of that id signed the message."""
+        """Whether the key with that id signed the message."""
         key = self._keys.get(kid)
         if key is None:
             return False
@@ -56,7 +56,7 @@ class VerifyingKeys:
 
 
 class TicketKeys:
-    """The ring: signs with its newest key, verifies with all."""
+    """The key ring: signs with its newest key, verifies with all."""
 
     def __init__(self, seed: bytes, former: tuple[bytes, ...] = ()) -> None:
         if len(seed) != SEED_BYTES:
@@ -76,57 +76,57 @@ class TicketKeys:
         return cls(secrets.token_bytes(SEED_BYTES))
 
     def rotated(self, seed: bytes | None = None) -> "TicketKeys":
-        """A ring with a new signing key that still knows this one's."""
+        """A ring with a new signing key. Tickets signed by this ring stay valid."""
         return TicketKeys(seed or secrets.token_bytes(SEED_BYTES), (self.public, *self.former))
 
     def sign(self, message: bytes) -> bytes:
         return self._private.sign(message)
 
     def rotating_secret(self, event_id: str) -> bytes:
-        """The event's secret behind rotating codes; its gates know it, other events' do not."""
+        """The secret for the rotating codes of an event. Only the gates of this event have it."""
         return hmac.digest(self._seed, b"frontrow rotating code\0" + event_id.encode(), hashlib.sha256)
 
     @classmethod
     def opened(cls, path: Path) -> "TicketKeys":
-        """The ring in this file; made on first use. Two processes that start at once end up with the same ring."""
+        """The ring in this file, created on first use. Two processes that start at once get the same ring."""
         if not path.exists():
-            _create(path, _Kept(secrets.token_hex(SEED_BYTES)))
+            _create(path, _KeyFile(secrets.token_hex(SEED_BYTES)))
         try:
             return cls.unpacked(path.read_bytes())
         except (msgspec.DecodeError, ValueError) as error:
-            raise ConfigError(f"{path} holds no ticket keys: {error}", param="ticket_keys") from None
+            raise ConfigError(f"{path} does not contain ticket keys: {error}", param="ticket_keys") from None
 
     def packed(self) -> str:
-        """The ring as one text: a secret."""
-        return msgspec.json.encode(self._kept()).decode()
+        """The ring as one text. Keep it secret."""
+        return msgspec.json.encode(self._to_file()).decode()
 
     @classmethod
     def unpacked(cls, text: str | bytes) -> "TicketKeys":
         """The ring of `packed`."""
-        kept = msgspec.json.decode(text, type=_Kept)
-        return cls(bytes.fromhex(kept.seed), tuple(map(bytes.fromhex, kept.former)))
+        content = msgspec.json.decode(text, type=_KeyFile)
+        return cls(bytes.fromhex(content.seed), tuple(map(bytes.fromhex, content.former)))
 
-    def _kept(self) -> _Kept:
-        return _Kept(self._seed.hex(), [raw.hex() for raw in self.former])
+    def _to_file(self) -> _KeyFile:
+        return _KeyFile(self._seed.hex(), [raw.hex() for raw in self.former])
 
     def save(self, path: Path) -> None:
-        """Write the ring; all of it or nothing, readable by its owner only."""
-        fresh = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-        _create(fresh, self._kept())
-        fresh.replace(path)
+        """Write the ring atomically, readable only by its owner."""
+        new_file = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+        _create(new_file, self._to_file())
+        new_file.replace(path)
 
 
-def _create(path: Path, kept: _Kept) -> None:
+def _create(path: Path, content: _KeyFile) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.draft")
     handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(msgspec.json.encode(kept))
+            file.write(msgspec.json.encode(content))
             file.flush()
             os.fsync(file.fileno())
         try:
-            os.link(draft, path)  # fails when somebody else was first: then theirs counts
+            os.link(draft, path)  # fails when another process was first: then its file counts
         except FileExistsError:
             return
     finally:
@@ -134,5 +134,5 @@ def _create(path: Path, kept: _Kept) -> None:
 
 
 def key_id(public: bytes) -> bytes:
-    """A key's short name inside a ticket."""
+    """The short id of a key in ticket codes."""
     return hashlib.sha256(public).digest()[:KEY_ID_BYTES]

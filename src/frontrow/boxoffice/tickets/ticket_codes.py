@@ -1,11 +1,11 @@
-"""The ticket's code: what the QR shows. Compact, signed, readable without a network. Pure functions and values.
+"""The code of a ticket, shown as a QR code. Compact, signed, readable offline. Pure functions and values.
 
     FR1 + base32( kind 1 | key id 4 | event 8 | ticket 16 | seat 3 | fence 6 | signature 64 | check 3 )   171 characters
 
-All fields are big-endian; `event` is a hash of the event's id; the signature is Ed25519 over a fixed prefix and the 38
-bytes before it; `check` is a hash of everything before it, so that a misread code is told from a forged one and is
-refused in microseconds. 105 bytes are exactly 168 base32 characters: no bit of the code is without meaning. A ticket
-with rotating codes shows `.` and 8 more characters that change every 30 s (a MAC that a screenshot cannot renew).
+All fields are big-endian. `event` is a hash of the event id. The signature is Ed25519 over a fixed prefix and the 38
+bytes before it. `check` is a hash of everything before it: it tells a misread code from a forged one, in microseconds.
+105 bytes are exactly 168 base32 characters, so no bit of the code is unused. A ticket with rotating codes shows `.` and
+8 more characters that change every 30 s (a MAC that a screenshot cannot renew).
 """
 
 import base64
@@ -25,19 +25,19 @@ BODY_BYTES: Final = 38
 SIGNED_BYTES: Final = BODY_BYTES + 64
 CODE_CHARS: Final = len(PREFIX) + 168
 STEP_S: Final = 30
-STEPS_TOLERATED: Final = 1  # to either side: clocks of phones and gates differ
+STEPS_TOLERATED: Final = 1  # in both directions: the clocks of phones and gates differ
 _DOMAIN: Final = b"frontrow ticket 1\0"
 _CHECK_BYTES: Final = 3
 _MAC_BYTES: Final = 5
 MAC_CHARS: Final = 8
 FULL_CHARS: Final = CODE_CHARS + 1 + MAC_CHARS
 _ALPHABET: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
-_DIGITS: Final = str.maketrans(_ALPHABET, "0123456789ABCDEFGHIJKLMNOPQRSTUV")
-_NOTHING_ELSE: Final = str.maketrans("", "", _ALPHABET)
+_TO_BASE_32_DIGITS: Final = str.maketrans(_ALPHABET, "0123456789ABCDEFGHIJKLMNOPQRSTUV")
+_REMOVE_ALPHABET: Final = str.maketrans("", "", _ALPHABET)
 
 
 class ReadTicket(NamedTuple):
-    """The fields of a code. They mean nothing until the signature is verified."""
+    """The fields of a code. Do not trust them before the signature is verified."""
 
     kind: int
     kid: bytes
@@ -59,25 +59,25 @@ class ReadTicket(NamedTuple):
 
 
 class Misread(ValueError):
-    """Not a whole ticket code: cut off, mistyped or something else altogether."""
+    """Not a complete ticket code: cut off, mistyped or something else."""
 
 
 def event_hash(event_id: str) -> bytes:
     return hashlib.blake2b(event_id.encode(), digest_size=8).digest()
 
 
-def _check(signed: bytes) -> bytes:
+def _checksum(signed: bytes) -> bytes:
     return hashlib.blake2b(signed, digest_size=_CHECK_BYTES).digest()
 
 
-def write(body: bytes, signature: bytes) -> str:
+def write_code(body: bytes, signature: bytes) -> str:
     """The code of a signed body."""
     signed = body + signature
-    return PREFIX + base64.b32encode(signed + _check(signed)).decode()
+    return PREFIX + base64.b32encode(signed + _checksum(signed)).decode()
 
 
-def read(code: str) -> ReadTicket:
-    """Take a code apart; Misread when it is not exactly one code of this version."""
+def read_code(code: str) -> ReadTicket:
+    """The fields of a code; Misread when it is not exactly one code of this version."""
     if len(code) not in (CODE_CHARS, FULL_CHARS) or not code.startswith(PREFIX):
         raise Misread("not a ticket code")
     rotating_code = ""
@@ -85,35 +85,42 @@ def read(code: str) -> ReadTicket:
         if code[CODE_CHARS] != ".":
             raise Misread("not a ticket code")
         code, rotating_code = code[:CODE_CHARS], code[CODE_CHARS + 1 :]
-    raw = _bytes_of(code[len(PREFIX) :])
-    if raw[SIGNED_BYTES:] != _check(raw[:SIGNED_BYTES]):
+    raw = _decode_base32(code[len(PREFIX) :])
+    if raw[SIGNED_BYTES:] != _checksum(raw[:SIGNED_BYTES]):
         raise Misread("the code is damaged")
     if raw[0] & ~ROTATING != VERSION:
         raise Misread("a ticket code of another version")
     seat, fence = int.from_bytes(raw[29:32]), int.from_bytes(raw[32:38])
     return ReadTicket(
-        raw[0], raw[1:5], raw[5:13], raw[13:29], seat, fence, raw[:BODY_BYTES], raw[BODY_BYTES:SIGNED_BYTES],
-        rotating_code,
-    )  # fmt: skip
+        kind=raw[0],
+        kid=raw[1:5],
+        event=raw[5:13],
+        short_id=raw[13:29],
+        seat_index=seat,
+        fence=fence,
+        body=raw[:BODY_BYTES],
+        signature=raw[BODY_BYTES:SIGNED_BYTES],
+        rotating_code=rotating_code,
+    )
 
 
-def _bytes_of(text: str) -> bytes:
-    """The bytes of 168 base32 characters: as one number in base 32, which costs a tenth of the library's loop."""
-    if not text.isascii() or text.translate(_NOTHING_ELSE):
-        raise Misread("characters that no ticket code has")
-    return int(text.translate(_DIGITS), 32).to_bytes(SIGNED_BYTES + _CHECK_BYTES)
+def _decode_base32(text: str) -> bytes:
+    """The bytes of 168 base32 characters, read as one number. Ten times as fast as the loop in `base64`."""
+    if not text.isascii() or text.translate(_REMOVE_ALPHABET):
+        raise Misread("the code contains characters that ticket codes do not use")
+    return int(text.translate(_TO_BASE_32_DIGITS), 32).to_bytes(SIGNED_BYTES + _CHECK_BYTES)
 
 
 def signed_text(body: bytes) -> bytes:
-    """What is signed: the body behind a prefix, so no other document's signature can be taken for a ticket's."""
+    """The signed text: a prefix and the body. The prefix keeps signatures of other documents from being tickets."""
     return _DOMAIN + body
 
 
 class Issuer:
-    """The TicketIssuer: signs one ticket per seat; the same booking always gets the same codes."""
+    """Signs one ticket per seat. The same booking always gets the same codes."""
 
     def __init__(self, keys: TicketKeys, *, rotating: bool = False) -> None:
-        """`rotating`: the codes of all events rotate, whatever the events say."""
+        """With `rotating` the codes of all events rotate, whatever their settings."""
         self._keys, self._rotating = keys, rotating
 
     def issue(self, booking: Booking, *, rotating: bool = False) -> tuple[NewTicket, ...]:
@@ -125,7 +132,7 @@ class Issuer:
         for seat in booking.seats:
             short = ticket_id_bytes(booking.id, booking.fence, seat)
             body = head + short + seat.to_bytes(3) + fence
-            tickets.append(NewTicket(ticket_id(short), seat, write(body, self._keys.sign(signed_text(body)))))
+            tickets.append(NewTicket(ticket_id(short), seat, write_code(body, self._keys.sign(signed_text(body)))))
         return tuple(tickets)
 
 
@@ -133,7 +140,7 @@ class Issuer:
 
 
 def ticket_secret(event_secret: bytes, short_id: bytes) -> bytes:
-    """One ticket's secret: its holder's device gets this one alone."""
+    """The secret of one ticket, for the device of its holder."""
     return hmac.digest(event_secret, short_id, hashlib.sha256)
 
 
@@ -142,8 +149,8 @@ def rotating_code(secret: bytes, now_us: int) -> str:
     return _mac(secret, now_us // (STEP_S * US_PER_S))
 
 
-def rotating_code_fits(secret: bytes, shown: str, now_us: int) -> bool:
-    """Whether `shown` is the code of now or of a step that clocks may be apart."""
+def is_rotating_code(secret: bytes, shown: str, now_us: int) -> bool:
+    """Whether `shown` is the code of the current step or of one within the tolerated clock difference."""
     step = now_us // (STEP_S * US_PER_S)
     return any(
         hmac.compare_digest(_mac(secret, near).encode(), shown.encode("utf-8", "replace"))
@@ -152,8 +159,8 @@ def rotating_code_fits(secret: bytes, shown: str, now_us: int) -> bool:
 
 
 def shown_code(code: str, event_secret: bytes, now_us: int) -> str:
-    """The code as a screen shows it now: with the rotating part if the ticket wants one."""
-    ticket = read(code)
+    """The code that a screen shows now, with the rotating part if the ticket has one."""
+    ticket = read_code(code)
     if not ticket.rotating:
         return code
     return f"{code}.{rotating_code(ticket_secret(event_secret, ticket.short_id), now_us)}"

@@ -1,7 +1,7 @@
-"""The ticket desk: a booking's tickets as QR, PDF and calendar entry, rendered when somebody asks and not before.
+"""The ticket desk: the tickets of a booking as QR, PDF and calendar entry, rendered on request.
 
-Everything comes from the ledger: the code was signed and stored by the confirming transaction, so whoever renders it,
-and however often, it is the same ticket.
+The code of a ticket was signed and stored by the transaction that confirmed the booking, so every rendering shows the
+same ticket.
 """
 
 import asyncio
@@ -11,24 +11,24 @@ from frontrow.boxoffice.model.bookings import BookingNotFound
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.tickets import Ticket, TicketNotFound, TicketState
 from frontrow.boxoffice.model.venues import Plan, Venue
-from frontrow.boxoffice.plans.plan_reader import from_bytes
+from frontrow.boxoffice.plans.plan_reader import decode_plan
 from frontrow.boxoffice.ports.ledger import Catalogue, TicketBook
 from frontrow.boxoffice.tickets import qr_code as qr
 from frontrow.boxoffice.tickets.calendar_entry import calendar_entry
-from frontrow.boxoffice.tickets.door_bundle import Bundle, Revocations, make_bundle, revocations, seat_name
-from frontrow.boxoffice.tickets.door_check import Verdict, live_verdict
+from frontrow.boxoffice.tickets.door_bundle import Bundle, Revocations, make_bundle, seat_name, sign_revocations
+from frontrow.boxoffice.tickets.door_check import DoorVerdict, check_rotating_code
 from frontrow.boxoffice.tickets.signing_keys import TicketKeys
-from frontrow.boxoffice.tickets.ticket_codes import Misread, ReadTicket, event_hash, read, shown_code, signed_text
+from frontrow.boxoffice.tickets.ticket_codes import Misread, ReadTicket, event_hash, read_code, shown_code, signed_text
 from frontrow.boxoffice.tickets.ticket_sheets import Sheet
 from frontrow.core.errors import Overloaded
 
-MAX_PLANS: Final = 64  # seat names kept in memory
+MAX_PLANS: Final = 64  # whose seat names are cached
 PAGE: Final = 10_000
-MAX_PAGES: Final = 200  # of a revocation list
+MAX_PAGES: Final = 200  # per revocation list
 
 
 class DeskLedger(Catalogue, TicketBook, Protocol):
-    """What the desk reads."""
+    """The parts of the ledger that the desk reads."""
 
 
 class TicketDesk:
@@ -36,12 +36,12 @@ class TicketDesk:
 
     def __init__(self, ledger: DeskLedger, keys: TicketKeys) -> None:
         self._ledger, self._keys = ledger, keys
-        self._seats: dict[str, tuple[str, ...]] = {}
+        self._names_by_plan: dict[str, tuple[str, ...]] = {}
         self._reading = asyncio.Lock()
 
     async def sheets(self, booking_id: str) -> list[Sheet]:
         """The valid tickets of a booking, ready to print."""
-        tickets = [one for one in await self._ledger.tickets_of(booking_id) if one.state is TicketState.VALID]
+        tickets = [ticket for ticket in await self._ledger.tickets_of(booking_id) if ticket.state is TicketState.VALID]
         if not tickets:
             return []
         event = await self._ledger.event(tickets[0].event_id)
@@ -51,52 +51,52 @@ class TicketDesk:
         return [_sheet(ticket, event, venue, seat_name(seats, ticket.seat_index), name) for ticket in tickets]
 
     async def pdf(self, booking_id: str, *, locale: str = "en") -> bytes:
-        return await asyncio.to_thread(_print, await self._some(booking_id), locale)
+        return await asyncio.to_thread(_render_pdf, await self._need_sheets(booking_id), locale)
 
     async def calendar(self, booking_id: str) -> bytes:
-        return calendar_entry(await self._some(booking_id))
+        return calendar_entry(await self._need_sheets(booking_id))
 
     async def qr_svg(self, ticket_id: str, now_us: int) -> str:
-        """The QR as it is to be shown now (with the rotating part, if the ticket has one)."""
+        """The QR to show now, with the rotating part if the ticket has one."""
         return qr.svg(await self.shown_code(ticket_id, now_us), label=ticket_id)
 
     async def qr_png(self, ticket_id: str, now_us: int) -> bytes:
         return qr.png(await self.shown_code(ticket_id, now_us))
 
     async def shown_code(self, ticket_id: str, now_us: int) -> str:
-        """What the QR of a valid ticket says at this moment."""
+        """The code that the QR of a valid ticket shows now."""
         ticket = await self._ledger.ticket(ticket_id)
         if ticket is None or ticket.state is not TicketState.VALID:
             raise TicketNotFound(f"there is no valid ticket {ticket_id}", ticket=ticket_id)
         return shown_code(ticket.code, self._keys.rotating_secret(ticket.event_id), now_us)
 
-    def verify(self, event_id: str, code: str, now_us: int) -> tuple[Verdict, ReadTicket | None]:
-        """Whether the code is a real ticket of this event; whether it still counts only the ledger knows."""
+    def verify(self, event_id: str, code: str, now_us: int) -> tuple[DoorVerdict, ReadTicket | None]:
+        """Whether the code is a genuine ticket of this event. Only the ledger knows whether it is still valid."""
         try:
-            ticket = read(code.strip())
+            ticket = read_code(code.strip())
         except Misread:
-            return Verdict.MISREAD, None
+            return DoorVerdict.MISREAD, None
         if ticket.kid not in self._keys.verifying:
-            return Verdict.UNKNOWN_KEY, None
+            return DoorVerdict.UNKNOWN_KEY, None
         if not self._keys.verifying.signed(ticket.kid, signed_text(ticket.body), ticket.signature):
-            return Verdict.FORGED, None
+            return DoorVerdict.FORGED, None
         if ticket.event != event_hash(event_id):
-            return Verdict.OTHER_EVENT, ticket
-        return live_verdict(ticket, self._keys.rotating_secret(event_id), now_us), ticket
+            return DoorVerdict.OTHER_EVENT, ticket
+        return check_rotating_code(ticket, self._keys.rotating_secret(event_id), now_us), ticket
 
-    def mark(self) -> str:
-        """Changes when a key is added to the ring."""
+    def key_ring_mark(self) -> str:
+        """A text that changes when a key is added to the ring."""
         return "".join(kid.hex() for kid in sorted(self._keys.verifying.public))
 
     async def bundle(self, event_id: str, now_us: int) -> Bundle:
-        """What the event's gates take along: keys, seats and the whole revocation list."""
+        """The bundle for the gates of an event: keys, seats and the whole revocation list."""
         event = await self._ledger.event(event_id)
         revoked = await self._revoked(event_id)
         return make_bundle(self._keys, event_id, event.name, revoked, now_us, await self.seat_names(event))
 
     async def revocations(self, event_id: str, now_us: int) -> Revocations:
-        """The revocation list alone, signed: what changes for a gate that has its bundle."""
-        return revocations(self._keys, event_id, await self._revoked(event_id), now_us)
+        """Only the signed revocation list, for a gate that has its bundle."""
+        return sign_revocations(self._keys, event_id, await self._revoked(event_id), now_us)
 
     async def _revoked(self, event_id: str) -> list[str]:
         revoked: list[str] = []
@@ -109,41 +109,52 @@ class TicketDesk:
             after = (page[-1][1], page[-1][0])
         raise Overloaded(f"more than {MAX_PAGES * PAGE:,} tickets of {event_id} are revoked")
 
-    async def _some(self, booking_id: str) -> list[Sheet]:
+    async def _need_sheets(self, booking_id: str) -> list[Sheet]:
         sheets = await self.sheets(booking_id)
         if not sheets:
             raise BookingNotFound(booking_id)
         return sheets
 
     async def seat_names(self, event: Event) -> tuple[str, ...]:
-        """The names of the seats of the event's plan, by index."""
-        names = self._seats.get(event.plan_hash)
+        """The seat names of the event's plan, by index."""
+        names = self._names_by_plan.get(event.plan_hash)
         if names is None:
-            async with self._reading:  # a stadium takes a third of a second to read: once, and beside the loop
-                names = self._seats.get(event.plan_hash)
+            async with self._reading:  # a stadium takes a third of a second to read: once, in a thread
+                names = self._names_by_plan.get(event.plan_hash)
                 if names is None:
-                    names = self._seats[event.plan_hash] = await self._read_names(event.plan_hash)
+                    names = self._names_by_plan[event.plan_hash] = await self._read_names(event.plan_hash)
         return names
 
     async def _read_names(self, plan_hash: str) -> tuple[str, ...]:
         document = await self._ledger.plan_document(plan_hash)
-        if len(self._seats) >= MAX_PLANS:
-            self._seats.pop(next(iter(self._seats)))
+        if len(self._names_by_plan) >= MAX_PLANS:
+            self._names_by_plan.pop(next(iter(self._names_by_plan)))
         if not document:
             return ()
-        plan: Plan = await asyncio.to_thread(from_bytes, document.encode())
+        plan: Plan = await asyncio.to_thread(decode_plan, document.encode())
         return plan.seat_ids
 
 
-def _print(sheets: list[Sheet], locale: str) -> bytes:
-    from frontrow.boxoffice.tickets.ticket_pdf import tickets_pdf  # takes long to import, so not when the server starts
+def _render_pdf(sheets: list[Sheet], locale: str) -> bytes:
+    from frontrow.boxoffice.tickets.ticket_pdf import tickets_pdf  # slow to import: not at startup
 
     return tickets_pdf(sheets, locale=locale)
 
 
 def _sheet(ticket: Ticket, event: Event, venue: Venue | None, seat: str, name: str) -> Sheet:
     return Sheet(
-        ticket.id, ticket.code, seat, event.id, event.name, venue.name if venue else "", venue.city if venue else "",
-        venue.time_zone if venue else "UTC", event.starts_at_us, event.ends_at_us, ticket.booking_id,
-        ticket.issued_at_us, read(ticket.code).rotating, name,
-    )  # fmt: skip
+        ticket_id=ticket.id,
+        code=ticket.code,
+        seat=seat,
+        event_id=event.id,
+        event_name=event.name,
+        venue_name=venue.name if venue else "",
+        city=venue.city if venue else "",
+        time_zone=venue.time_zone if venue else "UTC",
+        starts_at_us=event.starts_at_us,
+        ends_at_us=event.ends_at_us,
+        booking_id=ticket.booking_id,
+        issued_at_us=ticket.issued_at_us,
+        rotating=read_code(ticket.code).rotating,
+        name=name,
+    )

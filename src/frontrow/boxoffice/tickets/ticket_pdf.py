@@ -1,4 +1,4 @@
-"""The PDF of a booking's tickets: a page each, with the QR. The same tickets make the same file, byte for byte."""
+"""The PDF of a booking's tickets: one page per ticket, with the QR. The same tickets give the same file."""
 
 import io
 from collections.abc import Mapping, Sequence
@@ -11,9 +11,9 @@ from frontrow.boxoffice.messaging.locale_formats import Moment, formats_of, lang
 from frontrow.boxoffice.messaging.message_texts import MessageWriter, words_of
 from frontrow.boxoffice.tickets import qr_code as qr
 from frontrow.boxoffice.tickets.print_fonts import CORE_FAMILY, PrintFonts, printable
-from frontrow.boxoffice.tickets.ticket_sheets import Sheet, at
+from frontrow.boxoffice.tickets.ticket_sheets import Sheet, local_time
 
-_WIDTH_MM, _HEIGHT_MM = 148.0, 210.0  # A5: two fit a sheet of A4
+_WIDTH_MM, _HEIGHT_MM = 148.0, 210.0  # A5: two fit on a sheet of A4
 _MARGIN_MM: Final = 12.0
 _QR_MM: Final = 78.0
 _BAND_MM: Final = 5.0
@@ -31,19 +31,19 @@ def tickets_pdf(sheets: Sequence[Sheet], *, locale: str = "en") -> bytes:
     pdf.set_creator("Frontrow")
     pdf.set_lang(language)
     pdf.set_title(sheets[0].event_name)
-    pdf.set_creation_date(at(sheets[0].issued_at_us, "UTC"))
+    pdf.set_creation_date(local_time(sheets[0].issued_at_us, "UTC"))
     fonts = PrintFonts()
     for page in pages:
         page.choose_fonts(fonts)
     with fonts.embedded(pdf):
         drawing = _Drawing(pdf, fonts, right_to_left=formats_of(language).right_to_left)
         for sheet, page in zip(sheets, pages, strict=True):
-            drawing.ticket(page, sheet)
+            drawing.draw_ticket(page, sheet)
         return bytes(pdf.output())
 
 
 class _Texts:
-    """Everything a page says, in letters that can be printed."""
+    """The texts of a page, reduced to characters that can be printed."""
 
     def __init__(self, title: str, facts: Mapping[str, str], seat: Sequence[tuple[str, str]], foot: str) -> None:
         self.title = printable(title[:MAX_NAME_CHARS])
@@ -72,54 +72,54 @@ def _texts(sheet: Sheet, language: str) -> _Texts:
 
 
 class _Drawing:
-    """Draws pages in one direction."""
+    """Draws pages in one reading direction."""
 
     def __init__(self, pdf: FPDF, fonts: PrintFonts, *, right_to_left: bool) -> None:
         self._pdf, self._fonts = pdf, fonts
         self._align, self._right_to_left = Align.R if right_to_left else Align.L, right_to_left
 
-    def ticket(self, texts: _Texts, sheet: Sheet) -> None:
+    def draw_ticket(self, texts: _Texts, sheet: Sheet) -> None:
         pdf = self._pdf
         pdf.add_page()
         pdf.set_fill_color(*_BRAND)
         pdf.rect(0, 0, _WIDTH_MM, _BAND_MM, style="F")
         pdf.set_y(_BAND_MM + 8)
-        self._font(texts.title, "B", 19, _INK)
+        self._set_font(texts.title, "B", 19, _INK)
         pdf.multi_cell(0, 8.5, texts.title, align=self._align, new_x=XPos.LMARGIN, new_y=YPos.NEXT, max_line_height=8.5)
         pdf.ln(2)
         for label, value in texts.facts:
-            self._fact(label, value)
-        self._seat(texts.seat)
+            self._draw_fact(label, value)
+        self._draw_seat(texts.seat)
         left, top = (_WIDTH_MM - _QR_MM) / 2, _HEIGHT_MM - _QR_MM - 18
         pdf.image(io.BytesIO(qr.png(sheet.code, scale=4)), x=left, y=top, w=_QR_MM, h=_QR_MM)
         pdf.set_xy(_MARGIN_MM, _HEIGHT_MM - 16)
-        self._font(texts.foot, "", 9, _SOFT)
+        self._set_font(texts.foot, "", 9, _SOFT)
         pdf.multi_cell(0, 4.5, texts.foot, align=Align.C)
 
-    def _fact(self, label: str, value: str) -> None:
+    def _draw_fact(self, label: str, value: str) -> None:
         pdf = self._pdf
-        self._font(label, "", 8.5, _SOFT)
+        self._set_font(label, "", 8.5, _SOFT)
         pdf.cell(0, 4, label, align=self._align, new_x=XPos.LMARGIN, new_y=YPos.NEXT)
-        self._font(value, "", 11.5, _INK)
+        self._set_font(value, "", 11.5, _INK)
         pdf.multi_cell(0, 5.6, value, align=self._align, new_x=XPos.LMARGIN, new_y=YPos.NEXT)
         pdf.ln(1.4)
 
-    def _seat(self, seat: Sequence[tuple[str, str]]) -> None:
-        """Section, row and seat side by side, large; from the side where reading begins."""
+    def _draw_seat(self, seat: Sequence[tuple[str, str]]) -> None:
+        """Section, row and seat side by side in large type, in reading direction."""
         pdf = self._pdf
         width, top = (_WIDTH_MM - 2 * _MARGIN_MM) / max(1, len(seat)), pdf.get_y() + 1
-        for place, (label, value) in enumerate(reversed(seat) if self._right_to_left else seat):
-            left = _MARGIN_MM + place * width
-            self._font(label, "", 8.5, _SOFT)
+        for column, (label, value) in enumerate(reversed(seat) if self._right_to_left else seat):
+            left = _MARGIN_MM + column * width
+            self._set_font(label, "", 8.5, _SOFT)
             pdf.set_xy(left, top)
             pdf.cell(width, 4, label, align=self._align)
-            self._font(value, "B", 19, _INK)
+            self._set_font(value, "B", 19, _INK)
             pdf.set_xy(left, top + 4)
             pdf.cell(width, 9, value, align=self._align)
         pdf.set_xy(_MARGIN_MM, top + 14)
 
-    def _font(self, text: str, style: str, size_pt: float, colour: tuple[int, int, int]) -> None:
+    def _set_font(self, text: str, style: str, size_pt: float, colour: tuple[int, int, int]) -> None:
         family = self._fonts.family_of(text, style)
-        known = f"{family}{style}" in self._pdf.fonts or family == CORE_FAMILY
-        self._pdf.set_font(family, style if known else "", size_pt)
+        has_style = f"{family}{style}" in self._pdf.fonts or family == CORE_FAMILY
+        self._pdf.set_font(family, style if has_style else "", size_pt)
         self._pdf.set_text_color(*colour)

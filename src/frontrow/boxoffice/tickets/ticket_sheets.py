@@ -1,4 +1,4 @@
-"""What is printed for people: a sheet per ticket (event, venue, time, seat, code); PDF and calendar are made of it."""
+"""A sheet per ticket with everything a person needs (event, venue, time, seat, code). PDF and calendar use it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """One ticket as a person sees it."""
+    """One ticket as its holder sees it."""
 
     ticket_id: str
     code: str
@@ -27,14 +27,14 @@ class Sheet:
     booking_id: str
     issued_at_us: int
     rotating: bool = False
-    name: str = ""  # of who bought it
+    name: str = ""  # of the buyer
 
     @property
     def place(self) -> str:
         return ", ".join(part for part in (self.venue_name, self.city) if part)
 
     def seat_words(self, words: Mapping[str, str]) -> list[tuple[str, str]]:
-        """Section, row and seat with their labels; what the seat's name does not have is left out."""
+        """Section, row and seat with their labels. Parts that the seat name does not have are left out."""
         section, row, number = seat_parts(self.seat)
         if row == "GA":  # general admission: a count, no seats
             return [(words["section"], section), (words["standing_place"], number)]
@@ -43,12 +43,12 @@ class Sheet:
 
     @property
     def starts_at(self) -> datetime:
-        return at(self.starts_at_us, self.time_zone)
+        return local_time(self.starts_at_us, self.time_zone)
 
     @property
     def ends_at(self) -> datetime:
-        """When the show ends; three hours after its start when nobody said."""
-        return at(self.ends_at_us or self.starts_at_us + 3 * 3600 * US_PER_S, self.time_zone)
+        """The end of the show, or three hours after its start when no end is set."""
+        return local_time(self.ends_at_us or self.starts_at_us + 3 * 3600 * US_PER_S, self.time_zone)
 
 
 def seat_parts(seat_id: str) -> tuple[str, str, str]:
@@ -65,7 +65,7 @@ def zone(name: str) -> tzinfo:
         return UTC
 
 
-def at(time_us: int, time_zone: str) -> datetime:
-    """The moment in the venue's own time; far-off times are cut to what a calendar can hold."""
+def local_time(time_us: int, time_zone: str) -> datetime:
+    """The time in the venue's time zone, limited to what a calendar can represent."""
     seconds = max(0, min(time_us // US_PER_S, 250_000_000_000))
     return (EPOCH + timedelta(seconds=seconds)).astimezone(zone(time_zone))

@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 
 from frontrow.boxoffice.holds.events_on_sale import Sale, Sales
-from frontrow.boxoffice.holds.held_seats import HeldSeats, Watcher
+from frontrow.boxoffice.holds.held_seats import SeatChangeListener, SeatUpdates
 from frontrow.boxoffice.model import facts
 from frontrow.boxoffice.model.claims import Claimed, ClaimRefused, SeatClaim
 from frontrow.boxoffice.model.events import EventStatus
@@ -66,12 +66,12 @@ class Offering:
         sales: Sales,
         ledger: WaitlistLedger,
         claims: SeatClaims,
-        held: HeldSeats,
+        held: SeatUpdates,
         clock: Clock,
         *,
         offer_ttl_s: int = OFFER_TTL_S,
         every_s: float = EVERY_S,
-        on_change: Watcher | None = None,
+        on_change: SeatChangeListener | None = None,
     ) -> None:
         self._sales, self._ledger, self._claims, self._held, self._clock = sales, ledger, claims, held, clock
         self._offer_us = offer_ttl_s * US_PER_S
@@ -153,7 +153,7 @@ class Offering:
         self.stats.looks += 1
         event = await self._ledger.event(event_id)
         if event != sale.event:
-            sale.changed(event)
+            sale.update_event(event)
         if event.status not in SERVED or event.paused or not event.sale_starts_at_us <= now_us < event.sale_ends_at_us:
             return 0
         look = await self._ledger.waitlist_look(event_id, now_us)
@@ -174,7 +174,7 @@ class Offering:
         states = await free_seats(self._ledger, sale, now_us)
         free = [seat for seat, state in enumerate(states) if not state]
         last = await self._ledger.last_fans(sale.event.id, free)
-        return Pool(sale.plan, sale.layouts, sale.masks, (s for s, state in enumerate(states) if state), last)
+        return Pool(sale.plan, sale.layouts, sale.section_masks, (s for s, state in enumerate(states) if state), last)
 
     async def _serve(self, sale: Sale, pool: Pool, now_us: int) -> tuple[int, bool]:
         """Offers in the order of the line; whether the whole line was seen with what is left in the pool."""
@@ -248,7 +248,7 @@ class Offering:
         extra = [seat for seat in new.hold.seats if seat not in offer.seats]
         if extra:  # another server was quicker with other seats
             await self._claims.release(offer.event_id, extra, offer.booking_id)
-        sale.seats.took(offer.seats, offer.fan, offer.expires_at_us, new.hold.now_us)
+        sale.seats.mark_taken(offer.seats, offer.fan, offer.expires_at_us, new.hold.now_us)
         if self._on_change is not None:
             self._on_change(offer.event_id, offer.seats)
 
@@ -257,4 +257,4 @@ class Offering:
         if sale.event.status is not to:
             event = await self._ledger.shift_event(sale.event.id, sale.event.status, to, self._clock())
             if event is not None:
-                sale.changed(event)
+                sale.update_event(event)

@@ -11,7 +11,7 @@ from typing import Final, Protocol
 import msgspec
 
 from frontrow.boxoffice.holds.events_on_sale import Sale, Sales
-from frontrow.boxoffice.holds.held_seats import HeldSeats
+from frontrow.boxoffice.holds.held_seats import SeatUpdates
 from frontrow.boxoffice.model.bookings import BookingState
 from frontrow.boxoffice.model.claims import SeatClaim
 from frontrow.boxoffice.model.events import Event, EventStatus, NotOnSale
@@ -59,7 +59,7 @@ class WaitlistService:
         sales: Sales,
         ledger: WaitlistLedger,
         claims: SeatClaims,
-        held: HeldSeats,
+        held: SeatUpdates,
         clock: Clock,
         *,
         ids: Ids | None = None,
@@ -93,7 +93,7 @@ class WaitlistService:
             if now_us - at_us >= LOOK_US:
                 states = await free_seats(self._ledger, sale, now_us)
                 self._looks[sale.event.id] = (now_us, states)
-        pool = Pool(sale.plan, sale.layouts, sale.masks, (seat for seat, state in enumerate(states) if state))
+        pool = Pool(sale.plan, sale.layouts, sale.section_masks, (seat for seat, state in enumerate(states) if state))
         if pool.pick(new):
             raise SeatsStillFree("seats that fit your wish are on sale; choose them now", event=sale.event.id)
 
@@ -135,7 +135,7 @@ class WaitlistService:
         if offer.booking_state is BookingState.HELD and now_us < offer.hold_expires_at_us:
             wish = SeatClaim(offer.event_id, offer.seats, offer.fan, offer.booking_id, offer.hold_expires_at_us)
             await self._claims.claim(wish, now_us)
-            self._sales.get(offer.event_id).seats.took(offer.seats, offer.fan, offer.hold_expires_at_us, now_us)
+            self._sales.get(offer.event_id).seats.mark_taken(offer.seats, offer.fan, offer.hold_expires_at_us, now_us)
         return offer
 
     async def decline(self, offer_id: str, fan: str) -> Offer:

@@ -1,4 +1,4 @@
-"""The audit in PostgreSQL, for the grown-up mode: the same statements over asyncpg, one transaction for each batch."""
+"""The audit in PostgreSQL, for several processes: the same statements over asyncpg, one transaction per batch."""
 
 import asyncio
 import re
@@ -8,29 +8,48 @@ from typing import Any
 import asyncpg
 
 from frontrow.core.errors import Unavailable
-from frontrow.waitingroom.audit.sqlite import SCHEMA, SqlAudit
+from frontrow.waitingroom.audit.sql_audit import SCHEMA, RowsByStatement, SqlAudit
 
 _SCHEMA_LOCK = 0x0F06_7201  # several processes may start at once; CREATE IF NOT EXISTS alone can collide
+_FAILURES = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError)
 
 
-def _numbered(sql: str) -> str:
-    """`?` as `$1`, `$2`, …"""
-    numbers = count(1)
-    return re.sub(r"\?", lambda _: f"${next(numbers)}", sql)
+def open_postgres_audit(url: str, *, timeout_s: float = 10.0) -> SqlAudit:
+    """The audit in this database. It connects on first use."""
+    return SqlAudit(PostgresDatabase(url, timeout_s=timeout_s))
 
 
-class PostgresAudit(SqlAudit):
-    """Rows in a PostgreSQL database, over at most two connections, made on first use."""
+class PostgresDatabase:
+    """Implements `AuditDatabase` over at most two connections."""
 
-    def __init__(self, url: str, *, timeout_s: float = 10.0) -> None:
-        super().__init__()
+    def __init__(self, url: str, *, timeout_s: float) -> None:
         self._url = url
         self._timeout_s = timeout_s
         self._pool: asyncpg.Pool[asyncpg.Record] | None = None
-        self._making = asyncio.Lock()
+        self._connecting = asyncio.Lock()
 
-    async def _connections(self) -> "asyncpg.Pool[asyncpg.Record]":
-        async with self._making:
+    async def write(self, rows_by_statement: RowsByStatement) -> None:
+        try:
+            pool = await self._connect()
+            async with pool.acquire() as connection, connection.transaction():
+                for sql, values in rows_by_statement.items():
+                    await connection.executemany(_number_values(sql), values)
+        except _FAILURES as error:
+            raise Unavailable(f"the room's audit did not answer: {error}", retry_after_s=1) from error
+
+    async def query(self, statement: str, *values: str) -> list[tuple[Any, ...]]:
+        try:
+            pool = await self._connect()
+            return [tuple(row) for row in await pool.fetch(_number_values(statement), *values)]
+        except _FAILURES as error:
+            raise Unavailable(f"the room's audit did not answer: {error}", retry_after_s=1) from error
+
+    async def aclose(self) -> None:
+        if self._pool is not None:
+            await self._pool.close()
+
+    async def _connect(self) -> "asyncpg.Pool[asyncpg.Record]":
+        async with self._connecting:
             if self._pool is None:
                 pool = await asyncpg.create_pool(self._url, min_size=0, max_size=2, command_timeout=self._timeout_s)
                 async with pool.acquire() as connection, connection.transaction():
@@ -40,23 +59,8 @@ class PostgresAudit(SqlAudit):
                 self._pool = pool
         return self._pool
 
-    async def _write(self, by_sql: dict[str, list[tuple[Any, ...]]]) -> None:
-        try:
-            pool = await self._connections()
-            async with pool.acquire() as connection, connection.transaction():
-                for sql, values in by_sql.items():
-                    await connection.executemany(_numbered(sql), values)
-        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
-            raise Unavailable(f"the room's audit did not answer: {error}", retry_after_s=1) from error
 
-    async def _query(self, sql: str, *values: str) -> list[tuple[Any, ...]]:
-        try:
-            pool = await self._connections()
-            return [tuple(row) for row in await pool.fetch(_numbered(sql), *values)]
-        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
-            raise Unavailable(f"the room's audit did not answer: {error}", retry_after_s=1) from error
-
-    async def aclose(self) -> None:
-        await self._writer.aclose()
-        if self._pool is not None:
-            await self._pool.close()
+def _number_values(sql: str) -> str:
+    """Each `?` as `$1`, `$2`, …"""
+    numbers = count(1)
+    return re.sub(r"\?", lambda _: f"${next(numbers)}", sql)

@@ -1,10 +1,10 @@
-"""Verified-Fan codes: signed, single-use, each good for one lane of one event.
+"""Verified-Fan codes: signed, single-use, each valid for one lane of one event.
 
     VF-<serial>-<signature>      serial: 7 base-32 characters (number and lane), signature: 13 (65 bits of HMAC-SHA256)
 
-A code carries its own proof, so nothing is stored for a code until it is used; then its number is. Organisers may bring
-their own codes in a CSV file (`code,lane` with a header line); those are kept in the audit, for all processes, by the
-hash of their text, never as text.
+A code carries its own proof, so nothing is stored until it is used; then its number is stored. Organisers may import
+their own codes from a CSV file (`code,lane` with a header line). Imported codes are kept in the audit, for all
+processes, by the hash of their text, never as text.
 """
 
 import csv
@@ -28,7 +28,7 @@ MAX_CODE_CHARS = 128
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """A code that is genuine (whether it is still unused only the store knows)."""
+    """A genuine code. Only the store knows whether it is still unused."""
 
     id: int
     lane: int
@@ -67,7 +67,7 @@ class Codes:
 
 
 def digest_of(text: str) -> str:
-    """What is kept of an imported code's text."""
+    """The hash under which an imported code is kept."""
     return hashlib.sha256(text.strip().upper()[:MAX_CODE_CHARS].encode()).hexdigest()
 
 

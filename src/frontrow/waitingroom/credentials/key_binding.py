@@ -1,6 +1,6 @@
 """Binding a place to the browser's own key, so that a copied place is worthless.
 
-At joining the browser sends the RFC 7638 thumbprint of a P-256 key it cannot export (`cnf`). To claim, it signs a short
+To join, the browser sends the RFC 7638 thumbprint of a P-256 key it cannot export (`cnf`). To claim, it signs a short
 proof: a JWT (`typ: place-proof+jwt`, ES256, its public key as `jwk` in the header) over the hash of the place (`ath`),
 the event (`evt`) and the time (`iat`).
 """
@@ -65,7 +65,7 @@ def check_proof(place_jwt: str, place: Place, proof: str | None, now_s: int) -> 
 
 
 def key_digest(key: str, person: str, jkt: str) -> str:
-    """An idempotency key is good only for the caller who made it: it is kept with who they are."""
+    """The stored form of an idempotency key. It includes the caller, so that nobody can use another caller's key."""
     if len(key) > MAX_KEY_CHARS:
         raise InvalidInput(f"an idempotency key has at most {MAX_KEY_CHARS} characters", param="Idempotency-Key")
     return hashlib.blake2s(f"{key}\n{person}\n{jkt}".encode(), digest_size=16).hexdigest()

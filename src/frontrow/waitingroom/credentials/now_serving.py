@@ -81,7 +81,7 @@ def read(public: Ed25519PublicKey, body: bytes) -> ServingFacts:
     head, mark, tail = body.rpartition(b',"sig":"')
     try:
         signature = unb64(tail.removesuffix(b'"}'))
-        if not mark or tail != b64(signature) + b'"}':  # one way to write it, so one text for each signature
+        if not mark or tail != b64(signature) + b'"}':  # one encoding only, so one text per signature
             raise ValueError("signature")
         public.verify(signature, head + b"}")
         return msgspec.json.decode(head + b"}", type=ServingFacts)

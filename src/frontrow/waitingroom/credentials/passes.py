@@ -63,7 +63,7 @@ def to_pem(key: rsa.RSAPrivateKey) -> bytes:
     return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
 
 
-@functools.lru_cache(16)  # reading one checks that its numbers are primes, which takes a while
+@functools.lru_cache(16)  # loading a key checks its primes, which is slow
 def from_pem(pem: bytes) -> rsa.RSAPrivateKey:
     key = load_pem_private_key(pem, None)
     if not isinstance(key, rsa.RSAPrivateKey) or key.key_size < RSA_BITS:
@@ -108,7 +108,7 @@ class PassSigner:
         return self._verifier.verify(text, event, now_s)
 
     def read(self, text: str, event: str | None = None) -> Pass:
-        """The pass, if it is genuine and for `event` (if given), whether or not it has run out."""
+        """The pass, if it is genuine and for `event` (if given), whether or not it has expired."""
         return self._verifier.read(text, event)
 
     def jwks(self) -> dict[str, Any]:
@@ -121,16 +121,16 @@ class PassVerifier:
 
     def __init__(self, jwks: dict[str, Any]) -> None:
         self._keys = {key["kid"]: jwt.PyJWK(key, algorithm="RS256").key for key in jwks["keys"]}
-        self._genuine: OrderedDict[str, Pass] = OrderedDict()  # texts whose signature was found right, the last ones
+        self._genuine: OrderedDict[str, Pass] = OrderedDict()  # the latest texts with a right signature
 
     def remember(self, text: str, visit: Pass) -> None:
-        """This text is genuine: checking it again costs no signature (a pass is shown with every click)."""
+        """Skip the signature check of this text from now on: a pass comes with every click."""
         if len(self._genuine) >= MAX_REMEMBERED:
             self._genuine.popitem(last=False)
         self._genuine[text] = visit
 
     def verify(self, text: str, event: str | None, now_s: int) -> Pass:
-        """The pass, if one of the keys signed it, it is for `event` (if given) and has not run out at `now_s`."""
+        """The pass, if one of the keys signed it, it is for `event` (if given) and has not expired at `now_s`."""
         visit = self.read(text, event)
         if now_s >= visit.expires_s:
             raise PassExpired("this pass has run out; join again", expires_s=visit.expires_s)
@@ -140,13 +140,13 @@ class PassVerifier:
         """The pass, if one of the keys signed it and it is for `event` (if given)."""
         visit = self._genuine.get(text)
         if visit is None:
-            visit = self._checked(text)
+            visit = self._verify_signature(text)
             self.remember(text, visit)
         if event is not None and visit.event != event:
             raise PassForeign(f"this pass is for another event ({visit.event})", event=visit.event)
         return visit
 
-    def _checked(self, text: str) -> Pass:
+    def _verify_signature(self, text: str) -> Pass:
         try:
             if len(text) > MAX_PASS_CHARS:
                 raise jwt.InvalidTokenError
@@ -156,12 +156,12 @@ class PassVerifier:
             key = self._keys[header["kid"]]
             options = {"require": _NEEDED, "verify_exp": False, "verify_aud": False, "verify_iat": False}
             claims = jwt.decode(text, key, algorithms=["RS256"], issuer=ISSUER, options=options)  # type: ignore[arg-type]
-            return _pass(claims)
+            return _read_claims(claims)
         except (jwt.InvalidTokenError, KeyError, TypeError, ValueError):
             raise PassInvalid("this pass was not issued here; wait for your turn and claim one") from None
 
 
-def _pass(claims: dict[str, Any]) -> Pass:
+def _read_claims(claims: dict[str, Any]) -> Pass:
     lane, epoch, position = (int(part) for part in claims["plc"])
     if not isinstance(claims["aud"], str) or not isinstance(claims["sub"], str):
         raise ValueError("aud and sub are text")

@@ -1,9 +1,9 @@
-"""Signed places: JWT, HS256, a fixed header for each key, the position as `sub` (a string, as the standard asks).
+"""Signed places: JWT, HS256, a fixed header per key, the position as `sub` (a string, as the standard asks).
 
 Any JWT library verifies them; here they are minted and verified by hand in about 3 µs, without negotiating anything:
 the header must be, byte for byte, one of ours, and the signature is compared in its text form and in constant time, so
 not even the unused bits of the last base64 character can be flipped. A place has no expiry: people wait for hours, and
-the window decides. `jkt` binds a place to a key the browser cannot export (see `binding`).
+the window decides. `jkt` binds a place to a key the browser cannot export (see `key_binding`).
 """
 
 import binascii
@@ -19,7 +19,7 @@ from frontrow.waitingroom.model.errors import PlaceForeign, PlaceInvalid
 MIN_SECRET_BYTES = 32
 MAX_PLACE_CHARS = 1_024
 MAX_PERSON_CHARS = 64
-REMEMBERED = 16_384  # verified places in each of two generations: some 20 MB at most
+REMEMBERED = 16_384  # verified places per generation; two generations take some 20 MB at most
 
 
 class Place(msgspec.Struct, frozen=True, gc=False):
@@ -105,22 +105,22 @@ class PlaceSigner:
         return b"%b.%b" % (signed, self._newest.sign(signed))
 
     def verify(self, text: str, event: str | None = None) -> Place:
-        """The place, if one of our secrets signed exactly this text; for `event`, if given. People ask again and again
-        with the same text, so verified ones are remembered; a text is found by its whole (keyed) hash or not at all,
-        which tells nothing about how much of a forged one was right."""
-        place = self.recent.get(text) or self._remembered(text)
+        """The place, if one of our secrets signed exactly this text; for `event`, if given. People send the same text
+        again and again, so verified ones are remembered. A text is found by its whole (keyed) hash or not at all, which
+        reveals nothing about how much of a forged one was right."""
+        place = self.recent.get(text) or self._remember(text)
         if event is not None and place.event != event:
             raise PlaceForeign(f"this place is for another event ({place.event})", event=place.event)
         return place
 
-    def _remembered(self, text: str) -> Place:
-        place = self._older.get(text) or self._verified(text)
+    def _remember(self, text: str) -> Place:
+        place = self._older.get(text) or self._verify_signature(text)
         if len(self.recent) >= REMEMBERED:
             self._older, self.recent = self.recent, {}
         self.recent[text] = place
         return place
 
-    def _verified(self, text: str) -> Place:
+    def _verify_signature(self, text: str) -> Place:
         try:
             raw = text.encode("ascii") if len(text) <= MAX_PLACE_CHARS else b""
             signed, _, signature = raw.rpartition(b".")
@@ -132,7 +132,7 @@ class PlaceSigner:
         right = (key or self._newest).sign(signed)
         if not hmac.compare_digest(right, signature) or key is None:
             raise PlaceInvalid("this place was not issued here; join to get one")
-        return _place(payload)
+        return _read_payload(payload)
 
 
 def _header(secret: bytes) -> bytes:
@@ -153,8 +153,8 @@ def _payload(place: Place) -> bytes:
     return head + tail + b"}"
 
 
-def _place(payload: bytes) -> Place:
-    """The claims of a payload whose signature was right; wrong shapes (a numeric `sub`) are refused all the same."""
+def _read_payload(payload: bytes) -> Place:
+    """The claims of a payload whose signature was right; wrong shapes (a numeric `sub`) are still refused."""
     try:
         claims = _decode_claims(unb64(payload))
         if not (claims.sub.isascii() and claims.sub.isdigit() and len(claims.sub) <= 15):

@@ -1,5 +1,6 @@
 """A room's keys: secrets of the places, RSA keys of the passes, the Ed25519 key of the now-serving document, and the
-secret the draws and codes are made from. Kept in one folder that only the owner can read; made on the first start."""
+master secret from which draws and codes are derived. They are kept in one folder that only the owner can read, and are
+generated on the first start."""
 
 import os
 import secrets
@@ -17,7 +18,7 @@ SECRET_BYTES = 32
 
 
 class _Packed(msgspec.Struct, frozen=True):
-    """All keys as one text, for a store that seals it."""
+    """All keys as one text, for a store that encrypts it."""
 
     places: tuple[bytes, ...]
     passes: tuple[str, ...]
@@ -27,7 +28,7 @@ class _Packed(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class RoomKeys:
-    """The newest of each first; every process in front of the same rooms needs the same ones."""
+    """The newest of each first. All processes of the same rooms need the same keys."""
 
     place_secrets: tuple[bytes, ...] = field(repr=False)
     pass_keys: tuple[RSAPrivateKey, ...] = field(repr=False)
@@ -76,7 +77,7 @@ class RoomKeys:
 
     def rotated(self, *, keep: int = 2) -> "RoomKeys":
         """Signs places and passes with new keys from now on; what the last `keep` signed stays valid. The document's
-        key and the master secret stay: mirrors pin the one, draws and codes are made from the other."""
+        key and the master secret stay: mirrors pin the first, draws and codes are derived from the second."""
         fresh = RoomKeys.generate()
         return RoomKeys(
             (*fresh.place_secrets, *self.place_secrets[:keep]),

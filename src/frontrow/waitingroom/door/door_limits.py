@@ -1,8 +1,8 @@
-"""The one checkpoint at the entry (W12): limits per IP and per person first, then the proof of humanity.
+"""The one checkpoint at the entry (W12): limits per IP and per person first, then the human check.
 
-The limits are answered in this process in microseconds, so a flood is turned away before anything else is looked at. A
-device (by fingerprint) that asks for many challenges in a minute gets harder work, never a refusal. Now-serving and the
-streams are not limited: they are the same bytes for all, and people's own refreshes must not lock them out.
+The limits are checked in this process in microseconds, so a flood is refused before anything else is read. A device (by
+fingerprint) that asks for many challenges per minute gets harder work, never a refusal. Now-serving and the streams are
+not limited: they are the same bytes for everybody, and refreshing the page must not lock people out.
 """
 
 from collections.abc import Awaitable, Sequence
@@ -27,7 +27,7 @@ class TooManyRequests(Overloaded):
 
 @dataclass(frozen=True, slots=True)
 class EntryRules:
-    """How often one person and one address may ask; and how often one device before its work gets harder."""
+    """How many requests one person and one address may send, and one device before its work gets harder."""
 
     per_person: str = "10/second"
     per_ip: str = "50/second"
@@ -35,7 +35,7 @@ class EntryRules:
 
 
 class Entry:
-    """Who may knock, and who may come in. `checks` holds one human check for each event."""
+    """Counts requests per address and person, and runs the human check of each event."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class Entry:
         clock: Clock | None = None,
         processes: int = 1,
     ) -> None:
-        """`processes`: how many share these limits; each keeps to its part, so the sum never exceeds the whole."""
+        """`processes`: how many processes share these limits. Each gets its part; the sum never exceeds the whole."""
         rules = rules or EntryRules()
         self._checks = dict(checks or {})
         self._clock = clock or WallClock()
@@ -58,8 +58,8 @@ class Entry:
         self.addresses: dict[str, str] = {}  # peer -> its key
         self.refused = 0
 
-    def learn(self, event: str, check: HumanCheck | None) -> None:
-        """Ask this check, or none, of whoever joins the event's room from now on."""
+    def set_check(self, event: str, check: HumanCheck | None) -> None:
+        """Require this check, or none, for joins to the event's room from now on."""
         if check is None:
             self._checks.pop(event, None)
         else:
@@ -77,17 +77,17 @@ class Entry:
         return self._client_ip.key(peer, forwarded) or "unknown"
 
     def is_proxy(self, peer: str) -> bool:
-        """Whether this peer is one of our proxies, whose word about others counts."""
+        """Whether this peer is one of our proxies, so that its forwarded addresses count."""
         return self._client_ip.is_proxy(peer)
 
-    def knock_ip(self, ip: str) -> None:
+    def count_ip(self, ip: str) -> None:
         """Count one request of this address; raises `TooManyRequests`."""
         decision = self._per_ip.check(ip)
         if not decision.allowed:
             self.refused += 1
             raise _refusal(decision)
 
-    def knock_person(self, person: str) -> None:
+    def count_person(self, person: str) -> None:
         """Count one request of this person (by account or by place); raises `TooManyRequests`."""
         decision = self._per_person.check(person)
         if not decision.allowed:
@@ -95,7 +95,7 @@ class Entry:
             raise _refusal(decision)
 
     def challenge(self, event: str, headers: Sequence[tuple[bytes, bytes]], ip: str) -> dict[str, Any]:
-        """What the page needs for its proof, harder for a device that keeps asking."""
+        """What the page needs for its proof; harder work for a device that keeps asking."""
         check = self._checks.get(event) or NoCheck()
         now_us = self._clock()
         suspicion = 0
@@ -107,7 +107,7 @@ class Entry:
         return check.challenge(now_us, suspicion=suspicion)
 
     def verify(self, event: str, proof: str | None, ip: str) -> Awaitable[None] | None:
-        """None: come in. An awaitable: when it returns. Raises `NotHuman`."""
+        """None: passed at once. An awaitable: passed when it returns. Raises `NotHuman`."""
         check = self._checks.get(event)
         return check.verify(proof, ip, self._clock()) if check is not None else None
 
@@ -122,7 +122,7 @@ class Entry:
 
 
 def _part(text: str, processes: int) -> Quota:
-    """One process' part of a limit; at least one request, or nobody could come in."""
+    """One process' part of a limit; at least one request."""
     quota = Quota.parse(text)
     return replace(quota, limit=max(1, quota.limit // processes), burst=max(0, quota.burst // processes))
 

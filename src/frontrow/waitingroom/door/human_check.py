@@ -1,9 +1,9 @@
-"""Is this a person? The one checkpoint at the entry, behind a port with four adapters.
+"""Is this a person? One port (`HumanCheck`) with three adapters.
 
-`ProofOfWork` (altcha, self-hosted, the default) makes each join cost the browser a moment of hashing, single use, bound
-to the event. `Turnstile` and `HCaptcha` ask their provider through an injectable client. `NoCheck` lets everybody try.
-A device fingerprint is a signal, never a verdict: a device that joins again and again gets harder work. Limits per
-person and per IP stand before all of it (`entry.py`).
+`ProofOfWork` (altcha, self-hosted, the default) makes each join cost the browser a moment of hashing. A proof is bound
+to the event and counts once. `Captcha` verifies with Turnstile or hCaptcha through an injectable client. `NoCheck` lets
+everybody try. A device fingerprint never refuses anybody: a device that joins again and again gets harder work. Limits
+per person and per IP come first (`door_limits.py`).
 """
 
 import base64
@@ -12,6 +12,7 @@ import datetime
 import hashlib
 import hmac
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import msgspec
@@ -21,8 +22,6 @@ from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import ConfigError, Forbidden, Unavailable
 
 MAX_PROOF_BYTES = 4096
-TURNSTILE_URL = "https://challenges.cloudflare.com/turnstile/v0/siteverify"
-HCAPTCHA_URL = "https://api.hcaptcha.com/siteverify"
 
 
 class NotHuman(Forbidden):
@@ -57,10 +56,10 @@ class NoCheck:
         return None
 
 
-class SpentProofs(Protocol):
+class UsedProofs(Protocol):
     """Remembers which proofs were used until they expire."""
 
-    def spend(self, proof_id: str, ttl_s: int, now_us: int) -> "Awaitable[bool] | bool":
+    def mark_used(self, proof_id: str, ttl_s: int, now_us: int) -> "Awaitable[bool] | bool":
         """True for the first caller with this id, False for every other one until it has expired."""
         ...
 
@@ -84,44 +83,44 @@ class ProofOfWork:
     name = "altcha"
 
     def __init__(
-        self, key: bytes, event: str, spent: SpentProofs, *, max_number: int = 50_000, ttl_s: int = 600
+        self, key: bytes, event: str, used_proofs: UsedProofs, *, max_number: int = 50_000, ttl_s: int = 600
     ) -> None:
         if len(key) < 16:
             raise ConfigError("the proof-of-work key must have at least 16 bytes", param="human_key")
         self._key = hmac.digest(key, b"frontrow proof of work " + event.encode(), "sha256").hex()
         self._event = event
-        self._spent = spent
+        self._used_proofs = used_proofs
         self._max_number = max_number
         self._ttl_s = ttl_s
 
     def challenge(self, now_us: int, *, suspicion: int = 0) -> dict[str, Any]:
         expires = datetime.datetime.fromtimestamp(now_us // US_PER_S + self._ttl_s, datetime.UTC)
         max_number = self._max_number << (2 * min(max(suspicion, 0), 3))
-        made = altcha.create_challenge(
+        created = altcha.create_challenge(
             altcha.ChallengeOptions(
                 algorithm="SHA-256", hmac_key=self._key, max_number=max_number, expires=expires, params={"e": "1"}
             )
         )
         return {
             "kind": self.name,
-            "algorithm": made.algorithm,
-            "challenge": made.challenge,
-            "salt": made.salt,
-            "signature": made.signature,
+            "algorithm": created.algorithm,
+            "challenge": created.challenge,
+            "salt": created.salt,
+            "signature": created.signature,
             "maxnumber": max_number,
         }
 
     def verify(self, proof: str | None, ip: str, now_us: int) -> Awaitable[None] | None:
-        signature, ttl_s = self._checked(proof, now_us)
-        first = self._spent.spend(signature, ttl_s, now_us)
+        signature, ttl_s = self._check_solution(proof, now_us)
+        first = self._used_proofs.mark_used(signature, ttl_s, now_us)
         if not isinstance(first, bool):
-            return _refuse_later(first)
-        _refuse_unless(first)
+            return _refuse_used_later(first)
+        _refuse_used(first)
         return None
 
-    def _checked(self, proof: str | None, now_us: int) -> tuple[str, int]:
-        """The proof's id and how long it must be remembered; refuses a wrong or old one."""
-        solution = _parse(proof)
+    def _check_solution(self, proof: str | None, now_us: int) -> tuple[str, int]:
+        """The proof's id and how long it must be remembered. Refuses a wrong or expired proof."""
+        solution = _parse_solution(proof)
         payload: Any = msgspec.structs.asdict(solution)
         expires = altcha.extract_params(payload).get("expires", [""])
         right, _ = altcha.verify_solution(payload, self._key, check_expires=False)
@@ -133,7 +132,7 @@ class ProofOfWork:
         return solution.signature, left_s
 
 
-def _parse(proof: str | None) -> _Solution:
+def _parse_solution(proof: str | None) -> _Solution:
     if not proof:
         raise NotHuman("send the solved challenge as `proof`; GET …/challenge gives you one", param="proof")
     if len(proof) > MAX_PROOF_BYTES:
@@ -144,20 +143,20 @@ def _parse(proof: str | None) -> _Solution:
         raise NotHuman("the proof is not an altcha payload (base64 of JSON)", param="proof") from None
 
 
-def _refuse_unless(first: bool) -> None:
+def _refuse_used(first: bool) -> None:
     if not first:
         raise NotHuman("this proof of work was already used; ask for a new challenge")
 
 
-async def _refuse_later(first: Awaitable[bool]) -> None:
-    _refuse_unless(await first)
+async def _refuse_used_later(first: Awaitable[bool]) -> None:
+    _refuse_used(await first)
 
 
 Post = Callable[[str, Mapping[str, str]], Awaitable[Any]]
 
 
 async def post_form(url: str, fields: Mapping[str, str]) -> Any:
-    """Send a form and return the JSON of the answer; 3 s at most."""
+    """Send a form and return the JSON of the response; 3 s at most."""
     import httpx
 
     async with httpx.AsyncClient(timeout=3.0) as client:
@@ -166,14 +165,36 @@ async def post_form(url: str, fields: Mapping[str, str]) -> Any:
         return answer.json()
 
 
-class Captcha:
-    """What Turnstile and hCaptcha share: a widget makes the proof, the provider says whether it holds."""
+@dataclass(frozen=True, slots=True)
+class CaptchaProvider:
+    """A service whose widget makes proofs: its name, where it verifies them, and the fields it wants besides."""
 
-    name = ""
-    url = ""
+    name: str
+    url: str
+    extra_fields: Callable[[str, str], dict[str, str]]  # of the site key and the proof
+
+
+def _turnstile_fields(site_key: str, proof: str) -> dict[str, str]:
+    """An idempotency key, so that Cloudflare accepts a repeated request of ours."""
+    digest = hashlib.sha256(proof.encode()).hexdigest()
+    return {"idempotency_key": f"{digest[:8]}-{digest[8:12]}-4{digest[13:16]}-a{digest[17:20]}-{digest[20:32]}"}
+
+
+def _hcaptcha_fields(site_key: str, proof: str) -> dict[str, str]:
+    """Our site key, so that a proof made for another site is refused."""
+    return {"sitekey": site_key}
+
+
+TURNSTILE = CaptchaProvider("turnstile", "https://challenges.cloudflare.com/turnstile/v0/siteverify", _turnstile_fields)
+HCAPTCHA = CaptchaProvider("hcaptcha", "https://api.hcaptcha.com/siteverify", _hcaptcha_fields)
+
+
+class Captcha:
+    """Implements `HumanCheck`: the provider's widget makes the proof, the provider says whether it holds."""
 
     def __init__(
         self,
+        provider: CaptchaProvider,
         site_key: str,
         secret: str,
         *,
@@ -181,11 +202,13 @@ class Captcha:
         post: Post = post_form,
         when_down: str = "refuse",
     ) -> None:
+        self.name = provider.name
         if not site_key or not secret:
             raise ConfigError(f"{self.name} needs its site key and its secret", param="human_secret")
         if when_down not in ("refuse", "allow"):
             raise ConfigError(f"when_down must be refuse or allow, not {when_down!r}", param="human_when_down")
         self.site_key = site_key
+        self._provider = provider
         self._secret = secret
         self._hostnames = frozenset(hostnames)
         self._post = post
@@ -197,13 +220,14 @@ class Captcha:
     def verify(self, proof: str | None, ip: str, now_us: int) -> Awaitable[None]:
         if not proof or len(proof) > MAX_PROOF_BYTES:
             raise NotHuman(f"send the {self.name} response as `proof`", param="proof")
-        return self._ask(proof, ip)
+        return self._verify_with_provider(proof, ip)
 
-    async def _ask(self, proof: str, ip: str) -> None:
-        fields = {"secret": self._secret, "response": proof, "remoteip": ip} | self._extra(proof)
+    async def _verify_with_provider(self, proof: str, ip: str) -> None:
+        fields = {"secret": self._secret, "response": proof, "remoteip": ip}
+        fields |= self._provider.extra_fields(self.site_key, proof)
         try:
-            verdict = await self._post(self.url, fields)
-            success, hostname = verdict["success"], verdict.get("hostname", "")
+            reply = await self._post(self._provider.url, fields)
+            success, hostname = reply["success"], reply.get("hostname", "")
         except Exception as error:
             if self._when_down == "allow":
                 return
@@ -211,37 +235,13 @@ class Captcha:
         if success is not True or (self._hostnames and hostname not in self._hostnames):
             raise NotHuman(f"{self.name} did not confirm that you are a person; try again", param="proof")
 
-    def _extra(self, proof: str) -> dict[str, str]:
-        return {}
-
-
-class Turnstile(Captcha):
-    """Cloudflare's check. The idempotency key makes a repeated question of ours harmless."""
-
-    name = "turnstile"
-    url = TURNSTILE_URL
-
-    def _extra(self, proof: str) -> dict[str, str]:
-        digest = hashlib.sha256(proof.encode()).hexdigest()
-        return {"idempotency_key": f"{digest[:8]}-{digest[8:12]}-4{digest[13:16]}-a{digest[17:20]}-{digest[20:32]}"}
-
-
-class HCaptcha(Captcha):
-    """hCaptcha's check, pinned to our site key."""
-
-    name = "hcaptcha"
-    url = HCAPTCHA_URL
-
-    def _extra(self, proof: str) -> dict[str, str]:
-        return {"sitekey": self.site_key}
-
 
 FINGERPRINT_HEADERS = (b"user-agent", b"accept-language", b"accept-encoding", b"sec-ch-ua", b"sec-ch-ua-platform")
 
 
 def fingerprint(headers: Sequence[tuple[bytes, bytes]], ip: str) -> str:
-    """A short hash of what a browser tells about itself: the same device looks the same, many devices may share one."""
-    told = {name.lower(): value for name, value in headers}
+    """A short hash of the headers a browser sends: one device always has the same, several devices may share one."""
+    values = {name.lower(): value for name, value in headers}
     order = b",".join(name.lower() for name, _ in headers if not name.lower().startswith((b"cookie", b"content-")))
-    parts = [told.get(name, b"")[:512] for name in FINGERPRINT_HEADERS]
+    parts = [values.get(name, b"")[:512] for name in FINGERPRINT_HEADERS]
     return hashlib.blake2b(b"\0".join([ip.encode(), order[:1024], *parts]), digest_size=12).hexdigest()

@@ -1,7 +1,8 @@
-"""Used proofs of work: `MemorySpent` for one process, `RedisSpent` for many. A proof is spent once, until it expires.
+"""Used proofs of work: each proof counts once until it expires.
 
-Memory keeps two generations of ids and drops the older one when its proofs have expired; at its cap it refuses new
-joins rather than forget a used proof. Redis keeps one expiring key each, written in batches.
+`MemoryUsedProofs` (one process) keeps two generations of ids and drops the older one when its proofs have expired; at
+its cap it refuses new joins rather than forget a used proof. `RedisUsedProofs` (many processes) keeps one expiring key
+per proof, written in batches.
 """
 
 from collections.abc import Awaitable, Sequence
@@ -12,7 +13,7 @@ from frontrow.core.coalescer import Coalescer
 from frontrow.core.errors import Overloaded, Unavailable
 
 
-class MemorySpent:
+class MemoryUsedProofs:
     """In this process only."""
 
     def __init__(self, *, generation_s: int = 600, max_ids: int = 2_000_000) -> None:
@@ -22,7 +23,7 @@ class MemorySpent:
         self._older: dict[str, int] = {}
         self._turn_us = 0
 
-    def spend(self, proof_id: str, ttl_s: int, now_us: int) -> bool:
+    def mark_used(self, proof_id: str, ttl_s: int, now_us: int) -> bool:
         """True for the first caller with this id."""
         if ttl_s * US_PER_S > self._generation_us:
             raise ValueError(f"a proof lives at most {self._generation_us // US_PER_S} s here, not {ttl_s}")
@@ -37,21 +38,21 @@ class MemorySpent:
         return True
 
     def _turn(self, now_us: int) -> None:
-        """Start a new generation. What is dropped was spent more than a generation, so more than a ttl, ago."""
+        """Start a new generation. What is dropped was used more than a generation, so more than a ttl, ago."""
         long_quiet = now_us >= self._turn_us + self._generation_us
         self._older, self._until_us = {} if long_quiet else self._until_us, {}
         self._turn_us = now_us + self._generation_us
 
 
-class RedisSpent:
+class RedisUsedProofs:
     """Shared by every process of the room."""
 
     def __init__(self, client: Any, event: str) -> None:
         self._client = client
         self._prefix = f"room:{{{event}}}:spent:"
-        self._coalescer: Coalescer[tuple[str, int], bool] = Coalescer(self._send, name="spent proofs")
+        self._coalescer: Coalescer[tuple[str, int], bool] = Coalescer(self._send, name="used proofs")
 
-    def spend(self, proof_id: str, ttl_s: int, now_us: int) -> Awaitable[bool]:
+    def mark_used(self, proof_id: str, ttl_s: int, now_us: int) -> Awaitable[bool]:
         """True for the first caller with this id. Time is the store's."""
         return self._coalescer.submit((proof_id, ttl_s))
 

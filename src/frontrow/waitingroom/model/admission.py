@@ -3,11 +3,11 @@
     n = min(due windows × size, permits in the bucket, room for them, people waiting)
     room for them = capacity + margin − active − knocking − expected claims + expected departures until those claims
 
-Who was admitted may come at once, late or never. How likely a place admitted some time ago is still to be claimed is
-measured as claims per unclaimed place and second, by age (`Measured`), so no-shows are neither waited for nor counted
-twice when they return. Until there is a measurement everybody is expected to come. The margin corrects what the
-estimate still gets wrong: it grows while the shop has gaps and shrinks while people knock at a full one. An error here
-can delay somebody at the door for a moment; it can never exceed the capacity, which the store checks at each claim.
+An admitted person may come at once, late or never. The leader measures how likely an unclaimed place still is to be
+claimed: claims per unclaimed place and second, by age (`Measured`). So no-shows are neither waited for nor counted
+twice when they return. Until there is a measurement everybody is expected to come. The margin corrects the remaining
+error: it grows while the shop has gaps and shrinks while people with an active place find it full. A wrong estimate can
+delay somebody for a moment; it can never exceed the capacity, which the store checks at each claim.
 """
 
 from dataclasses import dataclass, replace
@@ -26,12 +26,12 @@ RATE_MEMORY_S = 30.0
 MIN_EXPOSURE_S = 5.0  # person-seconds below which an age class says nothing yet
 REASON_US = 60_000_000  # how long a stated reason stays up
 SHOW_AFTER_TICKS = 10
-AT_THE_DOOR = 0.005  # share of the capacity that may stand at the door, so that a gap inside is filled at once
+AT_THE_DOOR = 0.005  # share of the capacity that may find the shop full, so that a gap is filled at once
 MARGIN_LOW, MARGIN_HIGH, MARGIN_S = -0.2, 0.5, 120.0
 
 
 class Measured(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What the leader has measured; travels through the store as JSON so that the next leader goes on with it."""
+    """What the leader has measured. The store carries it as JSON, so that the next leader goes on with it."""
 
     at_us: int = 0
     ticks: int = 0
@@ -69,17 +69,17 @@ def age_class(age_us: int) -> int:
 
 def still_coming(measured: Measured, age_us: int, grace_us: int) -> float:
     """How likely a place, unclaimed `age_us` after its admission, is to be claimed before its grace ends."""
-    first, last, total, hazard, known = age_class(age_us), age_class(grace_us), 0.0, 0.0, False
+    first, last, total, hazard, is_measured = age_class(age_us), age_class(grace_us), 0.0, 0.0, False
     for index in range(AGES):
         if measured.exposure_s[index] >= MIN_EXPOSURE_S:
-            hazard, known = measured.claims[index] / measured.exposure_s[index], True
+            hazard, is_measured = measured.claims[index] / measured.exposure_s[index], True
         else:
             hazard /= 4  # nobody was that old yet: assume that interest fades
         if first <= index <= last:
             low_s = 0.0 if index == 0 else float(2 ** (index - 1))
             start_s, end_s = max(low_s, age_us / 1e6), min(float(2**index), grace_us / 1e6)
             total += hazard * max(0.0, end_s - start_s)
-    return 1.0 - exp(-total) if known else 1.0
+    return 1.0 - exp(-total) if is_measured else 1.0
 
 
 def grace_of(state: RoomState) -> int:
@@ -107,7 +107,7 @@ def claim_delay_s(measured: Measured) -> float:
 
 
 def show_rate(measured: Measured, grace_us: int) -> float:
-    """How many of the admitted come at all."""
+    """The share of admitted people who come at all."""
     return still_coming(measured, 0, grace_us)
 
 
@@ -123,14 +123,18 @@ def observe(state: RoomState, old: Measured) -> Measured:
         exposure_s[index] += max(0, slide.size - took) * gap_s
     seen = {str(slide.number): state.took.get(slide.number, 0) for slide in state.ring}
     fresh = replace_struct(
-        old, at_us=state.now_us, exposure_s=tuple(exposure_s), claims=tuple(claims), seen=seen,
+        old,
+        at_us=state.now_us,
+        exposure_s=tuple(exposure_s),
+        claims=tuple(claims),
+        seen=seen,
         margin=_margin(state, old.margin, gap_s),
-    )  # fmt: skip
+    )
     return _rates(state, fresh, gap_s)
 
 
 def _margin(state: RoomState, margin: float, gap_s: float) -> float:
-    """Up while there are gaps inside, down while people stand at the door; unchanged while nobody waits for it."""
+    """Up while the shop has gaps, down while people find it full; unchanged while nobody waits."""
     capacity = state.config.capacity
     if not capacity or not any(lane.waiting for lane in state.lanes) or not state.ring:
         return margin
@@ -151,9 +155,15 @@ def _rates(state: RoomState, old: Measured, gap_s: float) -> Measured:
         blank = (0,) * len(his)
         ticks = old.ticks + (1 if any(his) else 0)
         return replace_struct(
-            old, his=his, released=state.released, rate_milli=blank, shown_milli=blank, ticks=ticks,
-            capacity=state.config.capacity, rate_per_s=state.config.rate_per_s,
-        )  # fmt: skip
+            old,
+            his=his,
+            released=state.released,
+            rate_milli=blank,
+            shown_milli=blank,
+            ticks=ticks,
+            capacity=state.config.capacity,
+            rate_per_s=state.config.rate_per_s,
+        )
     rates = []
     for lane, was, rate in zip(state.lanes, old.his, old.rate_milli, strict=True):
         now_milli = (lane.hi - was) * 1000 / gap_s
@@ -163,10 +173,14 @@ def _rates(state: RoomState, old: Measured, gap_s: float) -> Measured:
     return _shown(
         state,
         replace_struct(
-            old, his=his, released=state.released, rate_milli=tuple(rates), ticks=old.ticks + 1,
+            old,
+            his=his,
+            released=state.released,
+            rate_milli=tuple(rates),
+            ticks=old.ticks + 1,
             release_per_s=old.release_per_s + (leaving - old.release_per_s) * max(blend, 1.0 / (old.ticks + 1)),
         ),
-    )  # fmt: skip
+    )
 
 
 def _shown(state: RoomState, old: Measured) -> Measured:
@@ -182,14 +196,18 @@ def _shown(state: RoomState, old: Measured) -> Measured:
     elif fell:
         reason, until_us = reason or Reason.SLOWER.value, state.now_us + REASON_US
     return replace_struct(
-        old, shown_milli=tuple(rate for rate, _ in pairs), reason=reason, reason_until_us=until_us,
-        capacity=state.config.capacity, rate_per_s=state.config.rate_per_s,
-    )  # fmt: skip
+        old,
+        shown_milli=tuple(rate for rate, _ in pairs),
+        reason=reason,
+        reason_until_us=until_us,
+        capacity=state.config.capacity,
+        rate_per_s=state.config.rate_per_s,
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class Room4:
-    """The four bounds of a slide; their minimum is how many are admitted."""
+class SlideBounds:
+    """The four bounds of a slide; the smallest is how many people are admitted."""
 
     due: int
     permits: int
@@ -201,51 +219,62 @@ class Room4:
         return max(0, min(self.due, self.permits, self.free, self.waiting))
 
 
-def refilled(state: RoomState) -> int:
+def bucket_permits(state: RoomState) -> int:
     """Permits in the bucket now, in thousandths."""
     elapsed_us = max(0, state.now_us - state.bucket_at_us)
     return min(state.config.burst * 1000, state.bucket_milli + elapsed_us * state.config.rate_per_s // 1000)
 
 
-def bounds(state: RoomState, measured: Measured, due: int) -> Room4:
+def slide_bounds(state: RoomState, measured: Measured, due: int) -> SlideBounds:
     """What limits the next slide."""
     config = state.config
     leaving = measured.release_per_s * claim_delay_s(measured)
     coming = expected_claims(state, measured) - min(leaving, config.capacity / 4)
     free = config.capacity * (1 + measured.margin) - state.active - state.knocking - coming
     waiting = sum(lane.waiting for lane in state.lanes)
-    return Room4(
-        due * config.window_size, refilled(state) // 1000, int(free), waiting if waiting >= config.min_slide else 0
+    return SlideBounds(
+        due * config.window_size,
+        bucket_permits(state) // 1000,
+        int(free),
+        waiting if waiting >= config.min_slide else 0,
     )
 
 
-def plan(state: RoomState) -> SlidePlan | None:
-    """The next slide, if one is due; with nobody to admit it still uses the interval up and keeps the measurements."""
+def plan_slide(state: RoomState) -> SlidePlan | None:
+    """The next slide, if one is due. With nobody to admit it still uses up the interval and stores the measurements."""
     config = state.config
     due = (state.now_us - state.slid_at_us) // config.interval_us
     if state.phase is not Phase.OPEN or due < 1:
         return None
     measured = observe(state, read_note(state.note))
     credits = measured.credits if len(measured.credits) == len(state.lanes) else (0,) * len(state.lanes)
-    asked = bounds(state, measured, due).admit
-    given, credits = share(asked, [x.waiting for x in state.lanes], [x.weight for x in config.lanes], credits)
+    total = slide_bounds(state, measured, due).admit
+    given, credits = share(total, [x.waiting for x in state.lanes], [x.weight for x in config.lanes], credits)
     his = tuple(lane.hi + n for lane, n in zip(state.lanes, given, strict=True))
     los = tuple(lane.lo for lane in state.lanes)
     admitted, ring, grace_us = sum(given), state.ring, grace_of(state)
     if admitted:
         slide = Slide(state.slide_no + 1, state.now_us, his, admitted)
         ring = push(ring, slide, grace_us=0 if config.active_windows else grace_us)
-    los = lo_by_count(ring, config.active_windows, los) if config.active_windows else lo_by_time(
-        ring, state.now_us, grace_us, los
-    )  # fmt: skip
+    los = (
+        lo_by_count(ring, config.active_windows, los)
+        if config.active_windows
+        else lo_by_time(ring, state.now_us, grace_us, los)
+    )
     return SlidePlan(
-        expected_slide_no=state.slide_no, due=due, his=his, los=los, ring=ring,
-        bucket_milli=refilled(state) - admitted * 1000, bucket_at_us=state.now_us,
-        note=write_note(replace_struct(measured, credits=credits)), admitted=admitted,
-    )  # fmt: skip
+        expected_slide_no=state.slide_no,
+        due=due,
+        his=his,
+        los=los,
+        ring=ring,
+        bucket_milli=bucket_permits(state) - admitted * 1000,
+        bucket_at_us=state.now_us,
+        note=write_note(replace_struct(measured, credits=credits)),
+        admitted=admitted,
+    )
 
 
-def applied(state: RoomState, plan: SlidePlan) -> RoomState:
-    """The state after a plan was carried out: what the audit keeps before the store is asked to."""
+def apply_plan(state: RoomState, plan: SlidePlan) -> RoomState:
+    """The state after this plan, which the audit records before the store makes the slide."""
     lanes = tuple(replace(lane, hi=hi, lo=lo) for lane, hi, lo in zip(state.lanes, plan.his, plan.los, strict=True))
     return replace(state, lanes=lanes, ring=plan.ring, slide_no=state.slide_no + 1, note=plan.note)

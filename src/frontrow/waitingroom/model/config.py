@@ -1,4 +1,4 @@
-"""How a room is run: window, rate, capacity, lanes. Values only, checked when made, carried by the store as JSON."""
+"""The settings of a room: window, rate, capacity, lanes. Values only, validated on creation, stored as JSON."""
 
 import dataclasses
 import json
@@ -20,7 +20,7 @@ class Phase(StrEnum):
 
     PREQUEUE = "prequeue"  # before the opening: people arrive, order is drawn at the opening
     OPEN = "open"
-    PAUSED = "paused"  # nobody new is admitted; who is active may still claim
+    PAUSED = "paused"  # nobody new is admitted; active places can still be claimed
     QUEUE_ALL = "queue_all"  # everybody waits, active places too, until it is lifted
     CLOSED = "closed"  # no joins, no admissions
 
@@ -54,11 +54,11 @@ class RoomConfig:
     lanes: tuple[LaneRule, ...] = (LaneRule("general"),)
     pass_ttl_s: int = 900
     max_stay_s: int = 3_600
-    idle_s: int = 0  # a visit ends when nobody was heard for so long; 0: only its pass ends it
-    leave_s: int = 10  # a visit ends so long after its page was closed, unless somebody is heard again
+    idle_s: int = 0  # a visit ends after so long without a request; 0: only its pass ends it
+    leave_s: int = 10  # a visit ends so long after its page was closed, unless the visitor is heard again
     depth_cap: int = 0  # more people waiting than this get the overflow page; 0: no cap
     message: str = ""
-    draw_salt: str = ""  # makes each sale's draw a different one; filled in when the room is made
+    draw_salt: str = ""  # makes each sale's draw different; filled in when the room is created
     codes_until_us: int = 0  # a presale: until then only people with a code may join, later nobody needs one; 0: never
     one_place_per_person: bool = False  # everybody must say who they are, and gets the same place again
 

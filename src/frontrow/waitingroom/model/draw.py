@@ -1,10 +1,10 @@
 """Pure: the verifiable random order of the pre-queue.
 
-Whoever came before the opening is put in an order made by a keyed permutation of the arrival numbers: a Feistel network
+People who came before the opening are ordered by a keyed permutation of their arrival numbers: a Feistel network
 over ⌈√n⌉ × ⌈n/⌈√n⌉⌉ cells with keyed BLAKE2s as its round function, walked until it lands inside 1…n. There is no
-table: the state is n and a secret. SHA-256 of the secret is published before the opening, the secret after it; a beacon
-(public randomness of the opening moment) keeps even the operator from knowing the order in advance. `verify` recomputes
-any position from the published record alone.
+table: the whole state is n and a secret. SHA-256 of the secret is published before the opening, the secret after it. A
+beacon (public randomness of the opening moment) keeps even the operator from knowing the order in advance. `verify`
+recomputes any position from the published record alone.
 """
 
 import hashlib
@@ -88,10 +88,14 @@ def draw_of(secret: bytes, event: str, lane: str, n: int, beacon: str) -> Draw:
 
 def record(secret: bytes, event: str, lanes: Sequence[tuple[str, int]], beacon: str, *, opened: bool) -> dict[str, Any]:
     """What is published: before the opening the commitment alone, after it everything."""
-    told: dict[str, Any] = {"algorithm": ALGORITHM, "event": event, "commitment": commitment(secret)}
+    published: dict[str, Any] = {"algorithm": ALGORITHM, "event": event, "commitment": commitment(secret)}
     if opened:
-        told |= {"lanes": [{"name": name, "people": n} for name, n in lanes], "beacon": beacon, "secret": secret.hex()}
-    return told
+        published |= {
+            "lanes": [{"name": name, "people": n} for name, n in lanes],
+            "beacon": beacon,
+            "secret": secret.hex(),
+        }
+    return published
 
 
 def verify(published: Mapping[str, Any], lane: str, arrival: int, committed: str | None = None) -> int:

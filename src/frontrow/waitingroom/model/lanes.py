@@ -24,14 +24,14 @@ def share(
         left -= sum(portions.values())
         if portions == wanted:
             break
-    next_credits = _settle(given, left, waiting, weights, credits)
+    next_credits = _hand_out_rest(given, left, waiting, weights, credits)
     return tuple(given), next_credits
 
 
-def _settle(
+def _hand_out_rest(
     given: list[int], left: int, waiting: Sequence[int], weights: Sequence[int], credits: Sequence[int]
 ) -> tuple[int, ...]:
-    """Hand out the rounding (less than one for each lane) to whoever is owed most; return what is owed then."""
+    """Give the remainder (less than one per lane) to the lanes that are owed most; return what is owed afterwards."""
     total = sum(given) + left
     busy = [people > 0 for people in waiting]
     weight = sum(w for w, b in zip(weights, busy, strict=True) if b) or 1

@@ -8,7 +8,7 @@ from frontrow.waitingroom.model.room_state import LaneState, RoomState
 from frontrow.waitingroom.model.window import Slide
 
 
-def reconfigured(state: RoomState, config: RoomConfig) -> RoomState:
+def change_config(state: RoomState, config: RoomConfig) -> RoomState:
     """The state under new settings; lanes may be added, never taken away."""
     more = len(config.lanes) - len(state.lanes)
     if more < 0:
@@ -19,7 +19,7 @@ def reconfigured(state: RoomState, config: RoomConfig) -> RoomState:
     return replace(state, config=config, lanes=lanes, ring=ring, message_no=changed)
 
 
-def moved(state: RoomState, phase: Phase, now_us: int, beacon: str) -> RoomState:
+def change_phase(state: RoomState, phase: Phase, now_us: int, beacon: str) -> RoomState:
     """The state in another phase. Leaving the pre-queue fixes the draw; after a hold nobody has lost grace time."""
     if state.phase is Phase.PREQUEUE:
         state = replace(state, lanes=tuple(replace(x, drawn=x.issued) for x in state.lanes), beacon=beacon)

@@ -1,4 +1,4 @@
-"""What the service answers: values that the web layer turns into JSON."""
+"""Results of the service, which the web layer turns into JSON."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ from frontrow.waitingroom.model.window import PlaceState, Wait
 
 
 class PlaceStatus(msgspec.Struct, frozen=True, gc=False):
-    """What a person is told about a place. `position` and `ahead` are None in the pre-queue, before the draw."""
+    """The status of a place, as people get it. `position` and `ahead` are None in the pre-queue, before the draw."""
 
     event: str
     state: PlaceState
@@ -62,7 +62,7 @@ class RoomView:
 
 
 def claim_refusal(result: VisitResult) -> FrontrowError | None:
-    """What to tell somebody whose claim came to this; None if it succeeded."""
+    """The error for a claim with this result; None if it succeeded."""
     match result:
         case VisitResult.OK | VisitResult.REPEATED:
             return None

@@ -30,7 +30,7 @@ def ring_of(text: str | bytes) -> tuple[Slide, ...]:
 
 
 def config_fields(config: RoomConfig) -> dict[str, Any]:
-    """The settings: whole, for people, and the few the scripts need by themselves."""
+    """The settings: all of them as JSON, and the few that the scripts read."""
     return {
         "config": config.to_json(),
         "n": len(config.lanes),
@@ -43,7 +43,7 @@ def config_fields(config: RoomConfig) -> dict[str, Any]:
 
 
 def fields_of(state: RoomState) -> dict[str, Any]:
-    """Everything but what has keys of its own (claims of slides, ends, chunks) or belongs to the moment (leader)."""
+    """Every field except those with keys of their own (claims of slides, ends, chunks) and the current leader."""
     fields: dict[str, Any] = {name: getattr(state, attribute) for name, attribute in _NUMBERS}
     fields |= {"phase": state.phase.value, "ring": ring_text(state.ring), "note": state.note, "beacon": state.beacon}
     for index, lane in enumerate(state.lanes):

@@ -1,4 +1,4 @@
-"""Pure: what the window (lo, hi) says about a place, how it follows the slides, and the estimated wait.
+"""Pure: what the window (lo, hi) says about a place, how slides move it, and the estimated wait.
 
 Places ≤ lo are expired, ≤ hi active, above waiting; hi and lo only ever grow. `hi` moves by slides. `lo` follows by
 count (the last k slides are active) or by time (each slide is active for the grace period). The published rate of a

@@ -1,8 +1,8 @@
-"""ASGI middleware: nothing of the app behind answers without a pass. A plain class; costs nothing when a pass is known.
+"""ASGI middleware: the app behind it answers nobody without a pass. A pass seen before costs a dictionary lookup.
 
     app = PassMiddleware(app, Guard(PassKeys("https://room/.well-known/jwks.json", "aurora"), "/room/"))
 
-The pass reaches the app as `scope["frontrow.pass"]`. WebSockets are asked too: no pass, no handshake.
+The pass reaches the app as `scope["frontrow.pass"]`. WebSockets need one too: no pass, no handshake.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 class PassMiddleware:
-    """Asks for a pass in front of `app`. `person_of(scope)` may name who is signed in; the pass must be theirs."""
+    """Requires a pass in front of `app`. `person_of(scope)` may name the signed-in person; the pass must be theirs."""
 
     def __init__(self, app: App, guard: Guard, *, person_of: Callable[[Scope], str | None] | None = None) -> None:
         self.app = app
@@ -36,31 +36,34 @@ class PassMiddleware:
         if self.guard.is_open(path) and scope["path"] == path:
             await self.app(scope, receive, send)
             return
-        told = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
         given = pass_from(
-            told.get("authorization"), told.get(PASS_HEADER), told.get("cookie"), secure=self.guard.secure_cookies
+            headers.get("authorization"),
+            headers.get(PASS_HEADER),
+            headers.get("cookie"),
+            secure=self.guard.secure_cookies,
         )
         person = self.person_of(scope) if self.person_of else None
         try:
-            if self._slow(given):
+            if self._may_fetch(given):
                 visit = await asyncio.to_thread(self.guard.admit, given, person)
             else:
                 visit = self.guard.admit(given, person)
         except FrontrowError as error:
-            await self._turn_away(scope, send, error, path, told)
+            await self._refuse(scope, send, error, path, headers.get("accept"))
             return
         await self.app({**scope, "frontrow.pass": visit}, receive, send)
 
-    def _slow(self, given: str | None) -> bool:
-        """The verifier may have to fetch keys over the network: not in the event loop."""
+    def _may_fetch(self, given: str | None) -> bool:
+        """Whether the verifier may fetch keys over the network, which must not happen in the event loop."""
         may_fetch = getattr(self.guard.verify, "may_fetch", None)
         return bool(given and may_fetch and may_fetch(given))
 
-    async def _turn_away(self, scope: Scope, send: Send, error: FrontrowError, path: str, told: dict[str, str]) -> None:
+    async def _refuse(self, scope: Scope, send: Send, error: FrontrowError, path: str, accept: str | None) -> None:
         if scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 4401, "reason": error.code})
             return
-        if wants_page(scope["method"], told.get("accept")) and error.http_status in (401, 403):
+        if wants_page(scope["method"], accept) and error.http_status in (401, 403):
             query = scope.get("query_string", b"").decode("latin-1")
             where = self.guard.redirect_to(path, query).encode("latin-1", "replace")
             headers = [(b"location", where), (b"cache-control", b"no-store"), (b"content-length", b"0")]

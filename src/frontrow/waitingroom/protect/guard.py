@@ -1,6 +1,6 @@
 """The decision both middlewares make: may this request reach the shop?
 
-Everything asks for a pass unless its path is listed as open, and a path counts as open only when it is written plainly:
+Every path needs a pass unless it is listed as open, and a path counts as open only when it is written plainly:
 `/Static/../checkout`, `//static`, `/static%2f..` or another case are never open, whatever the shop's router makes of
 them. The pass comes as a bearer, in the `Frontrow-Pass` header or in the cookie.
 """
@@ -37,13 +37,13 @@ class WrongPerson(Forbidden):
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """What to ask for and where to send people without it. `verify(text, now_s)` answers the pass or raises."""
+    """How passes are checked, and where people without one go. `verify(text, now_s)` returns the pass or raises."""
 
     verify: Verify
     room_url: str
     open_paths: Sequence[str] = ()
     clock: Clock = field(default_factory=WallClock)
-    secure_cookies: bool = False  # people come by https: only the cookie that is bound to the host counts
+    secure_cookies: bool = False  # people come by https: only the cookie bound to the host counts
 
     def __post_init__(self) -> None:
         if not self.room_url:
@@ -74,7 +74,7 @@ class Guard:
         return visit
 
     def redirect_to(self, path: str, query: str) -> str:
-        """The room, told where to come back to; only a path of this shop, never another site."""
+        """The room's URL with the path to return to: only a path of this shop, never another site."""
         back = path if is_plain(path) and not path.startswith("//") else "/"
         if query and len(query) < 1024:
             back += "?" + query
@@ -96,5 +96,5 @@ def pass_from(authorization: str | None, header: str | None, cookie: str | None,
 
 
 def wants_page(method: str, accept: str | None) -> bool:
-    """A browser asking for a page: it is redirected; everybody else gets the problem."""
+    """Whether a browser asks for a page: it is redirected; all other clients get problem+json."""
     return method in ("GET", "HEAD") and accept is not None and "text/html" in accept

@@ -1,8 +1,8 @@
 """Checks passes in the shop's own process, with the room's published keys (JWKS), fetched rarely and remembered.
 
 A key id never seen before makes it fetch again, at most once in `refetch_s` seconds, so a rotation is noticed at once
-and a flood of forged ids is not passed on to the room. When the room does not answer, the known keys go on working. A
-pass seen before costs a dictionary lookup; its expiry is checked every time.
+and a flood of forged ids is not passed on to the room. When the room does not answer, the keys fetched before go on
+working. A pass seen before costs a dictionary lookup; its expiry is checked every time.
 """
 
 import json
@@ -25,8 +25,8 @@ MAX_REMEMBERED = 50_000
 
 def fetch_json(url: str) -> Any:
     """The JSON at an http(s) URL, within a timeout and a size."""
-    with urllib.request.urlopen(url, timeout=FETCH_TIMEOUT_S) as answer:  # noqa: S310  # the scheme is checked below
-        return json.loads(answer.read(MAX_JWKS_BYTES))
+    with urllib.request.urlopen(url, timeout=FETCH_TIMEOUT_S) as response:  # noqa: S310  # the scheme is checked below
+        return json.loads(response.read(MAX_JWKS_BYTES))
 
 
 class PassKeys:
@@ -52,50 +52,50 @@ class PassKeys:
         self._fetched_s = float("-inf")
         self._kids: frozenset[str] = frozenset()
         self._verifier: PassVerifier | None = None
-        self._known: dict[str, Pass] = {}
+        self._verified: dict[str, Pass] = {}
         if isinstance(jwks, dict):
-            self._use(jwks)
+            self._use_keys(jwks)
 
     def __call__(self, text: str, now_s: int) -> Pass:
         """The pass, checked; raises as `PassVerifier.verify` does."""
-        known = self._known.get(text)
-        if known is not None and now_s < known.expires_s:
-            return known
-        if known is not None:
-            raise PassExpired("this pass has run out; join again", expires_s=known.expires_s)
+        cached = self._verified.get(text)
+        if cached is not None and now_s < cached.expires_s:
+            return cached
+        if cached is not None:
+            raise PassExpired("this pass has run out; join again", expires_s=cached.expires_s)
         if self.may_fetch(text):
-            self._renew()
+            self._fetch_keys()
         if self._verifier is None:
-            raise Unavailable("the waiting room's keys cannot be had; try again", retry_after_s=5)
+            raise Unavailable("the waiting room's keys cannot be fetched; try again", retry_after_s=5)
         visit = self._verifier.verify(text, self._event, now_s)
-        if len(self._known) >= MAX_REMEMBERED:
-            self._known = {}
-        self._known[text] = visit
+        if len(self._verified) >= MAX_REMEMBERED:
+            self._verified = {}
+        self._verified[text] = visit
         return visit
 
     def may_fetch(self, text: str) -> bool:
-        """True when this pass names a key we do not have and we may ask for keys again."""
-        if not self._url or text in self._known or self._monotonic() - self._fetched_s < self._refetch_s:
+        """True when this pass names a key we do not have and keys may be fetched again."""
+        if not self._url or text in self._verified or self._monotonic() - self._fetched_s < self._refetch_s:
             return False
         return self._verifier is None or _kid(text) not in self._kids
 
-    def _renew(self) -> None:
+    def _fetch_keys(self) -> None:
         with self._lock:
             if self._monotonic() - self._fetched_s < self._refetch_s:
-                return  # another thread was quicker
+                return  # another thread has just fetched them
             self._fetched_s = self._monotonic()
             try:
-                self._use(self._fetch(self._url))
-            except Exception:  # the room is away: what we know stays
+                self._use_keys(self._fetch(self._url))
+            except Exception:  # the room is away: the keys we have stay in use
                 if self._verifier is None:
                     self._fetched_s = self._monotonic() - self._refetch_s + min(1.0, self._refetch_s)
 
-    def _use(self, jwks: dict[str, Any]) -> None:
+    def _use_keys(self, jwks: dict[str, Any]) -> None:
         ours = [key for key in jwks["keys"] if key.get("kty") == "RSA"]  # the room publishes its other keys here too
         verifier = PassVerifier({"keys": ours})
         self._kids = frozenset(key["kid"] for key in ours)
         self._verifier = verifier
-        self._known = {}
+        self._verified = {}
 
 
 def _kid(text: str) -> str:

@@ -1,4 +1,4 @@
-"""WSGI middleware: the same question in front of Flask, Django and every other WSGI shop.
+"""WSGI middleware: the same check in front of Flask, Django and every other WSGI shop.
 
 The pass reaches the app as `environ["frontrow.pass"]`.
 """
@@ -17,7 +17,7 @@ App = Callable[[Environ, StartResponse], Iterable[bytes]]
 
 
 class PassMiddleware:
-    """Asks for a pass in front of `app`. `person_of(environ)` may name who is signed in; the pass must be theirs."""
+    """Requires a pass in front of `app`. `person_of(environ)` may name the signed-in person, whose pass it must be."""
 
     def __init__(self, app: App, guard: Guard, *, person_of: Callable[[Environ], str | None] | None = None) -> None:
         self.app = app
@@ -37,11 +37,11 @@ class PassMiddleware:
         try:
             visit = self.guard.admit(given, self.person_of(environ) if self.person_of else None)
         except FrontrowError as error:
-            return self._turn_away(environ, start_response, error, path)
+            return self._refuse(environ, start_response, error, path)
         environ["frontrow.pass"] = visit
         return self.app(environ, start_response)
 
-    def _turn_away(
+    def _refuse(
         self, environ: Environ, start_response: StartResponse, error: FrontrowError, path: str
     ) -> Iterable[bytes]:
         method = environ.get("REQUEST_METHOD", "GET")
@@ -58,7 +58,7 @@ class PassMiddleware:
 
 
 def _wire_path(environ: Environ) -> str:
-    """The path as the client wrote it where the server tells, else the decoded one; odd characters keep it closed."""
+    """The path as the client wrote it, if the server says so, else the decoded one. Odd characters keep it closed."""
     raw = environ.get("RAW_URI") or environ.get("REQUEST_URI")
     decoded: str = environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")
     if raw and raw.startswith("/"):

@@ -1,4 +1,4 @@
-"""What organisers do with a room: make, open, pause, resume, hold everybody, close, change rate, capacity, message."""
+"""What organisers do with a room: create, open, pause, resume, hold everybody, close; change its settings."""
 
 import secrets
 from typing import Any
@@ -7,34 +7,53 @@ from frontrow.waitingroom.credentials.now_serving import check_fits
 from frontrow.waitingroom.model.config import Phase, RoomConfig, check_event
 from frontrow.waitingroom.model.results import RoomView
 from frontrow.waitingroom.model.room_state import LaneState, RoomState
-from frontrow.waitingroom.ports import Recovered, RoomRow
+from frontrow.waitingroom.ports import Audit, Recovered, RoomRow, RoomStore
 from frontrow.waitingroom.service.loops import RoomLoops
-from frontrow.waitingroom.service.recovery import recover
+from frontrow.waitingroom.service.recovery import RoomRecovery
+from frontrow.waitingroom.service.room_cache import RoomCache
 
 FIRST_EPOCH = 1
 
 
-class Organiser(RoomLoops):
+class RoomControl:
     """Every change is made in the store, then written to the audit, then shown."""
 
+    def __init__(
+        self,
+        *,
+        store: RoomStore,
+        audit: Audit,
+        cache: RoomCache,
+        loops: RoomLoops,
+        recovery: RoomRecovery,
+        owner: str,
+    ) -> None:
+        """`owner` names this process as a leader, so that a view can say whether it leads."""
+        self._store = store
+        self._audit = audit
+        self._cache = cache
+        self._loops = loops
+        self._recovery = recovery
+        self._owner = owner
+
     async def create(self, event: str, config: RoomConfig, phase: Phase = Phase.OPEN) -> RoomView:
-        """Make a room, or find the one that is there, also after a restart. PREQUEUE commits to the draw."""
+        """Create a room, or find the existing one, also after a restart. PREQUEUE commits to the draw."""
         check_fits(check_event(event), config)
-        state = await recover(self.store, self.audit, event, None, (), self.clock() // 1_000_000)
+        state = await self._recovery.find_or_rebuild(event)
         if state is None:
             salted = config if config.draw_salt else config.changed(draw_salt=secrets.token_hex(16))
             lanes = (LaneState(),) * len(config.lanes)
             fresh = RoomState(FIRST_EPOCH, phase, salted, lanes, bucket_milli=config.burst * 1000)
-            await self.store.create(event, Recovered(fresh))
-            state = await self.store.snapshot(event)
-            assert state is not None, "a room just made is there"
-            await self.audit.append(event, [RoomRow(state, state.now_us)])
-        known = self.take(event, state)
-        await self.follow_ended(known)
-        return known.view(self.leader.owner)
+            await self._store.create(event, Recovered(fresh))
+            state = await self._store.snapshot(event)
+            assert state is not None, "a room that was just created exists"
+            await self._audit.append(event, [RoomRow(state, state.now_us)])
+        room = self._loops.track(event, state)
+        await self._loops.follow_ended(room)
+        return room.view(self._owner)
 
     async def open(self, event: str, beacon: str = "") -> RoomView:
-        """Open the doors; from PREQUEUE this draws the order. `beacon`: public randomness nobody could know before."""
+        """Open the room. From PREQUEUE this draws the order; `beacon` is public randomness nobody could know before."""
         return await self._change(event, phase=Phase.OPEN, beacon=beacon)
 
     async def pause(self, event: str) -> RoomView:
@@ -46,42 +65,42 @@ class Organiser(RoomLoops):
         return await self._change(event, phase=Phase.OPEN)
 
     async def queue_all(self, event: str) -> RoomView:
-        """Everybody waits, also those whose place is active, until `resume`; nobody's grace runs out meanwhile."""
+        """Everybody waits until `resume`, also people with an active place. Nobody's grace runs out meanwhile."""
         return await self._change(event, phase=Phase.QUEUE_ALL)
 
     async def close(self, event: str) -> RoomView:
-        """No more joins and admissions."""
+        """No more joins and no more admissions."""
         return await self._change(event, phase=Phase.CLOSED)
 
     async def set_rate(self, event: str, rate_per_s: int, burst: int | None = None) -> RoomView:
-        """Admissions per second, at most; `burst` how many at once."""
+        """Set how many people are admitted per second at most; `burst` is how many at once."""
         changes = {"rate_per_s": rate_per_s} | ({} if burst is None else {"burst": burst})
         return await self.configure(event, **changes)
 
     async def set_capacity(self, event: str, capacity: int) -> RoomView:
-        """How many may be in the shop at once."""
+        """Set how many people may be in the shop at once."""
         return await self.configure(event, capacity=capacity)
 
     async def set_message(self, event: str, message: str) -> RoomView:
-        """What the page says besides; its number in the now-serving document changes."""
+        """Set the organiser's message on the page. Its number in the now-serving document changes."""
         return await self.configure(event, message=message)
 
     async def configure(self, event: str, **changes: Any) -> RoomView:
         """Change any settings of `RoomConfig`."""
-        config = self.known(event).state.config.changed(**changes)  # says what is wrong before anything is asked
+        config = self._cache.find(event).state.config.changed(**changes)  # a wrong value is refused before any call
         check_fits(event, config)
         return await self._change(event, changes=changes)
 
     def view(self, event: str) -> RoomView:
         """The room as last seen. Raises RoomUnknown."""
-        return self.known(event).view(self.leader.owner)
+        return self._cache.find(event).view(self._owner)
 
     def draw_record(self, event: str) -> dict[str, Any]:
         """The published record of the pre-queue draw: the commitment before the opening, everything after."""
-        return self.known(event).draw_record()
+        return self._cache.find(event).draw_record()
 
     async def _change(self, event: str, **changes: Any) -> RoomView:
-        self.known(event)
-        state = await self.store.configure(event, **changes)
-        await self.audit.append(event, [RoomRow(state, state.now_us)])
-        return self.take(event, state).view(self.leader.owner)
+        self._cache.find(event)
+        state = await self._store.configure(event, **changes)
+        await self._audit.append(event, [RoomRow(state, state.now_us)])
+        return self._loops.track(event, state).view(self._owner)

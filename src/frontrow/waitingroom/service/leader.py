@@ -1,21 +1,22 @@
-"""Leading a room: a lease with an owner's UUID and a short TTL, taken if free and extended if mine; then the slide.
+"""Leading a room: take or extend a short lease, then slide the window if a slide is due.
 
-The slide is written to the audit before the store is asked to make it, so no loss of the store can ever take a window
-back. The store checks owner, slide number, due time and lengths again in one step: a paused ex-leader, a second leader
-or a wrong clock can move nothing. A gap lasts at most TTL + interval, and the windows due meanwhile are made up for.
+The lease names its owner by UUID. A slide is written to the audit before it is made in the store, so no loss of the
+store can take a window back. The store checks owner, slide number, due time and lengths again in one plan: a paused
+ex-leader, a second leader or a wrong clock can move nothing. After a crash a room is without a leader for at most
+TTL + interval, and the windows due meanwhile are made up for.
 """
 
 import uuid
 from dataclasses import dataclass
 
-from frontrow.waitingroom.model.admission import applied, plan
+from frontrow.waitingroom.model.admission import apply_plan, plan_slide
 from frontrow.waitingroom.model.room_state import RoomState
 from frontrow.waitingroom.ports import Audit, RoomRow, RoomStore, SlideResult
 
 
 @dataclass(frozen=True, slots=True)
-class Led:
-    """What one turn at the helm came to: whether we lead, and the slide's result if one was due."""
+class LeaderTurn:
+    """The outcome of one turn: whether this process leads, and the slide's result if one was due."""
 
     leading: bool
     result: SlideResult | None = None
@@ -23,7 +24,7 @@ class Led:
 
 
 class Leader:
-    """One process' candidacy for all its rooms."""
+    """Leads the rooms of one process, as far as it holds their leases."""
 
     def __init__(
         self, store: RoomStore, audit: Audit, *, owner: str | None = None, lease_ttl_us: int = 5_000_000
@@ -34,21 +35,21 @@ class Leader:
         self.lease_ttl_us = lease_ttl_us
 
     def may_lead(self, state: RoomState) -> bool:
-        """Whether asking for the lease makes sense: nobody else has a running one."""
+        """Whether to ask for the lease: nobody else holds a running one."""
         return state.leader in ("", self.owner) or state.now_us >= state.leader_until_us
 
-    async def turn(self, event: str, state: RoomState) -> Led:
-        """Take or keep the lead if possible and slide if it is due."""
+    async def take_turn(self, event: str, state: RoomState) -> LeaderTurn:
+        """Take or keep the lead if possible; slide if it is due."""
         if not self.may_lead(state) or not await self._store.lease(event, self.owner, self.lease_ttl_us):
-            return Led(False)
-        step = plan(state)
-        if step is None:
-            return Led(True)
-        if step.admitted or step.los != tuple(lane.lo for lane in state.lanes):
-            await self._audit.append(event, [RoomRow(applied(state, step), state.now_us)])
-        result = await self._store.slide(event, self.owner, step)
-        return Led(True, result, step.admitted if result is SlideResult.SLID else 0)
+            return LeaderTurn(False)
+        plan = plan_slide(state)
+        if plan is None:
+            return LeaderTurn(True)
+        if plan.admitted or plan.los != tuple(lane.lo for lane in state.lanes):
+            await self._audit.append(event, [RoomRow(apply_plan(state, plan), state.now_us)])
+        result = await self._store.slide(event, self.owner, plan)
+        return LeaderTurn(True, result, plan.admitted if result is SlideResult.SLID else 0)
 
     async def resign(self, event: str) -> None:
-        """Let somebody else lead at once."""
+        """Give up the lead, so that another process can take it at once."""
         await self._store.resign(event, self.owner)

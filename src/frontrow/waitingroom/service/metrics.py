@@ -1,4 +1,7 @@
-"""Prometheus metrics of a waiting room, read from plain counters on a scrape: the hot path only adds integers."""
+"""Prometheus metrics of a waiting room, for the room as a server of its own and for the platform.
+
+They are read from plain counters on a scrape: the hot path only adds integers.
+"""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
@@ -7,11 +10,12 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from frontrow.waitingroom.model.config import Phase
-from frontrow.waitingroom.service.room import RoomView, WaitingRoom
+from frontrow.waitingroom.model.results import RoomView
+from frontrow.waitingroom.service.room import WaitingRoom
 
 
-class Counted(Protocol):
-    """What the endpoints keep count of."""
+class CountedEndpoints(Protocol):
+    """What has counters: the endpoints."""
 
     @property
     def room(self) -> WaitingRoom: ...
@@ -26,25 +30,25 @@ class Counted(Protocol):
 class RoomCollector(Collector):
     """Turns counters and the last seen state of each room into metrics."""
 
-    def __init__(self, counted: Counted) -> None:
+    def __init__(self, counted: CountedEndpoints) -> None:
         self._counted = counted
 
     def collect(self) -> Iterable[Metric]:
         """Everything, as it is now."""
-        done = CounterMetricFamily("frontrow_room_requests", "Requests answered, by endpoint", labels=["endpoint"])
+        requests = CounterMetricFamily("frontrow_room_requests", "Requests answered, by endpoint", labels=["endpoint"])
         refused = CounterMetricFamily("frontrow_room_refusals", "Refusals, by endpoint", labels=["endpoint", "code"])
         for name, count in sorted(self._counted.counts.items()):
             endpoint, _, code = name.partition(":")
             if code:
                 refused.add_metric([endpoint, code], count)
             else:
-                done.add_metric([endpoint], count)
-        yield done
+                requests.add_metric([endpoint], count)
+        yield requests
         yield refused
-        inside = CounterMetricFamily("frontrow_room_service", "What the service did", labels=["what"])
+        service = CounterMetricFamily("frontrow_room_service", "What the service did", labels=["what"])
         for name, count in sorted(self._counted.room.counts.items()):
-            inside.add_metric([name], count)
-        yield inside
+            service.add_metric([name], count)
+        yield service
         open_ = GaugeMetricFamily("frontrow_room_streams", "Open live streams", labels=["event"])
         for event, streams in sorted(self._counted.streams.items()):
             open_.add_metric([event], len(streams))
@@ -57,7 +61,7 @@ GAUGES = (
     ("active", "People in the shop", lambda view: view.state.active),
     ("unclaimed", "People admitted who have not come yet", lambda view: view.unclaimed),
     ("capacity", "Most people in the shop at once", lambda view: view.state.config.capacity),
-    ("rate_per_s", "Most people admitted a second", lambda view: view.state.config.rate_per_s),
+    ("rate_per_s", "Most people admitted per second", lambda view: view.state.config.rate_per_s),
     ("show_rate", "Share of the admitted who come", lambda view: view.show_rate),
     ("epoch", "Grows each time the store had to be rebuilt", lambda view: view.state.epoch),
     ("is_leader", "1 in the process that moves the window", lambda view: int(view.is_leader)),

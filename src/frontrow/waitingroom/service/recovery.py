@@ -1,28 +1,94 @@
-"""Rebuilding a room whose store lost its memory, wholly (wiped) or partly (a failover to a replica that lagged).
+"""Rebuilds a room whose store lost its memory, wholly (wiped) or partly (a failover to a replica that lagged).
 
-What the audit knows and what this process has seen are raised to their maximum, the epoch goes up by one, and the room
-is written if nobody else did first; whoever comes second only raises the counters to what they have seen. Positions
-issued twice by such a loss differ in their epoch, so both places stay good, and claims are kept for each epoch.
+What the audit recorded and what this process has seen are raised to their maximum, the epoch goes up by one, and the
+room is written if nobody else did first. Every later process only raises the counters to what it has seen. Positions
+issued twice by such a loss differ in their epoch, so both places stay good, and claims are kept per epoch.
 """
 
-from collections.abc import Sequence
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
+from frontrow.core.clock import Clock
+from frontrow.waitingroom.model.errors import RoomRecovering
 from frontrow.waitingroom.model.room_state import LaneState, RoomState
 from frontrow.waitingroom.ports import Audit, Recovered, RoomRow, RoomStore
+from frontrow.waitingroom.service.audit_writer import AuditWriter
+from frontrow.waitingroom.service.room_cache import RoomCache
+
+log = logging.getLogger("frontrow.room")
 
 MAX_TRIES = 3
 
+Result = TypeVar("Result")
 
-def raised(lanes: Sequence[LaneState], seen: Sequence[LaneState]) -> tuple[LaneState, ...]:
-    """Each counter at its maximum of both."""
+
+class RoomRecovery:
+    """Rebuilds the rooms of one process, each once however many callers ask."""
+
+    def __init__(
+        self,
+        *,
+        store: RoomStore,
+        audit: Audit,
+        writer: AuditWriter,
+        cache: RoomCache,
+        clock: Clock,
+        counts: Counter[str],
+    ) -> None:
+        self._store = store
+        self._audit = audit
+        self._writer = writer
+        self._cache = cache
+        self._clock = clock
+        self._counts = counts
+        self._locks: dict[str, asyncio.Lock] = {}
+
+    async def find_or_rebuild(self, event: str) -> RoomState | None:
+        """The room as the store or else the audit has it; None if there never was one."""
+        return await rebuild_room(self._store, self._audit, event, None, (), self._clock() // 1_000_000)
+
+    async def rebuild(self, event: str) -> RoomState:
+        """Rebuild the room in the store, if that is still needed once it is our turn. Raises RoomRecovering."""
+        async with self._locks.setdefault(event, asyncio.Lock()):
+            room = self._cache.find(event)
+            seen, issued = room.state, list(room.issued)
+            await self._writer.flush()
+            state = await self._store.snapshot(event)
+            if state is None or is_behind(state, seen, issued):
+                now_s = self._clock() // 1_000_000
+                state = await rebuild_room(self._store, self._audit, event, seen, issued, now_s)
+                self._counts["recoveries"] += 1
+                log.warning("room rebuilt", extra={"event": event, "epoch": state.epoch if state else 0})
+            if state is None:
+                raise RoomRecovering(f"room {event!r} is being rebuilt", retry_after_s=1)
+            room.restart(state)
+            return state
+
+    async def call_with_rebuild(self, event: str, call: Callable[[], Awaitable[Sequence[Result]]]) -> Sequence[Result]:
+        """The result of a store call; if the store lost the room, rebuild it and call once more."""
+        try:
+            return await call()
+        except RoomRecovering:
+            await self.rebuild(event)
+            return await call()
+
+    def forget(self, event: str) -> None:
+        self._locks.pop(event, None)
+
+
+def raise_lanes(lanes: Sequence[LaneState], seen: Sequence[LaneState]) -> tuple[LaneState, ...]:
+    """Each counter at the maximum of both."""
     both = zip(lanes, tuple(seen) + (LaneState(),) * (len(lanes) - len(seen)), strict=False)
     return tuple(
         LaneState(max(a.issued, b.issued), max(a.hi, b.hi), max(a.lo, b.lo), max(a.drawn, b.drawn)) for a, b in both
     )
 
 
-def went_back(state: RoomState, seen: RoomState, issued: Sequence[int]) -> bool:
+def is_behind(state: RoomState, seen: RoomState, issued: Sequence[int]) -> bool:
     """Whether the store shows less than it has shown before."""
     if state.epoch != seen.epoch:
         return state.epoch < seen.epoch
@@ -30,36 +96,39 @@ def went_back(state: RoomState, seen: RoomState, issued: Sequence[int]) -> bool:
     return state.slide_no < seen.slide_no or fewer
 
 
-async def recover(
+async def rebuild_room(
     store: RoomStore, audit: Audit, event: str, seen: RoomState | None, issued: Sequence[int], now_s: int
 ) -> RoomState | None:
-    """The room, rebuilt if need be; None if neither audit nor process ever knew it."""
+    """The room, rebuilt if need be; None if neither the audit nor this process ever had it."""
     for _ in range(MAX_TRIES):
         state = await store.snapshot(event)
-        if state is not None and seen is not None and went_back(state, seen, issued):
+        if state is not None and seen is not None and is_behind(state, seen, issued):
             await store.forget(event, state.epoch)
             continue
         if state is None:
-            known = await _known(audit, event, seen, now_s)
-            if known is None:
+            recovered = await _read_audit(store, audit, event, seen, now_s)
+            if recovered is None:
                 return None
-            await store.create(event, known)
-            await audit.append(event, [RoomRow(known.state, now_s * 1_000_000)])
+            await store.create(event, recovered)
+            await audit.append(event, [RoomRow(recovered.state, now_s * 1_000_000)])
         if seen is not None:
-            await store.lift(event, raised([LaneState(last) for last in issued], seen.lanes))
+            await store.lift(event, raise_lanes([LaneState(last) for last in issued], seen.lanes))
         state = await store.snapshot(event)
         if state is not None:
             return state
     return None
 
 
-async def _known(audit: Audit, event: str, seen: RoomState | None, now_s: int) -> Recovered | None:
-    found = await audit.recover(event, now_s)
+async def _read_audit(
+    store: RoomStore, audit: Audit, event: str, seen: RoomState | None, now_s: int
+) -> Recovered | None:
+    """The room to write: what the audit has, raised to what this process has seen, under the next epoch."""
+    found = await audit.recover(event, now_s, with_people=store.one_place_per_person)
     if found is None and seen is None:
         return None
     base = found.state if found is not None else seen
     assert base is not None
     epoch = max(base.epoch, seen.epoch if seen else 0) + 1
-    lanes = raised(base.lanes, seen.lanes) if seen else base.lanes
+    lanes = raise_lanes(base.lanes, seen.lanes) if seen else base.lanes
     fresh = replace(base, epoch=epoch, lanes=lanes, leader="", leader_until_us=0, slid_at_us=0, bucket_at_us=0)
     return replace(found, state=fresh) if found is not None else Recovered(fresh)

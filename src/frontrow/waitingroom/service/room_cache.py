@@ -1,6 +1,6 @@
-"""What one process knows of one room: the last state read, the document made from it, and how far it has seen.
+"""The rooms as this process last saw them: the last state read, the document made from it, and how far it has seen.
 
-Everything on the hot paths is answered from here. `effective` maps an arrival number to its position after the draw.
+Everything on the hot paths is answered from here. `position_of` maps an arrival number to its position after the draw.
 """
 
 import functools
@@ -12,10 +12,11 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from frontrow.waitingroom.credentials.now_serving import POLL_POLICY, NowServing, document
 from frontrow.waitingroom.credentials.places import Place
+from frontrow.waitingroom.credentials.room_keys import RoomKeys
 from frontrow.waitingroom.model import draw
 from frontrow.waitingroom.model.admission import expected_claims, grace_of, read_note, show_rate
 from frontrow.waitingroom.model.config import Phase
-from frontrow.waitingroom.model.errors import PlaceInvalid
+from frontrow.waitingroom.model.errors import PlaceInvalid, RoomUnknown
 from frontrow.waitingroom.model.results import PlaceStatus, RoomView
 from frontrow.waitingroom.model.room_state import RoomState
 from frontrow.waitingroom.model.window import PlaceState, Reason, Wait, band_s, estimate
@@ -31,8 +32,8 @@ NO_WAIT, UNKNOWN = Wait(0, 0), Wait(None, None)
 _HELD = {Phase.PAUSED: Reason.PAUSED, Phase.QUEUE_ALL: Reason.HELD, Phase.CLOSED: Reason.HELD}
 
 
-class KnownRoom:
-    """One room as this process sees it."""
+class CachedRoom:
+    """One room as this process last saw it."""
 
     def __init__(self, event: str, state: RoomState, key: Ed25519PrivateKey, master_secret: bytes) -> None:
         self.event = event
@@ -50,9 +51,9 @@ class KnownRoom:
         self._core: object = None
         self._made_at_us = 0
         self.document = NowServing(b"", "")
-        self.take(state)
+        self.update(state)
 
-    def take(self, state: RoomState) -> None:
+    def update(self, state: RoomState) -> None:
         """Go on with a newer state."""
         self.state = state
         grown = len(state.lanes) - len(self.issued)
@@ -76,11 +77,11 @@ class KnownRoom:
     def restart(self, state: RoomState) -> None:
         """Go on after a recovery: what was issued is now what the store says."""
         self.issued = [lane.issued for lane in state.lanes]
-        self.take(state)
+        self.update(state)
 
     # -- visits that are over ------------------------------------------------------------------------------------------
 
-    def end(self, visits: Iterable[EndedVisit], now_s: int) -> None:
+    def end_visits(self, visits: Iterable[EndedVisit], now_s: int) -> None:
         """Refuse the passes of these visits from now on, until they run out by themselves."""
         for visit in visits:
             self.ended[visit.place] = max(visit.expires_s, self.ended.get(visit.place, 0))
@@ -94,21 +95,33 @@ class KnownRoom:
         state = self.state
         changed_us = max(state.held_at_us, state.ring[-1].at_us if state.ring else 0)
         core = (
-            state.epoch, state.phase, tuple((x.lo, x.hi) for x in state.lanes), self.rates_milli, self.reason,
-            state.message_no, changed_us,
-        )  # fmt: skip
+            state.epoch,
+            state.phase,
+            tuple((x.lo, x.hi) for x in state.lanes),
+            self.rates_milli,
+            self.reason,
+            state.message_no,
+            changed_us,
+        )
         if core == self._core and state.now_us - self._made_at_us < QUIET_US:
             return
         self._core = core
         self._made_at_us = state.now_us
-        made = document(
-            self._key, self.event, state.epoch, state.phase, state.lanes, self.rates_milli, self.reason.value,
-            changed_us // 1_000_000, state.message_no,
-        )  # fmt: skip
-        if made.etag != self.document.etag:
-            self.document = made
+        signed = document(
+            self._key,
+            self.event,
+            state.epoch,
+            state.phase,
+            state.lanes,
+            self.rates_milli,
+            self.reason.value,
+            changed_us // 1_000_000,
+            state.message_no,
+        )
+        if signed.etag != self.document.etag:
+            self.document = signed
             for listener in tuple(self._listeners.values()):
-                listener(made)
+                listener(signed)
 
     def subscribe(self, listener: Callable[[NowServing], None]) -> Callable[[], None]:
         if len(self._listeners) >= MAX_LISTENERS:
@@ -119,7 +132,7 @@ class KnownRoom:
 
     # -- places ------------------------------------------------------------------------------------------------------
 
-    def effective(self, place: Place) -> int:
+    def position_of(self, place: Place) -> int:
         """The position of a place: drawn if it came before the opening, else its arrival number."""
         if not 0 <= place.lane < len(self.state.lanes) or place.position < 1:
             raise PlaceInvalid("this place was not issued here; join to get one")
@@ -154,32 +167,48 @@ class KnownRoom:
     def status(self, place: Place) -> PlaceStatus:
         """Pure: from the place and the state last read."""
         state = self.state
-        position = self.effective(place)
+        position = self.position_of(place)
         lane = state.lanes[place.lane]
         name = self._lane_names[place.lane]
         if state.phase is Phase.PREQUEUE:
             wait = UNKNOWN
             return PlaceStatus(
-                self.event, PlaceState.WAITING, state.phase, name, None, None, wait,
-                self._poll_after_s(wait), state.epoch, state.message_no,
-            )  # fmt: skip
+                self.event,
+                PlaceState.WAITING,
+                state.phase,
+                name,
+                None,
+                None,
+                wait,
+                self._poll_after_s(wait),
+                state.epoch,
+                state.message_no,
+            )
         if position > lane.hi:
             place_state, ahead = PlaceState.WAITING, position - lane.hi - 1
             wait = self._wait(ahead, place.lane)
         else:
             place_state, ahead, wait = PlaceState.EXPIRED if position <= lane.lo else PlaceState.ACTIVE, 0, NO_WAIT
         return PlaceStatus(
-            self.event, place_state, state.phase, name, position, ahead, wait,
-            self._poll_after_s(wait), state.epoch, state.message_no,
-        )  # fmt: skip
+            self.event,
+            place_state,
+            state.phase,
+            name,
+            position,
+            ahead,
+            wait,
+            self._poll_after_s(wait),
+            state.epoch,
+            state.message_no,
+        )
 
     def _forms_of(self, lane: int) -> tuple[bytes, bytes, bytes, bytes]:
-        """The JSON of a status in this lane without its numbers: waiting (estimate known or not), active, expired."""
+        """The JSON of a status in this lane without its numbers: waiting (estimated or not), active, expired."""
         state, name = self.state, self._lane_names[lane]
         nothing = PlaceStatus(
             self.event, PlaceState.WAITING, state.phase, name, 0, 0, UNKNOWN, 0, state.epoch, state.message_no
-        )  # fmt: skip
-        text = _encode(nothing).replace(b"%", b"%%")  # names of events and lanes hold none, but who knows
+        )
+        text = _encode(nothing).replace(b"%", b"%%")  # names of events and lanes have none today
         head, _, rest = text.partition(b'"waiting"')
         middle, _, rest = rest.partition(b'"position":0,"ahead":0,"wait":{"low_s":null,"high_s":null,"reason":""},')
         tail = rest.partition(b'"poll_after_s":0')[2]
@@ -189,33 +218,43 @@ class KnownRoom:
             return head + place_state + middle + numbers + tail
 
         no_wait = b'"position":%%d,"ahead":0,"wait":{"low_s":0,"high_s":0,"reason":""},"poll_after_s":%d' % poll_s[1]
-        known = b'"position":%%d,"ahead":%%d,"wait":{"low_s":%%d,"high_s":%%d,"reason":%b},"poll_after_s":%%d' % reason
-        unknown = b'"position":%%d,"ahead":%%d,"wait":{"low_s":null,"high_s":null,"reason":%b},"poll_after_s":%d' % (
-            reason,
-            poll_s[0],
+        estimated = (
+            b'"position":%%d,"ahead":%%d,"wait":{"low_s":%%d,"high_s":%%d,"reason":%b},"poll_after_s":%%d' % reason
+        )
+        not_estimated = (
+            b'"position":%%d,"ahead":%%d,"wait":{"low_s":null,"high_s":null,"reason":%b},"poll_after_s":%d'
+            % (
+                reason,
+                poll_s[0],
+            )
         )
         waiting = b'"waiting"'
-        return form(waiting, known), form(waiting, unknown), form(b'"active"', no_wait), form(b'"expired"', no_wait)
+        return (
+            form(waiting, estimated),
+            form(waiting, not_estimated),
+            form(b'"active"', no_wait),
+            form(b'"expired"', no_wait),
+        )
 
     def status_json(self, place: Place) -> bytes:
-        """`status` as JSON, byte for byte, at a third of the cost: the only numbers in it are filled into a form."""
+        """`status` as JSON, byte for byte, at a third of the cost: only the numbers are filled into a prepared form."""
         if self.state.phase is Phase.PREQUEUE:
             return _encode(self.status(place))
         number, position = place.lane, place.position
         lane = self.state.lanes[number] if 0 <= number < len(self._forms) else None
         if lane is None or position <= lane.drawn or position > self.shown[number]:
-            position = self.effective(place)  # everything but a place like those seen before
+            position = self.position_of(place)  # only needed for a drawn place, or one beyond those seen before
             lane = self.state.lanes[number]
-        known, unknown, active, expired = self._forms[number]
+        estimated, not_estimated, active, expired = self._forms[number]
         if position <= lane.hi:
             return (expired if position <= lane.lo else active) % position
         ahead = position - lane.hi - 1
         rate_milli = self.rates_milli[number]
         if rate_milli <= 0 or self._held:
-            return unknown % (position, ahead)
+            return not_estimated % (position, ahead)
         low_s, high_s = band_s(ahead, rate_milli)
         poll_s = high_s // _SHARE
-        return known % (
+        return estimated % (
             position,
             ahead,
             low_s,
@@ -251,3 +290,35 @@ class KnownRoom:
         lanes = [(rule.name, lane.drawn) for rule, lane in zip(state.config.lanes, state.lanes, strict=True)]
         opened = state.phase is not Phase.PREQUEUE
         return draw.record(self.draw_secret, self.event, lanes, state.beacon, opened=opened)
+
+
+class RoomCache:
+    """All rooms of one process by event."""
+
+    def __init__(self, keys: RoomKeys) -> None:
+        self._keys = keys
+        self.rooms: dict[str, CachedRoom] = {}
+
+    def find(self, event: str) -> CachedRoom:
+        """The room as last seen. Raises RoomUnknown."""
+        room = self.rooms.get(event)
+        if room is None:
+            raise RoomUnknown(f"there is no waiting room for {event[:40]!r}", event=event[:40])
+        return room
+
+    def events(self) -> tuple[str, ...]:
+        """The events whose rooms this process has."""
+        return tuple(self.rooms)
+
+    def update(self, event: str, state: RoomState) -> CachedRoom:
+        """Keep a state just read, of a new room or of one that is here."""
+        room = self.rooms.get(event)
+        if room is None:
+            room = self.rooms[event] = CachedRoom(event, state, self._keys.document_key, self._keys.master_secret)
+        else:
+            room.update(state)
+        return room
+
+    def forget(self, event: str) -> bool:
+        """Drop a room; False if it was not here."""
+        return self.rooms.pop(event, None) is not None

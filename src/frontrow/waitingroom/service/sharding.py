@@ -1,9 +1,9 @@
-"""Sharding of a queue by key (W11): one event's line spread over several rooms, each in a Redis or slot of its own.
+"""Sharding of a queue by key (W11): one event's queue spread over several rooms, each in a Redis or slot of its own.
 
 Each shard is a complete room (`<event>.<n>`) with its own positions, window, leader and a slice of the capacity, so
 shards share nothing, and one that is down stops only its own people. A person always goes to the same shard (rendezvous
-by hash); places name the shard's room, so status, claim and pass need no lookup. `rebalance` moves unused capacity to
-where people wait: slices are cut first, others raised by what that really freed, so the sum never exceeds the whole.
+hashing). Places name the shard's room, so status, claim and pass need no lookup. `rebalance` moves unused capacity to
+where people wait: some slices are cut first, then others raised by what was freed, so the sum never exceeds the whole.
 """
 
 import hashlib
@@ -75,7 +75,7 @@ class ShardedRoom:
         idempotency_key: str | None = None,
         cnf: str | None = None,
     ) -> Joined:
-        """A place in the line of this person's shard; from then on use that shard's room (`room_of`)."""
+        """A place in the queue of this person's shard; from then on use that shard's room (`room_of`)."""
         shard = self.shard_for(person or idempotency_key or "", ip)
         return await self.rooms[shard].join(self.names[shard], person, ip, code, idempotency_key, cnf)
 
@@ -108,7 +108,7 @@ class ShardedRoom:
         for index, (have, want) in enumerate(zip(now, wanted, strict=True)):
             if want < have:
                 await self.rooms[index].set_capacity(self.names[index], want)
-                now[index] = max(want, self.views()[index].state.active)  # who is inside still counts
+                now[index] = max(want, self.views()[index].state.active)  # people inside still count
         for index, want in enumerate(wanted):
             spare = whole - sum(now)
             if want > now[index] and spare > 0:

@@ -1,5 +1,8 @@
-"""The store in this process' memory: a few integers a room, eight bytes a claimed position. Nothing awaits inside a
-method, so each is atomic in its loop. The Redis scripts mirror it; the contract suite holds them equal."""
+"""The store in this process' memory: a few integers per room, eight bytes per claimed position.
+
+Nothing awaits inside a method, so each is atomic in its event loop. The Redis scripts mirror it; the contract suite
+holds them equal.
+"""
 
 import copy
 import itertools
@@ -14,19 +17,19 @@ from frontrow.core.clock import Clock, SystemClock
 from frontrow.core.errors import FrontrowError
 from frontrow.waitingroom.model.config import Phase, RoomConfig
 from frontrow.waitingroom.model.errors import CodeUsed, RoomClosed, RoomOverflow, RoomRecovering
-from frontrow.waitingroom.model.phases import moved, reconfigured
+from frontrow.waitingroom.model.phases import change_config, change_phase
 from frontrow.waitingroom.model.room_state import LaneState, RoomState, SlidePlan, VisitResult
 from frontrow.waitingroom.ports import (
     EndedVisit,
-    JoinAnswer,
-    JoinAsk,
+    JoinCommand,
+    JoinReply,
     KeptVisit,
     PlaceKey,
     Recovered,
     SlideResult,
-    VisitAnswer,
-    VisitAsk,
+    VisitCommand,
     VisitOp,
+    VisitReply,
 )
 
 CHUNK = 1024
@@ -38,25 +41,25 @@ MAX_KEYS = 100_000
 
 
 @dataclass(slots=True)
-class Room:
-    """One room's state: what changes with every person as plain numbers, the rest frozen."""
+class MemoryRoom:
+    """One room: what changes with every person as plain numbers, the rest frozen."""
 
     state: RoomState
     issued: list[int]
     released: int = 0
     took: dict[int, int] = field(default_factory=dict)
     visits: dict[tuple[int, int, int], "array[int]"] = field(default_factory=dict)
-    ends: dict[PlaceKey, int] = field(default_factory=dict)  # visits inside -> when they end unless somebody is heard
+    ends: dict[PlaceKey, int] = field(default_factory=dict)  # live visits -> when they end unless the visitor is heard
     due: dict[int, dict[PlaceKey, None]] = field(default_factory=dict)  # second -> visits that end then
-    kept: dict[PlaceKey, tuple[int, str]] = field(default_factory=dict)  # visits a hold keeps -> until when, which
+    kept: dict[PlaceKey, tuple[int, str]] = field(default_factory=dict)  # visits kept by a hold -> until when, by which
     left: dict[PlaceKey, int] = field(default_factory=dict)  # visits whose page was closed -> when
     ended: deque[EndedVisit] = field(default_factory=deque)  # the last of them has the number `ended_no`
     ended_no: int = 0
     knocks: dict[int, int] = field(default_factory=dict)  # second -> knocks that are forgotten then
     swept_s: int = 0
     codes: set[int] = field(default_factory=set)
-    keys: dict[str, tuple[int, JoinAnswer]] = field(default_factory=dict)
-    people: dict[str, JoinAnswer] = field(default_factory=dict)
+    keys: dict[str, tuple[int, JoinReply]] = field(default_factory=dict)
+    people: dict[str, JoinReply] = field(default_factory=dict)
     lines: dict[int, list[int]] = field(default_factory=dict)  # lane -> positions of people in line, ascending
 
     @property
@@ -68,12 +71,13 @@ class Room:
         return sum(max(0, n - lane.hi) for n, lane in zip(self.issued, self.state.lanes, strict=True))
 
 
-class MemoryStore:  # implements RoomStore and Roster
-    one_place_per_person = False
+class MemoryStore:
+    """Implements `RoomStore` and `Roster`."""
 
-    def __init__(self, clock: Clock | None = None) -> None:
+    def __init__(self, clock: Clock | None = None, *, one_place_per_person: bool = False) -> None:
+        self.one_place_per_person = one_place_per_person
         self._clock = clock or SystemClock()
-        self._rooms: dict[str, Room] = {}
+        self._rooms: dict[str, MemoryRoom] = {}
 
     async def create(self, event: str, room: Recovered) -> bool:
         if event in self._rooms:
@@ -82,17 +86,21 @@ class MemoryStore:  # implements RoomStore and Roster
         fresh = replace(state, active=0, kept=0, ended_no=0, took={}, leader="", leader_until_us=0, now_us=0)
         if not fresh.slid_at_us:
             fresh = replace(fresh, slid_at_us=now_us - state.config.interval_us, bucket_at_us=now_us)
-        made = self._rooms[event] = Room(fresh, [lane.issued for lane in state.lanes], released=state.released)
-        made.took, made.codes, made.swept_s = dict(state.took), set(room.codes), now_us // 1_000_000
+        fresh_room = self._rooms[event] = MemoryRoom(
+            fresh, [lane.issued for lane in state.lanes], released=state.released
+        )
+        fresh_room.took, fresh_room.codes, fresh_room.swept_s = dict(state.took), set(room.codes), now_us // 1_000_000
         for row in room.claims:
-            self._enter(made, row.place, row.expires_s or ENDED_S, row.tag)
-            if row.expires_s > made.swept_s:
-                self._end_at(made, row.place, self._idle_end(made, row.expires_s, 0, made.swept_s))
-        made.ended.extend(room.ended)
-        made.ended_no = len(room.ended)
+            self._write_entry(fresh_room, row.place, row.expires_s or ENDED_S, row.tag)
+            if row.expires_s > fresh_room.swept_s:
+                self._schedule_end(
+                    fresh_room, row.place, self._idle_end(fresh_room, row.expires_s, 0, fresh_room.swept_s)
+                )
+        fresh_room.ended.extend(room.ended)
+        fresh_room.ended_no = len(room.ended)
         for who in sorted(room.people, key=lambda who: who.position):
-            made.people[who.person] = JoinAnswer(who.lane, who.position, who.epoch, who.at_us)
-            made.lines.setdefault(who.lane, []).append(who.position)
+            fresh_room.people[who.person] = JoinReply(who.lane, who.position, who.epoch, who.at_us)
+            fresh_room.lines.setdefault(who.lane, []).append(who.position)
         return True
 
     async def forget(self, event: str, epoch: int) -> None:
@@ -107,119 +115,121 @@ class MemoryStore:  # implements RoomStore and Roster
 
     async def snapshot(self, event: str) -> RoomState | None:
         room = self._rooms.get(event)
-        return self._shown(room) if room else None
+        return self._snapshot(room) if room else None
 
     async def join(
-        self, event: str, asks: Sequence[JoinAsk], seen: Sequence[int] = ()
-    ) -> Sequence[JoinAnswer | FrontrowError]:
+        self, event: str, commands: Sequence[JoinCommand], seen: Sequence[int] = ()
+    ) -> Sequence[JoinReply | FrontrowError]:
         room, now_us = self._room(event), self._clock()
         if any(issued < last for issued, last in zip(room.issued, seen, strict=False)):
             raise RoomRecovering(f"the store lost positions of room {event!r}", retry_after_s=1)
-        return [self._join(room, ask, now_us) for ask in asks]
+        return [self._join(room, command, now_us) for command in commands]
 
-    def _join(self, room: Room, ask: JoinAsk, now_us: int) -> JoinAnswer | FrontrowError:
+    def _join(self, room: MemoryRoom, command: JoinCommand, now_us: int) -> JoinReply | FrontrowError:
         state = room.state
-        known = self._known(room, ask, now_us)
-        if known is not None:
-            return JoinAnswer(known.lane, known.position, known.epoch, known.at_us, fresh=False)
+        earlier = self._find_earlier_reply(room, command, now_us)
+        if earlier is not None:
+            return JoinReply(earlier.lane, earlier.position, earlier.epoch, earlier.at_us, fresh=False)
         if state.phase is Phase.CLOSED:
             return RoomClosed("this room is closed")
         if state.config.depth_cap and room.waiting >= state.config.depth_cap:
             return RoomOverflow("too many people are waiting; try again later", retry_after_s=30)
-        if ask.code_id:
-            if ask.code_id in room.codes:
+        if command.code_id:
+            if command.code_id in room.codes:
                 return CodeUsed("this code was used before", param="code")
-            room.codes.add(ask.code_id)
-        room.issued[ask.lane] += 1
-        answer = JoinAnswer(ask.lane, room.issued[ask.lane], state.epoch, now_us)
-        if ask.key:
+            room.codes.add(command.code_id)
+        room.issued[command.lane] += 1
+        reply = JoinReply(command.lane, room.issued[command.lane], state.epoch, now_us)
+        if command.key:
             if len(room.keys) >= MAX_KEYS:
                 room.keys.pop(next(iter(room.keys)))
-            room.keys[ask.key] = (now_us + KEY_TTL_US, answer)
-        if ask.person and (ask.one_place or self.one_place_per_person):
-            room.people[ask.person] = answer
-            room.lines.setdefault(ask.lane, []).append(answer.position)
-        return answer
+            room.keys[command.key] = (now_us + KEY_TTL_US, reply)
+        if command.person and (command.one_place or self.one_place_per_person):
+            room.people[command.person] = reply
+            room.lines.setdefault(command.lane, []).append(reply.position)
+        return reply
 
-    def _known(self, room: Room, ask: JoinAsk, now_us: int) -> JoinAnswer | None:
-        """The answer given before to the same key or person, unless that place is over."""
-        until_us, answer = room.keys.get(ask.key, (0, None)) if ask.key else (0, None)
-        if answer is not None and now_us < until_us:
-            return answer
-        known = room.people.get(ask.person) if ask.person else None
-        over = known is not None and known.position <= room.state.lanes[known.lane].lo
-        return None if over else known
+    def _find_earlier_reply(self, room: MemoryRoom, command: JoinCommand, now_us: int) -> JoinReply | None:
+        """The reply given before to the same key or person, unless that place has expired."""
+        until_us, reply = room.keys.get(command.key, (0, None)) if command.key else (0, None)
+        if reply is not None and now_us < until_us:
+            return reply
+        earlier = room.people.get(command.person) if command.person else None
+        expired = earlier is not None and earlier.position <= room.state.lanes[earlier.lane].lo
+        return None if expired else earlier
 
-    async def visit(self, event: str, asks: Sequence[VisitAsk]) -> Sequence[VisitAnswer]:
+    async def visit(self, event: str, commands: Sequence[VisitCommand]) -> Sequence[VisitReply]:
         room = self._room(event)
         self._sweep(room)
-        return [self._visit(room, ask) for ask in asks]
+        return [self._visit(room, command) for command in commands]
 
-    def _visit(self, room: Room, ask: VisitAsk) -> VisitAnswer:
-        expires_s, tag = self._entry(room, ask.place)
+    def _visit(self, room: MemoryRoom, command: VisitCommand) -> VisitReply:
+        expires_s, tag = self._read_entry(room, command.place)
         now_s = self._clock() // 1_000_000
-        if ask.op is VisitOp.CLAIM:
-            return self._claim(room, ask, expires_s, tag, now_s)
-        if ask.op is VisitOp.GIVE_BACK and ask.place.epoch == 0:  # a pass beside the line: it takes up no capacity
-            self._remember_ended(room, EndedVisit(ask.place, ask.until_s), now_s)
-            return VisitAnswer(VisitResult.OK, ask.until_s, room.active)
+        if command.op is VisitOp.CLAIM:
+            return self._claim(room, command, expires_s, tag, now_s)
+        if (
+            command.op is VisitOp.GIVE_BACK and command.place.epoch == 0
+        ):  # a pass beside the line: it takes up no capacity
+            self._remember_ended(room, EndedVisit(command.place, command.until_s), now_s)
+            return VisitReply(VisitResult.OK, command.until_s, room.active)
         if expires_s == ENDED_S:
-            return VisitAnswer(VisitResult.ALREADY if ask.op is VisitOp.GIVE_BACK else VisitResult.ENDED)
+            return VisitReply(VisitResult.ALREADY if command.op is VisitOp.GIVE_BACK else VisitResult.ENDED)
         if expires_s <= now_s:
-            return VisitAnswer(VisitResult.ENDED)
-        if ask.op is VisitOp.GIVE_BACK:
-            self._finish(room, ask.place, expires_s, tag, now_s)
-            return VisitAnswer(VisitResult.OK, expires_s, room.active)
-        return self._stay(room, ask, expires_s, tag, now_s)
+            return VisitReply(VisitResult.ENDED)
+        if command.op is VisitOp.GIVE_BACK:
+            self._finish(room, command.place, expires_s, tag, now_s)
+            return VisitReply(VisitResult.OK, expires_s, room.active)
+        return self._stay(room, command, expires_s, tag, now_s)
 
-    def _stay(self, room: Room, ask: VisitAsk, expires_s: int, tag: int, now_s: int) -> VisitAnswer:
+    def _stay(self, room: MemoryRoom, command: VisitCommand, expires_s: int, tag: int, now_s: int) -> VisitReply:
         """A live visit goes on, longer or shorter than before."""
-        place, was_s = ask.place, expires_s
+        place, was_s = command.place, expires_s
         kept_s, hold = room.kept.get(place, (0, ""))
         result, ends_s = VisitResult.OK, room.ends[place]
-        if ask.op is VisitOp.KEEP and ask.until_s and (ask.hold == hold or ask.until_s >= kept_s):
-            kept_s = ask.until_s
-            room.kept[place] = (kept_s, ask.hold)
+        if command.op is VisitOp.KEEP and command.until_s and (command.hold == hold or command.until_s >= kept_s):
+            kept_s = command.until_s
+            room.kept[place] = (kept_s, command.hold)
             expires_s = max(expires_s, kept_s)
             ends_s = max(ends_s, kept_s)
-        elif ask.op is VisitOp.KEEP and (ask.until_s or ask.hold != hold or place not in room.kept):
+        elif command.op is VisitOp.KEEP and (command.until_s or command.hold != hold or place not in room.kept):
             result = VisitResult.REPEATED  # another hold keeps it, or none does
-        elif ask.op is VisitOp.LEAVE:
+        elif command.op is VisitOp.LEAVE:
             room.left[place] = now_s
             ends_s = min(ends_s, max(now_s + room.state.config.leave_s, kept_s))
-        elif ask.op is VisitOp.KEEP:
+        elif command.op is VisitOp.KEEP:
             del room.kept[place]
             kept_s = 0
             ends_s = self._idle_end(room, expires_s, 0, now_s)
             if place in room.left:
                 ends_s = min(ends_s, now_s + room.state.config.leave_s)
-        elif ask.op is VisitOp.HEAR and 0 < ask.until_s <= room.left.get(place, 0):
+        elif command.op is VisitOp.HEAR and 0 < command.until_s <= room.left.get(place, 0):
             result = VisitResult.REPEATED  # it was before the page was closed
         else:
             room.left.pop(place, None)
-            if ask.op is VisitOp.RENEW:
-                expires_s = max(expires_s, min(now_s + ask.ttl_s, ask.until_s))
+            if command.op is VisitOp.RENEW:
+                expires_s = max(expires_s, min(now_s + command.ttl_s, command.until_s))
                 result = VisitResult.OK if expires_s > was_s else VisitResult.REPEATED
             ends_s = self._idle_end(room, expires_s, kept_s, now_s)
         if expires_s != was_s:
-            self._enter(room, place, expires_s, tag)
-        self._end_at(room, place, ends_s)
-        return VisitAnswer(result, expires_s, room.active, ends_s, kept_s)
+            self._write_entry(room, place, expires_s, tag)
+        self._schedule_end(room, place, ends_s)
+        return VisitReply(result, expires_s, room.active, ends_s, kept_s)
 
     @staticmethod
-    def _idle_end(room: Room, expires_s: int, kept_s: int, now_s: int) -> int:
+    def _idle_end(room: MemoryRoom, expires_s: int, kept_s: int, now_s: int) -> int:
         """When a visit that was heard now ends."""
         idle_s = room.state.config.idle_s
         return max(kept_s, min(expires_s, now_s + idle_s) if idle_s else expires_s)
 
-    def _end_at(self, room: Room, place: PlaceKey, ends_s: int) -> None:
+    def _schedule_end(self, room: MemoryRoom, place: PlaceKey, ends_s: int) -> None:
         """Let a visit end then; also one that was not inside before."""
-        self._take_out(room, place)
+        self._unschedule(room, place)
         room.ends[place] = ends_s
         room.due.setdefault(ends_s, {})[place] = None
 
     @staticmethod
-    def _take_out(room: Room, place: PlaceKey) -> None:
+    def _unschedule(room: MemoryRoom, place: PlaceKey) -> None:
         was_s = room.ends.pop(place, 0)
         if was_s:
             del room.due[was_s][place]
@@ -227,48 +237,48 @@ class MemoryStore:  # implements RoomStore and Roster
                 del room.due[was_s]
 
     def _finish(
-        self, room: Room, place: PlaceKey, expires_s: int, tag: int, now_s: int, *, timed_out: bool = False
+        self, room: MemoryRoom, place: PlaceKey, expires_s: int, tag: int, now_s: int, *, timed_out: bool = False
     ) -> None:
         """End a visit: its capacity is free, its pass is refused from now on."""
-        self._take_out(room, place)
+        self._unschedule(room, place)
         room.kept.pop(place, None)
         room.left.pop(place, None)
         room.released += 1
         if expires_s > now_s:
-            self._enter(room, place, ENDED_S, tag)
+            self._write_entry(room, place, ENDED_S, tag)
         self._remember_ended(room, EndedVisit(place, expires_s, timed_out), now_s)
 
     @staticmethod
-    def _remember_ended(room: Room, ended: EndedVisit, now_s: int) -> None:
+    def _remember_ended(room: MemoryRoom, ended: EndedVisit, now_s: int) -> None:
         if ended.expires_s > now_s:
             room.ended.append(ended)
             room.ended_no += 1
 
-    def _claim(self, room: Room, ask: VisitAsk, expires_s: int, tag: int, now_s: int) -> VisitAnswer:
-        state, lane = room.state, room.state.lanes[ask.place.lane]
+    def _claim(self, room: MemoryRoom, command: VisitCommand, expires_s: int, tag: int, now_s: int) -> VisitReply:
+        state, lane = room.state, room.state.lanes[command.place.lane]
         knocking = expires_s == KNOCKED_S and tag > now_s
         if expires_s not in (0, KNOCKED_S):
-            if not (ask.tag and ask.tag == tag and expires_s > now_s):
-                return VisitAnswer(VisitResult.ALREADY)
-            return VisitAnswer(VisitResult.REPEATED, expires_s, room.active, room.ends[ask.place])
-        if ask.place.position <= lane.lo and not knocking:
-            return VisitAnswer(VisitResult.EXPIRED)
-        if ask.place.position > lane.hi:
-            return VisitAnswer(VisitResult.WAITING)
+            if not (command.tag and command.tag == tag and expires_s > now_s):
+                return VisitReply(VisitResult.ALREADY)
+            return VisitReply(VisitResult.REPEATED, expires_s, room.active, room.ends[command.place])
+        if command.place.position <= lane.lo and not knocking:
+            return VisitReply(VisitResult.EXPIRED)
+        if command.place.position > lane.hi:
+            return VisitReply(VisitResult.WAITING)
         if state.phase is Phase.QUEUE_ALL:
-            return VisitAnswer(VisitResult.HELD)
+            return VisitReply(VisitResult.HELD)
         if knocking:
             _add(room.knocks, tag, -1)
-        if ask.slide_no and not expires_s:
-            _add(room.took, ask.slide_no, +1)
+        if command.slide_no and not expires_s:
+            _add(room.took, command.slide_no, +1)
         if room.active >= state.config.capacity:
-            self._enter(room, ask.place, KNOCKED_S, now_s + KNOCK_TTL_S)
+            self._write_entry(room, command.place, KNOCKED_S, now_s + KNOCK_TTL_S)
             _add(room.knocks, now_s + KNOCK_TTL_S, +1)
-            return VisitAnswer(VisitResult.FULL, 0, room.active)
-        expires_s = now_s + ask.ttl_s
-        self._enter(room, ask.place, expires_s, ask.tag)
-        self._end_at(room, ask.place, self._idle_end(room, expires_s, 0, now_s))
-        return VisitAnswer(VisitResult.OK, expires_s, room.active, room.ends[ask.place])
+            return VisitReply(VisitResult.FULL, 0, room.active)
+        expires_s = now_s + command.ttl_s
+        self._write_entry(room, command.place, expires_s, command.tag)
+        self._schedule_end(room, command.place, self._idle_end(room, expires_s, 0, now_s))
+        return VisitReply(VisitResult.OK, expires_s, room.active, room.ends[command.place])
 
     async def ended(self, event: str, after: int, most: int) -> tuple[int, Sequence[EndedVisit]]:
         room = self._room(event)
@@ -284,7 +294,7 @@ class MemoryStore:  # implements RoomStore and Roster
     async def live(self, event: str, place: PlaceKey) -> int:
         room = self._room(event)
         self._sweep(room)
-        expires_s, _ = self._entry(room, place)
+        expires_s, _ = self._read_entry(room, place)
         return expires_s if expires_s > self._clock() // 1_000_000 else 0
 
     async def lease(self, event: str, owner: str, ttl_us: int) -> bool:
@@ -314,10 +324,15 @@ class MemoryStore:  # implements RoomStore and Roster
         if any(not (x.hi <= hi <= max(issued, x.hi) and x.lo <= lo <= hi) for (x, hi, lo), issued in steps):
             return SlideResult.TOO_FAR
         room.state = replace(
-            state, lanes=tuple(replace(x, hi=hi, lo=lo) for x, hi, lo in edges), ring=plan.ring, note=plan.note,
-            slide_no=state.slide_no + 1, slid_at_us=state.slid_at_us + used_us,
-            bucket_milli=plan.bucket_milli, bucket_at_us=plan.bucket_at_us,
-        )  # fmt: skip
+            state,
+            lanes=tuple(replace(x, hi=hi, lo=lo) for x, hi, lo in edges),
+            ring=plan.ring,
+            note=plan.note,
+            slide_no=state.slide_no + 1,
+            slid_at_us=state.slid_at_us + used_us,
+            bucket_milli=plan.bucket_milli,
+            bucket_at_us=plan.bucket_at_us,
+        )
         oldest = plan.ring[0].number if plan.ring else 0
         room.took = {number: count for number, count in room.took.items() if number >= oldest}
         return SlideResult.SLID
@@ -332,15 +347,15 @@ class MemoryStore:  # implements RoomStore and Roster
         beacon: str | None = None,
     ) -> RoomState:
         room, now_us = self._room(event), self._clock()
-        room.state = self._shown(room)
+        room.state = self._snapshot(room)
         if changes:
             config = (config or room.state.config).changed(**changes)
         if config is not None:
-            room.state = reconfigured(room.state, config)
+            room.state = change_config(room.state, config)
             room.issued = [lane.issued for lane in room.state.lanes]
         if phase is not None and phase is not room.state.phase:
-            room.state = moved(room.state, phase, now_us, beacon or "")
-        return self._shown(room)
+            room.state = change_phase(room.state, phase, now_us, beacon or "")
+        return self._snapshot(room)
 
     async def rank(self, event: str, lane: int, person: str) -> int | None:
         room = self._room(event)
@@ -363,22 +378,29 @@ class MemoryStore:  # implements RoomStore and Roster
     async def aclose(self) -> None:
         """Nothing to let go of."""
 
-    def _room(self, event: str) -> Room:
+    def _room(self, event: str) -> MemoryRoom:
         room = self._rooms.get(event)
         if room is None:
             raise RoomRecovering(f"the store does not know room {event!r} (yet)", retry_after_s=1)
         return room
 
-    def _shown(self, room: Room) -> RoomState:
+    def _snapshot(self, room: MemoryRoom) -> RoomState:
         self._sweep(room)
         took: Mapping[int, int] = copy.copy(room.took)
         lanes = (replace(lane, issued=issued) for lane, issued in zip(room.state.lanes, room.issued, strict=True))
         return replace(
-            room.state, lanes=tuple(lanes), active=room.active, released=room.released, took=took,
-            ended_no=room.ended_no, kept=len(room.kept), knocking=sum(room.knocks.values()), now_us=self._clock(),
-        )  # fmt: skip
+            room.state,
+            lanes=tuple(lanes),
+            active=room.active,
+            released=room.released,
+            took=took,
+            ended_no=room.ended_no,
+            kept=len(room.kept),
+            knocking=sum(room.knocks.values()),
+            now_us=self._clock(),
+        )
 
-    def _sweep(self, room: Room) -> None:
+    def _sweep(self, room: MemoryRoom) -> None:
         """End the visits that are due, and forget those that ended so long ago that their pass has run out."""
         now_s = self._clock() // 1_000_000
         if now_s <= room.swept_s:
@@ -386,18 +408,18 @@ class MemoryStore:  # implements RoomStore and Roster
         room.swept_s = now_s
         for second in sorted(second for second in room.due if second <= now_s):
             for place in tuple(room.due[second]):
-                self._finish(room, place, *self._entry(room, place), now_s, timed_out=True)
+                self._finish(room, place, *self._read_entry(room, place), now_s, timed_out=True)
         while room.ended and room.ended[0].expires_s <= now_s:
             room.ended.popleft()
         for second in [second for second in room.knocks if second <= now_s]:
             del room.knocks[second]
 
-    def _entry(self, room: Room, place: PlaceKey) -> tuple[int, int]:
+    def _read_entry(self, room: MemoryRoom, place: PlaceKey) -> tuple[int, int]:
         chunk = room.visits.get((place.lane, place.epoch, place.position // CHUNK))
         packed = chunk[place.position % CHUNK] if chunk else 0
         return packed >> 32, packed & 0xFFFF_FFFF
 
-    def _enter(self, room: Room, place: PlaceKey, expires_s: int, tag: int) -> None:
+    def _write_entry(self, room: MemoryRoom, place: PlaceKey, expires_s: int, tag: int) -> None:
         key = (place.lane, place.epoch, place.position // CHUNK)
         chunk = room.visits.get(key)
         if chunk is None:

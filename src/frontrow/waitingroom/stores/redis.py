@@ -20,24 +20,24 @@ from frontrow.core.errors import FrontrowError, Unavailable
 from frontrow.core.redis_url import connect, disconnect
 from frontrow.waitingroom.model.config import MAX_LANES, Phase, RoomConfig
 from frontrow.waitingroom.model.errors import CodeUsed, RoomClosed, RoomOverflow, RoomRecovering
-from frontrow.waitingroom.model.phases import moved, reconfigured
+from frontrow.waitingroom.model.phases import change_config, change_phase
 from frontrow.waitingroom.model.room_record import config_fields, fields_of, ring_text, state_of
 from frontrow.waitingroom.model.room_state import LaneState, RoomState, SlidePlan, VisitResult
 from frontrow.waitingroom.ports import (
     EndedVisit,
-    JoinAnswer,
-    JoinAsk,
+    JoinCommand,
+    JoinReply,
     KeptVisit,
     PlaceKey,
     Recovered,
     SlideResult,
-    VisitAnswer,
-    VisitAsk,
+    VisitCommand,
+    VisitReply,
 )
 from frontrow.waitingroom.stores.memory import CHUNK, ENDED_S, KEY_TTL_US, KNOCK_TTL_S
 
 MAX_CONFIGURE_TRIES = 20
-PEOPLE_A_CALL = 1_000
+PEOPLE_PER_CALL = 1_000
 
 
 @functools.cache
@@ -51,10 +51,11 @@ def script(name: str) -> tuple[str, str]:
 class RedisStore:
     """Implements `RoomStore` and `Roster`."""
 
-    one_place_per_person = False
-
-    def __init__(self, url: str, *, timeout_s: float = 1.0, clock: Clock | None = None) -> None:
+    def __init__(
+        self, url: str, *, timeout_s: float = 1.0, clock: Clock | None = None, one_place_per_person: bool = False
+    ) -> None:
         """`clock` replaces the server's clock: for tests only."""
+        self.one_place_per_person = one_place_per_person
         self._redis: Any = connect(url, timeout_s=timeout_s)
         self._clock = clock
         self.calls = 0
@@ -70,14 +71,14 @@ class RedisStore:
         parts = ("", "took", "codes", "ends", "knocks", "visits", "kept", "ended", "left")
         keys = [room_key(event, part) for part in parts] + chunks
         args = [len(fields), *fields, len(took), *took, len(room.codes), *room.codes, len(ended), *ended, *entries]
-        made = bool(await self._run("create", keys, args))
-        for start in range(0, len(room.people), PEOPLE_A_CALL):  # harmless to repeat, so not part of the script
+        created = bool(await self._run("create", keys, args))
+        for start in range(0, len(room.people), PEOPLE_PER_CALL):  # harmless to repeat, so not part of the script
             for lane in range(MAX_LANES):
-                people = [who for who in room.people[start : start + PEOPLE_A_CALL] if who.lane == lane]
+                people = [who for who in room.people[start : start + PEOPLE_PER_CALL] if who.lane == lane]
                 scores = [part for who in people for part in (who.position, who.person)]
                 if scores:
                     await self._send("ZADD", roster_key(event, lane), "NX", *scores)
-        return made
+        return created
 
     async def forget(self, event: str, epoch: int) -> None:
         await self._run("forget", [room_key(event)], [epoch])
@@ -90,65 +91,69 @@ class RedisStore:
         return read[0] if read else None
 
     async def join(
-        self, event: str, asks: Sequence[JoinAsk], seen: Sequence[int] = ()
-    ) -> Sequence[JoinAnswer | FrontrowError]:
-        alike = asks[:1] if list(asks).count(asks[0]) == len(asks) else asks  # most are, and then one look is enough
-        plain = all(not (ask.key or ask.code_id or (ask.person and self._one_place(ask))) for ask in alike)
+        self, event: str, commands: Sequence[JoinCommand], seen: Sequence[int] = ()
+    ) -> Sequence[JoinReply | FrontrowError]:
+        alike = (
+            commands[:1] if list(commands).count(commands[0]) == len(commands) else commands
+        )  # usually all are, and one check is enough
+        plain = all(
+            not (command.key or command.code_id or (command.person and self._one_place(command))) for command in alike
+        )
         floor = [*seen, *[0] * MAX_LANES][:MAX_LANES]
-        return await (self._join_counted(event, asks, floor) if plain else self._join_each(event, asks, floor))
+        return await (self._join_counted(event, commands, floor) if plain else self._join_each(event, commands, floor))
 
     async def _join_counted(
-        self, event: str, asks: Sequence[JoinAsk], floor: list[int]
-    ) -> Sequence[JoinAnswer | FrontrowError]:
-        lanes = [ask.lane for ask in asks]
+        self, event: str, commands: Sequence[JoinCommand], floor: list[int]
+    ) -> Sequence[JoinReply | FrontrowError]:
+        lanes = [command.lane for command in commands]
         people = [lanes.count(lane) for lane in range(1 + max(lanes))]
         try:
             reply = await self._run("count_join", [room_key(event)], [*floor, *people])
         except RoomClosed as error:
-            return [error] * len(asks)
+            return [error] * len(commands)
         epoch, at_us = int(reply[0]), int(reply[1])
         nexts = [last - count + 1 for last, count in zip(reply[2::2], reply[3::2], strict=True)]
         lasts = reply[2::2]
         if len(people) == 1 and reply[3] == people[0]:
-            return [JoinAnswer(0, position, epoch, at_us) for position in range(nexts[0], lasts[0] + 1)]
-        answers: list[JoinAnswer | FrontrowError] = []
+            return [JoinReply(0, position, epoch, at_us) for position in range(nexts[0], lasts[0] + 1)]
+        answers: list[JoinReply | FrontrowError] = []
         for lane in lanes:
             position = nexts[lane]
             if position > lasts[lane]:
                 answers.append(RoomOverflow("too many people are waiting; try again later", retry_after_s=30))
                 continue
             nexts[lane] += 1
-            answers.append(JoinAnswer(lane, position, epoch, at_us))
+            answers.append(JoinReply(lane, position, epoch, at_us))
         return answers
 
     async def _join_each(
-        self, event: str, asks: Sequence[JoinAsk], floor: list[int]
-    ) -> Sequence[JoinAnswer | FrontrowError]:
-        own = [room_key(event, f"k:{ask.key}") if ask.key else room_key(event) for ask in asks]
+        self, event: str, commands: Sequence[JoinCommand], floor: list[int]
+    ) -> Sequence[JoinReply | FrontrowError]:
+        own = [room_key(event, f"k:{command.key}") if command.key else room_key(event) for command in commands]
         keys = [
             room_key(event),
             room_key(event, "codes"),
             *(roster_key(event, lane) for lane in range(MAX_LANES)),
             *own,
         ]
-        args: list[Any] = [*floor, KEY_TTL_US // 1000, int(any(map(self._one_place, asks)))]
-        for ask in asks:
-            args += [ask.lane, ask.person, ask.code_id]
+        args: list[Any] = [*floor, KEY_TTL_US // 1000, int(any(map(self._one_place, commands)))]
+        for command in commands:
+            args += [command.lane, command.person, command.code_id]
         return [_join_answer(reply) for reply in await self._run("join", keys, args)]
 
-    def _one_place(self, ask: JoinAsk) -> bool:
-        return ask.one_place or self.one_place_per_person
+    def _one_place(self, command: JoinCommand) -> bool:
+        return command.one_place or self.one_place_per_person
 
-    async def visit(self, event: str, asks: Sequence[VisitAsk]) -> Sequence[VisitAnswer]:
+    async def visit(self, event: str, commands: Sequence[VisitCommand]) -> Sequence[VisitReply]:
         keys = [room_key(event, part) for part in ("", "ends", "took", "knocks", "visits", "kept", "ended", "left")]
-        keys += [_chunk(event, ask.place) for ask in asks]
+        keys += [_chunk(event, command.place) for command in commands]
         args: list[Any] = [KNOCK_TTL_S]
-        for ask in asks:
-            place = ask.place
-            args += [ask.op.value, place.lane, place.epoch, place.position, _offset(place)]
-            args += [ask.ttl_s, ask.until_s, ask.tag, ask.slide_no, ask.hold]
+        for command in commands:
+            place = command.place
+            args += [command.op.value, place.lane, place.epoch, place.position, _offset(place)]
+            args += [command.ttl_s, command.until_s, command.tag, command.slide_no, command.hold]
         replies = await self._run("visit", keys, args)
-        return [VisitAnswer(VisitResult(word.decode()), *map(int, numbers)) for word, *numbers in replies]
+        return [VisitReply(VisitResult(word.decode()), *map(int, numbers)) for word, *numbers in replies]
 
     async def ended(self, event: str, after: int, most: int) -> tuple[int, Sequence[EndedVisit]]:
         keys = [room_key(event, part) for part in ("", "ends", "knocks", "visits", "kept", "ended", "left")]
@@ -194,10 +199,10 @@ class RedisStore:
                 raise RoomRecovering(f"the store does not know room {event!r} (yet)", retry_after_s=1)
             state, revision = read
             wanted = (config or state.config).changed(**changes) if changes else config
-            fresh = reconfigured(state, wanted) if wanted is not None else state
+            fresh = change_config(state, wanted) if wanted is not None else state
             draws = phase not in (None, state.phase) and state.phase is Phase.PREQUEUE
             if phase is not None and phase is not state.phase:
-                fresh = moved(fresh, phase, state.now_us, beacon or "")
+                fresh = change_phase(fresh, phase, state.now_us, beacon or "")
             if await self._replace(event, state.slide_no, revision, fresh, draws=draws):
                 done = await self.snapshot(event)
                 if done is not None:
@@ -295,7 +300,7 @@ def _offset(place: PlaceKey) -> int:
     return place.position % CHUNK * 8
 
 
-def _join_answer(reply: Any) -> JoinAnswer | FrontrowError:
+def _join_answer(reply: Any) -> JoinReply | FrontrowError:
     if reply[0] == b"closed":
         return RoomClosed("this room is closed")
     if reply[0] == b"overflow":
@@ -303,4 +308,4 @@ def _join_answer(reply: Any) -> JoinAnswer | FrontrowError:
     if reply[0] == b"used":
         return CodeUsed("this code was used before", param="code")
     fresh, lane, position, epoch, at_us = reply
-    return JoinAnswer(lane, position, epoch, int(at_us), fresh=bool(fresh))
+    return JoinReply(lane, position, epoch, int(at_us), fresh=bool(fresh))

@@ -14,7 +14,7 @@ class RoutedStore:
         if not stores:
             raise ConfigError("a line is spread over at least one store")
         self._stores = tuple(stores)
-        self.one_place_per_person = bool(getattr(stores[0], "one_place_per_person", False))
+        self.one_place_per_person = stores[0].one_place_per_person
 
     def store_of(self, event: str) -> RoomStore:
         """The store a room lives in, by the number at the end of its name."""

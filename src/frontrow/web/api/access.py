@@ -278,7 +278,7 @@ async def identified(
     check_media_type(method, headers, accepts)
     caller = await caller_of(platform, method, headers)
     if caller.person:
-        platform.server.limiter.knock_person(caller.person)
+        platform.server.limiter.count_person(caller.person)
     return caller
 
 

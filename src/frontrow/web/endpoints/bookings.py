@@ -34,7 +34,8 @@ from frontrow.web.endpoints.messages import (
     json_answer,
     problem_answer,
 )
-from frontrow.web.endpoints.room_visitors import Result, check_size, decoded
+from frontrow.web.endpoints.room_bodies import check_size, decode_body
+from frontrow.web.endpoints.room_context import Result
 from frontrow.web.platform.platform import Platform
 
 OWN_ONLY: Final = b"cache-control: private, no-cache\r\n"
@@ -98,7 +99,7 @@ def at_both_doors(method: str) -> Callable[[Call], Endpoint]:
         @functools.wraps(call)
         def endpoint(platform: Platform, booking_id: str, request: EndpointRequest) -> Result:
             try:
-                platform.server.limiter.knock_ip(ip_of(platform, request))
+                platform.server.limiter.count_ip(ip_of(platform, request))
             except FrontrowError as error:
                 return problem_answer(error)
             return answered(platform, booking_id, request)
@@ -126,7 +127,7 @@ async def get_booking(
 @at_both_doors("POST")
 async def pay(platform: Platform, caller: Caller, booking_id: str, request: EndpointRequest) -> EndpointResponse:
     """POST pay: turn a hold into a sold booking; 202 while the provider is away and the seats are kept."""
-    body = decoded(_decode_pay, request.body)
+    body = decode_body(_decode_pay, request.body)
     booking = await own_booking(platform, caller, booking_id)
     visit = need_visit(platform, caller, booking, body.fence)
     if body.email or body.name or not is_reserved(booking.fan):
@@ -150,7 +151,7 @@ async def extend_hold(
     platform: Platform, caller: Caller, booking_id: str, request: EndpointRequest
 ) -> EndpointResponse:
     """PATCH hold: extend it, within the event's bound."""
-    body = decoded(_decode_extend, request.body)
+    body = decode_body(_decode_extend, request.body)
     booking = await own_booking(platform, caller, booking_id)
     visit = need_visit(platform, caller, booking, body.fence)
     if body.extend:

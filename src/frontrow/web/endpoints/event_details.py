@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, Protocol
 
 import msgspec
 
-from frontrow.boxoffice.catalogue.event_listing import Browse, Free, Listing
+from frontrow.boxoffice.catalogue.event_listing import EventBrowser, FreeSeats, Listing
 from frontrow.boxoffice.model.events import Event, EventNotFound, EventStatus
 from frontrow.boxoffice.model.venues import Venue
 from frontrow.boxoffice.seatmap.map_feed import MapFeed
@@ -19,7 +19,7 @@ from frontrow.core.errors import FrontrowError
 from frontrow.waitingroom.door.door_limits import Entry
 from frontrow.web.endpoints.json_values import MoneyView, Time, time_text
 from frontrow.web.endpoints.messages import JSON, EndpointRequest, EndpointResponse, encode_json, problem_answer
-from frontrow.web.endpoints.room_visitors import Result
+from frontrow.web.endpoints.room_context import Result
 from frontrow.web.platform.event_openings import Openings
 
 CACHE_S: Final = 0.5
@@ -93,7 +93,7 @@ class EventViews:
     """The response for every event, built on request and cached for a moment."""
 
     def __init__(
-        self, openings: Openings, browse: Browse, ledger: EventLedger, feeds: dict[str, MapFeed], entry: Entry
+        self, openings: Openings, browse: EventBrowser, ledger: EventLedger, feeds: dict[str, MapFeed], entry: Entry
     ) -> None:
         self._openings, self._browse, self._ledger, self._feeds, self._entry = openings, browse, ledger, feeds, entry
         self._cached: dict[str, CachedEvent] = {}
@@ -103,7 +103,7 @@ class EventViews:
     def event(self, event_id: str, request: EndpointRequest) -> Result:
         """GET event: cached, or built once for all concurrent requests."""
         try:
-            self._entry.knock_ip(self._ip(request))
+            self._entry.count_ip(self._ip(request))
         except FrontrowError as error:
             return problem_answer(error)
         cached = self._cached.get(event_id)
@@ -192,7 +192,7 @@ def _respond(cached: CachedEvent, request: EndpointRequest) -> EndpointResponse:
     return cached.answer
 
 
-def _tier(free: Free, currency: str) -> FreeView:
+def _tier(free: FreeSeats, currency: str) -> FreeView:
     return FreeView(free.name, free.free, free.size, MoneyView(free.price_minor, currency))
 
 

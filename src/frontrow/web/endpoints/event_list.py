@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from frontrow.boxoffice.catalogue.event_listing import Browse
+from frontrow.boxoffice.catalogue.event_listing import EventBrowser
 from frontrow.boxoffice.model.event_search import EventSearch
 from frontrow.core.errors import InvalidInput
 from frontrow.web.endpoints.event_details import EventSummary, summary
@@ -45,7 +45,7 @@ PLAIN: Final = EventSearch()
 class EventLists:
     """The pages that were requested in the last moment."""
 
-    def __init__(self, browse: Browse, version: Callable[[], int]) -> None:
+    def __init__(self, browse: EventBrowser, version: Callable[[], int]) -> None:
         self._browse, self._version = browse, version
         self._cached: dict[EventSearch, CachedPage] = {}
         self._building: dict[tuple[EventSearch, int], asyncio.Task[CachedPage]] = {}

@@ -1,11 +1,14 @@
-"""What the waiting room answers over HTTP, for whichever door asks: an `EndpointRequest` in, an `EndpointResponse` out.
+"""What the waiting room answers over HTTP, whichever door the request came through.
 
-Here: what is the same for everybody, and what organisers do. What single people ask is in `room_people`.
+Here are the documents that are the same for everybody. What visitors do is in `room_visitors`, what organisers do in
+`room_control`.
 """
 
-import hmac
+from typing import Any
 
-from frontrow.core.errors import Forbidden, FrontrowError, InvalidInput, NotFound, Unauthorised
+from frontrow.core.errors import FrontrowError, NotFound
+from frontrow.waitingroom.door.door_limits import Entry
+from frontrow.waitingroom.service.room import WaitingRoom
 from frontrow.web.endpoints.messages import (
     JSON,
     EndpointRequest,
@@ -14,134 +17,117 @@ from frontrow.web.endpoints.messages import (
     json_answer,
     problem_answer,
 )
-from frontrow.web.endpoints.room_bodies import check_size
-from frontrow.web.endpoints.room_control import patch_room, room_body
-from frontrow.web.endpoints.room_visitors import JSON_HEAD, PeopleEndpoints, Result
+from frontrow.web.endpoints.room_context import JSON_HEAD, Result, RoomContext
+from frontrow.web.endpoints.room_control import OrganiserEndpoints
+from frontrow.web.endpoints.room_visitors import JoinIdentity, VisitorEndpoints
+from frontrow.web.room.page import RoomPages
+from frontrow.web.streams.positions import Streams
 
 SERVING_CACHE = b"cache-control: public, max-age=1, stale-if-error=3600\r\n"
 SHORT_CACHE = b"cache-control: public, max-age=5\r\n"
 
 
-class RoomEndpoints(PeopleEndpoints):
-    """Every endpoint of every room of this process."""
+class RoomEndpoints:
+    """Every endpoint of every room of this process; `room.app.ROUTES` names them."""
 
-    # -- the same for everybody --------------------------------------------------------------------------------------
+    def __init__(
+        self,
+        room: WaitingRoom,
+        entry: Entry,
+        pages: RoomPages,
+        streams: dict[str, Streams],
+        *,
+        organiser_key: str = "",
+        identity: JoinIdentity | None = None,
+    ) -> None:
+        self.context = RoomContext(room, entry, pages)
+        self.room = room
+        self.entry = entry
+        self.pages = pages
+        self.streams = streams
+        self.counts = self.context.counts
+        self.problem = self.context.problem
+        self._serving: dict[str, tuple[Any, EndpointResponse]] = {}
 
-    def now_serving(self, event: str, ask: EndpointRequest) -> EndpointResponse:
-        """GET now-serving: the signed document, or 304 for who has it."""
+        visitors = VisitorEndpoints(self.context, identity)
+        self.join = visitors.join
+        self.status = visitors.status
+        self.leave = visitors.leave
+        self.claim = visitors.claim
+        self.renew = visitors.renew
+        self.give_back = visitors.give_back
+        self.heartbeat = visitors.heartbeat
+        self.left = visitors.left
+        self.check_pass = visitors.check_pass
+
+        self.organiser = OrganiserEndpoints(self.context, organiser_key)
+        self.show_room = self.organiser.show_room
+        self.change_room = self.organiser.change_room
+        self.import_codes = self.organiser.import_codes
+
+    def now_serving(self, event: str, request: EndpointRequest) -> EndpointResponse:
+        """GET now-serving: the signed document, or 304 if the client already has it."""
         try:
             document = self.room.now_serving(event)
         except FrontrowError as error:
-            return self.problem("now-serving", error, ask, event)
+            return self.problem("now-serving", error, request, event)
         cached = self._serving.get(event)
         if cached is None or cached[0] is not document:
             head = JSON + SERVING_CACHE + b"etag: " + document.etag.encode() + b"\r\n"
             cached = self._serving[event] = (document, EndpointResponse(200, head, document.body))
-        given = ask.header(b"if-none-match")
+        given = request.header(b"if-none-match")
         if given is not None and document.etag.encode() in given:
             return EndpointResponse(304, SERVING_CACHE + b"etag: " + document.etag.encode() + b"\r\n")
         return cached[1]
 
     def stream_refusal(self, event: str) -> EndpointResponse | None:
-        """None when there is room for one more reader; else 503 with the document and when to come again."""
+        """None when one more reader fits; else 503 with the document and when to try again."""
         streams = self.streams.get(event)
         if streams is None:
             return problem_answer(NotFound(f"there is no room for {event!r} here"))
         if not streams.is_full():
             return None
-        self.count("stream_refused")
+        self.context.count("stream_refused")
         retry = b"retry-after: %d\r\n" % streams.retry_after_s()
         return EndpointResponse(503, JSON_HEAD + retry, self.room.now_serving(event).body)
 
-    def challenge(self, event: str, ask: EndpointRequest) -> EndpointResponse:
-        """GET challenge: what a browser needs to prove that a person sits in front of it."""
+    def challenge(self, event: str, request: EndpointRequest) -> EndpointResponse:
+        """GET challenge: what a browser needs to prove that a person uses it."""
         try:
-            ip = self._ip(ask)
-            self.entry.knock_ip(ip)
-            return json_answer(200, self.entry.challenge(event, ask.headers, ip))
+            ip = self.context.client_ip(request)
+            self.entry.count_ip(ip)
+            return json_answer(200, self.entry.challenge(event, request.headers, ip))
         except FrontrowError as error:
-            return self.problem("challenge", error, ask, event)
+            return self.problem("challenge", error, request, event)
 
-    def draw(self, event: str, ask: EndpointRequest) -> EndpointResponse:
+    def draw(self, event: str, request: EndpointRequest) -> EndpointResponse:
         """GET draw: the published record of the pre-queue draw, for `frontrow room verify-draw`."""
         try:
             return EndpointResponse(200, JSON + SHORT_CACHE, encode_json(self.room.draw_record(event)))
         except FrontrowError as error:
-            return self.problem("draw", error, ask, event)
+            return self.problem("draw", error, request, event)
 
-    def message(self, event: str, ask: EndpointRequest) -> EndpointResponse:
-        """GET message: the organiser's words; now-serving tells when they changed."""
+    def message(self, event: str, request: EndpointRequest) -> EndpointResponse:
+        """GET message: the organiser's message. The now-serving document says when it changed."""
         try:
             state = self.room.view(event).state
         except FrontrowError as error:
-            return self.problem("message", error, ask, event)
+            return self.problem("message", error, request, event)
         body = {"message": state.config.message, "message_no": state.message_no}
         return EndpointResponse(200, JSON + SHORT_CACHE, encode_json(body))
 
-    def page(self, event: str, ask: EndpointRequest) -> EndpointResponse:
+    def page(self, event: str, request: EndpointRequest) -> EndpointResponse:
         """GET the page people wait on; beyond the depth cap the static overflow page."""
         try:
-            return self.pages.page(event, ask)
+            return self.pages.page(event, request)
         except FrontrowError as error:
-            return self.problem("page", error, ask, event)
+            return self.problem("page", error, request, event)
 
-    def overflow(self, event: str, ask: EndpointRequest) -> EndpointResponse:
-        """GET overflow: the static page, to be put on any cache."""
-        return self.pages.overflow(200, ask)
-
-    # -- organisers --------------------------------------------------------------------------------------------------
-
-    def show_room(self, event: str, ask: EndpointRequest) -> EndpointResponse:
-        """GET room: the organiser's view."""
-        try:
-            self._organiser(ask)
-            return json_answer(200, room_body(self.room.view(event)))
-        except FrontrowError as error:
-            return self.problem("room", error, ask, event)
-
-    def change_room(self, event: str, ask: EndpointRequest) -> Result:
-        """PATCH room: open, pause, resume, queue-all, close; rate, capacity, message."""
-        try:
-            self._organiser(ask)
-            check_size(ask)
-        except FrontrowError as error:
-            return self.problem("room", error, ask, event)
-        return self._change_room(event, ask)
-
-    async def _change_room(self, event: str, ask: EndpointRequest) -> EndpointResponse:
-        try:
-            return json_answer(200, room_body(await patch_room(self.room, event, ask.body)))
-        except FrontrowError as error:
-            return self.problem("room", error, ask, event)
-
-    def import_codes(self, event: str, ask: EndpointRequest) -> Result:
-        """POST codes: the organiser's own fan codes as CSV, good in every process from now on."""
-        try:
-            self._organiser(ask)
-            lines = ask.body.decode().splitlines()
-        except UnicodeDecodeError:
-            return self.problem("codes", InvalidInput("the file is not UTF-8", param="body"), ask, event)
-        except FrontrowError as error:
-            return self.problem("codes", error, ask, event)
-        return self._import_codes(event, ask, lines)
-
-    async def _import_codes(self, event: str, ask: EndpointRequest, lines: list[str]) -> EndpointResponse:
-        try:
-            return json_answer(200, {"imported": await self.room.import_codes(event, lines)})
-        except FrontrowError as error:
-            return self.problem("codes", error, ask, event)
-
-    def _organiser(self, ask: EndpointRequest) -> None:
-        """Let the organiser through: constant-time, and nobody at all when no key is set."""
-        self.entry.knock_ip(self._ip(ask))
-        given = ask.header(b"authorization") or b""
-        scheme, _, key = given.partition(b" ")
-        if not self._organiser_key:
-            raise Forbidden("no organiser key is set; start the room with FRONTROW_ROOM_ORGANISER_KEY")
-        if not hmac.compare_digest(key.strip(), self._organiser_key) or scheme.lower() != b"bearer":
-            raise Unauthorised("send the organiser key as a bearer token")
+    def overflow(self, event: str, request: EndpointRequest) -> EndpointResponse:
+        """GET overflow: the static page, for any cache."""
+        return self.pages.overflow(200, request)
 
 
-async def settle(result: Result) -> EndpointResponse:
-    """The answer, whether it came at once or takes a moment."""
+async def await_answer(result: Result) -> EndpointResponse:
+    """The answer, whether it is ready or still being made."""
     return result if isinstance(result, EndpointResponse) else await result

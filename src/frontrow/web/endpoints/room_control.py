@@ -1,11 +1,16 @@
-"""What organisers see and change, as JSON."""
+"""What organisers see and change over HTTP, as JSON: the room, its phase and settings, its fan codes."""
 
+import hmac
 from typing import Any, Literal
 
 import msgspec
 
-from frontrow.core.errors import InvalidInput
-from frontrow.waitingroom.service.room import RoomView, WaitingRoom
+from frontrow.core.errors import Forbidden, FrontrowError, InvalidInput, Unauthorised
+from frontrow.waitingroom.model.results import RoomView
+from frontrow.waitingroom.service.room import WaitingRoom
+from frontrow.web.endpoints.messages import EndpointRequest, EndpointResponse, json_answer
+from frontrow.web.endpoints.room_bodies import check_size
+from frontrow.web.endpoints.room_context import Result, RoomContext
 
 
 class RoomChange(msgspec.Struct, forbid_unknown_fields=True):
@@ -53,7 +58,7 @@ def room_body(view: RoomView) -> dict[str, Any]:
 
 
 async def patch_room(room: WaitingRoom, event: str, body: bytes) -> RoomView:
-    """Apply a change; what cannot be right is refused before anything is changed."""
+    """Apply a change. An invalid one is refused before anything is changed."""
     try:
         change = _decode_change(body)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
@@ -66,8 +71,7 @@ async def patch_room(room: WaitingRoom, event: str, body: bytes) -> RoomView:
     if change.action == "open":
         view = await room.open(event, change.beacon)
     elif change.action is not None:
-        act = {"pause": room.pause, "resume": room.resume, "queue_all": room.queue_all, "close": room.close}
-        view = await act[change.action](event)
+        view = await getattr(room, change.action)(event)  # actions are named as the methods
     if change.rate_per_s is not None:
         view = await room.set_rate(event, change.rate_per_s, change.burst)
     if change.capacity is not None:
@@ -75,3 +79,67 @@ async def patch_room(room: WaitingRoom, event: str, body: bytes) -> RoomView:
     if change.message is not None:
         view = await room.set_message(event, change.message)
     return view
+
+
+class OrganiserEndpoints:
+    """Endpoints for the organiser of every room of this process; all of them need the organiser key."""
+
+    def __init__(self, context: RoomContext, organiser_key: str) -> None:
+        self._context = context
+        self._room = context.room
+        self._key = organiser_key.encode()
+
+    def check_organiser(self, request: EndpointRequest) -> None:
+        """Refuse everybody but the organiser, in constant time; without a key set, refuse everybody."""
+        self._context.entry.count_ip(self._context.client_ip(request))
+        given = request.header(b"authorization") or b""
+        scheme, _, key = given.partition(b" ")
+        if not self._key:
+            raise Forbidden("no organiser key is set; start the room with FRONTROW_ROOM_ORGANISER_KEY")
+        if not hmac.compare_digest(key.strip(), self._key) or scheme.lower() != b"bearer":
+            raise Unauthorised("send the organiser key as a bearer token")
+
+    def show_room(self, event: str, request: EndpointRequest) -> EndpointResponse:
+        """GET room: the organiser's view."""
+        try:
+            self.check_organiser(request)
+            return json_answer(200, room_body(self._room.view(event)))
+        except FrontrowError as error:
+            return self._context.problem("room", error, request, event)
+
+    def change_room(self, event: str, request: EndpointRequest) -> Result:
+        """PATCH room: open, pause, resume, queue-all, close; rate, capacity, message."""
+        try:
+            self.check_organiser(request)
+            check_size(request)
+        except FrontrowError as error:
+            return self._context.problem("room", error, request, event)
+        return self._change_room(event, request)
+
+    async def _change_room(self, event: str, request: EndpointRequest) -> EndpointResponse:
+        try:
+            return json_answer(200, room_body(await patch_room(self._room, event, request.body)))
+        except FrontrowError as error:
+            return self._context.problem("room", error, request, event)
+
+    def import_codes(self, event: str, request: EndpointRequest) -> Result:
+        """POST codes: the organiser's own fan codes as CSV, valid in every process from now on."""
+        try:
+            return self.import_lines(event, request, self.read_codes(request))
+        except FrontrowError as error:
+            return self._context.problem("codes", error, request, event)
+
+    def read_codes(self, request: EndpointRequest) -> list[str]:
+        """The lines of an organiser's CSV."""
+        self.check_organiser(request)
+        try:
+            return request.body.decode().splitlines()
+        except UnicodeDecodeError:
+            raise InvalidInput("the file is not UTF-8", param="body") from None
+
+    async def import_lines(self, event: str, request: EndpointRequest, lines: list[str]) -> EndpointResponse:
+        """The answer to `import_codes`, for lines already read."""
+        try:
+            return json_answer(200, {"imported": await self._room.import_codes(event, lines)})
+        except FrontrowError as error:
+            return self._context.problem("codes", error, request, event)

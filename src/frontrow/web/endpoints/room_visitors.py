@@ -1,20 +1,19 @@
-"""What people ask of the room over HTTP: join, status, claim, renew, give back, leave; and the shop: is this a pass?
+"""What visitors do in the room over HTTP: join, status, claim, renew, give back, leave. And the shop's check of a pass.
 
 Each endpoint has a synchronous part, where most refusals happen, and may go on asynchronously; the hot lane writes the
 first without a task. The place comes as a bearer token or, from the page, in a cookie. Errors are problem+json.
 """
 
 import logging
-from collections import defaultdict
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections.abc import Awaitable
+from typing import Any, Protocol
+
+from msgspec.structs import replace
 
 from frontrow.core.errors import Forbidden, FrontrowError, Unavailable
-from frontrow.waitingroom.door.door_limits import Entry
-from frontrow.waitingroom.ports import VisitAnswer
-from frontrow.waitingroom.service.room import Claimed, Joined, WaitingRoom
+from frontrow.waitingroom.model.results import Claimed, Joined
+from frontrow.waitingroom.ports import VisitReply
 from frontrow.web.endpoints.messages import (
-    JSON,
     NO_STORE,
     Arriving,
     EndpointRequest,
@@ -22,262 +21,267 @@ from frontrow.web.endpoints.messages import (
     encode_json,
     header_line,
     json_answer,
-    problem_answer,
 )
 from frontrow.web.endpoints.room_bodies import (
-    NO_CLAIM,
     NO_JOIN,
     ClaimBody,
     JoinBody,
-    check_size,
-    decode_claim,
-    decode_join,
-    decoded,
     idempotency_key,
     is_form,
     pass_of,
+    read_claim_body,
+    read_join_body,
 )
-from frontrow.web.room.page import RoomPages
-from frontrow.web.streams.positions import Streams
-
-__all__ = ["ClaimBody", "Endpoint", "JoinBody", "PeopleEndpoints", "Result", "check_size", "decoded"]
+from frontrow.web.endpoints.room_context import JSON_HEAD, Result, RoomContext
 
 log = logging.getLogger("frontrow.web.room")
 
-TAG_CHARS = 22  # the end of a signature that was checked names its place as well as the whole text does
-JSON_HEAD = JSON + NO_STORE
-
-Result = EndpointResponse | Arriving | Awaitable[EndpointResponse]
-Endpoint = Callable[[str, EndpointRequest], Result]
+TAG_CHARS = 22  # the end of a checked signature identifies its place as well as the whole text does
 
 
-class PeopleEndpoints:
-    """What people may ask of every room of this process."""
+class JoinIdentity(Protocol):
+    """Decides who joins where people sign in (`platform_room`)."""
 
-    def __init__(
-        self, room: WaitingRoom, entry: Entry, pages: RoomPages, streams: dict[str, Streams], *, organiser_key: str = ""
-    ) -> None:
-        self.room = room
-        self.entry = entry
-        self.pages = pages
-        self.streams = streams
-        self.counts: defaultdict[str, int] = defaultdict(int)
-        self._organiser_key = organiser_key.encode()
-        self._serving: dict[str, tuple[Any, EndpointResponse]] = {}
+    def check_body(self, body: JoinBody) -> None:
+        """Refuse a body that names a person."""
 
-    # -- people ----------------------------------------------------------------------------------------------------
+    def has_session(self, request: EndpointRequest) -> bool:
+        """Whether the request carries a session, so that `find_person` must be awaited."""
 
-    def join(self, event: str, ask: EndpointRequest) -> Result:
-        """POST join: a place at the end of the line."""
+    async def find_person(self, request: EndpointRequest) -> str:
+        """The person of the session, or nothing."""
+
+    async def may_have_place(self, event: str, person: str) -> bool:
+        """Whether this person counts as one in this room."""
+
+
+class VisitorEndpoints:
+    """Endpoints for people in every room of this process. Without an `identity` the body of a join names its person."""
+
+    def __init__(self, context: RoomContext, identity: JoinIdentity | None = None) -> None:
+        self._context = context
+        self._identity = identity
+        self._room = context.room
+        self._entry = context.entry
+        self._pages = context.pages
+        self._counts = context.counts
+
+    # -- places --------------------------------------------------------------------------------------------------------
+
+    def join(self, event: str, request: EndpointRequest) -> Result:
+        """POST join: a place at the end of the queue."""
+        identity = self._identity
+        if identity is not None and identity.has_session(request):
+            return self._join_as_fan(event, request, identity)
         try:
-            body = self._join_body(ask) if ask.body else NO_JOIN
-            ip = self._ip(ask)
-            entry = self.entry
-            entry.knock_ip(ip)
+            body = self._read_join(request) if request.body else NO_JOIN
+            ip = self._context.client_ip(request)
+            entry = self._entry
+            entry.count_ip(ip)
             if body.person:
-                entry.knock_person(f"{event}/{body.person}")
-            key = idempotency_key(ask)
+                entry.count_person(f"{event}/{body.person}")
+            key = idempotency_key(request)
             human = entry.verify(event, body.proof, ip)
             if human is None and (body is NO_JOIN or not (body.code or body.cnf or body.page)):
-                joining = _Joining(self, event, ask, body.person)
-                self.room.join_into(event, joining, body.person, key)
-                return joining
+                pending = PendingJoin(self._context, event, request, body.person)
+                self._room.join_into(event, pending, body.person, key)
+                return pending
         except FrontrowError as error:
-            return self.problem("join", error, ask, event)
-        return self._join(event, ask, body, ip, key, human)
+            return self._context.problem("join", error, request, event)
+        return self._join(event, request, body, ip, key, human)
+
+    async def _join_as_fan(self, event: str, request: EndpointRequest, identity: JoinIdentity) -> EndpointResponse:
+        """A join with a session is for the session's fan."""
+        try:
+            body = self._read_join(request)
+            ip = self._context.client_ip(request)
+            self._entry.count_ip(ip)
+            person = await identity.find_person(request)
+            if person:
+                self._entry.count_person(f"{event}/{person}")
+            if person and not await identity.may_have_place(event, person):
+                person = ""
+            human = self._entry.verify(event, body.proof, ip)
+            key = idempotency_key(request)
+        except FrontrowError as error:
+            return self._context.problem("join", error, request, event)
+        return await self._join(event, request, replace(body, person=person), ip, key, human)
 
     async def _join(
-        self, event: str, ask: EndpointRequest, body: JoinBody, ip: str, key: str | None, human: Awaitable[None] | None
+        self,
+        event: str,
+        request: EndpointRequest,
+        body: JoinBody,
+        ip: str,
+        key: str | None,
+        human: Awaitable[None] | None,
     ) -> EndpointResponse:
         try:
             if human is not None:
                 await human
-            joined = await self.room.join(event, body.person, ip, body.code, key, body.cnf)
+            joined = await self._room.join(event, body.person, ip, body.code, key, body.cnf)
         except FrontrowError as error:
-            return self.problem("join", error, ask, event)
-        self.count("join")
+            return self._context.problem("join", error, request, event)
+        self._context.count("join")
         if body.page:
-            return self.pages.joined(event, joined, is_form=is_form(ask), wish=body.wish)
+            return self._pages.joined(event, joined, is_form=is_form(request), wish=body.wish)
         return EndpointResponse(201, JSON_HEAD, _joined_body(joined))
 
-    def status(self, event: str, ask: EndpointRequest) -> Result:
-        """GET status: what a place is worth at the moment."""
-        try:
-            self.entry.knock_ip(self._ip(ask))
-            place = self.pages.place_of(event, ask)
-            told = self.room.status_json(place, event)
-            self.entry.knock_person(place[-TAG_CHARS:])
-        except FrontrowError as error:
-            return self.problem("status", error, ask, event)
-        self.counts["status"] += 1
-        return EndpointResponse(200, JSON_HEAD, told)
+    def _read_join(self, request: EndpointRequest) -> JoinBody:
+        body = read_join_body(request)
+        if self._identity is not None:
+            self._identity.check_body(body)
+        return body
 
-    def claim(self, event: str, ask: EndpointRequest) -> Result:
+    def status(self, event: str, request: EndpointRequest) -> Result:
+        """GET status: the state of a place."""
+        try:
+            self._entry.count_ip(self._context.client_ip(request))
+            place = self._pages.place_of(event, request)
+            body = self._room.status_json(place, event)
+            self._entry.count_person(place[-TAG_CHARS:])
+        except FrontrowError as error:
+            return self._context.problem("status", error, request, event)
+        self._counts["status"] += 1
+        return EndpointResponse(200, JSON_HEAD, body)
+
+    def leave(self, event: str, request: EndpointRequest) -> Result:
+        """POST leave: leave the queue (rooms with one place per person)."""
+        try:
+            self._entry.count_ip(self._context.client_ip(request))
+            place = self._pages.place_of(event, request)
+            self._room.status(place, event)
+        except FrontrowError as error:
+            return self._context.problem("leave", error, request, event)
+        return self._leave(event, request, place)
+
+    async def _leave(self, event: str, request: EndpointRequest, place: str) -> EndpointResponse:
+        try:
+            return json_answer(200, {"left": await self._room.leave(place)})
+        except FrontrowError as error:
+            return self._context.problem("leave", error, request, event)
+
+    # -- passes --------------------------------------------------------------------------------------------------------
+
+    def claim(self, event: str, request: EndpointRequest) -> Result:
         """POST claim: an active place for a pass, once."""
         try:
-            self.entry.knock_ip(self._ip(ask))
-            body = self._claim_body(ask)
-            place = self.pages.place_of(event, ask)
-            self.room.status(place, event)
-            self.entry.knock_person(place[-TAG_CHARS:])
-            key = idempotency_key(ask)
+            self._entry.count_ip(self._context.client_ip(request))
+            body = read_claim_body(request)
+            place = self._pages.place_of(event, request)
+            self._room.status(place, event)
+            self._entry.count_person(place[-TAG_CHARS:])
+            key = idempotency_key(request)
         except FrontrowError as error:
-            return self.problem("claim", error, ask, event)
-        return self._claim(event, ask, body, place, key)
+            return self._context.problem("claim", error, request, event)
+        return self._claim(event, request, body, place, key)
 
     async def _claim(
-        self, event: str, ask: EndpointRequest, body: ClaimBody, place: str, key: str | None
+        self, event: str, request: EndpointRequest, body: ClaimBody, place: str, key: str | None
     ) -> EndpointResponse:
         try:
-            claimed = await self.room.claim(place, event, key, body.proof)
+            claimed = await self._room.claim(place, event, key, body.proof)
         except FrontrowError as error:
-            return self.problem("claim", error, ask, event)
-        self.count("claim")
+            return self._context.problem("claim", error, request, event)
+        self._context.count("claim")
         if body.page:
-            return self.pages.claimed(claimed, is_form=is_form(ask), wish=body.wish)
+            return self._pages.claimed(claimed, is_form=is_form(request), wish=body.wish)
         return json_answer(201, _claimed_body(claimed))
 
-    def renew(self, event: str, ask: EndpointRequest) -> Result:
+    def renew(self, event: str, request: EndpointRequest) -> Result:
         """POST renew: a pass that lives longer, for a live one."""
-        return self._with_pass(event, ask, "renew")
+        return self._with_pass(event, request, "renew")
 
-    def give_back(self, event: str, ask: EndpointRequest) -> Result:
-        """POST give-back: the visit is over; its room goes to the next person at once."""
-        return self._with_pass(event, ask, "give_back")
+    def give_back(self, event: str, request: EndpointRequest) -> Result:
+        """POST give-back: the visit is over; its capacity goes to the next person at once."""
+        return self._with_pass(event, request, "give_back")
 
-    def heartbeat(self, event: str, ask: EndpointRequest) -> Result:
+    def heartbeat(self, event: str, request: EndpointRequest) -> Result:
         """POST heartbeat: the visitor is still there."""
-        return self._with_pass(event, ask, "heartbeat")
+        return self._with_pass(event, request, "heartbeat")
 
-    def left(self, event: str, ask: EndpointRequest) -> Result:
+    def left(self, event: str, request: EndpointRequest) -> Result:
         """POST left: a page was closed (sent by the page itself, as a beacon)."""
-        return self._with_pass(event, ask, "left")
+        return self._with_pass(event, request, "left")
 
-    def _with_pass(self, event: str, ask: EndpointRequest, what: str) -> Result:
+    def _with_pass(self, event: str, request: EndpointRequest, endpoint: str) -> Result:
         try:
-            self.entry.knock_ip(self._ip(ask))
-            text = pass_of(ask, secure=self.pages.secure)
+            self._entry.count_ip(self._context.client_ip(request))
+            text = pass_of(request, secure=self._pages.secure)
         except FrontrowError as error:
-            return self.problem(what, error, ask, event)
-        return self._finish_pass(event, ask, text, what)
+            return self._context.problem(endpoint, error, request, event)
+        return self._answer_pass(event, request, text, endpoint)
 
-    async def _finish_pass(self, event: str, ask: EndpointRequest, text: str, what: str) -> EndpointResponse:
+    async def _answer_pass(self, event: str, request: EndpointRequest, text: str, endpoint: str) -> EndpointResponse:
         try:
-            if what == "give_back":
-                ended = await self.room.give_back(text, event)
-                self.count(what)
-                return json_answer(200, {"ended": ended}, self.pages.forget_pass())
-            if what in ("heartbeat", "left"):
-                go_on = self.room.heartbeat if what == "heartbeat" else self.room.leave_shop
-                visit = await go_on(text, event)
-                self.count(what)
+            if endpoint == "give_back":
+                ended = await self._room.give_back(text, event)
+                self._context.count(endpoint)
+                return json_answer(200, {"ended": ended}, self._pages.forget_pass())
+            if endpoint in ("heartbeat", "left"):
+                report = self._room.heartbeat if endpoint == "heartbeat" else self._room.leave_shop
+                visit = await report(text, event)
+                self._context.count(endpoint)
                 return json_answer(200, self._visit_body(event, visit))
-            renewed = await self.room.renew(text, event)
+            renewed = await self._room.renew(text, event)
         except FrontrowError as error:
-            return self.problem(what, error, ask, event)
-        self.count(what)
+            return self._context.problem(endpoint, error, request, event)
+        self._context.count(endpoint)
         return json_answer(200, _claimed_body(renewed))
 
-    def leave(self, event: str, ask: EndpointRequest) -> Result:
-        """POST leave: out of the line (rooms by identity)."""
-        try:
-            self.entry.knock_ip(self._ip(ask))
-            place = self.pages.place_of(event, ask)
-            self.room.status(place, event)
-        except FrontrowError as error:
-            return self.problem("leave", error, ask, event)
-        return self._leave(event, ask, place)
-
-    async def _leave(self, event: str, ask: EndpointRequest, place: str) -> EndpointResponse:
-        try:
-            return json_answer(200, {"left": await self.room.leave(place)})
-        except FrontrowError as error:
-            return self.problem("leave", error, ask, event)
-
-    def check_pass(self, event: str, ask: EndpointRequest) -> Result:
+    def check_pass(self, event: str, request: EndpointRequest) -> Result:
         """GET pass: 204 when the request carries a good pass; for nginx's auth_request."""
         try:
-            visit = self.room.check_pass(pass_of(ask, secure=self.pages.secure), event)
-            self.room.hear(visit.id)
+            visit = self._room.check_pass(pass_of(request, secure=self._pages.secure), event)
+            self._room.hear(visit.id)
         except FrontrowError as error:
             if error.http_status == 409:  # auth_request knows only 401 and 403
                 error = Forbidden(error.message, code=error.code)
-            return self.problem("pass", error, ask, event)
+            return self._context.problem("pass", error, request, event)
         return EndpointResponse(204, NO_STORE + header_line("frontrow-person", visit.person))
 
-    def _visit_body(self, event: str, visit: VisitAnswer) -> dict[str, Any]:
+    def _visit_body(self, event: str, visit: VisitReply) -> dict[str, Any]:
         return {
             "ends_at_s": visit.ends_s,
-            "ends_in_s": max(0, visit.ends_s - self.room.clock() // 1_000_000),
+            "ends_in_s": max(0, visit.ends_s - self._room.clock() // 1_000_000),
             "expires_at_s": visit.expires_s,
             "kept_until_s": visit.kept_until_s,
-            "idle_s": self.room.view(event).state.config.idle_s,
+            "idle_s": self._room.view(event).state.config.idle_s,
         }
 
-    # -- pieces ------------------------------------------------------------------------------------------------------
 
-    def _ip(self, ask: EndpointRequest) -> str:
-        entry = self.entry
-        if entry.trusts_nobody:
-            return entry.ip_of(ask.peer)
-        return entry.ip_of(ask.peer, [value.decode("latin-1") for value in ask.all(b"x-forwarded-for")])
+class PendingJoin(Arriving):
+    """The answer to a plain join and the slot of the store's reply, in one object: a join costs no future and no task,
+    and its answer is written in the turn of the event loop in which the reply comes."""
 
-    def _join_body(self, ask: EndpointRequest) -> JoinBody:
-        if not ask.body:
-            return NO_JOIN
-        check_size(ask)
-        if is_form(ask):
-            return self.pages.form(ask, JoinBody)
-        return decoded(decode_join, ask.body)
+    __slots__ = ("_context", "_event", "_person", "_request")
 
-    def _claim_body(self, ask: EndpointRequest) -> ClaimBody:
-        if not ask.body:
-            return NO_CLAIM
-        check_size(ask)
-        if is_form(ask):
-            return self.pages.form(ask, ClaimBody)
-        return decoded(decode_claim, ask.body)
-
-    def count(self, what: str) -> None:
-        self.counts[what] += 1
-
-    def problem(self, what: str, error: FrontrowError, ask: EndpointRequest, event: str) -> EndpointResponse:
-        self.count(f"{what}:{error.code}")
-        page = self.pages.instead_of_problem(event, error, ask) if what in ("join", "claim", "page") else None
-        return page or problem_answer(error)
-
-
-class _Joining(Arriving):
-    """The plain join: a slot for the store's answer, which becomes the HTTP answer in the same turn of the loop."""
-
-    __slots__ = ("_ask", "_endpoints", "_event", "_person")
-
-    def __init__(self, endpoints: PeopleEndpoints, event: str, ask: EndpointRequest, person: str) -> None:
+    def __init__(self, context: RoomContext, event: str, request: EndpointRequest, person: str) -> None:
         self._answer = None
         self._then = None
-        self._endpoints = endpoints
+        self._context = context
         self._event = event
-        self._ask = ask
+        self._request = request
         self._person = person
 
     def done(self) -> bool:
         return self._answer is not None
 
     def set_result(self, result: Any) -> None:
-        endpoints = self._endpoints
+        context = self._context
         try:
-            body = endpoints.room.joined_json(self._event, result, self._person)
+            body = context.room.joined_json(self._event, result, self._person)
         except Exception as error:
             self.set_exception(error)
             return
-        endpoints.counts["join"] += 1
+        context.counts["join"] += 1
         self.arrive(EndpointResponse(201, JSON_HEAD, body))
 
     def set_exception(self, exception: BaseException) -> None:
         if not isinstance(exception, FrontrowError):
             log.error("a join failed", exc_info=exception)
             exception = FrontrowError("this is our fault; it has been logged")
-        self.arrive(self._endpoints.problem("join", exception, self._ask, self._event))
+        self.arrive(self._context.problem("join", exception, self._request, self._event))
 
     def cancel(self) -> bool:
         self.set_exception(Unavailable("this server is stopping; try again", retry_after_s=1))

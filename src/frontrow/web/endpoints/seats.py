@@ -14,7 +14,7 @@ import msgspec
 from frontrow.boxoffice.holds.hold_service import HoldService
 from frontrow.boxoffice.model.hold_values import Hold, ShopPass
 from frontrow.boxoffice.model.holds import SeatsTaken
-from frontrow.boxoffice.model.seats import MAX_SEATS_A_REQUEST, Wish
+from frontrow.boxoffice.model.seats import MAX_SEATS_PER_REQUEST, Wish
 from frontrow.boxoffice.seatmap.map_feed import MapFeed
 from frontrow.core.errors import FrontrowError, InvalidInput, NotFound
 from frontrow.waitingroom.door.door_limits import Entry
@@ -29,7 +29,8 @@ from frontrow.web.endpoints.messages import (
     problem_answer,
 )
 from frontrow.web.endpoints.passes import Passes
-from frontrow.web.endpoints.room_visitors import Result, check_size, decoded
+from frontrow.web.endpoints.room_bodies import check_size, decode_body
+from frontrow.web.endpoints.room_context import Result
 from frontrow.web.lane.pending_replies import Takeover
 from frontrow.web.streams.seat_map import SeatStreams
 
@@ -45,7 +46,7 @@ Minor = Annotated[int, msgspec.Meta(ge=0, le=2**53 - 1)]
 class BestWish(msgspec.Struct, forbid_unknown_fields=True):
     """What "best available" should find."""
 
-    count: Annotated[int, msgspec.Meta(ge=1, le=MAX_SEATS_A_REQUEST, examples=[2])]
+    count: Annotated[int, msgspec.Meta(ge=1, le=MAX_SEATS_PER_REQUEST, examples=[2])]
     sections: Annotated[list[SectionName], msgspec.Meta(max_length=50)] = []
     min_price_minor: Minor = 0
     max_price_minor: Minor | None = None
@@ -70,7 +71,9 @@ class BestWish(msgspec.Struct, forbid_unknown_fields=True):
 class HoldBody(msgspec.Struct, forbid_unknown_fields=True):
     """Either the seats, or what the best seats should be like."""
 
-    seats: Annotated[list[SeatName], msgspec.Meta(max_length=MAX_SEATS_A_REQUEST, examples=[["S-A-14", "S-A-15"]])] = []
+    seats: Annotated[
+        list[SeatName], msgspec.Meta(max_length=MAX_SEATS_PER_REQUEST, examples=[["S-A-14", "S-A-15"]])
+    ] = []
     best: BestWish | None = None
 
 
@@ -111,11 +114,11 @@ class ShopEndpoints:
     def hold(self, event_id: str, request: EndpointRequest) -> Result:
         """POST holds: these seats, or the best that fit, for the owner of the pass."""
         try:
-            self._entry.knock_ip(self._ip(request))
+            self._entry.count_ip(self._ip(request))
             shop_pass = self._passes.of(event_id, request)
-            self._entry.knock_person(shop_pass.fan)
+            self._entry.count_person(shop_pass.fan)
             check_size(request)
-            body = decoded(_decode_hold, request.body)
+            body = decode_body(_decode_hold, request.body)
             if bool(body.seats) == (body.best is not None):
                 raise InvalidInput("name the seats, or say what the best should be like", param="seats")
             if body.best is None:
@@ -165,7 +168,7 @@ class ShopEndpoints:
     def seats_bin(self, event_id: str, request: EndpointRequest) -> EndpointResponse:
         """GET seats.bin: the snapshot, encoded once for everybody; 304 for who has it."""
         try:
-            self._entry.knock_ip(self._ip(request))
+            self._entry.count_ip(self._ip(request))
             feed = self._feed(event_id)
         except FrontrowError as error:
             return problem_answer(error)
@@ -179,7 +182,7 @@ class ShopEndpoints:
     def poll(self, event_id: str, request: EndpointRequest) -> EndpointResponse:
         """GET seats/poll?after=…: the frames since then, as a stream would have sent them; for who gets no stream."""
         try:
-            self._entry.knock_ip(self._ip(request))
+            self._entry.count_ip(self._ip(request))
             feed = self._feed(event_id)
             epoch, seq = position(request)
         except FrontrowError as error:
@@ -200,7 +203,7 @@ class ShopEndpoints:
     def stream_refusal(self, event_id: str, request: EndpointRequest) -> EndpointResponse | None:
         """None when there is room for one more viewer; else 404, or 503 with when to come again and where to poll."""
         try:
-            self._entry.knock_ip(self._ip(request))
+            self._entry.count_ip(self._ip(request))
             self._feed(event_id)
             position(request)
         except FrontrowError as error:

@@ -1,8 +1,8 @@
-"""A line spread over several stores (W11), asked under its own name: join picks the shard, a place or pass names it.
+"""The endpoints of a queue spread over several stores (W11): join picks the shard, a place or pass names it.
 
-Each shard is a room of its own (`aurora.0`, `aurora.1`, …) with every endpoint under its own path. Under the line's
-name people join, ask, claim and wait on the page; organisers see the sum and change all shards. The now-serving
-document and the stream exist for each shard only.
+Each shard is a room of its own (`aurora.0`, `aurora.1`, …) with every endpoint under its own path. Under the queue's
+own name people join, check their status, claim and wait on the page; organisers see the sum and change all shards. The
+now-serving document and the stream exist per shard only.
 """
 
 import asyncio
@@ -18,99 +18,114 @@ from frontrow.waitingroom.credentials.places import unb64
 from frontrow.waitingroom.service.sharding import ShardedRoom, slices
 from frontrow.web.endpoints.messages import EndpointRequest, EndpointResponse, json_answer, problem_answer
 from frontrow.web.endpoints.room import RoomEndpoints
-from frontrow.web.endpoints.room_bodies import idempotency_key, pass_of
+from frontrow.web.endpoints.room_bodies import check_size, idempotency_key, pass_of, read_join_body
+from frontrow.web.endpoints.room_context import Result
 from frontrow.web.endpoints.room_control import patch_room, room_body
-from frontrow.web.endpoints.room_visitors import Result
 
 log = logging.getLogger("frontrow.web.room")
 
 REBALANCE_S = 5.0
 
 
-class ShardedEndpoints(RoomEndpoints):
-    """The endpoints of lines and of their shards."""
+class ShardedEndpoints:
+    """The endpoints of queues by their own name. A request for a shard's own name goes to `rooms` unchanged."""
 
-    lines: Mapping[str, ShardedRoom] = {}
+    def __init__(self, rooms: RoomEndpoints, queues: Mapping[str, ShardedRoom]) -> None:
+        self.rooms = rooms
+        self.queues = queues
+        self.room = rooms.room
+        self.streams = rooms.streams
+        self.counts = rooms.counts
+        self.overflow = rooms.overflow
 
-    # -- people ------------------------------------------------------------------------------------------------------
+    # -- visitors ------------------------------------------------------------------------------------------------------
 
-    def join(self, event: str, ask: EndpointRequest) -> Result:
-        line = self.lines.get(event)
-        return super().join(line.names[self._shard(line, ask)] if line else event, ask)
+    def join(self, event: str, request: EndpointRequest) -> Result:
+        queue = self.queues.get(event)
+        return self.rooms.join(queue.names[self._shard_for_join(queue, request)] if queue else event, request)
 
-    def status(self, event: str, ask: EndpointRequest) -> Result:
-        return super().status(self._of_place(event, ask), ask)
+    def status(self, event: str, request: EndpointRequest) -> Result:
+        return self.rooms.status(self._shard_of_place(event, request), request)
 
-    def claim(self, event: str, ask: EndpointRequest) -> Result:
-        return super().claim(self._of_place(event, ask), ask)
+    def claim(self, event: str, request: EndpointRequest) -> Result:
+        return self.rooms.claim(self._shard_of_place(event, request), request)
 
-    def leave(self, event: str, ask: EndpointRequest) -> Result:
-        return super().leave(self._of_place(event, ask), ask)
+    def leave(self, event: str, request: EndpointRequest) -> Result:
+        return self.rooms.leave(self._shard_of_place(event, request), request)
 
-    def renew(self, event: str, ask: EndpointRequest) -> Result:
-        return super().renew(self._of_pass(event, ask), ask)
+    def renew(self, event: str, request: EndpointRequest) -> Result:
+        return self.rooms.renew(self._shard_of_pass(event, request), request)
 
-    def give_back(self, event: str, ask: EndpointRequest) -> Result:
-        return super().give_back(self._of_pass(event, ask), ask)
+    def give_back(self, event: str, request: EndpointRequest) -> Result:
+        return self.rooms.give_back(self._shard_of_pass(event, request), request)
 
-    def heartbeat(self, event: str, ask: EndpointRequest) -> Result:
-        return super().heartbeat(self._of_pass(event, ask), ask)
+    def heartbeat(self, event: str, request: EndpointRequest) -> Result:
+        return self.rooms.heartbeat(self._shard_of_pass(event, request), request)
 
-    def left(self, event: str, ask: EndpointRequest) -> Result:
-        return super().left(self._of_pass(event, ask), ask)
+    def left(self, event: str, request: EndpointRequest) -> Result:
+        return self.rooms.left(self._shard_of_pass(event, request), request)
 
-    def check_pass(self, event: str, ask: EndpointRequest) -> Result:
-        return super().check_pass(self._of_pass(event, ask), ask)
+    def check_pass(self, event: str, request: EndpointRequest) -> Result:
+        return self.rooms.check_pass(self._shard_of_pass(event, request), request)
 
-    def challenge(self, event: str, ask: EndpointRequest) -> EndpointResponse:
-        return super().challenge(self._of_place(event, ask), ask)
+    def challenge(self, event: str, request: EndpointRequest) -> EndpointResponse:
+        return self.rooms.challenge(self._shard_of_place(event, request), request)
 
-    def draw(self, event: str, ask: EndpointRequest) -> EndpointResponse:
-        return super().draw(self._of_place(event, ask), ask)
+    def draw(self, event: str, request: EndpointRequest) -> EndpointResponse:
+        return self.rooms.draw(self._shard_of_place(event, request), request)
 
-    def message(self, event: str, ask: EndpointRequest) -> EndpointResponse:
-        return super().message(self._of_place(event, ask), ask)
+    def message(self, event: str, request: EndpointRequest) -> EndpointResponse:
+        return self.rooms.message(self._shard_of_place(event, request), request)
 
-    def page(self, event: str, ask: EndpointRequest) -> EndpointResponse:
-        """The shard's page for who has a place, the line's for who has not."""
-        line = self.lines.get(event)
-        if line is None:
-            return super().page(event, ask)
-        mine = [name for name in line.names if self.pages.keeps_place(name, ask)]
+    def page(self, event: str, request: EndpointRequest) -> EndpointResponse:
+        """The shard's page for a browser with a place, the queue's page for one without."""
+        queue = self.queues.get(event)
+        if queue is None:
+            return self.rooms.page(event, request)
+        pages = self.rooms.pages
+        mine = [name for name in queue.names if pages.keeps_place(name, request)]
         try:
-            return self.pages.page(mine[0] if mine else line.names[0], ask, front="" if mine else event)
+            return pages.page(mine[0] if mine else queue.names[0], request, front="" if mine else event)
         except FrontrowError as error:
-            return self.problem("page", error, ask, event)
+            return self.rooms.problem("page", error, request, event)
 
-    def now_serving(self, event: str, ask: EndpointRequest) -> EndpointResponse:
-        return self._only_shards(event) or super().now_serving(event, ask)
+    def now_serving(self, event: str, request: EndpointRequest) -> EndpointResponse:
+        return self._refuse_queue_name(event) or self.rooms.now_serving(event, request)
 
     def stream_refusal(self, event: str) -> EndpointResponse | None:
-        return self._only_shards(event) or super().stream_refusal(event)
+        return self._refuse_queue_name(event) or self.rooms.stream_refusal(event)
 
-    # -- organisers --------------------------------------------------------------------------------------------------
+    # -- organisers ----------------------------------------------------------------------------------------------------
 
-    def show_room(self, event: str, ask: EndpointRequest) -> EndpointResponse:
-        line = self.lines.get(event)
-        if line is None:
-            return super().show_room(event, ask)
+    def show_room(self, event: str, request: EndpointRequest) -> EndpointResponse:
+        queue = self.queues.get(event)
+        if queue is None:
+            return self.rooms.show_room(event, request)
         try:
-            self._organiser(ask)
-            return json_answer(200, line_body(line))
+            self.rooms.organiser.check_organiser(request)
+            return json_answer(200, queue_body(queue))
         except FrontrowError as error:
-            return self.problem("room", error, ask, event)
+            return self.rooms.problem("room", error, request, event)
 
-    async def _change_room(self, event: str, ask: EndpointRequest) -> EndpointResponse:
-        line = self.lines.get(event)
-        if line is None:
-            return await super()._change_room(event, ask)
+    def change_room(self, event: str, request: EndpointRequest) -> Result:
+        queue = self.queues.get(event)
+        if queue is None:
+            return self.rooms.change_room(event, request)
         try:
-            await self._change_line(line, ask.body)
-            return json_answer(200, line_body(line))
+            self.rooms.organiser.check_organiser(request)
+            check_size(request)
         except FrontrowError as error:
-            return self.problem("room", error, ask, event)
+            return self.rooms.problem("room", error, request, event)
+        return self._change_queue(queue, request)
 
-    async def _change_line(self, line: ShardedRoom, body: bytes) -> None:
+    async def _change_queue(self, queue: ShardedRoom, request: EndpointRequest) -> EndpointResponse:
+        try:
+            await self._change_shards(queue, request.body)
+            return json_answer(200, queue_body(queue))
+        except FrontrowError as error:
+            return self.rooms.problem("room", error, request, queue.event)
+
+    async def _change_shards(self, queue: ShardedRoom, body: bytes) -> None:
         try:
             change: dict[str, Any] = msgspec.json.decode(body, type=dict[str, Any])
         except msgspec.MsgspecError as error:
@@ -118,73 +133,81 @@ class ShardedEndpoints(RoomEndpoints):
         capacity = change.pop("capacity", None)
         if capacity is not None and type(capacity) is not int:
             raise InvalidInput("capacity is a whole number", param="capacity")
-        even = [1] * len(line.names)
-        parts: list[dict[str, Any]] = [dict(change) for _ in line.names]
+        even = [1] * len(queue.names)
+        parts: list[dict[str, Any]] = [dict(change) for _ in queue.names]
         for name in ("rate_per_s", "burst"):
             if type(change.get(name)) is int:
                 for part, share in zip(parts, slices(change[name], even), strict=True):
                     part[name] = max(1, share) if name == "burst" else share
-        for name, part in zip(line.names, parts, strict=True):
+        for name, part in zip(queue.names, parts, strict=True):
             await patch_room(self.room, name, msgspec.json.encode(part))
         if capacity is not None:
-            await line.set_capacity(capacity)
+            await queue.set_capacity(capacity)
 
-    async def _import_codes(self, event: str, ask: EndpointRequest, lines: list[str]) -> EndpointResponse:
-        line = self.lines.get(event)
-        answers = [await super(ShardedEndpoints, self)._import_codes(name, ask, lines)
-                   for name in (line.names if line else (event,))]  # fmt: skip
+    def import_codes(self, event: str, request: EndpointRequest) -> Result:
+        queue = self.queues.get(event)
+        if queue is None:
+            return self.rooms.import_codes(event, request)
+        try:
+            return self._import_codes(queue, request, self.rooms.organiser.read_codes(request))
+        except FrontrowError as error:
+            return self.rooms.problem("codes", error, request, event)
+
+    async def _import_codes(self, queue: ShardedRoom, request: EndpointRequest, lines: list[str]) -> EndpointResponse:
+        """Every shard gets all codes; the first refusal is the answer."""
+        answers = [await self.rooms.organiser.import_lines(name, request, lines) for name in queue.names]
         return next((answer for answer in answers if answer.status != 200), answers[0])
 
     # -- which shard ---------------------------------------------------------------------------------------------------
 
-    def _shard(self, line: ShardedRoom, ask: EndpointRequest) -> int:
+    def _shard_for_join(self, queue: ShardedRoom, request: EndpointRequest) -> int:
         """By code (used once, so always the same shard), person or key; else by address."""
         try:
-            body = self._join_body(ask)
-            sure = body.code or body.person or idempotency_key(ask)
+            body = read_join_body(request)
+            stable = body.code or body.person or idempotency_key(request)
         except FrontrowError:
-            return 0  # refused there with the proper words
-        return line.shard_for(sure or "", self._ip(ask))
+            return 0  # that shard refuses it with the proper error
+        return queue.shard_for(stable or "", self.rooms.context.client_ip(request))
 
-    def _of_place(self, event: str, ask: EndpointRequest) -> str:
-        line = self.lines.get(event)
-        if line is None:
+    def _shard_of_place(self, event: str, request: EndpointRequest) -> str:
+        queue = self.queues.get(event)
+        if queue is None:
             return event
-        for name in line.names:
-            if ask.header(b"authorization") is None and self.pages.keeps_place(name, ask):
+        for name in queue.names:
+            if request.header(b"authorization") is None and self.rooms.pages.keeps_place(name, request):
                 return name
-        return _named(line, (ask.header(b"authorization") or b"")[7:], "evt")
+        return _named_shard(queue, (request.header(b"authorization") or b"")[7:], "evt")
 
-    def _of_pass(self, event: str, ask: EndpointRequest) -> str:
-        line = self.lines.get(event)
-        if line is None:
+    def _shard_of_pass(self, event: str, request: EndpointRequest) -> str:
+        queue = self.queues.get(event)
+        if queue is None:
             return event
         try:
-            return _named(line, pass_of(ask, secure=self.pages.secure).encode(), "aud")
+            return _named_shard(queue, pass_of(request, secure=self.rooms.pages.secure).encode(), "aud")
         except FrontrowError:
-            return line.names[0]
+            return queue.names[0]
 
-    def _only_shards(self, event: str) -> EndpointResponse | None:
-        line = self.lines.get(event)
-        if line is None:
+    def _refuse_queue_name(self, event: str) -> EndpointResponse | None:
+        queue = self.queues.get(event)
+        if queue is None:
             return None
-        told = f"the line of {event} is spread: ask for the event in your place, one of {', '.join(line.names)}"
-        return problem_answer(NotFound(told, shards=list(line.names)))
+        text = f"the line of {event} is spread: ask for the event in your place, one of {', '.join(queue.names)}"
+        return problem_answer(NotFound(text, shards=list(queue.names)))
 
 
-def _named(line: ShardedRoom, token: bytes, claim: str) -> str:
+def _named_shard(queue: ShardedRoom, token: bytes, claim: str) -> str:
     """The shard a token says it is for; whether that is true is checked by the shard."""
     try:
         name = msgspec.json.decode(unb64(token.split(b".")[1])).get(claim)
     except (IndexError, ValueError, AttributeError, binascii.Error, msgspec.MsgspecError):
         name = None
-    return name if name in line.names else line.names[0]
+    return name if name in queue.names else queue.names[0]
 
 
-def line_body(line: ShardedRoom) -> dict[str, Any]:
-    """The organiser's view of a whole line: sums, and each shard as it is."""
-    shards = [room_body(view) for view in line.views()]
-    total = dict(shards[0]) | {"event": line.event, "shards": shards, "capacity": line.whole()}
+def queue_body(queue: ShardedRoom) -> dict[str, Any]:
+    """The organiser's view of a whole queue: sums, and each shard."""
+    shards = [room_body(view) for view in queue.views()]
+    total = dict(shards[0]) | {"event": queue.event, "shards": shards, "capacity": queue.whole()}
     for name in ("waiting", "active", "unclaimed", "rate_per_s", "burst", "depth_cap"):
         total[name] = sum(shard[name] for shard in shards)
     pairs = [(shard["event"], lane) for shard in shards for lane in shard["lanes"]]
@@ -192,13 +215,13 @@ def line_body(line: ShardedRoom) -> dict[str, Any]:
     return total
 
 
-async def keep_balanced(lines: Mapping[str, ShardedRoom]) -> None:
-    """Move capacity to where people wait, in the process that leads a line's first shard, until cancelled."""
+async def keep_balanced(queues: Mapping[str, ShardedRoom]) -> None:
+    """Move capacity to where people wait, in the process that leads a queue's first shard, until cancelled."""
     while True:
         await asyncio.sleep(REBALANCE_S)
-        for line in lines.values():
+        for queue in queues.values():
             try:
-                if line.views()[0].is_leader:
-                    await line.rebalance()
+                if queue.views()[0].is_leader:
+                    await queue.rebalance()
             except FrontrowError as error:
-                log.warning("line not rebalanced", extra={"event": line.event, "problem": str(error)})
+                log.warning("queue not rebalanced", extra={"event": queue.event, "problem": str(error)})

@@ -6,14 +6,16 @@ in front, a cookie instead of a bearer token, a refusal) is handed to that endpo
 
 from frontrow.core.errors import FrontrowError
 from frontrow.web.endpoints.messages import EndpointRequest, EndpointResponse
-from frontrow.web.endpoints.room_visitors import JSON_HEAD, TAG_CHARS, PeopleEndpoints, Result
+from frontrow.web.endpoints.room import RoomEndpoints
+from frontrow.web.endpoints.room_context import JSON_HEAD, Result
+from frontrow.web.endpoints.room_visitors import TAG_CHARS
 from frontrow.web.lane.pending_replies import Handler
 
 
-def hot_status(endpoints: PeopleEndpoints, event: str) -> Handler:
+def hot_status(endpoints: RoomEndpoints, event: str) -> Handler:
     """The handler of GET status for one event."""
     entry, counts, status_json = endpoints.entry, endpoints.counts, endpoints.room.status_json
-    addresses, knock_ip, knock_person = entry.addresses, entry.knock_ip, entry.knock_person
+    addresses, count_ip, count_person = entry.addresses, entry.count_ip, entry.count_person
 
     def handle(request: EndpointRequest) -> Result:
         ip = addresses.get(request.peer)
@@ -27,10 +29,10 @@ def hot_status(endpoints: PeopleEndpoints, event: str) -> Handler:
         if given[:7] != b"Bearer ":
             return endpoints.status(event, request)
         try:
-            knock_ip(ip)
+            count_ip(ip)
             place = given[7:].decode("latin-1")
             body = status_json(place, event)
-            knock_person(place[-TAG_CHARS:])
+            count_person(place[-TAG_CHARS:])
         except FrontrowError as error:
             return endpoints.problem("status", error, request, event)
         counts["status"] += 1

@@ -8,7 +8,7 @@ from frontrow.web.endpoints import bookings as booking_calls
 from frontrow.web.endpoints.bookings import ip_of
 from frontrow.web.endpoints.event_list import PLAIN
 from frontrow.web.endpoints.messages import EndpointRequest, EndpointResponse, RequestHeaders, problem_answer
-from frontrow.web.endpoints.room_visitors import Result
+from frontrow.web.endpoints.room_context import Result
 from frontrow.web.platform.platform import Platform
 
 BOOKINGS = "/v1/bookings/"
@@ -28,7 +28,7 @@ def add_shared_routes(platform: Platform) -> None:
 def list_events(platform: Platform, request: EndpointRequest) -> Result:
     """GET /v1/events without a query."""
     try:
-        platform.server.limiter.knock_ip(ip_of(platform, request))
+        platform.server.limiter.count_ip(ip_of(platform, request))
     except FrontrowError as error:
         return problem_answer(error)
     shown = any(name.lower() in PROOFS for name, _ in request.headers)

@@ -13,14 +13,14 @@ from prometheus_client.core import Metric
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector
 
-from frontrow.waitingroom.service.metrics import Counted, RoomCollector
+from frontrow.waitingroom.service.metrics import CountedEndpoints, RoomCollector
 from frontrow.web.observability.worker_metrics import Board, Family, Sample
 
 PER_PROCESS: Final = ("frontrow_room_streams",)
 WRITE_EVERY_S: Final = 1.0
 
 
-def room_families(counted: Counted) -> list[Family]:
+def room_families(counted: CountedEndpoints) -> list[Family]:
     """Every family of this process' rooms."""
     families = []
     for metric in RoomCollector(counted).collect():
@@ -32,14 +32,14 @@ def room_families(counted: Counted) -> list[Family]:
     return families
 
 
-def room_metrics_page(counted: Counted, board: Board) -> tuple[str, bytes]:
+def room_metrics_page(counted: CountedEndpoints, board: Board) -> tuple[str, bytes]:
     """The content type and body of /metrics of `room serve`."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Families(board.joined(room_families(counted))))
     return CONTENT_TYPE_LATEST, generate_latest(registry)
 
 
-async def write_room_counts(counted: Counted, board: Board) -> None:
+async def write_room_counts(counted: CountedEndpoints, board: Board) -> None:
     """Until cancelled: show the other workers what is added up."""
     while True:
         board.write([family for family in room_families(counted) if family.add == "sum"])

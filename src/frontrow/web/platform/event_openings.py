@@ -11,18 +11,18 @@ from typing import Any
 
 import msgspec
 
-from frontrow.boxoffice.catalogue.catalogue_follower import EVERY_S, CatalogueFollower
+from frontrow.boxoffice.catalogue.catalogue_follower import POLL_EVERY_S, CatalogueFollower
 from frontrow.boxoffice.holds.claim_recovery import Recovery
 from frontrow.boxoffice.holds.events_on_sale import Sale, Sales
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.venues import Plan
 from frontrow.boxoffice.plans.plan_document import digest, map_bytes
-from frontrow.boxoffice.plans.plan_reader import from_bytes
+from frontrow.boxoffice.plans.plan_reader import decode_plan
 from frontrow.boxoffice.ports.ledger import Catalogue
 from frontrow.boxoffice.ports.seat_claims import SeatClaims
 from frontrow.boxoffice.seatmap.frame_log import FrameLog
 from frontrow.boxoffice.seatmap.map_feed import FeedSettings, MapFeed
-from frontrow.boxoffice.seatmap.seat_states import ClaimsTruth
+from frontrow.boxoffice.seatmap.seat_states import ClaimStates
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import FrontrowError
 
@@ -66,13 +66,13 @@ class Openings:
         make_log: Callable[[str], FrameLog],
         *,
         feed_settings: FeedSettings | None = None,
-        every_s: float = EVERY_S,
+        every_s: float = POLL_EVERY_S,
     ) -> None:
         self._catalogue, self._sales, self._claims, self._recovery = catalogue, sales, claims, recovery
         self._clock, self._feeds, self._make_log = clock, feeds, make_log
         self._feed_settings = feed_settings
         self.follower = CatalogueFollower(catalogue, self._sell, self._end, every_s=every_s)
-        self._truths: dict[str, ClaimsTruth] = {}
+        self._state_readers: dict[str, ClaimStates] = {}
         self._over: dict[str, int] = {}
         self._plans: dict[str, Plan] = {}
         self._watchers: list[Watcher] = []
@@ -96,7 +96,7 @@ class Openings:
 
     async def refresh(self) -> None:
         """Make this server agree with the catalogue now."""
-        await self.follower.look()
+        await self.follower.sync()
         await self._close_ended()
 
     async def _sell(self, event: Event) -> None:
@@ -119,9 +119,9 @@ class Openings:
         sale = await asyncio.to_thread(self._sales.open, event, plan)
         if before is None or event.id not in self.maps or _drawn_from(before) != _drawn_from(event):
             self.maps[event.id] = await asyncio.to_thread(_draw, plan, event)
-        truth = self._truths.get(event.id)
-        if truth is not None:
-            truth.changed(event)
+        read_states = self._state_readers.get(event.id)
+        if read_states is not None:
+            read_states.update_event(event)
             if before is None or before.withheld != event.withheld:
                 self._feeds[event.id].notify(range(plan.size))
         else:
@@ -132,18 +132,18 @@ class Openings:
 
     async def _feed(self, event: Event, plan: Plan, sale: Sale) -> None:
         """Start the event's live map and put it before the public."""
-        truth = ClaimsTruth(self._claims, event, plan.size, self._clock, sale.seats.meet)
+        read_states = ClaimStates(self._claims, event, plan.size, self._clock, sale.seats.add_owners)
         self._logs[event.id] = self._make_log(event.id)
         feed = MapFeed(
             plan.size,
             self._logs[event.id],
-            truth,
+            read_states,
             self._feed_settings,
-            on_changes=lambda states: feed.look(sale.seats.observe(states)),
-            on_sync=lambda: sale.seats.follow(feed.ring.states, self._clock()),
+            on_changes=lambda states: feed.request_owners(sale.seats.apply_map_changes(states)),
+            on_sync=lambda: sale.seats.trust_map(feed.ring.states, self._clock()),
         )
         await feed.start()
-        self._truths[event.id], self._feeds[event.id] = truth, feed
+        self._state_readers[event.id], self._feeds[event.id] = read_states, feed
         for opened in self._opened:
             opened(event.id, feed)
 
@@ -153,7 +153,7 @@ class Openings:
             document = await self._catalogue.plan_document(event.plan_hash)
             if document is None:
                 raise FrontrowError(f"the plan of event {event.id} is missing")
-            plan = self._plans[event.plan_hash] = await asyncio.to_thread(from_bytes, document.encode())
+            plan = self._plans[event.plan_hash] = await asyncio.to_thread(decode_plan, document.encode())
         return plan
 
     async def _close_ended(self) -> None:
@@ -168,7 +168,7 @@ class Openings:
         """Forget the event, here and wherever it is cached."""
         await self._stop_feed(event_id)
         self.events.pop(event_id, None)
-        self._truths.pop(event_id, None)
+        self._state_readers.pop(event_id, None)
         self._sales.close(event_id)
         self._claims.forget(event_id)
         self.maps.pop(event_id, None)

@@ -71,7 +71,7 @@ class Rooms:
         await self._agree(event.id, changes)
         human = event.room.filled(self._rules).human or "none"
         if self._human.get(event.id) != human:
-            endpoints.entry.learn(event.id, self._make_check(event.id, human))
+            endpoints.entry.set_check(event.id, self._make_check(event.id, human))
             self._human[event.id] = human
         if event.id in endpoints.streams:
             return
@@ -118,7 +118,7 @@ class Rooms:
             await asyncio.gather(task, return_exceptions=True)
         for kept in (self._starts_at_us, self._human, self._endpoints.streams):
             kept.pop(event_id, None)
-        self._endpoints.entry.learn(event_id, None)
+        self._endpoints.entry.set_check(event_id, None)
         await self._endpoints.room.forget(event_id)
 
     async def aclose(self) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from frontrow.boxoffice.adapters.ledger.books.idempotency_store import RequestBook
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
-from frontrow.boxoffice.catalogue.event_listing import Browse
+from frontrow.boxoffice.catalogue.event_listing import EventBrowser
 from frontrow.boxoffice.checkout.checkout import Checkout
 from frontrow.boxoffice.checkout.purchases import Purchases
 from frontrow.boxoffice.checkout.receipts import Receipts
@@ -62,7 +62,7 @@ class BoxOfficeServices:
 
     openings: Openings
     sales: Sales
-    browse: Browse
+    browse: EventBrowser
     feeds: dict[str, MapFeed]
     holds: HoldService
     recovery: Recovery

@@ -1,8 +1,8 @@
-"""The waiting room as a Litestar app of its own, and as the table of its hot lane.
+"""The waiting room as a Litestar app of its own, and as a route table of the hot lane.
 
-One table of routes makes both doors. Each route exists under `/v1/events/{event}/room/…` and, when one room is
-configured, at the root as well. `room_app` is what the whole platform mounts; `hot_routes` is what uvicorn's protocol
-answers before it.
+One table of routes (`ROUTES`) makes both, and the platform's API (`api.fans.room`) declares the same table. Each route
+exists under `/v1/events/{event}/room/…` and, when one room is configured, at the root as well. `room_app` is the app of
+a room that runs as a server of its own; uvicorn's protocol answers `hot_routes` before it.
 """
 
 import asyncio
@@ -32,9 +32,10 @@ from frontrow.web.endpoints.messages import (
     json_answer,
     problem_answer,
 )
-from frontrow.web.endpoints.room import RoomEndpoints, settle
+from frontrow.web.endpoints.room import RoomEndpoints, await_answer
+from frontrow.web.endpoints.room_context import Endpoint
 from frontrow.web.endpoints.room_schema import operation_of, security_schemes
-from frontrow.web.endpoints.room_visitors import Endpoint
+from frontrow.web.endpoints.sharded_room import ShardedEndpoints
 from frontrow.web.lane.pending_replies import Handler, Routes, Takeover
 from frontrow.web.lane.place_status import hot_status
 from frontrow.web.observability.room_metrics import room_metrics_page
@@ -45,10 +46,12 @@ log = logging.getLogger("frontrow.web.room")
 
 PREFIX = "/v1/events/{event:str}/room"
 
+Endpoints = RoomEndpoints | ShardedEndpoints
+
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One endpoint: how it is asked, by what it is answered, and whether the hot lane answers it."""
+    """One endpoint: its method and path, the method of `RoomEndpoints` that answers, and whether the hot lane does."""
 
     method: str
     path: str
@@ -83,7 +86,7 @@ _VERBS: dict[str, Any] = {"GET": get, "POST": post, "PATCH": patch}
 
 
 class AnswerApp:
-    """An `EndpointResponse` as the ASGI app that Litestar sends."""
+    """An ASGI app that sends one `EndpointResponse`, for Litestar's handlers."""
 
     def __init__(self, answer: EndpointResponse) -> None:
         self._answer = answer
@@ -99,7 +102,7 @@ class AnswerApp:
 
 
 class StreamApp:
-    """A reader's stream through the framework: the same events as the hot lane's. A reader who does not take an event
+    """An ASGI app that sends a reader's stream: the same events as the hot lane's. A reader who does not take an event
     within `slow_s` is dropped."""
 
     def __init__(self, events: Callable[[], AsyncGenerator[bytes, None]], slow_s: float | None = None) -> None:
@@ -121,7 +124,7 @@ class StreamApp:
             writing.cancel()
 
     async def _write(self, send: Send) -> None:
-        async with aclosing(self._events()) as events:  # a reader who left is counted out at once
+        async with aclosing(self._events()) as events:  # a reader who left stops counting at once
             async for event in events:
                 try:
                     async with asyncio.timeout(self._slow_s):
@@ -143,10 +146,10 @@ def _handler(route: Route, endpoint: Endpoint, event: str) -> HTTPRouteHandler:
     """Litestar's handler of one route: of one event at the root, or of the event in the path."""
 
     async def of_path(request: Request[Any, Any, Any], event: FromPath[str]) -> ASGIApp:
-        return AnswerApp(await settle(endpoint(event, await ask_of(request))))
+        return AnswerApp(await await_answer(endpoint(event, await ask_of(request))))
 
     async def at_root(request: Request[Any, Any, Any]) -> ASGIApp:
-        return AnswerApp(await settle(endpoint(event, await ask_of(request))))
+        return AnswerApp(await await_answer(endpoint(event, await ask_of(request))))
 
     path = route.path if event else PREFIX + route.path
     name = route.endpoint + ("_root" if event else "")
@@ -156,7 +159,7 @@ def _handler(route: Route, endpoint: Endpoint, event: str) -> HTTPRouteHandler:
     return handler
 
 
-def _stream_handler(endpoints: RoomEndpoints, event: str) -> HTTPRouteHandler:
+def _stream_handler(endpoints: Endpoints, event: str) -> HTTPRouteHandler:
     def answer(name: str) -> ASGIApp:
         refusal = endpoints.stream_refusal(name)
         return AnswerApp(refusal) if refusal else StreamApp(endpoints.streams[name].events)
@@ -170,11 +173,18 @@ def _stream_handler(endpoints: RoomEndpoints, event: str) -> HTTPRouteHandler:
     path = "/stream" if event else PREFIX + "/stream"
     name = "stream_root" if event else "stream"
     about: dict[str, Any] = {"summary": "Now-serving, live (SSE)", "operation_class": operation_of("stream")}
-    made = get(path, operation_id=name, include_in_schema=not event, **about)
-    return made(at_root if event else of_path)
+    verb = get(path, operation_id=name, include_in_schema=not event, **about)
+    return verb(at_root if event else of_path)
 
 
-def _shared_handlers(endpoints: RoomEndpoints, board: Board) -> list[HTTPRouteHandler]:
+def rooms_of(endpoints: Endpoints) -> RoomEndpoints:
+    """The endpoints of the single rooms."""
+    return endpoints.rooms if isinstance(endpoints, ShardedEndpoints) else endpoints
+
+
+def _shared_handlers(endpoints: Endpoints, board: Board) -> list[HTTPRouteHandler]:
+    rooms = rooms_of(endpoints)
+
     @get("/.well-known/jwks.json", operation_id="jwks", summary="The keys that passes are checked with")
     async def jwks() -> ASGIApp:
         body = encode_json(endpoints.room.jwks())
@@ -182,7 +192,7 @@ def _shared_handlers(endpoints: RoomEndpoints, board: Board) -> list[HTTPRouteHa
 
     @get("/metrics", operation_id="metrics", summary="Prometheus metrics")
     async def metrics() -> ASGIApp:
-        kind, body = room_metrics_page(endpoints, board)
+        kind, body = room_metrics_page(rooms, board)
         return AnswerApp(EndpointResponse(200, b"content-type: " + kind.encode() + b"\r\n" + NO_STORE, body))
 
     @get("/healthz", operation_id="healthz", summary="Is this process serving its rooms?")
@@ -194,7 +204,7 @@ def _shared_handlers(endpoints: RoomEndpoints, board: Board) -> list[HTTPRouteHa
 
 
 def room_app(
-    endpoints: RoomEndpoints, *, root_event: str = "", own_loops: bool = True, board: Board | None = None
+    endpoints: Endpoints, *, root_event: str = "", own_loops: bool = True, board: Board | None = None
 ) -> Litestar:
     """The app. `own_loops`: start and stop the room's loops and streams with it. `board`: the workers' counts."""
     handlers = [_handler(route, getattr(endpoints, route.endpoint), "") for route in ROUTES]
@@ -218,7 +228,7 @@ def room_app(
     )
 
 
-def _lifespan(endpoints: RoomEndpoints) -> Any:
+def _lifespan(endpoints: Endpoints) -> Any:
     @asynccontextmanager
     async def running(app: Litestar) -> AsyncIterator[None]:
         await endpoints.room.start()
@@ -275,19 +285,21 @@ def _response(answer: EndpointResponse, extra: Mapping[str, str] | None = None) 
 # -- the hot lane ------------------------------------------------------------------------------------------------------
 
 
-def hot_routes(endpoints: RoomEndpoints, *, root_event: str = "") -> Routes:
+def hot_routes(endpoints: Endpoints, *, root_event: str = "") -> Routes:
     """The hot lane's table: exact method and path to handler."""
     table: dict[tuple[bytes, bytes], Handler] = {}
-    for line in getattr(endpoints, "lines", ()):  # of sharded rooms, see room_shards
-        for base in [f"/v1/events/{line}/room"] + ([""] if line == root_event else []):
-            for route in ROUTES:
-                if route.hot:
-                    of_line: Handler = functools.partial(getattr(endpoints, route.endpoint), line)
-                    table[route.method.encode(), (base + route.path).encode()] = of_line
-    for event, streams in endpoints.streams.items():
-        table |= hot_routes_of(endpoints, event, streams)
+    if isinstance(endpoints, ShardedEndpoints):
+        for queue in endpoints.queues:
+            for base in [f"/v1/events/{queue}/room"] + ([""] if queue == root_event else []):
+                for route in ROUTES:
+                    if route.hot:
+                        handler: Handler = functools.partial(getattr(endpoints, route.endpoint), queue)
+                        table[route.method.encode(), (base + route.path).encode()] = handler
+    rooms = rooms_of(endpoints)
+    for event, streams in rooms.streams.items():
+        table |= hot_routes_of(rooms, event, streams)
         if event == root_event:
-            table |= hot_routes_of(endpoints, event, streams, base="")
+            table |= hot_routes_of(rooms, event, streams, base="")
     return table
 
 
@@ -312,7 +324,7 @@ def _hot_handler(endpoints: RoomEndpoints, route: Route, event: str) -> Handler:
 
 
 def _hot_stream(endpoints: RoomEndpoints, event: str, take: Takeover) -> Handler:
-    def handle(ask: EndpointRequest) -> Any:
+    def handle(request: EndpointRequest) -> Any:
         return endpoints.stream_refusal(event) or take
 
     return handle

@@ -1,26 +1,27 @@
 """The waiting-room page: one answer of at most 14 KB with everything in it, readable without JavaScript.
 
-Without scripts the page refreshes itself at the pace the room asks for; join and claim are plain forms. With them, it
-follows the stream, and goes in by itself. The place lives in a cookie that scripts cannot read. The policy (CSP) allows
-exactly our own style and script, by policy_hash, plus the CAPTCHA provider if one is chosen.
+Without scripts the page refreshes itself at the pace the room sets; join and claim are plain forms. With scripts it
+follows the stream, and enters the shop by itself. The place lives in a cookie that scripts cannot read. The content
+security policy allows exactly our own style and script, by their hashes, plus the CAPTCHA provider if one is chosen.
 """
 
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import Any, TypeVar
+from typing import Any, Protocol
 from urllib.parse import parse_qs, quote, urlsplit
 
 import jinja2
-import msgspec
 
 from frontrow.core.cookies import cookie_line, names_to_read, read_cookie
-from frontrow.core.errors import Forbidden, FrontrowError, InvalidInput, Unauthorised
+from frontrow.core.errors import Forbidden, FrontrowError, Unauthorised
 from frontrow.waitingroom.credentials.key_binding import place_hash
 from frontrow.waitingroom.door.door_limits import Entry
+from frontrow.waitingroom.model.results import Claimed, Joined, PlaceStatus
 from frontrow.waitingroom.model.window import PlaceState
 from frontrow.waitingroom.protect.guard import PASS_COOKIES, is_plain
-from frontrow.waitingroom.service.room import Claimed, Joined, PlaceStatus, WaitingRoom
+from frontrow.waitingroom.service.room import WaitingRoom
 from frontrow.web.endpoints.messages import (
     HTML,
     NO_STORE,
@@ -30,24 +31,21 @@ from frontrow.web.endpoints.messages import (
     header_line,
     json_answer,
 )
+from frontrow.web.room.minify import minify_script, minify_style, strip_lines
 from frontrow.web.room.page_parts import (
     HEADINGS,
     PLAIN_WORDS,
     WHY,
-    from_cookies,
-    lean,
-    lean_script,
+    joined_at_cookies,
     page_head,
     place_cookies,
     policy_hash,
     progress,
     safe,
-    short_names,
     wait_text,
 )
 from frontrow.web.server.overflow_page import OVERFLOW, OVERFLOW_AGAIN_S, Notices
 
-Body = TypeVar("Body")
 PLACE_DAYS = 7
 CAPTCHA_HOSTS = {"turnstile": "https://challenges.cloudflare.com", "hcaptcha": "https://*.hcaptcha.com"}
 CAPTCHA_WIDGETS = {  # kind -> its script and the class of its element
@@ -58,7 +56,7 @@ CAPTCHA_WIDGETS = {  # kind -> its script and the class of its element
 
 @dataclass(frozen=True, slots=True)
 class PageSettings:
-    """How the page speaks and where it leads. `titles` names each event for people; `next_url` is the shop."""
+    """The brand and addresses of the page. `titles` names each event for people; `next_url` is the shop."""
 
     brand: str = "Frontrow"
     titles: tuple[tuple[str, str], ...] = ()
@@ -67,49 +65,50 @@ class PageSettings:
     root_event: str = ""  # the event that is also served at the root
 
 
-@functools.cache
-def _page_files() -> tuple[str, str, jinja2.Template]:
-    """Style, script and template of the page, made lean once in each process."""
-    folder = files("frontrow.web") / "templates"
-    read = {name: (folder / name).read_text("utf-8") for name in ("room.html", "room.css", "room.js")}
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
-    css, script = short_names(lean(read["room.css"])), lean_script(read["room.js"])
-    return css, script, environment.from_string(lean(read["room.html"]))
+class PageSurroundings(Protocol):
+    """What depends on where the page is shown: its language, the event's name, what refusals look like."""
+
+    def words(self, request: EndpointRequest) -> Any:
+        """The texts in the visitor's language."""
+
+    def shared_words(self, request: EndpointRequest) -> tuple[Any, bytes]:
+        """The texts of a page that caches keep, and the header that says what they depend on."""
+
+    def error_text(self, error: FrontrowError, request: EndpointRequest) -> str:
+        """A refusal in words."""
+
+    def missing_page(self, error: FrontrowError, request: EndpointRequest) -> EndpointResponse | None:
+        """The page when there is no such room; None for problem+json."""
+
+    def fields(self, event: str, base: str, words: Any) -> dict[str, Any]:
+        """Fields of the template beyond the room: the event's title, where to get ready, hints, script texts. `base`
+        is the path of the event's endpoints."""
+
+    def default_wish(self, event: str) -> str:
+        """The page of the shop for visitors who asked for none; nothing for the shop's front."""
 
 
-class RoomPages:
-    """Renders the page, the overflow page and the answers to forms."""
+class PlainSurroundings:
+    """Implements `PageSurroundings` for the room as a server of its own: English, problem+json, titles as set."""
 
-    def __init__(self, room: WaitingRoom, entry: Entry, settings: PageSettings | None = None) -> None:
-        self._room = room
-        self._entry = entry
-        self._settings = settings or PageSettings()
-        self._css, self._js, self._page = _page_files()
-        self.notices = Notices(self._settings.brand)
+    def __init__(self, titles: Sequence[tuple[str, str]] = ()) -> None:
+        self._titles = dict(titles)
 
-    # -- what the platform's pages do differently (`site.room`) -----------------------------------------------------
-
-    def words(self, ask: EndpointRequest) -> Any:
-        """The words of the visitor's language."""
+    def words(self, request: EndpointRequest) -> Any:
         return PLAIN_WORDS
 
-    def shared_words(self, ask: EndpointRequest) -> tuple[Any, bytes]:
-        """The words of a page that caches keep, and the header that says what they depend on."""
+    def shared_words(self, request: EndpointRequest) -> tuple[Any, bytes]:
         return PLAIN_WORDS, b""
 
-    def told(self, error: FrontrowError, ask: EndpointRequest) -> str:
-        """An error in words for the page."""
+    def error_text(self, error: FrontrowError, request: EndpointRequest) -> str:
         return error.message
 
-    def missing(self, error: FrontrowError, ask: EndpointRequest) -> EndpointResponse | None:
-        """The page when there is no such room; None for problem+json."""
+    def missing_page(self, error: FrontrowError, request: EndpointRequest) -> EndpointResponse | None:
         return None
 
-    def surroundings(self, event: str, words: Any) -> dict[str, Any]:
-        """What the page knows beyond the room: the event's title, where to get ready, its script's translations."""
-        title = dict(self._settings.titles).get(event, event)
+    def fields(self, event: str, base: str, words: Any) -> dict[str, Any]:
         return {
-            "event_title": title,
+            "event_title": self._titles.get(event, event),
             "ready_url": "",
             "home": "",
             "script_words": "",
@@ -117,54 +116,93 @@ class RoomPages:
             "hint_link": ("", ""),
         }
 
+    def default_wish(self, event: str) -> str:
+        return ""
+
+
+@functools.cache
+def _page_files() -> tuple[str, str, jinja2.Template]:
+    """Style, script and template of the page, minified once per process."""
+    folder = files("frontrow.web") / "templates"
+    html, css, js = ((folder / name).read_text("utf-8") for name in ("room.html", "room.css", "room.js"))
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
+    return minify_style(css), minify_script(js), environment.from_string(strip_lines(html))
+
+
+class RoomPages:
+    """Renders the page, the overflow page and the answers to forms."""
+
+    def __init__(
+        self,
+        room: WaitingRoom,
+        entry: Entry,
+        settings: PageSettings | None = None,
+        surroundings: PageSurroundings | None = None,
+    ) -> None:
+        self._room = room
+        self._entry = entry
+        self._settings = settings or PageSettings()
+        self._surroundings = surroundings or PlainSurroundings(self._settings.titles)
+        self._css, self._js, self._page = _page_files()
+        self._notices = Notices(self._settings.brand)
+
     # -- the page ----------------------------------------------------------------------------------------------------
 
-    def page(self, event: str, ask: EndpointRequest, front: str = "") -> EndpointResponse:
-        """The page as this browser should see it now; `front` is the name to join under, if it is another."""
+    def page(self, event: str, request: EndpointRequest, front: str = "") -> EndpointResponse:
+        """The page for this browser; `front` is the name to join under, if it differs from the event."""
         view = self._room.view(event)
-        told, error = self._told(event, ask)
+        status = self._find_status(event, request)
         cap = view.state.config.depth_cap
-        if told is None and cap and view.waiting >= cap:
-            return self.overflow(503, ask)
-        return self._render(event, told, error, 200, ask, front)
+        if status is None and cap and view.waiting >= cap:
+            return self.overflow(503, request)
+        return self._render(event, status, "", 200, request, front)
 
-    def overflow(self, status: int, ask: EndpointRequest) -> EndpointResponse:
-        """The static page for those the room has no place for; costs nothing to make."""
-        words, varies = self.shared_words(ask)
+    def overflow(self, status: int, request: EndpointRequest) -> EndpointResponse:
+        """The static page for people beyond the depth cap; costs nothing to make."""
+        words, varies = self._surroundings.shared_words(request)
         head = b"cache-control: public, max-age=60\r\n" + varies + (b"retry-after: 60\r\n" if status == 503 else b"")
-        return self.notices.answer(status, words, OVERFLOW, refresh_s=OVERFLOW_AGAIN_S, head=head)
+        return self._notices.answer(status, words, OVERFLOW, refresh_s=OVERFLOW_AGAIN_S, head=head)
 
-    def instead_of_problem(self, event: str, error: FrontrowError, ask: EndpointRequest) -> EndpointResponse | None:
-        """For a browser's form: the page with the error in words, or the overflow page; None for everybody else."""
-        accept = ask.header(b"accept")
+    def instead_of_problem(self, event: str, error: FrontrowError, request: EndpointRequest) -> EndpointResponse | None:
+        """For a browser's form: the page with the error in words, or the overflow page; None for API clients."""
+        accept = request.header(b"accept")
         if accept is None or b"text/html" not in accept:
             return None
         if error.code == "room_overflow":
-            return self.overflow(503, ask)
+            return self.overflow(503, request)
         if error.http_status == 404:
-            return self.missing(error, ask)
-        place = None if error.code == "already_claimed" else self._told(event, ask)[0]  # it is used up: join again
-        return self._render(event, place, self.told(error, ask), error.http_status, ask)
+            return self._surroundings.missing_page(error, request)
+        used_up = error.code == "already_claimed"  # the page offers to join again
+        status = None if used_up else self._find_status(event, request)
+        return self._render(event, status, self._surroundings.error_text(error, request), error.http_status, request)
 
-    def _told(self, event: str, ask: EndpointRequest) -> tuple[PlaceStatus | None, str]:
+    def _find_status(self, event: str, request: EndpointRequest) -> PlaceStatus | None:
+        """The status of this browser's place, if it has a valid one."""
         try:
-            return self._room.status(self.place_of(event, ask), event), ""
+            return self._room.status(self.place_of(event, request), event)
         except (Unauthorised, Forbidden):
-            return None, ""
+            return None
 
     def _render(
-        self, event: str, told: PlaceStatus | None, error: str, status: int, ask: EndpointRequest, front: str = ""
+        self,
+        event: str,
+        status: PlaceStatus | None,
+        error: str,
+        http_status: int,
+        request: EndpointRequest,
+        front: str = "",
     ) -> EndpointResponse:
         state = self._room.view(event).state
         facts: dict[str, Any] = {"state": "none", "number": 0, "lane": 0, "from_hi": 0, "ahead": 0, "progress": 0}
-        words = self.words(ask)
+        words = self._surroundings.words(request)
         facts |= {"eta": words("not known yet"), "rate": "–", "why": "", "refresh_s": 0}
-        if told is not None:
-            facts |= self._facts(told, event, self._from_hi(event, ask), words)
+        if status is not None:
+            facts |= self._facts(status, event, self._joined_at(event, request), words)
         human = self._entry.kind_of(event)
-        wish = parse_qs(ask.query.decode("latin-1")).get("return", [""])[0] or self.default_wish(event)
+        wish = parse_qs(request.query.decode("latin-1")).get("return", [""])[0]
+        wish = wish or self._surroundings.default_wish(event)
         base = self.base(front or event)
-        bound = self._bound(event, ask) if told is not None else ""
+        bound = self._bound_hash(event, request) if status is not None else ""
         body = self._page.render(
             facts,
             css=safe(self._css),
@@ -177,7 +215,7 @@ class RoomPages:
             words=words,
             title=words(HEADINGS[facts["state"]]),
             heading=words(HEADINGS[facts["state"]]),
-            **self.surroundings(event, words),
+            **self._surroundings.fields(event, self.base(event), words),
             phase=state.phase.value,
             message=state.config.message,
             error=error,
@@ -187,66 +225,47 @@ class RoomPages:
             captcha=CAPTCHA_WIDGETS.get(human),
             site_key=self._entry.site_key_of(event),
         )
-        return EndpointResponse(status, HTML + NO_STORE + page_head(self._policy(human)), body.encode())
+        return EndpointResponse(http_status, HTML + NO_STORE + page_head(self._policy(human)), body.encode())
 
-    def _bound(self, event: str, ask: EndpointRequest) -> str:
-        """What the browser's proof must name, if its place is bound to its key: the place's hash."""
-        text = self.place_of(event, ask)
+    def _bound_hash(self, event: str, request: EndpointRequest) -> str:
+        """The hash of a place that is bound to the browser's key: its proof must name it."""
+        text = self.place_of(event, request)
         return place_hash(text) if self._room.places.verify(text, event).jkt else ""
 
-    def _facts(self, told: PlaceStatus, event: str, from_hi: int, words: Any) -> dict[str, Any]:
+    def _facts(self, status: PlaceStatus, event: str, from_hi: int, words: Any) -> dict[str, Any]:
         view = self._room.view(event)
-        lane = view.state.config.lane_index(told.lane)
-        window, number = view.state.lanes[lane], told.position or 0
-        state = "waiting" if told.state is PlaceState.WAITING else told.state.value
+        lane = view.state.config.lane_index(status.lane)
+        window, number = view.state.lanes[lane], status.position or 0
+        state = "waiting" if status.state is PlaceState.WAITING else status.state.value
         per_minute = round(view.rates_milli[lane] * 60 / 1000)
         return {
             "state": state,
             "number": number,
             "lane": lane,
             "from_hi": from_hi,
-            "ahead": told.ahead or 0,
+            "ahead": status.ahead or 0,
             "progress": progress(from_hi, window.hi, number),
-            "eta": wait_text(told.wait, words),
+            "eta": wait_text(status.wait, words),
             "rate": words.number(per_minute) if per_minute else "–",
-            "why": words(WHY.get(told.wait.reason, WHY.get(told.phase, ""))),
-            "refresh_s": max(5, told.poll_after_s) if state == "waiting" else 0,
+            "why": words(WHY.get(status.wait.reason, WHY.get(status.phase, ""))),
+            "refresh_s": max(5, status.poll_after_s) if state == "waiting" else 0,
         }
 
     # -- forms -------------------------------------------------------------------------------------------------------
 
-    def form(self, ask: EndpointRequest, kind: type[Body]) -> Body:
-        """The fields of a browser's form as the body an endpoint expects; another site's form is refused."""
-        site = ask.header(b"sec-fetch-site")
-        if site is not None and site not in (b"same-origin", b"none"):
-            raise Forbidden("this form came from another site")
-        fields = parse_qs(ask.body.decode("utf-8", "replace"), max_num_fields=20)
-        plain: dict[str, Any] = {name: values[0] for name, values in fields.items() if values[0]}
-        for wide in ("altcha", "cf-turnstile-response", "h-captcha-response"):  # what the providers' widgets send
-            if plain.pop(wide, None):
-                plain["proof"] = fields[wide][0]
-        try:
-            return msgspec.convert(plain, kind, strict=False)
-        except msgspec.MsgspecError as error:
-            raise InvalidInput(f"the form is not what is expected here: {error}", param="body") from None
-
-    def default_wish(self, event: str) -> str:
-        """The page of the shop for who names none."""
-        return ""
-
     def next_url(self, wish: str) -> str:
-        """Where to go with the pass: the page of the shop somebody came from, if it is plainly one, else its front."""
+        """Where to go with the pass: the page the visitor came from, if its path is plain, else the shop's front."""
         shop = urlsplit(self._settings.next_url)
         if wish and len(wish) <= 512 and is_plain(wish):
             return f"{shop.scheme}://{shop.netloc}{wish}" if shop.netloc else wish
         return self._settings.next_url
 
     def joined(self, event: str, joined: Joined, *, is_form: bool, wish: str = "") -> EndpointResponse:
-        """The place as a cookie: for a form back to the page, for a script its status."""
+        """The place as a cookie: a form goes back to the page, a script gets its status."""
         state = self._room.view(event).state
         hi = state.lanes[state.config.lane_index(joined.status.lane)].hi
         cookie = self._cookie(place_cookies(event), joined.place_jwt, PLACE_DAYS * 86_400)
-        cookie += self._cookie(from_cookies(event), str(hi), PLACE_DAYS * 86_400)
+        cookie += self._cookie(joined_at_cookies(event), str(hi), PLACE_DAYS * 86_400)
         if is_form:
             back = self.base(event) + "/" + (f"?return={quote(wish, safe='/')}" if wish and is_plain(wish) else "")
             return EndpointResponse(303, NO_STORE + cookie + header_line("location", back))
@@ -255,7 +274,7 @@ class RoomPages:
         )
 
     def claimed(self, claimed: Claimed, *, is_form: bool, wish: str = "") -> EndpointResponse:
-        """The pass as a cookie, and on to the shop."""
+        """The pass as a cookie, and the way to the shop."""
         cookie = self._cookie(PASS_COOKIES, claimed.pass_jwt, 86_400)
         onward = self.next_url(wish)
         if is_form:
@@ -270,39 +289,39 @@ class RoomPages:
             for secure in ((True, False) if self._settings.secure_cookies else (False,))
         )
 
-    def place_of(self, event: str, ask: EndpointRequest) -> str:
+    def place_of(self, event: str, request: EndpointRequest) -> str:
         """The place of this request: the bearer token, or the page's cookie."""
-        for name, given in ask.headers:
+        for name, given in request.headers:
             if len(name) == 13 and name.lower() == b"authorization":
                 if not given.startswith(b"Bearer ") and given[:7].lower() != b"bearer ":
                     raise Unauthorised("send the place as a bearer token")
                 return given[7:].decode("latin-1")
-        cookie = ask.header(b"cookie")
-        kept = self._read(cookie, place_cookies(event)) if cookie is not None else ""
-        if kept:
-            return kept
+        cookie = request.header(b"cookie")
+        value = self._read_cookie(cookie, place_cookies(event)) if cookie is not None else ""
+        if value:
+            return value
         raise Unauthorised("send the place you got from join as a bearer token")
 
     @property
     def secure(self) -> bool:
-        """Whether people come by https: then only cookies that are bound to the host count."""
+        """Whether people come by https: then only cookies bound to the host count."""
         return self._settings.secure_cookies
 
-    def keeps_place(self, event: str, ask: EndpointRequest) -> bool:
-        """Whether this browser keeps a place of the event."""
-        cookie = ask.header(b"cookie")
-        return cookie is not None and bool(self._read(cookie, place_cookies(event)))
+    def keeps_place(self, event: str, request: EndpointRequest) -> bool:
+        """Whether this browser has a place in the event's room."""
+        cookie = request.header(b"cookie")
+        return cookie is not None and bool(self._read_cookie(cookie, place_cookies(event)))
 
-    def _read(self, cookie: bytes, names: tuple[str, str]) -> str:
+    def _read_cookie(self, cookie: bytes, names: tuple[str, str]) -> str:
         return read_cookie(cookie.decode("latin-1"), names_to_read(names, secure=self.secure))
 
-    def _from_hi(self, event: str, ask: EndpointRequest) -> int:
-        """How far the window was when this browser joined: where its progress bar begins."""
-        kept = self._read(ask.header(b"cookie") or b"", from_cookies(event))
-        return int(kept) if kept.isdecimal() and kept.isascii() and len(kept) <= 12 else 0
+    def _joined_at(self, event: str, request: EndpointRequest) -> int:
+        """Where the window was when this browser joined: the start of its progress bar."""
+        value = self._read_cookie(request.header(b"cookie") or b"", joined_at_cookies(event))
+        return int(value) if value.isdecimal() and value.isascii() and len(value) <= 12 else 0
 
     def base(self, event: str) -> str:
-        """Where this event's endpoints are: at the root, or under their own path."""
+        """The path of this event's endpoints: the root, or their own path."""
         return "" if event == self._settings.root_event else f"/v1/events/{event}/room"
 
     # -- pieces ------------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
-"""`frontrow room serve`: chooses the adapters by the settings, puts both doors in front of the room, and runs it.
+"""`frontrow room serve`: builds the room from its settings, puts the app and the hot lane in front of it, and runs it.
 
-One process serves by itself; several share one listening socket and a Redis store, and are watched and replaced when
-they die.
+One process serves by itself. Several share one listening socket and a Redis store; a supervisor replaces those that
+die.
 """
 
 import asyncio
@@ -22,11 +22,11 @@ from frontrow.core.clock import Clock, WallClock
 from frontrow.core.errors import ConfigError, FrontrowError, Unavailable
 from frontrow.core.redis_url import connect, disconnect
 from frontrow.settings.room import RoomSettings
-from frontrow.waitingroom.audit.sqlite import SqliteAudit
+from frontrow.waitingroom.audit.sqlite import open_sqlite_audit
 from frontrow.waitingroom.credentials.room_keys import RoomKeys
 from frontrow.waitingroom.door.door_limits import Entry, EntryRules
-from frontrow.waitingroom.door.human_check import HCaptcha, HumanCheck, ProofOfWork, SpentProofs, Turnstile
-from frontrow.waitingroom.door.used_proofs import MemorySpent, RedisSpent
+from frontrow.waitingroom.door.human_check import HCAPTCHA, TURNSTILE, Captcha, HumanCheck, ProofOfWork, UsedProofs
+from frontrow.waitingroom.door.used_proofs import MemoryUsedProofs, RedisUsedProofs
 from frontrow.waitingroom.ports import Audit, RoomStore
 from frontrow.waitingroom.service.room import WaitingRoom
 from frontrow.waitingroom.service.sharding import ShardedRoom
@@ -37,7 +37,7 @@ from frontrow.web.lane.protocol import lane
 from frontrow.web.observability.logs import set_up_logs
 from frontrow.web.observability.room_metrics import write_room_counts
 from frontrow.web.observability.worker_metrics import Board
-from frontrow.web.room.app import hot_routes, room_app
+from frontrow.web.room.app import Endpoints, hot_routes, room_app, rooms_of
 from frontrow.web.room.page import PageSettings, RoomPages
 from frontrow.web.server.process_supervisor import Workers
 from frontrow.web.streams.positions import Streams
@@ -63,12 +63,12 @@ def _without(changes: dict[str, Any]) -> dict[str, str]:
 def make_room(
     settings: RoomSettings, keys: RoomKeys, *, sale_clock: Clock | None = None, clock: Clock | None = None
 ) -> WaitingRoom:
-    """The service over the store and the audit that the settings name; presales end by `sale_clock`. `clock` replaces
-    the store's own as well: for simulations and tests."""
-    stores = _store(settings, clock), _audit(settings)
+    """The service over the store and the audit of the settings. Presales end by `sale_clock`. `clock` replaces the
+    store's own as well: for simulations and tests."""
     proof_clock = WallClock() if clock else None
     return WaitingRoom(
-        *stores,
+        open_store(settings, clock),
+        open_audit(settings),
         keys,
         durable_joins=settings.embedded,
         sale_clock=sale_clock,
@@ -81,32 +81,30 @@ async def _import_codes(room: WaitingRoom, settings: RoomSettings) -> None:
     """The codes of the settings' file; to import them again is harmless."""
     if settings.codes_csv:
         lines = Path(settings.codes_csv).read_text("utf-8").splitlines()  # noqa: ASYNC240  # before anybody is served
-        names = [name for name in settings.rooms if settings.events[0] in (name, _line(name))]
+        names = [name for name in settings.rooms if settings.events[0] in (name, _queue_of(name))]
         count = max([await room.import_codes(name, lines) for name in names])
         log.info("codes imported", extra={"event": settings.events[0], "codes": count})
 
 
-def _store(settings: RoomSettings, clock: Clock | None = None) -> RoomStore:
+def open_store(settings: RoomSettings, clock: Clock | None = None) -> RoomStore:
     from frontrow.waitingroom.stores.redis import RedisStore
-    from frontrow.waitingroom.stores.roster import RosterMemoryStore, RosterRedisStore
     from frontrow.waitingroom.stores.sharded import RoutedStore
 
     if settings.embedded:
-        return RosterMemoryStore(clock) if settings.by_identity else MemoryStore(clock)
-    kind = RosterRedisStore if settings.by_identity else RedisStore
-    if settings.shards:
-        return cast(RoomStore, RoutedStore([kind(url, clock=clock) for url in settings.shards]))
-    return kind(settings.store, clock=clock)
+        return MemoryStore(clock, one_place_per_person=settings.by_identity)
+    urls = settings.shards or (settings.store,)
+    stores = [RedisStore(url, clock=clock, one_place_per_person=settings.by_identity) for url in urls]
+    return cast(RoomStore, RoutedStore(stores)) if settings.shards else stores[0]
 
 
-def _audit(settings: RoomSettings) -> Audit:
+def open_audit(settings: RoomSettings) -> Audit:
     if settings.audit.startswith(("postgresql://", "postgres://")):
-        from frontrow.waitingroom.audit.postgres import PostgresAudit
+        from frontrow.waitingroom.audit.postgres import open_postgres_audit
 
-        return PostgresAudit(settings.audit)
+        return open_postgres_audit(settings.audit)
     if settings.audit and "://" in settings.audit:
         raise ConfigError("room.audit is a file or postgresql://…", param="room.audit")
-    return SqliteAudit(settings.audit or Path(settings.folder) / "audit.sqlite")
+    return open_sqlite_audit(settings.audit or Path(settings.folder) / "audit.sqlite")
 
 
 class HumanChecks:
@@ -118,14 +116,14 @@ class HumanChecks:
 
     def make(self, event: str, human: str) -> HumanCheck | None:
         """The check of an event's room by its name."""
-        return human_check(self._settings, self._keys, event, human, self._spent)
+        return human_check(self._settings, self._keys, event, human, self._used_proofs_of)
 
-    def _spent(self, event: str) -> SpentProofs:
+    def _used_proofs_of(self, event: str) -> UsedProofs:
         if self._settings.embedded:
-            return MemorySpent()
+            return MemoryUsedProofs()
         if self._redis is None:
             self._redis = connect(self._settings.store)
-        return RedisSpent(self._redis, event)
+        return RedisUsedProofs(self._redis, event)
 
     async def aclose(self) -> None:
         if self._redis is not None:
@@ -137,7 +135,7 @@ def human_check(
     keys: RoomKeys,
     event: str,
     chosen: str = "",
-    spent_of: Callable[[str], SpentProofs] | None = None,
+    used_proofs_of: Callable[[str], UsedProofs] | None = None,
 ) -> HumanCheck | None:
     """Who proves to be a person, and how, at this event's room; `chosen` instead of the settings' own check."""
     human = chosen or settings.human
@@ -145,13 +143,13 @@ def human_check(
         return None
     if human == "altcha":
         url = settings.shards[0] if settings.shards else settings.store
-        if spent_of is not None:
-            spent = spent_of(event)
+        if used_proofs_of is not None:
+            used_proofs = used_proofs_of(event)
         else:
-            spent = MemorySpent() if settings.embedded else RedisSpent(connect(url), event)
-        return ProofOfWork(keys.master_secret, event, spent, max_number=settings.human_max_number)
-    kind = Turnstile if human == "turnstile" else HCaptcha
-    return kind(
+            used_proofs = MemoryUsedProofs() if settings.embedded else RedisUsedProofs(connect(url), event)
+        return ProofOfWork(keys.master_secret, event, used_proofs, max_number=settings.human_max_number)
+    return Captcha(
+        TURNSTILE if human == "turnstile" else HCAPTCHA,
         settings.human_site_key,
         settings.human_secret,
         hostnames=settings.human_hostnames,
@@ -159,10 +157,10 @@ def human_check(
     )
 
 
-def make_endpoints(settings: RoomSettings, room: WaitingRoom, keys: RoomKeys) -> RoomEndpoints:
+def make_endpoints(settings: RoomSettings, room: WaitingRoom, keys: RoomKeys) -> Endpoints:
     """The endpoints with their entry, pages and streams."""
     of_events = {event: check for event in settings.events if (check := human_check(settings, keys, event)) is not None}
-    checks = of_events | {name: of_events[line] for name in settings.rooms if (line := _line(name)) in of_events}
+    checks = of_events | {name: of_events[queue] for name in settings.rooms if (queue := _queue_of(name)) in of_events}
     rules = EntryRules(settings.per_person, settings.per_ip, settings.per_device)
     entry = Entry(checks, rules=rules, trusted_proxies=settings.trusted_proxies, processes=settings.workers)
     titles = ((settings.events[0], settings.title),) if settings.title else ()
@@ -170,15 +168,15 @@ def make_endpoints(settings: RoomSettings, room: WaitingRoom, keys: RoomKeys) ->
     most = -(-settings.max_streams // settings.workers)
     streams = {event: Streams(max_open=most, heartbeat_s=settings.heartbeat_s) for event in settings.rooms}
     pages = RoomPages(room, entry, page)
+    endpoints = RoomEndpoints(room, entry, pages, streams, organiser_key=settings.organiser_key)
     if not settings.shards:
-        return RoomEndpoints(room, entry, pages, streams, organiser_key=settings.organiser_key)
-    sharded = ShardedEndpoints(room, entry, pages, streams, organiser_key=settings.organiser_key)
-    sharded.lines = {event: ShardedRoom(event, [room] * len(settings.shards)) for event in settings.events}
-    return sharded
+        return endpoints
+    queues = {event: ShardedRoom(event, [room] * len(settings.shards)) for event in settings.events}
+    return ShardedEndpoints(endpoints, queues)
 
 
-def _line(name: str) -> str:
-    """The line a shard belongs to."""
+def _queue_of(name: str) -> str:
+    """The queue a shard belongs to."""
     return name.rpartition(".")[0]
 
 
@@ -188,8 +186,8 @@ async def _create_rooms(room: WaitingRoom, settings: RoomSettings) -> None:
         for attempt in range(START_TRIES):
             try:
                 if settings.shards:
-                    line = ShardedRoom(event, [room] * len(settings.shards))
-                    await line.create(settings.config(), settings.phase)
+                    queue = ShardedRoom(event, [room] * len(settings.shards))
+                    await queue.create(settings.config(), settings.phase)
                 else:
                     await room.create(event, settings.config(), settings.phase)
                 break
@@ -221,17 +219,17 @@ async def serve_async(settings: RoomSettings, sockets: list[socket.socket]) -> N
         "room open", extra={"rooms": list(settings.events), "human": settings.human, "hot_lane": settings.hot_lane}
     )
     gc_tuning.freeze_after_startup()
-    async with _counting(settings, endpoints, board), _balancing(endpoints):
+    async with _counting(settings, rooms_of(endpoints), board), _balancing(endpoints):
         await uvicorn.Server(config).serve(sockets=sockets)
 
 
 @contextlib.asynccontextmanager
-async def _balancing(endpoints: RoomEndpoints) -> AsyncIterator[None]:
-    """With a line over several stores, keep its capacity where people wait."""
+async def _balancing(endpoints: Endpoints) -> AsyncIterator[None]:
+    """With a queue over several stores, keep its capacity where people wait."""
     if not isinstance(endpoints, ShardedEndpoints):
         yield
         return
-    task = asyncio.create_task(keep_balanced(endpoints.lines), name="shards")
+    task = asyncio.create_task(keep_balanced(endpoints.queues), name="shards")
     try:
         yield
     finally:
@@ -277,7 +275,7 @@ def serve(settings: RoomSettings) -> None:
     if settings.workers == 1:
         run(settings, [sock])
         return
-    RoomKeys.load(settings.folder)  # made once, before several processes want them
+    RoomKeys.load(settings.folder)  # generated once, before several processes need them
     Workers(settings.workers, run_worker, (settings, sock), before_stop=sock.close).watch()
 
 

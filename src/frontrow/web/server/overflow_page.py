@@ -12,7 +12,8 @@ import jinja2
 
 from frontrow.core.errors import FrontrowError
 from frontrow.web.endpoints.messages import HTML, EndpointRequest, EndpointResponse
-from frontrow.web.room.page_parts import N_, lean, page_head, policy_hash, safe, short_names
+from frontrow.web.room.minify import minify_style
+from frontrow.web.room.page_parts import N_, page_head, policy_hash, safe
 
 # a browser was refused: the page to show, or None to answer with problem+json
 ForPeople = Callable[[str, EndpointRequest, FrontrowError], EndpointResponse | None]
@@ -34,7 +35,7 @@ class Notices:
 
     def __init__(self, brand: str) -> None:
         folder = files("frontrow.web") / "templates"
-        self._css = short_names(lean((folder / "room.css").read_text("utf-8")))
+        self._css = minify_style((folder / "room.css").read_text("utf-8"))
         environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
         self._page = environment.from_string((folder / "overflow.html").read_text("utf-8"))
         self._brand, self._rendered = brand, dict[tuple[str, str], bytes]()

@@ -73,7 +73,7 @@ class Front:
         try:
             if not self._counts_itself.fullmatch(scope["path"]):
                 forwarded = [value.decode("latin-1") for name, value in headers if name == b"x-forwarded-for"]
-                self._entry.knock_ip(self._entry.ip_of(peer, forwarded))
+                self._entry.count_ip(self._entry.ip_of(peer, forwarded))
         except FrontrowError as error:
             request = EndpointRequest(headers, b"", peer)  # type: ignore[arg-type]
             page = self.for_people(scope["method"], request, error) if self.for_people else None

@@ -137,7 +137,7 @@ async def page_guard(connection: Connection, handler: BaseRouteHandler) -> None:
     caller = await page_caller(platform, connection)
     connection.state.caller = caller
     if caller.person:
-        platform.server.limiter.knock_person(caller.person)
+        platform.server.limiter.count_person(caller.person)
     if access.kind == "fan" and caller.kind != "fan":
         raise SignInNeeded("sign in first")
     if access.kind == "staff":

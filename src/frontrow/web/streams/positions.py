@@ -1,9 +1,10 @@
-"""Live position by server-sent events: the same bytes to everybody, every few seconds and at once on change.
+"""The live now-serving document by server-sent events: the same bytes for everybody, on every change and every few
+seconds.
 
-A frame is made once per document, already wrapped as an HTTP chunk, and written to every open connection in portions,
-so that 10,000 readers never hold the loop for the whole broadcast. Who reads too slowly misses frames (each frame is
-complete in itself) and is closed after missing too many. Beyond `max_open` connections nobody is added: they get 503,
-`Retry-After` and the document, and poll.
+A frame is made once per document, already wrapped as an HTTP chunk, and written to the open connections in portions, so
+that 10,000 readers never hold the event loop for the whole broadcast. A slow reader misses frames (each one is
+complete) and is closed after missing too many. Beyond `max_open` connections readers get 503, `Retry-After` and the
+document, and poll instead.
 """
 
 import asyncio
@@ -71,7 +72,7 @@ class Streams:
     def __init__(self, *, max_open: int = 10_000, heartbeat_s: float = 5.0, portion: int = 250) -> None:
         self.max_open = max_open
         self.readers: set[Stream] = set()
-        self.others = 0  # readers that came through the framework
+        self.others = 0  # readers through Litestar
         self.sent = 0
         self._heartbeat_s = heartbeat_s
         self._portion = portion
@@ -84,7 +85,7 @@ class Streams:
         return len(self.readers) + self.others
 
     def show(self, document: bytes) -> None:
-        """From now on everybody sees this document; told at once when it differs from the last."""
+        """Send this document from now on, and at once if it differs from the last."""
         event = b"event: now-serving\ndata: " + document + b"\n\n"
         if event == self._event:
             return
@@ -95,11 +96,11 @@ class Streams:
         return len(self) >= self.max_open
 
     def retry_after_s(self) -> int:
-        """When a refused reader should come again: not all at once."""
+        """When a refused reader should try again; spread, so that not all come at once."""
         return max(1, round(self._heartbeat_s * 2)) + secrets.randbelow(6)
 
     def take(self, transport: asyncio.Transport, connections: set[Any], lines: bytes) -> Stream:
-        """Own a connection the hot lane hands over: write the head (with uvicorn's `lines`) and the latest frame."""
+        """Take over a connection from the hot lane: write the head (with uvicorn's `lines`) and the latest frame."""
         head = (STATUS_LINE[200], lines, STREAM_HEAD, b"transfer-encoding: chunked\r\n\r\n", self._frame)
         stream = Stream(self, transport, connections)
         transport.write(b"".join(head))
@@ -107,7 +108,7 @@ class Streams:
         return stream
 
     async def events(self) -> AsyncGenerator[bytes, None]:
-        """The same events for a reader that came through the framework."""
+        """The same events for a reader through Litestar."""
         self.others += 1
         try:
             while True:

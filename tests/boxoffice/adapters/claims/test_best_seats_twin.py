@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from frontrow.boxoffice.adapters.claims.memory import MemoryClaims
 from frontrow.boxoffice.adapters.claims.redis import RedisClaims
 from frontrow.boxoffice.model.best_seats import Grade
-from frontrow.boxoffice.model.claims import BestClaim, Claimed, sold
+from frontrow.boxoffice.model.claims import BestClaim, Claimed, sold_seat
 from frontrow.boxoffice.model.venues import Plan, Row, Seat, SeatFlag, Section, area
 from tests.contracts.seat_claims import HOLD_US, NOW, seats_of
 
@@ -47,7 +47,7 @@ async def test_the_script_and_the_specification_choose_the_same_seats(
     redis_url: str, case: tuple[Plan, set[int], list[tuple[bytes, int, int]]]
 ) -> None:
     plan, gone, asks = case
-    gone_seats = [sold(seat, "fan_x", f"bkg_x{seat}", NOW) for seat in sorted(gone)]
+    gone_seats = [sold_seat(seat, "fan_x", f"bkg_x{seat}", NOW) for seat in sorted(gone)]
     answers = []
     for claims in (MemoryClaims(), RedisClaims(redis_url)):
         claims.learn("evt_twin", plan)

@@ -8,8 +8,8 @@ import pytest
 
 from frontrow.boxoffice.adapters.ledger.migrate import migrate
 from frontrow.boxoffice.model.receipts import Seller
-from tests.boxoffice.adapters.ledger.conftest import opened
 from tests.boxoffice.adapters.ledger.test_persons_migration import read, run
+from tests.boxoffice.conftest import opened
 
 FAR_US = 4_000_000_000_000_000  # in 2096
 

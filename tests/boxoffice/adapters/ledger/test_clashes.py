@@ -6,7 +6,7 @@ import asyncpg
 import psycopg
 
 from frontrow.boxoffice.model.bookings import BookingState
-from tests.boxoffice.adapters.ledger.conftest import opened
+from tests.boxoffice.conftest import opened
 from tests.contracts.ledger_contract import Bench, outcomes
 
 

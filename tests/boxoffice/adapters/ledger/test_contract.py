@@ -7,7 +7,7 @@ import pytest
 from frontrow.boxoffice.adapters.ledger.engine.statements import Dialect, render
 from frontrow.boxoffice.adapters.ledger.ledger_url import is_postgres, sqlite_path
 from frontrow.core.errors import FrontrowError
-from tests.boxoffice.adapters.ledger.conftest import opened
+from tests.boxoffice.conftest import opened
 from tests.contracts import ledger_holds, ledger_moves
 from tests.contracts.ledger_contract import CHECKS, Bench, Check
 

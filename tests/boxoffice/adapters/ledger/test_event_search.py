@@ -8,7 +8,7 @@ import pytest
 
 from bench.events import DAY_US, HOUR_US, NOW_US, PLAN, PLAN_HASH, load_events, many_events
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
-from frontrow.boxoffice.catalogue.event_listing import Browse
+from frontrow.boxoffice.catalogue.event_listing import EventBrowser
 from frontrow.boxoffice.holds.events_on_sale import Sales
 from frontrow.boxoffice.model.event_search import EventSearch, fold, index_texts, local_us
 from frontrow.boxoffice.model.events import Event, EventStatus, PriceTier
@@ -134,7 +134,7 @@ async def test_b1_pages_by_cursor_and_by_number_miss_nothing(shows: SqlLedger) -
     await shows.put_events([replace(SHOW, id=f"evt_{n:02d}") for n in range(25)], NOW_US)  # all at the same time
     everything = await found(shows, "cafe", limit=100)
     assert len(everything) == 26
-    browse, seen = Browse(shows, Sales()), []
+    browse, seen = EventBrowser(shows, Sales()), []
     search = EventSearch("cafe", status=None, limit=10)
     for _ in range(3):
         page = await browse.search(search)

@@ -20,7 +20,7 @@ from frontrow.boxoffice.plans.plan_document import plan_bytes, plan_hash
 from frontrow.core.clock import ManualClock
 from frontrow.core.errors import Unavailable
 from frontrow.core.money import Money
-from tests.boxoffice.adapters.ledger.conftest import opened
+from tests.boxoffice.conftest import opened
 
 PLAN = Plan("Cellar", (area("GA", 4),))
 SHOW = Event(
@@ -186,7 +186,7 @@ async def test_b20_the_keeper_hears_sweeps_and_survives_a_silent_ledger(show: Sq
     keeper = EventStatusKeeper(show, clock)
     await buy(show, 0, 1, 2, 3)
     for leased in await show.lease_facts(NOW_US, 1, 100):
-        keeper.hear(leased.fact)
+        keeper.add_fact(leased.fact)
     settle, away = show.settle_event, 1
 
     async def flaky(event_id: str, now_us: int) -> object:
@@ -198,8 +198,8 @@ async def test_b20_the_keeper_hears_sweeps_and_survives_a_silent_ledger(show: Sq
 
     show.settle_event = flaky  # type: ignore[method-assign, assignment]
     with pytest.raises(Unavailable):
-        await keeper.settle_heard()
-    await keeper.settle_heard()
+        await keeper.update_changed()
+    await keeper.update_changed()
     assert (await show.event(SHOW.id)).status is EventStatus.SOLD_OUT
     clock.advance(us=over_at_us(SHOW) - NOW_US)
     await keeper.sweep()  # nobody said anything

@@ -10,7 +10,7 @@ from frontrow.boxoffice.model.facts import HoldExpired
 from frontrow.boxoffice.model.holds import ExpiredHold
 from frontrow.core.clock import ManualClock
 from frontrow.core.errors import Unavailable
-from tests.boxoffice.adapters.ledger.conftest import opened
+from tests.boxoffice.conftest import opened
 from tests.contracts.ledger_contract import TEN_MINUTES_US, Bench, outcomes
 
 HOUR_US = 3_600_000_000
@@ -34,7 +34,7 @@ async def test_sweepers_of_many_workers_end_each_hold_once(ledger_url: str) -> N
         async def told(ended: Sequence[ExpiredHold]) -> None:
             heard.extend(ended)
 
-        sweepers = [Sweeper(bench.either(n), bench.clock, told=told, batch=7) for n in range(50)]
+        sweepers = [Sweeper(bench.either(n), bench.clock, on_expired=told, batch=7) for n in range(50)]
         counts = await asyncio.gather(*[sweeper.sweep() for sweeper in sweepers])
         counts += await asyncio.gather(*[sweeper.sweep() for sweeper in sweepers])  # what others had in hand
         assert sum(counts) == len(heard) == 300
@@ -66,7 +66,7 @@ async def test_with_clocks_an_hour_off_nothing_ends_early_and_nothing_is_kept(le
             return bench.now_us
 
     locals_ = [ManualClock(bench.now_us + off_us) for off_us in (-HOUR_US, 0, HOUR_US)]
-    workers = [Sweeper(Store(), await LedgerClock.measured(Store(), local)) for local in locals_]
+    workers = [Sweeper(Store(), await LedgerClock.measure(Store(), local)) for local in locals_]
 
     def advance(us: int) -> None:
         for clock in (bench.clock, *locals_):
@@ -96,14 +96,14 @@ async def test_the_measured_clock_is_never_ahead_of_the_ledger() -> None:
         async def expire_due(self, now_us: int, limit: int) -> list[ExpiredHold]:
             raise AssertionError
 
-    clock = await LedgerClock.measured(Slow(), local)
+    clock = await LedgerClock.measure(Slow(), local)
     # The quickest answer said 10,300 when at most 10,300 + 100 us of the ledger's time had passed.
     assert clock.offset_us == 10_300 - (5 * HOUR_US + 400)
 
 
 async def test_the_real_ledgers_time_is_what_the_clock_tells(ledger: SqlLedger) -> None:
     local = ManualClock(0)
-    clock = await LedgerClock.measured(ledger, local)
+    clock = await LedgerClock.measure(ledger, local)
     before_us = clock()
     assert 0 <= await ledger.time_us() - before_us < 60_000_000
 

@@ -13,7 +13,7 @@ from frontrow.boxoffice.model.bookings import BookingState
 from frontrow.boxoffice.model.holds import SeatsTaken
 from frontrow.boxoffice.ports.queries import Query
 from frontrow.core.errors import Overloaded
-from tests.boxoffice.adapters.ledger.conftest import opened
+from tests.boxoffice.conftest import opened
 from tests.contracts.ledger_contract import Bench, outcomes
 
 

@@ -21,7 +21,7 @@ from frontrow.boxoffice.model.bookings import BookingState
 from frontrow.boxoffice.model.holds import SeatsTaken
 from frontrow.cli.ledger import app
 from frontrow.core.errors import ConfigError
-from tests.boxoffice.adapters.ledger.conftest import opened
+from tests.boxoffice.conftest import opened
 from tests.contracts.ledger_contract import Bench
 
 TABLES = {

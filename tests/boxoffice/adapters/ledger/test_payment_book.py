@@ -6,8 +6,8 @@ import pytest
 
 from frontrow.boxoffice.adapters.ledger.ledger_url import sqlite_path
 from frontrow.core.errors import FrontrowError
-from tests.boxoffice.adapters.ledger.conftest import opened
 from tests.boxoffice.adapters.ledger.test_contract import broken
+from tests.boxoffice.conftest import opened
 from tests.contracts.ledger_contract import Bench
 from tests.contracts.payment_book import CHECKS, Check
 

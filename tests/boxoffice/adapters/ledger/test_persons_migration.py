@@ -10,7 +10,7 @@ import pytest
 from frontrow.boxoffice.adapters.ledger.migrate import migrate
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.model.facts import BookingConfirmed, decode_fact, encode_fact
-from tests.boxoffice.adapters.ledger.conftest import opened
+from tests.boxoffice.conftest import opened
 
 A, B, C = "evt_a", "evt_b", "evt_c"
 FIRST, SECOND, THIRD, FOURTH = (f"place:0.1.{position}" for position in (1, 2, 3, 4))

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator, Iterator
 import psycopg
 import pytest
 
-from tests.boxoffice.adapters.ledger.conftest import KINDS, _postgres_copy, opened
 from tests.boxoffice.adapters.ledger.test_contract import broken, must_catch
+from tests.boxoffice.conftest import KINDS, _postgres_copy, opened
 from tests.contracts import waitlist_contract, waitlist_offers
 from tests.contracts.ledger_contract import Bench
 from tests.contracts.waitlist_contract import CHECKS, Check

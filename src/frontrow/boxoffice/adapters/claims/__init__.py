@@ -1,1 +1,1 @@
-"""Who has which seat right now: the SeatClaims port in memory (one process) and in Redis (any number)."""
+"""The claim store, which knows who has which seat: in memory (one process) and in Redis (any number of processes)."""

@@ -1,13 +1,13 @@
-"""The claim store of one process: a dictionary of taken seats per event. The embedded default, and the reference.
+"""The claim store of one process: a dictionary of taken seats per event. The embedded default and the reference.
 
-Nothing here awaits between looking and writing, so every operation is atomic on its event loop. It starts lost, like an
-empty Redis: what it knew died with the process, and the ledger fills it.
+No operation awaits between reading and writing, so each is atomic on its event loop. The store starts lost, like an
+empty Redis: its content ended with the last process, and the ledger fills it.
 """
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 
-from frontrow.boxoffice.model.best_seats import Grade, SectionLayout, choose, layouts
+from frontrow.boxoffice.model.best_seats import Grade, SectionLayout, choose_seats, layouts
 from frontrow.boxoffice.model.claims import (
     BestClaim,
     Claimed,
@@ -40,8 +40,8 @@ class MemoryClaims:
         self._events: dict[str, _EventClaims] = {}
 
     def learn(self, event_id: str, plan: Plan) -> None:
-        known = self._events.get(event_id)
-        if known is None or known.plan != plan:
+        current = self._events.get(event_id)
+        if current is None or current.plan != plan:
             self._events[check_name(event_id, "event")] = _EventClaims(plan)
 
     def forget(self, event_id: str) -> None:
@@ -53,90 +53,90 @@ class MemoryClaims:
         except KeyError:
             raise NotFound(f"there is no event {event_id} here", event=event_id) from None
 
-    def _serving(self, event_id: str) -> _EventClaims:
+    def _filled_event(self, event_id: str) -> _EventClaims:
         event = self._event(event_id)
         if not event.filled:
             raise ClaimsLost(event_id)
         return event
 
-    async def claim(self, wish: SeatClaim, now_us: int) -> Claimed | ClaimRefused:
-        return self._claim(wish, now_us, must_own=False)
+    async def claim(self, claim: SeatClaim, now_us: int) -> Claimed | ClaimRefused:
+        return self._claim(claim, now_us, must_own=False)
 
-    def claim_soon(self, wish: SeatClaim, now_us: int) -> "asyncio.Future[Claimed | ClaimRefused]":
-        return asyncio.ensure_future(self.claim(wish, now_us))
+    def claim_soon(self, claim: SeatClaim, now_us: int) -> "asyncio.Future[Claimed | ClaimRefused]":
+        return asyncio.ensure_future(self.claim(claim, now_us))
 
-    async def extend(self, wish: SeatClaim, now_us: int) -> Claimed | ClaimRefused:
-        return self._claim(wish, now_us, must_own=True)
+    async def extend(self, claim: SeatClaim, now_us: int) -> Claimed | ClaimRefused:
+        return self._claim(claim, now_us, must_own=True)
 
-    def _claim(self, wish: SeatClaim, now_us: int, *, must_own: bool) -> Claimed | ClaimRefused:
-        check_name(wish.fan, "fan")
-        check_name(wish.booking_id, "booking")
-        event = self._serving(wish.event_id)
-        in_the_way: list[TakenSeat] = []
-        foreign = False
-        for seat in wish.seats:
+    def _claim(self, claim: SeatClaim, now_us: int, *, must_own: bool) -> Claimed | ClaimRefused:
+        check_name(claim.fan, "fan")
+        check_name(claim.booking_id, "booking")
+        event = self._filled_event(claim.event_id)
+        conflicts: list[TakenSeat] = []
+        all_own = True
+        for seat in claim.seats:
             event.plan.check_index(seat)
-            was = event.taken.get(seat)
-            if was is not None and was.booking_id == wish.booking_id:
+            current = event.taken.get(seat)
+            if current is not None and current.booking_id == claim.booking_id:
                 continue
-            if was is not None and was.live(now_us):
-                in_the_way.append(was)
-            foreign = True
-        if in_the_way or (must_own and foreign):
-            return ClaimRefused(tuple(in_the_way))
-        self._write(event, wish.seats, wish.fan, wish.booking_id, now_us, wish.expires_at_us)
-        return Claimed(wish.seats)
+            if current is not None and current.live(now_us):
+                conflicts.append(current)
+            all_own = False
+        if conflicts or (must_own and not all_own):
+            return ClaimRefused(tuple(conflicts))
+        self._write(event, claim.seats, claim.fan, claim.booking_id, now_us, claim.expires_at_us)
+        return Claimed(claim.seats)
 
     def _write(
         self, event: _EventClaims, seats: Iterable[int], fan: str, booking_id: str, now_us: int, expires_at_us: int
     ) -> None:
         for seat in seats:
-            was = event.taken.get(seat)
-            if was is None or was.booking_id != booking_id or was.kind is not ClaimKind.SOLD:
+            current = event.taken.get(seat)
+            if current is None or current.booking_id != booking_id or current.kind is not ClaimKind.SOLD:
                 event.taken[seat] = TakenSeat(seat, ClaimKind.HELD, fan, booking_id, now_us, expires_at_us)
 
-    async def claim_best(self, wish: BestClaim, now_us: int) -> Claimed | ClaimRefused:
-        check_name(wish.fan, "fan")
-        check_name(wish.booking_id, "booking")
-        event = self._serving(wish.event_id)
-        layout = event.layouts[wish.section]
-        taken = self._section(event, wish.section, now_us)
-        own = tuple(seat.seat for seat in taken if seat.booking_id == wish.booking_id)
+    async def claim_best(self, claim: BestClaim, now_us: int) -> Claimed | ClaimRefused:
+        check_name(claim.fan, "fan")
+        check_name(claim.booking_id, "booking")
+        event = self._filled_event(claim.event_id)
+        layout = event.layouts[claim.section]
+        taken = self._taken_in_section(event, claim.section, now_us)
+        own = tuple(seat.seat for seat in taken if seat.booking_id == claim.booking_id)
         if own:
             return Claimed(own)
         states = bytearray(layout.size)
         for seat in taken:
             states[seat.seat - layout.base] = 1
         for grade in Grade:
-            offsets = choose(layout, states, wish.mask, wish.count, grade) if grade <= wish.worst else []
+            offsets = choose_seats(layout, states, claim.mask, claim.count, grade) if grade <= claim.worst else []
             if offsets:
                 seats = tuple(layout.base + offset for offset in offsets)
-                self._write(event, seats, wish.fan, wish.booking_id, now_us, wish.expires_at_us)
+                self._write(event, seats, claim.fan, claim.booking_id, now_us, claim.expires_at_us)
                 return Claimed(seats)
         return ClaimRefused(tuple(taken))
 
-    def _section(self, event: _EventClaims, number: int, now_us: int) -> list[TakenSeat]:
-        mine = (event.taken.get(seat) for seat in event.plan.section_range(number))
-        return [seat for seat in mine if seat is not None and seat.live(now_us)]
+    def _taken_in_section(self, event: _EventClaims, number: int, now_us: int) -> list[TakenSeat]:
+        claims = (event.taken.get(seat) for seat in event.plan.section_range(number))
+        return [seat for seat in claims if seat is not None and seat.live(now_us)]
 
     async def release(self, event_id: str, seats: Sequence[int], booking_id: str) -> int:
         event = self._event(event_id)
         freed = 0
         for seat in seats:
-            was = event.taken.get(event.plan.check_index(seat))
-            if was is not None and was.booking_id == booking_id:
+            current = event.taken.get(event.plan.check_index(seat))
+            if current is not None and current.booking_id == booking_id:
                 del event.taken[seat]
                 freed += 1
         return freed
 
     async def put(self, event_id: str, seats: Sequence[TakenSeat], now_us: int) -> None:
-        event = self._serving(event_id)
+        event = self._filled_event(event_id)
         event.taken.update({event.plan.check_index(seat.seat): seat for seat in seats})
 
     async def states(self, event_id: str, now_us: int, seats: Sequence[int] | None = None) -> dict[int, TakenSeat]:
-        event = self._serving(event_id)
-        asked = range(event.plan.size) if seats is None else seats
-        found = ((seat, event.taken.get(seat)) for seat in asked)
+        event = self._filled_event(event_id)
+        wanted = range(event.plan.size) if seats is None else seats
+        found = ((seat, event.taken.get(seat)) for seat in wanted)
         return {seat: taken for seat, taken in found if taken is not None and taken.live(now_us)}
 
     async def lost(self, event_id: str) -> bool:
@@ -146,13 +146,13 @@ class MemoryClaims:
         event = self._event(event_id)
         event.filled = False
         event.rebuilds += 1
-        mine = event.rebuilds
+        this_rebuild = event.rebuilds
         fresh: dict[int, TakenSeat] = {}
         async for seat in read():
             fresh[event.plan.check_index(seat.seat)] = seat
-            if event.rebuilds != mine:
+            if event.rebuilds != this_rebuild:
                 return False
-        if event.rebuilds != mine:
+        if event.rebuilds != this_rebuild:
             return False
         event.taken, event.filled = fresh, True
         return True

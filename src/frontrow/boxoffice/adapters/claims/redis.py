@@ -1,8 +1,8 @@
 """The claim store in Redis: a key per seat, sections spread over one or several servers (or a Cluster).
 
-A section lives on one shard, chosen by its tag. Claims of one moment go out as one script call a shard. A group that
-spans sections is claimed section by section as tentative (a few seconds long, shown to nobody), then settled; when a
-part is refused the earlier parts are released.
+A section lives on one shard, chosen by its tag. Claims that arrive together go out as one script call per shard. A
+group that spans sections is first claimed section by section as tentative, for a few seconds and shown to nobody. Then
+it is made final. When a part is refused, the earlier parts are released.
 """
 
 import asyncio
@@ -11,20 +11,20 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
 from redis.exceptions import RedisError
 
-from frontrow.boxoffice.adapters.claims.redis_best_seats import BestAsk, BestAsks
+from frontrow.boxoffice.adapters.claims.redis_best_seats import BestRequest, BestSeatRequests
 from frontrow.boxoffice.adapters.claims.redis_encoding import (
-    Ask,
     EventKeys,
     Op,
+    SeatRequest,
     SectionKeys,
-    decode,
-    encode,
+    decode_claim,
+    encode_claim,
     epoch_number,
     lifetime_ms,
     owner_mark,
 )
 from frontrow.boxoffice.adapters.claims.redis_rebuild import Rebuild, is_lost
-from frontrow.boxoffice.adapters.claims.redis_shard import Shard, unreachable
+from frontrow.boxoffice.adapters.claims.redis_shard import Shard, unreachable_error
 from frontrow.boxoffice.model.best_seats import SectionLayout, layouts
 from frontrow.boxoffice.model.claims import (
     BestClaim,
@@ -39,8 +39,8 @@ from frontrow.boxoffice.model.claims import (
 from frontrow.boxoffice.model.venues import Plan
 from frontrow.core.errors import FrontrowError, NotFound
 
-TENTATIVE_US = 5_000_000  # how long a half-claimed group may block its seats when its claimer dies
-READ_CHUNK = 1_000
+TENTATIVE_US = 5_000_000  # how long the seats of a half-claimed group stay blocked when its process dies
+READ_CHUNK = 1_000  # seats per read
 Part = tuple[SectionKeys, list[int]]  # some seats of one section
 
 
@@ -50,15 +50,15 @@ class RedisClaims:
     def __init__(
         self, urls: str | Sequence[str], *, timeout_s: float = 1.0, max_batch: int = 256, max_waiting: int = 100_000
     ) -> None:
-        each = [urls] if isinstance(urls, str) else list(urls)
-        self._shards = [Shard(u, timeout_s=timeout_s, max_batch=max_batch, max_waiting=max_waiting) for u in each]
-        self._best = [BestAsks(shard) for shard in self._shards]
+        all_urls = [urls] if isinstance(urls, str) else list(urls)
+        self._shards = [Shard(u, timeout_s=timeout_s, max_batch=max_batch, max_waiting=max_waiting) for u in all_urls]
+        self._best_requests = [BestSeatRequests(shard) for shard in self._shards]
         self._events: dict[str, EventKeys] = {}
         self._layouts: dict[str, tuple[SectionLayout, ...]] = {}
 
     def learn(self, event_id: str, plan: Plan) -> None:
-        known = self._events.get(event_id)
-        if known is None or known.plan != plan:
+        current = self._events.get(event_id)
+        if current is None or current.plan != plan:
             self._events[event_id] = EventKeys(event_id, plan)
             self._layouts[event_id] = layouts(plan)
 
@@ -72,60 +72,60 @@ class RedisClaims:
         except KeyError:
             raise NotFound(f"there is no event {event_id} here", event=event_id) from None
 
-    def _number(self, section: SectionKeys) -> int:
+    def _shard_number(self, section: SectionKeys) -> int:
         return section.spread % len(self._shards)
 
-    async def claim(self, wish: SeatClaim, now_us: int) -> Claimed | ClaimRefused:
-        event, parts = self._parts(wish.event_id, wish.seats)
+    async def claim(self, claim: SeatClaim, now_us: int) -> Claimed | ClaimRefused:
+        event, parts = self._parts(claim.event_id, claim.seats)
         if len(parts) == 1:
-            return await self._ask(event, Op.CLAIM, wish, wish.seats, now_us)
-        return await self._claim_group(event, parts, wish, now_us)
+            return await self._submit(event, Op.CLAIM, claim, claim.seats, now_us)
+        return await self._claim_group(event, parts, claim, now_us)
 
-    def claim_soon(self, wish: SeatClaim, now_us: int) -> "asyncio.Future[Claimed | ClaimRefused]":
-        seats = wish.seats
+    def claim_soon(self, claim: SeatClaim, now_us: int) -> "asyncio.Future[Claimed | ClaimRefused]":
+        seats = claim.seats
         if len(seats) == 1:
-            event = self._event(wish.event_id)
+            event = self._event(claim.event_id)
             event.plan.check_index(seats[0])
-            return self._ask(event, Op.CLAIM, wish, seats, now_us)
-        event, parts = self._parts(wish.event_id, seats)
+            return self._submit(event, Op.CLAIM, claim, seats, now_us)
+        event, parts = self._parts(claim.event_id, seats)
         if len(parts) == 1:
-            return self._ask(event, Op.CLAIM, wish, seats, now_us)
-        return asyncio.ensure_future(self._claim_group(event, parts, wish, now_us))
+            return self._submit(event, Op.CLAIM, claim, seats, now_us)
+        return asyncio.ensure_future(self._claim_group(event, parts, claim, now_us))
 
     async def _claim_group(
-        self, event: EventKeys, parts: list[tuple[int, ...]], wish: SeatClaim, now_us: int
+        self, event: EventKeys, parts: list[tuple[int, ...]], claim: SeatClaim, now_us: int
     ) -> Claimed | ClaimRefused:
-        ends_us = min(wish.expires_at_us, now_us + TENTATIVE_US)
-        asked: list[tuple[int, ...]] = []
+        ends_us = min(claim.expires_at_us, now_us + TENTATIVE_US)
+        sent: list[tuple[int, ...]] = []
         try:
-            for op, until_us in ((Op.CLAIM, ends_us), (Op.EXTEND, wish.expires_at_us)):
+            for op, until_us in ((Op.CLAIM, ends_us), (Op.EXTEND, claim.expires_at_us)):
                 kind = ClaimKind.TENTATIVE if op is Op.CLAIM else ClaimKind.HELD
                 for part in parts:
-                    asked.append(part)
-                    told = await self._ask(event, op, wish, part, now_us, kind=kind, expires_at_us=until_us)
-                    if isinstance(told, ClaimRefused):
-                        await self._undo(wish, asked)
-                        return told
+                    sent.append(part)
+                    result = await self._submit(event, op, claim, part, now_us, kind=kind, expires_at_us=until_us)
+                    if isinstance(result, ClaimRefused):
+                        await self._undo(claim, sent)
+                        return result
         except BaseException:
-            await self._undo(wish, asked)
+            await self._undo(claim, sent)
             raise
-        return Claimed(wish.seats)
+        return Claimed(claim.seats)
 
-    async def _undo(self, wish: SeatClaim, parts: list[tuple[int, ...]]) -> None:
+    async def _undo(self, claim: SeatClaim, parts: list[tuple[int, ...]]) -> None:
         for part in dict.fromkeys(parts):
-            with contextlib.suppress(FrontrowError):  # what cannot be undone ends by itself
-                await self.release(wish.event_id, part, wish.booking_id)
+            with contextlib.suppress(FrontrowError):  # a tentative claim that cannot be released expires
+                await self.release(claim.event_id, part, claim.booking_id)
 
-    async def extend(self, wish: SeatClaim, now_us: int) -> Claimed | ClaimRefused:
-        event, parts = self._parts(wish.event_id, wish.seats)
+    async def extend(self, claim: SeatClaim, now_us: int) -> Claimed | ClaimRefused:
+        event, parts = self._parts(claim.event_id, claim.seats)
         for part in parts:
-            told = await self._ask(event, Op.EXTEND, wish, part, now_us)
-            if isinstance(told, ClaimRefused):
-                return told
-        return Claimed(wish.seats)
+            result = await self._submit(event, Op.EXTEND, claim, part, now_us)
+            if isinstance(result, ClaimRefused):
+                return result
+        return Claimed(claim.seats)
 
     def _parts(self, event_id: str, seats: Sequence[int]) -> tuple[EventKeys, list[tuple[int, ...]]]:
-        """The seats cut by section, in plan order."""
+        """The seats grouped by section, in plan order."""
         event = self._event(event_id)
         for seat in seats:
             event.plan.check_index(seat)
@@ -137,44 +137,44 @@ class RedisClaims:
             parts.setdefault(section_of[seat], []).append(seat)
         return event, [tuple(part) for part in parts.values()]
 
-    def _ask(
+    def _submit(
         self,
         event: EventKeys,
         op: Op,
-        wish: SeatClaim,
+        claim: SeatClaim,
         seats: tuple[int, ...],
         now_us: int,
         *,
         kind: ClaimKind = ClaimKind.HELD,
         expires_at_us: int = 0,
     ) -> "asyncio.Future[Claimed | ClaimRefused]":
-        """Put one section's part in line."""
-        fan, booking_id = check_name(wish.fan, "fan"), check_name(wish.booking_id, "booking")
-        ends_us = expires_at_us or wish.expires_at_us
+        """Queue the part of a claim that lies in one section."""
+        fan, booking_id = check_name(claim.fan, "fan"), check_name(claim.booking_id, "booking")
+        ends_us = expires_at_us or claim.expires_at_us
         section = event.sections[event.section_of[seats[0]]]
-        value = encode(fan, now_us, booking_id, ends_us, kind)
+        value = encode_claim(fan, now_us, booking_id, ends_us, kind)
         keys = [event.keys[seat] for seat in seats]
         mark_from, mark_length = owner_mark(fan, booking_id)
         life_ms = lifetime_ms(ends_us, now_us)
-        ask = Ask(op, section, keys, value, mark_from, mark_length, now_us, life_ms, seats)
-        return self._shards[section.spread % len(self._shards)].asks.submit(ask)
+        request = SeatRequest(op, section, keys, value, mark_from, mark_length, now_us, life_ms, seats)
+        return self._shards[section.spread % len(self._shards)].requests.submit(request)
 
-    async def claim_best(self, wish: BestClaim, now_us: int) -> Claimed | ClaimRefused:
-        event = self._event(wish.event_id)
-        check_name(wish.fan, "fan")
-        check_name(wish.booking_id, "booking")
-        section = event.sections[wish.section]
-        value = encode(wish.fan, now_us, wish.booking_id, wish.expires_at_us, ClaimKind.HELD)
-        ask = BestAsk(
+    async def claim_best(self, claim: BestClaim, now_us: int) -> Claimed | ClaimRefused:
+        event = self._event(claim.event_id)
+        check_name(claim.fan, "fan")
+        check_name(claim.booking_id, "booking")
+        section = event.sections[claim.section]
+        value = encode_claim(claim.fan, now_us, claim.booking_id, claim.expires_at_us, ClaimKind.HELD)
+        request = BestRequest(
             section,
-            self._layouts[wish.event_id][wish.section],
-            wish,
+            self._layouts[claim.event_id][claim.section],
+            claim,
             value,
-            owner_mark(wish.fan, wish.booking_id),
+            owner_mark(claim.fan, claim.booking_id),
             event.keys,
             now_us,
         )
-        return await self._best[self._number(section)].ask(ask)
+        return await self._best_requests[self._shard_number(section)].claim(request)
 
     async def release(self, event_id: str, seats: Sequence[int], booking_id: str) -> int:
         event, parts = self._parts(event_id, seats) if seats else (self._event(event_id), [])
@@ -182,39 +182,40 @@ class RedisClaims:
         freed = 0
         for part in parts:
             section = event.sections[event.section_of[part[0]]]
-            ask = Ask(Op.RELEASE, section, [event.keys[seat] for seat in part], mark, 1, len(mark))
-            answer = await self._shards[self._number(section)].asks.ask(ask)
-            freed += int(answer)
+            request = SeatRequest(Op.RELEASE, section, [event.keys[seat] for seat in part], mark, 1, len(mark))
+            reply = await self._shards[self._shard_number(section)].requests.ask(request)
+            freed += int(reply)
         return freed
 
     async def put(self, event_id: str, seats: Sequence[TakenSeat], now_us: int) -> None:
         event = self._event(event_id)
-        asks = []
+        requests = []
         for seat in seats:
             section = event.sections[event.section_of[event.plan.check_index(seat.seat)]]
-            value = encode(seat.fan, seat.placed_at_us, seat.booking_id, seat.expires_at_us, seat.kind)
+            value = encode_claim(seat.fan, seat.placed_at_us, seat.booking_id, seat.expires_at_us, seat.kind)
             life_ms = lifetime_ms(seat.expires_at_us, now_us)
-            asks.append(Ask(Op.PUT, section, [event.keys[seat.seat]], value, 1, 0, now_us=now_us, lifetime_ms=life_ms))
-        await asyncio.gather(*[self._shards[self._number(ask.section)].asks.submit(ask) for ask in asks])
+            key = event.keys[seat.seat]
+            requests.append(SeatRequest(Op.PUT, section, [key], value, 1, 0, now_us=now_us, lifetime_ms=life_ms))
+        await asyncio.gather(*[self._shards[self._shard_number(one.section)].requests.submit(one) for one in requests])
 
     async def states(self, event_id: str, now_us: int, seats: Sequence[int] | None = None) -> dict[int, TakenSeat]:
         event = self._event(event_id)
-        asked: dict[int, list[int]] = {}
+        by_section: dict[int, list[int]] = {}
         for seat in range(event.plan.size) if seats is None else seats:
-            asked.setdefault(event.section_of[seat], []).append(seat)
+            by_section.setdefault(event.section_of[seat], []).append(seat)
         found: dict[int, TakenSeat] = {}
-        for shard, parts in self._reads(event, asked):
-            for taken in await self._look(event, shard, parts):
+        for shard, parts in self._split_reads(event, by_section):
+            for taken in await self._read_taken(event, shard, parts):
                 if taken.kind is not ClaimKind.TENTATIVE and taken.live(now_us):
                     found[taken.seat] = taken
         return dict(sorted(found.items()))
 
-    def _reads(self, event: EventKeys, asked: dict[int, list[int]]) -> Iterator[tuple[Shard, list[Part]]]:
-        """The seats cut into calls of at most READ_CHUNK: sections together where they share a server."""
+    def _split_reads(self, event: EventKeys, by_section: dict[int, list[int]]) -> Iterator[tuple[Shard, list[Part]]]:
+        """The seats in groups of at most READ_CHUNK per call; sections on the same server share a call."""
         waiting: dict[Shard, list[Part]] = {}
-        for number, own in asked.items():
+        for number, own in by_section.items():
             section = event.sections[number]
-            shard = self._shards[self._number(section)]
+            shard = self._shards[self._shard_number(section)]
             for first in range(0, len(own), READ_CHUNK):
                 part = (section, own[first : first + READ_CHUNK])
                 parts = waiting.setdefault(shard, [])
@@ -223,38 +224,38 @@ class RedisClaims:
                 waiting.setdefault(shard, []).append(part)
         yield from waiting.items()
 
-    async def _look(self, event: EventKeys, shard: Shard, parts: list[Part]) -> list[TakenSeat]:
+    async def _read_taken(self, event: EventKeys, shard: Shard, parts: list[Part]) -> list[TakenSeat]:
         seats = [seat for _, own in parts for seat in own]
-        values = await _read(shard, [s.epoch_key for s, _ in parts] + [event.keys[seat] for seat in seats])
-        identity = await shard.recognised()
+        values = await _read_keys(shard, [s.epoch_key for s, _ in parts] + [event.keys[seat] for seat in seats])
+        identity = await shard.get_identity()
         for (section, _), epoch in zip(parts, values[: len(parts)], strict=True):
             if epoch is None or epoch.decode() != f"{epoch_number(epoch)}:{identity}":
                 raise ClaimsLost(section.event_id)
-        told = zip(seats, values[len(parts) :], strict=True)
-        return [decode(seat, value) for seat, value in told if value is not None]
+        pairs = zip(seats, values[len(parts) :], strict=True)
+        return [decode_claim(seat, value) for seat, value in pairs if value is not None]
 
     async def lost(self, event_id: str) -> bool:
         event = self._event(event_id)
         for number, shard in enumerate(self._shards):
-            mine = [section for section in event.sections if self._number(section) == number]
+            mine = [section for section in event.sections if self._shard_number(section) == number]
             if mine and await is_lost(shard, mine):
                 return True
         return False
 
     async def rebuild(self, event_id: str, read: Callable[[], AsyncIterator[TakenSeat]], now_us: int) -> bool:
         event = self._event(event_id)
-        shards = [self._shards[self._number(section)] for section in event.sections]
+        shards = [self._shards[self._shard_number(section)] for section in event.sections]
         return await Rebuild(event, shards, now_us).run(read)
 
     async def aclose(self) -> None:
-        for asks in self._best:
-            await asks.aclose()
+        for requests in self._best_requests:
+            await requests.aclose()
         for shard in self._shards:
             await shard.aclose()
 
 
-async def _read(shard: Shard, keys: list[bytes]) -> list[bytes | None]:
+async def _read_keys(shard: Shard, keys: list[bytes]) -> list[bytes | None]:
     try:
         return list(await shard.client.mget(keys))
     except (RedisError, OSError) as error:
-        raise unreachable(error) from error
+        raise unreachable_error(error) from error

@@ -1,7 +1,8 @@
-"""Filling an event's sections in Redis from the ledger, under a new epoch; and seeing whether that is needed.
+"""Fills the sections of an event in Redis from the ledger under a new epoch, and checks whether that is needed.
 
-Epochs are times in microseconds: they grow, and a rebuild that a dead process left half done is recognised by its age.
-Every section refuses from `begin` until its `finish`; a later begin overtakes an earlier rebuild at its next step.
+Epochs are times in microseconds: they grow, and the age of an epoch shows whether a rebuild was left half done by a
+dead process. Every section refuses from `begin` until its `finish`. A later `begin` overtakes an earlier rebuild at its
+next step.
 """
 
 import asyncio
@@ -10,29 +11,35 @@ from typing import Any
 
 from redis.exceptions import RedisError
 
-from frontrow.boxoffice.adapters.claims.redis_encoding import EventKeys, SectionKeys, encode, epoch_number, lifetime_ms
-from frontrow.boxoffice.adapters.claims.redis_shard import Shard, unreachable
+from frontrow.boxoffice.adapters.claims.redis_encoding import (
+    EventKeys,
+    SectionKeys,
+    encode_claim,
+    epoch_number,
+    lifetime_ms,
+)
+from frontrow.boxoffice.adapters.claims.redis_shard import Shard, unreachable_error
 from frontrow.boxoffice.model.claims import TakenSeat
 
-FRESH_US = 2_000_000  # a rebuild begun so recently is somebody's who is still at it
-STEP_SEATS = 2_000
-AT_ONCE = 16
+FRESH_US = 2_000_000  # a rebuild that began within this time is still running
+STEP_SEATS = 2_000  # per script call
+MAX_PARALLEL_STEPS = 16
 
 
-async def epochs(shard: Shard, sections: Sequence[SectionKeys]) -> list[bytes | None]:
-    """The sections' epoch keys as they are."""
+async def read_epochs(shard: Shard, sections: Sequence[SectionKeys]) -> list[bytes | None]:
+    """The values of the sections' epoch keys."""
     try:
         if shard.cluster:
             return list(await asyncio.gather(*(shard.client.get(section.epoch_key) for section in sections)))
         return list(await shard.client.mget([section.epoch_key for section in sections]))
     except (RedisError, OSError) as error:
-        raise unreachable(error) from error
+        raise unreachable_error(error) from error
 
 
 async def is_lost(shard: Shard, sections: Sequence[SectionKeys]) -> bool:
-    """Whether one of the sections was never filled on this very server, or is being filled."""
-    found = await epochs(shard, sections)
-    identity = await shard.recognise()
+    """Whether one of the sections was never filled on this server, or is being filled."""
+    found = await read_epochs(shard, sections)
+    identity = await shard.read_identity()
     return any(text is None or text != f"{epoch_number(text)}:{identity}".encode() for text in found)
 
 
@@ -42,10 +49,10 @@ class Rebuild:
     def __init__(self, event: EventKeys, shards: Sequence[Shard], now_us: int) -> None:
         self.event, self.shards, self.now_us = event, shards, now_us
         self.epoch = 0
-        self._at_once = asyncio.Semaphore(AT_ONCE)
+        self._parallel_steps = asyncio.Semaphore(MAX_PARALLEL_STEPS)
 
     async def run(self, read: Callable[[], AsyncIterator[TakenSeat]]) -> bool:
-        """Whether this rebuild is the one that stands."""
+        """Run the rebuild. False: a newer one overtook it."""
         if not await self._begin():
             return False
         taken: list[list[TakenSeat]] = [[] for _ in self.event.sections]
@@ -57,12 +64,12 @@ class Rebuild:
     async def _begin(self) -> bool:
         found: list[bytes | None] = []
         for shard in dict.fromkeys(self.shards):
-            await shard.recognise()
-            found += await epochs(shard, [s for s in self.event.sections if self.shards[s.number] is shard])
+            await shard.read_identity()
+            found += await read_epochs(shard, [s for s in self.event.sections if self.shards[s.number] is shard])
         numbers = [epoch_number(text) for text in found if text is not None]
         self.epoch = max([self.now_us, *(number + 1 for number in numbers)])
-        at_it = [epoch_number(text) for text in found if text is not None and text.startswith(b"r")]
-        if any(abs(self.now_us - number) < FRESH_US and number != self.event.attempt for number in at_it):
+        running = [epoch_number(text) for text in found if text is not None and text.startswith(b"r")]
+        if any(abs(self.now_us - number) < FRESH_US and number != self.event.attempt for number in running):
             return False
         self.event.attempt = self.epoch
         begun = await asyncio.gather(*(self._step(section, "begin") for section in self.event.sections))
@@ -72,7 +79,7 @@ class Rebuild:
         by_step: dict[int, list[Any]] = {}
         for seat in seats:
             step, position = divmod(seat.seat - section.first, STEP_SEATS)
-            value = encode(seat.fan, seat.placed_at_us, seat.booking_id, seat.expires_at_us, seat.kind)
+            value = encode_claim(seat.fan, seat.placed_at_us, seat.booking_id, seat.expires_at_us, seat.kind)
             by_step.setdefault(step, []).extend((position, value, lifetime_ms(seat.expires_at_us, self.now_us)))
         for step, first in enumerate(range(section.first, section.first + section.size, STEP_SEATS)):
             keys = self.event.keys[first : min(first + STEP_SEATS, section.first + section.size)]
@@ -88,6 +95,6 @@ class Rebuild:
     ) -> bool:
         shard = self.shards[section.number]
         args = [self.epoch, f"{self.epoch}:{shard.identity}", step, *more]
-        async with self._at_once:
-            answer = await shard.run("rebuild", [section.epoch_key, *keys], args)
-        return int(answer) == self.epoch
+        async with self._parallel_steps:
+            reply = await shard.run("rebuild", [section.epoch_key, *keys], args)
+        return int(reply) == self.epoch

@@ -1,7 +1,7 @@
-"""One Redis server (or Cluster) under the claim store: everybody's asks of a moment travel as one script call.
+"""One Redis server (or Cluster) of the claim store. Requests that arrive together travel as one script call.
 
-Each new connection asks the server who it is. A section's epoch names the server it was filled on, so a restarted or
-promoted server, which may have lost writes, is of another epoch and refuses until it is filled again.
+Each new connection reads the identity of its server. A section's epoch names the server it was filled on. A restarted
+or promoted server, which may have lost writes, therefore has another epoch and refuses until it is filled again.
 """
 
 import asyncio
@@ -13,7 +13,14 @@ from typing import Any
 
 from redis.exceptions import NoScriptError, RedisError
 
-from frontrow.boxoffice.adapters.claims.redis_encoding import HEAD, STALE, Answer, Ask, SectionKeys, adopt
+from frontrow.boxoffice.adapters.claims.redis_encoding import (
+    REQUEST_HEAD,
+    STALE,
+    ScriptReply,
+    SeatRequest,
+    SectionKeys,
+    adopt_epoch,
+)
 from frontrow.boxoffice.model.claims import ClaimsLost
 from frontrow.core.coalescer import Coalescer
 from frontrow.core.errors import Unavailable
@@ -23,120 +30,121 @@ IDENTITY_CHARS = 12
 
 
 @cache
-def script(name: str) -> tuple[str, str]:
-    """A script's source and its SHA-1."""
+def load_script(name: str) -> tuple[str, str]:
+    """The source of a script and its SHA-1."""
     source = files("frontrow.boxoffice.adapters.claims").joinpath("lua", f"{name}.lua").read_text("utf-8")
     return source, hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest()
 
 
 class Shard:
-    """A connection pool, a coalescer, and the identity of the server behind them."""
+    """A connection pool, a queue of requests, and the identity of the server."""
 
     def __init__(self, url: str, *, timeout_s: float, max_batch: int, max_waiting: int) -> None:
         self.cluster = is_cluster(url)
         self.identity = ""
-        options: dict[str, Any] = {} if self.cluster else {"redis_connect_func": self._connected}
+        options: dict[str, Any] = {} if self.cluster else {"redis_connect_func": self._on_connect}
         self.client: Any = connect(url, timeout_s=timeout_s, **options)
-        self.asks: Coalescer[Ask, Any] = Coalescer(
+        self.requests: Coalescer[SeatRequest, Any] = Coalescer(
             self._send, max_batch=max_batch, max_waiting=max_waiting, name="seat claims"
         )
 
-    async def _connected(self, connection: Any) -> None:
+    async def _on_connect(self, connection: Any) -> None:
         await connection.on_connect()
         await connection.send_command("INFO", "server")
         self.identity = _run_id(await connection.read_response())
 
-    async def recognise(self) -> str:
-        """Ask the server, or all primaries of the Cluster, who they are; the answer is part of the epoch."""
+    async def read_identity(self) -> str:
+        """Ask the server, or all primaries of the Cluster, for its run id. The identity is part of the epoch."""
         try:
             if self.cluster:
-                told = await self.client.info("server", target_nodes=self.client.PRIMARIES)
-                each = told.values() if "run_id" not in told else [told]
-                together = ",".join(sorted(str(one["run_id"]) for one in each))
-                self.identity = hashlib.sha256(together.encode()).hexdigest()[:IDENTITY_CHARS]
+                info = await self.client.info("server", target_nodes=self.client.PRIMARIES)
+                nodes = info.values() if "run_id" not in info else [info]
+                run_ids = ",".join(sorted(str(node["run_id"]) for node in nodes))
+                self.identity = hashlib.sha256(run_ids.encode()).hexdigest()[:IDENTITY_CHARS]
             else:
                 self.identity = str((await self.client.info("server"))["run_id"])[:IDENTITY_CHARS]
         except (RedisError, OSError) as error:
-            raise unreachable(error) from error
+            raise unreachable_error(error) from error
         return self.identity
 
-    async def recognised(self) -> str:
-        """Who the server is, asked only once a connection."""
-        return self.identity or await self.recognise()
+    async def get_identity(self) -> str:
+        """The identity of the server, read once per connection."""
+        return self.identity or await self.read_identity()
 
     async def run(self, name: str, keys: Sequence[bytes], args: Sequence[Any]) -> Any:
-        """One script call; the script is sent again where the server does not know it (it did not run then)."""
-        source, sha = script(name)
+        """Call a script once. A server that does not have the script has not run it, so it is sent with its source."""
+        source, sha = load_script(name)
         try:
             try:
                 return await call(self.client, "EVALSHA", sha, len(keys), *keys, *args)
             except NoScriptError:
                 return await call(self.client, "EVAL", source, len(keys), *keys, *args)
         except (RedisError, OSError) as error:
-            raise unreachable(error) from error
+            raise unreachable_error(error) from error
 
     def epoch_text(self, section: SectionKeys) -> str:
         return f"{section.epoch}:{self.identity}"
 
-    async def _send(self, asks: Sequence[Ask]) -> Sequence[Any]:
-        """What each asker hears; asked once more where somebody else has filled a section under a newer epoch."""
-        answers = await self._once(asks)
-        old = [place for place, answer in enumerate(answers) if type(answer) is bytes and answer.startswith(STALE)]
-        if old:
-            answers = list(answers)
-            for place in old:
-                adopt(asks[place].section, answers[place])
-            again = await self._once([asks[place] for place in old])
-            for place, answer in zip(old, again, strict=True):
-                stale = type(answer) is bytes and answer.startswith(STALE)
-                answers[place] = ClaimsLost(asks[place].section.event_id) if stale else answer
-        return [ask.told(answer) for ask, answer in zip(asks, answers, strict=True)]
+    async def _send(self, requests: Sequence[SeatRequest]) -> Sequence[Any]:
+        """The result of each request. A request is sent again if another process has refilled its section meanwhile."""
+        replies = await self._send_once(requests)
+        stale = [at for at, reply in enumerate(replies) if type(reply) is bytes and reply.startswith(STALE)]
+        if stale:
+            replies = list(replies)
+            for at in stale:
+                adopt_epoch(requests[at].section, replies[at])
+            again = await self._send_once([requests[at] for at in stale])
+            for at, reply in zip(stale, again, strict=True):
+                still_stale = type(reply) is bytes and reply.startswith(STALE)
+                replies[at] = ClaimsLost(requests[at].section.event_id) if still_stale else reply
+        return [request.read_reply(reply) for request, reply in zip(requests, replies, strict=True)]
 
-    async def _once(self, asks: Sequence[Ask]) -> Sequence[Any]:
+    async def _send_once(self, requests: Sequence[SeatRequest]) -> Sequence[Any]:
         if not self.cluster:
-            return await self._call(asks)
-        places: dict[SectionKeys, list[int]] = {}  # a Cluster call stays in one slot: one call a section
-        for place, ask in enumerate(asks):
-            places.setdefault(ask.section, []).append(place)
-        calls = [self._call([asks[place] for place in own]) for own in places.values()]
-        answers: list[Answer | BaseException] = [b""] * len(asks)
-        for own, told in zip(places.values(), await asyncio.gather(*calls, return_exceptions=True), strict=True):
-            for position, place in enumerate(own):
-                answers[place] = told if isinstance(told, BaseException) else told[position]
-        return answers
+            return await self._call(requests)
+        by_section: dict[SectionKeys, list[int]] = {}  # a Cluster call stays in one slot: one call per section
+        for at, request in enumerate(requests):
+            by_section.setdefault(request.section, []).append(at)
+        calls = [self._call([requests[at] for at in group]) for group in by_section.values()]
+        replies: list[ScriptReply | BaseException] = [b""] * len(requests)
+        results = await asyncio.gather(*calls, return_exceptions=True)
+        for group, result in zip(by_section.values(), results, strict=True):
+            for position, at in enumerate(group):
+                replies[at] = result if isinstance(result, BaseException) else result[position]
+        return replies
 
-    async def _call(self, asks: Sequence[Ask]) -> Sequence[Answer]:
+    async def _call(self, requests: Sequence[SeatRequest]) -> Sequence[ScriptReply]:
         if not self.identity:
-            await self.recognise()
+            await self.read_identity()
         numbers: dict[SectionKeys, int] = {}
         keys: list[bytes] = []
         heads: list[bytes] = []
         values: list[bytes] = []
         now_us = 0
-        pack = HEAD.pack
-        for ask in asks:
-            number = numbers.get(ask.section) or numbers.setdefault(ask.section, len(numbers) + 1)
-            heads.append(pack(ask.op, number, len(ask.keys), ask.lifetime_ms, ask.mark_from, ask.mark_length))
-            keys += ask.keys
-            values.append(ask.value)
-            if ask.now_us > now_us:
-                now_us = ask.now_us
+        pack = REQUEST_HEAD.pack
+        for one in requests:
+            number = numbers.get(one.section) or numbers.setdefault(one.section, len(numbers) + 1)
+            heads.append(pack(one.op, number, len(one.keys), one.lifetime_ms, one.mark_from, one.mark_length))
+            keys += one.keys
+            values.append(one.value)
+            if one.now_us > now_us:
+                now_us = one.now_us
         epochs = [self.epoch_text(section) for section in numbers]
         keys[:0] = [section.epoch_key for section in numbers]
         args = [b"%016d" % now_us, len(numbers), *epochs, b"".join(heads), *values]
-        answers: Sequence[Answer] = await self.run("seats", keys, args)
-        return answers
+        replies: Sequence[ScriptReply] = await self.run("seats", keys, args)
+        return replies
 
     async def aclose(self) -> None:
-        await self.asks.aclose()
+        await self.requests.aclose()
         await disconnect(self.client)
 
 
-def unreachable(error: Exception) -> Unavailable:
-    """The error callers see when the server did not answer in time."""
+def unreachable_error(error: Exception) -> Unavailable:
+    """The error for callers when the server did not answer in time."""
     return Unavailable(f"the seat store did not answer ({type(error).__name__}); try again", retry_after_s=1.0)
 
 
-def _run_id(told: bytes | str) -> str:
-    text = told.decode() if isinstance(told, bytes) else told
+def _run_id(info: bytes | str) -> str:
+    text = info.decode() if isinstance(info, bytes) else info
     return text.partition("run_id:")[2][:IDENTITY_CHARS]

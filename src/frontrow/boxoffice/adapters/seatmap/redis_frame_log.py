@@ -1,8 +1,8 @@
-"""Frames of one event between servers, in Redis: a numbered ring by script, and pub/sub to be quick.
+"""The frame log of an event in Redis: a numbered ring kept by a script, and pub/sub for quick delivery.
 
-Keys `map:{<event>}:head` and `map:{<event>}:ring`, channel `map:{<event>}`. A Redis that lost its memory starts a new
-epoch (the time), so nobody mistakes its new numbers for old ones. redis-py has no asyncio pub/sub for Cluster: there
-`listen` asks for new frames every `poll_s` instead.
+Keys `map:{<event>}:head` and `map:{<event>}:ring`, channel `map:{<event>}`. A Redis that lost its content starts a new
+epoch (the time), so its new numbers cannot be mistaken for old ones. redis-py has no asyncio pub/sub for Cluster: there
+`listen` reads new frames every `poll_s` instead.
 """
 
 import asyncio
@@ -10,19 +10,19 @@ from collections.abc import Callable
 from importlib import resources
 from typing import Any
 
-from frontrow.boxoffice.model.map_format import Frame, read_line
+from frontrow.boxoffice.model.map_format import Frame, read_frame
 from frontrow.boxoffice.seatmap.frame_log import MAX_FRAMES, Exchange
 from frontrow.core.clock import Clock, WallClock
 from frontrow.core.errors import InvalidInput, Unavailable
 from frontrow.core.redis_url import connect, is_cluster
 
-MAX_SILENT = 3  # waits without even the answer to a ping
+MAX_SILENT = 3  # waits without a message or an answer to a ping
 KEEP_S = 7 * 24 * 3600
 SCRIPT = resources.files("frontrow.boxoffice.adapters.seatmap").joinpath("lua/exchange.lua").read_text("utf-8")
 
 
 class RedisFrameLog:
-    """The frame log of `event_id` on the Redis at `url`."""
+    """The frame log of one event on the Redis at `url`."""
 
     def __init__(
         self,
@@ -49,10 +49,10 @@ class RedisFrameLog:
 
     async def exchange(self, body: str, epoch: int, seq: int) -> Exchange:
         args: list[str | int] = [self._clock(), body, epoch, seq, self._max_frames, self._channel, KEEP_S]
-        answer = await self._call(lambda: self._script(keys=self._keys, args=args))
-        lines = answer[2]
-        frames = None if lines is None else tuple(read_line(line.decode()) for line in lines)
-        return Exchange(int(answer[0]), int(answer[1]), frames)
+        reply = await self._call(lambda: self._script(keys=self._keys, args=args))
+        lines = reply[2]
+        frames = None if lines is None else tuple(read_frame(line.decode()) for line in lines)
+        return Exchange(int(reply[0]), int(reply[1]), frames)
 
     async def listen(self, on_frame: Callable[[Frame], None], on_ready: Callable[[], None]) -> None:
         if self._cluster:
@@ -63,14 +63,14 @@ class RedisFrameLog:
             await self._call(lambda: pubsub.subscribe(self._channel))
             on_ready()
             silent = 0
-            while silent < MAX_SILENT:  # each wait is bounded; the answer to a ping proves the connection is alive
+            while silent < MAX_SILENT:  # each wait is bounded; the answer to a ping shows that the connection is alive
                 message = await self._call(lambda: pubsub.get_message(timeout=self._timeout_s))
                 silent = silent + 1 if message is None else 0
                 if message is None:
                     await self._call(pubsub.ping)
                 elif message["type"] == "message":
-                    on_frame(read_line(message["data"].decode()))
-            raise Unavailable("the map's Redis fell silent", retry_after_s=1.0)
+                    on_frame(read_frame(message["data"].decode()))
+            raise Unavailable("the map's Redis stopped answering", retry_after_s=1.0)
         finally:
             await pubsub.aclose()  # type: ignore[no-untyped-call]
 
@@ -91,7 +91,7 @@ class RedisFrameLog:
 
         try:
             if self._cluster:
-                async with self._opening:  # two first commands at once close each other's connections in redis-py
+                async with self._opening:  # in redis-py two concurrent first commands close each other's connections
                     await self._redis.initialize()
             return await command()
         except (RedisError, OSError) as error:

@@ -15,8 +15,8 @@ from frontrow.boxoffice.model.event_changes import tag_of
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.tickets import DuplicateScan, Scan, Ticket, TicketRevoked, TicketState
 from frontrow.boxoffice.tickets.door_bundle import Bundle, seat_name
-from frontrow.boxoffice.tickets.door_check import SAYS, Verdict
-from frontrow.boxoffice.tickets.ticket_codes import read
+from frontrow.boxoffice.tickets.door_check import VERDICT_TEXTS, DoorVerdict
+from frontrow.boxoffice.tickets.ticket_codes import read_code
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, own_event
 from frontrow.web.api.organiser.common import Moment, moment_us
@@ -31,10 +31,15 @@ Gate = Annotated[str, msgspec.Meta(min_length=1, max_length=60, pattern=r"^[\w .
 ScanId = Annotated[str, msgspec.Meta(min_length=1, max_length=120, pattern="^[!-~]+$", examples=["north:tkt_1:42"])]
 # What a gate shows; several of the offline door's verdicts are one here.
 ANSWERS: Final = {
-    Verdict.WELCOME: "ok", Verdict.ALREADY_IN: "duplicate", Verdict.REVOKED: "revoked", Verdict.FORGED: "forged",
-    Verdict.UNKNOWN_KEY: "forged", Verdict.OTHER_EVENT: "wrong_event", Verdict.MISREAD: "unreadable",
-    Verdict.OLD_CODE: "old_code",
-}  # fmt: skip
+    DoorVerdict.WELCOME: "ok",
+    DoorVerdict.ALREADY_IN: "duplicate",
+    DoorVerdict.REVOKED: "revoked",
+    DoorVerdict.FORGED: "forged",
+    DoorVerdict.UNKNOWN_KEY: "forged",
+    DoorVerdict.OTHER_EVENT: "wrong_event",
+    DoorVerdict.MISREAD: "unreadable",
+    DoorVerdict.OLD_CODE: "old_code",
+}
 
 
 class ScanAsked(msgspec.Struct, forbid_unknown_fields=True):
@@ -141,32 +146,32 @@ async def scan_ticket(
     event = await own_event(platform, caller, event_id)
     now_us = platform.clock()
     verdict, ticket_id = _read(platform, event, data.code.strip(), now_us)
-    if verdict is not Verdict.WELCOME:
+    if verdict is not DoorVerdict.WELCOME:
         return _scanned(verdict)
     kept = await platform.ledger.ticket(ticket_id)
     if kept is None:
-        return _scanned(Verdict.FORGED)
+        return _scanned(DoorVerdict.FORGED)
     if kept.event_id != event.id:
-        return _scanned(Verdict.OTHER_EVENT)
+        return _scanned(DoorVerdict.OTHER_EVENT)
     seat = seat_name(await platform.box_office.desk.seat_names(event), kept.seat_index)
     if kept.state is not TicketState.VALID:
-        return _scanned(Verdict.REVOKED, kept.id, seat, reason=await _reason(platform, kept))
-    if ticket_id == data.code.strip() and read(kept.code).rotating:
-        return _scanned(Verdict.OLD_CODE)  # its printed part alone lets nobody in
+        return _scanned(DoorVerdict.REVOKED, kept.id, seat, reason=await _reason(platform, kept))
+    if ticket_id == data.code.strip() and read_code(kept.code).rotating:
+        return _scanned(DoorVerdict.OLD_CODE)  # its printed part alone lets nobody in
     scan = Scan(data.scan or platform.ids.new("scn"), event.id, kept.id, data.gate, now_us)
     try:
         before = await platform.ledger.admit(scan)
     except TicketRevoked:  # given back between the look and the scan
-        return _scanned(Verdict.REVOKED, kept.id, seat, reason=await _reason(platform, kept))
+        return _scanned(DoorVerdict.REVOKED, kept.id, seat, reason=await _reason(platform, kept))
     if before:
-        return _scanned(Verdict.ALREADY_IN, kept.id, seat, before[0])
-    return _scanned(Verdict.WELCOME, kept.id, seat, scan=scan.id)
+        return _scanned(DoorVerdict.ALREADY_IN, kept.id, seat, before[0])
+    return _scanned(DoorVerdict.WELCOME, kept.id, seat, scan=scan.id)
 
 
-def _read(platform: Platform, event: Event, code: str, now_us: int) -> tuple[Verdict, str]:
+def _read(platform: Platform, event: Event, code: str, now_us: int) -> tuple[DoorVerdict, str]:
     """Which ticket the code is of. An id is as hard to guess as a code, and the ledger knows which there are."""
     if code.startswith("tkt_"):
-        return Verdict.WELCOME, code[:60]
+        return DoorVerdict.WELCOME, code[:60]
     verdict, ticket = platform.box_office.desk.verify(event.id, code, now_us)
     return verdict, ticket.id if ticket is not None else ""
 
@@ -228,14 +233,21 @@ async def count_scans(platform: FromPlatform, caller: FromCaller, event_id: From
 async def _bundle_tag(platform: Platform, event: Event) -> str:
     """Changes exactly when a gate would get something new: keys, seats, or another revoked ticket."""
     count, last_us = await platform.ledger.revocation_mark(event.id)
-    return tag_of(f"{event.id}\n{event.name}\n{event.plan_hash}\n{platform.box_office.desk.mark()}\n{count}\n{last_us}")
+    keys = platform.box_office.desk.key_ring_mark()
+    return tag_of(f"{event.id}\n{event.name}\n{event.plan_hash}\n{keys}\n{count}\n{last_us}")
 
 
 def _scanned(
-    verdict: Verdict, ticket: str = "", seat: str = "", first: Scan | None = None, *, reason: str = "", scan: str = ""
+    verdict: DoorVerdict,
+    ticket: str = "",
+    seat: str = "",
+    first: Scan | None = None,
+    *,
+    reason: str = "",
+    scan: str = "",
 ) -> ScanView:
     told = FirstScan(first.gate, time_text(first.at_us)) if first is not None else None
-    return ScanView(ANSWERS[verdict], SAYS[verdict], ticket, seat, told, reason, scan)
+    return ScanView(ANSWERS[verdict], VERDICT_TEXTS[verdict], ticket, seat, told, reason, scan)
 
 
 def _duplicate(found: DuplicateScan) -> DuplicateView:

@@ -23,11 +23,11 @@ from frontrow.web.api.booking_bodies import (
     refund_view,
     seat_ids,
 )
-from frontrow.web.api.fans.room import PassView
 from frontrow.web.api.routes import ANY, own_checks
 from frontrow.web.endpoints import bookings as booking_calls
 from frontrow.web.endpoints.bookings import PayBody
-from frontrow.web.endpoints.room import settle
+from frontrow.web.endpoints.room import await_answer
+from frontrow.web.endpoints.room_schema import PassView
 from frontrow.web.endpoints.seats import SeatName
 from frontrow.web.platform.platform import Platform
 from frontrow.web.room.app import AnswerApp, ask_of
@@ -71,7 +71,7 @@ class ReturnList(msgspec.Struct):
     opt=own_checks(Access.OWNER, answers={200: BookingView}, problems=(*ANY, 404)),
 )
 async def get_booking(request: Request[Any, Any, Any], booking_id: FromPath[str], platform: FromPlatform) -> ASGIApp:
-    return AnswerApp(await settle(booking_calls.get_booking(platform, booking_id, await ask_of(request))))
+    return AnswerApp(await await_answer(booking_calls.get_booking(platform, booking_id, await ask_of(request))))
 
 
 @post(
@@ -88,7 +88,7 @@ async def get_booking(request: Request[Any, Any, Any], booking_id: FromPath[str]
     ),
 )
 async def pay(request: Request[Any, Any, Any], booking_id: FromPath[str], platform: FromPlatform) -> ASGIApp:
-    return AnswerApp(await settle(booking_calls.pay(platform, booking_id, await ask_of(request))))
+    return AnswerApp(await await_answer(booking_calls.pay(platform, booking_id, await ask_of(request))))
 
 
 @post(

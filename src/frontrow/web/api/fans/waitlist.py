@@ -13,8 +13,8 @@ from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, Caller, booking_token
 from frontrow.web.api.booking_bodies import BookingView, booking_view, seat_ids
 from frontrow.web.api.fans.bookings import give_pass
-from frontrow.web.api.fans.room import PassView
 from frontrow.web.endpoints.json_values import Time, time_text
+from frontrow.web.endpoints.room_schema import PassView
 from frontrow.web.endpoints.seats import SectionName
 from frontrow.web.platform.platform import Platform
 

@@ -1,7 +1,7 @@
 """The waiting-room page inside the platform: in the visitor's language, with the event's name and a way to get ready.
 
-It stays the one self-contained answer of `room_pages`, so that the hot lane can give it to millions; only its words and
-surroundings differ. After the room it leads to the event's seats.
+It stays the one self-contained answer of `room.page`; only its words and surroundings differ. After the room it leads
+to the event's seats.
 """
 
 from collections.abc import Mapping
@@ -11,11 +11,11 @@ from typing import Any, Final
 
 from frontrow.boxoffice.model.events import Event
 from frontrow.core.errors import FrontrowError
-from frontrow.waitingroom.door.door_limits import Entry
 from frontrow.waitingroom.service.room import WaitingRoom
 from frontrow.web.endpoints.messages import EndpointRequest, EndpointResponse
-from frontrow.web.room.page import PageSettings, RoomPages
+from frontrow.web.room.page import PageSettings
 from frontrow.web.room.page_parts import safe
+from frontrow.web.server.overflow_page import Notices
 from frontrow.web.site.assets import texts_in
 from frontrow.web.site.languages import DEFAULT, N_, best_language, words_of
 from frontrow.web.site.refusal_pages import accepted, problem_notice, words_in
@@ -44,58 +44,56 @@ REFUSALS: Final = {
 }
 
 
-class SiteRoomPages(RoomPages):
-    """See the module. `events` are those of this server by id, `zones` the time zones of their venues."""
+class SiteSurroundings:
+    """Implements `PageSurroundings` for the platform. `events` are those of this server by id, `zones` the time zones
+    of their venues; both change while the server runs."""
 
     def __init__(
-        self,
-        room: WaitingRoom,
-        entry: Entry,
-        settings: PageSettings,
-        *,
-        events: Mapping[str, Event],
-        zones: Mapping[str, str],
+        self, room: WaitingRoom, settings: PageSettings, events: Mapping[str, Event], zones: Mapping[str, str]
     ) -> None:
-        super().__init__(room, entry, settings)
-        self.events, self.zones = events, zones
+        self._room = room
+        self._events = events
+        self._zones = zones
+        self._own_shop = settings.next_url == "/"
+        self._notices = Notices(settings.brand)
 
-    def words(self, ask: EndpointRequest) -> Any:
-        return words_in(ask)
+    def words(self, request: EndpointRequest) -> Any:
+        return words_in(request)
 
-    def shared_words(self, ask: EndpointRequest) -> tuple[Any, bytes]:
-        return words_of(best_language("", accepted(ask))), b"vary: accept-language\r\n"  # no cookie: caches keep it
+    def shared_words(self, request: EndpointRequest) -> tuple[Any, bytes]:
+        return words_of(best_language("", accepted(request))), b"vary: accept-language\r\n"  # no cookie: caches keep it
 
-    def told(self, error: FrontrowError, ask: EndpointRequest) -> str:
-        words = words_in(ask)
+    def error_text(self, error: FrontrowError, request: EndpointRequest) -> str:
+        words = words_in(request)
         return error.message if words.language == DEFAULT else words(REFUSALS.get(error.code, REFUSED))
 
-    def missing(self, error: FrontrowError, ask: EndpointRequest) -> EndpointResponse | None:
-        return problem_notice(self.notices, ask, error, again=False)
+    def missing_page(self, error: FrontrowError, request: EndpointRequest) -> EndpointResponse | None:
+        return problem_notice(self._notices, request, error, again=False)
 
-    def surroundings(self, event: str, words: Any) -> dict[str, Any]:
-        known = self.events.get(event)
+    def fields(self, event: str, base: str, words: Any) -> dict[str, Any]:
+        listed = self._events.get(event)
         return {
-            "event_title": known.name if known else event,
-            "ready_url": f"/ready?back={self.base(event)}/",
+            "event_title": listed.name if listed else event,
+            "ready_url": f"/ready?back={base}/",
             "home": f"/events/{event}",
             "script_words": script_words(words.language),
-            **self._hint(event, words),
+            **self._hint(event, base, words),
         }
 
-    def _hint(self, event: str, words: Any) -> dict[str, Any]:
+    def _hint(self, event: str, base: str, words: Any) -> dict[str, Any]:
         """What somebody should know before joining: the presale, or that everybody has one place."""
         config = self._room.view(event).state.config
         if config.codes_until_us > self._room.sale_clock():
-            when = words.when(config.codes_until_us, self.zones.get(event, "UTC"))
+            when = words.when(config.codes_until_us, self._zones.get(event, "UTC"))
             text = words("This is a presale for people with a code. The general sale begins {when}.", when=when)
             return {"hint": text, "hint_link": (f"/events/{event}", words("About the sale"))}
         if config.one_place_per_person:
             text = words("In this line everybody has one place. Please sign in before you join.")
-            return {"hint": text, "hint_link": (f"/sign-in?back={self.base(event)}/", words("Sign in"))}
+            return {"hint": text, "hint_link": (f"/sign-in?back={base}/", words("Sign in"))}
         return {"hint": "", "hint_link": ("", "")}
 
     def default_wish(self, event: str) -> str:
-        return f"/events/{event}/seats" if self._settings.next_url == "/" else ""
+        return f"/events/{event}/seats" if self._own_shop else ""
 
 
 @lru_cache

@@ -16,7 +16,7 @@ from frontrow.boxoffice.model.receipts import MAX_TAX_BASIS_POINTS, SELLERS_TAX
 from frontrow.boxoffice.model.room_rules import MAX_DEPTH, MAX_WEIGHT, PRESALE_LANE, Lane, RoomRules
 from frontrow.boxoffice.model.venues import Plan
 from frontrow.boxoffice.organising.events import MAX_DESCRIPTION_CHARS, EventEdit
-from frontrow.boxoffice.plans.seat_ranges import read_seats, write_seats
+from frontrow.boxoffice.plans.seat_ranges import format_seat_ranges, parse_seat_ranges
 from frontrow.core.errors import InvalidInput
 from frontrow.core.money import Money
 from frontrow.web.site.organiser.form_fields import BAD_TAX, NEEDED, Reading, local_text, money_text, percent_text
@@ -173,12 +173,12 @@ def read_room(reading: Reading, event: Event, plan: Plan) -> EventEdit:
 
 
 def seats(event: Event, plan: Plan, zone: str) -> Values:
-    return {"withheld": write_seats(plan, event.withheld)}
+    return {"withheld": format_seat_ranges(plan, event.withheld)}
 
 
 def read_kept(reading: Reading, event: Event, plan: Plan) -> EventEdit:
     try:
-        return EventEdit(withheld=tuple(read_seats(plan, reading.form.one("withheld", MAX_SEATS_CHARS))))
+        return EventEdit(withheld=tuple(parse_seat_ranges(plan, reading.form.one("withheld", MAX_SEATS_CHARS))))
     except InvalidInput as error:
         reading.errors["withheld"] = error.message
         return EventEdit()

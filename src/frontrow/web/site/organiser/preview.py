@@ -8,7 +8,7 @@ from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
-from frontrow.boxoffice.catalogue.event_listing import EventAvailability, Free
+from frontrow.boxoffice.catalogue.event_listing import EventAvailability, FreeSeats
 from frontrow.boxoffice.model.event_changes import Change
 from frontrow.boxoffice.model.events import EventMove, check_event
 from frontrow.boxoffice.plans.plan_document import map_bytes, to_bytes, to_document
@@ -95,7 +95,7 @@ def _availability(one: Known) -> EventAvailability:
     plan, kept = one.plan, one.event.withheld
     sizes = Counter(seat.tier for seat in plan.seats)
     gone = Counter(plan.seats[seat].tier for seat in kept)
-    tiers = tuple(Free(key, size - gone[key], size) for key, size in sizes.items())
+    tiers = tuple(FreeSeats(key, size - gone[key], size) for key, size in sizes.items())
     return EventAvailability(one.event.id, plan.size - len(kept), plan.size, (), tiers)
 
 

@@ -19,7 +19,7 @@ from frontrow.boxoffice.model.venues import Plan, SeatFlag, Section
 from frontrow.boxoffice.organising.venues import PlanSource, VenueEdit
 from frontrow.boxoffice.plans import plan_editing as editing
 from frontrow.boxoffice.plans.plan_document import to_document
-from frontrow.boxoffice.plans.seat_ranges import read_seats
+from frontrow.boxoffice.plans.seat_ranges import parse_seat_ranges
 from frontrow.core.errors import FrontrowError, InvalidInput, Unavailable
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Caller
@@ -179,26 +179,26 @@ def _add_area(plan: Plan, form: Form) -> Plan:
 
 
 def _rename(plan: Plan, form: Form) -> Plan:
-    return editing.rename(plan, form.one("section", 40), form.one("label", 100), form.one("tier", 60))
+    return editing.rename_section(plan, form.one("section", 40), form.one("label", 100), form.one("tier", 60))
 
 
 def _mark(plan: Plan, form: Form) -> Plan:
     """Rows and seats of the section, a line each, as `A`, `A-4` or `A-4…9`."""
     section, lines = form.one("section", 40), form.one("which", MAX_SEATS_CHARS).splitlines()
-    seats = read_seats(plan, "\n".join(f"{section}-{line.strip()}" if line.strip() else "" for line in lines))
+    seats = parse_seat_ranges(plan, "\n".join(f"{section}-{line.strip()}" if line.strip() else "" for line in lines))
     if not seats:
         raise InvalidInput("say which seats, such as A-1…4", param="which")
-    return editing.mark(plan, seats, form.one("mark", 20), on=form.one("how") != "off")
+    return editing.mark_seats(plan, seats, form.one("mark", 20), on=form.one("how") != "off")
 
 
 def _move(plan: Plan, form: Form) -> Plan:
     right, down = WAYS.get(form.one("way", 10), (0, 0))
     distance = form.number("distance", 1, editing.MAX_MOVE, 20)
-    return editing.move(plan, form.one("section", 40), right * distance, down * distance)
+    return editing.move_section(plan, form.one("section", 40), right * distance, down * distance)
 
 
 def _remove(plan: Plan, form: Form) -> Plan:
-    return editing.remove(plan, form.one("section", 40))
+    return editing.remove_section(plan, form.one("section", 40))
 
 
 CHANGES: Final[dict[str, Callable[[Plan, Form], Plan]]] = {

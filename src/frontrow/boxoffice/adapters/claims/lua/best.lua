@@ -1,12 +1,12 @@
--- Best available: choose and claim in one atomic step, for everybody who asks the same section in this moment.
--- Twin of boxoffice/model/best_seats.py (`choose`), held equal by a differential property test: change both or neither.
+-- Best available: chooses and claims seats in one atomic step, for all requests for one section that arrive together.
+-- Twin of boxoffice/model/best_seats.py (`choose_seats`). A differential property test keeps them equal: change both or neither.
 --
 -- KEYS   the section's epoch key, then the seats that may be chosen, in plan order
--- ARGV   now (16 digits), the epoch believed in, 1 for an area, the runs packed as (offset, length, row, column2) best
---        first, the heads of the asks packed as (count, worst grade, mask, lifetime, where the owner mark stands),
---        number of masks, the masks (a byte a seat), then a value an ask
--- Answer an item an ask: "<offset>,<offset>…" rising, or 0: no fitting seats; "!<epoch>" the store is of another epoch.
---        Then, when somebody got nothing, one more: the taken seats as lines of "<offset>:<value>".
+-- ARGV   now (16 digits), the expected epoch, 1 for an area, the runs packed as (offset, length, row, column2) best
+--        first, the heads of the requests packed as (count, worst grade, mask, lifetime, start and length of the owner
+--        mark), number of masks, the masks (a byte per seat), then a value per request
+-- Reply  one item per request: "<offset>,<offset>…" sorted; 0: no fitting seats; "!<epoch>": the store has another epoch.
+--        If a request got nothing, one more item: the taken seats as lines of "<offset>:<value>".
 local now, is_area = ARGV[1], ARGV[3] == '1'
 local call, byte, sub, abs = redis.call, string.byte, string.sub, math.abs
 local size = #KEYS - 1

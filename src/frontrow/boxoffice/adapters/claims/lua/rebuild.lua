@@ -1,9 +1,9 @@
--- One step of filling a section anew from the ledger under a higher epoch; until its last step the section refuses.
+-- One step of refilling a section from the ledger under a higher epoch. The section refuses until the last step.
 --
 -- KEYS   the section's epoch key, then the seats of this step
 -- ARGV   epoch number, the epoch key's text when done, step (begin, fill, finish); for fill then triples of position,
 --        value and lifetime of the taken seats
--- Answer the epoch this step worked for, or the higher one that overtook it.
+-- Reply  the epoch of this step, or the higher one that overtook it.
 local epoch, text, step = tonumber(ARGV[1]), ARGV[2], ARGV[3]
 local is = redis.call('GET', KEYS[1])
 local number = is and string.match(is, '^r?(%d+)')

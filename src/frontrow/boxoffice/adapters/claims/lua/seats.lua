@@ -1,14 +1,14 @@
--- Everybody's claims, extensions, releases and puts of one moment, each all-or-nothing, in the order they were asked.
+-- Claims, extensions, releases and puts that arrived together. Each is all-or-nothing; they run in their order.
 --
--- KEYS   the epoch key of each section, then the seats of each ask in turn (all declared: safe on a Cluster)
--- ARGV   now (16 digits of microseconds), number of sections, the epoch believed in for each section,
---        the heads of the asks packed as op, section, seats, lifetime, and where the owner mark stands in its value;
---        then one value an ask: fan|placed_at_us|booking|expires_at_us|kind (kind h held, t tentative, s sold)
--- Answer an item an ask: 1 done; "!<epoch>" the store is of another epoch, nothing was done; a list of
---        "<position>:<value>" lines: refused, these seats are another's (position counts from 0 inside the ask).
+-- KEYS   the epoch key of each section, then the seats of each request in turn (all declared: safe on a Cluster)
+-- ARGV   now (16 digits of microseconds), number of sections, the expected epoch of each section,
+--        the heads of the requests packed as op, section, seats, lifetime, start and length of the owner mark;
+--        then one value per request: fan|placed_at_us|booking|expires_at_us|kind (kind h held, t tentative, s sold)
+-- Reply  one item per request: 1: done; "!<epoch>": the store has another epoch, nothing was done; a list of
+--        "<position>:<value>" lines: refused, others have these seats (position counts from 0 within the request).
 --
--- A recorded expiry is compared with the caller's now, never with this server's clock; PX only clears away what
--- nobody asks for any more, long after the recorded expiry.
+-- A recorded expiry is compared with the caller's time, never with this server's clock. PX only removes what is no longer
+-- used, long after the recorded expiry.
 local CLAIM, EXTEND, RELEASE, PUT = 1, 2, 3, 4
 local now, sections = ARGV[1], tonumber(ARGV[2])
 local call, sub, find = redis.call, string.sub, string.find

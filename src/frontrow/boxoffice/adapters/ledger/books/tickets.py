@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from frontrow.boxoffice.adapters.ledger.engine.batched_reads import Looks
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import Operation, Store, Written
-from frontrow.boxoffice.model.tickets import DuplicateScan, Scan, Ticket, TicketState, duplicates
+from frontrow.boxoffice.model.tickets import DuplicateScan, Scan, Ticket, TicketState, find_duplicates
 from frontrow.boxoffice.ports.queries import Query, Row
 from frontrow.core.coalescer import Coalescer
 from frontrow.core.errors import InvalidInput
@@ -56,7 +56,7 @@ class TicketBook:
             Query("scans_of", [(ticket,) for ticket in sorted(first)]),
         )
         rows = await self.line.submit(Written(queries, now_us=max(scan.at_us for scan in scans)))
-        return duplicates([Scan(*row) for row in rows])
+        return find_duplicates([Scan(*row) for row in rows])
 
     async def duplicate_scans(self, event_id: str, after: int = 0, limit: int = 100) -> list[DuplicateScan]:
         limit = max(1, min(limit, MAX_SCANS))
@@ -64,7 +64,7 @@ class TicketBook:
         if not found:
             return []
         rows = await self.store.read(Query("scans_of", [(row[0],) for row in found]))
-        return duplicates([Scan(*row) for row in rows])
+        return find_duplicates([Scan(*row) for row in rows])
 
     async def conflicting_scans(self, event_id: str, limit: int = 100) -> list[Scan]:
         """First admissions of tickets that had been, or have since been, given back: a gate without a network."""

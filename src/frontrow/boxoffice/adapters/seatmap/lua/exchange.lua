@@ -1,8 +1,8 @@
--- Append a frame to an event's log and answer what the caller has not seen. One atomic step.
+-- Appends a frame to an event's log and returns the frames that the caller has not seen, in one atomic step.
 -- KEYS: head (hash: epoch, seq), ring (list of stream lines)
 -- ARGV: epoch to begin with if there is none, body ('' for nothing), caller's epoch, caller's seq, ring size, channel,
 --       seconds to keep both keys
--- Answer: {epoch, seq, list of lines | false}. Numbers travel as text: replies would cut them.
+-- Reply: {epoch, seq, list of lines | false}. Numbers are sent as text, because replies would truncate them.
 local head = redis.call('HMGET', KEYS[1], 'epoch', 'seq')
 local epoch, seq = head[1], tonumber(head[2])
 if not epoch then

@@ -1,0 +1,79 @@
+"""Writes audit rows in the background, so that a join does not wait for a commit.
+
+Rows gathered for a tenth of a second share one transaction. Rows that could not be written are kept, up to a bound, and
+written with the next attempt.
+"""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Sequence
+
+from frontrow.core.errors import FrontrowError
+from frontrow.waitingroom.ports import Audit, AuditRow
+
+log = logging.getLogger("frontrow.room")
+
+MAX_FAILED_BATCHES = 10_000
+GATHER_S = 0.1  # a commit costs about a millisecond of CPU: one for all batches of this long
+
+
+class AuditWriter:
+    """Gathers rows per event and appends them to the audit."""
+
+    def __init__(self, audit: Audit, counts: Counter[str]) -> None:
+        self._audit = audit
+        self._counts = counts
+        self._gathered: dict[str, list[AuditRow]] = {}
+        self._failed: list[tuple[str, Sequence[AuditRow]]] = []
+        self._writing = asyncio.Lock()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def has_failed_rows(self) -> bool:
+        """Whether rows wait for another attempt."""
+        return bool(self._failed)
+
+    def append_later(self, event: str, rows: Sequence[AuditRow]) -> None:
+        """Write these rows soon, without making the caller wait."""
+        self._gathered.setdefault(event, []).extend(rows)
+        if not self._tasks:
+            task = asyncio.create_task(self._run())
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def flush(self) -> None:
+        """Write everything this process still owes the audit."""
+        await self._write_gathered()
+        failed, self._failed = self._failed, []
+        for event, rows in failed:
+            await self._append(event, rows)
+
+    async def aclose(self) -> None:
+        """Write what is left and stop."""
+        await self.flush()
+        tasks = tuple(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _run(self) -> None:
+        while self._gathered:
+            await asyncio.sleep(GATHER_S)
+            await self._write_gathered()
+
+    async def _write_gathered(self) -> None:
+        """Write what was gathered until now. Rows that arrive meanwhile wait for the next transaction."""
+        async with self._writing:
+            gathered, self._gathered = self._gathered, {}
+            for event, rows in gathered.items():
+                await self._append(event, rows)
+
+    async def _append(self, event: str, rows: Sequence[AuditRow]) -> None:
+        try:
+            await self._audit.append(event, rows)
+        except FrontrowError as error:
+            self._counts["audit_errors"] += 1
+            log.warning("audit rows not written yet", extra={"event": event, "problem": str(error)})
+            if len(self._failed) < MAX_FAILED_BATCHES:
+                self._failed.append((event, rows))
