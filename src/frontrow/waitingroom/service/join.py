@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from frontrow.core.clock import Clock
-from frontrow.core.coalescer import Coalescer
+from frontrow.core.coalescer import Coalescer, ResultSlot
 from frontrow.core.errors import FrontrowError, InvalidInput
 from frontrow.core.guest_identity import is_reserved
 from frontrow.waitingroom.credentials.fan_codes import Codes, digest_of, imported, read_csv
