@@ -2,6 +2,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 JOBS ?= 2
+PRETTIER := $(BIN)/node tests/node/node_modules/prettier/bin/prettier.cjs --log-level warn
+SCRIPTS := "src/frontrow/web/static/**/*.{js,css}" "src/frontrow/boxoffice/messaging/texts/*.json" "tests/node/*.{mjs,json}"
 
 .PHONY: help setup demo test check format bench bench-limits bench-room bench-seats bench-checkout bench-api bench-pages screens soak stripe-schema audit lock clean
 
@@ -33,10 +35,12 @@ check: setup     ## style, types, layers and dead code
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python -m tests.dead_code
 	$(BIN)/node tests/node/node_modules/typescript/bin/tsc -p tests/node/tsconfig.json
+	$(PRETTIER) --check $(SCRIPTS)
 
-format: setup    ## let ruff lay the code out
+format: setup    ## format Python, scripts and styles
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+	$(PRETTIER) --write $(SCRIPTS)
 
 bench: bench-limits bench-room bench-seats bench-checkout bench-api  ## every benchmark
 

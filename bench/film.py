@@ -97,7 +97,7 @@ def waits(page: Page, site: Site, film: Film) -> None:
     """Behind the crowd; the number falls until it is our turn."""
     site.call(crowd_comes)
     page.goto(f"{site.url}/v1/events/{EVENT_ID}/room/")
-    page.get_by_role("button", name="Join the line").click()
+    page.get_by_role("button", name="Join the queue").click()
     page.wait_for_selector("#wait:not([hidden])")
     film.take(1500)
     site.call(lambda platform: platform.room.service.resume(EVENT_ID))
@@ -151,7 +151,7 @@ def main() -> None:
         page.wait_for_url("**/checkout/**")
         film.take(700)
         page.get_by_label("Name").fill("Ada Lovelace")
-        page.get_by_label("E-mail for your tickets").fill("ada@example.org")
+        page.get_by_label("Email for your tickets").fill("ada@example.org")
         page.get_by_label("Card number").fill("4242 4242 4242 4242")
         film.take(1000)
         page.locator("#pay #go").click()

@@ -59,3 +59,10 @@ def test_no_machine_path_stands_in_the_project() -> None:
     for path in sources():
         if path != Path(__file__) and path.suffix not in (".png", ".gif", ".woff2", ".sqlite", ".db", ".wasm"):
             assert not forbidden.search(path.read_text(errors="replace")), path
+
+
+def test_sql_statements_fit_the_line() -> None:
+    """The rule for SQL: 120 characters per line. A header (`-- name: …`) is one line, whatever its length."""
+    for path in sources("src/frontrow/**/*.sql"):
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            assert len(line) <= 120 or line.startswith("-- name:"), f"{path}:{number}"

@@ -68,7 +68,7 @@ def open_gate(page: Page, site: Site, name: str = "North", event_id: str = SHOW)
     """The scanner's page, named and ready, with everything it needs offline."""
     patient(page)
     page.goto(f"{site.url}/door/{event_id}")
-    page.get_by_label("Name of this gate").fill(name)
+    page.get_by_label("Gate name").fill(name)
     page.get_by_role("button", name="Start scanning").click()
     expect(page.locator("#state")).to_have_text("Online")
     until(page, "window.frontrow?.door.sync.gate && window.frontrow.door.sync.counts")

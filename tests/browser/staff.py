@@ -6,7 +6,7 @@ from playwright.sync_api import Page
 
 from frontrow.app.wiring import Platform
 from frontrow.boxoffice.model.people import DEFAULT_ORGANISER, Role
-from frontrow.web.api.access import SESSION_COOKIE
+from frontrow.web.endpoints.cookies import SESSION_COOKIE
 from tests.boxoffice.people.support import Person, member
 from tests.browser.served import Site
 
@@ -27,6 +27,10 @@ def staff(page: Page, site: Site, role: str = "owner", organiser: str = DEFAULT_
 
 def session_cookie(site: Site, person: Person) -> dict[str, object]:
     return {
-        "name": SESSION_COOKIE, "value": person.session, "url": site.url.replace("http://", "https://"),
-        "secure": True, "httpOnly": True, "sameSite": "Lax",
-    }  # fmt: skip
+        "name": SESSION_COOKIE,
+        "value": person.session,
+        "url": site.url.replace("http://", "https://"),
+        "secure": True,
+        "httpOnly": True,
+        "sameSite": "Lax",
+    }

@@ -36,19 +36,19 @@ def enter(page: Page, site: Site, event_id: str = EVENT_ID) -> None:
     """From the event through the waiting room to the seats."""
     page.goto(f"{site.url}/events/{event_id}")
     page.get_by_role("link", name="Get tickets").click()
-    page.get_by_role("button", name="Join the line").click()
+    page.get_by_role("button", name="Join the queue").click()
     page.wait_for_url("**/seats")
     until(page, "window.frontrow")
 
 
 def go_in_without_scripts(page: Page) -> None:
     """Join the line and go in when it is time. The page would refresh itself; a test need not wait for that."""
-    page.get_by_role("button", name="Join the line").click()
+    page.get_by_role("button", name="Join the queue").click()
     ends_s = time.monotonic() + WAIT_S
-    while not page.get_by_role("button", name="Go in").is_visible():
+    while not page.get_by_role("button", name="Enter the sale").is_visible():
         assert time.monotonic() < ends_s, "nobody was let in"
         page.reload()
-    page.get_by_role("button", name="Go in").click()
+    page.get_by_role("button", name="Enter the sale").click()
     page.wait_for_url("**/seats")
 
 
@@ -67,7 +67,7 @@ def pay(page: Page, card: str = "4242 4242 4242 4242") -> None:
     page.wait_for_url("**/checkout/**")
     if page.locator("#email").count():  # not asked for again at a second purchase
         page.get_by_label("Name").fill("Ada Lovelace")
-        page.get_by_label("E-mail for your tickets").fill("ada@example.org")
+        page.get_by_label("Email for your tickets").fill("ada@example.org")
     page.get_by_label("Card number").fill(card)
     page.get_by_role("button", name="Pay").click()
 

@@ -92,9 +92,9 @@ def test_b10_every_verdict_of_a_typed_code_is_said_in_words_colour_and_for_liste
         (tickets[0].code, "duplicate", "gate North"),
         (buy(site, 1, OTHER)[0].code, "wrong_event", "Late Night Comedy"),
         (buy(site, 1, TOMORROW)[0].code, "wrong_day", "Wrong day"),
-        (tickets[2].code, "refunded", "The money went back"),
+        (tickets[2].code, "refunded", "This ticket was refunded"),
         (forged(tickets[1].booking_id, tickets[1].seat_index), "forged", "Not our ticket"),
-        (tickets[1].code[:-1], "unreadable", "Not a whole ticket code"),
+        (tickets[1].code[:-1], "unreadable", "Incomplete ticket code"),
         ("https://example.org/a-menu", "unreadable", "Not readable"),
         ("tkt_" + "0" * 26, "forged", "Not our ticket"),
     ):
@@ -134,13 +134,13 @@ def test_b10_a_mistaken_admission_is_taken_back(door: Page, site: Site) -> None:
     scan(door, ticket.code, "ok")
     assert inside(site) == before + 1
     door.get_by_role("button", name="Undo").click()
-    expect(door.locator("#recent")).to_contain_text("Taken back")
+    expect(door.locator("#recent")).to_contain_text("Undone")
     assert inside(site) == before
     expect(door.get_by_role("button", name="Undo")).to_have_count(0)
     scan(door, ticket.code, "ok")
     goes_offline(door)
     door.get_by_role("button", name="Undo").click()
-    expect(door.locator("#verdict-detail")).to_have_text("That needs the network.")
+    expect(door.locator("#verdict-detail")).to_have_text("This needs a connection.")
     assert inside(site) == before + 1
 
 
@@ -234,6 +234,6 @@ def test_the_door_is_for_everybody_axe_finds_nothing_and_it_fits_320_pixels(prof
     scan(page, tickets[1].code, "ok")
     refund(site, tickets[1])  # meanwhile
     context.set_offline(False)
-    expect(page.locator("#conflicts")).to_contain_text("Let in, but no longer valid:")
+    expect(page.locator("#conflicts")).to_contain_text("Admitted, but no longer valid:")
     looked_at("everything")
     assert not found, "\n".join(found)

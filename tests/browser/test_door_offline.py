@@ -112,7 +112,7 @@ def test_b10_two_gates_offline_with_one_ticket_both_see_it_afterwards(profile: A
     for _, page in gates:
         page.evaluate(TWO_ROUNDS)
         expect(page.locator("#conflicts li")).to_have_count(1)
-        expect(page.locator("#conflicts")).to_contain_text("Let in twice:")
+        expect(page.locator("#conflicts")).to_contain_text("Admitted twice:")
         for name in ("East", "West"):
             expect(page.locator("#conflicts")).to_contain_text(name)
     _, page = gates[0]
@@ -181,7 +181,7 @@ def test_b10_a_browser_without_ed25519_says_so_and_admits_nobody_by_itself(profi
     patient(page)
     staff(page, site, role="door")
     page.goto(f"{site.url}/door/{SHOW}")
-    page.get_by_label("Name of this gate").fill("Old phone")
+    page.get_by_label("Gate name").fill("Old phone")
     page.get_by_role("button", name="Start scanning").click()
     expect(page.locator("#able")).to_be_visible()
     expect(page.locator("#state")).to_have_text("Online")

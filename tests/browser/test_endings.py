@@ -31,7 +31,7 @@ def test_b9_a_declined_card_says_so_and_frees_the_seats(fan: Page, site: Site) -
 def test_b6_a_bank_that_asks_first_is_answered_and_the_tickets_are_there(fan: Page, site: Site) -> None:
     at_checkout(fan, site)
     pay(fan, "4000002760003184")
-    expect(fan.get_by_role("heading", name="Your bank has a question")).to_be_visible()
+    expect(fan.get_by_role("heading", name="Confirm with your bank")).to_be_visible()
     fan.get_by_role("button", name="Demo bank: yes, it is me").click()
     fan.wait_for_url("**/bookings/**")
     expect(fan.locator(".ticket")).to_have_count(1)
@@ -52,7 +52,7 @@ def test_b8_a_provider_that_is_away_keeps_the_seats_and_the_page_goes_on_by_itse
     before, inner.script = inner.script, lambda operation, key, number: Fault.LOST_REQUEST
     try:
         pay(fan)
-        expect(fan.get_by_role("heading", name="The payment is taking longer")).to_be_visible(timeout=30_000)
+        expect(fan.get_by_role("heading", name="Your payment is taking longer")).to_be_visible(timeout=30_000)
         expect(fan.get_by_role("timer")).to_be_visible()
     finally:
         inner.script = before
@@ -61,37 +61,37 @@ def test_b8_a_provider_that_is_away_keeps_the_seats_and_the_page_goes_on_by_itse
 
 def test_what_is_wrong_in_the_form_is_said_beside_it_and_keeps_what_was_typed(fan: Page, site: Site) -> None:
     at_checkout(fan, site)
-    fan.get_by_label("E-mail for your tickets").fill("ada@lovelace")
+    fan.get_by_label("Email for your tickets").fill("ada@lovelace")
     fan.get_by_label("Card number").fill("1234")
     fan.get_by_role("button", name="Pay").click()
-    expect(fan.get_by_text("This does not look like an e-mail address.")).to_be_visible()
+    expect(fan.get_by_text("This does not look like an email address.")).to_be_visible()
     expect(fan.get_by_text("This is not a card number.")).to_be_visible()
-    expect(fan.get_by_label("E-mail for your tickets")).to_have_value("ada@lovelace")
-    expect(fan.get_by_label("E-mail for your tickets")).to_be_focused()
+    expect(fan.get_by_label("Email for your tickets")).to_have_value("ada@lovelace")
+    expect(fan.get_by_label("Email for your tickets")).to_be_focused()
 
 
 def test_what_was_filled_in_while_waiting_is_there_at_checkout(fan: Page, site: Site) -> None:
     fan.goto(f"{site.url}/ready?back=/tickets")
     fan.get_by_label("Name").fill("Grace Hopper")
-    fan.get_by_label("E-mail for your tickets").fill("grace@example.org")
-    fan.get_by_role("button", name="Keep and go back to the line").click()
+    fan.get_by_label("Email for your tickets").fill("grace@example.org")
+    fan.get_by_role("button", name="Save and return to the queue").click()
     fan.wait_for_url("**/tickets")
     at_checkout(fan, site)
     expect(fan.get_by_label("Name")).to_have_value("Grace Hopper")
-    expect(fan.get_by_label("E-mail for your tickets")).to_have_value("grace@example.org")
+    expect(fan.get_by_label("Email for your tickets")).to_have_value("grace@example.org")
 
 
 def test_b12_tickets_are_given_back_for_money(fan: Page, site: Site) -> None:
     at_checkout(fan, site)
     pay(fan)
     fan.wait_for_url("**/bookings/**")
-    fan.get_by_text("Give tickets back").click()
-    fan.get_by_role("button", name="Give back for money").click()
-    expect(fan.get_by_role("alert")).to_contain_text("Tick the tickets")
-    fan.get_by_text("Give tickets back").first.click()
+    fan.get_by_text("Return tickets").click()
+    fan.get_by_role("button", name="Return for a refund").click()
+    expect(fan.get_by_role("alert")).to_contain_text("Select the tickets")
+    fan.get_by_text("Return tickets").first.click()
     fan.locator("input[name=seat]").first.check()
-    fan.get_by_role("button", name="Give back for money").click()
-    expect(fan.get_by_text("goes back to your card")).to_be_visible()
+    fan.get_by_role("button", name="Return for a refund").click()
+    expect(fan.get_by_text("is refunded to your card")).to_be_visible()
     expect(fan.locator(".qr img")).to_have_count(0)
 
 

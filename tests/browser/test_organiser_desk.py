@@ -54,17 +54,17 @@ def desk(profile: Any, hall: Site) -> Page:
 def test_b12_a_refund_asked_for_on_the_page_is_in_the_ledger(desk: Page, hall: Site) -> None:
     booking = sold(hall, "101-A-1", "101-A-2", fan="eve")
     desk.goto(f"{hall.url}{BASE}/bookings")
-    desk.get_by_label("Name, e-mail, booking number or seat").fill("eve@example.org")
+    desk.get_by_label("Name, email, booking number or seat").fill("eve@example.org")
     desk.get_by_role("button", name="Search").click()
     desk.get_by_role("link", name=booking.id[-8:]).click()
     desk.get_by_label("101-A-2").uncheck()
     desk.get_by_role("button", name="Refund", exact=True).click()
     dialog = desk.get_by_role("dialog", name="Refund 101-A-1?")
     expect(dialog).to_contain_text("€")
-    dialog.get_by_label("in full, whatever the policy says").check()
+    dialog.get_by_label("in full, regardless of the refund policy").check()
     dialog.get_by_label("Reason (needed for a refund in full)").fill("ill")
     dialog.get_by_role("button", name="Refund now").click()
-    expect(desk.get_by_role("status").first).to_contain_text("The refund is on its way")
+    expect(desk.get_by_role("status").first).to_contain_text("The refund is in progress")
 
     async def refunds(platform: Platform) -> Any:
         return [(len(one.seats), one.reason) for one in await platform.ledger.refunds_of(booking.id)]
@@ -76,9 +76,9 @@ def test_b12_a_refund_asked_for_on_the_page_is_in_the_ledger(desk: Page, hall: S
 def test_b13_a_booking_moves_to_seats_chosen_on_the_page(desk: Page, hall: Site) -> None:
     booking = sold(hall, "102-A-1", fan="bob")
     desk.goto(f"{hall.url}{BASE}/bookings/{booking.id}")
-    desk.get_by_role("button", name="Other seats").click()
+    desk.get_by_role("button", name="Change seats").click()
     desk.locator("input[name=to][value='102-B-3']").check()
-    desk.get_by_role("button", name="Move there").click()
+    desk.get_by_role("button", name="Move to these seats").click()
     dialog = desk.get_by_role("dialog", name="Move to other seats?")
     expect(dialog).to_contain_text("102-A-1 → 102-B-3")
     dialog.get_by_role("button", name="Move now").click()
@@ -88,7 +88,7 @@ def test_b13_a_booking_moves_to_seats_chosen_on_the_page(desk: Page, hall: Site)
 
 def test_b13_who_is_invited_becomes_a_member(desk: Page, hall: Site) -> None:
     desk.goto(f"{hall.url}/organiser/team")
-    desk.get_by_label("E-mail").fill("grace@example.org")
+    desk.get_by_label("Email").fill("grace@example.org")
     desk.locator("#role").select_option("manager")
     desk.get_by_role("button", name="Invite", exact=True).click()
     expect(desk.get_by_role("status").first).to_contain_text("Invited.")

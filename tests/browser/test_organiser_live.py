@@ -75,13 +75,13 @@ def test_w6_pausing_says_who_is_affected_and_fans_see_it(profile: Any, stage: Si
     fan.goto(f"{stage.url}/events/{EVENT_ID}")
     expect(fan.get_by_role("heading", name="Paused for a moment")).to_be_visible()
     fan.goto(f"{stage.url}/v1/events/{EVENT_ID}/room/")
-    fan.get_by_role("button", name="Join the line").click()
-    expect(fan.locator("#why")).to_have_text("The line is paused. Nobody is losing their place.", timeout=SLOW_MS)
+    fan.get_by_role("button", name="Join the queue").click()
+    expect(fan.locator("#why")).to_have_text("The queue is paused. Nobody loses their place.", timeout=SLOW_MS)
     expect(page.locator("[data-tile=waiting]")).to_have_text("1", timeout=SLOW_MS)
-    _set(page, "Message to the line", "What everybody who waits reads, within seconds", "Back at noon", "Show it")
+    _set(page, "Message to the queue", "Shown to everyone who is waiting", "Back at noon", "Show message")
     expect(fan.locator("#words")).to_have_text("Back at noon", timeout=SLOW_MS)
     page.get_by_role("button", name="Resume", exact=True).click()
-    dialog = page.get_by_role("dialog", name="Go on selling?")
+    dialog = page.get_by_role("dialog", name="Resume the sale?")
     expect(dialog.locator("[data-count=waiting]")).to_have_text("1")
     dialog.get_by_role("button", name="Resume now").click()
     expect(page.locator("#phase")).to_have_text("Selling", timeout=SLOW_MS)
@@ -100,7 +100,7 @@ def test_w6_rate_and_capacity_are_set_from_the_page_and_noted(profile: Any, stag
 
     assert stage.call(room) == (77, 500)
     page.reload()
-    expect(page.locator("#acts")).to_contain_text("Waiting room steered")
+    expect(page.locator("#acts")).to_contain_text("Waiting room adjusted")
 
 
 def _set(page: Page, lever: str, label: str, value: str, button: str) -> None:
@@ -115,7 +115,7 @@ def test_a_lost_server_is_seen_and_the_figures_come_back_by_themselves(profile: 
     page = watching(profile, stage)
     stage.stop()
     note = page.locator("#old")
-    expect(note).to_contain_text("These figures are of", timeout=SLOW_MS)
+    expect(note).to_contain_text("These figures are from", timeout=SLOW_MS)
     expect(page.locator("#link")).to_have_text("No connection")
     stage.start()  # with an empty ledger, as tests' sites begin: the member signs in again, in another tab
     staff(page, stage)

@@ -18,7 +18,7 @@ def test_b18_a_purchase_by_mouse_from_the_list_of_events_to_the_ticket(fan: Page
     fan.get_by_role("heading", name="Aurora World Tour").first.click()
     expect(fan.get_by_role("heading", name="Prices")).to_be_visible()
     fan.get_by_role("link", name="Get tickets").click()
-    fan.get_by_role("button", name="Join the line").click()
+    fan.get_by_role("button", name="Join the queue").click()
     fan.wait_for_url("**/seats")
     until(fan, "window.frontrow")
     seat = fan.evaluate(
@@ -33,7 +33,7 @@ def test_b18_a_purchase_by_mouse_from_the_list_of_events_to_the_ticket(fan: Page
     )
     fan.mouse.click(*at)
     assert fan.evaluate("[...window.frontrow.model.mine]") == [seat]
-    fan.get_by_role("button", name="Go on with 1").click()
+    fan.get_by_role("button", name="Continue with 1 seat").click()
     pay(fan)
     fan.wait_for_url("**/bookings/**")
     picture = fan.locator(".qr img")
@@ -109,7 +109,7 @@ def test_the_grid_of_seats_is_one_stop_and_arrows_move_in_it(fan: Page, site: Si
 def test_a_purchase_on_a_small_screen_with_the_best_seats(profile: Any, site: Site) -> None:
     page = profile(390, 844, has_touch=True, is_mobile=True).new_page()
     enter(page, site)
-    page.get_by_role("button", name="Take the best").tap()
+    page.get_by_role("button", name="Find best seats").tap()
     pay(page)
     page.wait_for_url("**/bookings/**")
     expect(page.locator(".ticket")).to_have_count(2)
@@ -128,7 +128,7 @@ def test_a_purchase_without_javascript_from_the_list(profile: Any, site: Site) -
     assert label is not None
     assert re.fullmatch(r"Section .+, row \w+, seat \d+, €\d+, free.*", label)
     free.first.check()
-    page.get_by_role("button", name="Keep these seats").click()
+    page.get_by_role("button", name="Hold these seats").click()
     pay(page, "4242424242424242")
     page.wait_for_url("**/bookings/**")
     expect(page.locator(".qr img")).to_have_count(1)
@@ -143,10 +143,10 @@ def test_without_javascript_a_lost_seat_is_told_with_one_nearby(profile: Any, si
     wanted = first.locator("input[name=seat]:not([disabled])").nth(5).get_attribute("value")
     for page in (first, second):
         page.locator(f"input[value='{wanted}']").check()
-    first.get_by_role("button", name="Keep these seats").click()
+    first.get_by_role("button", name="Hold these seats").click()
     first.wait_for_url("**/checkout/**")
-    second.get_by_role("button", name="Keep these seats").click()
-    expect(second.get_by_role("alert")).to_contain_text("Somebody was faster")
+    second.get_by_role("button", name="Hold these seats").click()
+    expect(second.get_by_role("alert")).to_contain_text("Someone was faster")
     instead = second.get_by_role("button", name=re.compile("instead"))
     for _ in range(5):  # the one nearby may be gone too; the page then names another
         instead.click()
@@ -169,7 +169,7 @@ def test_b2_two_browsers_want_one_seat_one_wins_the_other_sees_it_grey_and_gets_
     winner.locator("#go").click()
     winner.wait_for_url("**/checkout/**")
     loser.locator("#go").click()
-    expect(loser.locator("#notes")).to_contain_text("Somebody was faster")
+    expect(loser.locator("#notes")).to_contain_text("Someone was faster")
     assert loser.evaluate("(i) => window.frontrow.model.state[i]", seat) != 0
     loser.locator("#instead").click()
     (other,) = loser.evaluate("[...window.frontrow.model.mine]")
@@ -193,6 +193,6 @@ def test_b2_a_seat_taken_by_somebody_turns_grey_for_everybody_and_leaves_the_bas
     buying.wait_for_url("**/checkout/**")
     until(watching, "(i) => window.frontrow.model.state[i] !== 0", seat)
     expect(watching.locator(f"[data-seat='{seat}']")).to_have_attribute("aria-disabled", "true")
-    expect(watching.locator(f"[data-seat='{seat}']")).to_have_attribute("aria-label", re.compile("held by somebody"))
-    expect(watching.locator("#notes")).to_contain_text("Somebody was faster")
+    expect(watching.locator(f"[data-seat='{seat}']")).to_have_attribute("aria-label", re.compile("held by someone"))
+    expect(watching.locator("#notes")).to_contain_text("Someone was faster")
     assert watching.evaluate("window.frontrow.model.mine.size") == 0

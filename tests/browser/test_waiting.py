@@ -44,7 +44,7 @@ def test_w9_who_waits_sees_a_number_why_and_what_to_do_and_is_called_and_taken_i
     expect(page.locator("#no")).to_have_text("2")
     expect(page.locator("#why")).to_contain_text("paused")
     expect(page.get_by_role("progressbar")).to_be_visible()
-    expect(page.get_by_role("link", name="Fill in name and e-mail")).to_be_visible()
+    expect(page.get_by_role("link", name="Add name and email")).to_be_visible()
     page.reload()
     expect(page.locator("#no")).to_have_text("2")
     held_site.call(lambda platform: platform.room.service.resume(EVENT_ID))

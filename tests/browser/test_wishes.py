@@ -40,7 +40,7 @@ def test_b4_places_to_stand_are_bought_by_their_number(fan: Page, site: Site) ->
     area = fan.evaluate("window.frontrow.model.sections.findIndex((one) => one.area)")
     fan.locator(f"#list [data-section='{area}']").click()
     fan.get_by_label("How many places?").fill("3")
-    fan.get_by_role("button", name="Keep these seats").click()
+    fan.get_by_role("button", name="Hold these seats").click()
     pay(fan)
     expect(fan.locator(".ticket")).to_have_count(3)
 
@@ -134,7 +134,7 @@ def test_step_free_seats_are_found_with_the_companions_seat_beside_them(fan: Pag
     assert "companion seat" in (beside.get_attribute("aria-label") or "")
     beside.click()
     assert mine(fan) == [chosen, chosen + 1]
-    fan.get_by_role("button", name="Go on with 2").click()
+    fan.get_by_role("button", name="Continue with 2 seats").click()
     pay(fan)
     expect(fan.locator(".ticket")).to_have_count(2)
 
@@ -148,7 +148,7 @@ def test_the_price_filter_leaves_what_is_cheap_enough_in_list_map_and_best(fan: 
     assert fan.evaluate("window.frontrow.map.view.options.maxPrice") == cheapest
     assert fan.locator("#price").get_attribute("aria-valuetext") == f"€{cheapest // 100}"
     assert 0 < fan.locator("#list button").count() < before
-    fan.get_by_role("button", name="Take the best").click()
+    fan.get_by_role("button", name="Find best seats").click()
     fan.wait_for_url("**/checkout/**")
     expect(fan.get_by_role("button", name=f"Pay €{2 * cheapest // 100}")).to_be_visible()
 
@@ -166,7 +166,7 @@ def test_b11_from_the_waitlist_by_the_offers_mail_to_a_ticket(fan: Page, site: S
     fan.reload()
     expect(fan.get_by_role("heading", name="Seats for you")).to_be_visible()
     expect(fan.get_by_role("timer")).to_be_visible()
-    fan.get_by_role("button", name="Take them").click()
+    fan.get_by_role("button", name="Accept").click()
     fan.wait_for_url("**/checkout/**")
     expect(fan.get_by_text("Tickets go to wait@example.org.")).to_be_visible()
     pay(fan)
@@ -186,22 +186,22 @@ async def buy_all(platform: Platform) -> tuple[str, int]:
 
 def test_b8_who_lost_seats_to_an_absent_provider_goes_first_the_next_time(fan: Page, site: Site) -> None:
     enter(fan, site)
-    fan.get_by_role("button", name="Take the best").click()
+    fan.get_by_role("button", name="Find best seats").click()
     fan.wait_for_url("**/checkout/**")
     with instead(site.platform.box_office.provider.inner, "script", lambda *_: Fault.LOST_REQUEST):  # type: ignore[attr-defined]
         pay(fan)
-        expect(fan.get_by_role("heading", name="The payment is taking longer")).to_be_visible()
+        expect(fan.get_by_role("heading", name="Your payment is taking longer")).to_be_visible()
         site.ahead_s += 601  # the hold is over, and the provider never came back
         expect(fan.get_by_role("heading", name="The payment did not go through")).to_be_visible()
     fan.context.clear_cookies(name="frontrow_pass")
-    fan.get_by_role("button", name="Go in without waiting").click()
+    fan.get_by_role("button", name="Enter without waiting").click()
     fan.wait_for_url("**/seats")
     until(fan, "window.frontrow")
 
 
 def test_more_time_is_given_once(fan: Page, site: Site) -> None:
     enter(fan, site)
-    fan.get_by_role("button", name="Take the best").click()
+    fan.get_by_role("button", name="Find best seats").click()
     fan.wait_for_url("**/checkout/**")
     more = fan.locator("#extend button")
     expect(more).to_be_hidden()

@@ -73,7 +73,7 @@ def _plain(page: Page, site: Site, address: str) -> Pages:
     for name, path in PLAIN.items():
         page.goto(site.url + path)
         yield name, page
-    page.get_by_role("button", name="Join the line").click()
+    page.get_by_role("button", name="Join the queue").click()
     page.wait_for_selector("#wait:not([hidden])")
     yield "room, in the draw", page
 
@@ -134,7 +134,7 @@ def _endings(page: Page, site: Site, address: str) -> Pages:
         pay(page, card)
         yield from _ended(page, ending)
     booking = _hold(page, site)
-    page.get_by_role("button", name="Give these seats back").click()
+    page.get_by_role("button", name="Release these seats").click()
     page.wait_for_url("**/seats")
     page.goto(booking)
     yield from _ended(page, "released")
@@ -179,5 +179,9 @@ def _signed_in(page: Page, site: Site, address: str) -> Pages:
 
 
 PARTS: Final = {
-    "errors": _errors, "plain": _plain, "choosing": _choosing, "endings": _endings, "signed in": _signed_in,
-}  # fmt: skip
+    "errors": _errors,
+    "plain": _plain,
+    "choosing": _choosing,
+    "endings": _endings,
+    "signed in": _signed_in,
+}

@@ -32,7 +32,7 @@ def enter_shop(page: Page, stack: Stack, event_name: str, *, from_home: bool = F
     tickets = page.get_by_role("link", name="Get tickets")
     reload_until(page, tickets)  # a seat that came back is on sale again within a second
     tickets.click()
-    page.get_by_role("button", name="Join the line").click()
+    page.get_by_role("button", name="Join the queue").click()
     page.wait_for_url("**/seats")
 
 
@@ -109,7 +109,7 @@ def sign_in_by_mail(page: Page, stack: Stack, email: str, back: str = "/tickets"
     """Ask for a link and open the one in the mail; ends on the page `back`."""
     before = len([mail for mail in stack.mailbox.mails() if "/sign-in#" in mail.text and mail.to == email.lower()])
     page.goto(f"{stack.url}/sign-in?back={back}")
-    page.get_by_label("E-mail").fill(email)
+    page.get_by_label("Email").fill(email)
     page.get_by_role("button", name="Send me a link").click()
     page.get_by_role("button", name="Send the link again").wait_for()
     mail = stack.mailbox.wait_for(email.lower(), "/sign-in#", skip=before)

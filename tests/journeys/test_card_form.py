@@ -191,7 +191,7 @@ def test_the_bank_asks_and_a_reload_does_not_lose_the_question(stack: Stack, vis
     pay_on_stripes_form(ada, ASKS_BANK)
     ada.get_by_role("button", name="Bank: yes").wait_for()
     ada.reload()
-    expect(ada.get_by_role("heading", name="Your bank has a question")).to_be_visible()
+    expect(ada.get_by_role("heading", name="Confirm with your bank")).to_be_visible()
     ada.get_by_role("button", name="Go to my bank").click()
     ada.get_by_role("button", name="Bank: yes").click()
     ada.wait_for_url("**/bookings/**")
@@ -220,7 +220,7 @@ def test_a_provider_that_is_away_for_a_while_loses_no_sale(stack: Stack, visitor
     enter_shop(ada, stack, "Away")
     stack.stripe.go_down()
     booking_id = hold_seats(ada)
-    expect(ada.get_by_role("heading", name="The payment is taking longer")).to_be_visible()
+    expect(ada.get_by_role("heading", name="Your payment is taking longer")).to_be_visible()
     stack.stripe.come_back()
     stack.let_pass(10)  # the next try is 5 s away
     ada.locator("#stripe-number").wait_for()
@@ -228,7 +228,7 @@ def test_a_provider_that_is_away_for_a_while_loses_no_sale(stack: Stack, visitor
     lose_webhooks(stack)
     stack.stripe.go_down()
     pay_on_stripes_form(ada)
-    expect(ada.get_by_role("heading", name="The payment is taking longer")).to_be_visible()
+    expect(ada.get_by_role("heading", name="Your payment is taking longer")).to_be_visible()
     stack.stripe.come_back()
     stack.let_pass(10)
     ada.wait_for_url("**/bookings/**")
@@ -258,13 +258,13 @@ def test_two_tabs_double_clicks_and_the_back_button_charge_once(stack: Stack, vi
 
 def test_seats_can_be_changed_after_the_form_was_opened(stack: Stack, visitor: Visitor) -> None:
     """The open payment is void at once; a second tab that still shows its form can pay nothing with it."""
-    stack.put_on_sale("Other seats")
+    stack.put_on_sale("Change seats")
     ada = come(visitor, stack)
-    first = at_form(ada, stack, "Other seats", "other@example.org")
+    first = at_form(ada, stack, "Change seats", "other@example.org")
     old = ada.context.new_page()
     old.goto(ada.url)
     old.locator("#stripe-number").fill(GOOD)
-    ada.get_by_role("button", name="Give these seats back and choose others").click()
+    ada.get_by_role("button", name="Release these seats and choose others").click()
     ada.wait_for_url("**/seats")
     until_nothing_is_authorised(stack, first)
     fill_buyer(old, "Ada Lovelace", "other@example.org")
@@ -292,7 +292,7 @@ def test_who_comes_back_from_the_bank_after_the_hold_ended_is_not_charged(stack:
     stack.let_pass(700)
     ada.get_by_role("button", name="Bank: yes").click()
     expect(ada.get_by_role("heading", name="Your time ran out")).to_be_visible()
-    expect(ada.get_by_text("if your bank reserved an amount, it is given back by itself")).to_be_visible()
+    expect(ada.get_by_text("if your bank reserved an amount, it is released automatically")).to_be_visible()
     until_nothing_is_authorised(stack, booking_id)
     assert (stack.paid(booking_id), stack.authorised(booking_id)) == (0, 0)
     assert stack.mailbox.wait_for("late@example.org", "").attachments() == {}

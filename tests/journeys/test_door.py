@@ -75,7 +75,7 @@ def test_the_door_from_the_invitation_to_the_last_guest(
     north.goto(f"{stack.url}/door")
     _signs_in(north, stack, app)
     north.get_by_role("link", name="Midnight Sun").click()
-    north.get_by_label("Name of this gate").fill("North")
+    north.get_by_label("Gate name").fill("North")
     north.get_by_role("button", name="Start scanning").click()
 
     # The camera reads the ticket that was bought on the page; the page can be installed.
@@ -115,14 +115,14 @@ def test_the_door_from_the_invitation_to_the_last_guest(
     for gate in (north, south):
         gate.evaluate(TWO_ROUNDS)
         expect(gate.locator("#conflicts li")).to_have_count(1)
-        expect(gate.locator("#conflicts")).to_contain_text("Let in twice:")
+        expect(gate.locator("#conflicts")).to_contain_text("Admitted twice:")
         for name in ("North", "South"):
             expect(gate.locator("#conflicts")).to_contain_text(name)
 
     # A mistaken admission is taken back; the guest comes in again, once, at whichever gate.
     north.once("dialog", lambda dialog: dialog.accept())
     north.locator("#recent li").filter(has=north.get_by_role("button", name="Undo")).first.get_by_role("button").click()
-    expect(north.locator("#recent")).to_contain_text("Taken back")
+    expect(north.locator("#recent")).to_contain_text("Undone")
     assert inside(stack.site, event.id) == 2
     scan(south, third, "ok")
     scan(north, third, "duplicate")
@@ -157,7 +157,7 @@ def _becomes_a_member(stack: Stack, visitor: Visitor, tmp_path: Path) -> pyotp.T
 
 def _signs_in(page: Page, stack: Stack, app: pyotp.TOTP) -> None:
     """Password, then the code of the authenticator app; back to the door."""
-    page.get_by_label("E-mail").fill(EMAIL)
+    page.get_by_label("Email").fill(EMAIL)
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name=NEXT).click()
     page.locator("#code").fill(_code(app, stack))

@@ -73,7 +73,7 @@ def test_without_scripts(stack: Stack, visitor: Visitor) -> None:
     assert page.url == f"{stack.url}/events/{event.id}/seats"
     page.get_by_role("link", name=re.compile("^Section")).first.click()
     page.locator("input[name=seat]:not([disabled])").first.check()
-    page.get_by_role("button", name="Keep these seats").click()
+    page.get_by_role("button", name="Hold these seats").click()
     page.wait_for_url("**/checkout/**")
     fill_buyer(page, "Nora Script", "nora@example.org")
     pay_by_card(page)
@@ -84,7 +84,7 @@ def test_on_a_phone(stack: Stack, visitor: Visitor) -> None:
     stack.put_on_sale("Pocket Opera", seats=12)
     page = visitor(390, 844, has_touch=True, is_mobile=True)
     enter_shop(page, stack, "Pocket Opera", from_home=True)
-    page.get_by_role("button", name="Take the best").tap()
+    page.get_by_role("button", name="Find best seats").tap()
     page.wait_for_url("**/checkout/**")
     fill_buyer(page, "Finn Phone", "finn@example.org")
     pay_by_card(page)

@@ -40,7 +40,7 @@ def test_a_fan_finds_an_event_buys_the_last_seat_and_a_returned_one_is_on_sale_a
     fan.get_by_role("button", name="Search").click()
     fan.get_by_role("heading", name="Café Noir Trio").click()
     fan.get_by_role("link", name="Get tickets").click()
-    fan.get_by_role("button", name="Join the line").click()
+    fan.get_by_role("button", name="Join the queue").click()
     fan.wait_for_url("**/seats")
     booking_id = hold_seats(fan)
     fill_buyer(fan, "Ada Lovelace", "ada@example.org")

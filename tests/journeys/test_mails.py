@@ -71,7 +71,7 @@ def test_the_confirmation_in_ones_own_letters_opens_the_tickets_anywhere(
     stranger = visitor()
     assert stranger.goto(f"{stack.url}/bookings/{booking_id}").status == 404  # type: ignore[union-attr]
     stranger.goto(link_of(mail, "booking")[:-1])
-    expect(stranger.get_by_role("heading", name="This link does not open")).to_be_visible()
+    expect(stranger.get_by_role("heading", name="This link does not work")).to_be_visible()
     assert stack.paid(booking_id) == 50_00
 
 

@@ -60,7 +60,7 @@ def eventually(holds: Callable[[], bool], what: str) -> None:
 def give_back(page: Page, stack: Stack, booking_id: str, count: int, how: str) -> None:
     """Tick tickets on the booking's page and press the button."""
     page.goto(f"{stack.url}/bookings/{booking_id}")
-    page.get_by_text("Give tickets back", exact=True).click()
+    page.get_by_text("Return tickets", exact=True).click()
     for number in range(count):
         page.locator("details.give input[name=seat]").nth(number).check()
     page.get_by_role("button", name=how).click()
@@ -93,8 +93,8 @@ def test_j9_a_returned_ticket_is_bought_by_somebody_else_and_paid_back(stack: St
     stack.put_on_sale("Pool Night", seats=2, refunds=POOL_ONLY)
     ada, bob = visitor(), visitor()
     first = buy(ada, stack, "Pool Night", "ada9@example.org", count=2)
-    give_back(ada, stack, first, 1, "Put into the pool")
-    expect(ada.get_by_text("Tickets you gave to the pool")).to_be_visible()
+    give_back(ada, stack, first, 1, "Return for resale")
+    expect(ada.get_by_text("Tickets you returned for resale")).to_be_visible()
     stack.mailbox.wait_for("ada9@example.org", "You returned tickets for Pool Night")
     assert stack.paid(first) == 100_00, "paid back when it is sold, not before"
 
@@ -104,7 +104,7 @@ def test_j9_a_returned_ticket_is_bought_by_somebody_else_and_paid_back(stack: St
     stack.mailbox.wait_for("ada9@example.org", "Your returned ticket for Pool Night is sold")
     stack.mailbox.wait_for("ada9@example.org", "Your refund for Pool Night[^$]*50")
     ada.goto(f"{stack.url}/bookings/{first}")
-    expect(ada.get_by_text("goes back to your card")).to_be_visible()
+    expect(ada.get_by_text("is refunded to your card")).to_be_visible()
     expect(ada.locator(".ticket")).to_have_count(1)
 
 
@@ -112,10 +112,10 @@ def test_j9_a_refund_in_part_and_then_in_full(stack: Stack, visitor: Visitor) ->
     stack.put_on_sale("Second Thoughts", seats=6)
     ada = visitor()
     booking_id = buy(ada, stack, "Second Thoughts", "eve9@example.org", count=3)
-    give_back(ada, stack, booking_id, 1, "Give back for money")
+    give_back(ada, stack, booking_id, 1, "Return for a refund")
     eventually(lambda: stack.paid(booking_id) == 100_00, "one of three seats")
     expect(ada.locator(".ticket")).to_have_count(2)
-    give_back(ada, stack, booking_id, 2, "Give back for money")
+    give_back(ada, stack, booking_id, 2, "Return for a refund")
     eventually(lambda: stack.paid(booking_id) == 0, "all of it")
     for n in range(2):
         stack.mailbox.wait_for("eve9@example.org", "Your refund for Second Thoughts", skip=n)
@@ -136,7 +136,7 @@ def test_j10_an_event_is_cancelled_in_the_middle_of_everything(stack: Stack, vis
     eve = Contact("fan_eve", email="eve10@example.org", locale="de")
     stack.call(lambda platform: platform.ledger.put_contact(eve, 0))
     stack.call(lambda platform: platform.box_office.waitlist.join(event.id, "fan_eve", 1))
-    give_back(ada, stack, kept, 1, "Put into the pool")
+    give_back(ada, stack, kept, 1, "Return for resale")
     eventually(
         lambda: bool(stack.call(lambda platform: platform.box_office.waitlist.offers(event.id, "fan_eve"))), "an offer"
     )
@@ -148,7 +148,7 @@ def test_j10_an_event_is_cancelled_in_the_middle_of_everything(stack: Stack, vis
     owner.goto(here)
     owner.get_by_role("link", name="Cancel the event …").click()
     owner.get_by_role("dialog").get_by_role("button", name="Cancel the event").click()
-    expect(owner.get_by_role("heading", name="Everybody gets the money back")).to_be_visible()
+    expect(owner.get_by_role("heading", name="Everyone is refunded automatically")).to_be_visible()
 
     bob.locator("#go").click()  # only now, on the page as it was before the cancellation
     expect(bob.locator("#outcome")).to_be_visible()
@@ -161,8 +161,8 @@ def test_j10_an_event_is_cancelled_in_the_middle_of_everything(stack: Stack, vis
     assert f"/bookings/{fails}" in alert.text
     owner.get_by_role("link", name=fails[-8:]).click()
     expect(owner.get_by_text("lost_or_stolen_card")).to_be_visible()
-    owner.get_by_role("button", name="Try this refund again").click()
-    expect(owner.get_by_role("status").first).to_contain_text("The refund is on its way again.")
+    owner.get_by_role("button", name="Retry this refund").click()
+    expect(owner.get_by_role("status").first).to_contain_text("The refund is being retried.")
     eventually(lambda: stack.paid(fails) == 0, "Carl has his money")
 
     ours = [one for one in stack.book() if one.booking_id]
@@ -172,7 +172,7 @@ def test_j10_an_event_is_cancelled_in_the_middle_of_everything(stack: Stack, vis
     assert sum(one.captured_minor - one.refunded_minor for one in ours if one.booking_id in mine) == 0
     stack.let_pass(60)
     owner.goto(here)
-    eventually(lambda: _reloaded(owner, "Everybody has got the money back"), "the job says so")
+    eventually(lambda: _reloaded(owner, "Everyone has been refunded"), "the job says so")
     for who in ("ada10", "carl10", "dora10"):
         stack.mailbox.wait_for(f"{who}@example.org", f"Your refund for {name}\n")
     bob.goto(f"{stack.url}/checkout/{held}")
@@ -188,7 +188,7 @@ def test_j10_an_event_is_cancelled_in_the_middle_of_everything(stack: Stack, vis
     assert {row["net_minor"] for row in rows.values()} == {"0"}
     assert rows[kept]["captured_minor"] == "10000"
     owner.goto(f"{stack.url}/organiser/audit")
-    for act in ("Event cancelled", "Refund tried again"):
+    for act in ("Event cancelled", "Refund retried"):
         expect(owner.get_by_role("cell", name=act).first).to_be_visible()
 
 
@@ -200,13 +200,13 @@ def test_an_organiser_refunds_and_moves_and_the_returner_is_paid(stack: Stack, v
     moved = buy(bob, stack, name, "bob11@example.org")
     returned = buy(ada, stack, name, "ada11@example.org")
     seat = stack.call(lambda platform: _seats(platform, returned))[0]
-    give_back(ada, stack, returned, 1, "Put into the pool")
+    give_back(ada, stack, returned, 1, "Return for resale")
     staff(owner, stack.site)
     here = f"{stack.url}/organiser/events/{event.id}/bookings/{moved}"
     owner.goto(here)
-    owner.get_by_role("button", name="Other seats").click()
+    owner.get_by_role("button", name="Change seats").click()
     owner.locator(f"input[name=to][value='{seat}']").check()
-    owner.get_by_role("button", name="Move there").click()
+    owner.get_by_role("button", name="Move to these seats").click()
     owner.get_by_role("dialog").get_by_role("button", name="Move now").click()
     expect(owner.get_by_role("status").first).to_contain_text("Moved.")
     eventually(lambda: stack.paid(returned) == 0, "Ada has her money")
@@ -214,10 +214,10 @@ def test_an_organiser_refunds_and_moves_and_the_returner_is_paid(stack: Stack, v
 
     owner.get_by_role("button", name="Refund", exact=True).click()
     dialog = owner.get_by_role("dialog")
-    dialog.get_by_label("in full, whatever the policy says").check()
+    dialog.get_by_label("in full, regardless of the refund policy").check()
     dialog.get_by_label("Reason (needed for a refund in full)").fill("ill")
     dialog.get_by_role("button", name="Refund now").click()
-    expect(owner.get_by_role("status").first).to_contain_text("The refund is on its way")
+    expect(owner.get_by_role("status").first).to_contain_text("The refund is in progress")
     eventually(lambda: stack.paid(moved) == 0, "Bob has his")
     stack.mailbox.wait_for("bob11@example.org", f"Your refund for {name}")
 

@@ -19,9 +19,21 @@ SENTENCE = "a sentence nobody guesses either"
 def invite(stack: Stack, email: str) -> str:
     """The link that the command line prints for a new organiser's owner."""
     command = [
-        sys.executable, "-m", "frontrow.cli", "organiser", "create", "Open Air", "--email", email, "--invite", "--json",
-        "--ledger", stack.platform.settings.ledger_url, "--url", stack.url,
-    ]  # fmt: skip
+        sys.executable,
+        "-m",
+        "frontrow.cli",
+        "organiser",
+        "create",
+        "Open Air",
+        "--email",
+        email,
+        "--invite",
+        "--json",
+        "--ledger",
+        stack.platform.settings.ledger_url,
+        "--url",
+        stack.url,
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     return str(json.loads(done.stdout)["link"])
 
@@ -36,40 +48,40 @@ def test_an_organiser_from_the_invitation_to_a_running_sale(stack: Stack, visito
     desk.goto(invite(stack, f"owner-{stack.form}@example.org"))
     desk.get_by_label("Name").fill("Olga")
     desk.get_by_label("New password").fill(SENTENCE)
-    go_on(desk, "Go on", "**/second-factor")
+    go_on(desk, "Continue", "**/second-factor")
     desk.get_by_text("I cannot scan it").click()
     secret = desk.locator(".secret").inner_text().replace(" ", "")
     code = pyotp.TOTP(secret).generate_otp(stack.platform.clock() // (30 * US_PER_S))
     desk.get_by_label("Code", exact=True).fill(code)
-    desk.get_by_role("button", name="Go on").click()
-    desk.get_by_role("link", name="I have kept them").click()
+    desk.get_by_role("button", name="Continue").click()
+    desk.get_by_role("link", name="I have saved them").click()
     desk.wait_for_url("**/organiser")
 
     # the event: what, where, prices, sale
     desk.get_by_role("main").get_by_role("link", name="New event").click()
     desk.get_by_label("Name of the event").fill("Harvest Moon")
     desk.get_by_label("The show starts").fill("2031-06-01T20:00")
-    desk.get_by_role("button", name="Go on").click()
+    desk.get_by_role("button", name="Continue").click()
     desk.get_by_label("Name of the venue").fill("City Park")
-    go_on(desk, "Keep the draft and go on", "**/prices?done=draft")
+    go_on(desk, "Save draft and continue", "**/prices?done=draft")
     for number in range(desk.locator("input[id^=price]").count()):
         desk.locator(f"#price{number}").fill("40")
-    go_on(desk, "Save and go on", "**/sale?done=saved")
+    go_on(desk, "Save and continue", "**/sale?done=saved")
     desk.get_by_label("The sale opens").fill("2020-01-01T10:00")
-    go_on(desk, "Save and go on", "**/room?done=saved")
+    go_on(desk, "Save and continue", "**/room?done=saved")
 
     # the waiting room of this event
     assert looked_at(desk, "waiting room") == []
     desk.get_by_label("Name of a lane for people with a code").fill("general")
-    desk.get_by_role("button", name="Save and go on").click()
+    desk.get_by_role("button", name="Save and continue").click()
     expect(desk.get_by_role("alert")).to_be_visible()
     expect(desk.locator("#code_lane-err")).to_be_visible()
     desk.get_by_label("Name of a lane for people with a code").fill("fans")
     desk.get_by_label("Its share").fill("3")
-    desk.get_by_label("Most people waiting").fill("500")
+    desk.get_by_label("Maximum number of people waiting").fill("500")
     desk.get_by_label("Tickets show a code that changes").check()
-    go_on(desk, "Save and go on", "**/seats?done=saved")
-    go_on(desk, "Save and go on", "**/preview?done=saved")
+    go_on(desk, "Save and continue", "**/seats?done=saved")
+    go_on(desk, "Save and continue", "**/preview?done=saved")
     go_on(desk, "Publish now", "**?done=published")
     event_id = desk.url.split("/")[5].partition("?")[0]
     config = stack.platform.room.service.view(event_id).state.config
@@ -77,7 +89,7 @@ def test_an_organiser_from_the_invitation_to_a_running_sale(stack: Stack, visito
     assert config.depth_cap == 500
     desk.goto(f"{stack.url}/organiser/events/{event_id}/room")
     expect(desk.get_by_label("Tickets show a code that changes")).to_be_disabled()
-    desk.get_by_label("Most people waiting").fill("400")
+    desk.get_by_label("Maximum number of people waiting").fill("400")
     go_on(desk, "Save", "**?done=saved")
     assert stack.platform.room.service.view(event_id).state.config.depth_cap == 400
 
@@ -88,10 +100,10 @@ def test_an_organiser_from_the_invitation_to_a_running_sale(stack: Stack, visito
     expect(desk.get_by_role("button", name="Resume", exact=True)).to_be_visible()
     fan = visitor(390, 844)
     fan.goto(f"{stack.url}/v1/events/{event_id}/room/")
-    fan.get_by_role("button", name="Join the line").click()
-    expect(fan.locator("#why")).to_contain_text("The line is paused.")
+    fan.get_by_role("button", name="Join the queue").click()
+    expect(fan.locator("#why")).to_contain_text("The queue is paused.")
     expect(desk.locator("[data-tile=waiting]")).to_have_text("1")
-    _set(desk, "Message to the line", "What everybody who waits reads", "Doors open in a moment", "Show it")
+    _set(desk, "Message to the queue", "Shown to everyone who is waiting", "Doors open in a moment", "Show message")
     expect(fan.locator("#words")).to_have_text("Doors open in a moment")
     _set(desk, "Rate", "People per second, at most", "77", "Set the rate")
     expect(desk.locator("[data-below=admitted]")).to_have_text("at most 77")

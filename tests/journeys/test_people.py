@@ -117,7 +117,7 @@ def test_bought_on_a_phone_shown_on_a_laptop(stack: Stack, visitor: Visitor) -> 
 
     laptop.goto(f"{stack.url}/tickets")
     expect(laptop.locator("a.ev")).to_have_count(0)
-    laptop.get_by_role("link", name="Sign in with your e-mail").click()
+    laptop.get_by_role("link", name="Sign in with your email").click()
     sign_in_by_mail(laptop, stack, "GRACE@example.org")
     expect(laptop.locator("a.ev")).to_have_count(2)
     laptop.goto(f"{stack.url}/bookings/{bought}")
@@ -161,7 +161,7 @@ def test_staff_sign_in_with_a_unicode_password(stack: Stack, visitor: Visitor) -
     tablet = visitor()
     tablet.goto(f"{stack.url}/organiser/sign-in")
     for password, url in (("un cafe a Orleans", "**/organiser/sign-in"), (TYPED, "**/second-factor")):
-        tablet.get_by_label("E-mail").fill("zoe@example.org")
+        tablet.get_by_label("Email").fill("zoe@example.org")
         tablet.get_by_label("Password").fill(password)
         tablet.locator("form[action='/organiser/sign-in'] button").click()
         tablet.wait_for_url(url)

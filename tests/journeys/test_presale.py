@@ -71,7 +71,7 @@ def test_fans_register_are_drawn_and_buy_and_others_are_told_when_the_sale_opens
     ada.locator("#register-email").focus()
     ada.keyboard.type("ada@example.org")
     ada.keyboard.press("Enter")
-    expect(ada.get_by_role("heading", name="Check your inbox")).to_be_visible()
+    expect(ada.get_by_role("heading", name="Check your email")).to_be_visible()
     phone = visitor(390, 844)
     confirm_by_mail(phone, stack, "ada@example.org")
     assert looked_at(phone, "confirmed") == []
@@ -81,7 +81,7 @@ def test_fans_register_are_drawn_and_buy_and_others_are_told_when_the_sale_opens
     bob.goto(event_page)
     bob.locator("#notify-email").fill("bob@example.org")
     bob.get_by_role("button", name="Notify me").click()
-    expect(bob.get_by_role("heading", name="Check your inbox")).to_be_visible()
+    expect(bob.get_by_role("heading", name="Check your email")).to_be_visible()
     confirm_by_mail(bob, stack, "bob@example.org")
 
     # registration closes, the organiser draws
@@ -99,7 +99,7 @@ def test_fans_register_are_drawn_and_buy_and_others_are_told_when_the_sale_opens
     set_time(desk, stack, f"{event.id}/room", "The presale starts", -MINUTE_S)
     ada.goto(code_link)
     expect(ada.locator("input[name=code]")).to_have_value(code_link.rpartition("#")[2])
-    ada.get_by_role("button", name="Join the line").click()
+    ada.get_by_role("button", name="Join the queue").click()
     ada.wait_for_url("**/seats")
     booking_id = hold_seats(ada)
     fill_buyer(ada, "Ada Lovelace", "ada@example.org")
@@ -115,10 +115,10 @@ def test_fans_register_are_drawn_and_buy_and_others_are_told_when_the_sale_opens
     assert looked_at(eve, "event in the presale") == []
     eve.get_by_role("link", name="Join with your code").click()
     expect(eve.get_by_text("The general sale begins")).to_be_visible()
-    eve.get_by_role("button", name="Join the line").click()
+    eve.get_by_role("button", name="Join the queue").click()
     expect(eve.get_by_role("alert")).to_contain_text("presale")
     eve.locator("input[name=code]").fill(code_link.rpartition("#")[2])
-    eve.get_by_role("button", name="Join the line").click()
+    eve.get_by_role("button", name="Join the queue").click()
     expect(eve.get_by_role("alert")).to_contain_text("used")
 
     # the general sale opens: one mail, whose link leads to the line
@@ -128,10 +128,10 @@ def test_fans_register_are_drawn_and_buy_and_others_are_told_when_the_sale_opens
     line = next(link for link in opened.links() if "/room/" in link)
     bob_now = visitor()
     bob_now.goto(line)
-    bob_now.get_by_role("button", name="Join the line").click()
+    bob_now.get_by_role("button", name="Join the queue").click()
     bob_now.wait_for_url("**/seats")
     end = next(link for link in opened.links() if "/sign-ups/end/" in link)
     bob.goto(end)
-    bob.get_by_role("button", name="Stop these e-mails").click()
-    expect(bob.get_by_role("heading", name="You get no more e-mails")).to_be_visible()
+    bob.get_by_role("button", name="Stop these emails").click()
+    expect(bob.get_by_role("heading", name="You will get no more emails")).to_be_visible()
     assert len(stack.mailbox.mails("bob@example.org")) == 2

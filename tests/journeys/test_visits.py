@@ -28,8 +28,8 @@ def stack_options() -> dict[str, Any]:
 def wait_in_line(page: Page, stack: Stack, event_name: str) -> None:
     """Straight into the line."""
     page.goto(f"{stack.room_url(event_name)}/")
-    page.get_by_role("button", name="Join the line").click()
-    expect(page.get_by_role("button", name="Join the line")).to_be_hidden()
+    page.get_by_role("button", name="Join the queue").click()
+    expect(page.get_by_role("button", name="Join the queue")).to_be_hidden()
 
 
 def people_inside(stack: Stack, event_id: str) -> int:
@@ -104,7 +104,7 @@ def test_the_next_is_let_in_when_somebody_gave_the_seats_back_and_left(stack: St
     wait_in_line(bob, stack, "Changed her mind")
     hold_seats(ada)
     with heard(ada):
-        ada.get_by_role("button", name="Give these seats back and choose others").click()
+        ada.get_by_role("button", name="Release these seats and choose others").click()
     ada.wait_for_url("**/seats")
     still_inside(ada, stack, event.id)
     ada.goto("about:blank")
@@ -134,7 +134,7 @@ def test_reloading_and_going_back_do_not_end_the_visit(stack: Stack, visitor: Vi
     still_inside(ada, stack, event.id)
     hold_seats(ada)
     with heard(ada):
-        ada.get_by_role("button", name="Give these seats back and choose others").click()
+        ada.get_by_role("button", name="Release these seats and choose others").click()
     ada.wait_for_url("**/seats")
     with heard(ada):
         ada.goto(f"{stack.url}/events/{event.id}/seats?again")
@@ -169,7 +169,7 @@ def test_who_falls_asleep_is_asked_first_and_then_makes_room(stack: Stack, visit
     sleep_until(over, LEAVE_S + 1)
     is_in(bob)
     over.get_by_role("link", name="Enter the waiting room").click()
-    expect(ada.get_by_role("button", name="Join the line")).to_be_visible()
+    expect(ada.get_by_role("button", name="Join the queue")).to_be_visible()
 
 
 def test_a_live_hold_keeps_the_visit_beyond_fifteen_minutes_until_it_is_paid(stack: Stack, visitor: Visitor) -> None:
@@ -193,14 +193,14 @@ def test_without_scripts_the_server_ends_an_idle_visit(stack: Stack, visitor: Vi
     event = stack.put_on_sale("Plain", seats=6)
     ada, bob = visitor(java_script_enabled=False), visitor()
     ada.goto(f"{stack.url}/v1/events/{event.id}/room/")
-    ada.get_by_role("button", name="Join the line").click()
+    ada.get_by_role("button", name="Join the queue").click()
     for _ in range(TRIES):
-        if ada.get_by_role("button", name="Go in", exact=True).is_visible():
+        if ada.get_by_role("button", name="Enter the sale", exact=True).is_visible():
             break
         ada.reload()
-    ada.get_by_role("button", name="Go in", exact=True).click()
+    ada.get_by_role("button", name="Enter the sale", exact=True).click()
     ada.wait_for_url("**/seats")
-    expect(ada.get_by_text("Your visit ends when nothing happens here for 2 minutes.")).to_be_visible()
+    expect(ada.get_by_text("Your visit ends after 2 minutes without activity.")).to_be_visible()
     wait_in_line(bob, stack, "Plain")
     stack.let_pass(IDLE_S - 10)
     ada.get_by_role("link", name="I am still here").click()
@@ -211,7 +211,7 @@ def test_without_scripts_the_server_ends_an_idle_visit(stack: Stack, visitor: Vi
     is_in(bob)
     ada.reload()
     assert "/room/" in ada.url
-    expect(ada.get_by_role("button", name="Join the line")).to_be_visible()
+    expect(ada.get_by_role("button", name="Join the queue")).to_be_visible()
 
 
 def test_a_pass_given_back_is_refused_by_another_server_and_after_a_restart(stack: Stack, visitor: Visitor) -> None:

@@ -16,5 +16,5 @@ const packed = join(dirname(fileURLToPath(import.meta.resolve("@sparticuz/chromi
 await inflate(join(packed, "al2023.tar.br"));
 writeFileSync(
   join(folder, "fonts.conf"),
-  `<?xml version="1.0"?><fontconfig><dir>${join(folder, "fonts")}</dir><cachedir>${join(folder, "fonts-cache")}</cachedir></fontconfig>\n`,
+  `<?xml version="1.0"?><fontconfig><dir>${join(folder, "fonts")}</dir><cachedir>${join(folder, "fonts-cache")}</cachedir></fontconfig>\n`
 );

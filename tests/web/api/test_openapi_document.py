@@ -22,8 +22,19 @@ from tests.boxoffice.people.support import api_key, fan, member
 from tests.web.api.script import a_buyer
 from tests.web.api.support import EVENT_ID, a_server
 
-ENDING = ("room_give_back", "room_left", "end_session", "revoke_session", "erase_my_data", "room_leave",
-          "remove_member", "revoke_api_key", "reset_member", "change_member", "change_password")  # fmt: skip
+ENDING = (
+    "room_give_back",
+    "room_left",
+    "end_session",
+    "revoke_session",
+    "erase_my_data",
+    "room_leave",
+    "remove_member",
+    "revoke_api_key",
+    "reset_member",
+    "change_member",
+    "change_password",
+)
 EXAMPLES = os.environ.get("FRONTROW_SCHEMATHESIS_EXAMPLES")
 FOLLOWING = ("fan", "owner")  # links are followed as these in the short run
 TEAM = [*(role.value for role in Role if role is not Role.OWNER), "key"]
@@ -78,12 +89,29 @@ async def test_the_api_does_what_its_document_says(tmp_path, caller):
         document = (await client.get("/openapi.json")).text
         config = await config_of(caller, platform, client, document, tmp_path)
         process = await asyncio.create_subprocess_exec(
-            str(Path(sys.executable).parent / "schemathesis"), "--config-file", str(config), "run",
-            f"{url}/openapi.json", *told, "--checks", "all",
-            "--max-examples", EXAMPLES or ("2" if caller in FOLLOWING else "1"),
-            "--phases", "examples,coverage,fuzzing,stateful" if EXAMPLES else phases, "--no-shrink", "--seed", "1",
-            *left_out(document, caller), "--request-timeout", "20", "--suppress-health-check", "all",
-            cwd=tmp_path, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
-        )  # fmt: skip
+            str(Path(sys.executable).parent / "schemathesis"),
+            "--config-file",
+            str(config),
+            "run",
+            f"{url}/openapi.json",
+            *told,
+            "--checks",
+            "all",
+            "--max-examples",
+            EXAMPLES or ("2" if caller in FOLLOWING else "1"),
+            "--phases",
+            "examples,coverage,fuzzing,stateful" if EXAMPLES else phases,
+            "--no-shrink",
+            "--seed",
+            "1",
+            *left_out(document, caller),
+            "--request-timeout",
+            "20",
+            "--suppress-health-check",
+            "all",
+            cwd=tmp_path,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
         output, _ = await process.communicate()
     assert process.returncode == 0, output.decode()[-20_000:]

@@ -182,10 +182,18 @@ async def test_nobody_sees_or_changes_somebody_elses_booking(tmp_path):
         held = await owner.hold(EVENT_ID, seats=["S-A-1"])
         other.headers["Frontrow-Booking"] = held["booking_token"][:-2] + "xx"
         for name, body in (
-            ("get_booking", None), ("pay", {"method": "pm_card_visa"}), ("release_hold", None),
-            ("cancel_booking", None), ("ask_refund", {}), ("list_refunds", None), ("list_tickets", None),
-            ("tickets_pdf", None), ("return_tickets", {}), ("priority_pass", None), ("answer_bank", None),
-        ):  # fmt: skip
+            ("get_booking", None),
+            ("pay", {"method": "pm_card_visa"}),
+            ("release_hold", None),
+            ("cancel_booking", None),
+            ("ask_refund", {}),
+            ("list_refunds", None),
+            ("list_tickets", None),
+            ("tickets_pdf", None),
+            ("return_tickets", {}),
+            ("priority_pass", None),
+            ("answer_bank", None),
+        ):
             more = {} if body is None else {"json": body}
             answer = await other.call(name, booking_id=held["booking"], **more)
             assert (answer.status_code, answer.json()["code"]) == (404, "booking_not_found"), name
@@ -206,9 +214,16 @@ async def test_b8_a_priority_pass_is_given_once(tmp_path):
             held = await buyer.hold(EVENT_ID, seats=[seat])
             now_us = platform.clock()
             over = Payment(
-                f"pay_{held['booking'][4:]}_1", held["booking"], 1, "simulated", 5000, "EUR", PaymentState.VOIDED,
-                reason="provider_unavailable", changed_at_us=now_us,
-            )  # fmt: skip
+                f"pay_{held['booking'][4:]}_1",
+                held["booking"],
+                1,
+                "simulated",
+                5000,
+                "EUR",
+                PaymentState.VOIDED,
+                reason="provider_unavailable",
+                changed_at_us=now_us,
+            )
             await platform.ledger.save_payment(over, now_us=now_us, move=Move.BEGIN_PAYMENT, fence=held["fence"])
             await platform.ledger.decline(held["booking"], held["fence"], now_us)
             first_us = now_us - fetched_before_s * 1_000_000

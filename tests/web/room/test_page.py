@@ -148,7 +148,7 @@ async def test_a_held_room_says_so(phase: Phase) -> None:
     room = SimpleRoom()
     cookie = await waiting(room)
     room.change(phase=phase)
-    assert "Nobody is losing their place" in page(room, cookie=cookie).body.decode()
+    assert "Nobody loses their place" in page(room, cookie=cookie).body.decode()
 
 
 def test_every_field_has_a_label_and_the_page_a_language() -> None:
@@ -189,13 +189,13 @@ def test_a_captcha_provider_is_allowed_by_name_and_no_check_needs_scripts_silent
 def test_a_browser_without_scripts_joins_waits_and_goes_in_by_forms(door: Door) -> None:
     """W7, W9."""
     with httpx.Client(base_url=door.client.base_url, trust_env=False, timeout=20) as browser:
-        assert "Join the line" in browser.get("/", headers=BROWSER).text
+        assert "Join the queue" in browser.get("/", headers=BROWSER).text
         sent = browser.post("/join", headers=FORM, data={"page": "true", "proof": "", "code": ""})
         assert (sent.status_code, sent.headers["location"]) == (303, "/")
         cookie = next(c for c in sent.headers.get_list("set-cookie") if c.startswith("frontrow_place"))
         assert "HttpOnly" in cookie
         assert "SameSite=Lax" in cookie
-        assert "You’re in the line" in browser.get("/", headers=BROWSER).text
+        assert "You’re in the queue" in browser.get("/", headers=BROWSER).text
         early = browser.post("/claim", headers=FORM, data={"page": "true"})
         assert early.status_code == 409
         assert "not your turn" in early.text

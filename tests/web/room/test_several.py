@@ -158,7 +158,7 @@ def test_w11_the_page_of_a_line_leads_to_its_shard(tmp_path: Path) -> None:
                 browser.post("/join", headers=form, data={"page": "true"})
                 shown = browser.get("/", headers=form).text
             assert re.search(r'data-base="/v1/events/aurora\.[01]/room"', shown)
-            assert "You’re in the line" in shown
+            assert "You’re in the queue" in shown
         finally:
             served.close()
 

@@ -29,9 +29,15 @@ LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 def on_node(bundle: Bundle, **asks: Any) -> Any:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
-        ["node", "door.mjs"], input=msgspec.json.encode({"bundle": bundle} | asks).decode(), capture_output=True,
-        text=True, cwd=NODE, check=True, env=os.environ | {"PATH": path}, timeout=60,
-    )  # fmt: skip
+        ["node", "door.mjs"],
+        input=msgspec.json.encode({"bundle": bundle} | asks).decode(),
+        capture_output=True,
+        text=True,
+        cwd=NODE,
+        check=True,
+        env=os.environ | {"PATH": path},
+        timeout=60,
+    )
     return json.loads(done.stdout)
 
 

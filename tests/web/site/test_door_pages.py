@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from frontrow.boxoffice.model.people import Role
-from frontrow.web.api.access import SESSION_COOKIE
+from frontrow.web.endpoints.cookies import SESSION_COOKIE
 from frontrow.web.site.assets import site_assets
 from tests.boxoffice.people.support import member, on_sale
 from tests.web.api.support import a_client, a_platform

@@ -1,11 +1,13 @@
 """Every text in every language is there, with the same `{names}` in it; the language is the visitor's."""
 
 import re
+from io import BytesIO
 
 import pytest
+from babel.messages.pofile import read_po
 
 from frontrow.web.site.languages import LANGUAGES, best_language, catalogues, words_of
-from tests.web.site.texts import all_texts
+from tests.web.site.texts import all_plurals, all_texts, catalogue_of_texts
 
 OTHERS = [language for language in LANGUAGES if language != "en"]
 NAME = re.compile(r"\{\w+\}")
@@ -13,7 +15,8 @@ NAME = re.compile(r"\{\w+\}")
 
 @pytest.mark.parametrize("language", OTHERS)
 def test_no_text_is_missing(language: str) -> None:
-    known = words_of(language)._texts
+    words = words_of(language)
+    known = {*words._texts, *words._plurals}
     missing = {text: where for text, where in all_texts().items() if text not in known}
     assert not missing, f"{len(missing)} texts have no {language}"
 
@@ -22,8 +25,9 @@ def test_the_texts_are_found_at_all() -> None:
     found = all_texts()
     assert len(found) > 250
     assert found["Choose seats"].endswith(".html")
-    assert "Somebody was faster: these seats are taken." in found
-    assert "{n} seconds left on your seats." in found
+    assert "Someone was faster: these seats are taken." in found
+    assert "{n} second left on your seats." in found
+    assert all_plurals()["{n} ticket"] == "{n} tickets"
 
 
 @pytest.mark.parametrize("language", OTHERS)
@@ -33,8 +37,40 @@ def test_a_translation_has_the_same_names_in_it(language: str) -> None:
 
 
 @pytest.mark.parametrize("language", OTHERS)
+def test_every_plural_has_all_its_forms_with_the_same_names(language: str) -> None:
+    words = words_of(language)
+    assert set(words._plurals) == set(all_plurals())
+    for text, forms in words._plurals.items():
+        assert len(forms) == {"ja": 1, "ar": 6}.get(language, 2), (language, text)
+        for form in forms:  # "one" and "two" may be words
+            assert {*NAME.findall(form), "{n}"} == set(NAME.findall(text)), (language, form)
+
+
+def test_a_count_takes_the_form_of_its_language() -> None:
+    def tickets(language: str, n: int) -> str:
+        return words_of(language).ngettext("{n} ticket", "{n} tickets", n)
+
+    assert [tickets("en", n) for n in (0, 1, 2, 1200)] == ["0 tickets", "1 ticket", "2 tickets", "1,200 tickets"]
+    assert [tickets("de", n) for n in (1, 2)] == ["1 Ticket", "2 Tickets"]
+    assert [tickets("fr", n) for n in (0, 1, 2)] == ["0 billet", "1 billet", "2 billets"]
+    assert tickets("ja", 1) == "チケット1枚"
+    assert [tickets("ar", n) for n in (1, 2, 3, 11)] == ["تذكرة واحدة", "تذكرتان", "3 تذاكر", "11 تذكرة"]
+
+
+@pytest.mark.parametrize("language", OTHERS)
+def test_a_text_is_in_the_catalogue_of_the_pages_that_say_it(language: str) -> None:
+    expected = catalogue_of_texts()
+    for catalogue in catalogues(language):
+        for message in read_po(BytesIO(catalogue.read_bytes())):
+            if message.id:
+                text = message.id if isinstance(message.id, str) else message.id[0]
+                assert f"{expected[text]}.po" == catalogue.name, text
+
+
+@pytest.mark.parametrize("language", OTHERS)
 def test_a_catalogue_has_no_text_that_nobody_says(language: str) -> None:
-    unused = set(words_of(language)._texts) - set(all_texts())
+    words = words_of(language)
+    unused = {*words._texts, *words._plurals} - set(all_texts())
     assert not unused, [one.name for one in catalogues(language)]
 
 
@@ -48,6 +84,7 @@ def test_a_catalogue_has_no_text_that_nobody_says(language: str) -> None:
         ("", "ja;q=0, ar;q=0.1", "ar"),
         ("", "*", "en"),
         ("", "en;q=zero, de", "de"),
+        ("", "DE-at", "de"),
     ],
 )
 def test_the_language_is_the_chosen_one_else_the_browsers(cookie: str, accepted: str, language: str) -> None:

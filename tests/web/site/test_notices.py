@@ -44,7 +44,7 @@ async def test_b17_who_is_too_fast_reads_it_in_the_own_language(tmp_path: Path) 
         told = await client.get("/v1/events", headers={"accept": "application/json"})
     assert (page.status_code, told.status_code) == (429, 429)
     assert page.headers["content-type"].startswith("text/html")
-    assert "Etwas zu schnell" in page.text
+    assert "Zu viele Anfragen" in page.text
     assert int(page.headers["retry-after"]) >= 1
     assert told.json()["code"] == "rate_limited"
 
@@ -56,7 +56,7 @@ async def test_a_refusal_in_the_room_is_not_english_on_another_languages_page(tm
             answer = await client.post(f"{ROOM}/join", headers=form, data={"page": "true", "code": "NO-SUCH-CODE"})
             room = await client.get(f"{ROOM}/", headers=browser(language))
             assert answer.status_code >= 400
-            assert words_of(language)("This code is not good for this sale.") in answer.text
+            assert words_of(language)("This code is not valid for this sale.") in answer.text
             assert '"code_invalid":' in room.text, "the script can say it too"
 
 

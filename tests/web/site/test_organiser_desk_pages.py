@@ -8,7 +8,7 @@ import httpx
 
 from frontrow.boxoffice.model.bookings import BookingState
 from frontrow.boxoffice.model.people import Role, csrf_of
-from frontrow.web.api.access import SESSION_COOKIE
+from frontrow.web.endpoints.cookies import SESSION_COOKIE
 from frontrow.web.site.assets import site_assets
 from tests.boxoffice.organising.http import Desk, a_desk
 from tests.web.site.test_pages import BROWSER, FORM
@@ -100,9 +100,13 @@ async def test_b13_bookings_are_found_by_address_number_seat_and_state(tmp_path:
         eve = await owner.desk.bought("S-A-1", email="eve@example.org")
         bob = await owner.desk.bought("B-A-1", fan="fan_bob", email="bob@example.org", pay="")
         for query, found, missed in (
-            ("q=EVE@example.org", eve, bob), (f"q={bob.id}", bob, eve), ("q=S+A+1", eve, bob), ("q=B-A-1", bob, eve),
-            ("state=confirmed", eve, bob), ("state=held", bob, eve),
-        ):  # fmt: skip
+            ("q=EVE@example.org", eve, bob),
+            (f"q={bob.id}", bob, eve),
+            ("q=S+A+1", eve, bob),
+            ("q=B-A-1", bob, eve),
+            ("state=confirmed", eve, bob),
+            ("state=held", bob, eve),
+        ):
             text = await owner.get(f"{owner.base}/bookings?{query}")
             assert (f"/bookings/{found.id}" in text, f"/bookings/{missed.id}" in text) == (True, False), query
 
@@ -113,7 +117,7 @@ async def test_b12_a_refund_shows_its_amount_first_needs_a_reason_in_full_and_is
         one = f"{owner.base}/bookings/{booking.id}"
         assert "€50" in await owner.get(f"{one}?do=refund&seat=S-A-1")
         refused = await owner.post(f"{one}/refund", 409, how="full", seat=["S-A-1"])
-        assert "Say why" in refused.text
+        assert "Enter a reason" in refused.text
         assert await owner.desk.platform.ledger.refunds_of(booking.id) == []
         await owner.post(f"{one}/refund", how="full", seat=["S-A-1"], reason="ill")
         (refund,) = await owner.desk.platform.ledger.refunds_of(booking.id)
@@ -170,7 +174,7 @@ async def test_b13_the_team_is_invited_changed_removed_and_keys_are_told_once(tm
             email=owner.desk.person.staff.email,
             role="door",  # type: ignore[union-attr]
         )
-        assert "has an account already" in taken.text
+        assert "already has an account" in taken.text
         colleague = await owner.as_(Role.BOX_OFFICE)
         member = f"/organiser/team/members/{colleague.desk.person.id}"
         await owner.post(f"{member}/role", role="manager")

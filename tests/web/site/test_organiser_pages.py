@@ -13,8 +13,8 @@ from frontrow.boxoffice.model.people import ROLES, Role, Stage, SubjectKind, csr
 from frontrow.boxoffice.organising.venues import PlanSource, VenueEdit
 from frontrow.core.errors import InvalidInput
 from frontrow.core.vault import SealBroken
-from frontrow.web.api.access import SESSION_COOKIE
 from frontrow.web.app import pages
+from frontrow.web.endpoints.cookies import SESSION_COOKIE
 from frontrow.web.site.organiser.form_fields import Reading, local_text, money_text
 from frontrow.web.site.routes import Form
 from tests.boxoffice.people.support import PASSWORD, Person, asking, code_now, fan, member, on_sale, opened
@@ -23,9 +23,13 @@ from tests.web.site.test_pages import BROWSER, FORM
 
 BEHIND = ("", "/details", "/venue", "/prices", "/sale", "/seats", "/preview", "/preview/page", "/preview/map.json")
 EVERYWHERE = (
-    "/organiser", "/organiser/events/new", "/organiser/venues", "/organiser/venues/new", "/organiser/venues/ven_x",
+    "/organiser",
+    "/organiser/events/new",
+    "/organiser/venues",
+    "/organiser/venues/new",
+    "/organiser/venues/ven_x",
     *(f"/organiser/events/{EVENT_ID}{behind}" for behind in (*BEHIND, "/codes", "/cancel")),
-)  # fmt: skip
+)
 
 
 @pytest.fixture
@@ -160,7 +164,7 @@ async def test_an_edit_of_an_older_version_is_told_and_keeps_what_was_typed(
     given = form(owner, name="Second", description="two", starts="2040-01-01T20:00", tag="an older one")
     answer = await client.post(path, data=given, headers=headers)
     assert answer.status_code == 422
-    assert "Somebody else changed this event meanwhile" in answer.text
+    assert "Someone else changed this event in the meantime" in answer.text
     assert 'value="Second"' in answer.text
     tag = re.search(r'name="tag" value="(\w+)"', answer.text)
     assert tag is not None
@@ -188,9 +192,19 @@ async def test_w12_codes_of_a_batch_are_the_same_each_time_and_only_their_number
 
 @pytest.mark.parametrize(
     ("typed", "minor"),
-    [("45", 4500), ("45.5", 4550), ("45,50", 4550), ("0", 0), ("1 000", 100_000), ("-1", None), ("4.555", None),
-     ("1e5", None), ("4٫5", None), ("99999999999", None)],
-)  # fmt: skip
+    [
+        ("45", 4500),
+        ("45.5", 4550),
+        ("45,50", 4550),
+        ("0", 0),
+        ("1 000", 100_000),
+        ("-1", None),
+        ("4.555", None),
+        ("1e5", None),
+        ("4٫5", None),
+        ("99999999999", None),
+    ],
+)
 def test_amounts_are_read_as_people_type_them(typed: str, minor: int | None) -> None:
     reading = Reading(Form([("price", typed)]), "UTC", "EUR")
     found = reading.money("price", needed=True)

@@ -35,10 +35,10 @@ from frontrow.core.cookies import is_https, names_to_read, read_cookie, read_coo
 from frontrow.core.errors import ConfigError, FrontrowError, Unauthorised
 from frontrow.waitingroom.credentials.passes import MAX_PASS_CHARS
 from frontrow.waitingroom.protect.guard import PASS_COOKIES
+from frontrow.web.endpoints.cookies import SESSION_COOKIE
 from frontrow.web.platform.platform import Platform, Secrets
 from frontrow.web.server.csrf import JSON_ONLY, HeaderLines, check_media_type, check_same_site, check_token
 
-SESSION_COOKIE: Final = "__Host-frontrow-session"
 BOOKING_PREFIX: Final = "frb_"
 MAX_BOOKING_TOKENS: Final = 20
 MAC_BYTES: Final = 16
@@ -155,11 +155,11 @@ async def caller_of(platform: Platform, method: str, headers: HeaderLines) -> Ca
     ours = (BOOKING_PREFIX, SESSION_PREFIX, KEY_PREFIX)
     text = next((token for token in given.tokens if not token.startswith(ours)), None) or next(iter(given.passes), None)
     visit = read_pass(platform, text) if text else None
-    known = await _known(platform, method, headers, given)
-    return with_pass(platform, known, visit, bookings)
+    caller = await _identify(platform, method, headers, given)
+    return with_pass(platform, caller, visit, bookings)
 
 
-async def _known(platform: Platform, method: str, headers: HeaderLines, given: Presented) -> Caller:
+async def _identify(platform: Platform, method: str, headers: HeaderLines, given: Presented) -> Caller:
     """The session or API key: a bearer's, else the cookie's (which then needs its CSRF token)."""
     bearers = [token for token in given.tokens if token.startswith((SESSION_PREFIX, KEY_PREFIX))]
     if len(bearers) > 1:
@@ -201,11 +201,11 @@ def client_ip(platform: Platform, connection: Connection) -> str:
     return platform.server.limiter.ip_of(peer[0] if peer else "", forwarded)
 
 
-def with_pass(platform: Platform, known: Caller, visit: ShopPass | None, bookings: Collection[str]) -> Caller:
+def with_pass(platform: Platform, caller: Caller, visit: ShopPass | None, bookings: Collection[str]) -> Caller:
     """The caller with the pass and the booking tokens that came along."""
     ran_out = visit is not None and platform.clock() >= visit.expires_at_us
     good, past = (None, visit) if ran_out else (visit, None)
-    return msgspec.structs.replace(known, shop_pass=good, past_pass=past, bookings=frozenset(bookings))
+    return msgspec.structs.replace(caller, shop_pass=good, past_pass=past, bookings=frozenset(bookings))
 
 
 def read_pass(platform: Platform, text: str) -> ShopPass | None:
@@ -267,6 +267,17 @@ async def own_event(platform: Platform, caller: Caller, event_id: str) -> Event:
     if not caller.organiser_id or event.organiser_id != caller.organiser_id:
         raise EventNotFound(f"there is no event {event_id[:60]}", event=event_id[:60])
     return event
+
+
+async def own_event_booking(
+    platform: Platform, caller: Caller, event_id: str, booking_id: str
+) -> tuple[Event, Booking]:
+    """An event of the caller's organiser and one of its bookings; any other booking answers 404."""
+    event = await own_event(platform, caller, event_id)
+    booking = await platform.ledger.booking(booking_id)
+    if booking is None or booking.event_id != event.id:
+        raise BookingNotFound(booking_id[:60])
+    return event, booking
 
 
 async def identified(

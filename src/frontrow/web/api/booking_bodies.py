@@ -80,33 +80,40 @@ async def indexes(platform: Platform, booking: Booking, seats: list[str]) -> lis
     if not seats:
         return None
     names = await seat_ids(platform, booking.event_id, booking.seats)
-    known = dict(zip(names, booking.seats, strict=True))
-    missing = [seat for seat in seats if seat not in known]
+    indexes = dict(zip(names, booking.seats, strict=True))
+    missing = [seat for seat in seats if seat not in indexes]
     if missing:
         raise Refused(f"not part of this booking: {', '.join(missing[:10])}", param="seats", seats=missing[:10])
-    return sorted({known[seat] for seat in seats})
+    return sorted({indexes[seat] for seat in seats})
 
 
 async def booking_view(platform: Platform, booking: Booking, outcome: Outcome | None = None) -> BookingView:
     live = booking.state in (BookingState.HELD, BookingState.PAYING)
     over = live and not booking.live(platform.clock())
     return BookingView(
-        booking.id, booking.event_id, "expired" if over else booking.state.value,
-        await seat_ids(platform, booking.event_id, booking.seats), MoneyView(booking.amount_minor, booking.currency),
-        booking.fence, time_text(booking.created_at_us),
+        booking.id,
+        booking.event_id,
+        "expired" if over else booking.state.value,
+        await seat_ids(platform, booking.event_id, booking.seats),
+        MoneyView(booking.amount_minor, booking.currency),
+        booking.fence,
+        time_text(booking.created_at_us),
         time_text(booking.hold_expires_at_us) if live else None,
         time_text(booking.confirmed_at_us) if booking.confirmed_at_us else None,
         checkout_view(outcome) if outcome is not None else None,
-    )  # fmt: skip
+    )
 
 
 def checkout_view(outcome: Outcome) -> CheckoutView:
     retry_at_us = outcome.retry_at_us
     return CheckoutView(
-        outcome.state.value, outcome.client_secret, outcome.action_url,
-        time_text(retry_at_us) if retry_at_us else None, outcome.problem,
+        outcome.state.value,
+        outcome.client_secret,
+        outcome.action_url,
+        time_text(retry_at_us) if retry_at_us else None,
+        outcome.problem,
         outcome.tries_left if outcome.state is CheckoutState.OPEN else None,
-    )  # fmt: skip
+    )
 
 
 async def looked_at(platform: Platform, booking: Booking) -> BookingView:
@@ -136,7 +143,11 @@ def declined(outcome: Outcome, *, tried: bool = True) -> Refused | None:
 
 async def refund_view(platform: Platform, refund: Refund, event_id: str) -> RefundView:
     return RefundView(
-        refund.id, refund.booking_id, refund.state.value, await seat_ids(platform, event_id, refund.seats),
-        MoneyView(refund.amount_minor, refund.currency), MoneyView(refund.fee_minor, refund.currency),
+        refund.id,
+        refund.booking_id,
+        refund.state.value,
+        await seat_ids(platform, event_id, refund.seats),
+        MoneyView(refund.amount_minor, refund.currency),
+        MoneyView(refund.fee_minor, refund.currency),
         time_text(refund.created_at_us),
-    )  # fmt: skip
+    )

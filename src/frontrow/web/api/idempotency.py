@@ -139,5 +139,5 @@ def _answer(start: Any, body: bytes) -> KeptAnswer:
     return KeptAnswer("", start["status"], kind, text, base64.b64encode(body).decode())
 
 
-def _digest(told: bytes) -> str:
-    return hashlib.blake2b(told, digest_size=20).hexdigest()
+def _digest(text: bytes) -> str:
+    return hashlib.blake2b(text, digest_size=20).hexdigest()

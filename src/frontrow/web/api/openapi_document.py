@@ -27,17 +27,30 @@ SCHEMES: Final = {
     "session": {"type": "http", "scheme": "bearer", "description": "a session (frs_…) or an API key (frk_…)"},
 }
 IDEMPOTENCY_KEY: Final = {
-    "name": "Idempotency-Key", "in": "header", "required": False,
+    "name": "Idempotency-Key",
+    "in": "header",
+    "required": False,
     "description": "the same key and body get the same answer, another body 409",
     "schema": {"type": "string", "minLength": 1, "maxLength": 128, "pattern": "^[ -~]+$"},
-}  # fmt: skip
+}
 TITLES: Final = {
-    400: "Not what the API takes", 401: "Who are you?", 402: "The card was declined", 403: "You may not",
-    404: "There is no such thing", 405: "Not by this method", 409: "No, and the code says why", 410: "It is over",
+    400: "Not what the API takes",
+    401: "Who are you?",
+    402: "The card was declined",
+    403: "You may not",
+    404: "There is no such thing",
+    405: "Not by this method",
+    409: "No, and the code says why",
+    410: "It is over",
     413: "Too large",
-    415: "Another media type is needed", 422: "A value cannot be right", 425: "Not yet", 429: "Too many requests",
-    500: "Our fault", 502: "The payment provider failed", 503: "Not now; see Retry-After",
-}  # fmt: skip
+    415: "Another media type is needed",
+    422: "A value cannot be right",
+    425: "Not yet",
+    429: "Too many requests",
+    500: "Our fault",
+    502: "The payment provider failed",
+    503: "Not now; see Retry-After",
+}
 
 
 def complete(app: Litestar, handlers: Iterable[HTTPRouteHandler]) -> dict[str, Any]:
@@ -54,8 +67,8 @@ def complete(app: Litestar, handlers: Iterable[HTTPRouteHandler]) -> dict[str, A
             kinds.add(taken.annotation)
     ordered = sorted(kinds, key=lambda kind: kind.__name__)
     _, components = msgspec.json.schema_components(ordered, ref_template=REF)
-    known = schema.setdefault("components", {}).setdefault("schemas", {})
-    known.update(components)
+    schemas = schema.setdefault("components", {}).setdefault("schemas", {})
+    schemas.update(components)
     schema["components"]["securitySchemes"] = SCHEMES
     for operations in schema["paths"].values():
         for method, operation in operations.items():

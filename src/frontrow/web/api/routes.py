@@ -28,6 +28,11 @@ def own_checks(
     `answers` maps a status to a Struct, to a media type, or to None (no body); `problems` are the error statuses.
     """
     return {
-        "access": access, "own_checks": True, "idempotency": "own", "body": body, "answers": dict(answers or {}),
-        "problems": problems, **more,
-    }  # fmt: skip
+        "access": access,
+        "own_checks": True,
+        "idempotency": "own",
+        "body": body,
+        "answers": dict(answers or {}),
+        "problems": problems,
+        **more,
+    }

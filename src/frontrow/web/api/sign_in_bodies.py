@@ -1,21 +1,20 @@
-"""Bodies of signing in: what comes, what is told, and the cookies that go with it."""
+"""Request and response bodies of signing in."""
 
 import re
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from litestar import Request, Response
-from litestar.datastructures import Cookie
 
 from frontrow.boxoffice.model.email_addresses import EMAIL_PATTERN
 from frontrow.boxoffice.model.people import Session, csrf_of
 from frontrow.boxoffice.people.sessions import SignedIn
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import InvalidInput
-from frontrow.web.api.access import SESSION_COOKIE, caller_in, presented
-from frontrow.web.api.shapes import Time, time_text
+from frontrow.web.api.access import caller_in, presented
+from frontrow.web.endpoints.cookies import session_cookie
+from frontrow.web.endpoints.json_values import Time, time_text
 
-ASK_COOKIE: Final = "__Host-frontrow-ask"
 LOCALE_PATTERN: Final = r"^[A-Za-z]{2,3}([-_][A-Za-z0-9]{2,8}){0,3}$"
 _LOCALE: Final = re.compile(LOCALE_PATTERN, re.ASCII)
 
@@ -29,7 +28,7 @@ Deliver = Literal["cookie", "bearer"]
 
 
 class SessionView(msgspec.Struct):
-    """A session as its owner sees it. `session` is told once, and only to programs that asked for a bearer."""
+    """A session as its owner sees it. `session` is returned once, and only to programs that asked for a bearer."""
 
     kind: Annotated[str, msgspec.Meta(examples=["fan"])]
     id: str = ""
@@ -47,32 +46,25 @@ def session_view(session: Session | None, *, csrf: str = "", secret: str = "") -
         return SessionView("nobody")
     caller = caller_in(session)
     return SessionView(
-        caller.kind, caller.id, caller.role, caller.organiser_id, sorted(caller.permissions), session.stage.value,
-        time_text(session.ends_at_us), csrf, secret,
-    )  # fmt: skip
+        caller.kind,
+        caller.id,
+        caller.role,
+        caller.organiser_id,
+        sorted(caller.permissions),
+        session.stage.value,
+        time_text(session.ends_at_us),
+        csrf,
+        secret,
+    )
 
 
-def session_cookie(secret: str, life_s: int) -> Cookie:
-    """`__Host-`: this host only, over TLS only, not for scripts, not along with other sites' requests."""
-    return Cookie(SESSION_COOKIE, value=secret, path="/", max_age=life_s, secure=True, httponly=True, samesite="lax")
-
-
-def ask_cookie(ask: str, life_s: int) -> Cookie:
-    """Which browser asked for a magic link. Lax: the link in the mail leads here from another site."""
-    return Cookie(ASK_COOKIE, value=ask, path="/", max_age=life_s, secure=True, httponly=True, samesite="lax")
-
-
-def gone_cookie(name: str = SESSION_COOKIE) -> Cookie:
-    return Cookie(name, value="", path="/", max_age=0, secure=True, httponly=True, samesite="lax")
-
-
-def signed_in(made: SignedIn, session: Session, deliver: Deliver, status: int = 200) -> Response[SessionView]:
+def signed_in(created: SignedIn, session: Session, deliver: Deliver, status: int = 200) -> Response[SessionView]:
     """The new session: in a cookie for browsers, in the body for programs."""
     if deliver == "bearer":
-        return private(Response(session_view(session, secret=made.secret), status_code=status))
+        return private(Response(session_view(session, secret=created.secret), status_code=status))
     life_s = max(0, session.ends_at_us - session.created_at_us) // US_PER_S
-    cookies = [session_cookie(made.secret, life_s)]
-    return private(Response(session_view(session, csrf=made.csrf), status_code=status, cookies=cookies))
+    cookies = [session_cookie(created.secret, life_s)]
+    return private(Response(session_view(session, csrf=created.csrf), status_code=status, cookies=cookies))
 
 
 def private(response: Response[Any]) -> Response[Any]:

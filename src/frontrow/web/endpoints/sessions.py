@@ -6,10 +6,10 @@ from http.cookies import CookieError, SimpleCookie
 from frontrow.boxoffice.model.people import SubjectKind
 from frontrow.boxoffice.people.people import People
 from frontrow.boxoffice.people.sessions import SESSION_PREFIX
+from frontrow.web.endpoints.cookies import SESSION_COOKIE
 from frontrow.web.endpoints.messages import EndpointRequest
 from frontrow.web.endpoints.passes import check_same_site
 
-SESSION_COOKIE = "__Host-frontrow-session"
 MAX_COOKIE_BYTES = 16_384
 
 

@@ -17,16 +17,16 @@ def N_(text: str) -> str:  # noqa: N802 - gettext's own name
 
 
 WHY = {
-    "paused": N_("The line is paused. Nobody is losing their place."),
-    "queue_all": N_("Everybody waits for a moment. Nobody is losing their place."),
-    "capacity": N_("Fewer people are let in at the moment, so the wait has grown."),
-    "rate": N_("People are let in more slowly at the moment, so the wait has grown."),
-    "slower": N_("It is going more slowly than before, so the wait has grown."),
+    "paused": N_("The queue is paused. Nobody loses their place."),
+    "queue_all": N_("Everyone waits for a moment. Nobody loses their place."),
+    "capacity": N_("Fewer people are let in at the moment, so the wait is longer."),
+    "rate": N_("People are let in more slowly at the moment, so the wait is longer."),
+    "slower": N_("The queue is moving more slowly, so the wait is longer."),
     "closed": N_("The sale is closed at the moment."),
 }
 HEADINGS = {
     "none": N_("Waiting room"),
-    "waiting": N_("You’re in the line"),
+    "waiting": N_("You’re in the queue"),
     "active": N_("You’re in"),
     "expired": N_("Your turn has passed"),
 }

@@ -22,7 +22,7 @@ OVERFLOW: Final = {
     "heading": N_("More people than the waiting room can hold"),
     "note": N_("Please keep this page open"),
     "text": N_(
-        "It tries again by itself every minute. Nobody who already has a place has lost it, and trying more often does not help."  # noqa: E501
+        "It retries automatically every minute. Nobody who already has a place has lost it, and trying more often does not help."  # noqa: E501
     ),
     "foot": N_("This page comes from a cache and costs the sale nothing."),
 }

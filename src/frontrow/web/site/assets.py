@@ -1,4 +1,4 @@
-"""The site's own files: read, made lean and compressed once at the start, then served from memory for ever.
+"""The site's own files: read, minified and compressed once at start-up, then served from memory.
 
 All of them live under one hash (`/static/<hash>/…`), so relative imports between modules keep working without a build
 step and every answer may be cached for a year. A module's texts for translation (`t("…")`) are found here too.
@@ -26,13 +26,13 @@ KINDS: Final = {
     "txt": "text/plain",
 }
 PACKED: Final = frozenset({"png", "woff2"})
-# a sheet is several files in one answer
+# A style sheet that is served as one file but written as several.
 SHEETS: Final = {"css/site.css": ("css/tokens.css", "css/base.css", "css/parts.css", "css/fans.css", "css/seats.css")}
 MIN_GZIP_BYTES: Final = 400
 _COMMENT: Final = re.compile(r"/\*.*?\*/", re.DOTALL)
 _LINE_COMMENT: Final = re.compile(r"^\s*//.*$", re.MULTILINE)
 _IMPORT: Final = re.compile(r"""(?:from|import)\s*\(?\s*"(\.{1,2}/[^"]+\.js)\"""")
-_TEXT: Final = re.compile(r"""\bt\(\s*"((?:[^"\\]|\\.)+)\"""")
+_TEXT: Final = re.compile(r"""\btn?\(\s*"((?:[^"\\]|\\.)+)\"""")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +54,14 @@ class Assets:
         self._texts = {path: texts_in(body.decode()) for path, body in raw.items() if path.endswith(".js")}
         self._imports = {path: _imports(path, body.decode()) for path, body in raw.items() if path.endswith(".js")}
         lean = {path: _lean(path, body) for path, body in sorted(raw.items())}
-        told = hashlib.sha256()
+        digest = hashlib.sha256()
         for path, body in lean.items():
-            told.update(f"{path} {len(body)}\n".encode() + body)
-        self.hash = told.hexdigest()[:16]
+            digest.update(f"{path} {len(body)}\n".encode() + body)
+        self.hash = digest.hexdigest()[:16]
         self.files = {path: _packed(path, body) for path, body in lean.items()}
 
     def url(self, path: str) -> str:
-        """Where a file is; asking for one that is not there is a mistake in a template."""
+        """The address of a file. An unknown file is a mistake in a template."""
         if path not in self.files:
             raise KeyError(f"there is no static file {path}")
         return f"/static/{self.hash}/{path}"
@@ -78,7 +78,7 @@ class Assets:
         return found
 
     def texts(self, path: str) -> frozenset[str]:
-        """What a module and its imports say to people."""
+        """The texts of a module and its imports."""
         return frozenset(text for one in self.with_imports(path) for text in self._texts.get(one, ()))
 
 
@@ -100,7 +100,7 @@ def _walk(folder: Traversable, prefix: str) -> list[tuple[str, bytes]]:
 
 
 def _lean(path: str, body: bytes) -> bytes:
-    """Style and own scripts without comments and indentation; vendored files as they came."""
+    """Style and own scripts without comments and indentation; vendored files unchanged."""
     ending = path.rpartition(".")[2]
     if ending not in ("css", "js") or path.startswith("vendor/"):
         return body
@@ -119,7 +119,7 @@ def _packed(path: str, body: bytes) -> Asset:
 
 
 def texts_in(source: str) -> list[str]:
-    """What a script says to people: every `t("…")`."""
+    """The texts of a script: every `t("…")`, and the singular of every `tn("…", "…", n)`."""
     return [text.replace('\\"', '"') for text in _TEXT.findall(source)]
 
 

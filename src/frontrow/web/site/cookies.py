@@ -1,7 +1,7 @@
-"""The small things a browser keeps for the pages: the bookings it made, and what was filled in while waiting.
+"""What a browser keeps for the pages: its bookings, opened links, language, and the details filled in while waiting.
 
-Booking tokens live in a cookie that scripts cannot read. What was filled in (name, e-mail) is only there to be
-filled in again; card numbers are never kept.
+Names and how a cookie is set are in `endpoints.cookies`; this module reads and writes their contents. Scripts cannot
+read these cookies. Name and email address are kept only to fill the form in again; card numbers are never kept.
 """
 
 import base64
@@ -14,16 +14,20 @@ from litestar.datastructures import Cookie
 from frontrow.boxoffice.checkout.purchases import held_now, kept_until_s
 from frontrow.boxoffice.model.bookings import Booking
 from frontrow.boxoffice.model.people import SubjectKind
-from frontrow.core.cookies import cookie_line, cookie_names, is_https
+from frontrow.core.cookies import cookie_line, is_https
 from frontrow.core.errors import FrontrowError
 from frontrow.waitingroom.protect.guard import PASS_COOKIES
 from frontrow.web.api.access import MAX_BOOKING_TOKENS, Caller, booking_token, presented
-from frontrow.web.api.sign_in_bodies import gone_cookie
+from frontrow.web.endpoints.cookies import (
+    BOOKINGS_COOKIES,
+    LANGUAGE_COOKIES,
+    LINKS_COOKIES,
+    READY_COOKIES,
+    removed_cookie,
+)
 from frontrow.web.platform.platform import Platform
-from frontrow.web.site.render import LANGUAGE_COOKIES
-from frontrow.web.site.routes import BOOKINGS_COOKIES, LINKS_COOKIES, MAX_LINKS, kept_bookings, kept_links, kept_texts
+from frontrow.web.site.routes import MAX_LINKS, kept_bookings, kept_links, kept_texts
 
-READY_COOKIES: Final = cookie_names("ready")
 YEAR_S: Final = 365 * 86_400
 DAY_S: Final = 86_400
 MAX_READY_CHARS: Final = 1_000
@@ -31,21 +35,21 @@ Asked = Request[Any, Any, Any]
 
 
 class Ready(msgspec.Struct, frozen=True):
-    """What somebody filled in before the clock started."""
+    """The details filled in while waiting."""
 
     name: str = ""
     email: str = ""
 
 
 def cookie(platform: Platform, names: tuple[str, str], value: str, life_s: int) -> str:
-    """A cookie for the server's eyes only."""
+    """A `Set-Cookie` value that scripts cannot read."""
     return cookie_line(names, value, life_s, secure=is_https(platform.settings.public_url))
 
 
 async def remember_booking(platform: Platform, request: Asked, booking: Booking) -> dict[str, str]:
-    """The header that adds a booking to those of this browser; nothing if it is there already.
+    """The header that adds a booking to those of this browser; empty if it is already there.
 
-    A booking that the fan's session opens is not added: it must be closed when the session ends.
+    A booking that the fan's session gives access to is not added, so that signing out closes it.
     """
     token = booking_token(platform.secrets, booking.id)
     known, caller = kept_bookings(platform, request), request.state.caller
@@ -58,7 +62,7 @@ async def remember_booking(platform: Platform, request: Asked, booking: Booking)
 
 
 async def keep_visit(platform: Platform, request: Asked, booking: Booking, response: Response[bytes]) -> None:
-    """A live hold keeps the visit it belongs to: a pass that would run out before is replaced in the browser."""
+    """Extend the visit of a live hold: a pass that would expire before the hold is replaced."""
     if not held_now(booking, platform.clock()):
         return
     for text in presented(request.headers, secure=is_https(platform.settings.public_url)).passes:
@@ -76,11 +80,11 @@ async def keep_visit(platform: Platform, request: Asked, booking: Booking, respo
 
 
 def forget_person(caller: Caller, response: Response[bytes]) -> None:
-    """Take everything of the person who signs out from this browser: session, bookings, links, details, own pass.
+    """Remove everything of a person who signs out from this browser: session, bookings, links, details, own pass.
 
-    A place in a line stays: it may have been taken before signing in.
+    A place in a waiting room stays: it may be older than the sign-in.
     """
-    response.set_cookie(gone_cookie())
+    response.set_cookie(removed_cookie())
     visit = caller.shop_pass or caller.past_pass
     own_pass = PASS_COOKIES if visit is not None and visit.fan == caller.id else ()
     for name in (*BOOKINGS_COOKIES, *LINKS_COOKIES, *READY_COOKIES, *own_pass):
@@ -104,7 +108,7 @@ def language_cookie(platform: Platform, language: str) -> str:
 
 
 def ready_of(platform: Platform, request: Asked) -> Ready:
-    """What this browser filled in earlier."""
+    """The details filled in earlier in this browser."""
     text = next(iter(kept_texts(platform, request, READY_COOKIES)), "")[:MAX_READY_CHARS]
     try:
         return msgspec.json.decode(base64.urlsafe_b64decode(text), type=Ready)

@@ -21,35 +21,35 @@ NO_RIGHT: Final = -403  # 403 for who is signed in, but may not
 KINDS: Final = {
     401: (
         N_("Please sign in"),
-        N_("This page belongs to somebody. Sign in, or open it in the browser you bought in."),
+        N_("This page is private. Sign in, or open it in the browser you bought with."),
     ),
     403: (
         N_("That is not possible here"),
-        N_("The page you came from may have grown old. Go back, reload it and try again."),
+        N_("The page you came from may be out of date. Go back, reload it and try again."),
     ),
     NO_RIGHT: (
         N_("Your role does not allow this"),
-        N_("Whoever owns your team's account can change what you may do."),
+        N_("The owner of your team can change what you are allowed to do."),
     ),
     404: (
         N_("We cannot find this page"),
-        N_("The address may be mistyped, or what was here is over."),
+        N_("The address may be wrong, or the page no longer exists."),
     ),
     410: (
         N_("Your time ran out"),
         N_("The seats went back on sale. Nothing was charged."),
     ),
     429: (
-        N_("A little too fast"),
+        N_("Too many requests"),
         N_("Please wait a few seconds, then try again. Your place and your seats are kept."),
     ),
     500: (
-        N_("That was our fault"),
-        N_("Something broke on our side. It has been noted. Please try again in a moment."),
+        N_("Something went wrong"),
+        N_("There was a problem on our side. It has been logged. Please try again in a moment."),
     ),
     503: (
         N_("Back in a moment"),
-        N_("We are busy or being looked after. Your place and your seats are kept. This page tries again by itself."),
+        N_("We are very busy or under maintenance. Your place and seats are kept. This page retries automatically."),
     ),
 }
 
@@ -63,13 +63,21 @@ def problem_page(request: Asked, status: int, detail: str = "", retry_after_s: f
         request.state.caller = Caller()
     script = "js/again.js" if status == 503 else ""
     return render(
-        request, "problem.html", script=script, status=status, headers=headers, heading=heading, sentence=sentence,
-        code=status, detail=detail, again_s=again_s,
-    )  # fmt: skip
+        request,
+        "problem.html",
+        script=script,
+        status=status,
+        headers=headers,
+        heading=heading,
+        sentence=sentence,
+        code=status,
+        detail=detail,
+        again_s=again_s,
+    )
 
 
 def on_page_problem(request: Asked, error: FrontrowError) -> Response[bytes]:
-    """What our own code refuses. A page that needs a session leads to signing in."""
+    """Errors of our own code. A page that needs a session redirects to signing in."""
     if isinstance(error, SignInNeeded | SecondFactorNeeded):
         staff = request.url.path.startswith(("/organiser", "/door"))
         where = "/organiser/sign-in" if staff else "/sign-in"
@@ -85,7 +93,7 @@ def on_page_problem(request: Asked, error: FrontrowError) -> Response[bytes]:
 
 
 def on_page_http_error(request: Asked, error: HTTPException) -> Response[bytes]:
-    """What the framework refuses by itself."""
+    """Errors of the framework."""
     return problem_page(request, error.status_code)
 
 
@@ -95,7 +103,7 @@ def on_page_bug(request: Asked, error: Exception) -> Response[bytes]:
 
 
 def on_any_http_error(request: Asked, error: HTTPException) -> Response[bytes]:
-    """For paths that nobody answers: a page for people, problem+json for programs."""
+    """For unknown paths: a page for browsers, problem+json for programs."""
     is_api = request.url.path.startswith(("/v1/", "/static/"))
     if not is_api and "text/html" in request.headers.get("accept", ""):
         return problem_page(request, error.status_code)

@@ -14,7 +14,7 @@ from frontrow.web.site.languages import N_
 FEW_PERCENT: Final = 5
 HUES: Final = 5  # of the tiers' colours, for an event's picture
 
-# state of a sale -> (chip's kind, words)
+# state of a sale -> (kind of chip, label)
 CHIPS: Final = {
     "draft": ("", N_("Draft")),
     "open": ("ok", N_("On sale now")),
@@ -23,8 +23,8 @@ CHIPS: Final = {
     "presale": ("brand", N_("Presale")),
     "paused": ("warn", N_("Paused for a moment")),
     "sold_out": ("bad", N_("Sold out")),
-    "over": ("", N_("Sale is over")),
-    "completed": ("", N_("Over")),
+    "over": ("", N_("Sale has ended")),
+    "completed": ("", N_("Ended")),
     "cancelled": ("bad", N_("Cancelled")),
 }
 
@@ -57,6 +57,11 @@ class Shown:
     @property
     def from_minor(self) -> int | None:
         return min((tier.price.minor for tier in self.event.tiers), default=None)
+
+    @property
+    def can_wait(self) -> bool:
+        """Whether entering its waiting room makes sense."""
+        return self.state in ("open", "few", "soon", "presale", "paused")
 
 
 def shown(platform: Platform, event: Event, venue: Venue | None) -> Shown:

@@ -1,4 +1,4 @@
-"""Serves the site's files, cached for ever under their hash, and chooses the visitor's language."""
+"""Serves the site's files, cached permanently under their hash, and chooses the visitor's language."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ WORKER = "-worker.js"  # scripts that run by themselves
     opt={"access": Access.PUBLIC, "page": True},
 )
 async def static_file(request: Request[Any, Any, Any], version: FromPath[str], path: FromPath[str]) -> Response[bytes]:
-    """A file. Under an older hash (a page from before an update) the present file, not to be kept."""
+    """A file. Under an older hash (a page from before an update) the current file, not cached."""
     assets = site_assets()
     found = assets.files.get(str(path).lstrip("/"))
     if found is None:
@@ -59,7 +59,7 @@ async def choose_language(request: Request[Any, Any, Any], language: FromPath[st
 
 @page("/maintenance", "maintenance")
 async def maintenance(request: Request[Any, Any, Any]) -> Response[bytes]:
-    """The page to put before the whole site while it is being looked after."""
+    """The page to show for the whole site during maintenance."""
     return render(request, "maintenance.html", script="js/again.js", cache="public, max-age=60")
 
 

@@ -1,7 +1,8 @@
-"""The pages' languages: gettext catalogues read once at the start, and how dates, numbers and money are written.
+"""The languages of the pages: gettext catalogues, and how dates, numbers and money are written.
 
-A text is its own key, in English, with `{names}` for what is put in. Texts are written so that they need no plural.
-Each language may have several catalogues (`translations/<language>/*.po`), one a part of the site.
+A text is its own key, in English, with `{names}` as placeholders. A text that depends on a number has a singular and a
+plural (`ngettext`). Each language has one catalogue per group of pages (`translations/<language>/<group>.po`), plus
+`shared.po` for texts of several groups. The catalogues are read once, at start-up.
 """
 
 import re
@@ -15,7 +16,7 @@ from io import BytesIO
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
-from babel import Locale
+from babel import Locale, negotiate_locale
 from babel.dates import format_skeleton, format_time
 from babel.messages.pofile import read_po
 from babel.numbers import format_currency, format_decimal, get_currency_precision
@@ -35,36 +36,49 @@ LANGUAGES: Final = {
 DEFAULT: Final = "en"
 RIGHT_TO_LEFT: Final = frozenset({"ar"})
 MAX_ACCEPTED: Final = 20
-KEPT: Final = 4_096
+MAX_CACHED_AMOUNTS: Final = 4_096
+# The order of plural forms in a catalogue that has all six, as gettext orders them for Arabic. Scripts use it too.
+PLURAL_CATEGORIES: Final = ("zero", "one", "two", "few", "many", "other")
 _NAME: Final = re.compile(r"\{(\w+)\}")
 
 
 class Words:
     """One language: looks texts up and writes numbers, money and times as its readers expect."""
 
-    def __init__(self, language: str, texts: Mapping[str, str]) -> None:
-        self.language, self._texts = language, texts
+    def __init__(self, language: str, texts: Mapping[str, str], plurals: Mapping[str, tuple[str, ...]]) -> None:
+        self.language, self._texts, self._plurals = language, texts, plurals
         self.direction = "rtl" if language in RIGHT_TO_LEFT else "ltr"
         self._locale = Locale.parse("en_GB" if language == "en" else language)
         pattern = self._locale.currency_formats["standard"].pattern
-        # writing costs 40 µs, and a page of seats has hundreds of amounts, the same ones again and again
-        self._number, self._money = lru_cache(KEPT)(self._write_number), lru_cache(KEPT)(self._write_money)
+        # Formatting an amount takes 40 µs, and a page of seats repeats the same amounts hundreds of times.
+        self._number = lru_cache(MAX_CACHED_AMOUNTS)(self._write_number)
+        self._money = lru_cache(MAX_CACHED_AMOUNTS)(self._write_money)
         self._pattern, self._whole_pattern = pattern, re.sub(r"\.0+", "", pattern)
 
     def __call__(self, text: str, **values: Any) -> str:
         """`text` in this language, with `{names}` replaced."""
         found = self._texts.get(text, text)
-        return _NAME.sub(lambda name: str(values[name[1]]), found) if values else found
+        return _fill(found, values) if values else found
 
-    def chosen(self, texts: frozenset[str]) -> dict[str, str]:
-        """The translations of those texts, for a script; nothing for English."""
-        return {text: self._texts[text] for text in sorted(texts) if text in self._texts}
+    def ngettext(self, one: str, many: str, n: int, **values: Any) -> str:
+        """The form of the text for `n`, with `{n}` replaced by the number and the other `{names}` by `values`."""
+        forms, category = self._plurals.get(one, (one, many)), self._locale.plural_form(n)
+        if len(forms) == len(PLURAL_CATEGORIES):
+            index = PLURAL_CATEGORIES.index(category)
+        else:
+            index = 0 if category == "one" else -1
+        return _fill(forms[index], {"n": self.number(n)} | values)
+
+    def chosen(self, texts: frozenset[str]) -> dict[str, str | tuple[str, ...]]:
+        """The translations of those texts, for a script; plural texts as their forms. Empty for English."""
+        translations: dict[str, str | tuple[str, ...]] = {**self._texts, **self._plurals}
+        return {text: translations[text] for text in sorted(texts) if text in translations}
 
     def number(self, value: int) -> str:
         return self._number(value)
 
     def money(self, minor: int, currency: str) -> str:
-        """An amount, without decimals where there are none: what people read fastest."""
+        """An amount, without decimals when there are none."""
         return self._money(minor, currency)
 
     def _write_number(self, value: int) -> str:
@@ -83,20 +97,27 @@ class Words:
         return f"{day}, {format_time(moment, 'HH:mm', tzinfo=where, locale=self._locale)}"
 
 
+def _fill(text: str, values: Mapping[str, Any]) -> str:
+    return _NAME.sub(lambda name: str(values[name[1]]), text)
+
+
 @lru_cache
 def words_of(language: str) -> Words:
     """The words of a language; its catalogues are read once."""
     texts: dict[str, str] = {}
+    plurals: dict[str, tuple[str, ...]] = {}
     if language != DEFAULT:
-        for part in catalogues(language):
-            for message in read_po(BytesIO(part.read_bytes()), locale=language):
+        for catalogue in catalogues(language):
+            for message in read_po(BytesIO(catalogue.read_bytes()), locale=language):
                 if isinstance(message.id, str) and message.id and isinstance(message.string, str) and message.string:
                     texts[message.id] = message.string
-    return Words(language, texts)
+                elif isinstance(message.id, list | tuple) and isinstance(message.string, list | tuple):
+                    plurals[message.id[0]] = tuple(message.string)
+    return Words(language, texts, plurals)
 
 
 def catalogues(language: str) -> list[Traversable]:
-    """The files of a language, in order of their names."""
+    """The catalogue files of a language, in alphabetical order."""
     folder = files("frontrow.web") / "translations" / language
     if not folder.is_dir():
         return []
@@ -110,15 +131,17 @@ def load_all() -> None:
 
 
 def best_language(cookie: str, accepted: str) -> str:
-    """The chosen language, else the first of `Accept-Language` that there is, else English."""
+    """The language chosen by cookie, else the best match for `Accept-Language`, else English."""
     if cookie in LANGUAGES:
         return cookie
-    wishes: list[tuple[float, int, str]] = []
-    for position, part in enumerate(accepted.split(",")[:MAX_ACCEPTED]):
+    preferred: list[tuple[float, str]] = []
+    for part in accepted.split(",")[:MAX_ACCEPTED]:
         name, _, weight = part.strip().partition(";")
         try:
             quality = float(weight.strip().removeprefix("q=")) if weight else 1.0
         except ValueError:
             quality = 0.0
-        wishes.append((-quality, position, name.split("-")[0].lower()))
-    return next((name for quality, _, name in sorted(wishes) if quality < 0 and name in LANGUAGES), DEFAULT)
+        if quality > 0:
+            preferred.append((quality, name.lower()))
+    preferred.sort(key=lambda one: -one[0])  # stable: equal weights keep the browser's order
+    return negotiate_locale([name for _, name in preferred], list(LANGUAGES), sep="-") or DEFAULT

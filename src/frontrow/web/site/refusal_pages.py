@@ -1,4 +1,4 @@
-"""Refusals that come before any page is made, for people: too fast, too much at once, too late, no such room.
+"""Refusals before any page is rendered, shown as pages: rate limited, overloaded, too late, unknown room.
 
 A browser that wants HTML gets a small page in its language; programs get problem+json as ever.
 """
@@ -7,11 +7,11 @@ from typing import Final
 
 from frontrow.core.cookies import read_cookie
 from frontrow.core.errors import FrontrowError
+from frontrow.web.endpoints.cookies import LANGUAGE_COOKIES
 from frontrow.web.endpoints.messages import NO_STORE, EndpointRequest, EndpointResponse
 from frontrow.web.server.overflow_page import ForPeople, Notices
 from frontrow.web.site.error_pages import KINDS
 from frontrow.web.site.languages import N_, Words, best_language, words_of
-from frontrow.web.site.render import LANGUAGE_COOKIES
 
 HOME: Final = N_("See all events")
 MOST_AGAIN_S: Final = 300
@@ -33,7 +33,7 @@ def wants_page(method: str, ask: EndpointRequest) -> bool:
 
 
 def notices_for_people(notices: Notices) -> ForPeople:
-    """What `Front` and the gate ask when they refuse."""
+    """The page for a refusal of the request middleware or the room; called before any handler runs."""
 
     def page(method: str, ask: EndpointRequest, error: FrontrowError) -> EndpointResponse | None:
         if not wants_page(method, ask):
@@ -44,12 +44,12 @@ def notices_for_people(notices: Notices) -> ForPeople:
 
 
 def problem_notice(notices: Notices, ask: EndpointRequest, error: FrontrowError, *, again: bool) -> EndpointResponse:
-    """The page of an error; one that is about time tries again by itself, unless a form would be sent twice."""
+    """The page of an error. A temporary one reloads automatically, unless that would send a form twice."""
     status, words = error.http_status, words_in(ask)
     heading, sentence = KINDS.get(status, KINDS[500] if status >= 500 else KINDS[403])
     after_s = max(1, min(MOST_AGAIN_S, -int(-(error.retry_after_s or 0) // 1))) if error.retry_after_s else 0
     head = NO_STORE + (b"retry-after: %d\r\n" % after_s if after_s else b"")
     texts = {"heading": heading, "text": sentence, "home": HOME}
-    # whoever is sent away for a moment must not come back in the same instant as everybody else
+    # Spread the reloads, so that not everyone comes back in the same instant.
     refresh_s = max(5, after_s) if again and status == 503 else 0
     return notices.answer(status, words, texts, refresh_s=refresh_s, head=head)

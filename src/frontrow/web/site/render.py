@@ -1,4 +1,4 @@
-"""Turns a template into an answer: the visitor's language, the page's policy, compressed if the browser wants it.
+"""Turns a template into a response: in the visitor's language, with the page's policy, compressed on request.
 
 Templates see `_` (the words), `asset` (where a file is), `caller`, `csrf` and what the handler gives. Everything is
 escaped. `script` names the page's module; its imports are announced, and its texts travel along in the page.
@@ -14,14 +14,14 @@ from litestar import Request, Response
 from markupsafe import Markup
 
 from frontrow.boxoffice.model.people import csrf_of
-from frontrow.core.cookies import cookie_names, read_cookie
+from frontrow.core.cookies import read_cookie
 from frontrow.web.api.access import Caller, presented
+from frontrow.web.endpoints.cookies import LANGUAGE_COOKIES
 from frontrow.web.platform.platform import Platform
 from frontrow.web.site.assets import site_assets
 from frontrow.web.site.languages import LANGUAGES, Words, best_language, load_all, words_of
 from frontrow.web.site.security_headers import PLAIN, Policy
 
-LANGUAGE_COOKIES: Final = cookie_names("lang")
 MIN_GZIP_BYTES: Final = 1_000
 PRIVATE: Final = "private, no-store"
 PUBLIC: Final = "public, max-age=0, must-revalidate"
@@ -32,15 +32,15 @@ Asked = Request[Any, Any, Any]
 def environment() -> jinja2.Environment:
     """The templates of this package; all languages are read with them."""
     load_all()
-    made = jinja2.Environment(
+    templates = jinja2.Environment(
         loader=jinja2.PackageLoader("frontrow.web", "templates"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.globals |= {"asset": site_assets().url, "languages": LANGUAGES, "json": as_json}
-    return made
+    templates.globals |= {"asset": site_assets().url, "languages": LANGUAGES, "json": as_json}
+    return templates
 
 
 def as_json(value: Any) -> Markup:
@@ -72,20 +72,24 @@ def render(
     words, assets = words_for(request), site_assets()
     caller: Caller = getattr(request.state, "caller", Caller())
     session = presented(request.headers, secure=True).session_cookie if caller.session is not None else ""
-    text = environment().get_template(template).render(
-        context,
-        _=words,
-        words=words,
-        caller=caller,
-        csrf=csrf_of(session) if session else "",
-        path=request.url.path,
-        here=request.url.path + (f"?{request.url.query}" if request.url.query else ""),
-        brand=platform.settings.room.brand,
-        modules=assets.with_imports(script) if script else [],
-        script_texts=words.chosen(assets.texts(script)) if script else {},
-        now_ms=platform.clock() // 1000,
-        visit_room=_visit_room(caller, visit_of),
-    )  # fmt: skip
+    text = (
+        environment()
+        .get_template(template)
+        .render(
+            context,
+            _=words,
+            words=words,
+            caller=caller,
+            csrf=csrf_of(session) if session else "",
+            path=request.url.path,
+            here=request.url.path + (f"?{request.url.query}" if request.url.query else ""),
+            brand=platform.settings.room.brand,
+            modules=assets.with_imports(script) if script else [],
+            script_texts=words.chosen(assets.texts(script)) if script else {},
+            now_ms=platform.clock() // 1000,
+            visit_room=_visit_room(caller, visit_of),
+        )
+    )
     body = text.encode()
     found = policy.headers(platform.settings) | {
         "cache-control": cache,

@@ -1,7 +1,7 @@
-"""How a page becomes a route: who may come, what a form must prove, and errors as pages instead of problem+json.
+"""How a page becomes a route: access, form checks, and errors as pages instead of problem+json.
 
-`page` is for looking (GET), `action` for forms (POST). A form is believed only from our own site and, with a session,
-with that session's CSRF word in its field `csrf`; an action takes its fields as `form`, which is where that is checked.
+`page` is for GET, `action` for forms (POST). A form is accepted only from our own site and, with a session, with that
+session's CSRF token in its field `csrf`. An action takes the fields as `form`; reading them checks the token.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from litestar.handlers import BaseRouteHandler, HTTPRouteHandler
 from litestar.params import SkipValidation
 
 from frontrow.boxoffice.model.people import SignInNeeded, csrf_of
-from frontrow.core.cookies import cookie_names, is_https, names_to_read, read_cookies
+from frontrow.core.cookies import is_https, names_to_read, read_cookies
 from frontrow.core.errors import Forbidden, FrontrowError, InvalidInput
 from frontrow.web.api.access import (
     BOOKING_PREFIX,
@@ -35,20 +35,19 @@ from frontrow.web.api.access import (
     read_pass,
     with_pass,
 )
+from frontrow.web.endpoints.cookies import BOOKINGS_COOKIES, LINKS_COOKIES
 from frontrow.web.platform.platform import Platform
 from frontrow.web.server.csrf import check_media_type, check_same_site
 from frontrow.web.site.error_pages import on_page_bug, on_page_http_error, on_page_problem
 
 FORM_TYPE: Final = "application/x-www-form-urlencoded"
-BOOKINGS_COOKIES: Final = cookie_names("bookings")
-LINKS_COOKIES: Final = cookie_names("links")
 MAX_LINKS: Final = 12
 MAX_FIELDS: Final = 400
 MAX_FORM_BYTES: Final = 64 * 1024
 
 
 class Form:
-    """The fields of a form that was believed."""
+    """The fields of an accepted form."""
 
     def __init__(self, fields: list[tuple[str, str]]) -> None:
         self._fields = fields
@@ -86,7 +85,7 @@ def kept_bookings(platform: Platform, connection: Connection) -> list[str]:
 
 
 def kept_texts(platform: Platform, connection: Connection, names: tuple[str, str]) -> list[str]:
-    """What this browser keeps under the names that may be believed at our address."""
+    """The values of these cookies; over https only under the `__Host-` name."""
     wanted = names_to_read(names, secure=is_https(platform.settings.public_url))
     return read_cookies("; ".join(connection.headers.getall("cookie", [])), wanted)
 
@@ -98,7 +97,7 @@ def kept_links(platform: Platform, connection: Connection) -> list[str]:
 
 
 async def page_caller(platform: Platform, connection: Connection) -> Caller:
-    """Who looks at a page, by cookies alone: session, pass, and the bookings this browser made."""
+    """The visitor of a page, by cookies alone: session, pass, and the bookings of this browser."""
     given = presented(connection.headers, secure=is_https(platform.settings.public_url))
     session = await platform.people.sessions.find(given.session_cookie) if given.session_cookie else None
     visits = [one for text in given.passes if (one := read_pass(platform, text)) is not None]
@@ -109,8 +108,8 @@ async def page_caller(platform: Platform, connection: Connection) -> Caller:
         for token in tokens
         if token.startswith(BOOKING_PREFIX) and (found := booking_of_token(platform.secrets, token)) is not None
     }
-    known = caller_in(session) if session is not None else Caller()
-    proven = with_pass(platform, known, visit, mine)
+    caller = caller_in(session) if session is not None else Caller()
+    proven = with_pass(platform, caller, visit, mine)
     return msgspec.structs.replace(proven, links=opened_links(platform, connection))
 
 
@@ -125,7 +124,7 @@ def opened_links(platform: Platform, connection: Connection) -> frozenset[tuple[
 
 
 async def page_guard(connection: Connection, handler: BaseRouteHandler) -> None:
-    """Finds out who looks; forms must come from our own pages; staff pages need the permission."""
+    """Identifies the visitor. Forms must come from our own pages; staff pages need a permission."""
     platform: Platform = connection.app.state.platform
     method = str(connection.scope.get("method", "GET"))
     check_same_site(method, connection.headers, platform.settings.public_url)
@@ -145,7 +144,7 @@ async def page_guard(connection: Connection, handler: BaseRouteHandler) -> None:
 
 
 async def read_form(request: Request[Any, Any, Any]) -> Form:
-    """The fields of a form, after its CSRF word was checked."""
+    """The fields of a form, after its CSRF token was checked."""
     body = await request.body()
     if len(body) > request.route_handler.opt.get("most_bytes", MAX_FORM_BYTES):
         raise InvalidInput("this form is too large", param="body")
@@ -167,14 +166,14 @@ def _fields(body: bytes) -> list[tuple[str, str]]:
 
 
 def page(path: str, name: str, access: Access = Access.PUBLIC) -> Callable[[Callable[..., Any]], HTTPRouteHandler]:
-    """A page people look at."""
+    """A route for a page (GET)."""
     return functools.partial(_route, get, path, name, access)
 
 
 def action(
     path: str, name: str, access: Access = Access.PUBLIC, *, most_bytes: int = MAX_FORM_BYTES
 ) -> Callable[[Callable[..., Any]], HTTPRouteHandler]:
-    """What a page's form leads to; the handler takes `form`."""
+    """A route for a page's form (POST); the handler takes `form`."""
     return functools.partial(_route, post, path, name, access, most_bytes=most_bytes)
 
 
@@ -182,7 +181,7 @@ def _route(
     verb: Any, path: str, name: str, access: Access, handler: Callable[..., Any], *, most_bytes: int = MAX_FORM_BYTES
 ) -> HTTPRouteHandler:
     larger = {"request_max_body_size": most_bytes} if most_bytes > MAX_FORM_BYTES else {}
-    made: HTTPRouteHandler = verb(
+    route: HTTPRouteHandler = verb(
         path,
         operation_id=f"page_{name}",
         include_in_schema=False,
@@ -193,10 +192,10 @@ def _route(
         status_code=200,
         **larger,
     )(handler)
-    return made
+    return route
 
 
 def go_to(path: str, headers: dict[str, str] | None = None) -> Response[bytes]:
-    """Leads a browser on after a form, so that a reload repeats nothing."""
+    """Redirects after a form, so that a reload does not send it again."""
     found = {"location": path, "cache-control": "no-store", **(headers or {})}
     return Response(b"", status_code=303, headers=found, media_type="text/plain")

@@ -1,4 +1,4 @@
-"""The headers every page carries: a policy that allows our own files and nothing else, and the usual locks.
+"""The headers every page carries: a content security policy that allows only our own files, and the usual hardening.
 
 No inline script or style is allowed anywhere, and scripts cannot turn text into markup (Trusted Types). A page that
 needs more (a camera, a payment provider's form) says so, and gets exactly that.
@@ -75,7 +75,7 @@ STRIPE: Final = Policy(
     trusted_types=False,
     payment=True,
 )
-# The camera's pictures are read by WebAssembly in a worker; both workers' addresses pass the page's one policy.
+# Camera images are decoded by WebAssembly in a worker; the page's one Trusted Types policy covers both workers.
 DOOR: Final = Policy({"script-src": "'wasm-unsafe-eval'"}, camera=True, types="frontrow-door")
-# What a script may do that runs by itself: a worker has the policy of its own file, not of the page.
+# For workers: a worker has the policy of its own file, not of the page.
 WORKER_CSP: Final = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self'"

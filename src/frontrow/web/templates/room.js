@@ -1,5 +1,5 @@
 const E = new TextEncoder(), S = crypto.subtle, J = JSON.stringify, M = Math, H = "SHA-256", Q = "waiting", D = document, $ = (id) => D.getElementById(id), put = (id, text) => { $(id).textContent = text; }, d = D.body.dataset, base = d.base, nf = new Intl.NumberFormat(D.documentElement.lang + "-u-nu-latn").format, W = JSON.parse($("tr")?.textContent || "{}"), t = (s, v) => (W[s] || s).replace(/{(\w+)}/g, (a, n) => v?.[n] ?? a);
-const LOST = t("Reconnecting – your place is kept"), SLOW = t("It is going more slowly than before, so the wait has grown."), WHY = { paused: t("The line is paused. Nobody is losing their place."), queue_all: t("Everybody waits for a moment. Nobody is losing their place."), capacity: SLOW, rate: SLOW, slower: SLOW, closed: t("The sale is closed at the moment.") };
+const LOST = t("Reconnecting – your place is kept"), SLOW = t("The queue is moving more slowly, so the wait is longer."), WHY = { paused: t("The queue is paused. Nobody loses their place."), queue_all: t("Everyone waits for a moment. Nobody loses their place."), capacity: SLOW, rate: SLOW, slower: SLOW, closed: t("The sale is closed at the moment.") };
 let state = d.state, number = +d.number, lane = +d.lane, from = +d.from, doc = null, said = "", saidAt = 0, messageNo = -1, source = null, fails = 0, timer = 0, busy = false, turned = false;
 const seen = (f) => D.addEventListener("visibilitychange", f, { once: true });
 const show = (id, on) => { if ($(id)) $(id).hidden = !on; };
@@ -29,7 +29,7 @@ function draw() {
   put("rate", stopped ? "0" : nf(M.round(doc.r[lane] * .06)));
   $("bar").value = M.max(10, M.round((1000 * (hi - from)) / M.max(1, number - from)));
   D.title = stopped ? t("Paused") : t("{n} ahead – {wait}", { n, wait: eta });
-  say(stopped ? WHY.paused : t("{n} people ahead of you. Expected wait {wait}.", { n, wait: eta }), !said || stopped);
+  say(stopped ? WHY.paused : t("People ahead of you: {n}. Expected wait: {wait}.", { n, wait: eta }), !said || stopped);
 }
 async function refresh() {
   if (busy) return; busy = true;
@@ -41,15 +41,15 @@ async function refresh() {
 }
 function become() {
   show("join", state === "none" || state === "expired"); show("wait", state === Q); show("ready", state === Q); show("keep", state === Q || state === "active");
-  put("h", { none: t("Waiting room"), waiting: t("You’re in the line"), active: t("You’re in"), expired: t("Your turn has passed") }[state]);
+  put("h", { none: t("Waiting room"), waiting: t("You’re in the queue"), active: t("You’re in"), expired: t("Your turn has passed") }[state]);
   put("label", number ? t("People ahead of you") : t("You are in the draw"));
-  if (state === "expired") bad(t("Your place was called and not used in time. You can join again at the end of the line."));
+  if (state === "expired") bad(t("Your turn was not used in time. You can join again at the end of the queue."));
   if (state === "active") turn(); else if (state === Q) { listen(); draw(); } else { source?.close(); source = null; clearTimeout(timer); }
 }
 function turn() {
   if (turned) return; turned = true; state = "active";
   show("wait", false); show("ready", false); show("turn", true); put("h", t("You’re in")); D.title = t("It’s your turn");
-  say(t("It is your turn. You are taken in now."), true); $("turn").querySelector("button").focus();
+  say(t("It is your turn. You are let in now."), true); $("turn").querySelector("button").focus();
   if (window.Notification?.permission === "granted") new Notification(t("It’s your turn"));
   source?.close();
   // somebody who is looking is taken in by itself; a tab in the background is called, and goes in when looked at
@@ -111,7 +111,7 @@ $("join").addEventListener("submit", async (e) => {
   try {
     const r = await post("/join", uuid(), { proof: await prove(), cnf: await bind(), ...(code && { code }) });
     if (r.ok) { sessionStorage.removeItem("claim"); location.reload(); } else bad(told(r.body) + (r.after ? " " + t("Try again in {n} s.", { n: r.after }) : ""));
-  } catch { bad(t("No connection. Please try again.")); } finally { b.disabled = false; b.textContent = t("Join the line"); }
+  } catch { bad(t("No connection. Please try again.")); } finally { b.disabled = false; b.textContent = t("Join the queue"); }
 });
 $("join").code.value = location.hash.slice(1);
 $("turn").addEventListener("submit", (e) => { e.preventDefault(); enter(); });

@@ -187,9 +187,9 @@ async def sync_scans(
     platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], data: JSONBody[SyncAsked]
 ) -> SyncView:
     event = await own_event(platform, caller, event_id)
-    known = await platform.ledger.known_tickets([one.ticket for one in data.scans])
+    tickets = await platform.ledger.known_tickets([one.ticket for one in data.scans])
     latest_us = platform.clock() + AHEAD_US
-    mine = {one.scan: one for one in data.scans if known.get(one.ticket, ("", ""))[0] == event.id}
+    mine = {one.scan: one for one in data.scans if tickets.get(one.ticket, ("", ""))[0] == event.id}
     scans = [
         Scan(one.scan, event.id, one.ticket, one.gate, min(moment_us(one.at, "at") or 0, latest_us))
         for one in mine.values()
@@ -200,7 +200,7 @@ async def sync_scans(
         len(scans),
         [_duplicate(one) for one in duplicates],
         sorted({one.ticket for one in data.scans} - named),
-        sorted(ticket for ticket in named if known[ticket][1] != "valid"),
+        sorted(ticket for ticket in named if tickets[ticket][1] != "valid"),
     )
 
 
@@ -246,8 +246,8 @@ def _scanned(
     reason: str = "",
     scan: str = "",
 ) -> ScanView:
-    told = FirstScan(first.gate, time_text(first.at_us)) if first is not None else None
-    return ScanView(ANSWERS[verdict], VERDICT_TEXTS[verdict], ticket, seat, told, reason, scan)
+    first_scan = FirstScan(first.gate, time_text(first.at_us)) if first is not None else None
+    return ScanView(ANSWERS[verdict], VERDICT_TEXTS[verdict], ticket, seat, first_scan, reason, scan)
 
 
 def _duplicate(found: DuplicateScan) -> DuplicateView:

@@ -199,5 +199,12 @@ async def answer_bank(platform: FromPlatform, caller: FromCaller, booking_id: Fr
 
 
 ROUTES: list[HTTPRouteHandler] = [
-    get_booking, pay, cancel_booking, ask_refund, list_refunds, return_tickets, priority_pass, answer_bank,
-]  # fmt: skip
+    get_booking,
+    pay,
+    cancel_booking,
+    ask_refund,
+    list_refunds,
+    return_tickets,
+    priority_pass,
+    answer_bank,
+]

@@ -18,8 +18,9 @@ from frontrow.core.errors import InvalidInput
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, Caller
 from frontrow.web.api.fans.signups import proven_email
-from frontrow.web.api.shapes import MoneyView, Time, time_text
-from frontrow.web.api.sign_in_bodies import Email, Locale, checked_locale, gone_cookie, private
+from frontrow.web.api.sign_in_bodies import Email, Locale, checked_locale, private
+from frontrow.web.endpoints.cookies import removed_cookie
+from frontrow.web.endpoints.json_values import MoneyView, Time, time_text
 from frontrow.web.platform.platform import Platform
 
 Channel = Literal["email", "push", "sms", "in_app"]
@@ -196,11 +197,16 @@ async def list_messages(
 async def list_bookings(platform: FromPlatform, caller: FromCaller) -> Response[MyBookings]:
     rows = [
         MyBooking(
-            one.id, one.event_id, one.state.value, len(one.seats), MoneyView(one.amount_minor, one.currency),
-            time_text(one.created_at_us), time_text(one.confirmed_at_us) if one.confirmed_at_us else None,
+            one.id,
+            one.event_id,
+            one.state.value,
+            len(one.seats),
+            MoneyView(one.amount_minor, one.currency),
+            time_text(one.created_at_us),
+            time_text(one.confirmed_at_us) if one.confirmed_at_us else None,
         )
         for one in await platform.people.fans.bookings(caller.id)
-    ]  # fmt: skip
+    ]
     return private(Response(MyBookings(rows)))
 
 
@@ -229,7 +235,7 @@ async def export(platform: FromPlatform, caller: FromCaller) -> Response[dict[st
 )
 async def erase(platform: FromPlatform, caller: FromCaller, data: JSONBody[EraseAsked]) -> Response[None]:
     await platform.people.fans.erase(caller.id)
-    return private(Response(None, status_code=204, cookies=[gone_cookie()]))
+    return private(Response(None, status_code=204, cookies=[removed_cookie()]))
 
 
 async def _me(platform: Platform, caller: Caller) -> MeView:

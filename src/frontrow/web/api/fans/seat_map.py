@@ -46,14 +46,14 @@ async def get_map(
     request: Request[Any, Any, Any], platform: FromPlatform, event_id: FromPath[str], file: FromPath[str]
 ) -> Response[bytes]:
     found = FILE.match(file)
-    known = platform.box_office.openings.maps.get(event_id)
-    if found is None or known is None or known.hash != found[1]:
+    seat_map = platform.box_office.openings.maps.get(event_id)
+    if found is None or seat_map is None or seat_map.hash != found[1]:
         raise NotFound("there is no such map; the event says where its map is", event=event_id[:60])
-    headers = {"cache-control": FOREVER, "etag": f'"{known.hash[:18]}"', "vary": "accept-encoding"}
+    headers = {"cache-control": FOREVER, "etag": f'"{seat_map.hash[:18]}"', "vary": "accept-encoding"}
     if "gzip" not in request.headers.get("accept-encoding", ""):
-        return Response(known.body, headers=headers, media_type="application/json")
+        return Response(seat_map.body, headers=headers, media_type="application/json")
     headers["content-encoding"] = "gzip"
-    return Response(_packed(known.body), headers=headers, media_type="application/json")
+    return Response(_packed(seat_map.body), headers=headers, media_type="application/json")
 
 
 @lru_cache(64)

@@ -11,23 +11,21 @@ from frontrow.boxoffice.model.people import NotAllowed, Session, Stage
 from frontrow.boxoffice.people.sessions import SignedIn
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, client_ip
-from frontrow.web.api.shapes import Time, time_text
 from frontrow.web.api.sign_in_bodies import (
-    ASK_COOKIE,
     Deliver,
     Email,
     Locale,
     Secret,
     SessionView,
     agent_of,
-    ask_cookie,
     checked_locale,
-    gone_cookie,
     own_csrf,
     private,
     session_view,
     signed_in,
 )
+from frontrow.web.endpoints.cookies import SIGN_IN_COOKIE, removed_cookie, sign_in_cookie
+from frontrow.web.endpoints.json_values import Time, time_text
 from frontrow.web.platform.platform import Platform
 
 
@@ -90,7 +88,7 @@ async def ask_link(
     ask = await platform.people.fans.send_sign_in_link(data.email, client_ip(platform, request), locale)
     life_s = platform.settings.people.link_life_s
     sent = LinkSent(life_s // 60, ask)
-    return private(Response(sent, status_code=202, cookies=[ask_cookie(ask, life_s)]))
+    return private(Response(sent, status_code=202, cookies=[sign_in_cookie(ask, life_s)]))
 
 
 @post(
@@ -105,10 +103,10 @@ async def redeem_link(
 ) -> Response[SessionView]:
     """What a guest bought before, and the bookings whose tokens are shown, become the fan's own if they were bought
     with the address that the link proves."""
-    ask = data.ask or request.cookies.get(ASK_COOKIE, "")
-    made = await platform.people.fans.redeem_link(data.link, ask, agent=agent_of(request), replaces=caller.session)
-    answer = signed_in(made, made.session, data.deliver)
-    answer.cookies.append(gone_cookie(ASK_COOKIE))
+    ask = data.ask or request.cookies.get(SIGN_IN_COOKIE, "")
+    created = await platform.people.fans.redeem_link(data.link, ask, agent=agent_of(request), replaces=caller.session)
+    answer = signed_in(created, created.session, data.deliver)
+    answer.cookies.append(removed_cookie(SIGN_IN_COOKIE))
     return answer
 
 
@@ -125,10 +123,10 @@ async def start_guest(
     if caller.kind == "staff":
         raise NotAllowed("sign out first")
     await platform.people.sign_in_limits.link_ip.count_attempt(client_ip(platform, request))
-    made = await platform.people.fans.start_guest_session(
+    created = await platform.people.fans.start_guest_session(
         data.email or "", checked_locale(data.locale), agent=agent_of(request), replaces=caller.session
     )
-    return signed_in(made, made.session, data.deliver, 201)
+    return signed_in(created, created.session, data.deliver, 201)
 
 
 @get(
@@ -152,7 +150,7 @@ async def get_session(request: Request[Any, Any, Any], caller: FromCaller) -> Re
 async def end_session(platform: FromPlatform, caller: FromCaller) -> Response[None]:
     assert caller.session is not None
     await platform.people.sessions.end(caller.session.subject, caller.session.id)
-    return private(Response(None, status_code=204, cookies=[gone_cookie()]))
+    return private(Response(None, status_code=204, cookies=[removed_cookie()]))
 
 
 @get(
@@ -185,14 +183,14 @@ def full_session(session: Session | None) -> Session:
     return session
 
 
-async def looked_up(platform: Platform, made: SignedIn) -> Session:
+async def looked_up(platform: Platform, created: SignedIn) -> Session:
     """A new session with what its subject may do, as the next request will find it."""
-    return await platform.people.sessions.find(made.secret) or made.session
+    return await platform.people.sessions.find(created.secret) or created.session
 
 
 def _row(one: Session, current: Session) -> SessionRow:
-    made, seen, ends = time_text(one.created_at_us), time_text(one.seen_at_us), time_text(one.ends_at_us)
-    return SessionRow(one.id, made, seen, ends, one.agent, one.id == current.id)
+    created, seen, ends = time_text(one.created_at_us), time_text(one.seen_at_us), time_text(one.ends_at_us)
+    return SessionRow(one.id, created, seen, ends, one.agent, one.id == current.id)
 
 
 ROUTES: list[HTTPRouteHandler] = [

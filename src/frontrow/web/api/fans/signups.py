@@ -63,38 +63,34 @@ class PresaleView(msgspec.Struct):
     last_rank: str | None = None
 
 
-@post(
+def _sign_up_route(path: str, operation_id: str, summary: str, purpose: Purpose) -> HTTPRouteHandler:
+    """A route that signs an address up for `purpose`."""
+
+    @post(path, operation_id=operation_id, summary=summary, status_code=202, opt=ASK)
+    async def sign_up(
+        request: Request[Any, Any, Any],
+        platform: FromPlatform,
+        caller: FromCaller,
+        event_id: FromPath[str],
+        data: JSONBody[SignupAsked],
+    ) -> SignupView:
+        return await _sign_up(request, platform, caller, event_id, purpose, data)
+
+    return sign_up
+
+
+ask_notice = _sign_up_route(
     "/v1/events/{event_id:str}/notices",
-    operation_id="ask_sale_notice",
-    summary="Be told by e-mail when the sale opens",
-    status_code=202,
-    opt=ASK,
+    "ask_sale_notice",
+    "Get an email when the sale opens",
+    Purpose.NOTICE,
 )
-async def ask_notice(
-    request: Request[Any, Any, Any],
-    platform: FromPlatform,
-    caller: FromCaller,
-    event_id: FromPath[str],
-    data: JSONBody[SignupAsked],
-) -> SignupView:
-    return await _sign_up(request, platform, caller, event_id, Purpose.NOTICE, data)
-
-
-@post(
+register = _sign_up_route(
     "/v1/events/{event_id:str}/presale/registrations",
-    operation_id="register_for_presale",
-    summary="Register for the presale",
-    status_code=202,
-    opt=ASK,
+    "register_for_presale",
+    "Register for the presale",
+    Purpose.PRESALE,
 )
-async def register(
-    request: Request[Any, Any, Any],
-    platform: FromPlatform,
-    caller: FromCaller,
-    event_id: FromPath[str],
-    data: JSONBody[SignupAsked],
-) -> SignupView:
-    return await _sign_up(request, platform, caller, event_id, Purpose.PRESALE, data)
 
 
 async def _sign_up(

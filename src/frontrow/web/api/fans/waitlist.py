@@ -122,8 +122,8 @@ async def list_offers(platform: FromPlatform, caller: FromCaller, event_id: From
     opt={"access": Access.OWNER, "problems": (409, 410)},
 )
 async def claim_offer(platform: FromPlatform, caller: FromCaller, offer_id: FromPath[str]) -> ClaimedOffer:
-    known = await _own_offer(platform, caller, offer_id)
-    offer = await platform.box_office.waitlist.claim(known.id, known.fan)
+    waiting_offer = await _own_offer(platform, caller, offer_id)
+    offer = await platform.box_office.waitlist.claim(waiting_offer.id, waiting_offer.fan)
     booking = await platform.ledger.booking(offer.booking_id)
     assert booking is not None, offer.booking_id
     view = await booking_view(platform, booking)
@@ -139,8 +139,8 @@ async def claim_offer(platform: FromPlatform, caller: FromCaller, offer_id: From
     opt={"access": Access.OWNER, "problems": (409, 410)},
 )
 async def decline_offer(platform: FromPlatform, caller: FromCaller, offer_id: FromPath[str]) -> OfferView:
-    known = await _own_offer(platform, caller, offer_id)
-    return await _offer(platform, await platform.box_office.waitlist.decline(known.id, known.fan))
+    waiting_offer = await _own_offer(platform, caller, offer_id)
+    return await _offer(platform, await platform.box_office.waitlist.decline(waiting_offer.id, waiting_offer.fan))
 
 
 async def _own_offer(platform: Platform, caller: Caller, offer_id: str) -> Offer:
@@ -169,5 +169,10 @@ async def _entry(platform: Platform, event_id: str, fan: str) -> EntryView:
 
 
 ROUTES: list[HTTPRouteHandler] = [
-    join_waitlist, waitlist_position, leave_waitlist, list_offers, claim_offer, decline_offer,
-]  # fmt: skip
+    join_waitlist,
+    waitlist_position,
+    leave_waitlist,
+    list_offers,
+    claim_offer,
+    decline_offer,
+]

@@ -7,7 +7,7 @@ from litestar import get, post
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, JSONBody, QueryParameter
 
-from frontrow.boxoffice.model.bookings import Booking, BookingNotFound, BookingState
+from frontrow.boxoffice.model.bookings import Booking, BookingState
 from frontrow.boxoffice.model.email_addresses import checked_email
 from frontrow.boxoffice.model.event_changes import Change
 from frontrow.boxoffice.model.events import Event
@@ -17,7 +17,7 @@ from frontrow.boxoffice.model.person_names import search_words
 from frontrow.boxoffice.model.venues import Plan, UnknownSeats
 from frontrow.core.errors import InvalidInput
 from frontrow.web.api import FromCaller, FromPlatform
-from frontrow.web.api.access import Access, Caller, own_event
+from frontrow.web.api.access import Access, own_event, own_event_booking
 from frontrow.web.api.booking_bodies import RefundView, refund_view
 from frontrow.web.api.organiser.common import Cursor, Limit, editor_of, next_of, read_number
 from frontrow.web.endpoints.json_values import MoneyView, Time, time_text
@@ -137,7 +137,7 @@ async def search_bookings(
 async def get_own_booking(
     platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], booking_id: FromPath[str]
 ) -> OwnBookingDetail:
-    event, booking = await _own(platform, caller, event_id, booking_id)
+    event, booking = await own_event_booking(platform, caller, event_id, booking_id)
     (view,) = await _views(platform, event, [booking])
     refunds = [await _own_refund(platform, one, event.id) for one in await platform.ledger.refunds_of(booking.id)]
     fields = {name: getattr(view, name) for name in view.__struct_fields__}
@@ -158,7 +158,7 @@ async def refund_booking(
     booking_id: FromPath[str],
     data: JSONBody[RefundAsked],
 ) -> RefundView:
-    event, booking = await _own(platform, caller, event_id, booking_id)
+    event, booking = await own_event_booking(platform, caller, event_id, booking_id)
     seats = _indexes(await _plan(platform, event), data.seats, "seats") if data.seats else None
 
     def noted(new: Refund) -> Change:
@@ -203,7 +203,7 @@ async def retry_refund(
     booking_id: FromPath[str],
     refund_id: FromPath[str],
 ) -> OwnRefundView:
-    event, booking = await _own(platform, caller, event_id, booking_id)
+    event, booking = await own_event_booking(platform, caller, event_id, booking_id)
 
     def noted(failed: Refund) -> Change:
         detail = {"booking": booking.id, "refund": failed.id, "amount_minor": failed.amount_minor}
@@ -234,7 +234,7 @@ async def reseat_booking(
     booking_id: FromPath[str],
     data: JSONBody[ReseatAsked],
 ) -> OwnBookingView:
-    event, booking = await _own(platform, caller, event_id, booking_id)
+    event, booking = await own_event_booking(platform, caller, event_id, booking_id)
     plan = await _plan(platform, event)
     leave, come = _indexes(plan, data.leave, "leave"), _indexes(plan, data.to, "to")
     detail = {"booking": booking.id, "leave": data.leave, "to": data.to}
@@ -242,14 +242,6 @@ async def reseat_booking(
     moved = await platform.organiser.reseating.move(event, plan, booking, leave, come, change)
     (view,) = await _views(platform, event, [moved])
     return view
-
-
-async def _own(platform: Platform, caller: Caller, event_id: str, booking_id: str) -> tuple[Event, Booking]:
-    event = await own_event(platform, caller, event_id)
-    booking = await platform.ledger.booking(booking_id)
-    if booking is None or booking.event_id != event.id:
-        raise BookingNotFound(booking_id[:60])
-    return event, booking
 
 
 async def _plan(platform: Platform, event: Event) -> Plan:
@@ -269,13 +261,20 @@ async def _views(platform: Platform, event: Event, bookings: list[Booking]) -> l
     names = (await _plan(platform, event)).seat_ids
     return [
         OwnBookingView(
-            one.id, one.state.value, one.fan, buyers.get(one.fan, NOBODY).email, [names[seat] for seat in one.seats],
-            MoneyView(one.amount_minor, one.currency), one.fence, time_text(one.created_at_us),
-            time_text(one.hold_expires_at_us), time_text(one.confirmed_at_us) if one.confirmed_at_us else None,
+            one.id,
+            one.state.value,
+            one.fan,
+            buyers.get(one.fan, NOBODY).email,
+            [names[seat] for seat in one.seats],
+            MoneyView(one.amount_minor, one.currency),
+            one.fence,
+            time_text(one.created_at_us),
+            time_text(one.hold_expires_at_us),
+            time_text(one.confirmed_at_us) if one.confirmed_at_us else None,
             buyers.get(one.fan, NOBODY).name,
         )
         for one in bookings
-    ]  # fmt: skip
+    ]
 
 
 ROUTES: list[HTTPRouteHandler] = [

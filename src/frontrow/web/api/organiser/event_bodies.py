@@ -194,16 +194,27 @@ def edit_of(given: EventChange, currency: str) -> EventEdit:
         r = given.refunds
         refunds = RefundPolicy(r.allowed, r.window_s, r.fee_per_seat_minor, r.fee_basis_points)
     return EventEdit(
-        name=given.name, description=given.description, venue_id=given.venue, currency=given.currency,
-        starts_at_us=moment_us(given.starts_at, "starts_at"), ends_at_us=moment_us(given.ends_at, "ends_at"),
+        name=given.name,
+        description=given.description,
+        venue_id=given.venue,
+        currency=given.currency,
+        starts_at_us=moment_us(given.starts_at, "starts_at"),
+        ends_at_us=moment_us(given.ends_at, "ends_at"),
         sale_starts_at_us=moment_us(given.sale_starts_at, "sale_starts_at"),
-        sale_ends_at_us=moment_us(given.sale_ends_at, "sale_ends_at"), tiers=tiers, fees=fees,
-        max_per_person=given.max_per_person, hold_ttl_s=given.hold_s,
-        lonely_rule_until_percent=given.lonely_rule_until_percent, refunds=refunds,
-        withheld=None if given.withheld is None else tuple(given.withheld), room=_room_of(given.room),
-        rotating_codes=given.rotating_codes, presale_starts_at_us=_presale_of(given.presale_starts_at),
-        card_tries=given.card_tries, tax_basis_points=given.tax_basis_points,
-    )  # fmt: skip
+        sale_ends_at_us=moment_us(given.sale_ends_at, "sale_ends_at"),
+        tiers=tiers,
+        fees=fees,
+        max_per_person=given.max_per_person,
+        hold_ttl_s=given.hold_s,
+        lonely_rule_until_percent=given.lonely_rule_until_percent,
+        refunds=refunds,
+        withheld=None if given.withheld is None else tuple(given.withheld),
+        room=_room_of(given.room),
+        rotating_codes=given.rotating_codes,
+        presale_starts_at_us=_presale_of(given.presale_starts_at),
+        card_tries=given.card_tries,
+        tax_basis_points=given.tax_basis_points,
+    )
 
 
 def _room_of(given: RoomRulesGiven | None) -> RoomRules | None:
@@ -222,29 +233,52 @@ def _presale_of(given: datetime | msgspec.UnsetType | None) -> int | None:
 
 def summary_of(event: Event) -> OwnEventSummary:
     return OwnEventSummary(
-        event.id, event.name, event.status.value, event.paused, event.venue_id, time_text(event.starts_at_us),
-        time_text(event.sale_starts_at_us), time_text(event.sale_ends_at_us),
-    )  # fmt: skip
+        event.id,
+        event.name,
+        event.status.value,
+        event.paused,
+        event.venue_id,
+        time_text(event.starts_at_us),
+        time_text(event.sale_starts_at_us),
+        time_text(event.sale_ends_at_us),
+    )
 
 
 def view_of(event: Event, plan: Plan, tag: str, rules: RoomRules) -> OwnEventView:
     """The whole event; `rules` are those of its room with everything that was left open."""
-    known = summary_of(event)
+    summary = summary_of(event)
     tiers = [TierView(t.key, t.name, t.colour, MoneyView(t.price.minor, t.price.currency)) for t in event.tiers]
     fees = [FeeGiven(f.name, f.per_seat_minor, f.per_booking_minor, f.basis_points) for f in event.fees]
     policy = event.refunds
     return OwnEventView(
-        known.event, known.name, known.status, known.paused, known.venue, known.starts_at, known.sale_starts_at,
-        known.sale_ends_at, tag, event.description, event.currency,
-        time_text(event.ends_at_us) if event.ends_at_us else None, tiers, fees, event.max_per_person, event.hold_ttl_s,
+        summary.event,
+        summary.name,
+        summary.status,
+        summary.paused,
+        summary.venue,
+        summary.starts_at,
+        summary.sale_starts_at,
+        summary.sale_ends_at,
+        tag,
+        event.description,
+        event.currency,
+        time_text(event.ends_at_us) if event.ends_at_us else None,
+        tiers,
+        fees,
+        event.max_per_person,
+        event.hold_ttl_s,
         event.lonely_rule_until_percent,
         RefundRules(policy.allowed, policy.window_s, policy.fee_per_seat_minor, policy.fee_basis_points),
-        [plan.seat_id(seat) for seat in sorted(event.withheld)], event.plan_hash,
+        [plan.seat_id(seat) for seat in sorted(event.withheld)],
+        event.plan_hash,
         RoomRulesView(
-            [LaneGiven(lane.name, lane.weight) for lane in rules.lanes or ()], rules.depth_cap or 0,
-            rules.human or "none", bool(rules.one_place_per_person),
+            [LaneGiven(lane.name, lane.weight) for lane in rules.lanes or ()],
+            rules.depth_cap or 0,
+            rules.human or "none",
+            bool(rules.one_place_per_person),
         ),
-        event.rotating_codes, time_text(event.presale_starts_at_us) if event.presale_starts_at_us else None,
+        event.rotating_codes,
+        time_text(event.presale_starts_at_us) if event.presale_starts_at_us else None,
         event.card_tries,
         event.tax_basis_points,
-    )  # fmt: skip
+    )

@@ -71,8 +71,8 @@ async def list_own_events(
 
 @post(PATH, operation_id="create_event", summary="Make a draft", status_code=201, opt=WRITES)
 async def create_event(platform: FromPlatform, caller: FromCaller, data: JSONBody[NewEvent]) -> Response[OwnEventView]:
-    made = await platform.organiser.organise.create(editor_of(caller), edit_of(data, data.currency))
-    return await _answer(platform, made, 201)
+    created = await platform.organiser.organise.create(editor_of(caller), edit_of(data, data.currency))
+    return await _answer(platform, created, 201)
 
 
 @get(
@@ -96,8 +96,8 @@ async def change_event(
     if_match: IfMatch = None,
 ) -> Response[OwnEventView]:
     editor, organise = editor_of(caller), platform.organiser.organise
-    known = await organise.get(editor, event_id)
-    changed = await organise.change(editor, event_id, edit_of(data, known.event.currency), if_match)
+    current = await organise.get(editor, event_id)
+    changed = await organise.change(editor, event_id, edit_of(data, current.event.currency), if_match)
     return await _answer(platform, changed)
 
 
@@ -156,9 +156,16 @@ async def get_cancellation(platform: FromPlatform, caller: FromCaller, event_id:
 
 def _cancellation(job: Cancellation) -> CancellationView:
     return CancellationView(
-        job.event_id, job.state, job.refunded, job.released, job.stopped, job.failed, time_text(job.started_at_us),
-        time_text(job.changed_at_us), job.returned,
-    )  # fmt: skip
+        job.event_id,
+        job.state,
+        job.refunded,
+        job.released,
+        job.stopped,
+        job.failed,
+        time_text(job.started_at_us),
+        time_text(job.changed_at_us),
+        job.returned,
+    )
 
 
 async def _answer(platform: Platform, versioned: Versioned, status: int = 200) -> Response[OwnEventView]:
@@ -174,6 +181,14 @@ async def _shown(platform: Platform, versioned: Versioned, status: int = 200) ->
 
 
 ROUTES: list[HTTPRouteHandler] = [
-    list_own_events, create_event, get_own_event, change_event, publish_event, complete_event, pause_sale, resume_sale,
-    cancel_event, get_cancellation,
-]  # fmt: skip
+    list_own_events,
+    create_event,
+    get_own_event,
+    change_event,
+    publish_event,
+    complete_event,
+    pause_sale,
+    resume_sale,
+    cancel_event,
+    get_cancellation,
+]

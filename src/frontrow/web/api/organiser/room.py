@@ -147,13 +147,20 @@ async def get_own_waitlist(
         [EntryCount(name, entries, seats) for name, (entries, seats) in sorted(counts.items())],
         [
             EntryView(
-                one.id, one.fan, one.state.value, one.seat_count, list(one.sections), one.split_ok, one.offers_made,
-                one.lapses, time_text(one.created_at_us),
+                one.id,
+                one.fan,
+                one.state.value,
+                one.seat_count,
+                list(one.sections),
+                one.split_ok,
+                one.offers_made,
+                one.lapses,
+                time_text(one.created_at_us),
             )
             for one in page
         ],
         next_of(page, limit, page[-1].number if page else None),
-    )  # fmt: skip
+    )
 
 
 @put(

@@ -92,10 +92,20 @@ class AuditPage(msgspec.Struct):
 async def get_figures(platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]) -> FiguresView:
     found = await platform.organiser.figures.of(await own_event(platform, caller, event_id))
     return FiguresView(
-        found.event_id, time_text(found.at_us), found.seats, found.sections, found.tiers, found.bookings,
-        [_amount(one) for one in found.money], found.payment_success, found.holds_per_s, found.sales_per_s, found.room,
-        found.funnel, found.latency,
-    )  # fmt: skip
+        found.event_id,
+        time_text(found.at_us),
+        found.seats,
+        found.sections,
+        found.tiers,
+        found.bookings,
+        [_amount(one) for one in found.money],
+        found.payment_success,
+        found.holds_per_s,
+        found.sales_per_s,
+        found.room,
+        found.funnel,
+        found.latency,
+    )
 
 
 @get(
@@ -209,5 +219,11 @@ def _table(text: str, name: str) -> Response[str]:
 
 
 ROUTES: list[HTTPRouteHandler] = [
-    get_figures, get_figures_csv, get_series, get_series_csv, stream_figures, poll_figures, list_changes,
-]  # fmt: skip
+    get_figures,
+    get_figures_csv,
+    get_series,
+    get_series_csv,
+    stream_figures,
+    poll_figures,
+    list_changes,
+]

@@ -100,11 +100,15 @@ async def staff_sign_in(
     request: Request[Any, Any, Any], platform: FromPlatform, caller: FromCaller, data: JSONBody[StaffSignIn]
 ) -> Response[SessionView]:
     """Without a code the session's stage is `totp` (send it to `…/code`) or `enrol` (set one up first)."""
-    made = await platform.people.staff.sign_in(
-        data.email, data.password, data.code, client_ip(platform, request), agent=agent_of(request),
+    created = await platform.people.staff.sign_in(
+        data.email,
+        data.password,
+        data.code,
+        client_ip(platform, request),
+        agent=agent_of(request),
         replaces=caller.session,
-    )  # fmt: skip
-    return signed_in(made, await looked_up(platform, made), data.deliver)
+    )
+    return signed_in(created, await looked_up(platform, created), data.deliver)
 
 
 @post(
@@ -118,8 +122,8 @@ async def staff_second_step(
     platform: FromPlatform, caller: FromCaller, data: JSONBody[CodeGiven]
 ) -> Response[SessionView]:
     assert caller.session is not None
-    made = await platform.people.staff.complete_second_step(caller.session, data.code)
-    return signed_in(made, await looked_up(platform, made), data.deliver)
+    created = await platform.people.staff.complete_second_step(caller.session, data.code)
+    return signed_in(created, await looked_up(platform, created), data.deliver)
 
 
 @post(
@@ -148,8 +152,8 @@ async def confirm_enrolment(
     platform: FromPlatform, caller: FromCaller, data: JSONBody[EnrolmentConfirmed]
 ) -> Response[EnrolledView]:
     assert caller.session is not None
-    made, codes = await platform.people.staff.finish_enrolment(caller.session, data.pending, data.code)
-    answer = signed_in(made, await looked_up(platform, made), data.deliver)
+    created, codes = await platform.people.staff.finish_enrolment(caller.session, data.pending, data.code)
+    answer = signed_in(created, await looked_up(platform, created), data.deliver)
     fields = {name: getattr(answer.content, name) for name in answer.content.__struct_fields__}
     return private(Response(EnrolledView(**fields, recovery_codes=codes), cookies=answer.cookies))
 
@@ -168,8 +172,8 @@ async def change_password(
     session = full_session(caller.session)
     if caller.kind != "staff":
         raise NotAllowed("only members of a team have a password")
-    made = await platform.people.staff.change_password(session, data.old, data.new)
-    return signed_in(made, await looked_up(platform, made), data.deliver)
+    created = await platform.people.staff.change_password(session, data.old, data.new)
+    return signed_in(created, await looked_up(platform, created), data.deliver)
 
 
 @post(

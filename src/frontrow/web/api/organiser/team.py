@@ -12,8 +12,8 @@ from frontrow.boxoffice.model.people import PERMISSIONS, ApiKey, Invitation, Not
 from frontrow.boxoffice.people.team import MAX_KEY_LIFE_S, Actor
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, Caller
-from frontrow.web.api.shapes import Time, time_text
 from frontrow.web.api.sign_in_bodies import Email, Locale, Name, checked_locale, private
+from frontrow.web.endpoints.json_values import Time, time_text
 
 _SCOPES = "|".join(map(re.escape, sorted(PERMISSIONS)))
 Scope = Annotated[str, msgspec.Meta(pattern=f"^({_SCOPES})$", examples=["door:scan"])]

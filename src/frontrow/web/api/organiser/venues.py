@@ -105,8 +105,8 @@ async def list_venues(
     opt={"access": Access.staff("events:write")},
 )
 async def create_venue(platform: FromPlatform, caller: FromCaller, data: JSONBody[NewVenue]) -> Response[OwnVenueView]:
-    made = await platform.organiser.organise.venues.create(editor_of(caller), _edit(data))
-    return tagged(_view(made), made.tag, 201)
+    created = await platform.organiser.organise.venues.create(editor_of(caller), _edit(data))
+    return tagged(_view(created), created.tag, 201)
 
 
 @get(

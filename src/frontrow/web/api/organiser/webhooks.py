@@ -140,11 +140,16 @@ async def list_deliveries(
     rows = await platform.ledger.endpoint_deliveries(endpoint, read_number(cursor), limit)
     views = [
         DeliveryView(
-            row[0], f"fct_{row[1].rpartition(':')[2]}", row[2], row[3], time_text(row[4]),
-            time_text(row[5]) if row[2] == "waiting" else None, row[6],
+            row[0],
+            f"fct_{row[1].rpartition(':')[2]}",
+            row[2],
+            row[3],
+            time_text(row[4]),
+            time_text(row[5]) if row[2] == "waiting" else None,
+            row[6],
         )
         for row in rows
-    ]  # fmt: skip
+    ]
     return DeliveryPage(views, cursor_of(rows[-1][0] if len(rows) == limit else None))
 
 
@@ -231,6 +236,12 @@ def _told(one: Endpoint, status: int) -> Response[HookMade]:
 
 
 ROUTES: list[HTTPRouteHandler] = [
-    list_webhooks, create_webhook, rotate_webhook, remove_webhook, list_deliveries, redeliver, count_codes,
+    list_webhooks,
+    create_webhook,
+    rotate_webhook,
+    remove_webhook,
+    list_deliveries,
+    redeliver,
+    count_codes,
     import_codes,
-]  # fmt: skip
+]

@@ -31,9 +31,16 @@ ICONS: Final = {192: "img/icon-192.png", 512: "img/icon-512.png"}
 SCRIPT: Final = "js/door/door.js"
 # what the pages need offline, besides their scripts
 OTHERS: Final = (
-    "css/site.css", "css/organiser.css", "css/door.css", "img/icon.svg", *ICONS.values(), "js/door/scan-worker.js",
-    "vendor/zxing-wasm/reader/index.js", "vendor/zxing-wasm/share.js", "vendor/zxing-wasm/reader/zxing_reader.wasm",
-)  # fmt: skip
+    "css/site.css",
+    "css/organiser.css",
+    "css/door.css",
+    "img/icon.svg",
+    *ICONS.values(),
+    "js/door/scan-worker.js",
+    "vendor/zxing-wasm/reader/index.js",
+    "vendor/zxing-wasm/share.js",
+    "vendor/zxing-wasm/reader/zxing_reader.wasm",
+)
 
 
 @page("/door", "door", SCANS)
@@ -56,9 +63,15 @@ async def gate(request: Asked, platform: FromPlatform, caller: FromCaller, event
     ]
     far = abs(event.starts_at_us - platform.clock()) > NEAR_US
     return render(
-        request, "door-event.html", policy=DOOR, script=SCRIPT, one=one, far=far, others=others,
+        request,
+        "door-event.html",
+        policy=DOOR,
+        script=SCRIPT,
+        one=one,
+        far=far,
+        others=others,
         cancelled=event.status is EventStatus.CANCELLED,
-    )  # fmt: skip
+    )
 
 
 async def _listed(platform: Platform, caller: Caller) -> list[Shown]:
@@ -73,11 +86,11 @@ async def _listed(platform: Platform, caller: Caller) -> list[Shown]:
 
 @page("/door/sw.js", "door_worker")
 async def service_worker() -> Response[bytes]:
-    """The service worker, told which files are the pages' own and which version they have."""
+    """The service worker, with the list of the pages' own files and their version."""
     assets = site_assets()
     paths = dict.fromkeys((*assets.with_imports(SCRIPT), *assets.with_imports("js/door/choose.js"), *OTHERS))
-    told = msgspec.json.encode({"version": assets.hash, "files": [assets.url(path) for path in paths]}).decode()
-    body = f"self.door = {told};\n".encode() + assets.files["js/door/sw.js"].body
+    config = msgspec.json.encode({"version": assets.hash, "files": [assets.url(path) for path in paths]}).decode()
+    body = f"self.door = {config};\n".encode() + assets.files["js/door/sw.js"].body
     headers = {
         "service-worker-allowed": "/door",
         "cache-control": "no-cache",
@@ -98,10 +111,18 @@ async def manifest(request: Asked, platform: FromPlatform) -> Response[bytes]:
         for purpose in ("any", "maskable")
     ]
     body = {
-        "id": "/door", "start_url": "/door", "scope": "/door", "display": "standalone", "lang": words.language,
-        "dir": words.direction, "name": f"{brand} – {words('Door')}", "short_name": words("Door"),
-        "background_color": "#0e1116", "theme_color": "#161b22", "icons": icons,
-    }  # fmt: skip
+        "id": "/door",
+        "start_url": "/door",
+        "scope": "/door",
+        "display": "standalone",
+        "lang": words.language,
+        "dir": words.direction,
+        "name": f"{brand} – {words('Door')}",
+        "short_name": words("Door"),
+        "background_color": "#0e1116",
+        "theme_color": "#161b22",
+        "icons": icons,
+    }
     headers = {"cache-control": "no-cache", "vary": "accept-language, cookie", "x-content-type-options": "nosniff"}
     return Response(msgspec.json.encode(body), headers=headers, media_type="application/manifest+json")
 

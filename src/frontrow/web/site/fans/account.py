@@ -1,11 +1,10 @@
-"""Who the visitor is: signing in by a link in the mail, preferences, being forgotten, getting ready while waiting."""
+"""The visitor's account: signing in by emailed link, preferences, erasure, and details filled in while waiting."""
 
 import re
 from typing import Any, Final
 
 import msgspec
 from litestar import Request, Response
-from litestar.datastructures import Cookie
 from litestar.handlers import HTTPRouteHandler
 
 from frontrow.boxoffice.model.email_addresses import is_email
@@ -15,7 +14,8 @@ from frontrow.core.errors import FrontrowError, Unavailable
 from frontrow.waitingroom.protect.guard import is_plain
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, Caller, client_ip
-from frontrow.web.api.sign_in_bodies import ASK_COOKIE, agent_of, ask_cookie, session_cookie
+from frontrow.web.api.sign_in_bodies import agent_of
+from frontrow.web.endpoints.cookies import SIGN_IN_COOKIE, cookie_header, session_cookie, sign_in_cookie
 from frontrow.web.platform.platform import Platform
 from frontrow.web.site.cookies import Ready, forget_person, language_cookie, ready_cookie, ready_of
 from frontrow.web.site.fans.checkout import BAD_EMAIL
@@ -28,15 +28,11 @@ from frontrow.web.site.security_headers import PLAIN
 Asked = Request[Any, Any, Any]
 ERASE_WORDS: Final = N_("erase my data")  # nobody does this by mistake
 PHONE: Final = re.compile(r"\+[1-9][0-9]{6,14}", re.ASCII)
-CHANNELS: Final = {"email": N_("E-mail"), "sms": N_("Text message (SMS)"), "push": N_("Notification on my devices")}
+CHANNELS: Final = {"email": N_("Email"), "sms": N_("Text message (SMS)"), "push": N_("Notification on my devices")}
 REFUSALS: Final = {
-    "other_browser": N_("Open the link in the browser where you asked for it, or ask for a new one here."),
+    "other_browser": N_("Open the link in the browser where you requested it, or request a new one here."),
     "too_many_tries": N_("Too many tries. Please wait a few minutes."),
 }
-
-
-def cookie_header(one: Cookie) -> str:
-    return one.to_header(header="")
 
 
 def back_of(text: str, default: str = "/tickets") -> str:
@@ -45,7 +41,7 @@ def back_of(text: str, default: str = "/tickets") -> str:
 
 @page("/sign-in", "sign_in")
 async def sign_in(request: Asked) -> Response[bytes]:
-    """Ask for a link; the link itself leads here too (behind `#`, where no server sees it)."""
+    """The form that requests a link. The link itself opens this page too (its secret is behind `#`)."""
     back = back_of(request.query_params.get("back", ""))
     return render(request, "sign-in.html", script="js/sign-in.js", back=back, sent="", problem="", email="")
 
@@ -64,7 +60,7 @@ async def ask_link(request: Asked, platform: FromPlatform, form: FromForm) -> Re
     except FrontrowError as error:
         return _again(request, back, REFUSALS.get(error.code, BAD_EMAIL), email, error.http_status)
     life_s = platform.settings.people.link_life_s
-    headers = {"set-cookie": cookie_header(ask_cookie(ask, life_s))}
+    headers = {"set-cookie": cookie_header(sign_in_cookie(ask, life_s))}
     return render(
         request, "sign-in.html", script="js/sign-in.js", headers=headers, back=back, sent=email, problem="", email=email
     )
@@ -81,9 +77,9 @@ async def redeem(request: Asked, platform: FromPlatform, caller: FromCaller, for
     """Sign in with the link's secret; what this browser bought with that address becomes the fan's."""
     link = form.one("link", 400).rpartition("#")[2]
     try:
-        made = await platform.people.fans.redeem_link(
+        signed_in = await platform.people.fans.redeem_link(
             link,
-            request.cookies.get(ASK_COOKIE, ""),
+            request.cookies.get(SIGN_IN_COOKIE, ""),
             agent=agent_of(request),
             replaces=caller.session,
             locale=words_for(request).language,
@@ -91,10 +87,10 @@ async def redeem(request: Asked, platform: FromPlatform, caller: FromCaller, for
     except Unavailable:
         raise
     except FrontrowError as error:
-        spent = N_("This link was used or has run out. Ask for a new one.")
+        spent = N_("This link was used or has expired. Request a new one.")
         return _again(request, back_of(form.one("back")), REFUSALS.get(error.code, spent), "", error.http_status)
-    life_s = max(0, made.session.ends_at_us - made.session.created_at_us) // US_PER_S
-    cookie = cookie_header(session_cookie(made.secret, life_s))
+    life_s = max(0, signed_in.session.ends_at_us - signed_in.session.created_at_us) // US_PER_S
+    cookie = cookie_header(session_cookie(signed_in.secret, life_s))
     return go_to(back_of(form.one("back")), {"set-cookie": cookie})
 
 
@@ -110,7 +106,7 @@ async def sign_out(platform: FromPlatform, caller: FromCaller, form: FromForm) -
 
 @page("/account", "account", Access.FAN)
 async def account(request: Asked, platform: FromPlatform, caller: FromCaller) -> Response[bytes]:
-    """Preferences: language, channels, phone; messages; taking data along or having it forgotten."""
+    """Preferences (language, channels, phone), messages, data export and erasure."""
     return await _account(request, platform, caller)
 
 
@@ -119,16 +115,25 @@ async def _account(
 ) -> Response[bytes]:
     fans = platform.people.fans
     return render(
-        request, "account.html", script="js/push.js" if (key := push_key(platform)) else "", push_key=key,
-        policy=PUSHES if key else PLAIN, status=422 if problem else 200, fan=await fans.fan(caller.id),
-        contact=await fans.contact(caller.id), channels=CHANNELS, problem=problem, saved=saved,
-        messages=await fans.messages(caller.id, 20), erase_words=words_for(request)(ERASE_WORDS),
-    )  # fmt: skip
+        request,
+        "account.html",
+        script="js/push.js" if (key := push_key(platform)) else "",
+        push_key=key,
+        policy=PUSHES if key else PLAIN,
+        status=422 if problem else 200,
+        fan=await fans.fan(caller.id),
+        contact=await fans.contact(caller.id),
+        channels=CHANNELS,
+        problem=problem,
+        saved=saved,
+        messages=await fans.messages(caller.id, 20),
+        erase_words=words_for(request)(ERASE_WORDS),
+    )
 
 
 @action("/account", "change_account", Access.FAN)
 async def change(request: Asked, platform: FromPlatform, caller: FromCaller, form: FromForm) -> Response[bytes]:
-    """Keep the preferences."""
+    """Save the preferences."""
     phone = re.sub(r"[ ()/-]", "", form.one("phone", 30))
     if phone and not PHONE.fullmatch(phone):
         return await _account(request, platform, caller, problem=N_("A phone number is like +436641234567."))
@@ -150,7 +155,7 @@ def _changed(contact: Any, form: Form, phone: str) -> Any:
 
 @action("/account/erase", "erase", Access.FAN)
 async def erase(request: Asked, platform: FromPlatform, caller: FromCaller, form: FromForm) -> Response[bytes]:
-    """Forget this person."""
+    """Erase this person's data."""
     if form.one("confirm").casefold() != words_for(request)(ERASE_WORDS).casefold():
         return await _account(request, platform, caller, problem=N_("The words did not match. Nothing was deleted."))
     await platform.people.fans.erase(caller.id)
@@ -161,7 +166,7 @@ async def erase(request: Asked, platform: FromPlatform, caller: FromCaller, form
 
 @page("/ready", "ready")
 async def ready(request: Asked, platform: FromPlatform) -> Response[bytes]:
-    """Name and e-mail before the clock starts; kept in this browser only."""
+    """Name and email address, filled in while waiting; kept in this browser only."""
     return render(
         request,
         "ready.html",
@@ -173,7 +178,7 @@ async def ready(request: Asked, platform: FromPlatform) -> Response[bytes]:
 
 @action("/ready", "keep_ready")
 async def keep_ready(request: Asked, platform: FromPlatform, form: FromForm) -> Response[bytes]:
-    """Keep what was filled in, and back to the line."""
+    """Save the details and return to the queue."""
     filled, back = Ready(form.one("name", 120), form.one("email", 254)), back_of(form.one("back"), "/")
     if filled.email and not is_email(filled.email):
         return render(request, "ready.html", status=422, ready=filled, back=back, bad=BAD_EMAIL)
@@ -181,5 +186,13 @@ async def keep_ready(request: Asked, platform: FromPlatform, form: FromForm) -> 
 
 
 ROUTES: list[HTTPRouteHandler] = [
-    sign_in, ask_link, redeem, sign_out, account, change, erase, ready, keep_ready,
-]  # fmt: skip
+    sign_in,
+    ask_link,
+    redeem,
+    sign_out,
+    account,
+    change,
+    erase,
+    ready,
+    keep_ready,
+]

@@ -1,6 +1,7 @@
-"""Checkout: what is held and for how long, paying, the bank's question, and a clear page for each way it can end."""
+"""Checkout: the held seats and the time left, payment, 3-D Secure, and a page for each outcome."""
 
 import contextlib
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 import msgspec
@@ -12,6 +13,7 @@ from frontrow.boxoffice.checkout.checkout import CheckoutState, Outcome
 from frontrow.boxoffice.checkout.purchases import MOST_TIMES
 from frontrow.boxoffice.model.bookings import Booking, BookingState, HoldEnded
 from frontrow.boxoffice.model.email_addresses import is_email
+from frontrow.boxoffice.model.hold_values import ShopPass
 from frontrow.boxoffice.model.messages import Contact
 from frontrow.boxoffice.model.provider_intents import MISTYPED
 from frontrow.core.clock import US_PER_S
@@ -30,15 +32,17 @@ from frontrow.web.site.routes import Form, FromForm, action, go_to, page
 from frontrow.web.site.security_headers import PLAIN, STRIPE
 
 Asked = Request[Any, Any, Any]
-BAD_EMAIL: Final = N_("This does not look like an e-mail address.")
+BAD_EMAIL: Final = N_("This does not look like an email address.")
 NO_ERRORS: Final = {"email": "", "card": ""}
 _OUTCOME_SCRIPTS: Final = {"bank": "js/outcome.js", "retrying": "js/outcome.js", "visit_over": "", "given_up": ""}
 BAD_CARD: Final = N_("This is not a card number.")
-MISTYPED_CARD: Final = N_("Please check the card number, the date and the security code. Your seats are still kept.")
-DECLINED_CARD: Final = N_("Your bank declined this card. Nothing was charged, and your seats are still kept.")
+MISTYPED_CARD: Final = N_(
+    "Please check the card number, the expiry date and the security code. Your seats are still held."
+)
+DECLINED_CARD: Final = N_("Your bank declined this card. Nothing was charged, and your seats are still held.")
 ONE_CARD: Final = N_("If your bank declines the card, the seats go back on sale at once.")
 SOME_CARDS: Final = N_("If your bank declines the card, you can try another: up to {n} cards from now on.")
-# how a payment ended that the fan or the clock ended, not a bank
+# reasons of payments that the fan or a timeout ended, not a bank
 ENDED_WITHOUT_BANK: Final = frozenset({"", "released", "stepped_back", "hold_ended"})
 
 
@@ -53,7 +57,7 @@ class PaymentLook(msgspec.Struct):
 async def checkout(
     request: Asked, platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str]
 ) -> Response[bytes]:
-    """The page for wherever the booking stands."""
+    """The page for the current state of the booking."""
     booking = await own_booking(platform, caller, booking_id)
     response = await _checkout(request, platform, caller, booking)
     await keep_visit(platform, request, booking, response)
@@ -85,7 +89,7 @@ def _uses_stripe(platform: Platform) -> bool:
 
 
 async def _ended(request: Asked, platform: Platform, booking: Booking, headers: dict[str, str]) -> Response[bytes]:
-    """A booking that cannot be paid any more, or need not be."""
+    """The page of a booking that can no longer be paid, or need not be."""
     if booking.state in (BookingState.CONFIRMED, BookingState.REFUNDED):
         return go_to(f"/bookings/{booking.id}", headers)
     payments = await platform.ledger.payments_of(booking.id)
@@ -100,7 +104,7 @@ async def _ended(request: Asked, platform: Platform, booking: Booking, headers: 
 
 
 async def _led_on(request: Asked, platform: Platform, outcome: Outcome, headers: dict[str, str]) -> Response[bytes]:
-    """Where a payment leads from how it stands."""
+    """The page or redirect for the current state of a payment."""
     booking = outcome.booking
     match outcome.state:
         case CheckoutState.CONFIRMED:
@@ -122,17 +126,25 @@ async def _led_on(request: Asked, platform: Platform, outcome: Outcome, headers:
 async def outcome_page(
     request: Asked, platform: Platform, booking: Booking, kind: str, status: int, *, outcome: Outcome | None = None
 ) -> Response[bytes]:
-    """One of the ends and pauses of a checkout, in words."""
+    """The page for an outcome of a checkout."""
     context = await booking_context(platform, booking)
     stripe = kind == "bank" and _uses_stripe(platform)
     return render(
-        request, "outcome.html", status=status, script=_OUTCOME_SCRIPTS.get(kind, "js/visit.js"),
+        request,
+        "outcome.html",
+        status=status,
+        script=_OUTCOME_SCRIPTS.get(kind, "js/visit.js"),
         visit_of="" if kind in ("visit_over", "given_up") else booking.event_id,
-        policy=STRIPE if stripe else PLAIN, kind=kind, demo=_is_demo(platform),
-        action_url=outcome.action_url if outcome else "", stripe=stripe,
-        publishable=platform.settings.stripe.publishable_key, client_secret=outcome.client_secret if outcome else "",
-        headers=await remember_booking(platform, request, booking), **context,
-    )  # fmt: skip
+        policy=STRIPE if stripe else PLAIN,
+        kind=kind,
+        demo=_is_demo(platform),
+        action_url=outcome.action_url if outcome else "",
+        stripe=stripe,
+        publishable=platform.settings.stripe.publishable_key,
+        client_secret=outcome.client_secret if outcome else "",
+        headers=await remember_booking(platform, request, booking),
+        **context,
+    )
 
 
 async def booking_context(platform: Platform, booking: Booking) -> dict[str, Any]:
@@ -172,13 +184,26 @@ async def _form_page(
     problem, tries_left = (outcome.problem, outcome.tries_left) if outcome else ("", context["card_tries"])
     words = words_for(request)
     return render(
-        request, "checkout.html", script="js/checkout.js", visit_of=booking.event_id, status=422 if errors else 200,
-        policy=STRIPE if stripe else PLAIN, headers=headers, errors=NO_ERRORS | (errors or {}), ready=ready,
-        contact=contact, proven=proven, cards=SHOWN, stripe=stripe, free=booking.amount_minor == 0,
-        publishable=platform.settings.stripe.publishable_key, client_secret=outcome.client_secret if outcome else "",
-        problem=words(_problem_text(problem)) if problem else "", tries_text=_tries_text(words, tries_left),
+        request,
+        "checkout.html",
+        script="js/checkout.js",
+        visit_of=booking.event_id,
+        status=422 if errors else 200,
+        policy=STRIPE if stripe else PLAIN,
+        headers=headers,
+        errors=NO_ERRORS | (errors or {}),
+        ready=ready,
+        contact=contact,
+        proven=proven,
+        cards=SHOWN,
+        stripe=stripe,
+        free=booking.amount_minor == 0,
+        publishable=platform.settings.stripe.publishable_key,
+        client_secret=outcome.client_secret if outcome else "",
+        problem=words(_problem_text(problem)) if problem else "",
+        tries_text=_tries_text(words, tries_left),
         **context,
-    )  # fmt: skip
+    )
 
 
 def _problem_text(problem: str) -> str:
@@ -227,7 +252,7 @@ async def pay(
 async def keep_contact(
     request: Asked, platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str], form: FromForm
 ) -> Response[bytes]:
-    """Where the tickets go, before a provider's own form is sent: that one does not come through here."""
+    """Save the contact before the provider's own form is submitted, which bypasses this server."""
     booking = await own_booking(platform, caller, booking_id)
     filled = Ready(form.one("name", 120), form.one("email", 254))
     if not is_email(filled.email) and not await platform.people.fans.proven_address(booking.fan):
@@ -246,7 +271,7 @@ async def _keep_contact(request: Asked, platform: Platform, booking: Booking, fi
 async def look_at_payment(
     request: Asked, platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str], form: FromForm
 ) -> Response[bytes]:
-    """The page says that Stripe's form refused a card: what that means for the seats, in a sentence."""
+    """Called when Stripe's form refused a card: says what that means for the seats."""
     booking = await own_booking(platform, caller, booking_id)
     shown = PaymentLook(open=False)
     if booking.state is BookingState.PAYING:
@@ -263,18 +288,11 @@ async def other_card(
     request: Asked, platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str], form: FromForm
 ) -> Response[bytes]:
     """Drop the payment that waits for the bank, keep the seats, and show the form again."""
-    booking = await own_booking(platform, caller, booking_id)
-    try:
-        await platform.box_office.purchases.step_back(booking, need_visit(platform, caller, booking))
-    except Unauthorised:
-        return await outcome_page(request, platform, booking, "visit_over", 401)
-    except Refused:
-        pass  # sold or over: the page says how it stands
-    return go_to(f"/checkout/{booking.id}")
+    return await _change_hold(request, platform, caller, booking_id, platform.box_office.purchases.step_back)
 
 
 def _filled_before(contact: Contact, ready: Ready) -> Ready:
-    """What the form begins with: what was given for this event, else what this browser filled in while waiting."""
+    """The form's initial values: the contact of this event, else the details filled in while waiting."""
     return Ready(contact.name or ready.name, contact.email or ready.email)
 
 
@@ -294,13 +312,24 @@ async def extend(
     request: Asked, platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str], form: FromForm
 ) -> Response[bytes]:
     """More time, once."""
+    return await _change_hold(request, platform, caller, booking_id, platform.box_office.purchases.extend)
+
+
+async def _change_hold(
+    request: Asked,
+    platform: Platform,
+    caller: Caller,
+    booking_id: str,
+    change: Callable[[Booking, ShopPass], Awaitable[object]],
+) -> Response[bytes]:
+    """Change the caller's hold during their visit, then show the checkout page. It tells why a change was refused."""
     booking = await own_booking(platform, caller, booking_id)
     try:
-        await platform.box_office.purchases.extend(booking, need_visit(platform, caller, booking))
+        await change(booking, need_visit(platform, caller, booking))
     except Unauthorised:
         return await outcome_page(request, platform, booking, "visit_over", 401)
     except Refused:
-        pass  # too late, or as long as it may be: the page says how it stands
+        pass  # too late, already sold, or extended before: the page shows the current state
     return go_to(f"/checkout/{booking.id}")
 
 
@@ -308,7 +337,7 @@ async def extend(
 async def release(
     request: Asked, platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str], form: FromForm
 ) -> Response[bytes]:
-    """Give the held seats back and choose others."""
+    """Release the held seats and choose others."""
     booking = await own_booking(platform, caller, booking_id)
     try:
         await platform.box_office.purchases.release(booking, need_visit(platform, caller, booking))
@@ -325,7 +354,7 @@ async def release(
 async def bank(
     request: Asked, platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str], form: FromForm
 ) -> Response[bytes]:
-    """Demo only: the made-up bank's question is answered."""
+    """Demo only: answers the simulated bank's 3-D Secure question."""
     booking = await own_booking(platform, caller, booking_id)
     finish = getattr(getattr(platform.box_office.provider, "inner", None), "finish_action", None)
     payments = await platform.ledger.payments_of(booking.id)
@@ -339,5 +368,12 @@ def _is_demo(platform: Platform) -> bool:
 
 
 ROUTES: list[HTTPRouteHandler] = [
-    checkout, pay, keep_contact, look_at_payment, other_card, extend, release, bank,
-]  # fmt: skip
+    checkout,
+    pay,
+    keep_contact,
+    look_at_payment,
+    other_card,
+    extend,
+    release,
+    bank,
+]

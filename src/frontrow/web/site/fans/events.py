@@ -49,7 +49,7 @@ SHOWS: Final = {
 
 
 class EventFilter(msgspec.Struct, frozen=True):
-    """The search form as it was filled in; what cannot be read counts as left empty."""
+    """The search form as filled in; an unreadable field counts as empty."""
 
     q: str = ""
     city: str = ""
@@ -65,7 +65,7 @@ class EventFilter(msgspec.Struct, frozen=True):
 
     @property
     def narrow(self) -> bool:
-        """Whether anything was asked for."""
+        """Whether any filter is set."""
         return bool(self.params(1))
 
     @property
@@ -91,7 +91,7 @@ class EventFilter(msgspec.Struct, frozen=True):
         return urlencode({name: value for name, value in given.items() if value})
 
     def search(self, now_us: int) -> EventSearch:
-        """What the index is asked for: shows to come, on sale or sold out, unless more was wanted."""
+        """What the index is asked for: shows to come, on sale or sold out, unless the form asks for more."""
         _, first_day, last_day = WHENS[self.when]
         search = EventSearch(
             words=self.q,
@@ -180,17 +180,23 @@ def _number(text: str) -> int:
 
 @page("/events/{event_id:str}", "event")
 async def event(request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]) -> Response[bytes]:
-    """One event, and the way into its sale."""
-    known = await shown_event(platform, event_id)
-    one = shown(platform, known, await platform.ledger.venue(known.venue_id))
+    """One event, with the link into its sale."""
+    event = await shown_event(platform, event_id)
+    one = shown(platform, event, await platform.ledger.venue(event.venue_id))
     visit = caller.shop_pass
-    inside = visit is not None and visit.event_id == known.id and visit.expires_at_us > platform.clock()
+    inside = visit is not None and visit.event_id == event.id and visit.expires_at_us > platform.clock()
     tiers = {tier.name: tier for tier in one.free.tiers} if one.free else {}
     return render(
-        request, "event.html", script="js/event.js", one=one, inside=inside, tiers=tiers,
-        opens_at=time_text(known.opens_at_us if one.state == "soon" else known.sale_starts_at_us),
-        now=time_text(platform.clock()), before=await before_sale(platform, caller, known, one.state),
-    )  # fmt: skip
+        request,
+        "event.html",
+        script="js/event.js",
+        one=one,
+        inside=inside,
+        tiers=tiers,
+        opens_at=time_text(event.opens_at_us if one.state == "soon" else event.sale_starts_at_us),
+        now=time_text(platform.clock()),
+        before=await before_sale(platform, caller, event, one.state),
+    )
 
 
 ROUTES: list[HTTPRouteHandler] = [events, event]

@@ -25,20 +25,20 @@ from frontrow.web.site.render import render
 from frontrow.web.site.routes import FromForm, action, go_to, page
 
 Asked = Request[Any, Any, Any]
-ENDED: Final = N_("This link has ended. Sign in with your e-mail address to see your tickets.")
-NOT_OURS: Final = N_("This link is not complete. Open it from the message again, or copy all of it.")
+ENDED: Final = N_("This link has expired. Sign in with your email address to see your tickets.")
+NOT_OURS: Final = N_("This link is incomplete. Open it from the message again, or copy all of it.")
 OFFER_STATES: Final = {
-    OfferState.OPEN: N_("This offer has run out; the seats went to the next in line."),
-    OfferState.LAPSED: N_("This offer has run out; the seats went to the next in line."),
+    OfferState.OPEN: N_("This offer has expired; the seats went to the next person on the waitlist."),
+    OfferState.LAPSED: N_("This offer has expired; the seats went to the next person on the waitlist."),
     OfferState.DECLINED: N_("You declined this offer."),
     OfferState.WITHDRAWN: N_("The event was cancelled; this offer is no longer valid."),
-    OfferState.CLAIMED: N_("These seats were taken. The tickets are sent by e-mail."),
+    OfferState.CLAIMED: N_("These seats were taken. The tickets are sent by email."),
 }
 
 
 @page("/open", "open_link")
 async def open_link(request: Asked) -> Response[bytes]:
-    """What a link in a message opens; what it names is behind `#`, where no server sees it."""
+    """The page a link in a message opens. Its secret is behind `#`, which browsers do not send."""
     return render(request, "open-link.html", script="js/open-link.js", problem="")
 
 
@@ -69,7 +69,7 @@ def with_priority(caller: Caller, booking_id: str) -> Caller:
 async def offer_page(
     request: Asked, platform: FromPlatform, caller: FromCaller, offer_id: FromPath[str]
 ) -> Response[bytes]:
-    """One offer of the waitlist, for whoever it was made to."""
+    """One offer of the waitlist, for the person it was made to."""
     offer = await platform.ledger.offer(offer_id)
     if offer is None or not may_answer(platform, caller, offer):
         if caller.kind != "fan" and offer is not None:

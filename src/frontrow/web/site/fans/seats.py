@@ -1,4 +1,4 @@
-"""Choosing seats: the live map and its list as equals, and the same choice by plain forms for who has no scripts."""
+"""Choosing seats: the live map with its list, and plain forms for browsers without scripts."""
 
 from typing import Any, Final
 
@@ -20,17 +20,17 @@ from frontrow.web.site.routes import FromForm, action, go_to, page
 
 Asked = Request[Any, Any, Any]
 MAX_BEST: Final = 10
-STATES: Final = (N_("free"), N_("held by somebody"), N_("taken"), N_("taken"))
+STATES: Final = (N_("free"), N_("held by someone"), N_("taken"), N_("taken"))
 
-# code of a refused hold -> what to tell
+# code of a refused hold -> message
 REFUSALS: Final = {
-    "seats_taken": N_("Somebody was faster: these seats are taken."),
+    "seats_taken": N_("Someone was faster: these seats are taken."),
     "seats_withheld": N_("These seats are not for sale."),
-    "no_such_seats": N_("No seats like that are free. Try another price, fewer seats, or seats apart."),
+    "no_such_seats": N_("No matching seats are free. Try another price, fewer seats, or seats apart."),
     "cap_reached": N_("That would be more tickets than one person may have."),
     "lonely_seat": N_("This choice would leave a single seat alone. Please move by one seat."),
     "not_on_sale": N_("The sale is paused or over at the moment."),
-    "claims_rebuilding": N_("The seats are being counted anew. Please try again in a few seconds."),
+    "claims_rebuilding": N_("The seats are being recounted. Please try again in a few seconds."),
 }
 MAX_KNOWN: Final = 64
 _KNOWN_TIERS: dict[str, list[tuple[str, str, frozenset[str]]]] = {}
@@ -48,7 +48,7 @@ def pass_for(platform: Platform, caller: Caller, event_id: str) -> ShopPass | No
 
 @page("/events/{event_id:str}/seats", "seats")
 async def seats(request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]) -> Response[bytes]:
-    """The map and the list; without a pass, the way to one."""
+    """The map and the list; without a pass, a redirect to the waiting room."""
     event = await shown_event(platform, event_id)
     if pass_for(platform, caller, event_id) is None:
         return go_to(f"/v1/events/{event_id}/room/")
@@ -61,7 +61,7 @@ async def seats(request: Asked, platform: FromPlatform, caller: FromCaller, even
 async def hold(
     request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], form: FromForm
 ) -> Response[bytes]:
-    """Hold the seats ticked in the list, or the best that fit."""
+    """Hold the seats selected in the list, or the best that match."""
     event = await shown_event(platform, event_id)
     visit = pass_for(platform, caller, event_id)
     if visit is None:
@@ -69,20 +69,25 @@ async def hold(
     wanted = form.all("seat")[:100]
     try:
         if wanted:
-            made = await platform.box_office.holds.place(event.id, visit, wanted)
+            hold = await platform.box_office.holds.place(event.id, visit, wanted)
         else:
             dearest = form.number("max_price_minor", 0, 2**53 - 1, -1)
             section = form.one("section", 40)
             wish = Wish(
-                form.number("count", 1, MAX_BEST, 2), (section,) if section else (), 0,
-                dearest if dearest >= 0 else None, bool(form.one("step_free")), bool(form.one("restricted_view_ok")),
-                bool(form.one("standing")), bool(form.one("apart_ok")),
-            )  # fmt: skip
-            made = await platform.box_office.holds.place_best(event.id, visit, wish)
+                form.number("count", 1, MAX_BEST, 2),
+                (section,) if section else (),
+                0,
+                dearest if dearest >= 0 else None,
+                bool(form.one("step_free")),
+                bool(form.one("restricted_view_ok")),
+                bool(form.one("standing")),
+                bool(form.one("apart_ok")),
+            )
+            hold = await platform.box_office.holds.place_best(event.id, visit, wish)
     except FrontrowError as error:
         section = form.one("section", 40)
         return await _seats_page(request, platform, event_id, section, error=error, wanted=wanted)
-    return go_to(f"/checkout/{made.booking_id}")
+    return go_to(f"/checkout/{hold.booking_id}")
 
 
 async def _seats_page(
@@ -101,13 +106,23 @@ async def _seats_page(
     prices = {tier.key: tier for tier in event.tiers}
     found = section_of(plan, section_id)
     return render(
-        request, "seats.html", script="js/seats.js", status=error.http_status if error else 200, one=one,
-        visit_of=event_id, idle_minutes=-(-platform.room.service.view(event_id).state.config.idle_s // 60),
-        sections=_sections(plan, one, prices), section=_section(*found, states) if found else None, prices=prices,
-        wanted=set(wanted or ()), refusal=REFUSALS.get(error.code, REFUSED) if error else "", states=STATES,
+        request,
+        "seats.html",
+        script="js/seats.js",
+        status=error.http_status if error else 200,
+        one=one,
+        visit_of=event_id,
+        idle_minutes=-(-platform.room.service.view(event_id).state.config.idle_s // 60),
+        sections=_sections(plan, one, prices),
+        section=_section(*found, states) if found else None,
+        prices=prices,
+        wanted=set(wanted or ()),
+        refusal=REFUSALS.get(error.code, REFUSED) if error else "",
+        states=STATES,
         instead=_instead(plan, states, wanted or []) if error is not None and error.code == "seats_taken" else [],
-        page_data=_page_data(platform, one), max_best=min(MAX_BEST, event.max_per_person),
-    )  # fmt: skip
+        page_data=_page_data(platform, one),
+        max_best=min(MAX_BEST, event.max_per_person),
+    )
 
 
 def _page_data(platform: Platform, one: Shown) -> dict[str, Any]:
@@ -139,18 +154,18 @@ def _sections(plan: Plan, one: Shown, prices: dict[str, Any]) -> list[dict[str, 
 
 
 def _tiers(plan: Plan, plan_hash: str) -> list[tuple[str, str, frozenset[str]]]:
-    """Each section's id, name and price tiers; found once a plan, for it means looking at every seat."""
-    known = _KNOWN_TIERS.get(plan_hash)
-    if known is None:
-        known = [
+    """Each section's id, name and price tiers; computed once per plan, because it reads every seat."""
+    cached = _KNOWN_TIERS.get(plan_hash)
+    if cached is None:
+        cached = [
             (section.id, section.name or section.id, frozenset(seat.tier for row in section.rows for seat in row.seats))
             for section in plan.sections
             if section.size
         ]
         if len(_KNOWN_TIERS) >= MAX_KNOWN:
             _KNOWN_TIERS.pop(next(iter(_KNOWN_TIERS)))
-        _KNOWN_TIERS[plan_hash] = known
-    return known
+        _KNOWN_TIERS[plan_hash] = cached
+    return cached
 
 
 def _section(base: int, section: Section, states: bytearray) -> dict[str, Any]:
@@ -177,7 +192,7 @@ def _section(base: int, section: Section, states: bytearray) -> dict[str, Any]:
 
 
 def _instead(plan: Plan, states: bytearray, wanted: list[str]) -> list[str]:
-    """As many free seats side by side as were wanted, as near to them as there are."""
+    """The same number of adjacent free seats, as near as possible to the wanted ones."""
     ids = plan.seat_ids
     lost = [index for index, name in enumerate(ids) if name in set(wanted)]
     if not lost:

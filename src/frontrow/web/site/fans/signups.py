@@ -28,7 +28,7 @@ from frontrow.web.site.routes import FromForm, action, page
 Asked = Request[Any, Any, Any]
 REFUSALS: Final = {
     "too_many_tries": N_("Too many tries. Please wait a few minutes."),
-    "notice_refused": N_("There is no opening left to tell you about."),
+    "notice_refused": N_("There is no upcoming sale to notify you about."),
     "registration_closed": N_("Registration for the presale is closed."),
     "presale_not_found": N_("Registration for the presale is closed."),
 }
@@ -61,7 +61,7 @@ async def before_sale(platform: Platform, caller: Caller, event: Event, state: s
 async def ask_notice(
     request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], form: FromForm
 ) -> Response[bytes]:
-    """Tell this address when the sale opens, once it is proven."""
+    """Notify this address when the sale opens, once it is confirmed."""
     return await _sign_up(request, platform, caller, event_id, Purpose.NOTICE, form.one("email", 254))
 
 
@@ -69,7 +69,7 @@ async def ask_notice(
 async def register(
     request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], form: FromForm
 ) -> Response[bytes]:
-    """Register this address for the presale, once it is proven."""
+    """Register this address for the presale, once it is confirmed."""
     return await _sign_up(request, platform, caller, event_id, Purpose.PRESALE, form.one("email", 254))
 
 
@@ -97,7 +97,7 @@ async def _sign_up(
 
 @page("/sign-ups/confirm/{token:str}", "confirm_sign_up")
 async def ask_confirm(request: Asked, platform: FromPlatform, token: FromPath[str]) -> Response[bytes]:
-    """One button that proves the address."""
+    """A button that confirms the address."""
     signup = await platform.presale.signups.find("confirm", token)
     step = "confirm" if signup.state is SignupState.ASKED else "confirmed"
     return await _of_signup(request, platform, signup, step, token)
@@ -105,7 +105,7 @@ async def ask_confirm(request: Asked, platform: FromPlatform, token: FromPath[st
 
 @action("/sign-ups/confirm/{token:str}", "do_confirm_sign_up")
 async def confirm(request: Asked, platform: FromPlatform, token: FromPath[str], form: FromForm) -> Response[bytes]:
-    """The address is proven."""
+    """Confirm the address."""
     try:
         signup = await platform.presale.signups.confirm(token)
     except SignupNotFound:
@@ -119,21 +119,21 @@ async def confirm(request: Asked, platform: FromPlatform, token: FromPath[str], 
 
 @page("/sign-ups/end/{token:str}", "end_sign_up")
 async def ask_end(request: Asked, platform: FromPlatform, token: FromPath[str]) -> Response[bytes]:
-    """One button that ends the mails."""
+    """A button that stops the emails."""
     try:
         signup = await platform.presale.signups.find("end", token)
     except SignupNotFound:
-        return render(request, "signup.html", step="ended", one=None, title=N_("E-mails about this sale"))
+        return render(request, "signup.html", step="ended", one=None, title=N_("Emails about this sale"))
     return await _of_signup(request, platform, signup, "end", token)
 
 
 @action("/sign-ups/end/{token:str}", "do_end_sign_up")
 async def end(request: Asked, platform: FromPlatform, token: FromPath[str], form: FromForm) -> Response[bytes]:
-    """No more mails to this address."""
+    """Stop the emails to this address."""
     try:
         signup = await platform.presale.signups.end(token)
     except SignupNotFound:
-        return render(request, "signup.html", step="ended", one=None, title=N_("E-mails about this sale"))
+        return render(request, "signup.html", step="ended", one=None, title=N_("Emails about this sale"))
     return await _of_signup(request, platform, signup, "ended", token)
 
 

@@ -1,4 +1,4 @@
-"""After the purchase: the tickets with their codes, to print and for the calendar; giving them back; my tickets."""
+"""After the purchase: tickets with their codes, PDF and calendar, returning tickets, and the list of all tickets."""
 
 from typing import Any, Final
 
@@ -29,12 +29,12 @@ from frontrow.web.site.routes import FromForm, action, go_to, page
 Asked = Request[Any, Any, Any]
 PRIVATE: Final = {"cache-control": "private, no-store", "x-content-type-options": "nosniff"}
 MAX_LISTED: Final = 100
-INSIDE: Final = N_("A ticket that was let in cannot be given back.")
+INSIDE: Final = N_("A ticket that was admitted cannot be returned.")
 STATES: Final = {
     BookingState.HELD: ("warn", N_("Not paid yet")),
-    BookingState.PAYING: ("warn", N_("Being paid")),
+    BookingState.PAYING: ("warn", N_("Payment in progress")),
     BookingState.CONFIRMED: ("ok", N_("Paid")),
-    BookingState.REFUNDED: ("", N_("Given back")),
+    BookingState.REFUNDED: ("", N_("Returned")),
     BookingState.EXPIRED: ("", N_("Expired")),
     BookingState.CANCELLED: ("", N_("Cancelled")),
 }
@@ -62,17 +62,26 @@ async def _tickets(
     returns = await platform.ledger.returns_of(booking.id)
     ends_us = event.starts_at_us - event.refunds.window_s * US_PER_S
     return render(
-        request, "booking.html", script="js/ticket.js" if sheets else "", own=own,
+        request,
+        "booking.html",
+        script="js/ticket.js" if sheets else "",
+        own=own,
         headers=await remember(platform, request, booking) if own else {},
         goes_first=await goes_first(platform, booking),
-        status=409 if refusal else 200, refusal=refusal, state=STATES[booking.state], refunds=refunds, returns=returns,
-        refundable=event.refunds.allowed and platform.clock() < ends_us, refund_ends_us=ends_us,
-        sheets=[(sheet, *seat_parts(sheet.seat)) for sheet in sheets], **context,
-    )  # fmt: skip
+        status=409 if refusal else 200,
+        refusal=refusal,
+        state=STATES[booking.state],
+        refunds=refunds,
+        returns=returns,
+        refundable=event.refunds.allowed and platform.clock() < ends_us,
+        refund_ends_us=ends_us,
+        sheets=[(sheet, *seat_parts(sheet.seat)) for sheet in sheets],
+        **context,
+    )
 
 
 async def goes_first(platform: Platform, booking: Booking) -> bool:
-    """Whether the booking was lost because the payment provider was away (B8); the act itself looks at the time."""
+    """Whether the booking was lost because the payment provider was unavailable (B8)."""
     if booking.state not in (BookingState.CANCELLED, BookingState.EXPIRED):
         return False
     payments = await platform.ledger.payments_of(booking.id)
@@ -111,7 +120,7 @@ async def tickets_pdf(
 async def receipt_page(
     request: Asked, platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str]
 ) -> Response[bytes]:
-    """Who sold, what was paid, the tax inside it and what went back."""
+    """The receipt: seller, payments, included tax and refunds."""
     booking = await seen_booking(platform, caller, booking_id)
     receipt = await platform.box_office.receipts.of(booking.id)
     if receipt is None:
@@ -142,11 +151,11 @@ async def tickets_ics(platform: FromPlatform, caller: FromCaller, booking_id: Fr
 async def give_back(
     request: Asked, platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str], form: FromForm
 ) -> Response[bytes]:
-    """Money back by the event's rules, or into the pool until somebody else buys the seat."""
+    """Return tickets: a refund by the event's rules, or resale with a refund once someone else buys the seat."""
     booking = await own_booking(platform, caller, booking_id)
     wanted = form.all("seat")[:100]
     if not wanted:
-        return await _tickets(request, platform, caller, booking_id, N_("Tick the tickets that you want to give back."))
+        return await _tickets(request, platform, caller, booking_id, N_("Select the tickets that you want to return."))
     try:
         some = await indexes(platform, booking, wanted)
         if form.one("how") == "pool":
@@ -158,7 +167,7 @@ async def give_back(
     except TicketScanned:
         return await _tickets(request, platform, caller, booking_id, INSIDE)
     except FrontrowError:
-        return await _tickets(request, platform, caller, booking_id, N_("These tickets cannot be given back any more."))
+        return await _tickets(request, platform, caller, booking_id, N_("These tickets can no longer be returned."))
     return go_to(f"/bookings/{booking.id}")
 
 
@@ -166,7 +175,7 @@ async def give_back(
 async def priority(
     request: Asked, platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str], form: FromForm
 ) -> Response[bytes]:
-    """Straight to the seats, for who lost them because the payment service was away (B8)."""
+    """Priority access for a fan who lost seats because the payment provider was unavailable (B8)."""
     caller = with_priority(caller, booking_id)
     booking = await own_booking(platform, caller, booking_id)
     given = await priority_pass.fn(platform, caller, booking.id)
@@ -200,5 +209,12 @@ async def tickets(request: Asked, platform: FromPlatform, caller: FromCaller) ->
 
 
 ROUTES: list[HTTPRouteHandler] = [
-    booking_page, ticket_qr, tickets_pdf, tickets_ics, receipt_page, give_back, priority, tickets,
-]  # fmt: skip
+    booking_page,
+    ticket_qr,
+    tickets_pdf,
+    tickets_ics,
+    receipt_page,
+    give_back,
+    priority,
+    tickets,
+]

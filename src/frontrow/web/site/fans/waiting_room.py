@@ -26,20 +26,20 @@ REFUSED: Final = N_("That did not work. Please try again.")
 REFUSALS: Final = {
     "place_invalid": N_("Your place could not be read. Please join again."),
     "place_foreign": N_("This place belongs to another sale. Please join again here."),
-    "place_expired": N_("Your place was called and not used in time. You can join again at the end of the line."),
+    "place_expired": N_("Your turn was not used in time. You can join again at the end of the queue."),
     "not_your_turn": N_("It is not your turn yet. Your place is kept."),
-    "already_claimed": N_("This place was used already, perhaps in another browser."),
-    "proof_invalid": N_("This place belongs to another browser. Go in there, or join again here."),
-    "code_invalid": N_("This code is not good for this sale."),
-    "code_used": N_("This code was used already."),
-    "code_needed": N_("This is a presale: you need a code to join. Everybody can join once the general sale begins."),
+    "already_claimed": N_("This place was already used, perhaps in another browser."),
+    "proof_invalid": N_("This place belongs to another browser. Continue there, or join again here."),
+    "code_invalid": N_("This code is not valid for this sale."),
+    "code_used": N_("This code was already used."),
+    "code_needed": N_("This is a presale: you need a code to join. Everyone can join once the general sale begins."),
     "code_over": N_("The presale has ended. You can join without a code."),
-    "person_needed": N_("In this line everybody has one place. Please sign in before you join."),
-    "human_check_failed": N_("The check that you are no robot did not work. Please try again."),
+    "person_needed": N_("In this queue everyone has one place. Please sign in before you join."),
+    "human_check_failed": N_("We could not verify that you are human. Please try again."),
     "room_closed": N_("The sale is closed at the moment."),
-    "room_full": N_("Everybody who may come in at once is inside. Your place is kept; please try again in a moment."),
-    "room_held": N_("The line is paused. Nobody is losing their place."),
-    "room_recovering": N_("The line is being counted anew. Your place is kept; please try again in a moment."),
+    "room_full": N_("The sale is full at the moment. Your place is kept; please try again in a moment."),
+    "room_held": N_("The queue is paused. Nobody loses their place."),
+    "room_recovering": N_("The queue is being recounted. Your place is kept; please try again in a moment."),
     "rate_limited": N_("Please wait a few seconds, then try again. Your place and your seats are kept."),
 }
 
@@ -88,7 +88,7 @@ class SiteSurroundings:
             text = words("This is a presale for people with a code. The general sale begins {when}.", when=when)
             return {"hint": text, "hint_link": (f"/events/{event}", words("About the sale"))}
         if config.one_place_per_person:
-            text = words("In this line everybody has one place. Please sign in before you join.")
+            text = words("In this queue everyone has one place. Please sign in before you join.")
             return {"hint": text, "hint_link": (f"/sign-in?back={base}/", words("Sign in"))}
         return {"hint": "", "hint_link": ("", "")}
 

@@ -1,4 +1,4 @@
-"""The waitlist of a sold-out event: get in line, see where one stands, take or decline what is offered."""
+"""The waitlist of a sold-out event: join, see the position, accept or decline an offer."""
 
 from typing import Any, Final
 
@@ -31,15 +31,15 @@ from frontrow.web.site.security_headers import PLAIN
 Asked = Request[Any, Any, Any]
 MOST: Final = 8
 REFUSALS: Final = {
-    "seats_still_free": N_("There are still seats like that: choose them directly."),
-    "already_waiting": N_("You are in this line already."),
-    "offer_over": N_("This offer has run out; the seats went to the next in line."),
+    "seats_still_free": N_("Seats like these are still free: choose them directly."),
+    "already_waiting": N_("You are already on this waitlist."),
+    "offer_over": N_("This offer has expired; the seats went to the next person on the waitlist."),
 }
 REFUSED: Final = N_("That did not work. Please try again.")
 
 
 def fan_here(platform: Platform, caller: Caller, event_id: str) -> str:
-    """Who waits: the session's fan, or the person of a pass for this event; empty for nobody."""
+    """The fan of the session, or the person of a pass for this event; empty for neither."""
     if caller.kind == "fan":
         return caller.id
     visit = pass_for(platform, caller, event_id)
@@ -50,7 +50,7 @@ def fan_here(platform: Platform, caller: Caller, event_id: str) -> str:
 async def waitlist(
     request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]
 ) -> Response[bytes]:
-    """Where one stands, or the way into the line."""
+    """The position on the waitlist, or the form to join it."""
     return await _waitlist(request, platform, caller, event_id)
 
 
@@ -71,27 +71,39 @@ async def _waitlist(
     key = push_key(platform) if caller.kind == "fan" else ""
     contact = await platform.ledger.contact(fan) if fan else None
     return render(
-        request, "waitlist.html", script="js/waitlist.js" if offers or position else "", one=one, fan=fan,
-        policy=PUSHES if key else PLAIN, push_key=key,
-        position=position, offers=offers, refusal=refusal, status=409 if refusal else 200, sections=sections,
-        most=min(MOST, event.max_per_person), needs_email=contact is None or not contact.email,
-    )  # fmt: skip
+        request,
+        "waitlist.html",
+        script="js/waitlist.js" if offers or position else "",
+        one=one,
+        fan=fan,
+        policy=PUSHES if key else PLAIN,
+        push_key=key,
+        position=position,
+        offers=offers,
+        refusal=refusal,
+        status=409 if refusal else 200,
+        sections=sections,
+        most=min(MOST, event.max_per_person),
+        needs_email=contact is None or not contact.email,
+    )
 
 
 async def _offer(platform: Platform, offer: Offer) -> dict[str, Any]:
     names = await seat_ids(platform, offer.event_id, offer.seats)
     left_s = max(0, (offer.expires_at_us - platform.clock()) // 1_000_000)
     return {
-        "id": offer.id, "seats": [seat_parts(name) for name in names], "until": time_text(offer.expires_at_us),
+        "id": offer.id,
+        "seats": [seat_parts(name) for name in names],
+        "until": time_text(offer.expires_at_us),
         "left_s": left_s,
-    }  # fmt: skip
+    }
 
 
 @action("/events/{event_id:str}/waitlist", "join_waitlist")
 async def join(
     request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], form: FromForm
 ) -> Response[bytes]:
-    """Into the line, or out of it."""
+    """Join the waitlist, or leave it."""
     fan = fan_here(platform, caller, event_id)
     if not fan:
         return go_to(f"/sign-in?back=/events/{event_id}/waitlist")
@@ -122,8 +134,8 @@ async def _keep_address(request: Asked, platform: Platform, fan: str, event_id: 
     email = form.one("email", 254)
     if not is_email(email):
         return False
-    known = contact or Contact(fan)
-    buyer = msgspec.structs.replace(known, email=checked_email(email), locale=words_for(request).language)
+    current = contact or Contact(fan)
+    buyer = msgspec.structs.replace(current, email=checked_email(email), locale=words_for(request).language)
     await platform.ledger.keep_buyer(buyer, event_id, platform.clock())
     return True
 
@@ -132,7 +144,7 @@ async def _keep_address(request: Asked, platform: Platform, fan: str, event_id: 
 async def answer(
     request: Asked, platform: FromPlatform, caller: FromCaller, offer_id: FromPath[str], form: FromForm
 ) -> Response[bytes]:
-    """Take an offer (on to checkout, with a pass) or leave it to the next in line."""
+    """Accept an offer (and go to checkout, with a pass) or decline it."""
     offer = await platform.ledger.offer(offer_id)
     if offer is None or not may_answer(platform, caller, offer):
         raise OfferNotFound("there is no such offer", offer=offer_id[:60])

@@ -37,10 +37,18 @@ async def audit(request: Asked, platform: FromPlatform, caller: FromCaller) -> R
         before = 0
     found = await platform.ledger.changes(caller.organiser_id, event, before, PAGE, act=act, actor=actor)
     return render(
-        request, "organiser/audit.html", acts=await acts_of(platform, caller, found), kinds=ACTS, act=act, names=names,
-        actor=actor, events=events, event=event, more=cursor_of(found[-1].number) if len(found) == PAGE else "",
+        request,
+        "organiser/audit.html",
+        acts=await acts_of(platform, caller, found),
+        kinds=ACTS,
+        act=act,
+        names=names,
+        actor=actor,
+        events=events,
+        event=event,
+        more=cursor_of(found[-1].number) if len(found) == PAGE else "",
         chain=await platform.organiser.chain.look(GLANCE_S),
-    )  # fmt: skip
+    )
 
 
 @action(f"{AUDIT}/check", "audit_check", Access.staff("audit:read"))

@@ -1,5 +1,7 @@
-"""What a box office does to a booking: refund, other seats, cancel, send the tickets again. Each is one form; each goes
-through the same function as the API, so it is checked, done and noted alike."""
+"""What a box office does with a booking: refund, change seats, cancel, resend tickets.
+
+Each is one form and calls the same function as the API, so checks, effects and audit are the same.
+"""
 
 from typing import Any
 
@@ -12,24 +14,24 @@ from frontrow.boxoffice.model.bookings import BookingState
 from frontrow.boxoffice.model.event_changes import Change
 from frontrow.core.errors import FrontrowError, Unavailable
 from frontrow.web.api import FromCaller, FromPlatform
-from frontrow.web.api.access import Access, Caller
+from frontrow.web.api.access import Access, Caller, own_event_booking
 from frontrow.web.api.organiser.bookings import RefundAsked, ReseatAsked, refund_booking, reseat_booking, retry_refund
 from frontrow.web.api.organiser.common import editor_of
 from frontrow.web.platform.platform import Platform
 from frontrow.web.site.languages import N_
-from frontrow.web.site.organiser.bookings import booking_page, own_booking_of
+from frontrow.web.site.organiser.bookings import booking_page
 from frontrow.web.site.routes import FromForm, action, go_to
 
 Asked = Request[Any, Any, Any]
 ONE = "/organiser/events/{event_id:str}/bookings/{booking_id:str}"
-NO_REASON = N_("Say why: a refund outside the policy is noted with its reason.")
+NO_REASON = N_("Enter a reason: a refund outside the policy is recorded with it.")
 REFUSED = N_("That was not possible. Nothing was changed.")
 REFUSALS = {
-    "reseat_refused": N_("Those seats do not fit: choose as many free seats of the same price."),
-    "seats_taken": N_("Somebody was faster: these seats are taken."),
-    "ticket_scanned": N_("Somebody is inside with this ticket. Take the admission back at the door first."),
-    "refund_refused": N_("This refund is on its way, or was paid already."),
-    "move_refused": N_("This booking is not what it was. Look at it again."),
+    "reseat_refused": N_("Those seats do not match: choose the same number of free seats at the same price."),
+    "seats_taken": N_("Someone was faster: these seats are taken."),
+    "ticket_scanned": N_("This ticket has been admitted. Undo the admission at the door first."),
+    "refund_refused": N_("This refund is in progress or already paid."),
+    "move_refused": N_("This booking has changed. Please review it again."),
 }
 
 
@@ -64,7 +66,7 @@ async def retry(
     refund_id: FromPath[str],
     form: FromForm,
 ) -> Response[bytes]:
-    """A refund that failed at the bank once more."""
+    """Retry a refund that failed at the bank."""
     try:
         await retry_refund.fn(platform, caller, event_id, booking_id, refund_id)
     except FrontrowError as error:
@@ -81,7 +83,7 @@ async def reseat(
     booking_id: FromPath[str],
     form: FromForm,
 ) -> Response[bytes]:
-    """To other free seats of equal price."""
+    """Move to other free seats at the same price."""
     try:
         asked = msgspec.convert({"leave": form.all("seat"), "to": form.all("to")}, ReseatAsked)
         await reseat_booking.fn(platform, caller, event_id, booking_id, asked)
@@ -101,8 +103,8 @@ async def cancel(
     booking_id: FromPath[str],
     form: FromForm,
 ) -> Response[bytes]:
-    """End a booking that is not paid yet."""
-    event, booking, _ = await own_booking_of(platform, caller, event_id, booking_id)
+    """Cancel a booking that is not paid yet."""
+    event, booking = await own_event_booking(platform, caller, event_id, booking_id)
     if booking.state not in (BookingState.HELD, BookingState.PAYING):
         return await booking_page(request, platform, caller, event_id, booking_id, REFUSALS["move_refused"])
     became = await platform.box_office.refunds.cancel_booking(booking.id)
@@ -117,8 +119,8 @@ async def cancel(
 async def resend(
     platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], booking_id: FromPath[str], form: FromForm
 ) -> Response[bytes]:
-    """The tickets once more by e-mail."""
-    event, booking, _ = await own_booking_of(platform, caller, event_id, booking_id)
+    """Send the tickets by email again."""
+    event, booking = await own_event_booking(platform, caller, event_id, booking_id)
     if booking.state is not BookingState.CONFIRMED or not await platform.messaging.notifier.resend_confirmation(
         booking
     ):
@@ -135,7 +137,7 @@ def _back(event_id: str, booking_id: str, done: str) -> Response[bytes]:
 async def _refused(
     request: Asked, platform: Platform, caller: Caller, event_id: str, booking_id: str, error: FrontrowError
 ) -> Response[bytes]:
-    """The page again, with what to do; what does not exist is not found, and a store that is away is said as that."""
+    """The page again, with why the action was refused. Not-found and unavailable errors are raised as they are."""
     if error.http_status == 404 or isinstance(error, Unavailable):
         raise error
     return await booking_page(request, platform, caller, event_id, booking_id, REFUSALS.get(error.code, REFUSED))

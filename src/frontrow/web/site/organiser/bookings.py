@@ -11,7 +11,7 @@ from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
-from frontrow.boxoffice.model.bookings import Booking, BookingNotFound, BookingState
+from frontrow.boxoffice.model.bookings import Booking, BookingState
 from frontrow.boxoffice.model.email_addresses import checked_email
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.messages import NOBODY, Buyer
@@ -21,7 +21,7 @@ from frontrow.boxoffice.model.refund_rules import RefundRefused, check_window, r
 from frontrow.boxoffice.model.venues import Plan, UnknownSeats
 from frontrow.core.errors import FrontrowError, InvalidInput
 from frontrow.web.api import FromCaller, FromPlatform
-from frontrow.web.api.access import Access, Caller, own_event
+from frontrow.web.api.access import Access, Caller, own_event, own_event_booking
 from frontrow.web.api.organiser.common import cursor_of, read_number
 from frontrow.web.platform.platform import Platform
 from frontrow.web.site.event_display import shown
@@ -37,26 +37,26 @@ PAGE: Final = 25
 MAX_ACTS: Final = 50
 ENDED: Final = (BookingState.EXPIRED, BookingState.CANCELLED, BookingState.REFUNDED)
 DONE: Final = {
-    "refund": N_("The refund is on its way. The seats are free again."),
-    "reseat": N_("Moved. The new tickets go out by e-mail."),
-    "retry": N_("The refund is on its way again."),
+    "refund": N_("The refund is in progress. The seats are free again."),
+    "reseat": N_("Moved. The new tickets are sent by email."),
+    "retry": N_("The refund is being retried."),
     "cancel": N_("Cancelled. The seats are free again."),
-    "resend": N_("The mail with the tickets goes out again."),
-    "nobody": N_("Nothing was sent: this booking has no e-mail address."),
+    "resend": N_("The email with the tickets is being sent again."),
+    "nobody": N_("Nothing was sent: this booking has no email address."),
 }
 PAYMENTS: Final = {
     PaymentState.CAPTURED: ("ok", N_("Paid")),
     PaymentState.DECLINED: ("bad", N_("Declined")),
-    PaymentState.VOIDED: ("", N_("Dropped")),
-    PaymentState.LAPSED: ("", N_("Dropped")),
+    PaymentState.VOIDED: ("", N_("Voided")),
+    PaymentState.LAPSED: ("", N_("Voided")),
 }
-UNDER_WAY: Final = ("warn", N_("Under way"))
+UNDER_WAY: Final = ("warn", N_("Started"))
 REFUNDS: Final = {
-    RefundState.ASKED: ("warn", N_("On its way")),
+    RefundState.ASKED: ("warn", N_("In progress")),
     RefundState.PENDING: ("warn", N_("At the bank")),
-    RefundState.DONE: ("ok", N_("Paid back")),
-    RefundState.MOOT: ("", N_("Nothing to pay back")),
-    RefundState.FAILED: ("bad", N_("Needs a look")),
+    RefundState.DONE: ("ok", N_("Refunded")),
+    RefundState.MOOT: ("", N_("Nothing to refund")),
+    RefundState.FAILED: ("bad", N_("Needs attention")),
 }
 
 
@@ -74,7 +74,7 @@ class Line:
 async def bookings(
     request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]
 ) -> Response[bytes]:
-    """All bookings, newest first, or those that were asked for."""
+    """All bookings, newest first, or those that match the search."""
     event = await own_event(platform, caller, event_id)
     query = request.query_params
     words, wanted = query.get("q", "")[:254].strip(), query.get("state", "")
@@ -94,9 +94,16 @@ async def bookings(
     ]
     more = cursor_of(found[-1].fence) if len(found) == PAGE else ""
     return render(
-        request, "organiser/bookings.html", of_event=event, zone=await zone_of(platform, event), lines=lines, q=words,
-        state=state, states={one.value: text for one, (_, text) in STATES.items()}, more=more,
-    )  # fmt: skip
+        request,
+        "organiser/bookings.html",
+        of_event=event,
+        zone=await zone_of(platform, event),
+        lines=lines,
+        q=words,
+        state=state,
+        states={one.value: text for one, (_, text) in STATES.items()},
+        more=more,
+    )
 
 
 async def _found(platform: Platform, event: Event, plan: Plan, words: str, state: str, before: int) -> list[Booking]:
@@ -126,24 +133,13 @@ def _cursor(text: str) -> int:
 
 
 def state_of(booking: Booking, now_us: int) -> tuple[str, str]:
-    """The chip of a booking; a hold whose time is over has expired, whoever has noticed."""
+    """The status chip of a booking. An overdue hold shows as expired, even before it is released."""
     over = booking.state in (BookingState.HELD, BookingState.PAYING) and not booking.live(now_us)
     return STATES[BookingState.EXPIRED if over else booking.state]
 
 
 async def zone_of(platform: Platform, event: Event) -> str:
     return shown(platform, event, await platform.ledger.venue(event.venue_id)).zone
-
-
-async def own_booking_of(
-    platform: Platform, caller: Caller, event_id: str, booking_id: str
-) -> tuple[Event, Booking, Plan]:
-    """The booking, if its event is this organiser's; any other does not exist."""
-    event = await own_event(platform, caller, event_id)
-    booking = await platform.ledger.booking(booking_id)
-    if booking is None or booking.event_id != event.id:
-        raise BookingNotFound(booking_id[:60])
-    return event, booking, await platform.organiser.organise.venues.plan(event.plan_hash)
 
 
 @page("/organiser/events/{event_id:str}/bookings/{booking_id:str}", "own_booking", Access.staff("bookings:read"))
@@ -157,27 +153,40 @@ async def booking(
 async def booking_page(
     request: Asked, platform: Platform, caller: Caller, event_id: str, booking_id: str, refusal: str = ""
 ) -> Response[bytes]:
-    """The page, with a question before an act (`do` in the query), or with why an act was refused."""
-    event, known, plan = await own_booking_of(platform, caller, event_id, booking_id)
+    """The page, with a confirmation dialog (`do` in the query) or with why an action was refused."""
+    event, booking = await own_event_booking(platform, caller, event_id, booking_id)
+    plan = await platform.organiser.organise.venues.plan(event.plan_hash)
     query, may = request.query_params, "refunds:write" in caller.permissions
-    buyer = (await platform.ledger.buyers_of([known.fan])).get(known.fan, NOBODY)
-    prices = await platform.ledger.seat_prices(known.id)
+    buyer = (await platform.ledger.buyers_of([booking.fan])).get(booking.fan, NOBODY)
+    prices = await platform.ledger.seat_prices(booking.id)
     changes = []
     if "audit:read" in caller.permissions:
-        changes = await platform.ledger.changes(caller.organiser_id, event.id, 0, MAX_ACTS, booking_id=known.id)
+        changes = await platform.ledger.changes(caller.organiser_id, event.id, 0, MAX_ACTS, booking_id=booking.id)
     do = query.get("do", "") if may and not refusal else ""
-    own = {plan.seat_id(seat): seat for seat in known.seats}
+    own = {plan.seat_id(seat): seat for seat in booking.seats}
     named = [own[seat] for seat in query.getall("seat", [])[:100] if seat in own]
-    chosen = named or list(known.seats)
+    chosen = named or list(booking.seats)
     return render(
-        request, "organiser/booking.html", script="js/organiser/desk.js", status=409 if refusal else 200,
-        of_event=event, zone=await zone_of(platform, event), booking=known, state=state_of(known, platform.clock()),
-        buyer=buyer, refusal=refusal, done=DONE.get(query.get("done", ""), ""), may=may, do=do,
-        acts=await acts_of(platform, caller, changes), chosen=[plan.seat_id(one) for one in chosen],
-        back=_amounts(platform, event, known, prices, chosen) if do == "refund" else None,
+        request,
+        "organiser/booking.html",
+        script="js/organiser/desk.js",
+        status=409 if refusal else 200,
+        of_event=event,
+        zone=await zone_of(platform, event),
+        booking=booking,
+        state=state_of(booking, platform.clock()),
+        buyer=buyer,
+        refusal=refusal,
+        done=DONE.get(query.get("done", ""), ""),
+        may=may,
+        do=do,
+        acts=await acts_of(platform, caller, changes),
+        chosen=[plan.seat_id(one) for one in chosen],
+        back=_amounts(platform, event, booking, prices, chosen) if do == "refund" else None,
         reseat=await choice_of(platform, event, plan, chosen, query) if do in ("reseat", "move") else None,
-        ended=known.state in ENDED, **await _records(platform, known, plan, prices),
-    )  # fmt: skip
+        ended=booking.state in ENDED,
+        **await _records(platform, booking, plan, prices),
+    )
 
 
 async def _records(platform: Platform, booking: Booking, plan: Plan, prices: dict[int, int]) -> dict[str, Any]:
@@ -196,7 +205,7 @@ async def _records(platform: Platform, booking: Booking, plan: Plan, prices: dic
 def _amounts(
     platform: Platform, event: Event, booking: Booking, prices: dict[int, int], seats: list[int]
 ) -> dict[str, Any] | None:
-    """What goes back in full and by the policy, and whether a fan could still ask for it."""
+    """The refund in full and by the policy, and whether a fan could still request it."""
     try:
         full, _ = refund_amount(event, booking, prices, seats, free_of_fee=True)
         by_policy, fee = refund_amount(event, booking, prices, seats, free_of_fee=False)

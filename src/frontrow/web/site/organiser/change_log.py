@@ -1,4 +1,4 @@
-"""What several of the organiser's pages show alike: who did what, in words, by name."""
+"""The change log as the organiser's pages show it: who did what, in words and with names."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -25,15 +25,15 @@ ACTS: Final = {
     "cancel_event": N_("Event cancelled"),
     "pause_sale": N_("Sale paused"),
     "resume_sale": N_("Sale resumed"),
-    "steer_room": N_("Waiting room steered"),
+    "steer_room": N_("Waiting room adjusted"),
     "refund": N_("Refund"),
-    "retry_refund": N_("Refund tried again"),
+    "retry_refund": N_("Refund retried"),
     "cancel_booking": N_("Booking cancelled"),
-    "resend": N_("Mail sent again"),
+    "resend": N_("Email sent again"),
     "reseat": N_("Moved to other seats"),
     "waitlist_rules": N_("Waitlist rules set"),
     "import_codes": N_("Codes imported"),
-    "make_codes": N_("Codes made"),
+    "make_codes": N_("Codes generated"),
     "open_presale": N_("Registration for the presale set"),
     "draw_presale": N_("Presale drawn"),
     "create_webhook": N_("Webhook created"),
@@ -65,7 +65,7 @@ class Act(msgspec.Struct, frozen=True):
 
 
 async def names_of_team(platform: Platform, caller: Caller) -> dict[str, str]:
-    """The members' names by id; who has left is known by the id only."""
+    """The members' names by id; former members have no name."""
     reader = Actor(caller.id, caller.organiser_id, Role(caller.role) if caller.role else Role.READ_ONLY)
     members, _ = await platform.people.team.members(reader)
     return {one.id: one.name or one.email for one in members}
@@ -76,17 +76,21 @@ async def acts_of(platform: Platform, caller: Caller, changes: Sequence[NotedCha
     names = await names_of_team(platform, caller) if changes else {}
     return [
         Act(
-            one.number, one.at_us, names.get(one.actor, one.actor), ACTS.get(one.act, one.act), one.event_id,
+            one.number,
+            one.at_us,
+            names.get(one.actor, one.actor),
+            ACTS.get(one.act, one.act),
+            one.event_id,
             details_of(one.detail),
         )
         for one in changes
-    ]  # fmt: skip
+    ]
 
 
 def details_of(detail: str) -> list[tuple[str, str]]:
-    """Name and value of what was noted, as short texts."""
-    known: dict[str, Any] = msgspec.json.decode(detail or "{}")
-    return [(name, _short(value)) for name, value in known.items() if value not in (None, "", [], {})]
+    """The recorded details as short texts: (name, value)."""
+    fields: dict[str, Any] = msgspec.json.decode(detail or "{}")
+    return [(name, _short(value)) for name, value in fields.items() if value not in (None, "", [], {})]
 
 
 def _short(value: Any) -> str:

@@ -30,16 +30,20 @@ Values = dict[str, str]
 
 def details(event: Event, plan: Plan, zone: str) -> Values:
     return {
-        "name": event.name, "description": event.description, "starts": local_text(event.starts_at_us, zone),
+        "name": event.name,
+        "description": event.description,
+        "starts": local_text(event.starts_at_us, zone),
         "ends": local_text(event.ends_at_us, zone),
-    }  # fmt: skip
+    }
 
 
 def read_details(reading: Reading, event: Event, plan: Plan) -> EventEdit:
     return EventEdit(
-        name=reading.text("name"), description=reading.text("description", MAX_DESCRIPTION_CHARS, needed=False),
-        starts_at_us=reading.when("starts"), ends_at_us=reading.when("ends", needed=False),
-    )  # fmt: skip
+        name=reading.text("name"),
+        description=reading.text("description", MAX_DESCRIPTION_CHARS, needed=False),
+        starts_at_us=reading.when("starts"),
+        ends_at_us=reading.when("ends", needed=False),
+    )
 
 
 def venue(event: Event, plan: Plan, zone: str) -> Values:
@@ -55,17 +59,20 @@ def read_venue(reading: Reading, event: Event, plan: Plan) -> EventEdit:
         return EventEdit()
     moved = chosen != event.venue_id
     return EventEdit(
-        venue_id=chosen if moved else None, currency=currency, tiers=(),
-        fees=() if currency != event.currency else None, withheld=() if moved else None,
-    )  # fmt: skip
+        venue_id=chosen if moved else None,
+        currency=currency,
+        tiers=(),
+        fees=() if currency != event.currency else None,
+        withheld=() if moved else None,
+    )
 
 
 def prices(event: Event, plan: Plan, zone: str) -> Values:
     rate = event.tax_basis_points
     found: Values = {"tax": "" if rate is None else percent_text(rate)}
-    known = {tier.key: tier for tier in event.tiers}
+    current = {tier.key: tier for tier in event.tiers}
     for number, key in enumerate(plan.tiers):
-        tier = known.get(key)
+        tier = current.get(key)
         found[f"tier{number}"] = tier.name if tier and tier.name else key.capitalize()
         found[f"price{number}"] = money_text(tier.price.minor, event.currency) if tier else ""
     for number in range(MOST_FEES):
@@ -110,30 +117,37 @@ def _fee(reading: Reading, number: int) -> Fee | None:
 def sale(event: Event, plan: Plan, zone: str) -> Values:
     policy = event.refunds
     return {
-        "sale_starts": local_text(event.sale_starts_at_us, zone), "sale_ends": local_text(event.sale_ends_at_us, zone),
-        "max_per_person": str(event.max_per_person), "hold_min": str(max(1, -(-event.hold_ttl_s // 60))),
-        "lonely": str(event.lonely_rule_until_percent), "card_tries": str(event.card_tries),
+        "sale_starts": local_text(event.sale_starts_at_us, zone),
+        "sale_ends": local_text(event.sale_ends_at_us, zone),
+        "max_per_person": str(event.max_per_person),
+        "hold_min": str(max(1, -(-event.hold_ttl_s // 60))),
+        "lonely": str(event.lonely_rule_until_percent),
+        "card_tries": str(event.card_tries),
         "refunds": "yes" if policy.allowed else "",
         "refund_hours": str(policy.window_s // 3600),
         "refund_fee": money_text(policy.fee_per_seat_minor, event.currency) if policy.fee_per_seat_minor else "",
         "refund_percent": percent_text(policy.fee_basis_points) if policy.fee_basis_points else "",
-    }  # fmt: skip
+    }
 
 
 def read_sale(reading: Reading, event: Event, plan: Plan) -> EventEdit:
     shown = sale(event, plan, "UTC")
     hold_min = reading.whole("hold_min", 1, MOST_HOLD_MIN)
     policy = RefundPolicy(
-        bool(reading.form.one("refunds")), reading.whole("refund_hours", 0, MOST_REFUND_H) * 3600,
-        reading.money("refund_fee"), reading.percent("refund_percent"),
-    )  # fmt: skip
+        bool(reading.form.one("refunds")),
+        reading.whole("refund_hours", 0, MOST_REFUND_H) * 3600,
+        reading.money("refund_fee"),
+        reading.percent("refund_percent"),
+    )
     return EventEdit(
-        sale_starts_at_us=reading.when("sale_starts"), sale_ends_at_us=reading.when("sale_ends"),
+        sale_starts_at_us=reading.when("sale_starts"),
+        sale_ends_at_us=reading.when("sale_ends"),
         max_per_person=reading.whole("max_per_person", 1, MAX_PER_PERSON),
         hold_ttl_s=None if str(hold_min) == shown["hold_min"] else hold_min * 60,  # 90 s stay 90 s
         lonely_rule_until_percent=reading.whole("lonely", 0, 100),
-        card_tries=reading.whole("card_tries", 1, MAX_CARD_TRIES), refunds=policy,
-    )  # fmt: skip
+        card_tries=reading.whole("card_tries", 1, MAX_CARD_TRIES),
+        refunds=policy,
+    )
 
 
 def room(event: Event, plan: Plan, zone: str) -> Values:
@@ -155,10 +169,10 @@ def room(event: Event, plan: Plan, zone: str) -> Values:
 def read_room(reading: Reading, event: Event, plan: Plan) -> EventEdit:
     """What is fixed once published comes disabled and is not read then."""
     is_draft = event.status is EventStatus.DRAFT
-    known = event.room.lanes or (Lane("general"),)
-    lanes = [Lane(known[0].name, reading.whole("share", 1, MAX_WEIGHT))]
+    current = event.room.lanes or (Lane("general"),)
+    lanes = [Lane(current[0].name, reading.whole("share", 1, MAX_WEIGHT))]
     presale_us = reading.when("presale", needed=False)
-    second = reading.text("code_lane", 35, needed=False) if len(known) == 1 or is_draft else known[1].name
+    second = reading.text("code_lane", 35, needed=False) if len(current) == 1 or is_draft else current[1].name
     if second or presale_us:
         lanes.append(Lane(second or PRESALE_LANE, reading.whole("code_share", 1, MAX_WEIGHT)))
     rules = RoomRules(
@@ -185,10 +199,18 @@ def read_kept(reading: Reading, event: Event, plan: Plan) -> EventEdit:
 
 
 VALUES: Final[dict[str, Callable[[Event, Plan, str], Values]]] = {
-    "details": details, "venue": venue, "prices": prices, "sale": sale, "room": room,
+    "details": details,
+    "venue": venue,
+    "prices": prices,
+    "sale": sale,
+    "room": room,
     "seats": seats,
-}  # fmt: skip
+}
 READERS: Final[dict[str, Callable[[Reading, Event, Plan], EventEdit]]] = {
-    "details": read_details, "venue": read_venue, "prices": read_prices, "sale": read_sale,
-    "room": read_room, "seats": read_kept,
-}  # fmt: skip
+    "details": read_details,
+    "venue": read_venue,
+    "prices": read_prices,
+    "sale": read_sale,
+    "room": read_room,
+    "seats": read_kept,
+}

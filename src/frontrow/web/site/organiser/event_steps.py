@@ -33,8 +33,8 @@ READS: Final = Access.staff("events:read")
 WRITES: Final = Access.staff("events:write")
 DONE: Final = {
     "saved": N_("Saved."),
-    "draft": N_("The draft is kept. You can stop at any time and go on later."),
-    "copied": N_("This is the copy. Give it a name and dates of its own."),
+    "draft": N_("The draft is saved. You can stop at any time and continue later."),
+    "copied": N_("This is the copy. Give it its own name and dates."),
     "published": N_("Published. Fans see it now."),
     "closed": N_("The event is closed."),
 }
@@ -45,11 +45,13 @@ HUMANS: Final = {
     "turnstile": N_("Cloudflare Turnstile"),
     "hcaptcha": N_("hCaptcha"),
 }
-MEANWHILE: Final = N_("Somebody else changed this event meanwhile. Your changes are below: save again to keep them.")
+MEANWHILE: Final = N_(
+    "Someone else changed this event in the meantime. Your changes are below: save again to keep them."
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class OrganiserEvent:
     """An event of the organiser with everything its forms need."""
 
     event: Event
@@ -71,12 +73,12 @@ class Known:
         return self.event.status in FINAL
 
 
-async def known(platform: Platform, caller: Caller, event_id: str) -> Known:
+async def load_event(platform: Platform, caller: Caller, event_id: str) -> OrganiserEvent:
     """The event, if it is this organiser's."""
     found = await platform.organiser.organise.get(editor_of(caller), event_id)
     plan = await platform.organiser.organise.venues.plan(found.event.plan_hash)
     venue = await platform.ledger.venue(found.event.venue_id)
-    return Known(found.event, found.tag, plan, venue, platform.organiser.organise.rules_of(found.event))
+    return OrganiserEvent(found.event, found.tag, plan, venue, platform.organiser.organise.rules_of(found.event))
 
 
 def done_of(request: Asked) -> str:
@@ -90,7 +92,7 @@ def _shows(step: str) -> HTTPRouteHandler:
         request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]
     ) -> Response[bytes]:
         """One step as it is."""
-        one = await known(platform, caller, event_id)
+        one = await load_event(platform, caller, event_id)
         whole = replace(one.event, room=one.rules)
         return await _step(request, platform, caller, one, step, VALUES[step](whole, one.plan, one.zone))
 
@@ -103,7 +105,7 @@ def _takes(step: str) -> HTTPRouteHandler:
         request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], form: FromForm
     ) -> Response[bytes]:
         """Change it, or say what is wrong."""
-        one = await known(platform, caller, event_id)
+        one = await load_event(platform, caller, event_id)
         reading = Reading(form, one.zone, one.event.currency)
         try:
             edit = READERS[step](reading, replace(one.event, room=one.rules), one.plan)
@@ -121,7 +123,7 @@ def _takes(step: str) -> HTTPRouteHandler:
 
 
 async def _changed(
-    platform: Platform, caller: Caller, one: Known, step: str, edit: EventEdit, tag: str, *, on: bool
+    platform: Platform, caller: Caller, one: OrganiserEvent, step: str, edit: EventEdit, tag: str, *, on: bool
 ) -> Response[bytes]:
     await platform.organiser.organise.change(editor_of(caller), one.event.id, edit, tag or None)
     await platform.box_office.openings.refresh()
@@ -134,7 +136,7 @@ async def _step(
     request: Asked,
     platform: Platform,
     caller: Caller,
-    one: Known,
+    one: OrganiserEvent,
     step: str,
     values: dict[str, str],
     errors: Errors | None = None,
@@ -146,15 +148,27 @@ async def _step(
         {key: sum(seat.tier == key for seat in one.plan.seats) for key in one.plan.tiers} if step == "prices" else {}
     )
     return render(
-        request, "organiser/event_step.html", status=422 if errors else 200, script="js/organiser/wizard.js", one=one,
-        of_event=one.event, step=step, steps=STEPS, v=Typed(values), errors=errors or Errors(), venues=venues,
-        sizes=sizes, currencies=CURRENCIES, done=done_of(request), can_write=_can_write(caller, one),
+        request,
+        "organiser/event_step.html",
+        status=422 if errors else 200,
+        script="js/organiser/wizard.js",
+        one=one,
+        of_event=one.event,
+        step=step,
+        steps=STEPS,
+        v=Typed(values),
+        errors=errors or Errors(),
+        venues=venues,
+        sizes=sizes,
+        currencies=CURRENCIES,
+        done=done_of(request),
+        can_write=_can_write(caller, one),
         humans={kind: HUMANS[kind] for kind in platform.organiser.organise.human_checks},
         presale_begun=0 < one.event.presale_starts_at_us <= platform.clock(),
-    )  # fmt: skip
+    )
 
 
-def _can_write(caller: Caller, one: Known) -> bool:
+def _can_write(caller: Caller, one: OrganiserEvent) -> bool:
     return "events:write" in caller.permissions and not one.is_final
 
 

@@ -17,7 +17,7 @@ from frontrow.web.api.organiser.common import editor_of
 from frontrow.web.platform.platform import Platform
 from frontrow.web.site.event_display import shown
 from frontrow.web.site.languages import N_
-from frontrow.web.site.organiser.event_steps import ONE, Known, done_of, known
+from frontrow.web.site.organiser.event_steps import ONE, OrganiserEvent, done_of, load_event
 from frontrow.web.site.organiser.new_event import STEPS
 from frontrow.web.site.organiser.overview import next_of
 from frontrow.web.site.render import render, words_for
@@ -38,11 +38,17 @@ async def own_event(
     request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]
 ) -> Response[bytes]:
     """The event with all its settings, and what can be done next."""
-    return await _hub(request, platform, caller, await known(platform, caller, event_id))
+    return await _hub(request, platform, caller, await load_event(platform, caller, event_id))
 
 
 async def _hub(
-    request: Asked, platform: Platform, caller: Caller, one: Known, *, refusal: str = "", cancelling: bool = False
+    request: Asked,
+    platform: Platform,
+    caller: Caller,
+    one: OrganiserEvent,
+    *,
+    refusal: str = "",
+    cancelling: bool = False,
 ) -> Response[bytes]:
     event, now_us = one.event, platform.clock()
     seen = shown(platform, event, one.venue)
@@ -51,12 +57,25 @@ async def _hub(
     failed = await platform.ledger.failed_refunds(caller.organiser_id, event.id, MAX_FAILED)
     unpaid = running or (refunding is not None and await _unpaid(platform, event))
     return render(
-        request, "organiser/event.html", status=409 if refusal else 200, script="js/organiser/event.js", one=one,
-        of_event=event, seen=seen, steps=STEPS, figures=await _figures(platform, caller, one), refunding=refunding,
-        failed=[refund for _, refund in failed], unpaid=unpaid,
-        again_s=AGAIN_S if running else 0, next=next_of(event, seen.state, now_us), done=done_of(request),
-        refusal=refusal, cancelling=cancelling, show_over=max(event.starts_at_us, event.ends_at_us) < now_us,
-    )  # fmt: skip
+        request,
+        "organiser/event.html",
+        status=409 if refusal else 200,
+        script="js/organiser/event.js",
+        one=one,
+        of_event=event,
+        seen=seen,
+        steps=STEPS,
+        figures=await _figures(platform, caller, one),
+        refunding=refunding,
+        failed=[refund for _, refund in failed],
+        unpaid=unpaid,
+        again_s=AGAIN_S if running else 0,
+        next=next_of(event, seen.state, now_us),
+        done=done_of(request),
+        refusal=refusal,
+        cancelling=cancelling,
+        show_over=max(event.starts_at_us, event.ends_at_us) < now_us,
+    )
 
 
 async def _unpaid(platform: Platform, event: Event) -> bool:
@@ -64,7 +83,7 @@ async def _unpaid(platform: Platform, event: Event) -> bool:
     return any(RefundState(row[0]) not in SETTLED for row in await platform.ledger.refunds_by_state(event.id))
 
 
-async def _figures(platform: Platform, caller: Caller, one: Known) -> EventFigures | None:
+async def _figures(platform: Platform, caller: Caller, one: OrganiserEvent) -> EventFigures | None:
     wanted = "figures:read" in caller.permissions and not one.is_draft
     return await platform.organiser.figures.of(one.event) if wanted else None
 
@@ -74,7 +93,7 @@ async def ask_cancel(
     request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]
 ) -> Response[bytes]:
     """What cancelling means, for who has no scripts; with scripts it is a dialog of the event's page."""
-    one = await known(platform, caller, event_id)
+    one = await load_event(platform, caller, event_id)
     return await _hub(request, platform, caller, one, cancelling=True)
 
 
@@ -98,7 +117,7 @@ async def _moved(
     request: Asked, platform: Platform, caller: Caller, event_id: str, move: Move, behind: str
 ) -> Response[bytes]:
     """An event in its new state, seen by the sale at once; or its page again with why not."""
-    one = await known(platform, caller, event_id)
+    one = await load_event(platform, caller, event_id)
     try:
         await move(editor_of(caller), event_id)
     except EventMoveRefused:
@@ -112,10 +131,10 @@ async def copy(
     request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], form: FromForm
 ) -> Response[bytes]:
     """A draft like this event."""
-    one = await known(platform, caller, event_id)
+    one = await load_event(platform, caller, event_id)
     name = words_for(request)(COPY_OF, name=one.event.name)[:200]
-    made = await platform.organiser.organise.copy(editor_of(caller), event_id, name)
-    return go_to(f"/organiser/events/{made.event.id}/details?done=copied")
+    copied = await platform.organiser.organise.copy(editor_of(caller), event_id, name)
+    return go_to(f"/organiser/events/{copied.event.id}/details?done=copied")
 
 
 ROUTES: list[HTTPRouteHandler] = [own_event, ask_cancel, cancel, close, copy]

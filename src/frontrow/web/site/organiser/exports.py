@@ -1,5 +1,7 @@
-"""Tables to take along: bookings, tickets, attendees, revenue as CSV, written as they are read. Each export is noted in
-the audit: it carries people's addresses out of the house."""
+"""Exports: bookings, tickets, attendees and revenue as CSV, streamed row by row.
+
+Each export is recorded in the audit, because it contains personal data.
+"""
 
 from collections.abc import AsyncIterator
 from typing import Any, Final
@@ -21,10 +23,10 @@ from frontrow.web.site.routes import page
 Asked = Request[Any, Any, Any]
 PATH: Final = "/organiser/events/{event_id:str}/exports"
 TABLES: Final = {
-    "bookings": (N_("Bookings"), N_("Every booking with its state, e-mail, seats and price.")),
-    "tickets": (N_("Tickets"), N_("Every ticket with its seat, and when it was let in.")),
-    "attendees": (N_("Attendees"), N_("Who may come in: e-mail and seat of every valid ticket.")),
-    "revenue": (N_("Revenue"), N_("What was paid, given back and kept, booking by booking.")),
+    "bookings": (N_("Bookings"), N_("Every booking with its state, email, seats and price.")),
+    "tickets": (N_("Tickets"), N_("Every ticket with its seat, and when it was admitted.")),
+    "attendees": (N_("Attendees"), N_("Who can be admitted: email and seat of every valid ticket.")),
+    "revenue": (N_("Revenue"), N_("What was paid, refunded and kept, per booking.")),
 }
 
 
@@ -47,7 +49,7 @@ async def table(platform: FromPlatform, caller: FromCaller, event_id: FromPath[s
     await platform.ledger.note(Change(editor_of(caller), "export", event.id, platform.clock(), {"table": kind}))
 
     async def lines() -> AsyncIterator[bytes]:
-        yield "\ufeff".encode()  # spreadsheets read UTF-8 only when told
+        yield "\ufeff".encode()  # spreadsheets recognise UTF-8 by this mark
         async for part in platform.organiser.exports.table(kind, event, plan.seat_ids):
             yield part.encode()
 

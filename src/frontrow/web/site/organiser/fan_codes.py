@@ -1,4 +1,4 @@
-"""Verified-Fan codes of an event: made here and taken along as a file, or brought by the organiser."""
+"""Verified-Fan codes of an event: generated here and downloaded as a file, or imported by the organiser."""
 
 from typing import Any, Final
 
@@ -22,8 +22,8 @@ CODES: Final = "/organiser/events/{event_id:str}/codes"
 ACCESS: Final = Access.staff("codes:write")
 MAX_TEXT_CHARS: Final = 4_000_000
 DONE: Final = {
-    "made": N_("The codes are made. Take them along as a file."),
-    "imported": N_("The codes are good from now on."),
+    "made": N_("The codes are generated. Download them as a file."),
+    "imported": N_("The codes are valid from now on."),
 }
 
 
@@ -41,12 +41,22 @@ async def _codes(
     typed = Typed({"count": "100", "lane": list(desk.lanes(event))[-1]} | (reading.form.first() if reading else {}))
     venue = await platform.ledger.venue(event.venue_id)
     return render(
-        request, "organiser/codes.html", status=422 if errors else 200, script="js/organiser/codes.js",
-        of_event=event, lanes=list(desk.lanes(event)), imported=await desk.counts(event),
-        used=await desk.used(event_id), batches=await desk.batches(editor_of(caller), event_id), errors=errors,
-        v=typed, wrong=wrong, most=MAX_BATCH,
-        zone=venue.time_zone if venue else "UTC", done=DONE.get(request.query_params.get("done", ""), ""),
-    )  # fmt: skip
+        request,
+        "organiser/codes.html",
+        status=422 if errors else 200,
+        script="js/organiser/codes.js",
+        of_event=event,
+        lanes=list(desk.lanes(event)),
+        imported=await desk.counts(event),
+        used=await desk.used(event_id),
+        batches=await desk.batches(editor_of(caller), event_id),
+        errors=errors,
+        v=typed,
+        wrong=wrong,
+        most=MAX_BATCH,
+        zone=venue.time_zone if venue else "UTC",
+        done=DONE.get(request.query_params.get("done", ""), ""),
+    )
 
 
 @action(CODES, "make_codes", ACCESS)
@@ -78,7 +88,7 @@ async def take(
     try:
         await platform.organiser.codes.import_codes(editor_of(caller), event, text)
     except InvalidInput as error:
-        reading.errors["text"] = N_("These codes cannot be read; none was taken:")
+        reading.errors["text"] = N_("These codes cannot be read; none was imported:")
         return await _codes(request, platform, caller, event_id, reading, error.message)
     return go_to(f"/organiser/events/{event_id}/codes?done=imported")
 

@@ -26,7 +26,7 @@ OTHERWISE: Final = N_("That is not possible.")
 MAX_MINOR: Final = 10**10
 _LOCAL: Final = "%Y-%m-%dT%H:%M"
 
-# a service's parameter -> the form's field and what to say there
+# parameter of a service -> the form's field and the message there
 PARAMS: Final = {
     "name": ("name", NEEDED),
     "ends_at": ("ends", N_("The show must end after it starts.")),
@@ -38,7 +38,7 @@ PARAMS: Final = {
     "time_zone": ("time_zone", N_("Choose a time zone from the list.")),
     "country": ("country", N_("A country has two letters, such as AT.")),
     "city": ("city", OTHERWISE),
-    "withheld": ("withheld", N_("Somebody holds or has bought one of these seats.")),
+    "withheld": ("withheld", N_("Someone holds or has bought one of these seats.")),
     "tiers": ("form", N_("Every price tier needs a price.")),
     "tax_basis_points": ("tax", BAD_TAX),
     "lanes": ("code_lane", N_("A lane has a name of letters, digits, dots or dashes, different from the other's.")),
@@ -49,17 +49,17 @@ PARAMS: Final = {
 
 
 class Typed(dict[str, str]):
-    """What stands in fields; a field that is not there is empty."""
+    """The values of fields; a missing field is empty."""
 
     def __missing__(self, name: str) -> str:
         return ""
 
 
 class Errors(Typed):
-    """What is wrong, by field; fields that are right have nothing."""
+    """Error messages by field; a correct field has none."""
 
     def take(self, error: FrontrowError) -> None:
-        """What a service refused, at the field it is about."""
+        """Add the error of a service at the field it is about."""
         field, text = PARAMS.get(error.param or "", ("form", error.message))
         self.setdefault(field, text)
 

@@ -1,4 +1,4 @@
-"""The live sale (B13, B19): what happens now and in the last hour, section by section, and the levers of the line.
+"""The live sale (B13, B19): what happens now and in the last hour, section by section, and the controls of the queue.
 
 The page brings the last hour and the first frame along; its script follows `figures/live` and steers by the same API
 that programs use. What can be steered is shown only to who may.
@@ -31,9 +31,9 @@ TILES: Final = {
     "held": N_("Seats held"),
     "sold": N_("Seats sold"),
     "revenue": N_("Revenue"),
-    "payments": N_("Payments that worked"),
-    "hold": N_("Answer to a choice of seats"),
-    "ticket": N_("From hold to ticket"),
+    "payments": N_("Payment success rate"),
+    "hold": N_("Seat hold latency"),
+    "ticket": N_("Time from hold to ticket"),
 }
 
 
@@ -58,14 +58,21 @@ async def live_sale(
     if "audit:read" in caller.permissions:
         changes = await platform.ledger.changes(caller.organiser_id, event.id, 0, RECENT_ACTS)
     return render(
-        request, "organiser/live.html", script="js/organiser/live.js", of_event=event,
-        one=shown(platform, event, venue), found=found, room=room, control=control, tiles=TILES,
+        request,
+        "organiser/live.html",
+        script="js/organiser/live.js",
+        of_event=event,
+        one=shown(platform, event, venue),
+        found=found,
+        room=room,
+        control=control,
+        tiles=TILES,
         acts=await acts_of(platform, caller, changes),
-    )  # fmt: skip
+    )
 
 
 def _room(platform: Platform, event: Event) -> dict[str, Any] | None:
-    """The levers as they stand, if this server has the event's waiting room."""
+    """The current settings of the controls, if this server has the event's waiting room."""
     try:
         body = room_body(platform.room.service.view(event.id))
     except FrontrowError:
@@ -74,8 +81,8 @@ def _room(platform: Platform, event: Event) -> dict[str, Any] | None:
 
 
 def _map(platform: Platform, event: Event) -> str:
-    known = platform.box_office.openings.maps.get(event.id)
-    return f"/v1/events/{event.id}/map/{known.hash}.json" if known is not None else ""
+    seat_map = platform.box_office.openings.maps.get(event.id)
+    return f"/v1/events/{event.id}/map/{seat_map.hash}.json" if seat_map is not None else ""
 
 
 ROUTES: list[HTTPRouteHandler] = [live_sale]

@@ -1,4 +1,4 @@
-"""A new event, first two steps: what it is, and where. Then the draft is kept, and the other steps change it."""
+"""A new event, first two steps: what it is, and where. Then the draft is saved, and the other steps change it."""
 
 import zoneinfo
 from functools import cache
@@ -37,14 +37,24 @@ STEPS: Final = {
     "prices": N_("Prices and fees"),
     "sale": N_("Sale"),
     "room": N_("Waiting room"),
-    "seats": N_("Seats kept back"),
+    "seats": N_("Withheld seats"),
     "preview": N_("Preview"),
 }
 CARRIED: Final = ("name", "description", "starts", "ends")  # from the first step to the second
 FRESH: Final = {
-    "name": "", "description": "", "starts": "", "ends": "", "venue": "", "currency": "EUR", "new_name": "",
-    "city": "", "country": "", "time_zone": "UTC", "shape": "theatre", "seats": "500",
-}  # fmt: skip
+    "name": "",
+    "description": "",
+    "starts": "",
+    "ends": "",
+    "venue": "",
+    "currency": "EUR",
+    "new_name": "",
+    "city": "",
+    "country": "",
+    "time_zone": "UTC",
+    "shape": "theatre",
+    "seats": "500",
+}
 
 
 @cache
@@ -67,11 +77,20 @@ async def _form(
         venues = await platform.organiser.organise.venues.page(editor_of(caller), "", MOST_VENUES)
     chosen = values.get("venue") or (venues[0].venue.id if venues else "new")
     return render(
-        request, "organiser/event_new.html", status=422 if errors else 200, step=step,
-        v=FRESH | values | {"venue": chosen}, errors=errors or Errors(), venues=venues, carried=CARRIED,
-        steps=STEPS, currencies=CURRENCIES, shapes=SHAPES, zones=zones() if step == "venue" else [],
+        request,
+        "organiser/event_new.html",
+        status=422 if errors else 200,
+        step=step,
+        v=FRESH | values | {"venue": chosen},
+        errors=errors or Errors(),
+        venues=venues,
+        carried=CARRIED,
+        steps=STEPS,
+        currencies=CURRENCIES,
+        shapes=SHAPES,
+        zones=zones() if step == "venue" else [],
         script="js/organiser/wizard.js",
-    )  # fmt: skip
+    )
 
 
 @action(NEW, "create_draft", WRITES)
@@ -97,8 +116,8 @@ async def _created(request: Asked, platform: Platform, caller: Caller, form: For
     try:
         venue = await _venue(platform, caller, reading)
         if venue is not None and not reading.errors:
-            made = await organise.create(editor_of(caller), _draft(platform, form, venue))
-            return go_to(f"/organiser/events/{made.event.id}/prices?done=draft")
+            created = await organise.create(editor_of(caller), _draft(platform, form, venue))
+            return go_to(f"/organiser/events/{created.event.id}/prices?done=draft")
     except (InvalidInput, Refused) as error:
         reading.errors.take(error)
     return await _form(request, platform, caller, "venue", form.first(), reading.errors)
@@ -117,10 +136,13 @@ async def _venue(platform: Platform, caller: Caller, reading: Reading) -> OwnVen
     return await venues.create(
         editor_of(caller),
         VenueEdit(
-            name=name, city=form.one("city", 200), country=form.one("country", 2).upper(),
-            time_zone=form.one("time_zone", 64) or "UTC", plan=PlanSource(shape, seats),
+            name=name,
+            city=form.one("city", 200),
+            country=form.one("country", 2).upper(),
+            time_zone=form.one("time_zone", 64) or "UTC",
+            plan=PlanSource(shape, seats),
         ),
-    )  # fmt: skip
+    )
 
 
 def _draft(platform: Platform, form: Form, own: OwnVenue) -> EventEdit:
@@ -132,11 +154,15 @@ def _draft(platform: Platform, form: Form, own: OwnVenue) -> EventEdit:
     ends_us = read_local(form.one("ends", 25)[:16], zone) or None
     opens_us = (now_us + DAY_US) // HOUR_US * HOUR_US
     return EventEdit(
-        name=form.one("name", 200), description=form.one("description", MAX_DESCRIPTION_CHARS),
-        venue_id=own.venue.id, currency=form.one("currency", 3).upper(), starts_at_us=starts_us, ends_at_us=ends_us,
+        name=form.one("name", 200),
+        description=form.one("description", MAX_DESCRIPTION_CHARS),
+        venue_id=own.venue.id,
+        currency=form.one("currency", 3).upper(),
+        starts_at_us=starts_us,
+        ends_at_us=ends_us,
         sale_starts_at_us=opens_us if opens_us < starts_us - DAY_US else min(now_us, starts_us - 1),
         sale_ends_at_us=starts_us,
-    )  # fmt: skip
+    )
 
 
 ROUTES: list[HTTPRouteHandler] = [new_event, create]

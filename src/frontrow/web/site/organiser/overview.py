@@ -1,4 +1,4 @@
-"""The organiser's first page: every event, how its sale stands, and what needs doing next."""
+"""The organiser's first page: every event, the state of its sale, and what to do next."""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -22,22 +22,22 @@ Asked = Request[Any, Any, Any]
 PAGE: Final = 20
 TODAY_US: Final = 86_400 * US_PER_S  # a show of today still belongs to what is to come
 
-# state -> what needs doing next: words, the page behind the event's path, the permission for it
+# state -> next action: label, page below the event's path, permission
 NEXT: Final = {
-    "draft": (N_("Go on with the set-up"), "", "events:write"),
+    "draft": (N_("Continue the set-up"), "", "events:write"),
     "unpriced": (N_("Set prices"), "/prices", "events:write"),
     "past_dates": (N_("Its dates have passed: choose new ones"), "/sale", "events:write"),
-    "ready": (N_("Look at it and publish"), "/preview", "sales:control"),
+    "ready": (N_("Review and publish"), "/preview", "sales:control"),
     "soon": (N_("Watch the waiting room fill"), "/live", "figures:read"),
     "presale": (N_("Watch the sale"), "/live", "figures:read"),
     "open": (N_("Watch the sale"), "/live", "figures:read"),
     "few": (N_("Watch the sale"), "/live", "figures:read"),
-    "paused": (N_("Paused: go on selling"), "/live", "figures:read"),
-    "sold_out": (N_("See who waits for seats"), "/waitlist", "bookings:read"),
-    "over": (N_("See bookings"), "/bookings", "bookings:read"),
-    "show_over": (N_("The show is over: close it"), "", "sales:control"),
-    "cancelled": (N_("See how far refunds are"), "", "events:read"),
-    "completed": (N_("See figures"), "/live", "figures:read"),
+    "paused": (N_("Paused: resume the sale"), "/live", "figures:read"),
+    "sold_out": (N_("View the waitlist"), "/waitlist", "bookings:read"),
+    "over": (N_("View bookings"), "/bookings", "bookings:read"),
+    "show_over": (N_("The show is over: close the event"), "", "sales:control"),
+    "cancelled": (N_("View refund progress"), "", "events:read"),
+    "completed": (N_("View figures"), "/live", "figures:read"),
 }
 
 
@@ -60,7 +60,7 @@ class Own:
 
 
 def next_of(event: Event, state: str, now_us: int) -> tuple[str, str, str]:
-    """What needs doing next about an event."""
+    """The next action for an event."""
     if state == "draft":
         late = min(event.starts_at_us, event.sale_ends_at_us) <= now_us
         state = "unpriced" if not event.tiers else "past_dates" if late else "ready"
@@ -72,7 +72,7 @@ def next_of(event: Event, state: str, now_us: int) -> tuple[str, str, str]:
 
 @page("/organiser", "overview", Access.staff("events:read"))
 async def overview(request: Asked, platform: FromPlatform, caller: FromCaller) -> Response[bytes]:
-    """What is to come (or, asked for, what is over), with sold, held, free, revenue and the line."""
+    """Upcoming events (or past ones, on request), with sold, held, free, revenue and the queue."""
     past = request.query_params.get("show") == "past"
     now_us = platform.clock()
     begin = (-1, "") if past else (now_us - TODAY_US, "")
@@ -86,9 +86,15 @@ async def overview(request: Asked, platform: FromPlatform, caller: FromCaller) -
     rows = [await _own(platform, event, now_us, figures=figures) for event in events]
     venues = await platform.organiser.organise.venues.page(editor_of(caller), "", 1)
     return render(
-        request, "organiser/overview.html", rows=rows, past=past, more=cursor_of(last), sums=_sums(rows),
-        has_venue=bool(venues), first="after" not in request.query_params,
-    )  # fmt: skip
+        request,
+        "organiser/overview.html",
+        rows=rows,
+        past=past,
+        more=cursor_of(last),
+        sums=_sums(rows),
+        has_venue=bool(venues),
+        first="after" not in request.query_params,
+    )
 
 
 def _after(cursor: str) -> tuple[int, str] | None:
@@ -110,8 +116,12 @@ def _sums(rows: list[Own]) -> dict[str, Any]:
             revenue[currency] = revenue.get(currency, 0) + minor
     waiting = sum(row.figures.room.waiting for row in rows if row.figures and row.figures.room)
     selling = sum(row.one.state in ("open", "few", "paused") for row in rows)
-    return {"sold": sum(row.sold for row in rows), "revenue": sorted(revenue.items()), "waiting": waiting,
-            "selling": selling}  # fmt: skip
+    return {
+        "sold": sum(row.sold for row in rows),
+        "revenue": sorted(revenue.items()),
+        "waiting": waiting,
+        "selling": selling,
+    }
 
 
 ROUTES: list[HTTPRouteHandler] = [overview]

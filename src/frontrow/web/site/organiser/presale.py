@@ -1,4 +1,4 @@
-"""Registration for an event's presale: open it, see who registered, draw, take the list along."""
+"""Registration for an event's presale: open it, see who registered, draw, download the list."""
 
 from typing import Any, Final
 
@@ -23,18 +23,18 @@ PATH: Final = "/organiser/events/{event_id:str}/presale"
 ACCESS: Final = Access.staff("codes:write")
 DONE: Final = {
     "saved": N_("Saved."),
-    "drawn": N_("The draw has begun. Everybody is written to; this takes a moment."),
+    "drawn": N_("The draw has started. Everyone is emailed; this takes a moment."),
 }
-# what a service refused -> the form's field and what to say there
+# error code of a service -> the form's field and the message there
 REFUSALS: Final = {
     "closes_at": ("closes", N_("Registration opens, then closes, before the presale starts.")),
     "codes": ("codes", N_("This number is not possible here.")),
     "presale_starts_at": ("form", N_("This event has no presale. Set its start in the step “Waiting room” first.")),
-    "presale_fixed": ("form", N_("People have registered under this order, or the draw is made: it is fixed.")),
+    "presale_fixed": ("form", N_("People have registered under this rule, or the draw has been made: it is fixed.")),
     "draw_refused": ("form", N_("Registration is still open. You can draw once it has closed.")),
 }
 ORDERS: Final = {
-    DrawOrder.LOTTERY: N_("By lot: everybody has the same chance"),
+    DrawOrder.LOTTERY: N_("By lot: everyone has the same chance"),
     DrawOrder.FIRST_COME: N_("First come, first served"),
 }
 
@@ -43,7 +43,7 @@ ORDERS: Final = {
 async def presale(
     request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]
 ) -> Response[bytes]:
-    """The registration as it stands."""
+    """The current state of the registration."""
     return await _shown(request, platform, caller, event_id)
 
 
@@ -57,18 +57,18 @@ async def _shown(
 ) -> Response[bytes]:
     event = await own_event(platform, caller, event_id)
     venue = await platform.ledger.venue(event.venue_id)
-    zone, known = venue.time_zone if venue else "UTC", await platform.presale.presales.find(event_id)
+    zone, presale = venue.time_zone if venue else "UTC", await platform.presale.presales.find(event_id)
     return render(
         request,
         "organiser/presale.html",
         status=422 if errors else 200,
         of_event=event,
-        presale=known,
+        presale=presale,
         zone=zone,
         counts=await platform.presale.presales.counts(event_id),
         notices=await platform.presale.presales.notices(event_id),
-        closed=known is not None and platform.clock() >= known.closes_at_us,
-        v=Typed(typed or _values(known, zone)),
+        closed=presale is not None and platform.clock() >= presale.closes_at_us,
+        v=Typed(typed or _values(presale, zone)),
         errors=errors or Errors(),
         orders=ORDERS,
         most=MAX_CODES,
@@ -76,14 +76,14 @@ async def _shown(
     )
 
 
-def _values(known: Presale | None, zone: str) -> dict[str, str]:
-    if known is None:
+def _values(presale: Presale | None, zone: str) -> dict[str, str]:
+    if presale is None:
         return {"codes": "500", "order": DrawOrder.LOTTERY.value}
     return {
-        "opens": local_text(known.opens_at_us, zone),
-        "closes": local_text(known.closes_at_us, zone),
-        "codes": str(known.codes),
-        "order": known.order.value,
+        "opens": local_text(presale.opens_at_us, zone),
+        "closes": local_text(presale.closes_at_us, zone),
+        "codes": str(presale.codes),
+        "order": presale.order.value,
     }
 
 
@@ -119,7 +119,7 @@ async def open_presale(
 async def draw(
     request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], form: FromForm
 ) -> Response[bytes]:
-    """Draw; a job writes to everybody."""
+    """Draw. A background job emails everyone."""
     event = await own_event(platform, caller, event_id)
     errors = Errors()
     try:
@@ -139,7 +139,7 @@ def _take(errors: Errors, error: FrontrowError) -> None:
 
 @page(f"{PATH}/registrations.csv", "registrations_file", ACCESS)
 async def file(platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]) -> Response[bytes]:
-    """Everybody who registered, with their codes."""
+    """Everyone who registered, with their codes."""
     return await exported(platform, caller, await own_event(platform, caller, event_id))
 
 

@@ -1,4 +1,4 @@
-"""An event as fans will see it, before they do: their own page in a frame, the map from the same code; then publish."""
+"""The preview of an event: the fans' own page in a frame, the map from the same code, and the publish form."""
 
 from collections import Counter
 from typing import Any, Final
@@ -20,7 +20,7 @@ from frontrow.web.endpoints.json_values import time_text
 from frontrow.web.endpoints.room_control import patch_room
 from frontrow.web.platform.platform import Platform
 from frontrow.web.site.event_display import Shown, sale_state
-from frontrow.web.site.organiser.event_steps import ONE, Known, done_of, known
+from frontrow.web.site.organiser.event_steps import ONE, OrganiserEvent, done_of, load_event
 from frontrow.web.site.organiser.form_fields import PARAMS, Errors, Reading, percent_text
 from frontrow.web.site.organiser.new_event import STEPS
 from frontrow.web.site.render import PRIVATE, render
@@ -32,7 +32,7 @@ READS: Final = Access.staff("events:read")
 WITH_FRAME: Final = Policy({"frame-src": "'self'"})
 FRAMED: Final = Policy(framed=True)
 MAX_ROOM: Final = 10**9
-# which step puts right what publishing needs
+# field that publishing needs -> the step that sets it
 STEP_OF: Final = {"sale_ends": "sale", "starts": "details", "form": "prices", "tax": "prices"}
 
 
@@ -41,26 +41,42 @@ async def preview(
     request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]
 ) -> Response[bytes]:
     """What fans will see, what is still missing, and the button that makes it public."""
-    return await _preview(request, platform, await known(platform, caller, event_id))
+    return await _preview(request, platform, await load_event(platform, caller, event_id))
 
 
 async def _preview(
-    request: Asked, platform: Platform, one: Known, errors: Errors | None = None, values: dict[str, str] | None = None
+    request: Asked,
+    platform: Platform,
+    one: OrganiserEvent,
+    errors: Errors | None = None,
+    values: dict[str, str] | None = None,
 ) -> Response[bytes]:
     missing = _missing(platform, one) if one.is_draft else []
     room = platform.settings.room
     seller, own = await platform.box_office.receipts.seller_of(one.event.organiser_id), one.event.tax_basis_points
     shown = {"capacity": str(room.capacity), "rate": str(room.rate_per_s), "message": ""}
     return render(
-        request, "organiser/preview.html", status=422 if errors else 200, policy=WITH_FRAME,
-        script="js/organiser/preview.js", one=one, of_event=one.event, steps=STEPS, step="preview", missing=missing,
-        errors=errors or Errors(), v=shown | (values or {}), done=done_of(request), step_of=STEP_OF,
-        tax=percent_text(seller.tax_basis_points if own is None else own), own_tax=own is not None,
-    )  # fmt: skip
+        request,
+        "organiser/preview.html",
+        status=422 if errors else 200,
+        policy=WITH_FRAME,
+        script="js/organiser/preview.js",
+        one=one,
+        of_event=one.event,
+        steps=STEPS,
+        step="preview",
+        missing=missing,
+        errors=errors or Errors(),
+        v=shown | (values or {}),
+        done=done_of(request),
+        step_of=STEP_OF,
+        tax=percent_text(seller.tax_basis_points if own is None else own),
+        own_tax=own is not None,
+    )
 
 
-def _missing(platform: Platform, one: Known) -> list[tuple[str, str]]:
-    """What must be put right before publishing: (field, words)."""
+def _missing(platform: Platform, one: OrganiserEvent) -> list[tuple[str, str]]:
+    """What must be corrected before publishing: (field, message)."""
     event, now_us, found = one.event, platform.clock(), []
     if event.sale_ends_at_us <= now_us:
         found.append(PARAMS["sale_ends_at"])
@@ -78,20 +94,26 @@ async def preview_page(
     request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]
 ) -> Response[bytes]:
     """Exactly the fans' page of the event, as it will be once published."""
-    one = await known(platform, caller, event_id)
+    one = await load_event(platform, caller, event_id)
     event = one.event.moved(EventMove.PUBLISH) if one.is_draft else one.event
     free = _availability(one)
     seen = Shown(event, one.venue, sale_state(event, platform.clock(), free), free)
     request.state.caller = Caller()  # as somebody who is not signed in sees it
     return render(
-        request, "event.html", policy=FRAMED, script="js/event.js", one=seen, inside=False,
-        tiers={tier.name: tier for tier in free.tiers}, opens_at=time_text(event.sale_starts_at_us),
+        request,
+        "event.html",
+        policy=FRAMED,
+        script="js/event.js",
+        one=seen,
+        inside=False,
+        tiers={tier.name: tier for tier in free.tiers},
+        opens_at=time_text(event.sale_starts_at_us),
         now=time_text(platform.clock()),
-    )  # fmt: skip
+    )
 
 
-def _availability(one: Known) -> EventAvailability:
-    """All seats but those kept back are free."""
+def _availability(one: OrganiserEvent) -> EventAvailability:
+    """All seats are free, except withheld ones."""
     plan, kept = one.plan, one.event.withheld
     sizes = Counter(seat.tier for seat in plan.seats)
     gone = Counter(plan.seats[seat].tier for seat in kept)
@@ -101,8 +123,8 @@ def _availability(one: Known) -> EventAvailability:
 
 @page(f"{ONE}/preview/map.json", "preview_map", READS)
 async def preview_map(platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]) -> Response[bytes]:
-    """The map's geometry with prices, and which seats are kept back."""
-    one = await known(platform, caller, event_id)
+    """The map's geometry with prices, and which seats are withheld."""
+    one = await load_event(platform, caller, event_id)
     priced = {tier.key for tier in one.event.tiers}
     if priced >= set(one.plan.tiers):
         body = map_bytes(one.plan, one.event)
@@ -119,12 +141,13 @@ async def preview_map(platform: FromPlatform, caller: FromCaller, event_id: From
 async def publish(
     request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], form: FromForm
 ) -> Response[bytes]:
-    """Put it on sale, and set its waiting room as wished."""
-    one, reading = await known(platform, caller, event_id), Reading(form)
+    """Publish the event and configure its waiting room."""
+    one, reading = await load_event(platform, caller, event_id), Reading(form)
     wanted = {
-        "capacity": reading.whole("capacity", 1, MAX_ROOM), "rate_per_s": reading.whole("rate", 1, MAX_ROOM),
+        "capacity": reading.whole("capacity", 1, MAX_ROOM),
+        "rate_per_s": reading.whole("rate", 1, MAX_ROOM),
         "message": reading.text("message", 280, needed=False),
-    }  # fmt: skip
+    }
     if not reading.errors:
         try:
             await platform.organiser.organise.publish(editor_of(caller), event_id, form.one("tag", 60) or None)
@@ -139,7 +162,7 @@ async def publish(
 
 
 async def _steer(platform: Platform, caller: Caller, event_id: str, wanted: dict[str, Any]) -> None:
-    """The waiting room as wished; what is as it would be anyway is left alone."""
+    """The waiting-room settings from the form; fields at their default are left out."""
     room = platform.settings.room
     usual = {"capacity": room.capacity, "rate_per_s": room.rate_per_s, "message": ""}
     asked = {name: value for name, value in wanted.items() if value != usual[name]}

@@ -1,4 +1,4 @@
-"""The organiser's page about itself as a seller: what stands on receipts."""
+"""The organiser's page about itself as a seller: what receipts show."""
 
 import re
 from typing import Any, Final
@@ -30,26 +30,37 @@ DONE: Final = {"saved": N_("Saved. New receipts show it.")}
 @page(SELLER, "seller", Access.staff("events:read"))
 async def seller(request: Asked, platform: FromPlatform, caller: FromCaller) -> Response[bytes]:
     """The details that receipts show."""
-    known = await platform.box_office.receipts.seller_of(caller.organiser_id)
-    filled = {"name": known.name, "address": known.address, "tax_id": known.tax_id}
-    rate = f"{known.tax_basis_points / 100:g}"
+    stored = await platform.box_office.receipts.seller_of(caller.organiser_id)
+    filled = {"name": stored.name, "address": stored.address, "tax_id": stored.tax_id}
+    rate = f"{stored.tax_basis_points / 100:g}"
     return render(
-        request, "organiser/seller.html", filled=filled | {"rate": rate}, problem="", field="",
-        write="events:write" in caller.permissions, done=DONE.get(request.query_params.get("done", ""), ""),
-    )  # fmt: skip
+        request,
+        "organiser/seller.html",
+        filled=filled | {"rate": rate},
+        problem="",
+        field="",
+        write="events:write" in caller.permissions,
+        done=DONE.get(request.query_params.get("done", ""), ""),
+    )
 
 
 @action(SELLER, "change_seller", Access.staff("events:write"))
 async def change_seller(request: Asked, platform: FromPlatform, caller: FromCaller, form: FromForm) -> Response[bytes]:
-    """Keep them."""
+    """Save the details."""
     try:
         await keep_seller(platform, caller, _given(form))
     except InvalidInput as error:
         field = error.param or "name"
         return render(
-            request, "organiser/seller.html", status=422, filled=form.first(), problem=REFUSED.get(field, field),
-            field=field, write=True, done="",
-        )  # fmt: skip
+            request,
+            "organiser/seller.html",
+            status=422,
+            filled=form.first(),
+            problem=REFUSED.get(field, field),
+            field=field,
+            write=True,
+            done="",
+        )
     return go_to(f"{SELLER}?done=saved")
 
 

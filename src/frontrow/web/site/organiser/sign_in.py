@@ -18,8 +18,9 @@ from frontrow.core.errors import InvalidInput
 from frontrow.core.vault import SealBroken
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Caller, client_ip
-from frontrow.web.api.sign_in_bodies import agent_of, gone_cookie, session_cookie
-from frontrow.web.site.fans.account import back_of, cookie_header
+from frontrow.web.api.sign_in_bodies import agent_of
+from frontrow.web.endpoints.cookies import cookie_header, removed_cookie, session_cookie
+from frontrow.web.site.fans.account import back_of
 from frontrow.web.site.languages import N_
 from frontrow.web.site.render import render
 from frontrow.web.site.routes import FromForm, action, go_to, page
@@ -29,12 +30,12 @@ HOME: Final = "/organiser"
 SIGN_IN: Final = "/organiser/sign-in"
 SECOND_FACTOR: Final = "/organiser/second-factor"
 MOST_PASSWORD_CHARS: Final = 1_024
-WRONG_PASSWORD: Final = N_("This e-mail address and password do not belong together.")
-WRONG_CODE: Final = N_("This code is not right, or was used already. Wait for the next one and type it.")
+WRONG_PASSWORD: Final = N_("Wrong email address or password.")
+WRONG_CODE: Final = N_("This code is wrong or was already used. Wait for the next one and enter it.")
 TOO_MANY: Final = N_("Too many tries. Please wait a few minutes.")
-SPENT: Final = N_("This invitation was used, withdrawn or has run out. Ask for a new one.")
-WEAK: Final = N_("Take at least 12 characters that nobody guesses first. A sentence is fine.")
-NO_NAME: Final = N_("Your name is needed.")
+SPENT: Final = N_("This invitation was used, was withdrawn or has expired. Ask for a new one.")
+WEAK: Final = N_("Use at least 12 characters that are hard to guess. A sentence is fine.")
+NO_NAME: Final = N_("Please enter your name.")
 
 
 def staff_back(text: str) -> str:
@@ -49,19 +50,19 @@ def staff_session(caller: Caller) -> Session | None:
     return session if session is not None and session.kind is SubjectKind.STAFF else None
 
 
-def entered(made: SignedIn, path: str) -> Response[bytes]:
-    """On to a page, with the new session."""
-    return go_to(path, {"set-cookie": _cookie_of(made)})
+def entered(signed_in: SignedIn, path: str) -> Response[bytes]:
+    """Redirect to a page, with the new session."""
+    return go_to(path, {"set-cookie": _cookie_of(signed_in)})
 
 
-def _cookie_of(made: SignedIn) -> str:
-    life_s = max(0, made.session.ends_at_us - made.session.created_at_us) // US_PER_S
-    return cookie_header(session_cookie(made.secret, life_s))
+def _cookie_of(signed_in: SignedIn) -> str:
+    life_s = max(0, signed_in.session.ends_at_us - signed_in.session.created_at_us) // US_PER_S
+    return cookie_header(session_cookie(signed_in.secret, life_s))
 
 
 @page(SIGN_IN, "staff_sign_in")
 async def sign_in(request: Asked, caller: FromCaller) -> Response[bytes]:
-    """The step of signing in that is next: password, code, or setting up the second factor."""
+    """The next step of signing in: password, code, or setting up the second factor."""
     session, back = staff_session(caller), staff_back(request.query_params.get("back", ""))
     if session is not None and session.stage is Stage.FULL:
         return go_to(back)
@@ -81,15 +82,19 @@ async def password(request: Asked, platform: FromPlatform, caller: FromCaller, f
     """The first step."""
     back, email = staff_back(form.one("back")), form.one("email", 254)
     try:
-        made = await platform.people.staff.sign_in(
-            email, form.secret("password", MOST_PASSWORD_CHARS), "", client_ip(platform, request),
-            agent=agent_of(request), replaces=caller.session,
-        )  # fmt: skip
+        signed_in = await platform.people.staff.sign_in(
+            email,
+            form.secret("password", MOST_PASSWORD_CHARS),
+            "",
+            client_ip(platform, request),
+            agent=agent_of(request),
+            replaces=caller.session,
+        )
     except WrongCredentials:
         return _step(request, "password", back, email=email, problem=WRONG_PASSWORD, status=401)
     except TooManyTries:
         return _step(request, "password", back, email=email, problem=TOO_MANY, status=429)
-    return entered(made, f"{SIGN_IN}?back={back}")
+    return entered(signed_in, f"{SIGN_IN}?back={back}")
 
 
 @action(f"{SIGN_IN}/code", "staff_code")
@@ -99,12 +104,12 @@ async def code(request: Asked, platform: FromPlatform, caller: FromCaller, form:
     if session is None or session.stage is not Stage.TOTP:  # too slow: the half session has ended
         return go_to(f"{SIGN_IN}?back={back}")
     try:
-        made = await platform.people.staff.complete_second_step(session, form.one("code", 40))
+        signed_in = await platform.people.staff.complete_second_step(session, form.one("code", 40))
     except WrongCredentials:
         return _step(request, "code", back, problem=WRONG_CODE, status=401)
     except TooManyTries:
         return _step(request, "code", back, problem=TOO_MANY, status=429)
-    return entered(made, back)
+    return entered(signed_in, back)
 
 
 @page(SECOND_FACTOR, "second_factor")
@@ -120,9 +125,15 @@ def _enrol(request: Asked, begun: Enrolment, problem: str = "") -> Response[byte
     picture = base64.b64encode(qr.svg(begun.uri).encode()).decode()
     groups = [begun.secret[at : at + 4] for at in range(0, len(begun.secret), 4)]
     return render(
-        request, "organiser/second-factor.html", status=401 if problem else 200, begun=begun, picture=picture,
-        groups=groups, problem=problem, codes=[],
-    )  # fmt: skip
+        request,
+        "organiser/second-factor.html",
+        status=401 if problem else 200,
+        begun=begun,
+        picture=picture,
+        groups=groups,
+        problem=problem,
+        codes=[],
+    )
 
 
 @action(SECOND_FACTOR, "confirm_second_factor")
@@ -132,18 +143,24 @@ async def confirm(request: Asked, platform: FromPlatform, caller: FromCaller, fo
     if session is None or session.stage is not Stage.ENROL:
         return go_to(SIGN_IN)
     try:
-        made, codes = await staff.finish_enrolment(session, pending, form.one("code", 40))
+        signed_in, codes = await staff.finish_enrolment(session, pending, form.one("code", 40))
     except SealBroken:  # it ran out: begin again
         return go_to(SECOND_FACTOR)
     except WrongCredentials:
         return _enrol(request, await staff.reload_enrolment(session, pending), WRONG_CODE)
     except TooManyTries:
         return _enrol(request, await staff.reload_enrolment(session, pending), TOO_MANY)
-    headers = {"set-cookie": _cookie_of(made)}
+    headers = {"set-cookie": _cookie_of(signed_in)}
     return render(
-        request, "organiser/second-factor.html", headers=headers, codes=codes, begun=None, picture="", groups=[],
+        request,
+        "organiser/second-factor.html",
+        headers=headers,
+        codes=codes,
+        begun=None,
+        picture="",
+        groups=[],
         problem="",
-    )  # fmt: skip
+    )
 
 
 @page("/invitation", "invitation")
@@ -155,9 +172,13 @@ async def invitation(request: Asked) -> Response[bytes]:
 def _invited(request: Asked, problem: str = "", status: int = 200, **typed: str) -> Response[bytes]:
     given: dict[str, Any] = {"link": "", "name": "", "field": ""} | typed
     return render(
-        request, "organiser/invitation.html", status=status, script="js/organiser/invitation.js", problem=problem,
+        request,
+        "organiser/invitation.html",
+        status=status,
+        script="js/organiser/invitation.js",
+        problem=problem,
         **given,
-    )  # fmt: skip
+    )
 
 
 @action("/invitation", "accept_invitation")
@@ -168,7 +189,7 @@ async def accept(request: Asked, platform: FromPlatform, caller: FromCaller, for
     try:
         await platform.people.sign_in_limits.ip.count_attempt(ip)
         member = await platform.people.team.accept(link, name, secret)
-        made = await platform.people.staff.sign_in(
+        signed_in = await platform.people.staff.sign_in(
             member.email, secret, "", ip, agent=agent_of(request), replaces=caller.session
         )
     except TooManyTries:
@@ -178,7 +199,7 @@ async def accept(request: Asked, platform: FromPlatform, caller: FromCaller, for
     except InvalidInput as error:
         wrong = NO_NAME if error.param == "name" else WEAK
         return _invited(request, wrong, 422, link=link, name=name, field=error.param or "")
-    return entered(made, SIGN_IN)
+    return entered(signed_in, SIGN_IN)
 
 
 @action("/organiser/sign-out", "staff_sign_out")
@@ -186,9 +207,16 @@ async def sign_out(platform: FromPlatform, caller: FromCaller, form: FromForm) -
     """End this session."""
     if caller.session is not None:
         await platform.people.sessions.end(caller.session.subject, caller.session.id)
-    return go_to(SIGN_IN, {"set-cookie": cookie_header(gone_cookie())})
+    return go_to(SIGN_IN, {"set-cookie": cookie_header(removed_cookie())})
 
 
 ROUTES: list[HTTPRouteHandler] = [
-    sign_in, password, code, second_factor, confirm, invitation, accept, sign_out,
-]  # fmt: skip
+    sign_in,
+    password,
+    code,
+    second_factor,
+    confirm,
+    invitation,
+    accept,
+    sign_out,
+]

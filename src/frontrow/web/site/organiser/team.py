@@ -22,18 +22,18 @@ TEAM: Final = "/organiser/team"
 DAY_S: Final = 86_400
 LIVES: Final = {"": N_("Until revoked"), "30": N_("30 days"), "365": N_("A year")}
 DONE: Final = {
-    "invited": N_("Invited. The link is on its way by e-mail."),
+    "invited": N_("Invited. The link is sent by email."),
     "withdrawn": N_("The invitation is withdrawn."),
     "role": N_("The role is changed. The member signs in again."),
     "removed": N_("Removed. Their keys have stopped working."),
     "reset": N_("A link for a new password is on its way."),
-    "revoked": N_("The key has stopped working."),
+    "revoked": N_("The key is revoked."),
 }
 REFUSALS: Final = {
-    "already_member": N_("This address has an account already."),
-    "last_owner": N_("A team needs an owner. Make somebody else one first."),
-    "not_allowed": N_("Nobody can give away what they may not do."),
-    "invalid_input": N_("Please look at what you filled in."),
+    "already_member": N_("This address already has an account."),
+    "last_owner": N_("A team needs an owner. Make someone else an owner first."),
+    "not_allowed": N_("You cannot grant permissions that you do not have."),
+    "invalid_input": N_("Please check what you entered."),
 }
 REFUSED: Final = N_("That was not possible. Nothing was changed.")
 
@@ -51,16 +51,28 @@ async def _team(
     members, invitations = await platform.people.team.members(who)
     keys = await platform.people.team.keys(who) if "keys:write" in caller.permissions else []
     return render(
-        request, "organiser/team.html", script="js/organiser/desk.js", status=422 if refusal else 200, members=members,
-        invitations=invitations, keys=keys, names=await names_of_team(platform, caller), roles=ROLE_WORDS,
-        role_rights={role: sorted(ROLES[role]) for role in Role}, scopes=sorted(PERMISSIONS), lives=LIVES,
-        secret=secret, refusal=refusal, done=DONE.get(request.query_params.get("done", ""), ""),
-        write="team:write" in caller.permissions, make="keys:write" in caller.permissions,
-    )  # fmt: skip
+        request,
+        "organiser/team.html",
+        script="js/organiser/desk.js",
+        status=422 if refusal else 200,
+        members=members,
+        invitations=invitations,
+        keys=keys,
+        names=await names_of_team(platform, caller),
+        roles=ROLE_WORDS,
+        role_rights={role: sorted(ROLES[role]) for role in Role},
+        scopes=sorted(PERMISSIONS),
+        lives=LIVES,
+        secret=secret,
+        refusal=refusal,
+        done=DONE.get(request.query_params.get("done", ""), ""),
+        write="team:write" in caller.permissions,
+        make="keys:write" in caller.permissions,
+    )
 
 
 async def _done(request: Asked, platform: Platform, caller: Caller, work: Any, said: str) -> Response[bytes]:
-    """Do it, then lead back; a refusal is said on the page."""
+    """Do it and redirect back; a refusal is shown on the page."""
     try:
         await work
     except Unavailable:
@@ -78,7 +90,7 @@ def _role(text: str) -> Role:
 
 @action(f"{TEAM}/invite", "team_invite", Access.staff("team:write"))
 async def invite(request: Asked, platform: FromPlatform, caller: FromCaller, form: FromForm) -> Response[bytes]:
-    """By e-mail, with a role."""
+    """Invite a member by email, with a role."""
     role, language = _role(form.one("role")), words_for(request).language
     work = platform.people.team.invite(actor(caller), form.one("email", 254), role, language)
     return await _done(request, platform, caller, work, "invited")
@@ -118,7 +130,7 @@ async def reset(
 
 @action(f"{TEAM}/keys", "team_make_key", Access.staff("keys:write"))
 async def make_key(request: Asked, platform: FromPlatform, caller: FromCaller, form: FromForm) -> Response[bytes]:
-    """The page itself, with the key: it is told once and never again."""
+    """The page itself, with the key: it is shown only once."""
     life = form.one("life", 4)
     life_s = int(life) * DAY_S if life in LIVES and life else None
     try:

@@ -34,10 +34,12 @@ from frontrow.web.site.routes import Form, FromForm, action, go_to, page
 
 Asked = Request[Any, Any, Any]
 ONE: Final = "/organiser/venues/{venue_id:str}"
-MEANWHILE: Final = N_("Somebody else changed this venue meanwhile. Look at it again, then change it.")
+MEANWHILE: Final = N_("Someone else changed this venue in the meantime. Review it, then change it.")
 MARKS: Final = {
-    "step_free": N_("Step-free"), "companion": N_("Companion seat"), "restricted": N_("Restricted view"),
-}  # fmt: skip
+    "step_free": N_("Step-free"),
+    "companion": N_("Companion seat"),
+    "restricted": N_("Restricted view"),
+}
 WAYS: Final = {"left": (-1, 0), "right": (1, 0), "up": (0, -1), "down": (0, 1)}
 MAX_SEATS_CHARS: Final = 20_000
 
@@ -65,15 +67,27 @@ async def _shown(
     place = {name: getattr(own.venue, name) for name in ("name", "city", "country", "time_zone")}
     first = {"source": "template", "shape": "theatre", "seats": "500", "rows": "10", "in_row": "20", "capacity": "200"}
     return render(
-        request, "organiser/venue.html", status=422 if errors else 200, script="js/organiser/venue.js", own=own,
-        plan=plan, section=section, v=Typed(first | place | (typed or {})), errors=errors or Errors(),
-        wrong=wrong or [], shapes=SHAPES, zones=zones(), marks=MARKS, marked=_marked(section),
-        can_write="events:write" in caller.permissions, done=DONE.get(request.query_params.get("done", ""), ""),
-    )  # fmt: skip
+        request,
+        "organiser/venue.html",
+        status=422 if errors else 200,
+        script="js/organiser/venue.js",
+        own=own,
+        plan=plan,
+        section=section,
+        v=Typed(first | place | (typed or {})),
+        errors=errors or Errors(),
+        wrong=wrong or [],
+        shapes=SHAPES,
+        zones=zones(),
+        marks=MARKS,
+        marked=_marked(section),
+        can_write="events:write" in caller.permissions,
+        done=DONE.get(request.query_params.get("done", ""), ""),
+    )
 
 
 def _marked(section: Section | None) -> dict[str, int]:
-    """How many seats of a section bear each mark."""
+    """The number of seats of a section per mark."""
     flags = [seat.flags for row in section.rows for seat in row.seats] if section else []
     return {name: sum(bool(one & SeatFlag(bit)) for one in flags) for name, bit in editing.MARKS.items()}
 
@@ -94,9 +108,11 @@ async def change_place(
     """Name, city, country and time zone."""
     reading = Reading(form)
     edit = VenueEdit(
-        name=reading.text("name"), city=form.one("city", 200), country=form.one("country", 2).upper(),
+        name=reading.text("name"),
+        city=form.one("city", 200),
+        country=form.one("country", 2).upper(),
         time_zone=form.one("time_zone", 64) or "UTC",
-    )  # fmt: skip
+    )
     return await _changed(request, platform, caller, venue_id, form, reading, edit)
 
 
@@ -104,16 +120,14 @@ async def change_place(
 async def replace_plan(
     request: Asked, platform: FromPlatform, caller: FromCaller, venue_id: FromPath[str], form: FromForm
 ) -> Response[bytes]:
-    """Another plan for this venue, for events made from now on."""
+    """Replace the plan of this venue, for events created from now on."""
     reading, edit = Reading(form), VenueEdit()
     try:
         edit = VenueEdit(plan=await asyncio.to_thread(source_of, reading))
     except InvalidInput as error:
         own = await platform.organiser.organise.venues.get(editor_of(caller), venue_id)
         wrong = refused(reading.errors, error)
-        return await _shown(
-            request, platform, caller, own, typed=form.first(), errors=reading.errors, wrong=wrong
-        )  # fmt: skip
+        return await _shown(request, platform, caller, own, typed=form.first(), errors=reading.errors, wrong=wrong)
     return await _changed(request, platform, caller, venue_id, form, reading, edit)
 
 
@@ -144,7 +158,7 @@ async def _changed(
     reading: Reading,
     edit: VenueEdit,
 ) -> Response[bytes]:
-    """Keep the change, over the version that was looked at; or show what is wrong."""
+    """Save the change if the venue is still at the version the form was made from, or show what is wrong."""
     desk, section, wrong = platform.organiser.organise.venues, form.one("section", 60), []
     if not reading.errors:
         try:
@@ -159,23 +173,28 @@ async def _changed(
         except InvalidInput as error:
             wrong = refused(reading.errors, error)
     own = await desk.get(editor_of(caller), venue_id)
-    return await _shown(
-        request, platform, caller, own, section, typed=form.first(), errors=reading.errors, wrong=wrong
-    )  # fmt: skip
+    return await _shown(request, platform, caller, own, section, typed=form.first(), errors=reading.errors, wrong=wrong)
 
 
 def _add_rows(plan: Plan, form: Form) -> Plan:
     return editing.add_rows(
-        plan, form.one("section", 40), form.one("label", 100), form.number("rows", 0, 10_000, 0),
-        form.number("in_row", 0, 10_000, 0), form.one("tier", 60) or "standard",
-    )  # fmt: skip
+        plan,
+        form.one("section", 40),
+        form.one("label", 100),
+        form.number("rows", 0, 10_000, 0),
+        form.number("in_row", 0, 10_000, 0),
+        form.one("tier", 60) or "standard",
+    )
 
 
 def _add_area(plan: Plan, form: Form) -> Plan:
     return editing.add_area(
-        plan, form.one("section", 40), form.one("label", 100), form.number("capacity", 0, 10**8, 0),
+        plan,
+        form.one("section", 40),
+        form.one("label", 100),
+        form.number("capacity", 0, 10**8, 0),
         form.one("tier", 60) or "standing",
-    )  # fmt: skip
+    )
 
 
 def _rename(plan: Plan, form: Form) -> Plan:
@@ -183,7 +202,7 @@ def _rename(plan: Plan, form: Form) -> Plan:
 
 
 def _mark(plan: Plan, form: Form) -> Plan:
-    """Rows and seats of the section, a line each, as `A`, `A-4` or `A-4…9`."""
+    """Rows and seats of the section, one per line, as `A`, `A-4` or `A-4…9`."""
     section, lines = form.one("section", 40), form.one("which", MAX_SEATS_CHARS).splitlines()
     seats = parse_seat_ranges(plan, "\n".join(f"{section}-{line.strip()}" if line.strip() else "" for line in lines))
     if not seats:
@@ -202,7 +221,12 @@ def _remove(plan: Plan, form: Form) -> Plan:
 
 
 CHANGES: Final[dict[str, Callable[[Plan, Form], Plan]]] = {
-    "add_rows": _add_rows, "add_area": _add_area, "rename": _rename, "mark": _mark, "move": _move, "remove": _remove,
-}  # fmt: skip
+    "add_rows": _add_rows,
+    "add_area": _add_area,
+    "rename": _rename,
+    "mark": _mark,
+    "move": _move,
+    "remove": _remove,
+}
 
 ROUTES: list[HTTPRouteHandler] = [venue, venue_map, change_place, replace_plan, edit_plan]

@@ -1,4 +1,4 @@
-"""Venues of the organiser: the list, new ones from a template or a file, looked at before they are kept."""
+"""Venues of the organiser: the list, new ones from a template or a file, with a preview before saving."""
 
 import asyncio
 import json
@@ -27,9 +27,17 @@ WRITES: Final = Access.staff("events:write")
 NEW: Final = "/organiser/venues/new"
 PAGE: Final = 50
 MOST_BYTES: Final = 2 * MAX_PLAN_BYTES  # a form's body is longer than what was typed
-FRESH: Final = {"name": "", "city": "", "country": "", "time_zone": "UTC", "source": "template", "shape": "theatre",
-                "seats": "500", "text": ""}  # fmt: skip
-DONE: Final = {"saved": N_("Saved."), "made": N_("The venue is kept. Events can be made on it now.")}
+FRESH: Final = {
+    "name": "",
+    "city": "",
+    "country": "",
+    "time_zone": "UTC",
+    "source": "template",
+    "shape": "theatre",
+    "seats": "500",
+    "text": "",
+}
+DONE: Final = {"saved": N_("Saved."), "made": N_("The venue is saved. You can now create events there.")}
 MAX_NAMED: Final = 20
 
 
@@ -57,12 +65,21 @@ def show_form(
     notes: list[str] | None = None,
     wrong: list[str] | None = None,
 ) -> Response[bytes]:
-    """The form of a new venue; with a plan that was read, a look at it."""
+    """The form of a new venue, with a preview once a plan was read."""
     return render(
-        request, "organiser/venue_new.html", status=422 if errors else 200, script="js/organiser/venue.js",
-        v=Typed(FRESH | values), errors=errors or Errors(), shapes=SHAPES, zones=zones(), plan=plan,
-        document=map_of(plan) if plan else None, notes=notes or [], wrong=wrong or [],
-    )  # fmt: skip
+        request,
+        "organiser/venue_new.html",
+        status=422 if errors else 200,
+        script="js/organiser/venue.js",
+        v=Typed(FRESH | values),
+        errors=errors or Errors(),
+        shapes=SHAPES,
+        zones=zones(),
+        plan=plan,
+        document=map_of(plan) if plan else None,
+        notes=notes or [],
+        wrong=wrong or [],
+    )
 
 
 def map_of(plan: Plan) -> dict[str, Any]:
@@ -72,7 +89,7 @@ def map_of(plan: Plan) -> dict[str, Any]:
 
 @action(NEW, "make_venue", WRITES, most_bytes=MOST_BYTES)
 async def make(request: Asked, platform: FromPlatform, caller: FromCaller, form: FromForm) -> Response[bytes]:
-    """Look at it, or keep it."""
+    """Preview the venue, or save it."""
     reading, desk = Reading(form), platform.organiser.organise.venues
     name, keep = reading.text("name"), bool(form.one("keep"))
     try:
@@ -83,18 +100,21 @@ async def make(request: Asked, platform: FromPlatform, caller: FromCaller, form:
             plan, notes = await desk.look(source, name or "Venue")
             return show_form(request, form.first(), reading.errors, plan=plan, notes=notes)
         edit = VenueEdit(
-            name=name, city=form.one("city", 200), country=form.one("country", 2).upper(),
-            time_zone=form.one("time_zone", 64) or "UTC", plan=source,
-        )  # fmt: skip
-        made = await desk.create(editor_of(caller), edit)
+            name=name,
+            city=form.one("city", 200),
+            country=form.one("country", 2).upper(),
+            time_zone=form.one("time_zone", 64) or "UTC",
+            plan=source,
+        )
+        created = await desk.create(editor_of(caller), edit)
     except (InvalidInput, Refused) as error:
         wrong = refused(reading.errors, error)
         return show_form(request, form.first(), reading.errors, wrong=wrong)
-    return go_to(f"/organiser/venues/{made.venue.id}?done=made")
+    return go_to(f"/organiser/venues/{created.venue.id}?done=made")
 
 
 def refused(errors: Errors, error: InvalidInput | Refused) -> list[str]:
-    """What is wrong at its field; mistakes in a file line by line, as its reader named them."""
+    """Error messages by field; for a file, one message per line."""
     if error.param in ("name", "city", "country", "time_zone", "seats", "If-Match"):
         errors.take(error)
         return []
@@ -117,7 +137,7 @@ def source_of(reading: Reading) -> PlanSource | None:
 
 
 def json_source(text: str) -> PlanSource:
-    """A pretix plan or our own document, told apart by what it says about itself."""
+    """A pretix plan or our own document, recognised by its contents."""
     try:
         document = json.loads(text)
     except json.JSONDecodeError as error:

@@ -1,4 +1,4 @@
-"""Who waits for seats of a sold-out event (B11), for its organiser; and the one rule that can be set, once."""
+"""The waitlist of a sold-out event (B11) for its organiser, and its rule, which can be set once."""
 
 from typing import Any, Final
 
@@ -23,19 +23,19 @@ STATES: Final = {
     EntryState.WAITING: ("warn", N_("Waiting")),
     EntryState.OFFERED: ("brand", N_("Has an offer")),
 }
-OTHER: Final = ("", N_("Over"))
+OTHER: Final = ("", N_("Ended"))
 ORDERS: Final = {
     WaitOrder.FIFO: N_("First come, first served"),
-    WaitOrder.LOTTERY: N_("By lot: nobody gains by being early"),
+    WaitOrder.LOTTERY: N_("By lot: joining early gives no advantage"),
 }
-DONE: Final = {"rules": N_("The rule is set. Everybody who waits can rely on it.")}
+DONE: Final = {"rules": N_("The rule is set. Everyone who is waiting can rely on it.")}
 
 
 @page(PATH, "own_waitlist", Access.staff("bookings:read"))
 async def waitlist(
     request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]
 ) -> Response[bytes]:
-    """The line of one event."""
+    """The waitlist of one event."""
     event = await own_event(platform, caller, event_id)
     asked = request.query_params
     try:
@@ -48,16 +48,25 @@ async def waitlist(
     ]
     waiting = next((one for one in view.counts if one.state == EntryState.WAITING), None)
     return render(
-        request, "organiser/waitlist.html", script="js/organiser/desk.js", of_event=event, line=entries,
-        more=view.next, waiting=waiting, order=ORDERS[WaitOrder(view.rules.order)], lot=view.rules.seed_hash,
-        may="events:write" in caller.permissions, orders=ORDERS, done=DONE.get(asked.get("done", ""), ""),
-        refusal=N_("The rule was set before and stays as it is.") if asked.get("refused") else "",
-    )  # fmt: skip
+        request,
+        "organiser/waitlist.html",
+        script="js/organiser/desk.js",
+        of_event=event,
+        line=entries,
+        more=view.next,
+        waiting=waiting,
+        order=ORDERS[WaitOrder(view.rules.order)],
+        lot=view.rules.seed_hash,
+        may="events:write" in caller.permissions,
+        orders=ORDERS,
+        done=DONE.get(asked.get("done", ""), ""),
+        refusal=N_("The rule was already set and cannot change.") if asked.get("refused") else "",
+    )
 
 
 @action(f"{PATH}/rules", "own_waitlist_rules", Access.staff("events:write"))
 async def rules(platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], form: FromForm) -> Response[bytes]:
-    """Say how the waitlist is ordered, once."""
+    """Set how the waitlist is ordered. This is possible once."""
     order = form.one("order")
     if order not in [one.value for one in WaitOrder]:
         raise InvalidInput("there is no such order", param="order")

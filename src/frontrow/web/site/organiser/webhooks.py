@@ -1,4 +1,4 @@
-"""Webhooks: where an event's facts are sent, the secret that signs them (told once), and how the deliveries went."""
+"""Webhooks: where an event's facts are sent, the secret that signs them (shown once), and how the deliveries went."""
 
 from typing import Any, Final
 
@@ -34,14 +34,14 @@ WRITES: Final = Access.staff("webhooks:write")
 EVENTS: Final = 100
 DELIVERIES: Final = 25
 STATES: Final = {
-    "waiting": ("warn", N_("On its way")),
+    "waiting": ("warn", N_("In progress")),
     "sent": ("ok", N_("Delivered")),
-    "given_up": ("bad", N_("Given up")),
+    "given_up": ("bad", N_("Failed")),
 }
 DONE: Final = {
     "removed": N_("Removed. Nothing more is sent there."),
-    "again": N_("It is sent once more."),
-    "test": N_("A test is on its way. Reload to see how it went."),
+    "again": N_("It is being sent again."),
+    "test": N_("A test is on its way. Reload to see the result."),
 }
 BAD_URL: Final = N_("This address cannot be used: it must be a public https address.")
 
@@ -58,24 +58,31 @@ async def _list(
     hooks = await platform.ledger.own_endpoints(caller.organiser_id, "", MAX_ENDPOINTS)
     events = await platform.ledger.events_of_organiser(caller.organiser_id, (-1, ""), EVENTS)
     return render(
-        request, "organiser/webhooks.html", status=422 if refusal else 200, hooks=hooks, refusal=refusal, secret=secret,
-        url=url, events={one.id: one.name for one in events}, facts=sorted(FACTS),
+        request,
+        "organiser/webhooks.html",
+        status=422 if refusal else 200,
+        hooks=hooks,
+        refusal=refusal,
+        secret=secret,
+        url=url,
+        events={one.id: one.name for one in events},
+        facts=sorted(FACTS),
         done=DONE.get(request.query_params.get("done", ""), ""),
-    )  # fmt: skip
+    )
 
 
 @action(HOOKS, "webhook_create", WRITES)
 async def create(request: Asked, platform: FromPlatform, caller: FromCaller, form: FromForm) -> Response[bytes]:
-    """The page itself, with the secret: it is told once and never again."""
+    """The page itself, with the secret: it is shown only once."""
     facts = [one for one in form.all("fact")[:50] if one in FACTS]
     url = form.one("url", 2048)
     try:
-        made = await create_webhook.fn(platform, caller, HookAsked(form.one("event", 60), url, facts))
+        created = await create_webhook.fn(platform, caller, HookAsked(form.one("event", 60), url, facts))
     except (Unavailable, NotFound):
         raise
     except FrontrowError:
         return await _list(request, platform, caller, refusal=BAD_URL, url=url)
-    return await _list(request, platform, caller, secret=made.content.secret)
+    return await _list(request, platform, caller, secret=created.content.secret)
 
 
 @page(HOOK, "webhook", WRITES)
@@ -96,10 +103,16 @@ async def _one(
         shown = await list_deliveries.fn(platform, caller, webhook_id, "", DELIVERIES)
     event = await platform.ledger.event(hook.event_id)
     return render(
-        request, "organiser/webhook.html", script="js/organiser/desk.js", hook=hook, event=event, secret=secret,
-        deliveries=[(one, STATES.get(one.state, STATES["waiting"])) for one in shown.deliveries], more=shown.next,
+        request,
+        "organiser/webhook.html",
+        script="js/organiser/desk.js",
+        hook=hook,
+        event=event,
+        secret=secret,
+        deliveries=[(one, STATES.get(one.state, STATES["waiting"])) for one in shown.deliveries],
+        more=shown.next,
         done=DONE.get(request.query_params.get("done", ""), ""),
-    )  # fmt: skip
+    )
 
 
 async def _own(platform: Platform, caller: Caller, webhook_id: str) -> Endpoint:
@@ -114,8 +127,8 @@ async def rotate(
     request: Asked, platform: FromPlatform, caller: FromCaller, webhook_id: FromPath[str], form: FromForm
 ) -> Response[bytes]:
     """A new secret; the old one ends at once."""
-    made = await rotate_webhook.fn(platform, caller, webhook_id)
-    return await _one(request, platform, caller, webhook_id, made.content.secret)
+    created = await rotate_webhook.fn(platform, caller, webhook_id)
+    return await _one(request, platform, caller, webhook_id, created.content.secret)
 
 
 @action(f"{HOOK}/remove", "webhook_remove", WRITES)
@@ -130,7 +143,7 @@ async def remove(
 async def test(
     platform: FromPlatform, caller: FromCaller, webhook_id: FromPath[str], form: FromForm
 ) -> Response[bytes]:
-    """A delivery that says nothing happened."""
+    """Send a test delivery."""
     hook = await _own(platform, caller, webhook_id)
     await platform.messaging.webhooks.test(hook)
     change = Change(editor_of(caller), "test_webhook", hook.event_id, platform.clock(), {"webhook": hook.id})
@@ -142,7 +155,7 @@ async def test(
 async def again(
     platform: FromPlatform, caller: FromCaller, webhook_id: FromPath[str], delivery: FromPath[str], form: FromForm
 ) -> Response[bytes]:
-    """Send one delivery once more."""
+    """Send one delivery again."""
     await redeliver.fn(platform, caller, webhook_id, delivery)
     return go_to(f"{HOOKS}/{webhook_id}?done=again")
 

@@ -5,7 +5,8 @@ import "./timer.js";
 import "./visit.js";
 import { t } from "./words.js";
 
-const form = /** @type {HTMLFormElement} */ ($("#pay")), button = /** @type {HTMLButtonElement} */ ($("#go"));
+const form = /** @type {HTMLFormElement} */ ($("#pay")),
+  button = /** @type {HTMLButtonElement} */ ($("#go"));
 const timer = /** @type {import("./timer.js").FrTimer} */ (document.querySelector("fr-timer"));
 const extend = document.querySelector("#extend");
 const price = button.textContent ?? "";
@@ -18,9 +19,16 @@ function busy(on) {
 // more time is offered when it is needed
 timer.addEventListener("low", () => extend?.classList.remove("later"), { once: true });
 if (timer.left_s <= 120) extend?.classList.remove("later");
-timer.addEventListener("over", () => setTimeout(() => { if (!button.disabled) location.reload(); }, 1200));
+timer.addEventListener("over", () =>
+  setTimeout(() => {
+    if (!button.disabled) location.reload();
+  }, 1200)
+);
 // the page as it was, from the browser's memory ("back"): look how the booking stands now
-addEventListener("pageshow", (e) => { if (e.persisted) location.reload(); else busy(false); });
+addEventListener("pageshow", (e) => {
+  if (e.persisted) location.reload();
+  else busy(false);
+});
 document.querySelector("[aria-invalid=true]")?.dispatchEvent(new Event("focus"));
 /** @type {HTMLElement | null} */ (document.querySelector("[aria-invalid=true]"))?.focus();
 
@@ -28,7 +36,10 @@ document.querySelector("[aria-invalid=true]")?.dispatchEvent(new Event("focus"))
 async function kept() {
   const body = new URLSearchParams(/** @type {any} */ (new FormData(form)));
   const answer = await fetch(`${form.dataset.back}/contact`, { method: "POST", body }).catch(() => null);
-  if (answer?.status === 422) { document.getElementById("email")?.focus(); return t("This does not look like an e-mail address."); }
+  if (answer?.status === 422) {
+    document.getElementById("email")?.focus();
+    return t("This does not look like an email address.");
+  }
   return answer?.ok ? "" : t("That did not work. Please try again.");
 }
 
@@ -36,7 +47,7 @@ async function kept() {
 async function lookAgain() {
   const body = new URLSearchParams(/** @type {any} */ (new FormData(form)));
   const answer = await fetch(`${form.dataset.back}/look`, { method: "POST", body }).catch(() => null);
-  if (!answer?.ok) return "";  // the server looks by itself soon
+  if (!answer?.ok) return ""; // the server looks by itself soon
   const told = await answer.json();
   return told.open ? told.says : null;
 }
@@ -46,13 +57,20 @@ if (form.dataset.stripe) {
   const maker = /** @type {any} */ (window).Stripe;
   const failed = $("#stripe-err");
   /** @param {string} text */
-  const fail = (text) => { failed.hidden = false; failed.textContent = text; busy(false); };
-  if (!maker) fail(t("The payment form could not be loaded. Please reload; your seats are kept."));
+  const fail = (text) => {
+    failed.hidden = false;
+    failed.textContent = text;
+    busy(false);
+  };
+  if (!maker) fail(t("The payment form could not be loaded. Please reload; your seats are held."));
   else {
     const stripe = maker(form.dataset.stripe, { locale: document.documentElement.lang });
-    const elements = stripe.elements({ clientSecret: form.dataset.secret, appearance: { theme: matchMedia("(prefers-color-scheme: dark)").matches ? "night" : "stripe" } });
+    const elements = stripe.elements({
+      clientSecret: form.dataset.secret,
+      appearance: { theme: matchMedia("(prefers-color-scheme: dark)").matches ? "night" : "stripe" }
+    });
     const element = elements.create("payment");
-    element.on("loaderror", () => fail(t("The payment form could not be loaded. Please reload; your seats are kept.")));
+    element.on("loaderror", () => fail(t("The payment form could not be loaded. Please reload; your seats are held.")));
     element.mount("#stripe");
     form.addEventListener("submit", async (e) => {
       e.preventDefault();
@@ -61,15 +79,35 @@ if (form.dataset.stripe) {
       failed.hidden = true;
       say(t("Paying …"));
       const wrong = await kept();
-      if (wrong) { fail(wrong); return; }
+      if (wrong) {
+        fail(wrong);
+        return;
+      }
       const back = new URL(form.dataset.back ?? "", location.href).href;
-      const { error } = await stripe.confirmPayment({ elements, confirmParams: { return_url: back }, redirect: "if_required" }).catch(() => ({ error: {} }));
-      if (!error) { location.assign(back); return; }
-      if (error.type === "validation_error") { fail(error.message); return; }
+      const { error } = await stripe
+        .confirmPayment({ elements, confirmParams: { return_url: back }, redirect: "if_required" })
+        .catch(() => ({ error: {} }));
+      if (!error) {
+        location.assign(back);
+        return;
+      }
+      if (error.type === "validation_error") {
+        fail(error.message);
+        return;
+      }
       const says = await lookAgain();
-      if (says === null) { location.assign(back); return; }
+      if (says === null) {
+        location.assign(back);
+        return;
+      }
       if (says) $("#tries").textContent = says;
       fail(error.message ?? t("That did not work. Please try again."));
     });
   }
-} else form.addEventListener("submit", () => setTimeout(() => { busy(true); say(t("Paying …")); }));
+} else
+  form.addEventListener("submit", () =>
+    setTimeout(() => {
+      busy(true);
+      say(t("Paying …"));
+    })
+  );

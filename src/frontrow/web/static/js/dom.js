@@ -24,12 +24,15 @@ export function h(tag, attributes = {}, ...children) {
 export function say(text) {
   const box = $("#say");
   box.textContent = "";
-  requestAnimationFrame(() => { box.textContent = text; });
+  requestAnimationFrame(() => {
+    box.textContent = text;
+  });
 }
 
 /** The server's time in milliseconds, whatever this device's clock says. */
 const asked = /** @type {PerformanceNavigationTiming | undefined} */ (performance.getEntriesByType("navigation")[0]);
-const skew_ms = Number(document.documentElement.dataset.now || NaN) - (performance.timeOrigin + (asked?.responseStart ?? 0));
+const skew_ms =
+  Number(document.documentElement.dataset.now || NaN) - (performance.timeOrigin + (asked?.responseStart ?? 0));
 export const now_ms = () => Date.now() + (Number.isFinite(skew_ms) ? skew_ms : 0);
 
 /** The JSON a page brought along. @param {string} id @returns {any} */
@@ -41,9 +44,16 @@ export const data = (id) => JSON.parse($(`#${id}`).textContent || "null");
 export async function ask(path, how = {}) {
   try {
     const sent = await fetch(path, {
-      method: how.method ?? "GET", cache: "no-store", credentials: "same-origin",
-      headers: { accept: "application/json", ...(how.body !== undefined && { "content-type": "application/json" }), ...(how.key && { "idempotency-key": how.key }), ...how.headers },
-      body: how.body === undefined ? undefined : JSON.stringify(how.body),
+      method: how.method ?? "GET",
+      cache: "no-store",
+      credentials: "same-origin",
+      headers: {
+        accept: "application/json",
+        ...(how.body !== undefined && { "content-type": "application/json" }),
+        ...(how.key && { "idempotency-key": how.key }),
+        ...how.headers
+      },
+      body: how.body === undefined ? undefined : JSON.stringify(how.body)
     });
     const body = await sent.json().catch(() => ({}));
     return { ok: sent.ok, status: sent.status, body, after_s: Number(sent.headers.get("retry-after")) || 0 };

@@ -9,14 +9,20 @@ class FrCountdown extends HTMLElement {
     this.#every = window.setInterval(() => this.tick(), 1000);
     this.tick();
   }
-  disconnectedCallback() { clearInterval(this.#every); }
+  disconnectedCallback() {
+    clearInterval(this.#every);
+  }
   tick() {
     const left_s = Math.max(0, Math.ceil((Date.parse(this.getAttribute("until") ?? "") - now_ms()) / 1000));
     const two = (/** @type {number} */ n) => String(n).padStart(2, "0");
-    const days = Math.floor(left_s / 86400), clock = `${two(Math.floor(left_s / 3600) % 24)}:${two(Math.floor(left_s / 60) % 60)}:${two(left_s % 60)}`;
+    const days = Math.floor(left_s / 86400),
+      clock = `${two(Math.floor(left_s / 3600) % 24)}:${two(Math.floor(left_s / 60) % 60)}:${two(left_s % 60)}`;
     this.textContent = days ? `${t("{n} d", { n: number(days) })} ${clock}` : clock;
     // the doors open for everybody at once: spread the reloads
-    if (!left_s) { clearInterval(this.#every); setTimeout(() => location.reload(), 500 + Math.random() * 3000); }
+    if (!left_s) {
+      clearInterval(this.#every);
+      setTimeout(() => location.reload(), 500 + Math.random() * 3000);
+    }
   }
 }
 customElements.define("fr-countdown", FrCountdown);

@@ -14,6 +14,6 @@ ask?.addEventListener("click", async () => {
   try {
     if (maker) await maker(ask.dataset.stripe).handleNextAction({ clientSecret: ask.dataset.secret });
   } finally {
-    location.assign(ask.dataset.back ?? "");  // the server asks Stripe what came of it
+    location.assign(ask.dataset.back ?? ""); // the server asks Stripe what came of it
   }
 });

@@ -8,7 +8,9 @@ function ownUrl(given) {
   try {
     const url = new URL(String(given || FALLBACK), pushWorker.location.origin);
     return url.origin === pushWorker.location.origin ? url.href : FALLBACK;
-  } catch { return FALLBACK; }
+  } catch {
+    return FALLBACK;
+  }
 }
 pushWorker.addEventListener("push", (/** @type {any} */ event) => {
   const message = event.data?.json() ?? {};

@@ -6,81 +6,182 @@ import { SeatFeed } from "./seatmap/feed.js";
 import { SeatGrid } from "./seatmap/grid.js";
 import { FREE, SeatModel } from "./seatmap/model.js";
 import "./visit.js";
-import { money, number, t } from "./words.js";
+import { money, number, t, tn } from "./words.js";
 
-const page = data("page-data"), LIST_MOST = 80, COUNTS_MS = 800;
+const page = data("page-data"),
+  LIST_MOST = 80,
+  COUNTS_MS = 800;
 /** @type {Record<string, () => string>} */
 const REFUSALS = {
-  seats_taken: () => t("Somebody was faster: these seats are taken."),
-  no_such_seats: () => t("No seats like that are free. Try another price, fewer seats, or seats apart."),
+  seats_taken: () => t("Someone was faster: these seats are taken."),
+  no_such_seats: () => t("No matching seats are free. Try another price, fewer seats, or seats apart."),
   cap_reached: () => t("That would be more tickets than one person may have."),
   lonely_seat: () => t("This choice would leave a single seat alone. Please move by one seat."),
-  not_on_sale: () => t("The sale is paused or over at the moment."),
+  not_on_sale: () => t("The sale is paused or over at the moment.")
 };
 const map = /** @type {import("./seatmap/element.js").FrSeatmap} */ (document.querySelector("fr-seatmap"));
-const [doc, states] = await Promise.all([fetch(page.map).then((r) => r.json()), fetch(`${page.base}/seats.bin`).then((r) => r.arrayBuffer())]);
+const [doc, states] = await Promise.all([
+  fetch(page.map).then((r) => r.json()),
+  fetch(`${page.base}/seats.bin`).then((r) => r.arrayBuffer())
+]);
 const model = new SeatModel(doc);
 model.applySnapshot(states);
 map.start(model);
-const grid = new SeatGrid($("#grid"), model, (i) => pick(i), (i) => { map.view.options.focus = i; map.view.request(); });
+const grid = new SeatGrid(
+  $("#grid"),
+  model,
+  (i) => pick(i),
+  (i) => {
+    map.view.options.focus = i;
+    map.view.request();
+  }
+);
 performance.mark("seatmap-interactive");
 
-const price = /** @type {HTMLInputElement} */ ($("#price")), stepFree = /** @type {HTMLInputElement} */ ($("#step-free"));
-const count = /** @type {HTMLSelectElement} */ ($("#count")), apart = /** @type {HTMLInputElement} */ ($("#apart"));
+const price = /** @type {HTMLInputElement} */ ($("#price")),
+  stepFree = /** @type {HTMLInputElement} */ ($("#step-free"));
+const count = /** @type {HTMLSelectElement} */ ($("#count")),
+  apart = /** @type {HTMLInputElement} */ ($("#apart"));
 const prices = [...new Set(doc.tiers.map((/** @type {any} */ tier) => tier.price))].sort((a, b) => a - b);
-price.min = "0"; price.max = String(prices.length - 1); price.step = "1"; price.value = price.max;
+price.min = "0";
+price.max = String(prices.length - 1);
+price.step = "1";
+price.value = price.max;
 const maxPrice = () => prices[Number(price.value)];
-let opened = -1, counting = 0, busy = false;
+let opened = -1,
+  counting = 0,
+  busy = false;
 
 /** @param {string} text @param {string} [kind] @param {...Node} more */
-function note(text, kind = "warn", ...more) { $("#notes").replaceChildren(h("div", { class: `note ${kind} stack tight` }, h("p", {}, text), ...more)); say(text); $("#scroll").scrollTop = 0; }
+function note(text, kind = "warn", ...more) {
+  $("#notes").replaceChildren(h("div", { class: `note ${kind} stack tight` }, h("p", {}, text), ...more));
+  say(text);
+  $("#scroll").scrollTop = 0;
+}
 const unnote = () => $("#notes").replaceChildren();
 
 /** The sections that have what is asked for. */
-const fitting = () => model.sections.map((one, s) => ({ one, s })).filter(({ one }) => one.free && one.low <= maxPrice() && (!stepFree.checked || hasStepFree(one)));
+const fitting = () =>
+  model.sections
+    .map((one, s) => ({ one, s }))
+    .filter(({ one }) => one.free && one.low <= maxPrice() && (!stepFree.checked || hasStepFree(one)));
 /** @param {ReturnType<typeof fitting>} found */
-function countFree(found) { $("#count-free").textContent = t("{n} seats in {sections} sections", { n: number(found.reduce((sum, { one }) => sum + one.free, 0)), sections: number(found.length) }); }
+function countFree(found) {
+  $("#count-free").textContent = t("{n} seats in {sections} sections", {
+    n: number(found.reduce((sum, { one }) => sum + one.free, 0)),
+    sections: number(found.length)
+  });
+}
 function listSections() {
-  const { options } = map.view, most = maxPrice();
+  const { options } = map.view,
+    most = maxPrice();
   price.setAttribute("aria-valuetext", money(most, page.currency));
   $("#price-now").textContent = money(most, page.currency);
-  if (options.maxPrice !== most || options.stepFree !== stepFree.checked) { options.maxPrice = most; options.stepFree = stepFree.checked; map.view.invalidate(); }
+  if (options.maxPrice !== most || options.stepFree !== stepFree.checked) {
+    options.maxPrice = most;
+    options.stepFree = stepFree.checked;
+    map.view.invalidate();
+  }
   const found = fitting().sort((a, b) => a.one.low - b.one.low || b.one.free - a.one.free);
   countFree(found);
-  $("#list").replaceChildren(...found.slice(0, LIST_MOST).map(({ one, s }) => h("li", {}, h("button", { type: "button", "data-section": s, onclick: () => open(s, true) },
-    h("span", { class: `sw t${one.tier % 6}`, "aria-hidden": "true" }), h("span", {}, h("strong", {}, t("Section {section}", { section: one.name })), h("span", { class: "tiny num muted", "data-free": s }, ` · ${t("{n} free", { n: number(one.free) })}`)), h("span", { class: "num" }, money(one.low, page.currency))))));
+  $("#list").replaceChildren(
+    ...found
+      .slice(0, LIST_MOST)
+      .map(({ one, s }) =>
+        h(
+          "li",
+          {},
+          h(
+            "button",
+            { type: "button", "data-section": s, onclick: () => open(s, true) },
+            h("span", { class: `sw t${one.tier % 6}`, "aria-hidden": "true" }),
+            h(
+              "span",
+              {},
+              h("strong", {}, t("Section {section}", { section: one.name })),
+              h("span", { class: "tiny num muted", "data-free": s }, ` · ${t("{n} free", { n: number(one.free) })}`)
+            ),
+            h("span", { class: "num" }, money(one.low, page.currency))
+          )
+        )
+      )
+  );
 }
 /** @param {import("./seatmap/model.js").Section} one */
-function hasStepFree(one) { for (let i = one.base; i < one.base + one.n; i++) if (model.state[i] === FREE && model.fits(i, Infinity, true)) return true; return false; }
+function hasStepFree(one) {
+  for (let i = one.base; i < one.base + one.n; i++)
+    if (model.state[i] === FREE && model.fits(i, Infinity, true)) return true;
+  return false;
+}
 
 /** @param {number} s @param {boolean} [move] take the keyboard there */
 function open(s, move = false) {
-  const one = model.sections[s], tier = doc.tiers[one.tier];
+  const one = model.sections[s],
+    tier = doc.tiers[one.tier];
   opened = s;
   map.flyTo(s);
   $("#sections").hidden = true;
   $("#gridbox").hidden = false;
   $("#grid-title").textContent = t("Section {section}", { section: one.name });
-  $("#grid-sub").textContent = `${tier.name} · ${one.low === one.high ? money(one.low, page.currency) : `${money(one.low, page.currency)}–${money(one.high, page.currency)}`} · ${t("{n} free", { n: number(one.free) })}`;
-  if (one.area) { grid.close(); $("#grid").replaceChildren(areaForm(one)); $("#grid").setAttribute("role", "group"); $("#grid").setAttribute("aria-label", one.name); }
-  else { $("#grid").setAttribute("role", "grid"); grid.open(s); }
+  $("#grid-sub").textContent =
+    `${tier.name} · ${one.low === one.high ? money(one.low, page.currency) : `${money(one.low, page.currency)}–${money(one.high, page.currency)}`} · ${t("{n} free", { n: number(one.free) })}`;
+  if (one.area) {
+    grid.close();
+    $("#grid").replaceChildren(areaForm(one));
+    $("#grid").setAttribute("role", "group");
+    $("#grid").setAttribute("aria-label", one.name);
+  } else {
+    $("#grid").setAttribute("role", "grid");
+    grid.open(s);
+  }
   $("#scroll").scrollTop = 0;
   if (move) $("#grid-title").focus({ preventScroll: true });
 }
 /** @param {import("./seatmap/model.js").Section} one */
 function areaForm(one) {
   const many = h("input", { id: "places", type: "number", min: "1", max: String(page.most), value: "2" });
-  return h("form", { class: "bestform", onsubmit: (/** @type {Event} */ e) => { e.preventDefault(); hold({ best: { count: Number(/** @type {HTMLInputElement} */ (many).value), sections: [one.id], standing: true } }, []); } },
-    h("div", {}, h("label", { for: "places" }, t("How many places?")), many), h("button", { class: "btn primary" }, t("Keep these seats")));
+  return h(
+    "form",
+    {
+      class: "bestform",
+      onsubmit: (/** @type {Event} */ e) => {
+        e.preventDefault();
+        hold(
+          { best: { count: Number(/** @type {HTMLInputElement} */ (many).value), sections: [one.id], standing: true } },
+          []
+        );
+      }
+    },
+    h("div", {}, h("label", { for: "places" }, t("How many places?")), many),
+    h("button", { class: "btn primary" }, t("Hold these seats"))
+  );
 }
-function back() { opened = -1; grid.close(); $("#sections").hidden = false; $("#gridbox").hidden = true; map.fit(); listSections(); }
+function back() {
+  opened = -1;
+  grid.close();
+  $("#sections").hidden = false;
+  $("#gridbox").hidden = true;
+  map.fit();
+  listSections();
+}
 
 /** @param {number} i */
 function pick(i) {
   const seat = model.seat(i);
-  if (model.mine.has(i)) { model.mine.delete(i); refresh([i]); say(t("Removed.")); return; }
-  if (model.state[i] !== FREE) { say(describe(seat)); return; }
-  if (model.mine.size >= page.most) { note(t("That would be more tickets than one person may have.")); return; }
+  if (model.mine.has(i)) {
+    model.mine.delete(i);
+    refresh([i]);
+    say(t("Removed."));
+    return;
+  }
+  if (model.state[i] !== FREE) {
+    say(describe(seat));
+    return;
+  }
+  if (model.mine.size >= page.most) {
+    note(t("That would be more tickets than one person may have."));
+    return;
+  }
   model.mine.add(i);
   unnote();
   refresh([i]);
@@ -104,14 +205,38 @@ function counts() {
 }
 let shownBasket = "";
 function basket() {
-  const mine = [...model.mine], key = mine.join();
+  const mine = [...model.mine],
+    key = mine.join();
   if (key === shownBasket) return;
   shownBasket = key;
   $("#basket").hidden = !mine.length;
   $("#nothing").hidden = mine.length > 0;
-  $("#picked").replaceChildren(...mine.map((i) => { const seat = model.seat(i); return h("li", {}, h("span", { class: "small" }, h("strong", {}, `${seat.section.name} · ${seat.row} · ${seat.number}`)), h("span", { class: "num" }, money(seat.tier.price, page.currency)), h("button", { class: "x", type: "button", "aria-label": t("Remove {seat}", { seat: describe(seat) }), onclick: () => pick(i) }, "×")); }));
-  $("#total").textContent = money(mine.reduce((sum, i) => sum + model.seat(i).tier.price, 0), page.currency);
-  $("#go").textContent = t("Go on with {n}", { n: mine.length });
+  $("#picked").replaceChildren(
+    ...mine.map((i) => {
+      const seat = model.seat(i);
+      return h(
+        "li",
+        {},
+        h("span", { class: "small" }, h("strong", {}, `${seat.section.name} · ${seat.row} · ${seat.number}`)),
+        h("span", { class: "num" }, money(seat.tier.price, page.currency)),
+        h(
+          "button",
+          {
+            class: "x",
+            type: "button",
+            "aria-label": t("Remove {seat}", { seat: describe(seat) }),
+            onclick: () => pick(i)
+          },
+          "×"
+        )
+      );
+    })
+  );
+  $("#total").textContent = money(
+    mine.reduce((sum, i) => sum + model.seat(i).tier.price, 0),
+    page.currency
+  );
+  $("#go").textContent = tn("Continue with {n} seat", "Continue with {n} seats", mine.length);
 }
 
 /** Hold seats: all or none. @param {any} body @param {number[]} wanted */
@@ -123,10 +248,19 @@ async function hold(body, wanted) {
   const key = crypto.randomUUID?.() ?? String(Math.random());
   for (let tries = 0; tries < 5; tries++) {
     const answer = await ask(`${page.base}/holds`, { method: "POST", body, key });
-    if (answer.ok) { location.assign(`/checkout/${answer.body.booking}`); return; }
-    if (answer.status === 401) { location.assign(`${page.base}/room/`); return; }
-    if (![0, 429, 503].includes(answer.status)) { refused(answer.body, wanted); break; }
-    note(t("The connection is slow. Trying again …"));
+    if (answer.ok) {
+      location.assign(`/checkout/${answer.body.booking}`);
+      return;
+    }
+    if (answer.status === 401) {
+      location.assign(`${page.base}/room/`);
+      return;
+    }
+    if (![0, 429, 503].includes(answer.status)) {
+      refused(answer.body, wanted);
+      break;
+    }
+    note(t("The connection is slow. Retrying …"));
     await new Promise((go) => setTimeout(go, 1000 * (answer.after_s || 1 + tries)));
   }
   busy = false;
@@ -135,24 +269,68 @@ async function hold(body, wanted) {
 /** @param {any} problem @param {number[]} wanted */
 function refused(problem, wanted) {
   const text = REFUSALS[problem.code]?.() ?? t("That did not work. Please try again.");
-  if (problem.code !== "seats_taken") { note(text); return; }
-  const lost = new Set(problem.seats ?? []), gone = wanted.filter((i) => lost.has(i) || lost.has(model.seat(i).id));
-  for (const i of gone) { if (model.state[i] === FREE) model.state[i] = 1; model.mine.delete(i); }
+  if (problem.code !== "seats_taken") {
+    note(text);
+    return;
+  }
+  const lost = new Set(problem.seats ?? []),
+    gone = wanted.filter((i) => lost.has(i) || lost.has(model.seat(i).id));
+  for (const i of gone) {
+    if (model.state[i] === FREE) model.state[i] = 1;
+    model.mine.delete(i);
+  }
   refresh(gone);
   offer(text, wanted);
 }
 /** Offer the nearest seats that are free. @param {string} text @param {number[]} wanted */
 function offer(text, wanted) {
   const near = wanted.length ? model.near(wanted) : [];
-  if (!near.length) { note(text); return; }
-  const first = model.seat(near[0]), last = model.seat(near[near.length - 1]), name = `${first.section.name} · ${first.row} · ${first.number}${near.length > 1 ? `–${last.number}` : ""}`;
-  note(text, "warn", h("p", {}, h("button", { class: "btn quiet sm", type: "button", id: "instead", onclick: () => { for (const i of model.mine) { model.mine.delete(i); refresh([i]); } for (const i of near) model.mine.add(i); unnote(); refresh(near); open(model.section[near[0]]); say(t("Chosen: {seats}", { seats: name })); $("#go").focus(); } }, t("Take {seats} instead", { seats: name }))));
+  if (!near.length) {
+    note(text);
+    return;
+  }
+  const first = model.seat(near[0]),
+    last = model.seat(near[near.length - 1]),
+    name = `${first.section.name} · ${first.row} · ${first.number}${near.length > 1 ? `–${last.number}` : ""}`;
+  note(
+    text,
+    "warn",
+    h(
+      "p",
+      {},
+      h(
+        "button",
+        {
+          class: "btn quiet sm",
+          type: "button",
+          id: "instead",
+          onclick: () => {
+            for (const i of model.mine) {
+              model.mine.delete(i);
+              refresh([i]);
+            }
+            for (const i of near) model.mine.add(i);
+            unnote();
+            refresh(near);
+            open(model.section[near[0]]);
+            say(t("Chosen: {seats}", { seats: name }));
+            $("#go").focus();
+          }
+        },
+        t("Take {seats} instead", { seats: name })
+      )
+    )
+  );
 }
 
 map.addEventListener("seat-pick", (e) => pick(/** @type {CustomEvent} */ (e).detail));
-map.addEventListener("section-pick", (e) => { const s = /** @type {CustomEvent} */ (e).detail; if (s !== opened) open(s); });
+map.addEventListener("section-pick", (e) => {
+  const s = /** @type {CustomEvent} */ (e).detail;
+  if (s !== opened) open(s);
+});
 map.addEventListener("tip", (e) => {
-  const about = /** @type {CustomEvent} */ (e).detail, tip = $("#tip");
+  const about = /** @type {CustomEvent} */ (e).detail,
+    tip = $("#tip");
   tip.hidden = !about;
   if (!about) return;
   tip.replaceChildren(h("b", {}, about.title), about.text);
@@ -162,25 +340,61 @@ map.addEventListener("tip", (e) => {
 $("#back").addEventListener("click", back);
 price.addEventListener("input", listSections);
 stepFree.addEventListener("change", listSections);
-$("#best").addEventListener("submit", (e) => { e.preventDefault(); hold({ best: { count: Number(count.value), max_price_minor: maxPrice(), step_free: stepFree.checked, apart_ok: apart.checked } }, []); });
-$("#go").addEventListener("click", () => { const mine = [...model.mine]; if (mine.length) hold({ seats: mine.map((i) => model.seat(i).id) }, mine); });
-$("#view").addEventListener("click", () => { const list = $("#seats").toggleAttribute("data-list"); $("#view").setAttribute("aria-pressed", String(list)); try { localStorage.setItem("frontrow.list", list ? "1" : ""); } catch { /* private mode */ } });
-for (const button of document.querySelectorAll("[data-zoom]")) button.addEventListener("click", () => { const how = /** @type {HTMLElement} */ (button).dataset.zoom; if (how === "fit") back(); else map.zoom(how === "in" ? 1.7 : 1 / 1.7); });
-for (const sw of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-tier]"))) { const found = doc.tiers.find((/** @type {any} */ tier) => tier.key === sw.dataset.tier); sw.classList.add(`t${(found?.id ?? 0) % 6}`); }
-try { if (localStorage.getItem("frontrow.list")) $("#view").click(); } catch { /* private mode */ }
+$("#best").addEventListener("submit", (e) => {
+  e.preventDefault();
+  hold(
+    {
+      best: {
+        count: Number(count.value),
+        max_price_minor: maxPrice(),
+        step_free: stepFree.checked,
+        apart_ok: apart.checked
+      }
+    },
+    []
+  );
+});
+$("#go").addEventListener("click", () => {
+  const mine = [...model.mine];
+  if (mine.length) hold({ seats: mine.map((i) => model.seat(i).id) }, mine);
+});
+$("#view").addEventListener("click", () => {
+  const list = $("#seats").toggleAttribute("data-list");
+  $("#view").setAttribute("aria-pressed", String(list));
+  try {
+    localStorage.setItem("frontrow.list", list ? "1" : "");
+  } catch {
+    /* private mode */
+  }
+});
+for (const button of document.querySelectorAll("[data-zoom]"))
+  button.addEventListener("click", () => {
+    const how = /** @type {HTMLElement} */ (button).dataset.zoom;
+    if (how === "fit") back();
+    else map.zoom(how === "in" ? 1.7 : 1 / 1.7);
+  });
+for (const sw of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-tier]"))) {
+  const found = doc.tiers.find((/** @type {any} */ tier) => tier.key === sw.dataset.tier);
+  sw.classList.add(`t${(found?.id ?? 0) % 6}`);
+}
+try {
+  if (localStorage.getItem("frontrow.list")) $("#view").click();
+} catch {
+  /* private mode */
+}
 
 const feed = new SeatFeed(model, page.base, {
   change(changed) {
     const lost = changed.filter((i) => model.mine.has(i) && model.state[i] !== FREE);
     for (const i of lost) model.mine.delete(i);
     refresh(changed);
-    if (lost.length && !busy) offer(t("Somebody was faster: these seats are taken."), lost);
+    if (lost.length && !busy) offer(t("Someone was faster: these seats are taken."), lost);
   },
   mode(mode) {
     const chip = $("#mode");
     chip.className = `chip ${mode === "live" ? "ok" : "warn"}`;
     chip.textContent = mode === "live" ? t("Live") : mode === "polling" ? t("Slower updates") : t("Reconnecting");
-  },
+  }
 });
 feed.start();
 listSections();

@@ -3,6 +3,8 @@
 import "./push.js";
 import "./timer.js";
 const EVERY_MS = 20_000;
-setInterval(() => { if (!document.hidden && !document.querySelector("fr-timer")) location.reload(); }, EVERY_MS);
+setInterval(() => {
+  if (!document.hidden && !document.querySelector("fr-timer")) location.reload();
+}, EVERY_MS);
 document.querySelector("fr-timer")?.addEventListener("over", () => location.reload());
 export {};

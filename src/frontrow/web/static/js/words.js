@@ -1,12 +1,27 @@
 // @ts-check
 /** The page's texts in the visitor's language: `t("Held")`. Found in the source by the server, so use literals only. */
 const found = document.getElementById("words");
-/** @type {Record<string, string>} */
+/** A text that depends on a number has one form per plural category of the language. @type {Record<string, string | string[]>} */
 const texts = found ? JSON.parse(found.textContent || "{}") : {};
 export const lang = document.documentElement.lang || "en";
 
+/** @param {string} text @param {Record<string, string | number>} values */
+const fill = (text, values) => text.replace(/\{(\w+)\}/g, (all, name) => String(values[name] ?? all));
+
 /** @param {string} text @param {Record<string, string | number>} [values] */
-export const t = (text, values) => (texts[text] ?? text).replace(/\{(\w+)\}/g, (all, name) => String(values?.[name] ?? all));
+export const t = (text, values = {}) => fill(String(texts[text] ?? text), values);
+
+const CATEGORIES = ["zero", "one", "two", "few", "many", "other"];
+const plurals = new Intl.PluralRules(lang);
+
+/** The form for `n`; `{n}` is the number. @param {string} one @param {string} many @param {number} n @param {Record<string, string | number>} [values] */
+export function tn(one, many, n, values = {}) {
+  const forms = texts[one] ?? [one, many];
+  const category = plurals.select(n);
+  const last = forms.length - 1;
+  const index = forms.length === CATEGORIES.length ? CATEGORIES.indexOf(category) : category === "one" ? 0 : last;
+  return fill(forms[index], { n: number(n), ...values });
+}
 
 const numbers = new Intl.NumberFormat(lang, { numberingSystem: "latn" });
 /** @param {number} n */
@@ -15,6 +30,14 @@ export const number = (n) => numbers.format(n);
 /** @param {number} minor the amount in the smallest unit @param {string} currency */
 export function money(minor, currency) {
   const one = new Intl.NumberFormat(lang, { style: "currency", currency, numberingSystem: "latn" });
-  const digits = one.resolvedOptions().maximumFractionDigits ?? 2, amount = minor / 10 ** digits;
-  return Number.isInteger(amount) ? new Intl.NumberFormat(lang, { style: "currency", currency, numberingSystem: "latn", maximumFractionDigits: 0 }).format(amount) : one.format(amount);
+  const digits = one.resolvedOptions().maximumFractionDigits ?? 2,
+    amount = minor / 10 ** digits;
+  return Number.isInteger(amount)
+    ? new Intl.NumberFormat(lang, {
+        style: "currency",
+        currency,
+        numberingSystem: "latn",
+        maximumFractionDigits: 0
+      }).format(amount)
+    : one.format(amount);
 }

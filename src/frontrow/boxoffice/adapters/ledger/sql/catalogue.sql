@@ -24,8 +24,10 @@ SELECT v.id, v.name, v.plan_hash, v.city, v.country, v.time_zone FROM :rows CROS
 
 -- name: put_events(id text, venue_id text, plan_hash text, name text, event_state text, currency text, starts_at_us int, sale_starts_at_us int, sale_ends_at_us int, max_per_person int, document text, now_us int, organiser_id text)
 -- The document is the whole event; the columns are what lists and reports ask for.
-INSERT INTO events (id, venue_id, plan_hash, name, event_state, currency, starts_at_us, sale_starts_at_us, sale_ends_at_us, max_per_person, document, created_at_us, changed_at_us, organiser_id)
-SELECT r.id, r.venue_id, r.plan_hash, r.name, r.event_state, r.currency, r.starts_at_us, r.sale_starts_at_us, r.sale_ends_at_us, r.max_per_person, r.document, r.now_us, r.now_us, r.organiser_id
+INSERT INTO events (id, venue_id, plan_hash, name, event_state, currency, starts_at_us, sale_starts_at_us,
+  sale_ends_at_us, max_per_person, document, created_at_us, changed_at_us, organiser_id)
+SELECT r.id, r.venue_id, r.plan_hash, r.name, r.event_state, r.currency, r.starts_at_us, r.sale_starts_at_us,
+  r.sale_ends_at_us, r.max_per_person, r.document, r.now_us, r.now_us, r.organiser_id
 FROM :rows WHERE true
 ON CONFLICT (id) DO UPDATE SET venue_id = excluded.venue_id, plan_hash = excluded.plan_hash, name = excluded.name,
   event_state = excluded.event_state, currency = excluded.currency, starts_at_us = excluded.starts_at_us,

@@ -1,7 +1,10 @@
 -- name: put_listings(event_id text, plan_hash text, event_state text, starts_at_us int, starts_local_us int, sale_starts_at_us int, sale_ends_at_us int, over_at_us int, currency text, min_price_minor int, max_price_minor int, withheld int)
--- What lists and searches ask of an event. Its free seats are counted later; of a new one all are free but the withheld.
-INSERT INTO event_listings (event_id, event_state, starts_at_us, starts_local_us, sale_starts_at_us, sale_ends_at_us, over_at_us, currency, min_price_minor, max_price_minor, free_seats, counted_at_us)
-SELECT r.event_id, r.event_state, r.starts_at_us, r.starts_local_us, r.sale_starts_at_us, r.sale_ends_at_us, r.over_at_us, r.currency, r.min_price_minor, r.max_price_minor,
+-- What lists and searches ask of an event. Its free seats are counted later; of a new one all are free but the
+-- withheld.
+INSERT INTO event_listings (event_id, event_state, starts_at_us, starts_local_us, sale_starts_at_us, sale_ends_at_us,
+  over_at_us, currency, min_price_minor, max_price_minor, free_seats, counted_at_us)
+SELECT r.event_id, r.event_state, r.starts_at_us, r.starts_local_us, r.sale_starts_at_us, r.sale_ends_at_us,
+  r.over_at_us, r.currency, r.min_price_minor, r.max_price_minor,
   coalesce((SELECT p.seat_count FROM plans AS p WHERE p.hash = r.plan_hash), 0) - r.withheld, 0
 FROM :rows WHERE true
 ON CONFLICT (event_id) DO UPDATE SET event_state = excluded.event_state, starts_at_us = excluded.starts_at_us,
@@ -28,7 +31,8 @@ SELECT e.id, e.starts_at_us FROM events AS e WHERE e.venue_id = :venue_id ORDER 
 UPDATE event_listings AS l SET starts_local_us = r.starts_local_us FROM :rows WHERE l.event_id = r.event_id
 
 -- name: drop_venue_words() :venue_id text
-DELETE FROM event_words WHERE source = 'venue' AND event_id IN (SELECT e.id FROM events AS e WHERE e.venue_id = :venue_id)
+DELETE FROM event_words WHERE source = 'venue' AND event_id IN (SELECT e.id FROM events AS e
+  WHERE e.venue_id = :venue_id)
 
 -- name: put_venue_words(word text) :venue_id text
 -- The new words of a venue, for each of its events.
@@ -38,7 +42,8 @@ ON CONFLICT DO NOTHING
 
 -- name: count_words(low text, high text) :most int
 -- How many words lie in each range, counted up to a bound: the rarest begins a search.
-SELECT r.low, (SELECT count(*) FROM (SELECT 1 FROM event_words AS w WHERE w.word >= r.low AND w.word < r.high LIMIT :most) AS counted)
+SELECT r.low, (SELECT count(*) FROM (SELECT 1 FROM event_words AS w WHERE w.word >= r.low AND w.word < r.high
+  LIMIT :most) AS counted)
 FROM :rows
 
 -- name: count_cheap() :shelf int :max_price int :most int

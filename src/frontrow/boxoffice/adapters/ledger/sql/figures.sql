@@ -7,7 +7,8 @@ GROUP BY state, currency ORDER BY state, currency
 -- Runs and seats in one order: a seat belongs to the last run that began before it. (A join by ranges compared every
 -- seat with every section: 2.7 s for 50,000 seats on PostgreSQL.)
 SELECT seen.in_run, seen.is_sold, count(*), sum(seen.price_minor) FROM (
-  SELECT max(marks.run) OVER (ORDER BY marks.seat_index, marks.is_seat) AS in_run, marks.is_seat, marks.is_sold, marks.price_minor
+  SELECT max(marks.run) OVER (ORDER BY marks.seat_index, marks.is_seat) AS in_run, marks.is_seat, marks.is_sold,
+    marks.price_minor
   FROM (
     SELECT r.first AS seat_index, r.run AS run, 0 AS is_seat, 0 AS is_sold, 0 AS price_minor FROM :rows
     UNION ALL
@@ -38,7 +39,8 @@ WHERE event_id = :event_id AND confirmed_at_us >= :from_us AND confirmed_at_us <
 -- name: refunded_over_time() :event_id text :from_us int :to_us int :step_us int
 SELECT (f.created_at_us - :from_us) / :step_us AS bucket, count(*), sum(f.amount_minor)
 FROM bookings AS b JOIN refunds AS f ON f.booking_id = b.id
-WHERE b.event_id = :event_id AND f.created_at_us >= :from_us AND f.created_at_us < :to_us GROUP BY bucket ORDER BY bucket
+WHERE b.event_id = :event_id AND f.created_at_us >= :from_us AND f.created_at_us < :to_us GROUP BY bucket
+  ORDER BY bucket
 
 -- name: sold_span() :event_id text
 SELECT coalesce(min(created_at_us), 0), coalesce(max(changed_at_us), 0) FROM bookings WHERE event_id = :event_id

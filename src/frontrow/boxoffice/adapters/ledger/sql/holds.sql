@@ -7,9 +7,9 @@ LEFT JOIN bookings AS b ON b.id = s.booking_id
 WHERE coalesce(s.active, 0) = 1
 
 -- name: active_counts(event_id text, fan text, now_us int) row by row
--- How many seats each fan who has any has in each event: sold ones and live holds. The order and the two bounds in place
--- of `=` only choose the index: while the tables have no statistics PostgreSQL holds all indexes that begin with the event
--- for equally good, and one of them would read the whole event for every fan.
+-- How many seats each fan who has any has in each event: sold ones and live holds. The order and the two bounds in
+-- place of `=` only choose the index: while the tables have no statistics PostgreSQL holds all indexes that begin with
+-- the event for equally good, and one of them would read the whole event for every fan.
 SELECT c.event_id, c.fan, c.active FROM (SELECT r.event_id, r.fan, (SELECT coalesce(sum(a.seat_count), 0) FROM (
   SELECT b.seat_count FROM bookings AS b
   WHERE b.event_id = r.event_id AND b.fan >= r.fan AND b.fan <= r.fan AND b.state IN ('held', 'paying', 'confirmed')
@@ -36,16 +36,21 @@ DELETE FROM booking_seats
 WHERE (booking_id, seat_index) IN (SELECT r.booking_id, r.seat_index FROM :rows)
 
 -- name: add_new_bookings(id text, event_id text, fan text, seat_count int, seats text, amount_minor int, currency text, session text, now_us int, expires_at_us int) row by row
--- The hopeful way. After the seats are taken, never before: so of two holds of one seat the later one has the greater fence.
-INSERT INTO bookings (id, event_id, fan, state, seat_count, seats, amount_minor, currency, session, created_at_us, changed_at_us, hold_expires_at_us)
-SELECT r.id, r.event_id, r.fan, 'held', r.seat_count, r.seats, r.amount_minor, r.currency, r.session, r.now_us, r.now_us, r.expires_at_us
+-- The hopeful way. After the seats are taken, never before: so of two holds of one seat the later one has the greater
+-- fence.
+INSERT INTO bookings (id, event_id, fan, state, seat_count, seats, amount_minor, currency, session, created_at_us,
+  changed_at_us, hold_expires_at_us)
+SELECT r.id, r.event_id, r.fan, 'held', r.seat_count, r.seats, r.amount_minor, r.currency, r.session, r.now_us,
+  r.now_us, r.expires_at_us
 FROM :rows WHERE NOT EXISTS (SELECT 1 FROM events AS e WHERE e.id = r.event_id AND e.event_state = 'cancelled')
 RETURNING id, fence
 
 -- name: add_bookings(id text, event_id text, fan text, seat_count int, seats text, amount_minor int, currency text, session text, now_us int, expires_at_us int)
 -- The same, leaving out bookings that are there already. In both, a cancelled event takes no hold.
-INSERT INTO bookings (id, event_id, fan, state, seat_count, seats, amount_minor, currency, session, created_at_us, changed_at_us, hold_expires_at_us)
-SELECT r.id, r.event_id, r.fan, 'held', r.seat_count, r.seats, r.amount_minor, r.currency, r.session, r.now_us, r.now_us, r.expires_at_us
+INSERT INTO bookings (id, event_id, fan, state, seat_count, seats, amount_minor, currency, session, created_at_us,
+  changed_at_us, hold_expires_at_us)
+SELECT r.id, r.event_id, r.fan, 'held', r.seat_count, r.seats, r.amount_minor, r.currency, r.session, r.now_us,
+  r.now_us, r.expires_at_us
 FROM :rows WHERE NOT EXISTS (SELECT 1 FROM events AS e WHERE e.id = r.event_id AND e.event_state = 'cancelled')
 ON CONFLICT DO NOTHING
 RETURNING id, fence
@@ -77,8 +82,10 @@ WHERE booking_id IN (SELECT r.booking_id FROM :rows)
 UPDATE bookings AS b SET
   state = r.to_state,
   changed_at_us = r.now_us,
-  hold_expires_at_us = CASE WHEN r.expires_at_us > b.hold_expires_at_us THEN r.expires_at_us ELSE b.hold_expires_at_us END,
-  confirmed_at_us = CASE WHEN r.to_state = 'confirmed' AND b.state <> 'confirmed' THEN r.now_us ELSE b.confirmed_at_us END
+  hold_expires_at_us = CASE WHEN r.expires_at_us > b.hold_expires_at_us THEN r.expires_at_us
+    ELSE b.hold_expires_at_us END,
+  confirmed_at_us = CASE WHEN r.to_state = 'confirmed' AND b.state <> 'confirmed' THEN r.now_us
+    ELSE b.confirmed_at_us END
 FROM :rows
 WHERE b.id = r.booking_id AND b.fence = r.fence AND b.state = r.from_state
   AND (r.needs_live = 0 OR b.hold_expires_at_us > r.now_us)

@@ -1,6 +1,7 @@
 -- name: add_deliveries(kind text, lane text, dedupe text, body text, now_us int)
 INSERT INTO deliveries (kind, lane, dedupe, body, delivery_state, attempts, created_at_us, next_at_us, changed_at_us)
-SELECT r.kind, r.lane, r.dedupe, r.body, 'waiting', 0, r.now_us, r.now_us, r.now_us FROM :rows WHERE true ORDER BY r.dedupe
+SELECT r.kind, r.lane, r.dedupe, r.body, 'waiting', 0, r.now_us, r.now_us, r.now_us FROM :rows WHERE true
+  ORDER BY r.dedupe
 ON CONFLICT DO NOTHING
 
 -- name: due_deliveries() :kind text :now_us int :per_lane int :limit int

@@ -35,8 +35,10 @@ WHERE v.id = :id AND v.organiser_id = :organiser_id
 
 -- name: add_events(id text, venue_id text, plan_hash text, name text, event_state text, currency text, starts_at_us int, sale_starts_at_us int, sale_ends_at_us int, max_per_person int, document text, now_us int, organiser_id text)
 -- A new event; an id that is known is left out of the answer.
-INSERT INTO events (id, venue_id, plan_hash, name, event_state, currency, starts_at_us, sale_starts_at_us, sale_ends_at_us, max_per_person, document, created_at_us, changed_at_us, organiser_id)
-SELECT r.id, r.venue_id, r.plan_hash, r.name, r.event_state, r.currency, r.starts_at_us, r.sale_starts_at_us, r.sale_ends_at_us, r.max_per_person, r.document, r.now_us, r.now_us, r.organiser_id
+INSERT INTO events (id, venue_id, plan_hash, name, event_state, currency, starts_at_us, sale_starts_at_us,
+  sale_ends_at_us, max_per_person, document, created_at_us, changed_at_us, organiser_id)
+SELECT r.id, r.venue_id, r.plan_hash, r.name, r.event_state, r.currency, r.starts_at_us, r.sale_starts_at_us,
+  r.sale_ends_at_us, r.max_per_person, r.document, r.now_us, r.now_us, r.organiser_id
 FROM :rows WHERE true
 ON CONFLICT DO NOTHING
 RETURNING id
@@ -52,7 +54,8 @@ RETURNING e.id
 
 -- name: add_cancellations(event_id text, now_us int)
 -- The job that gives everybody their money back; asked for again, it is the same one.
-INSERT INTO cancellations (event_id, job_state, refunded, released, stopped, failed, next_at_us, started_at_us, changed_at_us)
+INSERT INTO cancellations (event_id, job_state, refunded, released, stopped, failed, next_at_us, started_at_us,
+  changed_at_us)
 SELECT r.event_id, 'running', 0, 0, 0, 0, r.now_us, r.now_us, r.now_us FROM :rows WHERE true
 ON CONFLICT DO NOTHING
 RETURNING event_id
@@ -72,14 +75,16 @@ RETURNING c.event_id, c.started_at_us
 -- name: note_cancellations(event_id text, job_state text, refunded int, released int, stopped int, failed int, returned int, next_at_us int, now_us int)
 -- Adds a page's work; `failed` is of the newest round only, for those are tried again.
 UPDATE cancellations AS c SET job_state = r.job_state, refunded = c.refunded + r.refunded,
-  released = c.released + r.released, stopped = c.stopped + r.stopped, failed = r.failed, returned = c.returned + r.returned,
+  released = c.released + r.released, stopped = c.stopped + r.stopped, failed = r.failed,
+    returned = c.returned + r.returned,
   next_at_us = r.next_at_us, changed_at_us = r.now_us
 FROM :rows WHERE c.event_id = r.event_id
 RETURNING c.event_id
 
 -- name: failed_refunds() :organiser_id text :event_id text :limit int
 -- Money that is owed and could not be given back, oldest first; an empty event means any of the organiser's.
-SELECT :refund, b.event_id FROM refunds AS f JOIN bookings AS b ON b.id = f.booking_id JOIN events AS e ON e.id = b.event_id
+SELECT :refund, b.event_id FROM refunds AS f JOIN bookings AS b ON b.id = f.booking_id
+  JOIN events AS e ON e.id = b.event_id
 WHERE f.refund_state = 'failed' AND e.organiser_id = :organiser_id AND (:event_id = '' OR b.event_id = :event_id)
 ORDER BY f.changed_at_us, f.id LIMIT :limit
 
@@ -92,10 +97,12 @@ ORDER BY b.fence DESC LIMIT :limit
 -- name: bookings_on_seat() :event_id text :seat_index int :before int :limit int
 -- Everybody who has or had this seat.
 SELECT :booking FROM booking_seats AS s CROSS JOIN bookings AS b
-WHERE s.event_id = :event_id AND s.seat_index = :seat_index AND s.active = 1 AND b.id = s.booking_id AND b.fence < :before
+WHERE s.event_id = :event_id AND s.seat_index = :seat_index AND s.active = 1 AND b.id = s.booking_id
+  AND b.fence < :before
 UNION ALL
 SELECT :booking FROM booking_seats AS s CROSS JOIN bookings AS b
-WHERE s.event_id = :event_id AND s.seat_index = :seat_index AND s.active = 0 AND b.id = s.booking_id AND b.fence < :before
+WHERE s.event_id = :event_id AND s.seat_index = :seat_index AND s.active = 0 AND b.id = s.booking_id
+  AND b.fence < :before
 ORDER BY 5 DESC LIMIT :limit
 
 -- name: bookings_of_fans(fan text) :event_id text :before int :limit int
@@ -104,7 +111,8 @@ SELECT :booking FROM :rows CROSS JOIN bookings AS b
 WHERE b.event_id = :event_id AND b.fan = r.fan AND b.state IN ('held', 'paying', 'confirmed') AND b.fence < :before
 UNION
 SELECT :booking FROM :rows CROSS JOIN bookings AS b
-WHERE b.event_id = :event_id AND b.fan = r.fan AND b.state IN ('confirmed', 'cancelled', 'refunded') AND b.fence < :before
+WHERE b.event_id = :event_id AND b.fan = r.fan AND b.state IN ('confirmed', 'cancelled', 'refunded')
+  AND b.fence < :before
 ORDER BY 5 DESC LIMIT :limit
 
 -- name: fans_by_email() :email text :limit int
@@ -117,19 +125,23 @@ LIMIT :limit
 -- Live ones and purchases of everybody with a tail of a name from low to high whose folded name is like the others.
 SELECT :booking FROM (
   SELECT DISTINCT t.fan FROM name_tails AS t JOIN contacts AS c ON c.fan = t.fan
-  WHERE t.event_id = :event_id AND t.tail >= :low AND t.tail < :high AND c.folded_name LIKE :also AND c.folded_name LIKE :and
+  WHERE t.event_id = :event_id AND t.tail >= :low AND t.tail < :high AND c.folded_name LIKE :also
+    AND c.folded_name LIKE :and
 ) AS n CROSS JOIN bookings AS b
 WHERE b.event_id = :event_id AND b.fan = n.fan AND b.state IN ('held', 'paying', 'confirmed') AND b.fence < :before
 UNION
 SELECT :booking FROM (
   SELECT DISTINCT t.fan FROM name_tails AS t JOIN contacts AS c ON c.fan = t.fan
-  WHERE t.event_id = :event_id AND t.tail >= :low AND t.tail < :high AND c.folded_name LIKE :also AND c.folded_name LIKE :and
+  WHERE t.event_id = :event_id AND t.tail >= :low AND t.tail < :high AND c.folded_name LIKE :also
+    AND c.folded_name LIKE :and
 ) AS n CROSS JOIN bookings AS b
-WHERE b.event_id = :event_id AND b.fan = n.fan AND b.state IN ('confirmed', 'cancelled', 'refunded') AND b.fence < :before
+WHERE b.event_id = :event_id AND b.fan = n.fan AND b.state IN ('confirmed', 'cancelled', 'refunded')
+  AND b.fence < :before
 ORDER BY 5 DESC LIMIT :limit
 
 -- name: contacts_of(fan text)
-SELECT c.fan, c.email, c.name FROM :rows CROSS JOIN contacts AS c WHERE c.fan = r.fan AND (c.email <> '' OR c.name <> '')
+SELECT c.fan, c.email, c.name FROM :rows CROSS JOIN contacts AS c
+  WHERE c.fan = r.fan AND (c.email <> '' OR c.name <> '')
 
 -- name: seats_had(booking_id text, seat_index int)
 SELECT s.seat_index FROM :rows CROSS JOIN booking_seats AS s
@@ -162,8 +174,10 @@ FROM :rows WHERE d.number = r.number AND coalesce(d.kind, '') = 'webhook' AND d.
 RETURNING d.number
 
 -- name: waitlist_page() :event_id text :entry_state text :after int :limit int
-SELECT w.number, w.id, w.event_id, w.fan, w.seat_count, w.sections, w.split_ok, w.rank, w.entry_state, w.offers_made, w.lapses, w.created_at_us
-FROM waitlist AS w WHERE w.event_id = :event_id AND w.number > :after AND (:entry_state = '' OR w.entry_state = :entry_state)
+SELECT w.number, w.id, w.event_id, w.fan, w.seat_count, w.sections, w.split_ok, w.rank, w.entry_state, w.offers_made,
+  w.lapses, w.created_at_us
+FROM waitlist AS w WHERE w.event_id = :event_id AND w.number > :after
+  AND (:entry_state = '' OR w.entry_state = :entry_state)
 ORDER BY w.number LIMIT :limit
 
 -- name: waitlist_counts() :event_id text

@@ -14,7 +14,8 @@ WHERE k.scope = r.scope AND k.key = r.key
 DELETE FROM idempotency_keys WHERE (scope, key) IN (SELECT r.scope, r.key FROM :rows)
 
 -- name: keys_page() :scope text :key text :limit int
-SELECT scope, key, created_at_us FROM idempotency_keys WHERE (scope, key) > (:scope, :key) ORDER BY scope, key LIMIT :limit
+SELECT scope, key, created_at_us FROM idempotency_keys WHERE (scope, key) > (:scope, :key)
+  ORDER BY scope, key LIMIT :limit
 
 -- name: add_facts(fact text, body text, event_id text, booking_id text, at_us int) row by row
 INSERT INTO outbox (fact, body, event_id, booking_id, at_us)
@@ -34,7 +35,8 @@ UPDATE outbox AS o SET published_at_us = r.now_us FROM :rows WHERE o.number = r.
 -- name: purge_facts() :before_us int :limit int
 -- Published facts are kept in the audit log; here they may go.
 DELETE FROM outbox WHERE number IN
-  (SELECT number FROM outbox WHERE published_at_us IS NOT NULL AND published_at_us < :before_us ORDER BY number LIMIT :limit)
+  (SELECT number FROM outbox WHERE published_at_us IS NOT NULL AND published_at_us < :before_us ORDER BY number
+    LIMIT :limit)
 
 -- name: add_audit(chain text, seq int, at_us int, body text, prev_hash text, hash text)
 INSERT INTO audit_log (chain, seq, at_us, body, prev_hash, hash)

@@ -3,9 +3,13 @@
 SELECT :payment FROM payments AS p WHERE p.id IN (SELECT r.id FROM :rows) ORDER BY p.id :for_update
 
 -- name: add_payments(id text, booking_id text, attempt int, provider text, amount_minor int, currency text, payment_state text, provider_ref text, method text, reason text, call int, tries int, retry_at_us int, version int, created_at_us int, changed_at_us int, declines int, failure text, key text)
--- A booking with another payment that is not over keeps that one: left out of the answer (one_live_payment_per_booking).
-INSERT INTO payments (id, booking_id, attempt, provider, amount_minor, currency, payment_state, provider_ref, method, reason, call, tries, retry_at_us, version, created_at_us, changed_at_us, declines, failure, idempotency_key)
-SELECT r.id, r.booking_id, r.attempt, r.provider, r.amount_minor, r.currency, r.payment_state, r.provider_ref, r.method, r.reason, r.call, r.tries, r.retry_at_us, r.version, r.created_at_us, r.changed_at_us, r.declines, r.failure, r.key
+-- A booking with another payment that is not over keeps that one: left out of the answer
+-- (one_live_payment_per_booking).
+INSERT INTO payments (id, booking_id, attempt, provider, amount_minor, currency, payment_state, provider_ref, method,
+  reason, call, tries, retry_at_us, version, created_at_us, changed_at_us, declines, failure, idempotency_key)
+SELECT r.id, r.booking_id, r.attempt, r.provider, r.amount_minor, r.currency, r.payment_state, r.provider_ref,
+  r.method, r.reason, r.call, r.tries, r.retry_at_us, r.version, r.created_at_us, r.changed_at_us, r.declines,
+  r.failure, r.key
 FROM :rows WHERE true ORDER BY r.id
 ON CONFLICT DO NOTHING
 RETURNING id
@@ -42,15 +46,18 @@ SELECT :payment FROM payments AS p WHERE p.id > :after ORDER BY p.id LIMIT :limi
 SELECT :booking FROM bookings AS b WHERE b.id IN (SELECT r.id FROM :rows) ORDER BY b.id :for_update
 
 -- name: add_refunds(id text, booking_id text, payment_id text, number int, amount_minor int, currency text, seats text, fee_minor int, refund_state text, provider_ref text, reason text, call int, tries int, retry_at_us int, version int, created_at_us int, changed_at_us int, key text)
-INSERT INTO refunds (id, booking_id, payment_id, number, amount_minor, currency, seats, fee_minor, refund_state, provider_ref, reason, call, tries, retry_at_us, version, created_at_us, changed_at_us, idempotency_key)
-SELECT r.id, r.booking_id, r.payment_id, r.number, r.amount_minor, r.currency, r.seats, r.fee_minor, r.refund_state, r.provider_ref, r.reason, r.call, r.tries, r.retry_at_us, r.version, r.created_at_us, r.changed_at_us, r.key
+INSERT INTO refunds (id, booking_id, payment_id, number, amount_minor, currency, seats, fee_minor, refund_state,
+  provider_ref, reason, call, tries, retry_at_us, version, created_at_us, changed_at_us, idempotency_key)
+SELECT r.id, r.booking_id, r.payment_id, r.number, r.amount_minor, r.currency, r.seats, r.fee_minor, r.refund_state,
+  r.provider_ref, r.reason, r.call, r.tries, r.retry_at_us, r.version, r.created_at_us, r.changed_at_us, r.key
 FROM :rows WHERE true ORDER BY r.id
 ON CONFLICT DO NOTHING
 RETURNING id
 
 -- name: set_refunds(id text, refund_state text, provider_ref text, reason text, call int, tries int, retry_at_us int, version int, changed_at_us int, failure text)
 UPDATE refunds AS f SET refund_state = r.refund_state, provider_ref = r.provider_ref, reason = r.reason, call = r.call,
-  tries = r.tries, retry_at_us = r.retry_at_us, version = r.version, changed_at_us = r.changed_at_us, failure = r.failure
+  tries = r.tries, retry_at_us = r.retry_at_us, version = r.version, changed_at_us = r.changed_at_us,
+    failure = r.failure
 FROM :rows WHERE f.id = r.id AND f.version = r.version - 1
 RETURNING f.id
 
@@ -69,7 +76,8 @@ RETURNING :refund
 
 -- name: shrink_bookings(booking_id text, seat_count int, seats text, amount_minor int, now_us int)
 -- A partial refund: what is left of the booking. The caller has locked the row.
-UPDATE bookings AS b SET seat_count = r.seat_count, seats = r.seats, amount_minor = r.amount_minor, changed_at_us = r.now_us
+UPDATE bookings AS b SET seat_count = r.seat_count, seats = r.seats, amount_minor = r.amount_minor,
+  changed_at_us = r.now_us
 FROM :rows WHERE b.id = r.booking_id
 RETURNING :booking
 

@@ -49,12 +49,14 @@ SELECT id FROM organisers WHERE id = :id :for_update
 SELECT id FROM staff WHERE organiser_id = :organiser_id AND role = 'owner' ORDER BY id LIMIT 2
 
 -- name: add_staff(id text, organiser_id text, email text, name text, role text, password_hash text, now_us int)
-INSERT INTO staff (id, organiser_id, email, name, role, password_hash, totp_sealed, totp_step, created_at_us, changed_at_us)
+INSERT INTO staff (id, organiser_id, email, name, role, password_hash, totp_sealed, totp_step, created_at_us,
+  changed_at_us)
 SELECT r.id, r.organiser_id, r.email, r.name, r.role, r.password_hash, '', 0, r.now_us, r.now_us FROM :rows WHERE true
 ON CONFLICT DO NOTHING RETURNING id
 
 -- name: staff_by_id() :id text
-SELECT id, organiser_id, email, name, role, password_hash, totp_sealed, totp_step, created_at_us FROM staff WHERE id = :id
+SELECT id, organiser_id, email, name, role, password_hash, totp_sealed, totp_step, created_at_us FROM staff
+  WHERE id = :id
 
 -- name: staff_by_email() :email text
 SELECT id, organiser_id, email, name, role, password_hash, totp_sealed, totp_step, created_at_us FROM staff
@@ -89,7 +91,8 @@ WHERE s.id = r.id AND s.totp_sealed = r.old_sealed RETURNING s.id
 UPDATE staff AS s SET totp_step = r.totp_step FROM :rows WHERE s.id = r.id AND s.totp_step < r.totp_step RETURNING s.id
 
 -- name: add_recovery_codes(staff_id text, code_hash text)
-INSERT INTO recovery_codes (staff_id, code_hash) SELECT r.staff_id, r.code_hash FROM :rows WHERE true ON CONFLICT DO NOTHING
+INSERT INTO recovery_codes (staff_id, code_hash) SELECT r.staff_id, r.code_hash FROM :rows
+  WHERE true ON CONFLICT DO NOTHING
 
 -- name: use_recovery_code(staff_id text, code_hash text)
 DELETE FROM recovery_codes WHERE (staff_id, code_hash) IN (SELECT r.staff_id, r.code_hash FROM :rows) RETURNING staff_id
@@ -101,7 +104,8 @@ DELETE FROM recovery_codes WHERE staff_id IN (SELECT r.staff_id FROM :rows)
 SELECT count(*) FROM recovery_codes WHERE staff_id = :staff_id
 
 -- name: add_invitation(id text, secret_hash text, organiser_id text, email text, role text, made_by text, staff_id text, now_us int, ends_at_us int)
-INSERT INTO invitations (id, secret_hash, organiser_id, email, role, made_by, staff_id, created_at_us, ends_at_us, used_at_us)
+INSERT INTO invitations (id, secret_hash, organiser_id, email, role, made_by, staff_id, created_at_us, ends_at_us,
+  used_at_us)
 SELECT r.id, r.secret_hash, r.organiser_id, r.email, r.role, r.made_by, r.staff_id, r.now_us, r.ends_at_us, 0 FROM :rows
 
 -- name: open_invitation() :secret_hash text :now_us int
@@ -118,7 +122,8 @@ SELECT id, organiser_id, email, role, made_by, created_at_us, ends_at_us, staff_
 WHERE organiser_id = :organiser_id AND used_at_us = 0 AND ends_at_us > :now_us ORDER BY created_at_us LIMIT :limit
 
 -- name: drop_invitation(id text, organiser_id text)
-DELETE FROM invitations WHERE (id, organiser_id) IN (SELECT r.id, r.organiser_id FROM :rows) AND used_at_us = 0 RETURNING id
+DELETE FROM invitations WHERE (id, organiser_id) IN (SELECT r.id, r.organiser_id FROM :rows)
+  AND used_at_us = 0 RETURNING id
 
 -- name: drop_invitations_for(organiser_id text, email text)
 DELETE FROM invitations
@@ -171,7 +176,8 @@ DELETE FROM sessions WHERE (id, subject) IN (SELECT r.id, r.subject FROM :rows) 
 DELETE FROM sessions WHERE subject IN (SELECT r.subject FROM :rows) RETURNING id
 
 -- name: drop_old_sessions() :now_us int :limit int
-DELETE FROM sessions WHERE id IN (SELECT s.id FROM sessions AS s WHERE s.ends_at_us <= :now_us ORDER BY s.ends_at_us LIMIT :limit)
+DELETE FROM sessions WHERE id IN (SELECT s.id FROM sessions AS s WHERE s.ends_at_us <= :now_us ORDER BY s.ends_at_us
+  LIMIT :limit)
 
 -- name: add_magic_link(secret_hash text, browser_hash text, email text, now_us int, ends_at_us int)
 INSERT INTO magic_links (secret_hash, browser_hash, email, created_at_us, ends_at_us, used_at_us)
@@ -187,7 +193,8 @@ SELECT email FROM magic_links WHERE secret_hash = :secret_hash AND used_at_us = 
 
 -- name: drop_old_links() :now_us int :limit int
 DELETE FROM magic_links
-WHERE secret_hash IN (SELECT m.secret_hash FROM magic_links AS m WHERE m.ends_at_us <= :now_us ORDER BY m.ends_at_us LIMIT :limit)
+WHERE secret_hash IN (SELECT m.secret_hash FROM magic_links AS m WHERE m.ends_at_us <= :now_us ORDER BY m.ends_at_us
+  LIMIT :limit)
 
 -- name: drop_links_to(email text)
 DELETE FROM magic_links WHERE email IN (SELECT r.email FROM :rows)
@@ -195,7 +202,8 @@ DELETE FROM magic_links WHERE email IN (SELECT r.email FROM :rows)
 -- name: drop_sent_account_mail() :limit int
 -- Sealed one-time links and addresses are of no use once sent or given up.
 DELETE FROM deliveries WHERE number IN (
-  SELECT d.number FROM deliveries AS d WHERE d.kind IN ('account', 'signup') AND d.delivery_state <> 'waiting' ORDER BY d.number LIMIT :limit)
+  SELECT d.number FROM deliveries AS d WHERE d.kind IN ('account', 'signup') AND d.delivery_state <> 'waiting'
+    ORDER BY d.number LIMIT :limit)
 
 -- name: add_fan(id text, email text, now_us int)
 INSERT INTO fans (id, email, created_at_us, erased_at_us) SELECT r.id, r.email, r.now_us, 0 FROM :rows WHERE true
@@ -225,7 +233,8 @@ WHERE c.email = :email AND c.email <> '' AND coalesce(f.email, '') = ''
 ORDER BY b.created_at_us DESC, b.id DESC LIMIT 1000
 
 -- name: erase_fan(id text, now_us int)
-UPDATE fans AS f SET email = '', erased_at_us = r.now_us FROM :rows WHERE f.id = r.id AND f.erased_at_us = 0 RETURNING f.id
+UPDATE fans AS f SET email = '', erased_at_us = r.now_us FROM :rows
+  WHERE f.id = r.id AND f.erased_at_us = 0 RETURNING f.id
 
 -- name: drop_contacts(fan text)
 DELETE FROM contacts WHERE fan IN (SELECT r.fan FROM :rows)
@@ -234,7 +243,8 @@ DELETE FROM contacts WHERE fan IN (SELECT r.fan FROM :rows)
 DELETE FROM name_tails WHERE fan IN (SELECT r.fan FROM :rows)
 
 -- name: add_name_tails(event_id text, tail text, fan text)
-INSERT INTO name_tails (event_id, tail, fan) SELECT r.event_id, r.tail, r.fan FROM :rows WHERE true ON CONFLICT DO NOTHING
+INSERT INTO name_tails (event_id, tail, fan) SELECT r.event_id, r.tail, r.fan FROM :rows
+  WHERE true ON CONFLICT DO NOTHING
 
 -- name: events_bought() :fan text
 SELECT DISTINCT event_id FROM bookings WHERE fan = :fan AND state IN ('confirmed', 'cancelled', 'refunded') LIMIT 1000

@@ -1,7 +1,9 @@
 -- name: add_returns(id text, booking_id text, event_id text, fan text, fence int, seat_index int, currency text, now_us int)
 -- The intent: nothing is freed yet. The price is what was paid for the seat. Only seats that the booking has.
-INSERT INTO returns (id, booking_id, event_id, fan, fence, seat_index, price_minor, currency, return_state, created_at_us, changed_at_us)
-SELECT r.id, r.booking_id, r.event_id, r.fan, r.fence, r.seat_index, s.price_minor, r.currency, 'giving', r.now_us, r.now_us
+INSERT INTO returns (id, booking_id, event_id, fan, fence, seat_index, price_minor, currency, return_state,
+  created_at_us, changed_at_us)
+SELECT r.id, r.booking_id, r.event_id, r.fan, r.fence, r.seat_index, s.price_minor, r.currency, 'giving', r.now_us,
+  r.now_us
 FROM :rows LEFT JOIN booking_seats AS s ON s.booking_id = r.booking_id AND s.seat_index = r.seat_index
 WHERE coalesce(s.active, 0) = 1
 ON CONFLICT DO NOTHING
@@ -19,12 +21,14 @@ ORDER BY changed_at_us LIMIT :limit
 -- Listed seats that another booking has now, whether it was bought or moved there; or that a later booking had, which
 -- has ended since: confirmed after the return, give or take a minute between two servers' clocks. (A booking that is
 -- moved to such a seat says so itself: `listed_on`.)
-SELECT t.id, t.booking_id, t.event_id, t.fan, t.fence, t.seat_index, t.price_minor, t.currency, t.return_state, b.id, b.fence
+SELECT t.id, t.booking_id, t.event_id, t.fan, t.fence, t.seat_index, t.price_minor, t.currency, t.return_state, b.id,
+  b.fence
 FROM returns AS t CROSS JOIN booking_seats AS s CROSS JOIN bookings AS b
 WHERE t.return_state = 'listed' AND s.event_id = t.event_id AND s.seat_index = t.seat_index AND s.active = 1
   AND b.id = s.booking_id AND b.id <> t.booking_id AND b.confirmed_at_us IS NOT NULL
 UNION ALL
-SELECT t.id, t.booking_id, t.event_id, t.fan, t.fence, t.seat_index, t.price_minor, t.currency, t.return_state, b.id, b.fence
+SELECT t.id, t.booking_id, t.event_id, t.fan, t.fence, t.seat_index, t.price_minor, t.currency, t.return_state, b.id,
+  b.fence
 FROM returns AS t CROSS JOIN booking_seats AS s CROSS JOIN bookings AS b
 WHERE t.return_state = 'listed' AND s.event_id = t.event_id AND s.seat_index = t.seat_index AND s.active = 0
   AND b.id = s.booking_id AND b.fence > t.fence AND b.confirmed_at_us > t.changed_at_us - 60000000
@@ -32,7 +36,8 @@ LIMIT :limit
 
 -- name: listed_on(event_id text, seat_index int)
 -- Returns that wait for somebody else to have these seats.
-SELECT t.id, t.booking_id, t.event_id, t.fan, t.fence, t.seat_index, t.price_minor, t.currency, t.return_state, t.resold_booking_id
+SELECT t.id, t.booking_id, t.event_id, t.fan, t.fence, t.seat_index, t.price_minor, t.currency, t.return_state,
+  t.resold_booking_id
 FROM :rows CROSS JOIN returns AS t
 WHERE t.event_id = r.event_id AND t.seat_index = r.seat_index AND t.return_state = 'listed'
   AND t.return_state IN ('giving', 'listed', 'resold') ORDER BY t.id
@@ -53,7 +58,8 @@ RETURNING t.id
 -- The booking keeps its other seats and what they cost; what the returned ones cost is owed by their returns.
 UPDATE bookings AS b SET seat_count = r.seat_count, seats = r.seats, amount_minor = b.amount_minor - r.price_minor,
   changed_at_us = r.now_us
-FROM :rows WHERE b.id = r.booking_id AND b.fence = r.fence AND coalesce(b.state, '') = 'confirmed' AND b.seats = r.was_seats
+FROM :rows WHERE b.id = r.booking_id AND b.fence = r.fence AND coalesce(b.state, '') = 'confirmed'
+  AND b.seats = r.was_seats
 RETURNING b.id
 
 -- name: returns_owed()

@@ -1,14 +1,16 @@
 -- name: ask_signups(id text, event_id text, purpose text, email text, locale text, state text, now_us int)
 -- One row per address; asking again keeps what was confirmed, and may confirm what was only asked. A presale that takes
 -- no registrations gets none.
-INSERT INTO sale_signups (id, event_id, purpose, email, locale, signup_state, code_number, created_at_us, confirmed_at_us,
+INSERT INTO sale_signups (id, event_id, purpose, email, locale, signup_state, code_number, created_at_us,
+  confirmed_at_us,
   changed_at_us)
 SELECT r.id, r.event_id, r.purpose, r.email, r.locale, r.state, 0, r.now_us,
   CASE WHEN r.state = 'confirmed' THEN r.now_us ELSE 0 END, r.now_us FROM :rows
 WHERE r.purpose = 'notice' OR EXISTS (
   SELECT 1 FROM presales AS p WHERE p.event_id = r.event_id AND p.presale_state = 'open' AND p.closes_at_us > r.now_us)
 ON CONFLICT (event_id, purpose, email) DO UPDATE SET locale = excluded.locale,
-  signup_state = CASE WHEN sale_signups.signup_state = 'asked' THEN excluded.signup_state ELSE sale_signups.signup_state END,
+  signup_state = CASE WHEN sale_signups.signup_state = 'asked' THEN excluded.signup_state
+    ELSE sale_signups.signup_state END,
   confirmed_at_us = CASE WHEN sale_signups.signup_state = 'asked' THEN excluded.confirmed_at_us
     ELSE sale_signups.confirmed_at_us END,
   changed_at_us = excluded.changed_at_us
@@ -84,7 +86,8 @@ SELECT event_id, opens_at_us, closes_at_us, codes, draw_order, lane, seed, beaco
 -- name: begin_draw(event_id text, beacon text, batches text, now_us int)
 -- From now on nobody can register or be confirmed, so everybody who draws finds the same entries.
 UPDATE presales AS p SET presale_state = 'drawing', beacon = r.beacon, batches = r.batches, changed_at_us = r.now_us
-FROM :rows WHERE p.event_id = r.event_id AND p.presale_state = 'open' AND p.closes_at_us <= r.now_us RETURNING p.event_id
+FROM :rows WHERE p.event_id = r.event_id AND p.presale_state = 'open'
+  AND p.closes_at_us <= r.now_us RETURNING p.event_id
 
 -- name: finish_draw(event_id text, last_rank text, now_us int)
 UPDATE presales AS p SET presale_state = 'drawn', last_rank = r.last_rank, changed_at_us = r.now_us FROM :rows

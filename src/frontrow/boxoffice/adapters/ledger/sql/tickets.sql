@@ -1,5 +1,6 @@
 -- name: add_tickets(id text, booking_id text, event_id text, seat_index int, code text, now_us int) row by row
--- In the confirming transaction. A second valid ticket of a seat breaks one_valid_ticket_per_seat and with it the commit.
+-- In the confirming transaction. A second valid ticket of a seat breaks one_valid_ticket_per_seat and with it the
+-- commit.
 INSERT INTO tickets (id, booking_id, event_id, seat_index, ticket_state, code, issued_at_us, changed_at_us)
 SELECT r.id, r.booking_id, r.event_id, r.seat_index, 'valid', r.code, r.now_us, r.now_us
 FROM :rows WHERE true ORDER BY r.event_id, r.seat_index
@@ -18,17 +19,19 @@ FROM :rows WHERE t.booking_id = r.booking_id AND t.seat_index = r.seat_index AND
 RETURNING t.id
 
 -- name: lock_tickets(booking_id text)
--- The valid tickets of bookings and whether they were let in, kept so until this transaction ends. In the order of their
--- ids: no deadlock.
+-- The valid tickets of bookings and whether they were let in, kept so until this transaction ends. In the order of
+-- their ids: no deadlock.
 SELECT t.booking_id, t.seat_index, t.scanned_at_us FROM tickets AS t
-WHERE t.booking_id IN (SELECT r.booking_id FROM :rows) AND coalesce(t.ticket_state, '') = 'valid' ORDER BY t.id :for_update
+WHERE t.booking_id IN (SELECT r.booking_id FROM :rows) AND coalesce(t.ticket_state, '') = 'valid'
+  ORDER BY t.id :for_update
 
 -- name: ticket_by_id() :id text
 SELECT id, booking_id, event_id, seat_index, ticket_state, code, issued_at_us, changed_at_us, scanned_at_us
 FROM tickets WHERE id = :id
 
 -- name: tickets_of_bookings(id text)
-SELECT t.id, t.booking_id, t.event_id, t.seat_index, t.ticket_state, t.code, t.issued_at_us, t.changed_at_us, t.scanned_at_us
+SELECT t.id, t.booking_id, t.event_id, t.seat_index, t.ticket_state, t.code, t.issued_at_us, t.changed_at_us,
+  t.scanned_at_us
 FROM :rows CROSS JOIN tickets AS t WHERE t.booking_id = r.id ORDER BY t.seat_index
 
 -- name: revoked_tickets() :event_id text :after_us int :after_id text :limit int
@@ -61,5 +64,6 @@ GROUP BY s.ticket_id HAVING count(*) > 1 AND min(s.number) > :after ORDER BY 2 L
 -- name: conflicting_scans() :event_id text :limit int
 -- The earliest admission of each revoked ticket that was let in all the same.
 SELECT s.id, s.event_id, s.ticket_id, s.gate, s.at_us FROM tickets AS t JOIN scans AS s ON s.ticket_id = t.id
-WHERE t.event_id = :event_id AND t.ticket_state = 'revoked' AND t.scanned_at_us IS NOT NULL AND s.at_us = t.scanned_at_us
+WHERE t.event_id = :event_id AND t.ticket_state = 'revoked' AND t.scanned_at_us IS NOT NULL
+  AND s.at_us = t.scanned_at_us
 ORDER BY s.at_us, s.id LIMIT :limit

@@ -9,27 +9,34 @@ SELECT event_id, wait_order, seed, seed_hash FROM waitlist_rules WHERE event_id 
 
 -- name: join_waitlist(id text, event_id text, fan text, seat_count int, sections text, split_ok int, rank int, now_us int)
 -- A fan who is in line already is left out of the answer. A cancelled event has no line.
-INSERT INTO waitlist AS w (id, event_id, fan, seat_count, sections, split_ok, rank, entry_state, created_at_us, changed_at_us)
+INSERT INTO waitlist AS w (id, event_id, fan, seat_count, sections, split_ok, rank, entry_state, created_at_us,
+  changed_at_us)
 SELECT r.id, r.event_id, r.fan, r.seat_count, r.sections, r.split_ok, r.rank, 'waiting', r.now_us, r.now_us
 FROM :rows WHERE NOT EXISTS (SELECT 1 FROM events AS e WHERE e.id = r.event_id AND e.event_state = 'cancelled')
 ON CONFLICT DO NOTHING
-RETURNING w.number, w.id, w.event_id, w.fan, w.seat_count, w.sections, w.split_ok, w.rank, w.entry_state, w.offers_made, w.lapses, w.created_at_us
+RETURNING w.number, w.id, w.event_id, w.fan, w.seat_count, w.sections, w.split_ok, w.rank, w.entry_state,
+  w.offers_made, w.lapses, w.created_at_us
 
 -- name: entries_by_id(id text)
-SELECT w.number, w.id, w.event_id, w.fan, w.seat_count, w.sections, w.split_ok, w.rank, w.entry_state, w.offers_made, w.lapses, w.created_at_us FROM :rows CROSS JOIN waitlist AS w WHERE w.id = r.id
+SELECT w.number, w.id, w.event_id, w.fan, w.seat_count, w.sections, w.split_ok, w.rank, w.entry_state, w.offers_made,
+  w.lapses, w.created_at_us FROM :rows CROSS JOIN waitlist AS w WHERE w.id = r.id
 
 -- name: entry_of_fan() :event_id text :fan text
-SELECT w.number, w.id, w.event_id, w.fan, w.seat_count, w.sections, w.split_ok, w.rank, w.entry_state, w.offers_made, w.lapses, w.created_at_us FROM waitlist AS w
+SELECT w.number, w.id, w.event_id, w.fan, w.seat_count, w.sections, w.split_ok, w.rank, w.entry_state, w.offers_made,
+  w.lapses, w.created_at_us FROM waitlist AS w
 WHERE w.event_id = :event_id AND w.fan = :fan AND w.entry_state IN ('waiting', 'offered')
 
 -- name: entries_in_line(fan text)
 -- A fan's own entries by the index of fans; `coalesce` keeps planners from walking the line of all who wait instead.
-SELECT w.number, w.id, w.event_id, w.fan, w.seat_count, w.sections, w.split_ok, w.rank, w.entry_state, w.offers_made, w.lapses, w.created_at_us
-FROM :rows CROSS JOIN waitlist AS w WHERE w.fan = r.fan AND coalesce(w.entry_state, '') IN ('waiting', 'offered') ORDER BY w.number
+SELECT w.number, w.id, w.event_id, w.fan, w.seat_count, w.sections, w.split_ok, w.rank, w.entry_state, w.offers_made,
+  w.lapses, w.created_at_us
+FROM :rows CROSS JOIN waitlist AS w WHERE w.fan = r.fan AND coalesce(w.entry_state, '') IN ('waiting', 'offered')
+  ORDER BY w.number
 
 -- name: waiting_page(section text, free int) :event_id text :rank int :number int :limit int
 -- The line from a place on: those whose party could fit one of these sections, or several if it may be split.
-SELECT w.number, w.id, w.event_id, w.fan, w.seat_count, w.sections, w.split_ok, w.rank, w.entry_state, w.offers_made, w.lapses, w.created_at_us FROM waitlist AS w
+SELECT w.number, w.id, w.event_id, w.fan, w.seat_count, w.sections, w.split_ok, w.rank, w.entry_state, w.offers_made,
+  w.lapses, w.created_at_us FROM waitlist AS w
 WHERE w.event_id = :event_id AND w.entry_state = 'waiting'
   AND (w.rank, w.number) > (:rank, :number)
   AND EXISTS (SELECT 1 FROM :rows WHERE (w.sections = '' OR w.sections LIKE '%|' || r.section || '|%')
@@ -38,7 +45,8 @@ ORDER BY w.rank, w.number LIMIT :limit
 
 -- name: line_of_event() :event_id text :limit int
 -- Everybody who waits or has an offer, by the index that keeps one entry per fan.
-SELECT w.number, w.id, w.event_id, w.fan, w.seat_count, w.sections, w.split_ok, w.rank, w.entry_state, w.offers_made, w.lapses, w.created_at_us FROM waitlist AS w
+SELECT w.number, w.id, w.event_id, w.fan, w.seat_count, w.sections, w.split_ok, w.rank, w.entry_state, w.offers_made,
+  w.lapses, w.created_at_us FROM waitlist AS w
 WHERE w.event_id = :event_id AND w.entry_state IN ('waiting', 'offered') ORDER BY w.fan LIMIT :limit
 
 -- name: entries_ahead() :event_id text :rank int :number int
@@ -64,18 +72,21 @@ WHERE s.event_id = :event_id AND s.seat_index = r.seat_index AND s.active = 1 AN
 UPDATE waitlist AS w SET entry_state = r.to_state, offers_made = w.offers_made + r.offered,
   lapses = w.lapses + r.lapsed, changed_at_us = r.now_us
 FROM :rows WHERE w.id = r.id AND w.entry_state = r.from_state
-RETURNING w.number, w.id, w.event_id, w.fan, w.seat_count, w.sections, w.split_ok, w.rank, w.entry_state, w.offers_made, w.lapses, w.created_at_us
+RETURNING w.number, w.id, w.event_id, w.fan, w.seat_count, w.sections, w.split_ok, w.rank, w.entry_state,
+  w.offers_made, w.lapses, w.created_at_us
 
 -- name: add_offers(id text, entry_id text, event_id text, fan text, booking_id text, expires_at_us int, now_us int)
 INSERT INTO offers (id, entry_id, event_id, fan, booking_id, offer_state, expires_at_us, created_at_us, changed_at_us)
 SELECT r.id, r.entry_id, r.event_id, r.fan, r.booking_id, 'open', r.expires_at_us, r.now_us, r.now_us FROM :rows
 
 -- name: offers_by_id(id text)
-SELECT o.id, o.entry_id, o.event_id, o.fan, o.booking_id, o.offer_state, o.expires_at_us, b.fence, b.seats, b.state, b.hold_expires_at_us
+SELECT o.id, o.entry_id, o.event_id, o.fan, o.booking_id, o.offer_state, o.expires_at_us, b.fence, b.seats, b.state,
+  b.hold_expires_at_us
 FROM :rows CROSS JOIN offers AS o JOIN bookings AS b ON b.id = o.booking_id WHERE o.id = r.id
 
 -- name: offers_of_fan() :event_id text :fan text :limit int
-SELECT o.id, o.entry_id, o.event_id, o.fan, o.booking_id, o.offer_state, o.expires_at_us, b.fence, b.seats, b.state, b.hold_expires_at_us
+SELECT o.id, o.entry_id, o.event_id, o.fan, o.booking_id, o.offer_state, o.expires_at_us, b.fence, b.seats, b.state,
+  b.hold_expires_at_us
 FROM offers AS o JOIN bookings AS b ON b.id = o.booking_id
 WHERE o.event_id = :event_id AND o.fan = :fan ORDER BY o.created_at_us DESC LIMIT :limit
 
@@ -83,13 +94,15 @@ WHERE o.event_id = :event_id AND o.fan = :fan ORDER BY o.created_at_us DESC LIMI
 SELECT id FROM offers WHERE entry_id = :entry_id AND offer_state = 'open'
 
 -- name: open_offers_of_entries(entry_id text)
-SELECT o.id, o.entry_id, o.event_id, o.fan, o.booking_id, o.offer_state, o.expires_at_us, b.fence, b.seats, b.state, b.hold_expires_at_us
+SELECT o.id, o.entry_id, o.event_id, o.fan, o.booking_id, o.offer_state, o.expires_at_us, b.fence, b.seats, b.state,
+  b.hold_expires_at_us
 FROM :rows CROSS JOIN offers AS o JOIN bookings AS b ON b.id = o.booking_id
 WHERE o.entry_id = r.entry_id AND o.offer_state = 'open'
 
 -- name: due_offers() :now_us int :limit int
 -- Open offers whose time is over, or whose booking went on without them.
-SELECT o.id, o.entry_id, o.event_id, o.fan, o.booking_id, o.offer_state, o.expires_at_us, b.fence, b.seats, b.state, b.hold_expires_at_us
+SELECT o.id, o.entry_id, o.event_id, o.fan, o.booking_id, o.offer_state, o.expires_at_us, b.fence, b.seats, b.state,
+  b.hold_expires_at_us
 FROM offers AS o JOIN bookings AS b ON b.id = o.booking_id
 WHERE o.offer_state = 'open' AND (o.expires_at_us <= :now_us OR b.state <> 'held')
 ORDER BY o.expires_at_us LIMIT :limit

@@ -5,7 +5,8 @@
  * by itself under the same id, and handing it in changes nothing. */
 import { eventHash, plain, read, ticketNumber } from "./codes.js";
 
-const ANSWER_MS = 2_500, US = 1_000;
+const ANSWER_MS = 2_500,
+  US = 1_000;
 
 /** @typedef {import("./verdicts.js").Kind} Kind */
 /** @typedef {{kind: Kind, ticket: string, seat: string, scan: string, first: import("./store.js").Seen | null, other: Sibling | null, why: string}} Checked */
@@ -28,11 +29,13 @@ export class Checking {
 
   /** @param {string} text as it was read or typed @param {string} gate @returns {Promise<Checked>} */
   async check(text, gate) {
-    const number = ticketNumber(text), code = number ?? plain(text);
+    const number = ticketNumber(text),
+      code = number ?? plain(text);
     const ticket = number ?? read(code)?.id;
     if (!ticket) return { ...NOTHING, kind: "unreadable" };
-    const ours = await this._store.unsent(this._event.id, ticket);  // the server would let it in once more
-    if (ours) return { ...NOTHING, kind: "duplicate", ticket, seat: this._sync.gate?.seat(ours.seat ?? -1) ?? "", first: ours };
+    const ours = await this._store.unsent(this._event.id, ticket); // the server would let it in once more
+    if (ours)
+      return { ...NOTHING, kind: "duplicate", ticket, seat: this._sync.gate?.seat(ours.seat ?? -1) ?? "", first: ours };
     const scan = `web-${crypto.randomUUID()}`;
     if (this._link.up) {
       const { status, body } = await this._link.ask("/scan", { body: { code, gate, scan }, deadline_ms: ANSWER_MS });
@@ -47,8 +50,21 @@ export class Checking {
     if (body.verdict === "wrong_event") return this._elsewhere(code);
     if (body.verdict === "revoked") return { ...found, kind: body.reason === "refunded" ? "refunded" : "revoked" };
     if (body.verdict === "ok") {
-      const ticket = read(code), at = new Date(this._link.now_ms()).toISOString();
-      await this._store.admit({ event: this._event.id, ticket: body.ticket, scan: body.scan, gate, at, mine: true, seat: ticket?.seat, fence: ticket?.fence }, false);
+      const ticket = read(code),
+        at = new Date(this._link.now_ms()).toISOString();
+      await this._store.admit(
+        {
+          event: this._event.id,
+          ticket: body.ticket,
+          scan: body.scan,
+          gate,
+          at,
+          mine: true,
+          seat: ticket?.seat,
+          fence: ticket?.fence
+        },
+        false
+      );
     }
     return { ...found, kind: body.verdict };
   }
@@ -63,20 +79,32 @@ export class Checking {
   async _alone(code, gate, scan) {
     const held = this._sync.gate;
     if (!held) return { ...NOTHING, kind: "unsure", why: this._can_verify ? "bundle" : "browser" };
-    const now_ms = this._link.now_ms(), { verdict, ticket } = await held.verify(code, now_ms * US);
+    const now_ms = this._link.now_ms(),
+      { verdict, ticket } = await held.verify(code, now_ms * US);
     if (verdict === "wrong_event") return this._elsewhere(code);
     if (!ticket) return { ...NOTHING, kind: /** @type {Kind} */ (verdict) };
     const found = { ...NOTHING, ticket: ticket.id, seat: held.seat(ticket.seat) };
     if (verdict !== "ok") return { ...found, kind: /** @type {Kind} */ (verdict) };
-    const use = { event: this._event.id, ticket: ticket.id, scan, gate, at: new Date(now_ms).toISOString(), mine: true, seat: ticket.seat, fence: ticket.fence };
+    const use = {
+      event: this._event.id,
+      ticket: ticket.id,
+      scan,
+      gate,
+      at: new Date(now_ms).toISOString(),
+      mine: true,
+      seat: ticket.seat,
+      fence: ticket.fence
+    };
     const against = await this._store.admit(use, true);
     if (!against) return { ...found, kind: "ok", scan };
-    return against.ticket === ticket.id ? { ...found, kind: "duplicate", first: against } : { ...found, kind: "revoked", why: "replaced" };
+    return against.ticket === ticket.id
+      ? { ...found, kind: "duplicate", first: against }
+      : { ...found, kind: "revoked", why: "replaced" };
   }
 
   /** Take an admission back; false when that needs the line. @param {string} ticket @param {string} scan */
   async undo(ticket, scan) {
-    await this._sync.now();  // nothing of it is on its way meanwhile
+    await this._sync.now(); // nothing of it is on its way meanwhile
     const known = (await this._store.waiting(this._event.id)).some((one) => one.scan === scan);
     const { status } = await this._link.ask("/undo", { body: { scan, ticket } });
     if (status !== 200 && !known) return false;

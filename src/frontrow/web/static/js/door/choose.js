@@ -14,6 +14,6 @@ async function tellWaiting() {
   }
 }
 
-tellWaiting().catch(() => {});  // a private window keeps nothing
+tellWaiting().catch(() => {}); // a private window keeps nothing
 offerInstall($("#install"));
 keepOffline();

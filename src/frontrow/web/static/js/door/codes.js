@@ -5,13 +5,23 @@
  * and, on a screen with a rotating code, `.` and 8 more characters that change every 30 s. */
 import { blake2b } from "./blake2b.js";
 
-const PREFIX = "FR1", VERSION = 0x10, ROTATING = 0x01, BODY = 38, SIGNED = BODY + 64, CHECK = 3;
+const PREFIX = "FR1",
+  VERSION = 0x10,
+  ROTATING = 0x01,
+  BODY = 38,
+  SIGNED = BODY + 64,
+  CHECK = 3;
 export const CODE_CHARS = PREFIX.length + 168;
-const MAC_CHARS = 8, FULL_CHARS = CODE_CHARS + 1 + MAC_CHARS;
-const STEP_US = 30_000_000, STEPS_TOLERATED = 1;
-const LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", ID_LETTERS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ", ID_CHARS = 26;
+const MAC_CHARS = 8,
+  FULL_CHARS = CODE_CHARS + 1 + MAC_CHARS;
+const STEP_US = 30_000_000,
+  STEPS_TOLERATED = 1;
+const LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567",
+  ID_LETTERS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ",
+  ID_CHARS = 26;
 const utf8 = new TextEncoder();
-const DOMAIN = utf8.encode("frontrow ticket 1\0"), LIST_DOMAIN = utf8.encode("frontrow revocations 1\0");
+const DOMAIN = utf8.encode("frontrow ticket 1\0"),
+  LIST_DOMAIN = utf8.encode("frontrow revocations 1\0");
 
 /** @typedef {{kid: string, event: string, id: string, short: Uint8Array<ArrayBuffer>, seat: number, fence: number, rotating: boolean, shown: string, signed: Uint8Array<ArrayBuffer>, signature: Uint8Array<ArrayBuffer>}} ReadTicket */
 
@@ -22,7 +32,8 @@ export const plain = (text) => text.replace(/\s+/g, "").toUpperCase();
 export const hex = (bytes) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 
 /** @param {string} text */
-export const unhex = (text) => Uint8Array.from({ length: text.length >> 1 }, (_, n) => parseInt(text.slice(2 * n, 2 * n + 2), 16));
+export const unhex = (text) =>
+  Uint8Array.from({ length: text.length >> 1 }, (_, n) => parseInt(text.slice(2 * n, 2 * n + 2), 16));
 
 /** An event as codes name it. @param {string} id */
 export const eventHash = (id) => hex(blake2b(utf8.encode(id), 8));
@@ -30,13 +41,18 @@ export const eventHash = (id) => hex(blake2b(utf8.encode(id), 8));
 /** @param {string} text @returns {Uint8Array<ArrayBuffer> | null} */
 function unbase32(text) {
   const bytes = new Uint8Array((text.length * 5) >> 3);
-  let bits = 0, held = 0, at = 0;
+  let bits = 0,
+    held = 0,
+    at = 0;
   for (const letter of text) {
     const value = LETTERS.indexOf(letter);
     if (value < 0) return null;
     held = ((held << 5) | value) & 0xfff;
     bits += 5;
-    if (bits >= 8) { bits -= 8; bytes[at++] = (held >> bits) & 0xff; }
+    if (bits >= 8) {
+      bits -= 8;
+      bytes[at++] = (held >> bits) & 0xff;
+    }
   }
   return bytes;
 }
@@ -75,14 +91,22 @@ export function read(code) {
   if (check.some((byte, n) => byte !== raw[SIGNED + n])) return null;
   const short = raw.slice(13, 29);
   return {
-    kid: hex(raw.subarray(1, 5)), event: hex(raw.subarray(5, 13)), id: ticketId(short), short, seat: whole(raw.subarray(29, 32)),
-    fence: whole(raw.subarray(32, BODY)), rotating: Boolean(raw[0] & ROTATING), shown: code.slice(CODE_CHARS + 1),
-    signed: joined(DOMAIN, raw.subarray(0, BODY)), signature: raw.slice(BODY, SIGNED),
+    kid: hex(raw.subarray(1, 5)),
+    event: hex(raw.subarray(5, 13)),
+    id: ticketId(short),
+    short,
+    seat: whole(raw.subarray(29, 32)),
+    fence: whole(raw.subarray(32, BODY)),
+    rotating: Boolean(raw[0] & ROTATING),
+    shown: code.slice(CODE_CHARS + 1),
+    signed: joined(DOMAIN, raw.subarray(0, BODY)),
+    signature: raw.slice(BODY, SIGNED)
   };
 }
 
 /** What the signature of a revocation list covers. @param {{event_id: string, at_us: number, ids: string[]}} list */
-export const listText = (list) => joined(LIST_DOMAIN, utf8.encode(JSON.stringify([list.event_id, list.at_us, list.ids])));
+export const listText = (list) =>
+  joined(LIST_DOMAIN, utf8.encode(JSON.stringify([list.event_id, list.at_us, list.ids])));
 
 /** @param {Uint8Array<ArrayBuffer>} key @param {Uint8Array<ArrayBuffer>} message */
 async function mac(key, message) {
@@ -93,7 +117,8 @@ async function mac(key, message) {
 /** Whether a ticket with a rotating code shows the one of now, or of a step that clocks may be apart.
  * @param {ReadTicket} ticket @param {Uint8Array<ArrayBuffer>} event_secret @param {number} now_us */
 export async function rotatingFits(ticket, event_secret, now_us) {
-  const secret = await mac(event_secret, ticket.short), step = Math.floor(now_us / STEP_US);
+  const secret = await mac(event_secret, ticket.short),
+    step = Math.floor(now_us / STEP_US);
   for (let near = step - STEPS_TOLERATED; near <= step + STEPS_TOLERATED; near++) {
     const moment = new DataView(new ArrayBuffer(8));
     moment.setBigUint64(0, BigInt(Math.max(near, 0)));
@@ -105,6 +130,11 @@ export async function rotatingFits(ticket, event_secret, now_us) {
 /** A ticket's number as people type it from paper: `tkt_` may be missing, O and I are read as 0 and 1; else null.
  * @param {string} text */
 export function ticketNumber(text) {
-  const letters = plain(text).replace(/^TKT_?/, "").replaceAll("O", "0").replaceAll(/[IL]/g, "1");
-  return letters.length === ID_CHARS && Array.from(letters).every((letter) => ID_LETTERS.includes(letter)) ? `tkt_${letters}` : null;
+  const letters = plain(text)
+    .replace(/^TKT_?/, "")
+    .replaceAll("O", "0")
+    .replaceAll(/[IL]/g, "1");
+  return letters.length === ID_CHARS && Array.from(letters).every((letter) => ID_LETTERS.includes(letter))
+    ? `tkt_${letters}`
+    : null;
 }

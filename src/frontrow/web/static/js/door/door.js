@@ -12,23 +12,40 @@ import { Sync } from "./sync.js";
 import { heading, show, unlockSound } from "./verdicts.js";
 
 /** @typedef {import("./checking.js").Checked} Checked */
-const GATE_KEY = "frontrow-door-gate", SOUND_KEY = "frontrow-door-silent", MAX_QUEUED = 20;
+const GATE_KEY = "frontrow-door-gate",
+  SOUND_KEY = "frontrow-door-silent",
+  MAX_QUEUED = 20;
 /** @type {{event: {id: string, name: string, zone: string}, siblings: import("./checking.js").Sibling[], csrf: string}} */
 const page = data("door");
-const { event } = page, REFUSED_KEY = `frontrow-door-refused-${event.id}`;
+const { event } = page,
+  REFUSED_KEY = `frontrow-door-refused-${event.id}`;
 /** @param {string} [timeZone] @returns {Intl.DateTimeFormat} the hall's time; the device's if it does not know that place */
 function clockOf(timeZone) {
   try {
-    return new Intl.DateTimeFormat(lang, { hour: "2-digit", minute: "2-digit", hourCycle: "h23", timeZone, numberingSystem: "latn" });
+    return new Intl.DateTimeFormat(lang, {
+      hour: "2-digit",
+      minute: "2-digit",
+      hourCycle: "h23",
+      timeZone,
+      numberingSystem: "latn"
+    });
   } catch {
     return clockOf();
   }
 }
 const clock = clockOf(event.zone);
-const able = await canVerify(), store = await Store.opened().catch((error) => { $("#no-store").hidden = false; throw error; }), link = new Link(event.id, page.csrf);
-const sync = new Sync(event.id, link, store, able), checking = new Checking(event, page.siblings, link, store, sync, able);
+const able = await canVerify(),
+  store = await Store.opened().catch((error) => {
+    $("#no-store").hidden = false;
+    throw error;
+  }),
+  link = new Link(event.id, page.csrf);
+const sync = new Sync(event.id, link, store, able),
+  checking = new Checking(event, page.siblings, link, store, sync, able);
 const measured = { scans: 0, last_ms: 0 };
-let gate = localStorage.getItem(GATE_KEY) ?? "", silent = localStorage.getItem(SOUND_KEY) === "1", queued = 0;
+let gate = localStorage.getItem(GATE_KEY) ?? "",
+  silent = localStorage.getItem(SOUND_KEY) === "1",
+  queued = 0;
 /** @type {Promise<void>} */
 let line = Promise.resolve();
 
@@ -37,7 +54,9 @@ const time = (at) => clock.format(new Date(at));
 
 /** A seat by its name: section, row, number. @param {string} seat */
 function seatText(seat) {
-  const [section, ...rest] = seat.split("-"), last = rest.pop() ?? "", row = rest.join("-");
+  const [section, ...rest] = seat.split("-"),
+    last = rest.pop() ?? "",
+    row = rest.join("-");
   if (!last) return seat;
   return row ? t("Section {section}, row {row}, seat {seat}", { section, row, seat: last }) : `${section} ${last}`;
 }
@@ -45,18 +64,34 @@ function seatText(seat) {
 /** The sentence under a verdict. @param {Checked} found */
 function detail(found) {
   switch (found.kind) {
-    case "ok": return link.up ? "" : t("Checked without a network.");
-    case "duplicate": return found.first ? t("Came in at {time}, gate {gate}.", { time: time(found.first.at), gate: found.first.gate }) : "";
-    case "wrong_event": case "wrong_day":
-      return found.other ? t("This ticket is for {name}, {when}.", { name: found.other.name, when: found.other.when }) : t("This ticket is for another event.");
-    case "refunded": return t("The money went back; the seat may belong to somebody else.");
-    case "revoked": return found.why === "replaced" ? t("A newer ticket for this seat has come in.") : t("Cancelled, given back or exchanged.");
-    case "forged": return t("Nobody here sold it. Do not let in; call your supervisor.");
-    case "old_code": return t("This is a picture. Ask for the live code on the phone.");
-    case "unreadable": return t("Not a whole ticket code. Try again, or type the number printed under it.");
+    case "ok":
+      return link.up ? "" : t("Checked offline.");
+    case "duplicate":
+      return found.first
+        ? t("Admitted at {time}, gate {gate}.", { time: time(found.first.at), gate: found.first.gate })
+        : "";
+    case "wrong_event":
+    case "wrong_day":
+      return found.other
+        ? t("This ticket is for {name}, {when}.", { name: found.other.name, when: found.other.when })
+        : t("This ticket is for another event.");
+    case "refunded":
+      return t("This ticket was refunded; the seat may belong to someone else.");
+    case "revoked":
+      return found.why === "replaced"
+        ? t("A newer ticket for this seat has been admitted.")
+        : t("Cancelled, returned or exchanged.");
+    case "forged":
+      return t("This ticket was not sold here. Do not admit; call your supervisor.");
+    case "old_code":
+      return t("This is a screenshot. Ask for the live code on the phone.");
+    case "unreadable":
+      return t("Incomplete ticket code. Try again, or type the number printed under it.");
     case "unsure":
-      if (found.why === "number") return t("Typed numbers need the network. Scan the code instead.");
-      return found.why === "browser" ? t("This browser cannot check tickets without a network.") : t("This device has not been online for this event yet.");
+      if (found.why === "number") return t("Typed numbers need a connection. Scan the code instead.");
+      return found.why === "browser"
+        ? t("This browser cannot check tickets offline.")
+        : t("This device has not been online for this event yet.");
   }
 }
 
@@ -64,7 +99,12 @@ function detail(found) {
 function take(text, seen_ms) {
   if (!text.trim() || queued >= MAX_QUEUED || !gate) return;
   queued++;
-  line = line.then(() => checkOne(text, seen_ms)).catch((error) => console.error(error)).finally(() => { queued--; });
+  line = line
+    .then(() => checkOne(text, seen_ms))
+    .catch((error) => console.error(error))
+    .finally(() => {
+      queued--;
+    });
 }
 
 /** @param {string} text @param {number} seen_ms */
@@ -77,7 +117,15 @@ async function checkOne(text, seen_ms) {
   if (found.kind === "ok" && sync.counts) sync.counts.inside++;
   else if (found.kind !== "ok" && found.kind !== "unreadable") localStorage.setItem(REFUSED_KEY, String(refused() + 1));
   const at = new Date(link.now_ms()).toISOString();
-  await store.remember({ event: event.id, at, kind: found.kind, heading: heading(found.kind), seat: found.seat, ticket: found.ticket, scan: found.scan });
+  await store.remember({
+    event: event.id,
+    at,
+    kind: found.kind,
+    heading: heading(found.kind),
+    seat: found.seat,
+    ticket: found.ticket,
+    scan: found.scan
+  });
   await paint();
 }
 
@@ -86,16 +134,22 @@ const refused = () => Number(localStorage.getItem(REFUSED_KEY)) || 0;
 /** Everything on the page that follows from what we know. */
 async function paint() {
   await Promise.all([paintState(), paintRecent(), paintConflicts()]);
-  const { counts } = sync, left = counts ? Math.max(0, counts.tickets - counts.inside) : null;
+  const { counts } = sync,
+    left = counts ? Math.max(0, counts.tickets - counts.inside) : null;
   $("#inside").textContent = counts ? number(counts.inside) : "–";
   $("#left").textContent = left === null ? "–" : number(left);
   $("#refused").textContent = number(refused());
-  $("#gates").replaceChildren(...(counts?.gates ?? []).map((one) => h("li", { class: "row between" }, one.gate, h("span", { class: "num" }, number(one.tickets)))));
+  $("#gates").replaceChildren(
+    ...(counts?.gates ?? []).map((one) =>
+      h("li", { class: "row between" }, one.gate, h("span", { class: "num" }, number(one.tickets)))
+    )
+  );
   $("#gate-names").replaceChildren(...(counts?.gates ?? []).map((one) => h("option", { value: one.gate })));
 }
 
 async function paintState() {
-  const waiting = await store.countWaiting(event.id), chip = $("#state");
+  const waiting = await store.countWaiting(event.id),
+    chip = $("#state");
   const down = link.down_ms === null ? "" : time(new Date(link.down_ms).toISOString());
   chip.textContent = link.signed_out ? t("Signed out") : down ? t("Offline since {time}", { time: down }) : t("Online");
   chip.className = `chip ${link.signed_out ? "bad" : down ? "warn" : "ok"}`;
@@ -106,57 +160,104 @@ async function paintState() {
 
 async function paintRecent() {
   const rows = await store.recent(event.id);
-  $("#recent").replaceChildren(...rows.map((one) => h("li", { "data-verdict": one.kind },
-    h("span", { class: "dot", "aria-hidden": "true" }), h("span", { class: "num muted" }, time(one.at)),
-    h("span", {}, h("b", {}, one.heading), one.seat ? ` ${seatText(one.seat)}` : ""),
-    ...(one.kind === "ok" && one.scan ? [h("button", { class: "btn quiet sm", onclick: () => undo(one) }, t("Undo"))] : []))));
+  $("#recent").replaceChildren(
+    ...rows.map((one) =>
+      h(
+        "li",
+        { "data-verdict": one.kind },
+        h("span", { class: "dot", "aria-hidden": "true" }),
+        h("span", { class: "num muted" }, time(one.at)),
+        h("span", {}, h("b", {}, one.heading), one.seat ? ` ${seatText(one.seat)}` : ""),
+        ...(one.kind === "ok" && one.scan
+          ? [h("button", { class: "btn quiet sm", onclick: () => undo(one) }, t("Undo"))]
+          : [])
+      )
+    )
+  );
   $("#no-scans").hidden = rows.length > 0;
 }
 
 /** @param {import("./store.js").Recent} one */
 async function undo(one) {
   const name = seatText(one.seat) || one.ticket;
-  if (!confirm(t("Take this admission back? {seat} can come in again.", { seat: name }))) return;
+  if (!confirm(t("Undo this admission? {seat} can enter again.", { seat: name }))) return;
   const undone = await checking.undo(one.ticket, one.scan);
   if (undone) {
     if (sync.counts) sync.counts.inside = Math.max(0, sync.counts.inside - 1);
-    await store.rewrite(one, t("Taken back"));
+    await store.rewrite(one, t("Undone"));
   }
-  say(undone ? t("Taken back") : t("That needs the network."));
-  if (!undone) $("#verdict-detail").textContent = t("That needs the network.");
+  say(undone ? t("Undone") : t("This needs a connection."));
+  if (!undone) $("#verdict-detail").textContent = t("This needs a connection.");
   await paint();
 }
 
 async function paintConflicts() {
-  const found = await store.conflicts(event.id), box = $("#conflicts");
+  const found = await store.conflicts(event.id),
+    box = $("#conflicts");
   const was = box.childElementCount;
-  box.replaceChildren(...found.map((one) => h("li", { class: "note bad row between" },
-    h("span", {}, h("b", {}, conflictText(one.kind)), ` ${seatText(one.seat) || one.ticket}: `, one.scans.map((seen) => `${time(seen.at)} ${seen.gate}`).join(" · ")),
-    h("button", { class: "btn quiet sm", onclick: async () => { await store.settle(one); await paint(); } }, t("Done")))));
-  if (found.length > was) say(t("Tickets let in twice or by mistake: {n}", { n: found.length }));
+  box.replaceChildren(
+    ...found.map((one) =>
+      h(
+        "li",
+        { class: "note bad row between" },
+        h(
+          "span",
+          {},
+          h("b", {}, conflictText(one.kind)),
+          ` ${seatText(one.seat) || one.ticket}: `,
+          one.scans.map((seen) => `${time(seen.at)} ${seen.gate}`).join(" · ")
+        ),
+        h(
+          "button",
+          {
+            class: "btn quiet sm",
+            onclick: async () => {
+              await store.settle(one);
+              await paint();
+            }
+          },
+          t("Done")
+        )
+      )
+    )
+  );
+  if (found.length > was) say(t("Tickets admitted twice or by mistake: {n}", { n: found.length }));
 }
 
 /** @param {"twice" | "revoked" | "unknown"} kind */
 function conflictText(kind) {
-  if (kind === "twice") return t("Let in twice:");
-  return kind === "revoked" ? t("Let in, but no longer valid:") : t("Let in, but unknown:");
+  if (kind === "twice") return t("Admitted twice:");
+  return kind === "revoked" ? t("Admitted, but no longer valid:") : t("Admitted, but unknown:");
 }
 
 /** A hand scanner types wherever the cursor is; typing goes to the field. @param {KeyboardEvent} key */
 function typed(key) {
   const on = /** @type {HTMLElement} */ (key.target);
-  if (key.key.length !== 1 || key.key === " " || key.ctrlKey || key.altKey || key.metaKey || on.closest("input, select, textarea, dialog")) return;
+  if (
+    key.key.length !== 1 ||
+    key.key === " " ||
+    key.ctrlKey ||
+    key.altKey ||
+    key.metaKey ||
+    on.closest("input, select, textarea, dialog")
+  )
+    return;
   $("#code").focus();
 }
 
 /** @param {Scanner} scanner */
 async function openCamera(scanner) {
-  const fine = await scanner.start(), cameras = fine ? await scanner.cameras() : [];
+  const fine = await scanner.start(),
+    cameras = fine ? await scanner.cameras() : [];
   $("#no-camera").hidden = fine;
   $("#camera").hidden = !fine;
   $("#torch").hidden = !scanner.hasTorch;
   $("#which").hidden = cameras.length < 2;
-  $("#which select").replaceChildren(...cameras.map((one) => h("option", { value: one.id, selected: one.id === scanner.track?.getSettings().deviceId }, one.name)));
+  $("#which select").replaceChildren(
+    ...cameras.map((one) =>
+      h("option", { value: one.id, selected: one.id === scanner.track?.getSettings().deviceId }, one.name)
+    )
+  );
 }
 
 function begin() {
@@ -165,7 +266,9 @@ function begin() {
   for (const shown of document.querySelectorAll(".gate-name")) shown.textContent = gate;
   const scanner = new Scanner($("#camera video"), scanWorker(), take);
   Object.assign(/** @type {any} */ (window), { frontrow: { door: { measured, scanner, sync, link } } });
-  scanner.addEventListener("failed", () => { $("#no-camera").hidden = false; });
+  scanner.addEventListener("failed", () => {
+    $("#no-camera").hidden = false;
+  });
   $("#torch").onclick = () => {
     const on = $("#torch").getAttribute("aria-pressed") !== "true";
     $("#torch").setAttribute("aria-pressed", String(on));
@@ -192,13 +295,26 @@ $("#code-form").onsubmit = (sent) => {
   take(field.value, performance.now());
   field.value = "";
 };
-$("#rename").onclick = () => { localStorage.removeItem(GATE_KEY); location.reload(); };
+$("#rename").onclick = () => {
+  localStorage.removeItem(GATE_KEY);
+  location.reload();
+};
 const loud = /** @type {HTMLInputElement} */ ($("#loud"));
 loud.checked = !silent;
-loud.onchange = () => { silent = !loud.checked; localStorage.setItem(SOUND_KEY, silent ? "1" : "0"); };
+loud.onchange = () => {
+  silent = !loud.checked;
+  localStorage.setItem(SOUND_KEY, silent ? "1" : "0");
+};
 $("#forget").onclick = async () => {
   const waiting = await store.countWaiting(event.id);
-  if (!confirm(waiting ? t("Scans not sent yet: {n}. Forget them too?", { n: waiting }) : t("Remove keys, lists and scans from this device?"))) return;
+  if (
+    !confirm(
+      waiting
+        ? t("Scans not sent yet: {n}. Delete them too?", { n: waiting })
+        : t("Remove keys, lists and scans from this device?")
+    )
+  )
+    return;
   await Promise.all([store.forget(), forgetPages()]);
   localStorage.clear();
   location.assign("/door");
@@ -213,6 +329,9 @@ $("#tap").hidden = silent || !gate;
 /** @type {HTMLInputElement} */ ($("#gate")).value = gate;
 offerInstall($("#install"));
 if (gate) begin();
-else { $("#setup").hidden = false; await paint(); }
+else {
+  $("#setup").hidden = false;
+  await paint();
+}
 keepOffline();
 await sync.start();

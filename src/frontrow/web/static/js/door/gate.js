@@ -16,7 +16,13 @@ const ED25519 = { name: "Ed25519" };
 export async function canVerify() {
   try {
     // RFC 8032, the first test: its public key is a point like any other
-    await crypto.subtle.importKey("raw", unhex("d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a"), ED25519, false, ["verify"]);
+    await crypto.subtle.importKey(
+      "raw",
+      unhex("d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a"),
+      ED25519,
+      false,
+      ["verify"]
+    );
     return true;
   } catch {
     return false;
@@ -40,17 +46,26 @@ export class Gate {
     /** @type {Map<string, CryptoKey>} */
     const keys = new Map();
     for (const one of bundle.keys) {
-      const raw = unhex(one), kid = new Uint8Array(await crypto.subtle.digest("SHA-256", raw)).subarray(0, 4);
-      keys.set(Array.from(kid, (byte) => byte.toString(16).padStart(2, "0")).join(""), await crypto.subtle.importKey("raw", raw, ED25519, false, ["verify"]));
+      const raw = unhex(one),
+        kid = new Uint8Array(await crypto.subtle.digest("SHA-256", raw)).subarray(0, 4);
+      keys.set(
+        Array.from(kid, (byte) => byte.toString(16).padStart(2, "0")).join(""),
+        await crypto.subtle.importKey("raw", raw, ED25519, false, ["verify"])
+      );
     }
     const gate = new Gate(bundle, keys);
-    if (!(await gate.revoke(bundle.revocations))) throw new Error("this bundle's revocation list is not signed for its event");
+    if (!(await gate.revoke(bundle.revocations)))
+      throw new Error("this bundle's revocation list is not signed for its event");
     return gate;
   }
 
   /** Take in a newer revocation list; false when none of our keys signed it for this event. @param {RevocationList} list */
   async revoke(list) {
-    if (list.event_id !== this.bundle.event_id || !(await this._signed(list.kid, unhex(list.signature), listText(list)))) return false;
+    if (
+      list.event_id !== this.bundle.event_id ||
+      !(await this._signed(list.kid, unhex(list.signature), listText(list)))
+    )
+      return false;
     for (const id of list.ids) this.revoked.add(id);
     return true;
   }

@@ -1,13 +1,14 @@
 // @ts-check
 /** The door's page as an app: its service worker, and the browser's offer to install it. Also the one place that makes
  * script addresses under Trusted Types: two of our own files, nothing else. */
-const WORKER = new URL("./scan-worker.js", import.meta.url).href, SERVICE = new URL("/door/sw.js", location.href).href;
+const WORKER = new URL("./scan-worker.js", import.meta.url).href,
+  SERVICE = new URL("/door/sw.js", location.href).href;
 const types = /** @type {any} */ (window).trustedTypes;
 const policy = types?.createPolicy("frontrow-door", {
   createScriptURL: (/** @type {string} */ url) => {
     if (url !== WORKER && url !== SERVICE) throw new TypeError("the door loads no such script");
     return url;
-  },
+  }
 });
 /** @param {string} url @returns {string} */
 const trusted = (url) => policy?.createScriptURL(url) ?? url;
@@ -22,7 +23,9 @@ export async function keepOffline() {
     await navigator.serviceWorker.register(trusted(SERVICE), { scope: "/door" });
     const { active } = await navigator.serviceWorker.ready;
     active?.postMessage({ keep: location.pathname });
-  } catch { /* the page works, but a reload needs the line */ }
+  } catch {
+    /* the page works, but a reload needs the line */
+  }
 }
 
 /** Shows `button` when the browser would install this page. @param {HTMLElement} button */
@@ -30,7 +33,10 @@ export function offerInstall(button) {
   addEventListener("beforeinstallprompt", (event) => {
     event.preventDefault();
     button.hidden = false;
-    button.onclick = () => { button.hidden = true; /** @type {any} */ (event).prompt(); };
+    button.onclick = () => {
+      button.hidden = true;
+      /** @type {any} */ (event).prompt();
+    };
   });
 }
 

@@ -6,8 +6,10 @@ const FILES = new URL("../../vendor/zxing-wasm/reader/", import.meta.url);
 const HOW = { formats: ["QRCode"], tryHarder: true, tryInvert: true, maxNumberOfSymbols: 1 };
 const post = /** @type {(message: unknown) => void} */ (/** @type {unknown} */ (self.postMessage.bind(self)));
 
-prepareZXingModule({ overrides: { locateFile: (path) => new URL(path, FILES).href }, fireImmediately: true })
-  .then(() => post({ ready: true }), (error) => post({ failed: String(error) }));
+prepareZXingModule({ overrides: { locateFile: (path) => new URL(path, FILES).href }, fireImmediately: true }).then(
+  () => post({ ready: true }),
+  (error) => post({ failed: String(error) })
+);
 
 self.onmessage = async (/** @type {MessageEvent<{pixels: ArrayBuffer, width: number, height: number}>} */ { data }) => {
   const began = performance.now();
@@ -15,6 +17,8 @@ self.onmessage = async (/** @type {MessageEvent<{pixels: ArrayBuffer, width: num
   try {
     const found = await readBarcodes(new ImageData(new Uint8ClampedArray(data.pixels), data.width, data.height), HOW);
     text = found[0]?.text ?? "";
-  } catch { /* an unreadable picture is no code */ }
+  } catch {
+    /* an unreadable picture is no code */
+  }
   post({ text, ms: performance.now() - began });
 };

@@ -3,7 +3,11 @@
  * kept on. A code that stays in view is told once: whoever holds the phone a second longer is not "already used". */
 import { CODE_CHARS } from "./codes.js";
 
-const GAP_MS = 100, STUCK_MS = 5_000, GONE_MS = 1_500, SIDE = 720, CAMERA_KEY = "frontrow-door-camera";
+const GAP_MS = 100,
+  STUCK_MS = 5_000,
+  GONE_MS = 1_500,
+  SIDE = 720,
+  CAMERA_KEY = "frontrow-door-camera";
 
 /** @typedef {{text?: string, ms?: number, ready?: boolean, failed?: string}} FromWorker */
 
@@ -30,7 +34,9 @@ export class Scanner extends EventTarget {
     this.wanted = false;
   }
 
-  get track() { return this._stream?.getVideoTracks()[0]; }
+  get track() {
+    return this._stream?.getVideoTracks()[0];
+  }
 
   /** Open the camera; false when there is none, or it is not allowed. @param {string} [device] */
   async start(device = localStorage.getItem(CAMERA_KEY) ?? "") {
@@ -42,11 +48,14 @@ export class Scanner extends EventTarget {
     /** @type {MediaStream} */
     let opened;
     try {
-      opened = await navigator.mediaDevices.getUserMedia({ video: { ...which, width: { ideal: 1280 }, height: { ideal: 720 } } });
+      opened = await navigator.mediaDevices.getUserMedia({
+        video: { ...which, width: { ideal: 1280 }, height: { ideal: 720 } }
+      });
     } catch {
       return false;
     }
-    if (turn !== this._turn) {  // another camera was asked for meanwhile
+    if (turn !== this._turn) {
+      // another camera was asked for meanwhile
       opened.getTracks().forEach((track) => track.stop());
       return true;
     }
@@ -64,20 +73,28 @@ export class Scanner extends EventTarget {
     this._busy = false;
   }
 
-  _stayAwake() { navigator.wakeLock?.request("screen").catch(() => {}); }
+  _stayAwake() {
+    navigator.wakeLock?.request("screen").catch(() => {});
+  }
 
   _next() {
     if (!this._stream) return;
-    const stream = this._stream, again = () => { if (this._stream === stream) this._frame(); };
+    const stream = this._stream,
+      again = () => {
+        if (this._stream === stream) this._frame();
+      };
     if ("requestVideoFrameCallback" in this._video) this._video.requestVideoFrameCallback(again);
     else setTimeout(again, GAP_MS);
   }
 
   _frame() {
-    const now = performance.now(), { videoWidth: wide, videoHeight: high } = this._video;
-    if (now - this._drawn_ms > STUCK_MS) this._busy = false;  // a worker that never answered
+    const now = performance.now(),
+      { videoWidth: wide, videoHeight: high } = this._video;
+    if (now - this._drawn_ms > STUCK_MS) this._busy = false; // a worker that never answered
     if (!this._busy && wide && now - this._drawn_ms >= GAP_MS) {
-      const scale = Math.min(1, SIDE / Math.min(wide, high)), width = Math.round(wide * scale), height = Math.round(high * scale);
+      const scale = Math.min(1, SIDE / Math.min(wide, high)),
+        width = Math.round(wide * scale),
+        height = Math.round(high * scale);
       Object.assign(this._canvas, { width, height });
       this._paper.drawImage(this._video, 0, 0, width, height);
       const { buffer } = this._paper.getImageData(0, 0, width, height).data;
@@ -96,7 +113,8 @@ export class Scanner extends EventTarget {
     this.frames++;
     this.decode_ms += ms ?? 0;
     if (!text || !this._stream) return;
-    const now = performance.now(), printed = text.slice(0, CODE_CHARS);  // a rotating part changes while it is in view
+    const now = performance.now(),
+      printed = text.slice(0, CODE_CHARS); // a rotating part changes while it is in view
     const same = printed === this._last && now - this._seen_ms < GONE_MS;
     this._last = printed;
     this._seen_ms = now;
@@ -106,7 +124,9 @@ export class Scanner extends EventTarget {
   /** @returns {Promise<{id: string, name: string}[]>} */
   async cameras() {
     const all = await navigator.mediaDevices.enumerateDevices().catch(() => []);
-    return all.filter((one) => one.kind === "videoinput" && one.deviceId).map((one, n) => ({ id: one.deviceId, name: one.label || String(n + 1) }));
+    return all
+      .filter((one) => one.kind === "videoinput" && one.deviceId)
+      .map((one, n) => ({ id: one.deviceId, name: one.label || String(n + 1) }));
   }
 
   /** @param {string} device */
@@ -116,7 +136,9 @@ export class Scanner extends EventTarget {
   }
 
   /** Whether this camera has a lamp. */
-  get hasTorch() { return Boolean(/** @type {any} */ (this.track?.getCapabilities?.())?.torch); }
+  get hasTorch() {
+    return Boolean(/** @type {any} */ (this.track?.getCapabilities?.())?.torch);
+  }
 
   /** @param {boolean} on */
   async torch(on) {

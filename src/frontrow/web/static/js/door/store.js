@@ -2,7 +2,8 @@
 /** What this device remembers of its events (IndexedDB): bundles, who came in, scans to hand in, conflicts, last scans.
  *
  * An admission is one transaction, on the disk before anybody sees green: of two tabs that scan one ticket, one admits. */
-const NAME = "frontrow-door", VERSION = 1;
+const NAME = "frontrow-door",
+  VERSION = 1;
 const CHUNK = 500;
 export const MAX_RECENT = 30;
 
@@ -14,16 +15,18 @@ export const MAX_RECENT = 30;
 /** @typedef {{id: string, name: string, bundle: import("./gate.js").Bundle, tag: string, at: string}} KeptEvent */
 
 /** @template T @param {IDBRequest<T>} request @returns {Promise<T>} */
-const got = (request) => new Promise((go, fail) => {
-  request.onsuccess = () => go(request.result);
-  request.onerror = () => fail(request.error);
-});
+const got = (request) =>
+  new Promise((go, fail) => {
+    request.onsuccess = () => go(request.result);
+    request.onerror = () => fail(request.error);
+  });
 
 /** @param {IDBTransaction} work @returns {Promise<void>} */
-const done = (work) => new Promise((go, fail) => {
-  work.oncomplete = () => go();
-  work.onabort = work.onerror = () => fail(work.error);
-});
+const done = (work) =>
+  new Promise((go, fail) => {
+    work.oncomplete = () => go();
+    work.onabort = work.onerror = () => fail(work.error);
+  });
 
 export class Store {
   /** @param {IDBDatabase} base */
@@ -59,15 +62,20 @@ export class Store {
   }
 
   /** @param {string} id @returns {Promise<KeptEvent | undefined>} */
-  event(id) { return got(this._work(["events"]).objectStore("events").get(id)); }
+  event(id) {
+    return got(this._work(["events"]).objectStore("events").get(id));
+  }
 
   /** @param {KeptEvent} kept */
-  keepEvent(kept) { return this._put("events", kept); }
+  keepEvent(kept) {
+    return this._put("events", kept);
+  }
 
   /** Let a ticket in unless it is in, or a newer ticket of its seat is; what stands against it, else null.
    * @param {Use} use @param {boolean} wait whether it is to be handed in @returns {Promise<Use | null>} */
   async admit(use, wait) {
-    const work = this._work(["used", "waiting"], "readwrite"), used = work.objectStore("used");
+    const work = this._work(["used", "waiting"], "readwrite"),
+      used = work.objectStore("used");
     const known = await got(used.get([use.event, use.ticket]));
     if (known) return known;
     if (use.seat !== undefined) {
@@ -77,13 +85,20 @@ export class Store {
       if (newer) return newer;
     }
     used.put(use);
-    if (wait) work.objectStore("waiting").put(/** @type {Waiting} */ ({ scan: use.scan, event: use.event, ticket: use.ticket, gate: use.gate, at: use.at }));
+    if (wait)
+      work
+        .objectStore("waiting")
+        .put(
+          /** @type {Waiting} */ ({ scan: use.scan, event: use.event, ticket: use.ticket, gate: use.gate, at: use.at })
+        );
     await done(work);
     return null;
   }
 
   /** @param {string} event @param {string} ticket @returns {Promise<Use | undefined>} */
-  use(event, ticket) { return got(this._work(["used"]).objectStore("used").get([event, ticket])); }
+  use(event, ticket) {
+    return got(this._work(["used"]).objectStore("used").get([event, ticket]));
+  }
 
   /** Our own admission of a ticket that the server has not heard of yet. @param {string} event @param {string} ticket @returns {Promise<Use | null>} */
   async unsent(event, ticket) {
@@ -94,7 +109,8 @@ export class Store {
 
   /** Take an admission of ours back; whether it was still waiting. @param {string} event @param {string} ticket @param {string} scan */
   async undo(event, ticket, scan) {
-    const work = this._work(["used", "waiting"], "readwrite"), used = work.objectStore("used");
+    const work = this._work(["used", "waiting"], "readwrite"),
+      used = work.objectStore("used");
     const waited = (await got(work.objectStore("waiting").getKey(scan))) !== undefined;
     work.objectStore("waiting").delete(scan);
     if ((await got(used.get([event, ticket])))?.scan === scan) used.delete([event, ticket]);
@@ -109,7 +125,9 @@ export class Store {
     /** @type {[Use, Use][]} */
     const both = [];
     for (let at = 0; at < uses.length; at += CHUNK) {
-      const some = uses.slice(at, at + CHUNK), work = this._work(["used"], "readwrite"), used = work.objectStore("used");
+      const some = uses.slice(at, at + CHUNK),
+        work = this._work(["used"], "readwrite"),
+        used = work.objectStore("used");
       const known = await Promise.all(some.map((use) => got(used.get([event, use.ticket]))));
       some.forEach((use, n) => {
         if (!known[n]) used.put(use);
@@ -132,10 +150,14 @@ export class Store {
   }
 
   /** @param {string} event @param {number} [limit] @returns {Promise<Waiting[]>} */
-  waiting(event, limit) { return got(this._work(["waiting"]).objectStore("waiting").index("event").getAll(event, limit)); }
+  waiting(event, limit) {
+    return got(this._work(["waiting"]).objectStore("waiting").index("event").getAll(event, limit));
+  }
 
   /** @param {string} event @returns {Promise<number>} */
-  countWaiting(event) { return got(this._work(["waiting"]).objectStore("waiting").index("event").count(event)); }
+  countWaiting(event) {
+    return got(this._work(["waiting"]).objectStore("waiting").index("event").count(event));
+  }
 
   /** @param {Waiting[]} scans */
   async handedIn(scans) {
@@ -146,7 +168,8 @@ export class Store {
 
   /** One that is known with as many scans stays as it is, also when it was dealt with. @param {Conflict} conflict */
   async keepConflict(conflict) {
-    const work = this._work(["conflicts"], "readwrite"), kept = work.objectStore("conflicts");
+    const work = this._work(["conflicts"], "readwrite"),
+      kept = work.objectStore("conflicts");
     const known = await got(kept.get([conflict.event, conflict.ticket]));
     if (!known || known.scans.length < conflict.scans.length) kept.put(conflict);
     await done(work);
@@ -160,11 +183,14 @@ export class Store {
   }
 
   /** @param {Conflict} conflict */
-  settle(conflict) { return this._put("conflicts", { ...conflict, settled: true }); }
+  settle(conflict) {
+    return this._put("conflicts", { ...conflict, settled: true });
+  }
 
   /** @param {Recent} one */
   async remember(one) {
-    const work = this._work(["recent"], "readwrite"), recent = work.objectStore("recent");
+    const work = this._work(["recent"], "readwrite"),
+      recent = work.objectStore("recent");
     recent.add(one);
     const keys = await got(recent.index("event").getAllKeys(one.event));
     for (const key of keys.slice(0, Math.max(0, keys.length - MAX_RECENT))) recent.delete(key);
@@ -172,10 +198,14 @@ export class Store {
   }
 
   /** An admission in the list that was taken back. @param {Recent} one @param {string} heading */
-  rewrite(one, heading) { return this._put("recent", { ...one, heading, kind: "undone", scan: "" }); }
+  rewrite(one, heading) {
+    return this._put("recent", { ...one, heading, kind: "undone", scan: "" });
+  }
 
   /** Newest first. @param {string} event @returns {Promise<Recent[]>} */
-  async recent(event) { return (await got(this._work(["recent"]).objectStore("recent").index("event").getAll(event))).reverse(); }
+  async recent(event) {
+    return (await got(this._work(["recent"]).objectStore("recent").index("event").getAll(event))).reverse();
+  }
 
   /** Other events that are long over, with their keys and lists; not those with scans to hand in.
    * @param {string} here @param {number} before_ms */
@@ -186,8 +216,10 @@ export class Store {
       if (id === here || Date.parse(at) >= before_ms || (await this.countWaiting(id))) continue;
       const work = this._work(["events", "used", "conflicts", "recent"], "readwrite");
       work.objectStore("events").delete(id);
-      for (const name of ["used", "conflicts"]) work.objectStore(name).delete(IDBKeyRange.bound([id, ""], [id, "\uffff"]));
-      for (const key of await got(work.objectStore("recent").index("event").getAllKeys(id))) work.objectStore("recent").delete(key);
+      for (const name of ["used", "conflicts"])
+        work.objectStore(name).delete(IDBKeyRange.bound([id, ""], [id, "\uffff"]));
+      for (const key of await got(work.objectStore("recent").index("event").getAllKeys(id)))
+        work.objectStore("recent").delete(key);
       await done(work);
     }
   }

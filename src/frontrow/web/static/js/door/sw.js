@@ -6,8 +6,11 @@
 const worker = /** @type {any} */ (self);
 /** @type {{version: string, files: string[]}} */
 const { version, files } = worker.door;
-const OURS = "frontrow-door-", FILES = `${OURS}files-${version}`, PAGES = `${OURS}pages-${version}`;
-const PATIENCE_MS = 4_000, MAX_PAGES = 20;
+const OURS = "frontrow-door-",
+  FILES = `${OURS}files-${version}`,
+  PAGES = `${OURS}pages-${version}`;
+const PATIENCE_MS = 4_000,
+  MAX_PAGES = 20;
 const known = new Set(files);
 
 worker.addEventListener("install", (/** @type {any} */ event) => event.waitUntil(install()));
@@ -26,15 +29,18 @@ const isPage = (path) => /^\/door(\/[\w-]{1,60})?$/.test(path);
 async function install() {
   const cache = await caches.open(FILES);
   await cache.addAll(files);
-  for (const name of await caches.keys()) {  // pages seen under the last version, as they are now
+  for (const name of await caches.keys()) {
+    // pages seen under the last version, as they are now
     if (!name.startsWith(`${OURS}pages-`) || name === PAGES) continue;
-    for (const request of (await (await caches.open(name)).keys()).slice(0, MAX_PAGES)) await keep(new URL(request.url).pathname);
+    for (const request of (await (await caches.open(name)).keys()).slice(0, MAX_PAGES))
+      await keep(new URL(request.url).pathname);
   }
   await worker.skipWaiting();
 }
 
 async function activate() {
-  for (const name of await caches.keys()) if (name.startsWith(OURS) && name !== FILES && name !== PAGES) await caches.delete(name);
+  for (const name of await caches.keys())
+    if (name.startsWith(OURS) && name !== FILES && name !== PAGES) await caches.delete(name);
   await worker.clients.claim();
 }
 
@@ -46,13 +52,16 @@ async function file(request, path) {
 /** Keep a page for later; a page that leads to signing in is not one. @param {string | undefined} path */
 async function keep(path) {
   if (!path || !isPage(path)) return;
-  const answer = await fetch(path, { credentials: "same-origin", redirect: "manual", cache: "no-store" }).catch(() => null);
+  const answer = await fetch(path, { credentials: "same-origin", redirect: "manual", cache: "no-store" }).catch(
+    () => null
+  );
   if (answer?.status === 200) await put(path, answer);
 }
 
 /** @param {string} path @param {Response} answer */
 async function put(path, answer) {
-  const cache = await caches.open(PAGES), kept = await cache.keys();
+  const cache = await caches.open(PAGES),
+    kept = await cache.keys();
   if (kept.length >= MAX_PAGES) await cache.delete(kept[0]);
   await cache.put(path, answer);
 }
@@ -63,7 +72,7 @@ async function page(request, path) {
   try {
     const answer = await fetch(request, known ? { signal: AbortSignal.timeout(PATIENCE_MS) } : {});
     if (answer.status === 200) await put(path, answer.clone());
-    else if (answer.type === "opaqueredirect" || answer.status === 403) await caches.delete(PAGES);  // signed out here
+    else if (answer.type === "opaqueredirect" || answer.status === 403) await caches.delete(PAGES); // signed out here
     if (answer.status < 500) return answer;
     return known ?? answer;
   } catch (error) {

@@ -5,8 +5,17 @@
  * try after 3, 6, 12 … 60 s, and at once when the browser says the line is back. */
 import { Gate } from "./gate.js";
 
-const BUSY_MS = 10_000, CALM_MS = 30_000, CALM_AFTER_MS = 120_000, AGAIN_MS = 3_000, MAX_AGAIN_MS = 60_000;
-const OVER_MS = 3 * 86_400_000, HANDED_IN = 500, MAX_ROUNDS = 200, PAGE = 5_000, ANEW_MS = 600_000, BUNDLE_MS = 30_000;
+const BUSY_MS = 10_000,
+  CALM_MS = 30_000,
+  CALM_AFTER_MS = 120_000,
+  AGAIN_MS = 3_000,
+  MAX_AGAIN_MS = 60_000;
+const OVER_MS = 3 * 86_400_000,
+  HANDED_IN = 500,
+  MAX_ROUNDS = 200,
+  PAGE = 5_000,
+  ANEW_MS = 600_000,
+  BUNDLE_MS = 30_000;
 
 export class Sync extends EventTarget {
   /** @param {string} event @param {import("./link.js").Link} link @param {import("./store.js").Store} store @param {boolean} can_verify */
@@ -41,12 +50,16 @@ export class Sync extends EventTarget {
     await this._store.prune(this._event, Date.now() - OVER_MS);
     addEventListener("online", () => this.now());
     addEventListener("offline", () => this._link.lost());
-    document.addEventListener("visibilitychange", () => { if (!document.hidden) this.now(); });
+    document.addEventListener("visibilitychange", () => {
+      if (!document.hidden) this.now();
+    });
     await this.now();
   }
 
   /** Somebody was scanned: people come. */
-  scanned() { this._scanned_ms = Date.now(); }
+  scanned() {
+    this._scanned_ms = Date.now();
+  }
 
   /** One round now; asking twice is one round. */
   now() {
@@ -61,10 +74,13 @@ export class Sync extends EventTarget {
 
   _plan() {
     clearTimeout(this._timer);
-    if (document.hidden && this._link.up) return;  // looked at again: a round at once
+    if (document.hidden && this._link.up) return; // looked at again: a round at once
     const again_ms = Math.min(MAX_AGAIN_MS, AGAIN_MS * 2 ** Math.max(0, this._failures - 1));
     const calm = Date.now() - this._scanned_ms > CALM_AFTER_MS;
-    this._timer = setTimeout(() => this.now(), (this._failures ? again_ms : calm ? CALM_MS : BUSY_MS) * (0.9 + Math.random() / 5));
+    this._timer = setTimeout(
+      () => this.now(),
+      (this._failures ? again_ms : calm ? CALM_MS : BUSY_MS) * (0.9 + Math.random() / 5)
+    );
   }
 
   async _go() {
@@ -82,7 +98,12 @@ export class Sync extends EventTarget {
       if (status !== 200) return false;
       for (const one of body.duplicates) await this._conflict(one.ticket, "twice", one.scans);
       for (const kind of /** @type {const} */ (["unknown", "revoked"])) {
-        for (const ticket of body[kind]) await this._conflict(ticket, kind, scans.filter((one) => one.ticket === ticket));
+        for (const ticket of body[kind])
+          await this._conflict(
+            ticket,
+            kind,
+            scans.filter((one) => one.ticket === ticket)
+          );
       }
       await this._store.handedIn(scans);
     }
@@ -92,20 +113,36 @@ export class Sync extends EventTarget {
   /** @param {string} ticket @param {"twice" | "revoked" | "unknown"} kind @param {import("./store.js").Seen[]} scans */
   async _conflict(ticket, kind, scans) {
     const ours = await this._store.use(this._event, ticket);
-    const seat = ours?.seat === undefined ? "" : this.gate?.seat(ours.seat) ?? "";
-    await this._store.keepConflict({ event: this._event, ticket, seat, kind, scans: scans.map(({ gate, at }) => ({ gate, at })) });
+    const seat = ours?.seat === undefined ? "" : (this.gate?.seat(ours.seat) ?? "");
+    await this._store.keepConflict({
+      event: this._event,
+      ticket,
+      seat,
+      kind,
+      scans: scans.map(({ gate, at }) => ({ gate, at }))
+    });
   }
 
   /** The lists and counts; false when there is no line. */
   async _keepUp() {
     if (!this.gate && this._can_verify && !(await this._takeBundle())) return this._link.up;
-    const [counts, list] = await Promise.all([this._link.ask("/counts"), this._link.ask("/revocations", { tag: this._tag }), this._learn()]);
+    const [counts, list] = await Promise.all([
+      this._link.ask("/counts"),
+      this._link.ask("/revocations", { tag: this._tag }),
+      this._learn()
+    ]);
     if (counts.status === 200) this.counts = counts.body;
     if (list.status === 200 && this.gate) {
       if (await this.gate.revoke(list.body)) {
         this._tag = list.tag;
-        await this._store.keepEvent({ id: this._event, name: this.gate.bundle.name, bundle: { ...this.gate.bundle, revocations: list.body }, tag: list.tag, at: new Date().toISOString() });
-      } else await this._takeBundle();  // signed by a key newer than ours
+        await this._store.keepEvent({
+          id: this._event,
+          name: this.gate.bundle.name,
+          bundle: { ...this.gate.bundle, revocations: list.body },
+          tag: list.tag,
+          at: new Date().toISOString()
+        });
+      } else await this._takeBundle(); // signed by a key newer than ours
     }
     return counts.status === 200;
   }
@@ -114,7 +151,13 @@ export class Sync extends EventTarget {
     const { status, body } = await this._link.ask("/bundle", { deadline_ms: BUNDLE_MS });
     if (status !== 200) return false;
     this.gate = await Gate.opened(body);
-    await this._store.keepEvent({ id: this._event, name: body.name, bundle: body, tag: "", at: new Date().toISOString() });
+    await this._store.keepEvent({
+      id: this._event,
+      name: body.name,
+      bundle: body,
+      tag: "",
+      at: new Date().toISOString()
+    });
     this._tag = "";
     return true;
   }
@@ -132,7 +175,8 @@ export class Sync extends EventTarget {
       after = body.next;
       if (body.admissions.length < PAGE) break;
     }
-    for (const [ours, theirs] of await this._store.learn(this._event, uses, whole)) await this._conflict(ours.ticket, "twice", [ours, theirs]);
+    for (const [ours, theirs] of await this._store.learn(this._event, uses, whole))
+      await this._conflict(ours.ticket, "twice", [ours, theirs]);
     this._after = after;
     if (whole) this._whole_ms = Date.now();
   }

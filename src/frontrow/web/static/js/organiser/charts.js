@@ -3,19 +3,34 @@
 import { lang } from "../words.js";
 /** @type {typeof import('../../vendor/uplot/uPlot.iife.min.js')} */
 const uPlot = /** @type {any} */ (globalThis).uPlot;
-const MAX_POINTS = 2_000, HEIGHT = 190, SMALL = 1_000, GAP_S = 30;
+const MAX_POINTS = 2_000,
+  HEIGHT = 190,
+  SMALL = 1_000,
+  GAP_S = 30;
 
 /** @typedef {{at_s: number, waiting: number | null, active: number | null, admitted: number | null, held: number | null, sold: number | null, selling: number | null, p50: number | null, p99: number | null}} Point */
 /** @typedef {Exclude<keyof Point, "at_s">} Name */
 
 const whole = new Intl.NumberFormat(lang, { notation: "compact", maximumFractionDigits: 1, numberingSystem: "latn" });
-const clock = new Intl.DateTimeFormat(lang, { hour: "2-digit", minute: "2-digit", hourCycle: "h23", numberingSystem: "latn" });
-const exact = new Intl.DateTimeFormat(lang, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23", numberingSystem: "latn" });
+const clock = new Intl.DateTimeFormat(lang, {
+  hour: "2-digit",
+  minute: "2-digit",
+  hourCycle: "h23",
+  numberingSystem: "latn"
+});
+const exact = new Intl.DateTimeFormat(lang, {
+  hour: "2-digit",
+  minute: "2-digit",
+  second: "2-digit",
+  hourCycle: "h23",
+  numberingSystem: "latn"
+});
 
 /** Points of the server's history. @param {any[][]} rows at, held, sold, waiting, active, admitted, p50, p99 @returns {Point[]} */
 export function fromHistory(rows) {
   return rows.map(([at_s, held, sold, waiting, active, admitted, p50, p99], i) => {
-    const before = rows[i - 1], passed_s = before ? at_s - before[0] : 0;
+    const before = rows[i - 1],
+      passed_s = before ? at_s - before[0] : 0;
     const selling = passed_s > 0 && passed_s < GAP_S ? Math.max(0, sold - before[2]) / passed_s : null;
     return { at_s, held, sold, waiting, active, admitted, selling, p50, p99 };
   });
@@ -34,14 +49,52 @@ export class Charts {
   add(id, lines) {
     const box = document.getElementById(id);
     if (!box || !uPlot) return;
-    const colour = (/** @type {string} */ name) => () => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-    const axis = { stroke: inked("--ink-2"), grid: { stroke: inked("--line"), width: 1 }, ticks: { show: false }, font: "12px system-ui, sans-serif" };
+    const colour = (/** @type {string} */ name) => () =>
+      getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+    const axis = {
+      stroke: inked("--ink-2"),
+      grid: { stroke: inked("--line"), width: 1 },
+      ticks: { show: false },
+      font: "12px system-ui, sans-serif"
+    };
     /** @type {any} */
     const options = {
-      width: box.clientWidth, height: HEIGHT, padding: [8, 12, 0, 0], legend: { show: false }, cursor: { y: false, points: { size: 7 } },
-      scales: { y: { range: (/** @type {any} */ _, /** @type {number} */ low, /** @type {number} */ high) => [0, Math.max(1, (high ?? 0) * 1.1)] } },
-      axes: [{ ...axis, space: 70, size: 30, values: (/** @type {any} */ _, /** @type {number[]} */ at) => at.map((s) => clock.format(s * SMALL)) }, { ...axis, size: 52, values: (/** @type {any} */ _, /** @type {number[]} */ at) => at.map((n) => whole.format(n)) }],
-      series: [{}, ...lines.map((line) => ({ label: line.label, stroke: colour(line.colour), width: 2, spanGaps: false, points: { show: false } }))],
+      width: box.clientWidth,
+      height: HEIGHT,
+      padding: [8, 12, 0, 0],
+      legend: { show: false },
+      cursor: { y: false, points: { size: 7 } },
+      scales: {
+        y: {
+          range: (/** @type {any} */ _, /** @type {number} */ low, /** @type {number} */ high) => [
+            0,
+            Math.max(1, (high ?? 0) * 1.1)
+          ]
+        }
+      },
+      axes: [
+        {
+          ...axis,
+          space: 70,
+          size: 30,
+          values: (/** @type {any} */ _, /** @type {number[]} */ at) => at.map((s) => clock.format(s * SMALL))
+        },
+        {
+          ...axis,
+          size: 52,
+          values: (/** @type {any} */ _, /** @type {number[]} */ at) => at.map((n) => whole.format(n))
+        }
+      ],
+      series: [
+        {},
+        ...lines.map((line) => ({
+          label: line.label,
+          stroke: colour(line.colour),
+          width: 2,
+          spanGaps: false,
+          points: { show: false }
+        }))
+      ]
     };
     const plot = new uPlot(options, this.#columns(lines.map((line) => line.name)), box);
     this.plots.push({ plot, names: lines.map((line) => line.name) });
@@ -53,24 +106,43 @@ export class Charts {
   #titles(box, plot, lines) {
     box.addEventListener("pointermove", () => {
       const point = this.points[plot.cursor.idx ?? -1];
-      box.title = point ? [exact.format(point.at_s * SMALL), ...lines.map((line) => `${line.label}: ${point[line.name] ?? "–"}`)].join(" · ") : "";
+      box.title = point
+        ? [exact.format(point.at_s * SMALL), ...lines.map((line) => `${line.label}: ${point[line.name] ?? "–"}`)].join(
+            " · "
+          )
+        : "";
     });
   }
 
   /** @param {Name[]} names @returns {any} */
-  #columns(names) { return [this.points.map((one) => one.at_s), ...names.map((name) => this.points.map((one) => one[name]))]; }
+  #columns(names) {
+    return [this.points.map((one) => one.at_s), ...names.map((name) => this.points.map((one) => one[name]))];
+  }
 
   /** @param {Point} point */
   push(point) {
     const last = this.points[this.points.length - 1];
     if (last && point.at_s <= last.at_s) return;
-    if (last && point.at_s - last.at_s > GAP_S) this.points.push({ at_s: last.at_s + 1, waiting: null, active: null, admitted: null, held: null, sold: null, selling: null, p50: null, p99: null });
+    if (last && point.at_s - last.at_s > GAP_S)
+      this.points.push({
+        at_s: last.at_s + 1,
+        waiting: null,
+        active: null,
+        admitted: null,
+        held: null,
+        sold: null,
+        selling: null,
+        p50: null,
+        p99: null
+      });
     this.points.push(point);
     if (this.points.length > MAX_POINTS) this.points.splice(0, this.points.length - MAX_POINTS);
     for (const { plot, names } of this.plots) plot.setData(this.#columns(names));
   }
 
-  #paint() { for (const { plot } of this.plots) plot.redraw(false, true); }
+  #paint() {
+    for (const { plot } of this.plots) plot.redraw(false, true);
+  }
 }
 
 /** @param {string} name */

@@ -9,4 +9,7 @@ document.querySelector("#ask-cancel")?.addEventListener("click", (e) => {
   e.preventDefault();
   dialog.showModal();
 });
-dialog?.querySelector("[data-close]")?.addEventListener("click", (e) => { e.preventDefault(); dialog.close(); });
+dialog?.querySelector("[data-close]")?.addEventListener("click", (e) => {
+  e.preventDefault();
+  dialog.close();
+});

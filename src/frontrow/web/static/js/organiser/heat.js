@@ -3,7 +3,9 @@
 import { ask, h } from "../dom.js";
 import { t } from "../words.js";
 import { SeatModel } from "../seatmap/model.js";
-const SVG = "http://www.w3.org/2000/svg", STEPS = 4, NAME_SHARE = 42;
+const SVG = "http://www.w3.org/2000/svg",
+  STEPS = 4,
+  NAME_SHARE = 42;
 
 /** @typedef {{name: string, seats: number, free: number, held: number, sold: number, withheld: number}} Group */
 
@@ -16,23 +18,42 @@ export function fullness(group) {
 export class Heat {
   /** @type {Map<string, SVGPathElement>} */ #paths = new Map();
   /** @param {HTMLElement} box @param {(name: string) => void} chosen */
-  constructor(box, chosen) { this.box = box; this.chosen = chosen; }
+  constructor(box, chosen) {
+    this.box = box;
+    this.chosen = chosen;
+  }
 
   /** Draw the outlines; without a map (an event that is not sold here) only the list is left. @param {string} url */
   async draw(url) {
     const { ok, body } = url ? await ask(url) : { ok: false, body: null };
-    if (!ok) { this.box.replaceChildren(h("p", { class: "muted small" }, t("There is no map on this server. The list below has every section."))); return; }
-    const model = new SeatModel(body), [left, top, right, bottom] = model.box, edge = 12;
+    if (!ok) {
+      this.box.replaceChildren(
+        h("p", { class: "muted small" }, t("There is no map on this server. The list below has every section."))
+      );
+      return;
+    }
+    const model = new SeatModel(body),
+      [left, top, right, bottom] = model.box,
+      edge = 12;
     const svg = document.createElementNS(SVG, "svg");
-    svg.setAttribute("viewBox", [left - edge, top - edge, right - left + 2 * edge, bottom - top + 2 * edge].map(Math.round).join(" "));
+    svg.setAttribute(
+      "viewBox",
+      [left - edge, top - edge, right - left + 2 * edge, bottom - top + 2 * edge].map(Math.round).join(" ")
+    );
     svg.setAttribute("role", "img");
-    svg.setAttribute("aria-label", t("Sections coloured by how much of them is sold. The list below has the same figures."));
-    const size = (/** @type {import("../seatmap/model.js").Section} */ one) => (one.box[2] - one.box[0]) * (one.box[3] - one.box[1]);
+    svg.setAttribute(
+      "aria-label",
+      t("Sections coloured by how much of them is sold. The list below has the same figures.")
+    );
+    const size = (/** @type {import("../seatmap/model.js").Section} */ one) =>
+      (one.box[2] - one.box[0]) * (one.box[3] - one.box[1]);
     /** @type {SVGElement[]} */
     const names = [];
     for (const section of model.sections.toSorted((a, b) => size(b) - size(a))) {
-      const path = document.createElementNS(SVG, "path"), points = [];
-      for (let i = 0; i < section.outline.length; i += 2) points.push(`${section.outline[i].toFixed(1)} ${section.outline[i + 1].toFixed(1)}`);
+      const path = document.createElementNS(SVG, "path"),
+        points = [];
+      for (let i = 0; i < section.outline.length; i += 2)
+        points.push(`${section.outline[i].toFixed(1)} ${section.outline[i + 1].toFixed(1)}`);
       path.setAttribute("d", `M${points.join("L")}Z`);
       path.addEventListener("click", () => this.chosen(section.id));
       const title = document.createElementNS(SVG, "title");

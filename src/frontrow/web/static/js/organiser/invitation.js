@@ -3,7 +3,8 @@
 import { $ } from "../dom.js";
 
 function take() {
-  const secret = location.hash.slice(1), link = /** @type {HTMLInputElement} */ ($("#link"));
+  const secret = location.hash.slice(1),
+    link = /** @type {HTMLInputElement} */ ($("#link"));
   if (secret) link.value = secret;
   $("#linkbox").classList.toggle("without-js", link.value !== "" && link.getAttribute("aria-invalid") !== "true");
 }

@@ -2,7 +2,8 @@
 /** The levers: dialogs that say who is affected, with the newest numbers, before anything is done. */
 import { $, ask, say } from "../dom.js";
 import { number, t } from "../words.js";
-const MINUTE_S = 60, HOUR_S = 3600;
+const MINUTE_S = 60,
+  HOUR_S = 3600;
 
 /** @param {number} s */
 export function about(s) {
@@ -16,11 +17,17 @@ export class Levers {
   /** @type {Record<string, number>} */ now = {};
   /** @param {string} base @param {any} room @param {string} csrf @param {() => void} done */
   constructor(base, room, csrf, done) {
-    this.base = base; this.room = room; this.done = done;
+    this.base = base;
+    this.room = room;
+    this.done = done;
     this.headers = { "x-csrf-token": csrf };
-    for (const button of document.querySelectorAll("[data-opens]")) button.addEventListener("click", () => this.#open(/** @type {HTMLElement} */ (button).dataset.opens ?? ""));
+    for (const button of document.querySelectorAll("[data-opens]"))
+      button.addEventListener("click", () => this.#open(/** @type {HTMLElement} */ (button).dataset.opens ?? ""));
     for (const form of /** @type {NodeListOf<HTMLFormElement>} */ (document.querySelectorAll("form[data-act]"))) {
-      form.addEventListener("submit", (e) => { e.preventDefault(); this.#send(form); });
+      form.addEventListener("submit", (e) => {
+        e.preventDefault();
+        this.#send(form);
+      });
       $("[data-close]", form).addEventListener("click", () => form.closest("dialog")?.close());
     }
     document.querySelector("#rate")?.addEventListener("input", () => this.#eta());
@@ -29,18 +36,25 @@ export class Levers {
   /** @param {Record<string, number>} now @param {boolean} paused */
   show(now, paused) {
     this.now = { ...now, rate: this.room.rate_per_s, capacity: this.room.capacity };
-    for (const cell of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-count]"))) cell.textContent = number(this.now[cell.dataset.count ?? ""] ?? 0);
+    for (const cell of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll("[data-count]")))
+      cell.textContent = number(this.now[cell.dataset.count ?? ""] ?? 0);
     $("[data-opens=pause]").hidden = paused;
     $("[data-opens=resume]").hidden = !paused;
     this.#eta();
   }
 
-  #eta() { $("#eta").textContent = about((this.now.waiting ?? 0) / Number(/** @type {HTMLInputElement} */ ($("#rate")).value)); }
+  #eta() {
+    $("#eta").textContent = about((this.now.waiting ?? 0) / Number(/** @type {HTMLInputElement} */ ($("#rate")).value));
+  }
 
   /** @param {string} name */
   #open(name) {
-    const dialog = /** @type {HTMLDialogElement} */ ($(`#d-${name}`)), field = /** @type {HTMLInputElement | null} */ (dialog.querySelector("[name=value]"));
-    if (field) field.value = String(name === "rate" ? this.room.rate_per_s : name === "capacity" ? this.room.capacity : this.room.message);
+    const dialog = /** @type {HTMLDialogElement} */ ($(`#d-${name}`)),
+      field = /** @type {HTMLInputElement | null} */ (dialog.querySelector("[name=value]"));
+    if (field)
+      field.value = String(
+        name === "rate" ? this.room.rate_per_s : name === "capacity" ? this.room.capacity : this.room.message
+      );
     $("[role=alert]", dialog).hidden = true;
     this.#eta();
     dialog.showModal();
@@ -48,7 +62,9 @@ export class Levers {
 
   /** @param {HTMLFormElement} form */
   async #send(form) {
-    const act = form.dataset.act ?? "", fields = new FormData(form), buttons = [...form.querySelectorAll("button")];
+    const act = form.dataset.act ?? "",
+      fields = new FormData(form),
+      buttons = [...form.querySelectorAll("button")];
     for (const button of buttons) button.disabled = true;
     const refusal = await this.#steer(act, String(fields.get("value") ?? ""), fields.get("what") === "sale");
     for (const button of buttons) button.disabled = false;
@@ -57,18 +73,40 @@ export class Levers {
     told.textContent = refusal;
     if (refusal) return;
     form.closest("dialog")?.close();
-    say({ pause: t("Paused."), resume: t("The sale goes on."), rate: t("The rate is set."), capacity: t("The capacity is set."), message: t("The message is shown.") }[act] ?? "");
+    say(
+      {
+        pause: t("Paused."),
+        resume: t("The sale has resumed."),
+        rate: t("The rate is set."),
+        capacity: t("The capacity is set."),
+        message: t("The message is shown.")
+      }[act] ?? ""
+    );
     this.done();
   }
 
   /** What went wrong, or nothing. @param {string} act @param {string} value @param {boolean} everything @returns {Promise<string>} */
   async #steer(act, value, everything) {
-    const change = act === "pause" || act === "resume" ? { action: act } : act === "message" ? { message: value } : { [act === "rate" ? "rate_per_s" : "capacity"]: Number(value) };
+    const change =
+      act === "pause" || act === "resume"
+        ? { action: act }
+        : act === "message"
+          ? { message: value }
+          : { [act === "rate" ? "rate_per_s" : "capacity"]: Number(value) };
     const steered = await ask(`${this.base}/room`, { method: "PATCH", body: change, headers: this.headers });
     if (!steered.ok) return refusal(steered);
-    this.room = { ...this.room, phase: steered.body.phase, rate_per_s: steered.body.rate_per_s, capacity: steered.body.capacity, message: steered.body.message };
+    this.room = {
+      ...this.room,
+      phase: steered.body.phase,
+      rate_per_s: steered.body.rate_per_s,
+      capacity: steered.body.capacity,
+      message: steered.body.message
+    };
     if (!(act === "pause" && everything) && act !== "resume") return "";
-    const sale = await ask(`${this.base}/${act}`, { method: "POST", headers: { ...this.headers, "idempotency-key": crypto.randomUUID() } });
+    const sale = await ask(`${this.base}/${act}`, {
+      method: "POST",
+      headers: { ...this.headers, "idempotency-key": crypto.randomUUID() }
+    });
     return sale.ok ? "" : refusal(sale);
   }
 }
@@ -76,6 +114,6 @@ export class Levers {
 /** @param {{status: number, body: any}} answer */
 function refusal({ status, body }) {
   if (status === 0) return t("No connection. Nothing was changed; try again.");
-  if (status === 401 || status === 403) return t("You may not do this any more. Sign in again.");
+  if (status === 401 || status === 403) return t("You are no longer allowed to do this. Sign in again.");
   return body.detail || t("That did not work. Nothing was changed.");
 }

@@ -6,16 +6,32 @@ import { Charts, fromHistory } from "./charts.js";
 import { Heat } from "./heat.js";
 import { Levers } from "./levers.js";
 import { FiguresStream } from "./stream.js";
-const TOLD_EVERY_MS = 60_000, PERCENT = 100;
+const TOLD_EVERY_MS = 60_000,
+  PERCENT = 100;
 
-const found = data("found"), root = $("#live"), levers = document.querySelector("[data-opens]") ? new Levers(found.base, found.room, root.dataset.csrf ?? "", () => {}) : null;
+const found = data("found"),
+  root = $("#live"),
+  levers = document.querySelector("[data-opens]")
+    ? new Levers(found.base, found.room, root.dataset.csrf ?? "", () => {})
+    : null;
 const share = new Intl.NumberFormat(lang, { style: "percent", maximumFractionDigits: 1, numberingSystem: "latn" });
 const rate = new Intl.NumberFormat(lang, { maximumFractionDigits: 1, numberingSystem: "latn" });
-const exact = new Intl.DateTimeFormat(lang, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23", numberingSystem: "latn" });
+const exact = new Intl.DateTimeFormat(lang, {
+  hour: "2-digit",
+  minute: "2-digit",
+  second: "2-digit",
+  hourCycle: "h23",
+  numberingSystem: "latn"
+});
 const select = /** @type {HTMLSelectElement} */ ($("#section"));
 const charts = new Charts(fromHistory(found.history));
-const heat = new Heat($("#heat"), (name) => { select.value = name; sections(); });
-let frame = found.first, toldAt = Date.now(), wasPaused = /** @type {boolean | null} */ (null);
+const heat = new Heat($("#heat"), (name) => {
+  select.value = name;
+  sections();
+});
+let frame = found.first,
+  toldAt = Date.now(),
+  wasPaused = /** @type {boolean | null} */ (null);
 
 /** @param {string} name @param {string} value @param {string} below */
 function tile(name, value, below) {
@@ -37,76 +53,197 @@ const took = (n) => (n < 1000 ? t("{n} ms", { n: rate.format(n) }) : t("{n} s", 
 /** @param {any} next */
 function show(next) {
   frame = next;
-  const { room, seats, latency } = next, paid = next.money[0], success = next.payment_success;
-  tile("waiting", room ? number(room.waiting) : "–", room ? t("{n} inside", { n: number(room.active) }) : t("no waiting room here"));
-  tile("admitted", room ? rate.format(room.admitted_per_s) : "–", levers ? t("at most {n}", { n: number(levers.room.rate_per_s) }) : "");
+  const { room, seats, latency } = next,
+    paid = next.money[0],
+    success = next.payment_success;
+  tile(
+    "waiting",
+    room ? number(room.waiting) : "–",
+    room ? t("{n} inside", { n: number(room.active) }) : t("no waiting room here")
+  );
+  tile(
+    "admitted",
+    room ? rate.format(room.admitted_per_s) : "–",
+    levers ? t("at most {n}", { n: number(levers.room.rate_per_s) }) : ""
+  );
   tile("held", number(seats.held), t("{n} bookings per second", { n: rate.format(next.holds_per_s) }));
   tile("sold", number(seats.sold), t("of {n}", { n: number(seats.seats - seats.withheld) }));
-  tile("revenue", paid ? money(paid.captured_minor - paid.refunded_minor - paid.refunds_open_minor, paid.currency) : money(0, found.currency), t("after refunds"));
-  tile("payments", success == null ? "–" : share.format(success), success == null ? t("none yet") : t("of all that ended"));
-  tile("hold", ms(latency.hold), latency.hold ? t("99% within {time}", { time: took(latency.hold.p99_ms) }) : t("nobody in the last minute"));
+  tile(
+    "revenue",
+    paid
+      ? money(paid.captured_minor - paid.refunded_minor - paid.refunds_open_minor, paid.currency)
+      : money(0, found.currency),
+    t("after refunds")
+  );
+  tile(
+    "payments",
+    success == null ? "–" : share.format(success),
+    success == null ? t("none yet") : t("of all completed payments")
+  );
+  tile(
+    "hold",
+    ms(latency.hold),
+    latency.hold ? t("99% within {time}", { time: took(latency.hold.p99_ms) }) : t("nobody in the last minute")
+  );
   const ticket = latency.hold_to_ticket;
-  tile("ticket", ms(ticket), ticket ? t("99% within {time}", { time: took(ticket.p99_ms) }) : t("none in the last hour"));
+  tile(
+    "ticket",
+    ms(ticket),
+    ticket ? t("99% within {time}", { time: took(ticket.p99_ms) }) : t("none in the last hour")
+  );
   phase();
   speeds();
   sections();
 }
 
 function phase() {
-  const line = frame.room?.phase ?? "", paused = frame.paused || line === "paused" || line === "queue_all", chip = $("#phase");
+  const line = frame.room?.phase ?? "",
+    paused = frame.paused || line === "paused" || line === "queue_all",
+    chip = $("#phase");
   const selling = frame.status === "on_sale" && !paused && line !== "closed" && line !== "prequeue";
   chip.className = `chip ${selling ? "ok" : "warn"}`;
-  put("#phase", frame.paused ? t("Sale paused") : paused ? t("Line paused") : line === "prequeue" ? t("Opens soon") : line === "closed" ? t("Line closed") : frame.status === "on_sale" ? t("Selling") : frame.status === "sold_out" ? t("Sold out") : t("Not on sale"));
-  levers?.show({ waiting: frame.room?.waiting ?? 0, active: frame.room?.active ?? 0, held: frame.seats.held, free: frame.seats.free }, paused);
-  if (wasPaused !== null && wasPaused !== paused) say(paused ? t("The sale is paused.") : t("The sale goes on."));
+  put(
+    "#phase",
+    frame.paused
+      ? t("Sale paused")
+      : paused
+        ? t("Queue paused")
+        : line === "prequeue"
+          ? t("Opens soon")
+          : line === "closed"
+            ? t("Queue closed")
+            : frame.status === "on_sale"
+              ? t("Selling")
+              : frame.status === "sold_out"
+                ? t("Sold out")
+                : t("Not on sale")
+  );
+  levers?.show(
+    {
+      waiting: frame.room?.waiting ?? 0,
+      active: frame.room?.active ?? 0,
+      held: frame.seats.held,
+      free: frame.seats.free
+    },
+    paused
+  );
+  if (wasPaused !== null && wasPaused !== paused) say(paused ? t("The sale is paused.") : t("The sale has resumed."));
   wasPaused = paused;
 }
 
-const NAMES = { join: () => t("Join the line"), status: () => t("Ask for one's place"), claim: () => t("Go in"), hold: () => t("Answer to a choice of seats"), pay: () => t("Pay"), event: () => t("Look at the event") };
+const NAMES = {
+  join: () => t("Join the queue"),
+  status: () => t("Check a place"),
+  claim: () => t("Enter the sale"),
+  hold: () => t("Seat hold latency"),
+  pay: () => t("Pay"),
+  event: () => t("View the event")
+};
 function speeds() {
   const rows = Object.entries(NAMES).filter(([name]) => frame.latency[name]);
   const text = rows.map(([name]) => name + ms(frame.latency[name]) + frame.latency[name].p99_ms).join();
   const body = $("#speeds tbody");
   if (body.dataset.text === text) return;
   body.dataset.text = text;
-  body.replaceChildren(...(rows.length ? rows.map(([name, words]) => h("tr", {}, h("td", {}, words()), h("td", { class: "r num" }, ms(frame.latency[name])), h("td", { class: "r num" }, took(frame.latency[name].p99_ms)))) : [h("tr", {}, h("td", { colspan: 3, class: "muted" }, t("Nobody asked in the last minute.")))]));
+  body.replaceChildren(
+    ...(rows.length
+      ? rows.map(([name, words]) =>
+          h(
+            "tr",
+            {},
+            h("td", {}, words()),
+            h("td", { class: "r num" }, ms(frame.latency[name])),
+            h("td", { class: "r num" }, took(frame.latency[name].p99_ms))
+          )
+        )
+      : [h("tr", {}, h("td", { colspan: 3, class: "muted" }, t("No requests in the last minute.")))])
+  );
 }
 
 function sections() {
   const groups = /** @type {import("./heat.js").Group[]} */ (frame.sections);
-  if (select.options.length !== groups.length) select.replaceChildren(...groups.map((one) => h("option", { value: one.name }, one.name)));
+  if (select.options.length !== groups.length)
+    select.replaceChildren(...groups.map((one) => h("option", { value: one.name }, one.name)));
   const one = groups.find((group) => group.name === select.value) ?? groups[0];
   heat.show(groups, one?.name ?? "");
   if (!one) return;
-  for (const name of /** @type {const} */ (["sold", "held", "free", "withheld"])) put(`[data-section=${name}]`, number(one[name]));
-  put("[data-section=share]", one.seats > one.withheld ? share.format(Math.round((one.sold / (one.seats - one.withheld)) * PERCENT) / PERCENT) : "–");
+  for (const name of /** @type {const} */ (["sold", "held", "free", "withheld"]))
+    put(`[data-section=${name}]`, number(one[name]));
+  put(
+    "[data-section=share]",
+    one.seats > one.withheld
+      ? share.format(Math.round((one.sold / (one.seats - one.withheld)) * PERCENT) / PERCENT)
+      : "–"
+  );
 }
 
 /** @param {any} next */
 function live(next) {
   show(next);
   const { room, seats, latency } = next;
-  charts.push({ at_s: next.at_us / 1e6, waiting: room?.waiting ?? null, active: room?.active ?? null, admitted: room?.admitted_per_s ?? null, held: seats.held, sold: seats.sold, selling: next.seats_sold_per_s, p50: latency.hold?.p50_ms ?? null, p99: latency.hold?.p99_ms ?? null });
+  charts.push({
+    at_s: next.at_us / 1e6,
+    waiting: room?.waiting ?? null,
+    active: room?.active ?? null,
+    admitted: room?.admitted_per_s ?? null,
+    held: seats.held,
+    sold: seats.sold,
+    selling: next.seats_sold_per_s,
+    p50: latency.hold?.p50_ms ?? null,
+    p99: latency.hold?.p99_ms ?? null
+  });
   if (Date.now() - toldAt < TOLD_EVERY_MS) return;
   toldAt = Date.now();
-  say(t("{waiting} waiting, {sold} seats sold, {money} so far.", { waiting: number(room?.waiting ?? 0), sold: number(seats.sold), money: $("[data-tile=revenue]").textContent ?? "" }));
+  say(
+    t("{waiting} waiting, {sold} seats sold, {money} so far.", {
+      waiting: number(room?.waiting ?? 0),
+      sold: number(seats.sold),
+      money: $("[data-tile=revenue]").textContent ?? ""
+    })
+  );
 }
 
 /** @param {import("./stream.js").Mode} mode @param {boolean} old */
 function mode(mode, old) {
-  const chip = $("#link"), note = $("#old");
-  const words = { live: t("Live"), polling: t("Every few seconds"), offline: t("No connection"), "signed-out": t("Signed out") };
+  const chip = $("#link"),
+    note = $("#old");
+  const words = {
+    live: t("Live"),
+    polling: t("Every few seconds"),
+    offline: t("No connection"),
+    "signed-out": t("Signed out")
+  };
   chip.className = `chip ${mode === "live" ? "ok" : mode === "polling" ? "warn" : "bad"}`;
   put("#link", words[mode]);
-  const text = mode === "signed-out" ? t("You are signed out. Reload this page to sign in.") : t("These figures are of {time}. They go on by themselves as soon as the server answers.", { time: exact.format(frame.at_us / 1000) });
-  if (note.hidden === old || (old && note.textContent !== text)) { note.textContent = text; note.hidden = !old; }
+  const text =
+    mode === "signed-out"
+      ? t("You are signed out. Reload this page to sign in.")
+      : t("These figures are from {time}. They update again as soon as the server responds.", {
+          time: exact.format(frame.at_us / 1000)
+        });
+  if (note.hidden === old || (old && note.textContent !== text)) {
+    note.textContent = text;
+    note.hidden = !old;
+  }
   root.toggleAttribute("data-old", old);
 }
 
-charts.add("c-line", [{ name: "waiting", colour: "--tier-1", label: t("Waiting") }, { name: "active", colour: "--tier-4", label: t("Inside") }]);
-charts.add("c-rate", [{ name: "admitted", colour: "--tier-3", label: t("People per second") }, { name: "selling", colour: "--tier-2", label: t("Seats per second") }]);
-charts.add("c-seats", [{ name: "sold", colour: "--tier-0", label: t("Sold") }, { name: "held", colour: "--tier-5", label: t("Held") }]);
-charts.add("c-times", [{ name: "p50", colour: "--tier-1", label: t("Half within") }, { name: "p99", colour: "--tier-2", label: t("99% within") }]);
+charts.add("c-line", [
+  { name: "waiting", colour: "--tier-1", label: t("Waiting") },
+  { name: "active", colour: "--tier-4", label: t("Inside") }
+]);
+charts.add("c-rate", [
+  { name: "admitted", colour: "--tier-3", label: t("People per second") },
+  { name: "selling", colour: "--tier-2", label: t("Seats per second") }
+]);
+charts.add("c-seats", [
+  { name: "sold", colour: "--tier-0", label: t("Sold") },
+  { name: "held", colour: "--tier-5", label: t("Held") }
+]);
+charts.add("c-times", [
+  { name: "p50", colour: "--tier-1", label: t("Median") },
+  { name: "p99", colour: "--tier-2", label: t("99% within") }
+]);
 show(frame);
 select.addEventListener("change", sections);
 heat.draw(found.map).then(sections);

@@ -7,8 +7,12 @@ import { showPlan } from "./plan.js";
 const map = /** @type {import("../seatmap/element.js").FrSeatmap} */ ($("fr-seatmap"));
 const frame = /** @type {HTMLIFrameElement} */ ($("iframe.preview"));
 /** @param {Event} e */
-const stop = (e) => { if (/** @type {Element} */ (e.target).closest("a, button")) e.preventDefault(); };
-const still = () => { for (const kind of ["click", "submit"]) frame.contentDocument?.addEventListener(kind, stop, true); };
+const stop = (e) => {
+  if (/** @type {Element} */ (e.target).closest("a, button")) e.preventDefault();
+};
+const still = () => {
+  for (const kind of ["click", "submit"]) frame.contentDocument?.addEventListener(kind, stop, true);
+};
 frame.addEventListener("load", still);
 still();
 const answer = await ask(map.dataset.map ?? "");

@@ -11,23 +11,49 @@ export class SeatGrid {
   /** @type {Map<number, HTMLElement>} */ #buttons = new Map();
   /** @param {HTMLElement} box @param {import("./model.js").SeatModel} model @param {(i: number) => void} pick @param {(i: number) => void} focus */
   constructor(box, model, pick, focus) {
-    this.box = box; this.model = model; this.focus = focus;
-    box.addEventListener("click", (e) => { const button = this.#of(e); if (button) pick(Number(button.dataset.seat)); });
-    box.addEventListener("keydown", (e) => { if (this.#key(e)) e.preventDefault(); });
+    this.box = box;
+    this.model = model;
+    this.focus = focus;
+    box.addEventListener("click", (e) => {
+      const button = this.#of(e);
+      if (button) pick(Number(button.dataset.seat));
+    });
+    box.addEventListener("keydown", (e) => {
+      if (this.#key(e)) e.preventDefault();
+    });
   }
   /** @param {Event} e */
-  #of(e) { return /** @type {HTMLElement | null} */ (/** @type {HTMLElement} */ (e.target).closest("[data-seat]")); }
-  close() { this.#section = -1; this.#buttons.clear(); this.box.replaceChildren(); }
+  #of(e) {
+    return /** @type {HTMLElement | null} */ (/** @type {HTMLElement} */ (e.target).closest("[data-seat]"));
+  }
+  close() {
+    this.#section = -1;
+    this.#buttons.clear();
+    this.box.replaceChildren();
+  }
 
   /** @param {number} s */
   open(s) {
-    const { model } = this, one = model.sections[s];
+    const { model } = this,
+      one = model.sections[s];
     this.#section = s;
     this.#buttons.clear();
     const rows = one.rowNames.map((name, r) => {
-      const [from, to] = model.rowEnds(one, r), cells = [];
+      const [from, to] = model.rowEnds(one, r),
+        cells = [];
       for (let i = from; i < to; i++) {
-        const button = h("button", { type: "button", role: "gridcell", "data-seat": i, tabindex: -1, class: `t${model.tier[i] % 6}`, "data-flag": (model.flags[i] & (STEP_FREE | COMPANION)) > 0 }, model.seat(i).number);
+        const button = h(
+          "button",
+          {
+            type: "button",
+            role: "gridcell",
+            "data-seat": i,
+            tabindex: -1,
+            class: `t${model.tier[i] % 6}`,
+            "data-flag": (model.flags[i] & (STEP_FREE | COMPANION)) > 0
+          },
+          model.seat(i).number
+        );
         if (model.flags[i] & GAP_AFTER) button.classList.add("gap");
         this.#buttons.set(i, button);
         this.#paint(i);
@@ -37,16 +63,21 @@ export class SeatGrid {
     });
     this.box.setAttribute("aria-label", t("Seats of section {section}", { section: one.name }));
     this.box.replaceChildren(...rows);
-    const first = [...this.#buttons.values()].find((button) => button.getAttribute("aria-disabled") !== "true") ?? this.#buttons.values().next().value;
+    const first =
+      [...this.#buttons.values()].find((button) => button.getAttribute("aria-disabled") !== "true") ??
+      this.#buttons.values().next().value;
     if (first) first.tabIndex = 0;
   }
 
   /** @param {number[]} changed */
-  refresh(changed) { for (const i of changed) if (this.model.section[i] === this.#section) this.#paint(i); }
+  refresh(changed) {
+    for (const i of changed) if (this.model.section[i] === this.#section) this.#paint(i);
+  }
 
   /** @param {number} i */
   #paint(i) {
-    const button = this.#buttons.get(i), mine = this.model.mine.has(i);
+    const button = this.#buttons.get(i),
+      mine = this.model.mine.has(i);
     button?.setAttribute("aria-label", describe(this.model.seat(i)));
     button?.setAttribute("aria-selected", String(mine));
     button?.setAttribute("aria-disabled", String(!mine && this.model.state[i] !== FREE));
@@ -56,14 +87,31 @@ export class SeatGrid {
   #key(e) {
     const button = this.#of(e);
     if (!button) return false;
-    const row = /** @type {HTMLElement} */ (button.closest("[role=row]")), all = /** @type {HTMLElement[]} */ ([...row.querySelectorAll("[data-seat]")]), at = all.indexOf(button);
+    const row = /** @type {HTMLElement} */ (button.closest("[role=row]")),
+      all = /** @type {HTMLElement[]} */ ([...row.querySelectorAll("[data-seat]")]),
+      at = all.indexOf(button);
     const flip = document.dir === "rtl" ? -1 : 1;
-    const beside = (/** @type {Element | null} */ other) => { const seats = other ? /** @type {HTMLElement[]} */ ([...other.querySelectorAll("[data-seat]")]) : []; return seats[Math.min(at, seats.length - 1)]; };
+    const beside = (/** @type {Element | null} */ other) => {
+      const seats = other ? /** @type {HTMLElement[]} */ ([...other.querySelectorAll("[data-seat]")]) : [];
+      return seats[Math.min(at, seats.length - 1)];
+    };
     /** @type {Record<string, () => HTMLElement | undefined>} */
-    const moves = { ArrowRight: () => all[at + flip], ArrowLeft: () => all[at - flip], Home: () => all[0], End: () => all[all.length - 1], ArrowDown: () => beside(row.nextElementSibling), ArrowUp: () => beside(row.previousElementSibling) };
+    const moves = {
+      ArrowRight: () => all[at + flip],
+      ArrowLeft: () => all[at - flip],
+      Home: () => all[0],
+      End: () => all[all.length - 1],
+      ArrowDown: () => beside(row.nextElementSibling),
+      ArrowUp: () => beside(row.previousElementSibling)
+    };
     if (!(e.key in moves)) return false;
     const next = moves[e.key]();
-    if (next) { for (const other of this.#buttons.values()) other.tabIndex = -1; next.tabIndex = 0; next.focus(); this.focus(Number(next.dataset.seat)); }
+    if (next) {
+      for (const other of this.#buttons.values()) other.tabIndex = -1;
+      next.tabIndex = 0;
+      next.focus();
+      this.focus(Number(next.dataset.seat));
+    }
     return true;
   }
 }

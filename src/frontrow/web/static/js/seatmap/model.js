@@ -1,8 +1,18 @@
 // @ts-check
 /** The seat map's model: geometry from the document `fsmap/1`, live states, counts by section. No DOM in here. */
-export const FREE = 0, HELD = 1, SOLD = 2, BLOCKED = 3;
-export const STEP_FREE = 1, COMPANION = 2, RESTRICTED = 4, GAP_AFTER = 8;
-const MAGIC = 0x31535346, HEADER_BYTES = 24, MAX_VARINT_BYTES = 5, EDGE = 6, ARC_STEPS = 10;
+export const FREE = 0,
+  HELD = 1,
+  SOLD = 2,
+  BLOCKED = 3;
+export const STEP_FREE = 1,
+  COMPANION = 2,
+  RESTRICTED = 4,
+  GAP_AFTER = 8;
+const MAGIC = 0x31535346,
+  HEADER_BYTES = 24,
+  MAX_VARINT_BYTES = 5,
+  EDGE = 6,
+  ARC_STEPS = 10;
 
 /** @typedef {{id: number, key: string, name: string, price: number, cur: string}} Tier */
 /** @typedef {{t: string, x: number, y: number, w: number, h: number, label: string}} Decor */
@@ -14,7 +24,8 @@ const MAGIC = 0x31535346, HEADER_BYTES = 24, MAX_VARINT_BYTES = 5, EDGE = 6, ARC
 /** A … Z, AA …: the usual name of a row. @param {number} position */
 export function rowLabel(position) {
   let label = "";
-  for (let left = position + 1; left > 0; left = Math.floor((left - 1) / 26)) label = String.fromCharCode(65 + ((left - 1) % 26)) + label;
+  for (let left = position + 1; left > 0; left = Math.floor((left - 1) / 26))
+    label = String.fromCharCode(65 + ((left - 1) % 26)) + label;
   return label;
 }
 
@@ -38,28 +49,47 @@ export class SeatModel {
     /** @type {Map<number, string[]>} rows whose seats are not numbered 1, 2, … by the row's first seat */
     this.odd = new Map();
     let base = 0;
-    doc.sections.forEach((row, k) => { base = this.#place(row, doc.detail?.[k] ?? {}, k, base); });
+    doc.sections.forEach((row, k) => {
+      base = this.#place(row, doc.detail?.[k] ?? {}, k, base);
+    });
     const boxes = this.sections.map((one) => one.box);
     /** @type {Box} */
-    this.box = [Math.min(...boxes.map((b) => b[0])), Math.min(...boxes.map((b) => b[1])), Math.max(...boxes.map((b) => b[2])), Math.max(...boxes.map((b) => b[3]))];
+    this.box = [
+      Math.min(...boxes.map((b) => b[0])),
+      Math.min(...boxes.map((b) => b[1])),
+      Math.max(...boxes.map((b) => b[2])),
+      Math.max(...boxes.map((b) => b[3]))
+    ];
   }
 
   /** @param {any[]} row @param {Record<string, any>} detail @param {number} k @param {number} base */
   #place(row, detail, k, base) {
     /** @type {number[]} */
     const counts = row[row.length - 1];
-    const kind = row[2], rows = new Uint32Array(counts.length), points = kind === "x" ? row[3] : null;
+    const kind = row[2],
+      rows = new Uint32Array(counts.length),
+      points = kind === "x" ? row[3] : null;
     /** @type {Box} */
     const box = [Infinity, Infinity, -Infinity, -Infinity];
-    let i = base, px = 0, py = 0;
+    let i = base,
+      px = 0,
+      py = 0;
     counts.forEach((count, r) => {
       rows[r] = i;
       if (detail.numbers?.[r]) this.odd.set(i, detail.numbers[r]);
       for (let j = 0; j < count; j++, i++) {
-        if (points) { px += points[2 * (i - base)] / 100; py += points[2 * (i - base) + 1] / 100; }
-        else [px, py] = this.#point(row, r, j, count);
-        this.x[i] = px; this.y[i] = py; this.section[i] = k; this.tier[i] = row[1];
-        box[0] = Math.min(box[0], px); box[1] = Math.min(box[1], py); box[2] = Math.max(box[2], px); box[3] = Math.max(box[3], py);
+        if (points) {
+          px += points[2 * (i - base)] / 100;
+          py += points[2 * (i - base) + 1] / 100;
+        } else [px, py] = this.#point(row, r, j, count);
+        this.x[i] = px;
+        this.y[i] = py;
+        this.section[i] = k;
+        this.tier[i] = row[1];
+        box[0] = Math.min(box[0], px);
+        box[1] = Math.min(box[1], py);
+        box[2] = Math.max(box[2], px);
+        box[3] = Math.max(box[3], py);
       }
     });
     spread(detail.tiers, this.tier, base);
@@ -67,11 +97,28 @@ export class SeatModel {
     const area = kind === "ga";
     if (area) [box[0], box[1], box[2], box[3]] = [row[3], row[4], row[3] + row[5], row[4] + row[6]];
     const prices = [...new Set(this.tier.subarray(base, i))].map((number) => this.doc.tiers[number].price);
-    const names = detail.row_names?.map((/** @type {string} */ name, /** @type {number} */ r) => name || detail.rows?.[r] || rowLabel(r)) ?? detail.rows;
+    const names =
+      detail.row_names?.map(
+        (/** @type {string} */ name, /** @type {number} */ r) => name || detail.rows?.[r] || rowLabel(r)
+      ) ?? detail.rows;
     this.sections.push({
-      id: row[0], name: detail.name || row[0], tier: row[1], base, n: i - base, rows, area, box, free: 0,
-      rowNames: names ?? (area ? ["GA"] : counts.map((_, r) => rowLabel(r))), low: Math.min(...prices), high: Math.max(...prices),
-      ...(kind === "a" ? this.#bow(row, counts.length) : kind === "x" ? this.#around(rows, i, box) : this.#rectangle(box, area ? 0 : EDGE)),
+      id: row[0],
+      name: detail.name || row[0],
+      tier: row[1],
+      base,
+      n: i - base,
+      rows,
+      area,
+      box,
+      free: 0,
+      rowNames: names ?? (area ? ["GA"] : counts.map((_, r) => rowLabel(r))),
+      low: Math.min(...prices),
+      high: Math.max(...prices),
+      ...(kind === "a"
+        ? this.#bow(row, counts.length)
+        : kind === "x"
+          ? this.#around(rows, i, box)
+          : this.#rectangle(box, area ? 0 : EDGE))
     });
     return i;
   }
@@ -80,42 +127,79 @@ export class SeatModel {
   #point(row, r, j, count) {
     if (row[2] === "a") {
       const angle = row[3] + ((row[4] - row[3]) * (j + 0.5)) / count;
-      return [this.doc.w / 2 + (row[5] + r * row[7]) * Math.cos(angle), this.doc.h / 2 + (row[6] + r * row[7]) * Math.sin(angle)];
+      return [
+        this.doc.w / 2 + (row[5] + r * row[7]) * Math.cos(angle),
+        this.doc.h / 2 + (row[6] + r * row[7]) * Math.sin(angle)
+      ];
     }
     if (row[2] === "g") return [row[3] + j * row[5], row[4] + r * row[6]];
     const columns = Math.max(1, Math.ceil(Math.sqrt((count * row[5]) / Math.max(1, row[6]))));
-    return [row[3] + ((j % columns) + 0.5) * (row[5] / columns), row[4] + (Math.floor(j / columns) + 0.5) * (row[6] / Math.ceil(count / columns))];
+    return [
+      row[3] + ((j % columns) + 0.5) * (row[5] / columns),
+      row[4] + (Math.floor(j / columns) + 0.5) * (row[6] / Math.ceil(count / columns))
+    ];
   }
 
   /** @param {any[]} row @param {number} rows */
   #bow(row, rows) {
-    const [, , , from, to, rx, ry, step] = row, depth = (rows - 1) * step, ox = this.doc.w / 2, oy = this.doc.h / 2, outline = [];
-    for (const [side, sign] of [[-EDGE, 1], [depth + EDGE, -1]])
+    const [, , , from, to, rx, ry, step] = row,
+      depth = (rows - 1) * step,
+      ox = this.doc.w / 2,
+      oy = this.doc.h / 2,
+      outline = [];
+    for (const [side, sign] of [
+      [-EDGE, 1],
+      [depth + EDGE, -1]
+    ])
       for (let s = 0; s <= ARC_STEPS; s++) {
         const angle = sign > 0 ? from + ((to - from) * s) / ARC_STEPS : to - ((to - from) * s) / ARC_STEPS;
         outline.push(ox + (rx + side) * Math.cos(angle), oy + (ry + side) * Math.sin(angle));
       }
     const middle = (from + to) / 2;
-    return { outline: Float32Array.from(outline), cx: ox + (rx + depth / 2) * Math.cos(middle), cy: oy + (ry + depth / 2) * Math.sin(middle) };
+    return {
+      outline: Float32Array.from(outline),
+      cx: ox + (rx + depth / 2) * Math.cos(middle),
+      cy: oy + (ry + depth / 2) * Math.sin(middle)
+    };
   }
 
   /** The outline of rows that lie anywhere: along the first row, the rows' ends, the last row and back.
    * @param {Uint32Array} rows @param {number} end @param {Box} b */
   #around(rows, end, b) {
-    const last = (/** @type {number} */ r) => (r + 1 < rows.length ? rows[r + 1] : end) - 1, along = [];
+    const last = (/** @type {number} */ r) => (r + 1 < rows.length ? rows[r + 1] : end) - 1,
+      along = [];
     for (let i = last(0); i >= rows[0]; i--) along.push(i);
     for (let r = 1; r < rows.length; r++) along.push(rows[r]);
     for (let i = rows[rows.length - 1]; i <= last(rows.length - 1); i++) along.push(i);
     for (let r = rows.length - 2; r > 0; r--) along.push(last(r));
-    const cx = (b[0] + b[2]) / 2, cy = (b[1] + b[3]) / 2, outline = [];
-    for (const i of along) { const dx = this.x[i] - cx, dy = this.y[i] - cy, far = Math.hypot(dx, dy) || 1; outline.push(this.x[i] + (dx / far) * 9, this.y[i] + (dy / far) * 9); }
-    const r = rows.length >> 1, middle = (rows[r] + last(r)) >> 1;
-    return outline.length >= 6 ? { outline: Float32Array.from(outline), cx: this.x[middle], cy: this.y[middle] } : this.#rectangle(b, EDGE);
+    const cx = (b[0] + b[2]) / 2,
+      cy = (b[1] + b[3]) / 2,
+      outline = [];
+    for (const i of along) {
+      const dx = this.x[i] - cx,
+        dy = this.y[i] - cy,
+        far = Math.hypot(dx, dy) || 1;
+      outline.push(this.x[i] + (dx / far) * 9, this.y[i] + (dy / far) * 9);
+    }
+    const r = rows.length >> 1,
+      middle = (rows[r] + last(r)) >> 1;
+    return outline.length >= 6
+      ? { outline: Float32Array.from(outline), cx: this.x[middle], cy: this.y[middle] }
+      : this.#rectangle(b, EDGE);
   }
 
   /** @param {Box} b @param {number} edge */
   #rectangle(b, edge) {
-    const outline = [b[0] - edge, b[1] - edge, b[2] + edge, b[1] - edge, b[2] + edge, b[3] + edge, b[0] - edge, b[3] + edge];
+    const outline = [
+      b[0] - edge,
+      b[1] - edge,
+      b[2] + edge,
+      b[1] - edge,
+      b[2] + edge,
+      b[3] + edge,
+      b[0] - edge,
+      b[3] + edge
+    ];
     return { outline: Float32Array.from(outline), cx: (b[0] + b[2]) / 2, cy: (b[1] + b[3]) / 2 };
   }
 
@@ -123,12 +207,17 @@ export class SeatModel {
   applySnapshot(body) {
     const view = new DataView(body);
     if (body.byteLength < HEADER_BYTES || view.getUint32(0, true) !== MAGIC) throw new Error("no seat-state snapshot");
-    if (view.getUint32(4, true) !== this.n || body.byteLength !== HEADER_BYTES + Math.ceil(this.n / 4)) throw new Error("a snapshot of another map");
-    const packed = new Uint8Array(body, HEADER_BYTES), changed = [];
+    if (view.getUint32(4, true) !== this.n || body.byteLength !== HEADER_BYTES + Math.ceil(this.n / 4))
+      throw new Error("a snapshot of another map");
+    const packed = new Uint8Array(body, HEADER_BYTES),
+      changed = [];
     for (const one of this.sections) one.free = 0;
     for (let i = 0; i < this.n; i++) {
       const state = (packed[i >> 2] >> ((i & 3) * 2)) & 3;
-      if (state !== this.state[i]) { this.state[i] = state; changed.push(i); }
+      if (state !== this.state[i]) {
+        this.state[i] = state;
+        changed.push(i);
+      }
       if (state === FREE) this.sections[this.section[i]].free++;
     }
     this.seq = Number(view.getBigUint64(8, true));
@@ -144,14 +233,20 @@ export class SeatModel {
     const seats = [];
     /** @type {number[]} */
     const states = [];
-    let i = 0, value = 0, bytes = 0;
+    let i = 0,
+      value = 0,
+      bytes = 0;
     for (let p = 0; p < packed.length; p++) {
       const byte = packed.charCodeAt(p);
       value += (byte & 127) * 2 ** (7 * bytes++);
-      if (byte > 127) { if (bytes >= MAX_VARINT_BYTES) throw new Error("a number is too long"); continue; }
+      if (byte > 127) {
+        if (bytes >= MAX_VARINT_BYTES) throw new Error("a number is too long");
+        continue;
+      }
       i += Math.floor(value / 4);
       if (i >= this.n) throw new Error("a seat outside the map");
-      seats.push(i); states.push(value & 3);
+      seats.push(i);
+      states.push(value & 3);
       value = bytes = 0;
     }
     if (bytes) throw new Error("a frame is cut off");
@@ -171,50 +266,88 @@ export class SeatModel {
   /** Which row of its section a seat is in. @param {number} i */
   rowOf(i) {
     const { rows } = this.sections[this.section[i]];
-    let low = 0, high = rows.length - 1;
-    while (low < high) { const middle = (low + high + 1) >> 1; if (rows[middle] <= i) low = middle; else high = middle - 1; }
+    let low = 0,
+      high = rows.length - 1;
+    while (low < high) {
+      const middle = (low + high + 1) >> 1;
+      if (rows[middle] <= i) low = middle;
+      else high = middle - 1;
+    }
     return low;
   }
 
   /** @param {Section} section @param {number} r @returns {[number, number]} first seat of a row, and the one after its last */
-  rowEnds(section, r) { return [section.rows[r], r + 1 < section.rows.length ? section.rows[r + 1] : section.base + section.n]; }
+  rowEnds(section, r) {
+    return [section.rows[r], r + 1 < section.rows.length ? section.rows[r + 1] : section.base + section.n];
+  }
 
   /** @param {number} i @returns {SeatInfo} */
   seat(i) {
-    const section = this.sections[this.section[i]], r = this.rowOf(i), first = section.rows[r];
-    const number = this.odd.get(first)?.[i - first] ?? String(i - first + 1), rowId = this.doc.detail?.[this.section[i]]?.rows?.[r] ?? (section.area ? "GA" : rowLabel(r));
-    return { i, id: `${section.id}-${rowId}-${number}`, section, row: section.rowNames[r], number, tier: this.doc.tiers[this.tier[i]], state: this.state[i], flags: this.flags[i], mine: this.mine.has(i) };
+    const section = this.sections[this.section[i]],
+      r = this.rowOf(i),
+      first = section.rows[r];
+    const number = this.odd.get(first)?.[i - first] ?? String(i - first + 1),
+      rowId = this.doc.detail?.[this.section[i]]?.rows?.[r] ?? (section.area ? "GA" : rowLabel(r));
+    return {
+      i,
+      id: `${section.id}-${rowId}-${number}`,
+      section,
+      row: section.rowNames[r],
+      number,
+      tier: this.doc.tiers[this.tier[i]],
+      state: this.state[i],
+      flags: this.flags[i],
+      mine: this.mine.has(i)
+    };
   }
 
   /** Whether somebody who asks for this can be offered the seat. @param {number} i @param {number} maxPrice @param {boolean} stepFree */
-  fits(i, maxPrice, stepFree) { return this.doc.tiers[this.tier[i]].price <= maxPrice && (!stepFree || (this.flags[i] & STEP_FREE) > 0); }
+  fits(i, maxPrice, stepFree) {
+    return this.doc.tiers[this.tier[i]].price <= maxPrice && (!stepFree || (this.flags[i] & STEP_FREE) > 0);
+  }
 
   /** The free seats nearest to where those seats are: side by side in one row if possible. @param {number[]} wanted @returns {number[]} */
   near(wanted) {
-    const cx = wanted.reduce((sum, i) => sum + this.x[i], 0) / wanted.length, cy = wanted.reduce((sum, i) => sum + this.y[i], 0) / wanted.length;
+    const cx = wanted.reduce((sum, i) => sum + this.x[i], 0) / wanted.length,
+      cy = wanted.reduce((sum, i) => sum + this.y[i], 0) / wanted.length;
     /** @type {number[]} */
-    let best = [], least = Infinity;
-    for (const section of this.sections) for (let r = 0; r < section.rows.length; r++) {
-      const [from, to] = this.rowEnds(section, r);
-      for (let i = from; i + wanted.length <= to; i++) {
-        let together = true;
-        for (let j = 0; j < wanted.length && together; j++) together = this.state[i + j] === FREE && (j === wanted.length - 1 || !(this.flags[i + j] & GAP_AFTER));
-        const middle = i + (wanted.length >> 1), far = Math.hypot(this.x[middle] - cx, this.y[middle] - cy) * (1 + Math.abs(this.doc.tiers[this.tier[i]].price - this.doc.tiers[this.tier[wanted[0]]].price) / 5000);
-        if (together && far < least) { least = far; best = Array.from({ length: wanted.length }, (_, j) => i + j); }
+    let best = [],
+      least = Infinity;
+    for (const section of this.sections)
+      for (let r = 0; r < section.rows.length; r++) {
+        const [from, to] = this.rowEnds(section, r);
+        for (let i = from; i + wanted.length <= to; i++) {
+          let together = true;
+          for (let j = 0; j < wanted.length && together; j++)
+            together = this.state[i + j] === FREE && (j === wanted.length - 1 || !(this.flags[i + j] & GAP_AFTER));
+          const middle = i + (wanted.length >> 1),
+            far =
+              Math.hypot(this.x[middle] - cx, this.y[middle] - cy) *
+              (1 + Math.abs(this.doc.tiers[this.tier[i]].price - this.doc.tiers[this.tier[wanted[0]]].price) / 5000);
+          if (together && far < least) {
+            least = far;
+            best = Array.from({ length: wanted.length }, (_, j) => i + j);
+          }
+        }
       }
-    }
     return best;
   }
 
   /** The seat nearest to a point, within `reach`; -1 for none. @param {number} wx @param {number} wy @param {number} reach */
   hit(wx, wy, reach) {
-    let best = -1, least = reach * reach;
+    let best = -1,
+      least = reach * reach;
     for (const one of this.sections) {
       const b = one.box;
       if (one.area || wx < b[0] - reach || wx > b[2] + reach || wy < b[1] - reach || wy > b[3] + reach) continue;
       for (let i = one.base; i < one.base + one.n; i++) {
-        const dx = this.x[i] - wx, dy = this.y[i] - wy, far = dx * dx + dy * dy;
-        if (far < least) { least = far; best = i; }
+        const dx = this.x[i] - wx,
+          dy = this.y[i] - wy,
+          far = dx * dx + dy * dy;
+        if (far < least) {
+          least = far;
+          best = i;
+        }
       }
     }
     return best;
@@ -226,7 +359,8 @@ export class SeatModel {
       if (wx < b[0] - 8 || wx > b[2] + 8 || wy < b[1] - 8 || wy > b[3] + 8) return false;
       let inside = false;
       for (let i = 0, j = p.length - 2; i < p.length; j = i, i += 2)
-        if (p[i + 1] > wy !== p[j + 1] > wy && wx < ((p[j] - p[i]) * (wy - p[i + 1])) / (p[j + 1] - p[i + 1]) + p[i]) inside = !inside;
+        if (p[i + 1] > wy !== p[j + 1] > wy && wx < ((p[j] - p[i]) * (wy - p[i + 1])) / (p[j + 1] - p[i + 1]) + p[i])
+          inside = !inside;
       return inside;
     });
   }
@@ -234,15 +368,28 @@ export class SeatModel {
   /** The next seat from `i` in a direction, for arrow keys; -1 for none. @param {number} i @param {number} dx @param {number} dy */
   step(i, dx, dy) {
     const reach = 60;
-    let best = -1, least = Infinity;
+    let best = -1,
+      least = Infinity;
     for (const one of this.sections) {
       const b = one.box;
-      if (one.area || this.x[i] < b[0] - reach || this.x[i] > b[2] + reach || this.y[i] < b[1] - reach || this.y[i] > b[3] + reach) continue;
+      if (
+        one.area ||
+        this.x[i] < b[0] - reach ||
+        this.x[i] > b[2] + reach ||
+        this.y[i] < b[1] - reach ||
+        this.y[i] > b[3] + reach
+      )
+        continue;
       for (let k = one.base; k < one.base + one.n; k++) {
-        const ax = this.x[k] - this.x[i], ay = this.y[k] - this.y[i], along = ax * dx + ay * dy;
+        const ax = this.x[k] - this.x[i],
+          ay = this.y[k] - this.y[i],
+          along = ax * dx + ay * dy;
         if (k === i || along <= 2 || along > reach) continue;
         const cost = along + Math.abs(ax * dy - ay * dx) * 2.2;
-        if (cost < least) { least = cost; best = k; }
+        if (cost < least) {
+          least = cost;
+          best = k;
+        }
       }
     }
     return best;
@@ -252,5 +399,8 @@ export class SeatModel {
 /** Write run-length coded values from `base` on. @param {[number, number][] | undefined} runs @param {Uint8Array} into @param {number} base */
 function spread(runs, into, base) {
   let at = base;
-  for (const [length, value] of runs ?? []) { into.fill(value, at, at + length); at += length; }
+  for (const [length, value] of runs ?? []) {
+    into.fill(value, at, at + length);
+    at += length;
+  }
 }

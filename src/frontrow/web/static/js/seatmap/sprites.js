@@ -13,14 +13,35 @@ export function sprites(z, theme) {
     paint(g);
     return canvas;
   };
-  const disc = (/** @type {string} */ colour, size = 1) => make((g) => { g.fillStyle = colour; g.beginPath(); g.arc(0, 0, (z / 2) * size, 0, 7); g.fill(); });
+  const disc = (/** @type {string} */ colour, size = 1) =>
+    make((g) => {
+      g.fillStyle = colour;
+      g.beginPath();
+      g.arc(0, 0, (z / 2) * size, 0, 7);
+      g.fill();
+    });
   return [
     ...theme.tiers.map((colour) => disc(colour)),
-    make((g) => { g.strokeStyle = theme.held; g.lineWidth = Math.max(1, z * 0.1); g.beginPath(); g.arc(0, 0, z * 0.36, 0, 7); g.stroke(); }),
+    make((g) => {
+      g.strokeStyle = theme.held;
+      g.lineWidth = Math.max(1, z * 0.1);
+      g.beginPath();
+      g.arc(0, 0, z * 0.36, 0, 7);
+      g.stroke();
+    }),
     disc(theme.sold, 0.55),
     make((g) => {
-      g.fillStyle = theme.mine; g.beginPath(); g.roundRect(-z / 2, -z / 2, z, z, z * 0.28); g.fill();
-      g.strokeStyle = theme.bg; g.lineWidth = Math.max(1.5, z * 0.13); g.beginPath(); g.moveTo(-z * 0.22, z * 0.02); g.lineTo(-z * 0.05, z * 0.18); g.lineTo(z * 0.24, -z * 0.18); g.stroke();
-    }),
+      g.fillStyle = theme.mine;
+      g.beginPath();
+      g.roundRect(-z / 2, -z / 2, z, z, z * 0.28);
+      g.fill();
+      g.strokeStyle = theme.bg;
+      g.lineWidth = Math.max(1.5, z * 0.13);
+      g.beginPath();
+      g.moveTo(-z * 0.22, z * 0.02);
+      g.lineTo(-z * 0.05, z * 0.18);
+      g.lineTo(z * 0.24, -z * 0.18);
+      g.stroke();
+    })
   ];
 }
