@@ -30,14 +30,16 @@ async def put_on_sale(url: str, plan: Plan, event_id: str = EVENT, **changes: An
     body, now_us = plan_bytes(plan), SystemClock()()
     ledger = await open_ledger(url)
     try:
-        await ledger.put_plan(digest(body), plan, body.decode(), now_us)
-        await ledger.put_venue(Venue("ven_bench", "Stadium", digest(body), "Vienna", "AT", "Europe/Vienna"), now_us)
+        await ledger.catalogue.put_plan(digest(body), plan, body.decode(), now_us)
+        await ledger.catalogue.put_venue(
+            Venue("ven_bench", "Stadium", digest(body), "Vienna", "AT", "Europe/Vienna"), now_us
+        )
         tiers = tuple(PriceTier(key, Money(5_000, "EUR")) for key in plan.tiers)
         event = Event(
             event_id, "Aurora", "ven_bench", digest(body), "EUR", now_us + 60 * DAY_US, now_us - US_PER_S,
             now_us + 59 * DAY_US, tiers, EventStatus.ON_SALE, lonely_rule_until_percent=0, **changes,
         )  # fmt: skip
-        await ledger.put_event(event, now_us)
+        await ledger.catalogue.put_event(event, now_us)
     finally:
         await ledger.aclose()
 

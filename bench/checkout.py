@@ -109,7 +109,7 @@ async def run(checkouts: int, in_flight: int, refunds: int) -> dict[str, dict[st
     event = Event(EVENT, "Bench", "ven_1", "0" * 64, "EUR", 1 << 60, 0, 1 << 60, (price,), EventStatus.ON_SALE)
     async with ledgers() as opened:
         for name, ledger in opened.items():
-            await ledger.put_event(event, clock())
+            await ledger.catalogue.put_event(event, clock())
             instant = GuardedProvider(SimulatedProvider(clock, webhooks=False), clock)
             results[f"{name}, instant provider, {CALLERS} callers"] = await sell(ledger, instant, 0, checkouts, CALLERS)
             inner = SimulatedProvider(clock, latency=lambda *_: rng.uniform(2.0, 5.0), webhooks=False)
@@ -120,7 +120,7 @@ async def run(checkouts: int, in_flight: int, refunds: int) -> dict[str, dict[st
         ledger = opened["PostgreSQL"]
         more = GuardedProvider(SimulatedProvider(clock, webhooks=False), clock)
         event = Event("evt_off", "Off", "ven_1", "0" * 64, "EUR", 1 << 60, 0, 1 << 60, (price,), EventStatus.ON_SALE)
-        await ledger.put_event(event, clock())
+        await ledger.catalogue.put_event(event, clock())
         await sell(ledger, more, 2 * 10**6, refunds, CALLERS, "evt_off")
         work = cancel(ledger, more, "evt_off")
         results[f"PostgreSQL, {refunds} refunds of a cancelled event"] = await measured(work, refunds)

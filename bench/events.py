@@ -61,19 +61,19 @@ def many_events(count: int, *, live_every: int = 1, now_us: int = NOW_US) -> Ite
 
 async def load_events(ledger: SqlLedger, events: Iterator[Event], *, now_us: int = NOW_US) -> None:
     """Venues, plan and events, in batches."""
-    await ledger.put_plan(PLAN_HASH, PLAN, plan_bytes(PLAN).decode(), now_us)
+    await ledger.catalogue.put_plan(PLAN_HASH, PLAN, plan_bytes(PLAN).decode(), now_us)
     for number, city in enumerate(CITIES):
-        await ledger.put_venue(
+        await ledger.catalogue.put_venue(
             Venue(f"ven_{number}", f"Halle {number}", PLAN_HASH, city, "AT", "Europe/Vienna"), now_us
         )
     batch: list[Event] = []
     for event in events:
         batch.append(event)
         if len(batch) == BATCH:
-            await ledger.put_events(batch, now_us)
+            await ledger.catalogue.put_events(batch, now_us)
             batch = []
     if batch:
-        await ledger.put_events(batch, now_us)
+        await ledger.catalogue.put_events(batch, now_us)
 
 
 def searches(count: int) -> dict[str, EventSearch]:
@@ -103,12 +103,12 @@ async def measure(url: str, count: int) -> None:
         began = time.perf_counter()
         await load_events(ledger, many_events(count))
         print(f"{count:,} events loaded in {time.perf_counter() - began:.0f} s")
-        browse = EventBrowser(ledger, Sales())
+        browse = EventBrowser(ledger.catalogue, Sales())
         print(f"{'search':36}{'found':>6}{'fastest ms':>12}{'median':>8}{'slowest':>9}")
         for name, search in searches(count).items():
             page = await browse.search(search)
             print(f"{name:36}{len(page.listings):>6}{await timed(lambda search=search: browse.search(search))}")
-        print(f"{'the look of an idle process':42}{await timed(ledger.newest_change)}")
+        print(f"{'the look of an idle process':42}{await timed(ledger.catalogue.newest_change)}")
     finally:
         await ledger.aclose()
 

@@ -46,19 +46,21 @@ async def run(ledger: SqlLedger) -> None:
         EVENT, "Bench", "ven_1", "0" * 64, "EUR", clock() * 2, 0, clock() * 2,
         (PriceTier("standard", Money(5_000, "EUR")),), EventStatus.SOLD_OUT,
     )  # fmt: skip
-    await ledger.put_event(event, clock())
+    await ledger.catalogue.put_event(event, clock())
     sales, claims = Sales(), MemoryClaims()
     sales.open(event, plan())
     claims.learn(EVENT, plan())
     await Recovery(sales, claims, ledger, clock).check(EVENT)
     holds = HoldService(sales, claims, ledger, clock)
     worker = Offering(sales, ledger, claims, holds, clock)
-    joins = [ledger.join_waitlist(NewEntry(f"wle_{n}", EVENT, f"f{n}", PARTY), clock()) for n in range(LINE)]
+    joins = [ledger.waitlist.join_waitlist(NewEntry(f"wle_{n}", EVENT, f"f{n}", PARTY), clock()) for n in range(LINE)]
     await timed(f"join ({LINE:,} at once)", LINE, asyncio.gather(*joins))
-    entry = await ledger.entry_of_fan(EVENT, f"f{LINE - 1}")
+    entry = await ledger.waitlist.entry_of_fan(EVENT, f"f{LINE - 1}")
     assert entry is not None
     await timed(
-        f"position of the last of {LINE:,}", 200, asyncio.gather(*(ledger.entries_ahead(entry) for _ in range(200)))
+        f"position of the last of {LINE:,}",
+        200,
+        asyncio.gather(*(ledger.waitlist.entries_ahead(entry) for _ in range(200))),
     )
     await timed(f"offer (parties of {PARTY}, {SEATS:,} freed seats)", SEATS // PARTY, worker.tend(EVENT))
     assert worker.stats.offered == SEATS // PARTY

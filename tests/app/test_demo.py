@@ -48,7 +48,7 @@ async def test_b14_jobs_in_a_process_of_their_own_end_a_hold_and_pay_a_refund_ou
             await buyer.call("cancel_booking", booking_id=held["booking"])
             for _ in range(600):
                 expired = await ledger.booking(left["booking"])
-                refunds = await ledger.refunds_of(held["booking"])
+                refunds = await ledger.payments.refunds_of(held["booking"])
                 if expired is not None and expired.state == "expired" and refunds[0].state == "done":
                     break
                 await asyncio.sleep(0.05)

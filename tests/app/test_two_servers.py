@@ -110,7 +110,7 @@ async def test_f5_50_fans_buy_while_either_server_is_killed(tmp_path, redis_url,
         booking = await ledger.booking(one["booking"])
         assert booking is not None
         assert booking.state is BookingState.CONFIRMED
-        payments = await ledger.payments_of(booking.id)
+        payments = await ledger.payments.payments_of(booking.id)
         assert sum(payment.amount_minor for payment in payments if payment.state == "captured") <= booking.amount_minor
     await ledger.aclose()
 

@@ -85,7 +85,7 @@ class Waiting:
         return {fan: offers[0].seats for fan, offers in found.items() if offers}
 
     async def status(self) -> EventStatus:
-        return (await self.ledger.event(EVENT)).status
+        return (await self.ledger.catalogue.event(EVENT)).status
 
 
 @contextlib.asynccontextmanager
@@ -93,7 +93,7 @@ async def sold_out(ledger_url: str, redis_url: str | None = None, **more: Any) -
     """Everything sold: A row 1 to one fan a seat (s0-s3), the rest in one booking each of row 2, B and S."""
     more.setdefault("plan", small_plan())
     async with open_shop(ledger_url, redis_url, **more) as shop:
-        await shop.ledger.put_event(shop.event, shop.clock())
+        await shop.ledger.catalogue.put_event(shop.event, shop.clock())
         waiting = Waiting(shop)
         if shop.plan.size == small_plan().size:
             for seat in range(4):

@@ -44,7 +44,7 @@ def buy(site: Site, count: int = 1, event_id: str = SHOW) -> list[Ticket]:
 
     async def bought(platform: Platform) -> list[Ticket]:
         booking = await _book(platform, event_id, count)
-        return list(await platform.ledger.tickets_of(booking.id))
+        return list(await platform.ledger.tickets.tickets_of(booking.id))
 
     found: list[Ticket] = site.call(bought)
     assert len(found) == count
@@ -110,7 +110,7 @@ def forged(booking_id: str, seat: int) -> str:
 
 def inside(site: Site, event_id: str = SHOW) -> int:
     """How many the ledger knows to be in."""
-    return int(site.call(lambda platform: platform.ledger.door_totals(event_id))[1])
+    return int(site.call(lambda platform: platform.ledger.organiser.door_totals(event_id))[1])
 
 
 def kept_offline(page: Page) -> None:

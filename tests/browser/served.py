@@ -132,7 +132,7 @@ async def put_hall(platform: Platform, plan: Plan | None = None, **changes: Any)
         PriceTier(key, Money(4500 + 2500 * number, "EUR"), key.capitalize())
         for number, key in enumerate(reversed(plan.tiers))
     )
-    known = await platform.ledger.events(None, (-1, ""), 10)
+    known = await platform.ledger.catalogue.events(None, (-1, ""), 10)
     given = {"name": "Aurora World Tour", "tiers": tiers, "description": "The northern lights, on a stage."} | changes
     wanted = given.get("id", "evt_01JCQ3W2N4X7Z8Y9A0B1C2D3E4")
     if not any(event.id == wanted for event in known):

@@ -40,11 +40,11 @@ def test_b10_what_another_gate_took_back_may_come_in_here_without_a_network(door
     change = {"scan": "elsewhere", "ticket": ticket.id}
 
     async def let_in(platform: Platform) -> None:
-        await platform.ledger.admit(Scan("elsewhere", SHOW, ticket.id, "South", platform.clock()))
+        await platform.ledger.organiser.admit(Scan("elsewhere", SHOW, ticket.id, "South", platform.clock()))
 
     async def take_back(platform: Platform) -> None:
         noted = Change(Editor("somebody", "org"), "undo_scan", SHOW, platform.clock(), dict(change))
-        assert await platform.ledger.undo_admission("elsewhere", ticket.id, noted)
+        assert await platform.ledger.organiser.undo_admission("elsewhere", ticket.id, noted)
 
     site.call(let_in)
     open_gate(door, site)
@@ -139,7 +139,7 @@ def test_b10_a_lost_answer_lets_nobody_in_twice_and_turns_nobody_away(door: Page
     expect(door.locator("#waiting")).to_be_hidden()
     assert inside(site) == before + 1
     expect(door.locator("#conflicts li")).to_have_count(0)
-    found = site.call(lambda platform: platform.ledger.duplicate_scans(SHOW, 0, 1000))
+    found = site.call(lambda platform: platform.ledger.tickets.duplicate_scans(SHOW, 0, 1000))
     assert ticket.id not in {one.ticket_id for one in found}
 
 

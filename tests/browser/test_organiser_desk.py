@@ -31,7 +31,7 @@ def sold(site: Site, *seats: str, fan: str, pay: bool = True) -> Booking:
     """A purchase by the services themselves."""
 
     async def bought(platform: Platform) -> Booking:
-        await platform.ledger.put_contact(Contact(fan, f"{fan}@example.org"), platform.clock())
+        await platform.ledger.messages.put_contact(Contact(fan, f"{fan}@example.org"), platform.clock())
         visit = ShopPass(EVENT_ID, fan, platform.clock() + 900 * US_PER_S, fan)
         hold = await platform.box_office.holds.place(EVENT_ID, visit, list(seats))
         if pay:
@@ -67,7 +67,7 @@ def test_b12_a_refund_asked_for_on_the_page_is_in_the_ledger(desk: Page, hall: S
     expect(desk.get_by_role("status").first).to_contain_text("The refund is in progress")
 
     async def refunds(platform: Platform) -> Any:
-        return [(len(one.seats), one.reason) for one in await platform.ledger.refunds_of(booking.id)]
+        return [(len(one.seats), one.reason) for one in await platform.ledger.payments.refunds_of(booking.id)]
 
     assert hall.call(refunds) == [(1, "organiser:ill")]
     expect(desk.get_by_text("Refund for 101-A-1")).to_be_visible()

@@ -217,7 +217,7 @@ async def facts_are_leased_to_one_worker_until_published(bench: Bench) -> None:
 
 @check
 async def a_message_is_new_once(bench: Bench) -> None:
-    calls = [bench.either(n).seen_before("stripe", bench.event, bench.now_us) for n in range(CALLERS)]
+    calls = [bench.either(n).messages.seen_before("stripe", bench.event, bench.now_us) for n in range(CALLERS)]
     answers, _ = await outcomes(calls)
     assert answers.count(False) == 1
 

@@ -26,39 +26,45 @@ async def put(bench: Bench, kind: str, *deliveries: tuple[str, str]) -> None:
     """Put (lane, dedupe) in line."""
     new = [NewDelivery(kind, lane, dedupe, '{"ü": "\\\\"}') for lane, dedupe in deliveries]
     source = f"{bench.event} {kind}"
-    for query in bench.one.delivering(new, bench.now_us):
-        await bench.one.once(source, deliveries[0][1], [query], bench.now_us)
+    for query in bench.one.messages.delivering(new, bench.now_us):
+        await bench.one.messages.once(source, deliveries[0][1], [query], bench.now_us)
 
 
 async def lease(bench: Bench, kind: str, *, per_lane: int = 10, limit: int = 100, at: int = 0) -> list[Delivery]:
-    return await bench.two.lease_deliveries(kind, bench.now_us + at, 1_000, limit, per_lane)
+    return await bench.two.messages.lease_deliveries(kind, bench.now_us + at, 1_000, limit, per_lane)
 
 
 async def of_many_callers_with_one_message_exactly_one_acts(bench: Bench) -> None:
     kind = f"k {bench.event}"
-    queries = [bench.one.delivering([NewDelivery(kind, "l", f"{kind}:{n}", "")], bench.now_us) for n in range(CALLERS)]
-    calls = (bench.either(n).once(kind, "same", queries[n], bench.now_us) for n in range(CALLERS))
+    queries = [
+        bench.one.messages.delivering([NewDelivery(kind, "l", f"{kind}:{n}", "")], bench.now_us) for n in range(CALLERS)
+    ]
+    calls = (bench.either(n).messages.once(kind, "same", queries[n], bench.now_us) for n in range(CALLERS))
     assert sum(await asyncio.gather(*calls)) == 1
-    assert await bench.one.delivery_counts(kind) == {"waiting": 1}
-    assert await bench.two.once(kind, "another", (), bench.now_us)
+    assert await bench.one.messages.delivery_counts(kind) == {"waiting": 1}
+    assert await bench.two.messages.once(kind, "another", (), bench.now_us)
 
 
 async def many_messages_are_heard_once_each_in_one_step(bench: Bench) -> None:
     """A batch with one known message, one that stands in it twice, and new ones; then everybody hears it again."""
     kind = f"k {bench.event}"
     batch = [
-        (name, bench.one.delivering([NewDelivery(kind, "l", f"{kind}:{n}", "")], bench.now_us))
+        (name, bench.one.messages.delivering([NewDelivery(kind, "l", f"{kind}:{n}", "")], bench.now_us))
         for n, name in enumerate(["a", "b", "b", "c"])
     ]
-    assert await bench.one.once(kind, "a", (), bench.now_us)
-    assert await bench.two.once_each(kind, batch, bench.now_us) == [False, True, False, True]
+    assert await bench.one.messages.once(kind, "a", (), bench.now_us)
+    assert await bench.two.messages.once_each(kind, batch, bench.now_us) == [False, True, False, True]
     assert [one.dedupe for one in await lease(bench, kind)] == [f"{kind}:1", f"{kind}:3"]
-    heard = await asyncio.gather(*(bench.either(n).once_each(kind, batch, bench.now_us) for n in range(CALLERS)))
+    heard = await asyncio.gather(
+        *(bench.either(n).messages.once_each(kind, batch, bench.now_us) for n in range(CALLERS))
+    )
     assert not any(any(one) for one in heard)
     fresh = [(f"n{n}", batch[n % 4][1]) for n in range(20)]
-    heard = await asyncio.gather(*(bench.either(n).once_each(kind, fresh, bench.now_us) for n in range(CALLERS)))
+    heard = await asyncio.gather(
+        *(bench.either(n).messages.once_each(kind, fresh, bench.now_us) for n in range(CALLERS))
+    )
     assert [sum(one) for one in zip(*heard, strict=True)] == [1] * 20, "each message has one winner"
-    assert await bench.one.once_each(kind, [], bench.now_us) == []
+    assert await bench.one.messages.once_each(kind, [], bench.now_us) == []
 
 
 async def a_lane_is_leased_to_one_worker_and_no_lane_waits_for_another(bench: Bench) -> None:
@@ -69,7 +75,7 @@ async def a_lane_is_leased_to_one_worker_and_no_lane_waits_for_another(bench: Be
     assert first[0].body == '{"ü": "\\\\"}'
     assert await lease(bench, kind, per_lane=3) == [], "every lane is being worked on"
     of_lane_1 = [one for one in first if one.lane == "lane 1"]
-    await bench.one.settle([settled(one, Outcome(True), bench.now_us, 60) for one in of_lane_1], bench.now_us)
+    await bench.one.messages.settle([settled(one, Outcome(True), bench.now_us, 60) for one in of_lane_1], bench.now_us)
     assert [one.lane for one in await lease(bench, kind)] == ["lane 1"], "the rest of a lane that is free again"
     assert len(await lease(bench, kind, at=1_000)) == 6, "when a lease ends, somebody else may try"
 
@@ -80,37 +86,37 @@ async def a_delivery_comes_back_at_its_time_and_is_sent_once(bench: Bench) -> No
     await put(bench, kind, ("l", f"{kind}:1"))
     (one,) = await lease(bench, kind)
     again = settled(one, Outcome(False, final=False, reason="busy"), bench.now_us, 60)
-    await bench.one.settle([again], bench.now_us)
+    await bench.one.messages.settle([again], bench.now_us)
     wait_us = again.next_at_us - bench.now_us
     assert await lease(bench, kind, at=wait_us - 1) == []
     (two,) = await lease(bench, kind, at=wait_us)
     assert (two.number, two.attempts) == (one.number, 1)
-    await bench.one.settle([settled(two, Outcome(True), bench.now_us, 60)], bench.now_us)
-    await bench.one.settle([again], bench.now_us)
-    assert await bench.two.delivery_counts(kind) == {"sent": 1}
+    await bench.one.messages.settle([settled(two, Outcome(True), bench.now_us, 60)], bench.now_us)
+    await bench.one.messages.settle([again], bench.now_us)
+    assert await bench.two.messages.delivery_counts(kind) == {"sent": 1}
     assert await lease(bench, kind, at=10**12) == []
     assert (await refusal(lease(bench, kind, limit=0), InvalidInput)).param == "limit"
 
 
 async def what_a_buyer_says_is_kept_and_a_proven_address_stays(bench: Bench) -> None:
     guest, fan = f"place:{bench.event}:0.1.1.5", Fan(f"fan_{bench.event}", f"{bench.event}@example.org", bench.now_us)
-    await bench.one.fan_of_address(fan)
+    await bench.one.people.fan_of_address(fan)
     device = f'{{"endpoint":"https://push.example/b{bench.event}"}}'
-    await bench.one.put_contact(Contact(fan.id, fan.email, "+49", "de", ("sms",), (device,)), bench.now_us)
+    await bench.one.messages.put_contact(Contact(fan.id, fan.email, "+49", "de", ("sms",), (device,)), bench.now_us)
 
     async def says(buyer: str, email: str, name: str) -> tuple[str, str]:
-        await bench.one.keep_buyer(Contact(buyer, email, locale="fr", name=name), bench.event, bench.now_us)
-        kept = await bench.two.contact(buyer)
+        await bench.one.messages.keep_buyer(Contact(buyer, email, locale="fr", name=name), bench.event, bench.now_us)
+        kept = await bench.two.messages.contact(buyer)
         return (kept.email, kept.name) if kept is not None else ("", "")
 
     assert await says(guest, "Typo@EXAMPLE.org", "") == ("typo@example.org", "")
     assert await says(guest, "", "Ada Lovelace") == ("typo@example.org", "Ada Lovelace")
     assert await says(guest, "ada@example.org", "") == ("ada@example.org", "Ada Lovelace")
     assert await says(fan.id, "thief@example.org", "Bob") == (fan.email, "Bob")
-    kept = await bench.two.contact(fan.id)
+    kept = await bench.two.messages.contact(fan.id)
     assert kept == Contact(fan.id, fan.email, "+49", "de", ("sms",), (device,), "Bob")
     newcomer = Fan(f"fan_n{bench.event}", f"n{bench.event}@example.org", bench.now_us)
-    await bench.one.fan_of_address(newcomer)
+    await bench.one.people.fan_of_address(newcomer)
     assert await says(newcomer.id, "thief@example.org", "") == (newcomer.email, "")
 
 
@@ -126,12 +132,12 @@ async def a_buyer_is_found_by_any_part_of_the_name_in_the_event_only(bench: Benc
     for seat, (who, name) in enumerate(people.items(), 1):
         fan = f"place:{bench.event}:0.1.{seat}.5"
         hold = await bench.paid(seat, fan=fan, amount_minor=500, currency="EUR")
-        await bench.one.keep_buyer(Contact(fan, f"{who}@example.org", name=name), bench.event, bench.now_us)
+        await bench.one.messages.keep_buyer(Contact(fan, f"{who}@example.org", name=name), bench.event, bench.now_us)
         await bench.one.confirm(hold.booking_id, hold.fence, bench.now_us)
         bookings[hold.booking_id] = who
 
     async def found(text: str, event: str = "", before: int = 0, limit: int = 10) -> list[str]:
-        page = await bench.two.bookings_by_name(event or bench.event, search_words(text), before, limit)
+        page = await bench.two.organiser.bookings_by_name(event or bench.event, search_words(text), before, limit)
         return [bookings[one.id] for one in page]
 
     assert await found("vela") == await found("LOVELACE") == await found("king ada") == ["ada"]
@@ -141,46 +147,55 @@ async def a_buyer_is_found_by_any_part_of_the_name_in_the_event_only(bench: Benc
     assert await found("anna") == ["two", "ass"], "newest first, each once"
     assert await found("anna muller") == await found("Müll abel") == ["two"]
     assert await found("ann", limit=1) == ["two"]
-    newest = (await bench.two.bookings_by_name(bench.event, ["anna"], 0, 1))[0]
+    newest = (await bench.two.organiser.bookings_by_name(bench.event, ["anna"], 0, 1))[0]
     assert await found("anna", before=newest.fence) == ["ass"]
     for nothing in ("a", "", "%", "_", "'", "lovelace anna", "velacex"):
         assert await found(nothing) == [], nothing
     assert await found("anna", event="evt_another") == []
     ada = f"place:{bench.event}:0.1.1.5"
-    buyers = await bench.two.buyers_of([ada, "fan_nobody"])
+    buyers = await bench.two.organiser.buyers_of([ada, "fan_nobody"])
     assert buyers == {ada: Buyer("ada@example.org", people["ada"])}
-    await bench.one.put_contact(Contact(ada, "ada@example.org", name="Augusta Byron"), bench.now_us)
+    await bench.one.messages.put_contact(Contact(ada, "ada@example.org", name="Augusta Byron"), bench.now_us)
     assert (await found("lovelace"), await found("byron")) == ([], ["ada"]), "a changed name is found, the old is not"
 
 
 async def what_people_and_organisers_want_is_kept(bench: Bench) -> None:
     fan = f"fan {bench.event}"
     device = f'{{"endpoint":"https://push.example/{bench.event}"}}'
-    assert await bench.one.contact(fan) is None
+    assert await bench.one.messages.contact(fan) is None
     for contact in (
         Contact(fan, "a@example.org", "+49", "de", ("email", "push"), (device,), "Ada Lovelace"),
         Contact(fan, "b@example.org"),
     ):
-        await bench.one.put_contact(contact, bench.now_us)
-        assert await bench.two.contact(fan) == contact
-    assert (await refusal(bench.one.put_contact(Contact(fan, push=("x",)), bench.now_us), InvalidInput)).param == "push"
+        await bench.one.messages.put_contact(contact, bench.now_us)
+        assert await bench.two.messages.contact(fan) == contact
+    assert (
+        await refusal(bench.one.messages.put_contact(Contact(fan, push=("x",)), bench.now_us), InvalidInput)
+    ).param == "push"
     endpoint = Endpoint(f"whk_{bench.event}", "org", bench.event, "https://x.example/", "secret", ("BookingConfirmed",))
-    await bench.one.put_endpoint(endpoint, bench.now_us)
-    assert await bench.two.endpoints_of(bench.event) == [endpoint] == [await bench.two.endpoint(endpoint.id)]
+    await bench.one.messages.put_endpoint(endpoint, bench.now_us)
+    assert (
+        await bench.two.messages.endpoints_of(bench.event)
+        == [endpoint]
+        == [await bench.two.messages.endpoint(endpoint.id)]
+    )
     assert "secret" not in repr(endpoint)
     gone = Endpoint(endpoint.id, "org", bench.event, "https://x.example/", "secret", (), active=False)
-    await bench.one.put_endpoint(gone, bench.now_us)
-    assert (await bench.two.endpoints_of(bench.event), await bench.two.endpoint(endpoint.id)) == ([], gone)
+    await bench.one.messages.put_endpoint(gone, bench.now_us)
+    assert (await bench.two.messages.endpoints_of(bench.event), await bench.two.messages.endpoint(endpoint.id)) == (
+        [],
+        gone,
+    )
 
 
 async def the_page_has_each_message_once_newest_first(bench: Bench) -> None:
     fan = f"fan {bench.event}"
     messages = [InAppMessage(f"{bench.event}:{n}", fan, f"s{n}", "b", bench.now_us + n) for n in range(3)]
     for _ in range(2):
-        await bench.one.put_in_app(messages, bench.now_us)
-    assert await bench.two.in_app(fan) == messages[::-1]
-    assert await bench.two.in_app(fan, limit=1) == messages[:1:-1]
-    await bench.one.put_in_app([], bench.now_us)
+        await bench.one.messages.put_in_app(messages, bench.now_us)
+    assert await bench.two.messages.in_app(fan) == messages[::-1]
+    assert await bench.two.messages.in_app(fan, limit=1) == messages[:1:-1]
+    await bench.one.messages.put_in_app([], bench.now_us)
 
 
 CHECKS: list[Check] = [

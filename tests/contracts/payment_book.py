@@ -36,17 +36,19 @@ def first(bench: Bench, hold: PlacedHold, attempt: int = 1, **more: Any) -> Paym
 async def begun(bench: Bench, *seats: int) -> tuple[PlacedHold, Payment]:
     hold = await bench.hold(*seats, amount_minor=4500 * len(seats), prices_minor=(4500,) * len(seats))
     payment = first(bench, hold, retry_at_us=bench.now_us + 30)
-    await bench.one.save_payment(payment, now_us=bench.now_us, move=Move.BEGIN_PAYMENT, fence=hold.fence)
+    await bench.one.payments.save_payment(payment, now_us=bench.now_us, move=Move.BEGIN_PAYMENT, fence=hold.fence)
     return hold, payment
 
 
 async def sold(bench: Bench, *seats: int) -> tuple[PlacedHold, Payment]:
     hold, payment = await begun(bench, *seats)
     asked = payment.moved(PaymentState.AUTHORISING, bench.now_us, ref=f"pi_{hold.booking_id}", method="pm_x")
-    await bench.one.save_payment(asked, now_us=bench.now_us)
+    await bench.one.payments.save_payment(asked, now_us=bench.now_us)
     taking = asked.moved(PaymentState.CAPTURING, bench.now_us)
     tickets = [NewTicket(f"tkt_{hold.booking_id}_{seat}", seat, "code") for seat in hold.seats]
-    await bench.two.save_payment(taking, now_us=bench.now_us, move=Move.CONFIRM, fence=hold.fence, tickets=tickets)
+    await bench.two.payments.save_payment(
+        taking, now_us=bench.now_us, move=Move.CONFIRM, fence=hold.fence, tickets=tickets
+    )
     return hold, taking
 
 
@@ -63,9 +65,9 @@ async def a_payment_and_the_bookings_move_are_written_together(bench: Bench) -> 
     booking = await bench.two.booking(hold.booking_id)
     assert booking is not None
     assert booking.state is BookingState.PAYING
-    assert await bench.two.payment(payment.id) == payment
-    assert await bench.two.payments_of(hold.booking_id) == [payment]
-    assert await bench.two.payment("pay_nobody") is None
+    assert await bench.two.payments.payment(payment.id) == payment
+    assert await bench.two.payments.payments_of(hold.booking_id) == [payment]
+    assert await bench.two.payments.payment("pay_nobody") is None
 
 
 @check
@@ -74,11 +76,11 @@ async def a_refused_move_leaves_the_payment_as_it_was(bench: Bench) -> None:
     late_us = bench.now_us + TEN_MINUTES_US
     taking = payment.moved(PaymentState.AUTHORISING, late_us).moved(PaymentState.CAPTURING, late_us)
     taking = replace(taking, version=2)
-    save = bench.two.save_payment
+    save = bench.two.payments.save_payment
     await refusal(save(taking, now_us=late_us, move=Move.CONFIRM, fence=hold.fence), HoldEnded)
     await refusal(save(taking, now_us=bench.now_us, move=Move.CONFIRM, fence=hold.fence + 1), StaleFence)
     await refusal(save(taking, now_us=bench.now_us, move=Move.REFUND, fence=hold.fence), MoveRefused)
-    assert await bench.one.payment(payment.id) == payment
+    assert await bench.one.payments.payment(payment.id) == payment
 
 
 @check
@@ -87,11 +89,11 @@ async def of_many_writers_of_one_version_one_wins(bench: Bench) -> None:
     _, payment = await begun(bench, 1)
     tries = [payment.moved(PaymentState.OPEN, bench.now_us, ref=f"pi_{n}") for n in range(CALLERS)]
     won, refused = await outcomes(
-        [bench.either(n).save_payment(one, now_us=bench.now_us) for n, one in enumerate(tries)]
+        [bench.either(n).payments.save_payment(one, now_us=bench.now_us) for n, one in enumerate(tries)]
     )
     assert (len(won), len(refused)) == (1, CALLERS - 1)
     assert all(isinstance(error, PaymentChanged) for error in refused)
-    kept = await bench.one.payment(payment.id)
+    kept = await bench.one.payments.payment(payment.id)
     assert kept in tries
 
 
@@ -99,16 +101,16 @@ async def of_many_writers_of_one_version_one_wins(bench: Bench) -> None:
 async def a_booking_has_one_payment_that_is_not_over(bench: Bench) -> None:
     """N4: one_live_payment_per_booking."""
     hold, payment = await begun(bench, 1)
-    save = bench.two.save_payment
+    save = bench.two.payments.save_payment
     second = first(bench, hold, 2)
     await refusal(save(second, now_us=bench.now_us), PaymentChanged)
     await save(payment.moved(PaymentState.VOIDED, bench.now_us), now_us=bench.now_us)
     tries = [first(bench, hold, attempt) for attempt in range(2, CALLERS + 2)]
     won, refused = await outcomes(
-        [bench.either(n).save_payment(one, now_us=bench.now_us) for n, one in enumerate(tries)]
+        [bench.either(n).payments.save_payment(one, now_us=bench.now_us) for n, one in enumerate(tries)]
     )
     assert (len(won), len(refused)) == (1, CALLERS - 1)
-    states = [p.state for p in await bench.one.payments_of(hold.booking_id)]
+    states = [p.state for p in await bench.one.payments.payments_of(hold.booking_id)]
     assert sorted(states) == [PaymentState.CREATING, PaymentState.VOIDED]
 
 
@@ -116,11 +118,11 @@ async def a_booking_has_one_payment_that_is_not_over(bench: Bench) -> None:
 async def the_same_write_again_is_answered_as_the_first_time(bench: Bench) -> None:
     """A lost connection repeats the whole batch."""
     hold, payment = await sold(bench, 1)
-    tickets = await bench.one.tickets_of(hold.booking_id)
-    again = await bench.one.save_payment(payment, now_us=bench.now_us, move=Move.CONFIRM, fence=hold.fence)
+    tickets = await bench.one.tickets.tickets_of(hold.booking_id)
+    again = await bench.one.payments.save_payment(payment, now_us=bench.now_us, move=Move.CONFIRM, fence=hold.fence)
     assert again is not None
     assert again.state is BookingState.CONFIRMED
-    assert await bench.one.tickets_of(hold.booking_id) == tickets
+    assert await bench.one.tickets.tickets_of(hold.booking_id) == tickets
     assert [type(f).__name__ for f in await bench.facts()].count("BookingConfirmed") == 1
 
 
@@ -129,7 +131,7 @@ async def facts_are_written_with_the_payment_or_not_at_all(bench: Bench) -> None
     hold, payment = await begun(bench, 1)
     fact = PriorityGranted(hold.booking_id, bench.event, hold.fan, hold.fence, hold.seats, bench.now_us)
     moved = payment.moved(PaymentState.VOIDED, bench.now_us)
-    save = bench.one.save_payment
+    save = bench.one.payments.save_payment
     await save(moved, now_us=bench.now_us, facts=[fact], move=Move.DECLINE, fence=hold.fence, reason="no_luck")
     other = payment.moved(PaymentState.OPEN, bench.now_us)
     await refusal(save(other, now_us=bench.now_us, facts=[fact]), PaymentChanged)
@@ -141,52 +143,57 @@ async def facts_are_written_with_the_payment_or_not_at_all(bench: Bench) -> None
 @check
 async def due_payments_are_leased_to_one_worker(bench: Bench) -> None:
     wanted = {(await begun(bench, seat))[1].id for seat in range(20)}
-    assert not wanted & {p.id for p in await bench.one.lease_payments(bench.now_us + 29, bench.now_us + 60, 1000)}
+    assert not wanted & {
+        p.id for p in await bench.one.payments.lease_payments(bench.now_us + 29, bench.now_us + 60, 1000)
+    }
     leased = await asyncio.gather(
-        *(bench.either(n).lease_payments(bench.now_us + 30, bench.now_us + 60, 4) for n in range(CALLERS))
+        *(bench.either(n).payments.lease_payments(bench.now_us + 30, bench.now_us + 60, 4) for n in range(CALLERS))
     )
     ids = [payment.id for one in leased for payment in one if payment.id in wanted]
     assert sorted(ids) == sorted(wanted)
-    again = await bench.one.lease_payments(bench.now_us + 60, bench.now_us + 90, 1000)
+    again = await bench.one.payments.lease_payments(bench.now_us + 60, bench.now_us + 90, 1000)
     assert wanted <= {payment.id for payment in again}
     moved = again[0].moved(PaymentState.OPEN, bench.now_us)
-    await bench.one.save_payment(moved, now_us=bench.now_us)  # a lease is no change: the version still fits
+    await bench.one.payments.save_payment(moved, now_us=bench.now_us)  # a lease is no change: the version still fits
 
 
 @check
 async def a_payment_is_found_by_the_providers_name(bench: Bench) -> None:
     hold, payment = await sold(bench, 1)
-    assert await bench.two.payment_by_ref("simulated", f"pi_{hold.booking_id}") == payment
-    assert await bench.two.payment_by_ref("stripe", f"pi_{hold.booking_id}") is None
+    assert await bench.two.payments.payment_by_ref("simulated", f"pi_{hold.booking_id}") == payment
+    assert await bench.two.payments.payment_by_ref("stripe", f"pi_{hold.booking_id}") is None
 
 
 @check
 async def a_full_refund_ends_the_booking_its_tickets_and_frees_its_seats(bench: Bench) -> None:
     hold, payment = await sold(bench, 1, 2)
     refund = owed(bench, payment, 1, 1, 2)
-    assert await bench.one.ask_refund(refund, fence=hold.fence, now_us=bench.now_us) == refund
-    assert await bench.two.ask_refund(refund, fence=hold.fence, now_us=bench.now_us) == refund
+    assert await bench.one.payments.ask_refund(refund, fence=hold.fence, now_us=bench.now_us) == refund
+    assert await bench.two.payments.ask_refund(refund, fence=hold.fence, now_us=bench.now_us) == refund
     booking = await bench.two.booking(hold.booking_id)
     assert booking is not None
     assert booking.state is BookingState.REFUNDED
-    assert {t.state for t in await bench.one.tickets_of(hold.booking_id)} == {TicketState.REVOKED}
+    assert {t.state for t in await bench.one.tickets.tickets_of(hold.booking_id)} == {TicketState.REVOKED}
     assert await bench.seats() == {}
     await bench.hold(1, 2)
-    await refusal(bench.one.ask_refund(owed(bench, payment, 2, 1), fence=hold.fence, now_us=bench.now_us), MoveRefused)
+    await refusal(
+        bench.one.payments.ask_refund(owed(bench, payment, 2, 1), fence=hold.fence, now_us=bench.now_us), MoveRefused
+    )
 
 
 @check
 async def a_partial_refund_shrinks_the_booking(bench: Bench) -> None:
     hold, payment = await sold(bench, 1, 2, 3)
     await refusal(
-        bench.one.ask_refund(owed(bench, payment, 1, 4), fence=hold.fence, now_us=bench.now_us), SeatsNotInBooking
+        bench.one.payments.ask_refund(owed(bench, payment, 1, 4), fence=hold.fence, now_us=bench.now_us),
+        SeatsNotInBooking,
     )
-    await bench.one.ask_refund(owed(bench, payment, 1, 2, fee=500), fence=hold.fence, now_us=bench.now_us)
+    await bench.one.payments.ask_refund(owed(bench, payment, 1, 2, fee=500), fence=hold.fence, now_us=bench.now_us)
     booking = await bench.two.booking(hold.booking_id)
     assert booking is not None
     assert (booking.seats, booking.amount_minor, booking.state) == ((1, 3), 9000, BookingState.CONFIRMED)
-    assert await bench.two.seat_prices(hold.booking_id) == {1: 4500, 3: 4500}
-    valid = [t.seat_index for t in await bench.one.tickets_of(hold.booking_id) if t.state is TicketState.VALID]
+    assert await bench.two.payments.seat_prices(hold.booking_id) == {1: 4500, 3: 4500}
+    valid = [t.seat_index for t in await bench.one.tickets.tickets_of(hold.booking_id) if t.state is TicketState.VALID]
     assert valid == [1, 3]
     await bench.hold(2)
 
@@ -197,31 +204,33 @@ async def of_many_refunds_of_one_seat_one_is_written(bench: Bench) -> None:
     hold, payment = await sold(bench, 1, 2)
     won, refused = await outcomes(
         [
-            bench.either(n).ask_refund(owed(bench, payment, n + 1, 1), fence=hold.fence, now_us=bench.now_us)
+            bench.either(n).payments.ask_refund(owed(bench, payment, n + 1, 1), fence=hold.fence, now_us=bench.now_us)
             for n in range(CALLERS)
         ]
     )
     assert (len(won), len(refused)) == (1, CALLERS - 1)
     assert all(isinstance(error, SeatsNotInBooking) for error in refused)
-    assert len(await bench.one.refunds_of(hold.booking_id)) == 1
+    assert len(await bench.one.payments.refunds_of(hold.booking_id)) == 1
 
 
 @check
 async def refunds_are_leased_and_change_by_version(bench: Bench) -> None:
     hold, payment = await sold(bench, 1)
-    refund = await bench.one.ask_refund(owed(bench, payment, 1, 1), fence=hold.fence, now_us=bench.now_us)
+    refund = await bench.one.payments.ask_refund(owed(bench, payment, 1, 1), fence=hold.fence, now_us=bench.now_us)
     leased = [
         r
-        for r in await bench.two.lease_refunds(bench.now_us, bench.now_us + 9, 1000)
+        for r in await bench.two.payments.lease_refunds(bench.now_us, bench.now_us + 9, 1000)
         if r.booking_id == hold.booking_id
     ]
     assert [r.id for r in leased] == [refund.id]
-    assert refund.id not in [r.id for r in await bench.one.lease_refunds(bench.now_us + 8, bench.now_us + 9, 1000)]
+    assert refund.id not in [
+        r.id for r in await bench.one.payments.lease_refunds(bench.now_us + 8, bench.now_us + 9, 1000)
+    ]
     done = leased[0].moved(RefundState.DONE, bench.now_us, ref="re_1")
-    await bench.one.save_refund(done, now_us=bench.now_us)
-    await bench.two.save_refund(done, now_us=bench.now_us)
-    await refusal(bench.two.save_refund(replace(done, ref="re_2"), now_us=bench.now_us), PaymentChanged)
-    assert await bench.one.refunds_of(hold.booking_id) == [done]
+    await bench.one.payments.save_refund(done, now_us=bench.now_us)
+    await bench.two.payments.save_refund(done, now_us=bench.now_us)
+    await refusal(bench.two.payments.save_refund(replace(done, ref="re_2"), now_us=bench.now_us), PaymentChanged)
+    assert await bench.one.payments.refunds_of(hold.booking_id) == [done]
 
 
 @check
@@ -229,7 +238,7 @@ async def late_money_is_owed_only_for_a_booking_that_is_over(bench: Bench) -> No
     """F4."""
     hold, payment = await begun(bench, 1)
     refund = owed(bench, payment, 0, 1)
-    ask = bench.one.ask_refund
+    ask = bench.one.payments.ask_refund
     await refusal(ask(refund, fence=hold.fence, now_us=bench.now_us, late=True), MoveRefused)
     await bench.one.expire_due(bench.now_us + TEN_MINUTES_US, 1000)
     assert await ask(refund, fence=hold.fence, now_us=bench.now_us, late=True) == refund
@@ -239,27 +248,27 @@ async def late_money_is_owed_only_for_a_booking_that_is_over(bench: Bench) -> No
 async def a_new_attempt_is_for_what_the_booking_costs_now(bench: Bench) -> None:
     """A refund between a lapsed capture and the next authorisation: nobody pays for what was given back."""
     hold, payment = await sold(bench, 1, 2)
-    await bench.one.save_payment(payment.moved(PaymentState.LAPSED, bench.now_us), now_us=bench.now_us)
+    await bench.one.payments.save_payment(payment.moved(PaymentState.LAPSED, bench.now_us), now_us=bench.now_us)
     stale = first(bench, hold, 2)
-    await bench.two.ask_refund(owed(bench, payment, 1, 1), fence=hold.fence, now_us=bench.now_us)
-    await refusal(bench.one.save_payment(stale, now_us=bench.now_us), PaymentChanged)
+    await bench.two.payments.ask_refund(owed(bench, payment, 1, 1), fence=hold.fence, now_us=bench.now_us)
+    await refusal(bench.one.payments.save_payment(stale, now_us=bench.now_us), PaymentChanged)
     right = replace(stale, amount_minor=4500)
-    await bench.one.save_payment(right, now_us=bench.now_us)
-    await bench.two.save_payment(right, now_us=bench.now_us)
+    await bench.one.payments.save_payment(right, now_us=bench.now_us)
+    await bench.two.payments.save_payment(right, now_us=bench.now_us)
     whole = owed(bench, right, 2, 2)
-    await bench.two.ask_refund(whole, fence=hold.fence, now_us=bench.now_us)
-    await bench.one.save_payment(right.moved(PaymentState.VOIDED, bench.now_us), now_us=bench.now_us)
-    await refusal(bench.one.save_payment(first(bench, hold, 3), now_us=bench.now_us), PaymentChanged)
+    await bench.two.payments.ask_refund(whole, fence=hold.fence, now_us=bench.now_us)
+    await bench.one.payments.save_payment(right.moved(PaymentState.VOIDED, bench.now_us), now_us=bench.now_us)
+    await refusal(bench.one.payments.save_payment(first(bench, hold, 3), now_us=bench.now_us), PaymentChanged)
 
 
 @check
 async def a_refund_names_the_newest_payment(bench: Bench) -> None:
     """Counted before a lapsed payment was replaced, a refund would wait for money that never comes."""
     hold, payment = await sold(bench, 1, 2)
-    await bench.one.save_payment(payment.moved(PaymentState.LAPSED, bench.now_us), now_us=bench.now_us)
+    await bench.one.payments.save_payment(payment.moved(PaymentState.LAPSED, bench.now_us), now_us=bench.now_us)
     newer = first(bench, hold, 2)
-    await bench.one.save_payment(newer, now_us=bench.now_us)
-    ask = bench.two.ask_refund
+    await bench.one.payments.save_payment(newer, now_us=bench.now_us)
+    ask = bench.two.payments.ask_refund
     await refusal(ask(owed(bench, payment, 1, 1), fence=hold.fence, now_us=bench.now_us), PaymentChanged)
     refund = owed(bench, newer, 1, 1)
     assert await ask(refund, fence=hold.fence, now_us=bench.now_us) == refund
@@ -268,10 +277,10 @@ async def a_refund_names_the_newest_payment(bench: Bench) -> None:
 @check
 async def a_ticket_that_was_let_in_is_not_refunded(bench: Bench) -> None:
     """H3; of a cancelled event it is: nobody else will come with this seat."""
-    await bench.one.put_event(shop_event(id=bench.event), bench.now_us)
+    await bench.one.catalogue.put_event(shop_event(id=bench.event), bench.now_us)
     hold, payment = await sold(bench, 1, 2)
-    assert await bench.one.admit(scan_of(bench, hold, 1)) == []
-    ask = bench.two.ask_refund
+    assert await bench.one.organiser.admit(scan_of(bench, hold, 1)) == []
+    ask = bench.two.payments.ask_refund
     for seats in ((1,), (1, 2)):
         error = await refusal(
             ask(owed(bench, payment, 1, *seats), fence=hold.fence, now_us=bench.now_us), TicketScanned
@@ -281,8 +290,8 @@ async def a_ticket_that_was_let_in_is_not_refunded(bench: Bench) -> None:
         await refusal(move(hold.booking_id, hold.fence, bench.now_us), TicketScanned)
     refund = owed(bench, payment, 1, 2)
     assert await ask(refund, fence=hold.fence, now_us=bench.now_us) == refund
-    await refusal(bench.one.admit(scan_of(bench, hold, 2)), TicketRevoked)
-    await bench.one.put_event(shop_event(id=bench.event, status=EventStatus.CANCELLED), bench.now_us)
+    await refusal(bench.one.organiser.admit(scan_of(bench, hold, 2)), TicketRevoked)
+    await bench.one.catalogue.put_event(shop_event(id=bench.event, status=EventStatus.CANCELLED), bench.now_us)
     last = owed(bench, payment, 2, 1)
     assert await ask(last, fence=hold.fence, now_us=bench.now_us) == last
 
@@ -292,8 +301,8 @@ async def of_a_gate_and_a_refund_at_once_one_wins(bench: Bench) -> None:
     """H3: whoever comes first; never both, never neither."""
     for round_ in range(12):
         hold, payment = await sold(bench, round_)
-        refund = bench.one.ask_refund(owed(bench, payment, 1, round_), fence=hold.fence, now_us=bench.now_us)
-        scan = bench.two.admit(scan_of(bench, hold, round_))
+        refund = bench.one.payments.ask_refund(owed(bench, payment, 1, round_), fence=hold.fence, now_us=bench.now_us)
+        scan = bench.two.organiser.admit(scan_of(bench, hold, round_))
         (given, entry) = await asyncio.gather(refund, scan, return_exceptions=True)
         wins = [not isinstance(given, BaseException), entry == []]
         assert wins.count(True) == 1, (given, entry)
@@ -302,15 +311,15 @@ async def of_a_gate_and_a_refund_at_once_one_wins(bench: Bench) -> None:
 @check
 async def nothing_of_a_cancelled_event_is_held_or_sold(bench: Bench) -> None:
     """H2: whatever a server believes of the event."""
-    await bench.one.put_event(shop_event(id=bench.event), bench.now_us)
+    await bench.one.catalogue.put_event(shop_event(id=bench.event), bench.now_us)
     hold, payment = await begun(bench, 1)
     free = await bench.paid(5)
-    await bench.two.put_event(shop_event(id=bench.event, status=EventStatus.CANCELLED), bench.now_us)
+    await bench.two.catalogue.put_event(shop_event(id=bench.event, status=EventStatus.CANCELLED), bench.now_us)
     taking = replace(payment, state=PaymentState.CAPTURING, version=2)
-    save = bench.one.save_payment
+    save = bench.one.payments.save_payment
     await refusal(save(taking, now_us=bench.now_us, move=Move.CONFIRM, fence=hold.fence), EventCancelled)
     await refusal(bench.one.confirm(free.booking_id, free.fence, bench.now_us), EventCancelled)
-    assert await bench.two.payment(payment.id) == payment
+    assert await bench.two.payments.payment(payment.id) == payment
     await refusal(bench.hold(2), EventCancelled)
     other = bench.event
     bench.event = f"{other}_other"
@@ -337,9 +346,9 @@ async def live_bookings_come_in_pages(bench: Bench) -> None:
 @check
 async def a_message_is_remembered_once(bench: Bench) -> None:
     message = f"evt_{bench.event}"
-    assert not await bench.one.noticed("stripe", message)
+    assert not await bench.one.messages.noticed("stripe", message)
     heard = await asyncio.gather(
-        *(bench.either(n).seen_before("stripe", message, bench.now_us) for n in range(CALLERS))
+        *(bench.either(n).messages.seen_before("stripe", message, bench.now_us) for n in range(CALLERS))
     )
     assert heard.count(False) == 1
-    assert await bench.two.noticed("stripe", message)
+    assert await bench.two.messages.noticed("stripe", message)

@@ -30,16 +30,16 @@ async def tickets_are_written_by_the_confirm_that_wins_and_by_no_other(bench: Be
     refused = [bench.one.confirm(hold.booking_id, fence + 1, bench.now_us, wrong)]
     refused += [bench.two.confirm(hold.booking_id, fence, hold.expires_at_us, wrong)]
     assert len((await outcomes(refused))[1]) == 2
-    assert await bench.one.tickets_of(hold.booking_id) == []
+    assert await bench.one.tickets.tickets_of(hold.booking_id) == []
     right = tickets_for(hold.booking_id, 1, 2)
     calls = [bench.either(n).confirm(hold.booking_id, fence, bench.now_us, right) for n in range(CALLERS)]
     assert len((await outcomes(calls))[0]) == CALLERS
-    found = await bench.two.tickets_of(hold.booking_id)
+    found = await bench.two.tickets.tickets_of(hold.booking_id)
     assert [(one.id, one.seat_index, one.code, one.state) for one in found] == [
         (one.id, one.seat_index, one.code, TicketState.VALID) for one in right
     ]
-    assert await bench.two.ticket(right[0].id) == found[0]
-    assert await bench.two.ticket("tkt_nobody") is None
+    assert await bench.two.tickets.ticket(right[0].id) == found[0]
+    assert await bench.two.tickets.ticket("tkt_nobody") is None
 
 
 async def a_booking_that_ends_revokes_its_tickets_and_the_seat_gets_a_new_one(bench: Bench) -> None:
@@ -47,11 +47,11 @@ async def a_booking_that_ends_revokes_its_tickets_and_the_seat_gets_a_new_one(be
         booking, fence = await confirmed(bench, 7)
         bench.clock.advance(us=1)
         await end(booking, fence, bench.now_us)
-        assert [one.state for one in await bench.one.tickets_of(booking)] == [TicketState.REVOKED]
+        assert [one.state for one in await bench.one.tickets.tickets_of(booking)] == [TicketState.REVOKED]
         await end(booking, fence, bench.now_us + 5)
-        assert (await bench.one.revoked_tickets(bench.event))[-1] == (f"tkt_{booking}_7", bench.now_us)
+        assert (await bench.one.tickets.revoked_tickets(bench.event))[-1] == (f"tkt_{booking}_7", bench.now_us)
     again, _ = await confirmed(bench, 7)
-    assert [one.state for one in await bench.one.tickets_of(again)] == [TicketState.VALID]
+    assert [one.state for one in await bench.one.tickets.tickets_of(again)] == [TicketState.VALID]
 
 
 async def a_partial_refund_revokes_the_tickets_of_its_seats_in_its_transaction(bench: Bench) -> None:
@@ -59,29 +59,34 @@ async def a_partial_refund_revokes_the_tickets_of_its_seats_in_its_transaction(b
     hold, payment = await sold(bench, 1, 2, 3)
     bench.clock.advance(us=1)
     asked = [owed(bench, payment, number, 2) for number in range(1, CALLERS + 1)]
-    calls = [bench.either(n).ask_refund(one, fence=hold.fence, now_us=bench.now_us) for n, one in enumerate(asked)]
+    calls = [
+        bench.either(n).payments.ask_refund(one, fence=hold.fence, now_us=bench.now_us) for n, one in enumerate(asked)
+    ]
     assert len((await outcomes(calls))[0]) == 1
     valid, revoked = TicketState.VALID, TicketState.REVOKED
-    assert [one.state for one in await bench.two.tickets_of(hold.booking_id)] == [valid, revoked, valid]
-    assert await bench.two.revoked_tickets(bench.event) == [(f"tkt_{hold.booking_id}_2", bench.now_us)]
+    assert [one.state for one in await bench.two.tickets.tickets_of(hold.booking_id)] == [valid, revoked, valid]
+    assert await bench.two.tickets.revoked_tickets(bench.event) == [(f"tkt_{hold.booking_id}_2", bench.now_us)]
     again, _ = await confirmed(bench, 2)
-    assert [one.state for one in await bench.one.tickets_of(again)] == [valid]
+    assert [one.state for one in await bench.one.tickets.tickets_of(again)] == [valid]
 
 
 async def a_returned_ticket_is_dead_from_the_moment_it_is_given_back(bench: Bench) -> None:
     """B11, ADR 0073: revoked in the transaction that frees the seat, long before it is resold; one seat, then all."""
     hold, payment = await sold(bench, 1, 2)
-    await bench.one.save_payment(payment.moved(PaymentState.CAPTURED, bench.now_us), now_us=bench.now_us)
+    await bench.one.payments.save_payment(payment.moved(PaymentState.CAPTURED, bench.now_us), now_us=bench.now_us)
     booking = await bench.one.booking(hold.booking_id)
     assert booking is not None
     valid, revoked = TicketState.VALID, TicketState.REVOKED
     for seat, left in ((1, [revoked, valid]), (2, [revoked, revoked])):
         bench.clock.advance(us=1)
-        await bench.one.begin_return(hold.booking_id, booking.fan, hold.fence, [seat], bench.now_us)
-        (listed,) = await bench.two.list_return(hold.booking_id, [seat], bench.now_us)
+        await bench.one.returns.begin_return(hold.booking_id, booking.fan, hold.fence, [seat], bench.now_us)
+        (listed,) = await bench.two.returns.list_return(hold.booking_id, [seat], bench.now_us)
         assert (listed.seat_index, listed.fan) == (seat, booking.fan)
-        assert [one.state for one in await bench.one.tickets_of(hold.booking_id)] == left
-        assert (await bench.one.revoked_tickets(bench.event))[-1] == (f"tkt_{hold.booking_id}_{seat}", bench.now_us)
+        assert [one.state for one in await bench.one.tickets.tickets_of(hold.booking_id)] == left
+        assert (await bench.one.tickets.revoked_tickets(bench.event))[-1] == (
+            f"tkt_{hold.booking_id}_{seat}",
+            bench.now_us,
+        )
         assert seat not in await bench.seats(), "free in the same moment"
 
 
@@ -94,7 +99,7 @@ async def the_revocation_list_is_read_in_pages(bench: Bench) -> None:
     await confirmed(bench, 9)
     read: list[tuple[str, int]] = []
     after = (-1, "")
-    while page := await bench.two.revoked_tickets(bench.event, after, 2):
+    while page := await bench.two.tickets.revoked_tickets(bench.event, after, 2):
         assert len(page) <= 2
         read += page
         after = (page[-1][1], page[-1][0])
@@ -104,22 +109,22 @@ async def the_revocation_list_is_read_in_pages(bench: Bench) -> None:
 
 async def scans_of_many_gates_are_taken_in_once_and_duplicates_flagged(bench: Bench) -> None:
     booking, _ = await confirmed(bench, 1, 2)
-    twice, once = (one.id for one in await bench.one.tickets_of(booking))
+    twice, once = (one.id for one in await bench.one.tickets.tickets_of(booking))
     scans = [
         Scan(f"g1:{twice}", bench.event, twice, "g1", bench.now_us + 5),
         Scan(f"g2:{twice}", bench.event, twice, "g2", bench.now_us + 3),
         Scan(f"g1:{once}", bench.event, once, "g1", bench.now_us + 4),
     ]
-    assert await bench.one.record_scans(scans[:1]) == []
-    answers = await asyncio.gather(*(bench.either(n).record_scans(scans) for n in range(CALLERS)))
+    assert await bench.one.tickets.record_scans(scans[:1]) == []
+    answers = await asyncio.gather(*(bench.either(n).tickets.record_scans(scans) for n in range(CALLERS)))
     assert {tuple(one.ticket_id for one in found) for found in answers} == {(twice,)}
-    found = await bench.one.duplicate_scans(bench.event)
+    found = await bench.one.tickets.duplicate_scans(bench.event)
     assert [[scan.gate for scan in one.scans] for one in found] == [["g2", "g1"]]
-    ticket = await bench.one.ticket(twice)
+    ticket = await bench.one.tickets.ticket(twice)
     assert ticket is not None
     assert ticket.scanned_at_us == bench.now_us + 3
-    assert await bench.one.record_scans([]) == []
-    assert (await refusal(bench.one.record_scans(scans * 400), FrontrowError)).param == "scans"
+    assert await bench.one.tickets.record_scans([]) == []
+    assert (await refusal(bench.one.tickets.record_scans(scans * 400), FrontrowError)).param == "scans"
 
 
 CHECKS: list[Check] = [

@@ -35,7 +35,7 @@ async def test_killed_processes_leave_nothing_undone(postgres_url: str, redis_ur
     shop = Shop(claims, ledger, clock, shop_event(), shop_plan())
     try:
         assert await shop.recovery.check(EVENT)
-        await ledger.put_event(shop_event(), NOW)
+        await ledger.catalogue.put_event(shop_event(), NOW)
         child = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "tests.faults.money_child", postgres_url, redis_url, str(tmp_path), str(NOW), *KILLED,
             stdout=asyncio.subprocess.PIPE, cwd=Path(__file__).parents[2], env=os.environ | {"PYTHONPATH": "."},
@@ -58,10 +58,10 @@ async def recovered(ledger: SqlLedger, journal: Path, point: str, booking_id: st
     provider = JournaledProvider(clock, journal)
     till = Till(ledger, clock, provider)
     for _ in range(7):
-        for payment in await ledger.payments_of(booking_id):  # the others belong to other providers here
+        for payment in await ledger.payments.payments_of(booking_id):  # the others belong to other providers here
             if 0 < payment.retry_at_us <= clock():
                 await till.checkout.driver.drive(await till.booking(booking_id), payment)
-        for refund in await ledger.refunds_of(booking_id):
+        for refund in await ledger.payments.refunds_of(booking_id):
             if 0 < refund.retry_at_us <= clock():
                 await till.refunds.work_on(refund)
         clock.advance(10)

@@ -26,9 +26,9 @@ def test_a_fan_finds_an_event_buys_the_last_seat_and_a_returned_one_is_on_sale_a
         now_us = platform.clock()
         crowd = (replace(one, status=_quiet(one.status)) for one in many_events(CROWD, now_us=now_us))
         await load_events(platform.ledger, crowd, now_us=now_us)
-        known = await platform.ledger.venue(event.venue_id)
+        known = await platform.ledger.catalogue.venue(event.venue_id)
         assert known is not None
-        await platform.ledger.put_venue(
+        await platform.ledger.catalogue.put_venue(
             Venue(known.id, "Jazzkeller", known.plan_hash, "Zürich", "CH", "Europe/Zurich"), now_us
         )
 

@@ -134,7 +134,7 @@ def test_j10_an_event_is_cancelled_in_the_middle_of_everything(stack: Stack, vis
     held = fill_form(bob, stack, name, "bob10@example.org")
     taken = "" if stack.stripe is None else pay_unheard(visitor(), stack, name, "finn10@example.org")
     eve = Contact("fan_eve", email="eve10@example.org", locale="de")
-    stack.call(lambda platform: platform.ledger.put_contact(eve, 0))
+    stack.call(lambda platform: platform.ledger.messages.put_contact(eve, 0))
     stack.call(lambda platform: platform.box_office.waitlist.join(event.id, "fan_eve", 1))
     give_back(ada, stack, kept, 1, "Return for resale")
     eventually(
@@ -228,7 +228,7 @@ def _reloaded(page: Page, heading: str) -> bool:
 
 
 async def _bookings(platform: Platform, event_id: str) -> set[str]:
-    return {one.id for one in await platform.ledger.event_bookings(event_id, "", 0, 100)}
+    return {one.id for one in await platform.ledger.organiser.event_bookings(event_id, "", 0, 100)}
 
 
 async def _seats(platform: Platform, booking_id: str) -> list[str]:

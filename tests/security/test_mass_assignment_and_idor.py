@@ -147,7 +147,7 @@ async def test_idor_an_offer_is_its_own_fans(world: World, monkeypatch):
         asked.append(offer_id)
         return offer
 
-    monkeypatch.setattr(world.platform.ledger, "offer", found, raising=False)
+    monkeypatch.setattr(world.platform.ledger.waitlist, "offer", found)
     for act in ("claim", "decline"):
         for who, headers in world.callers().items():
             if who != "fan":

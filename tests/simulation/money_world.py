@@ -49,9 +49,9 @@ class MoneyWorld:
         return self.random.choice(list(Fault))
 
     async def begin(self) -> None:
-        event = await self.ledger.event(EVENT)
+        event = await self.ledger.catalogue.event(EVENT)
         policy = RefundPolicy(fee_per_seat_minor=self.random.choice([0, 350]))
-        await self.ledger.put_event(replace_event(event, refunds=policy), self.office.clock())
+        await self.ledger.catalogue.put_event(replace_event(event, refunds=policy), self.office.clock())
         self.faulty = False  # a sale that has begun well
         for seats in ((0, 1), (2,), (3, 4), (5,), (6, 7)):
             self.fans += 1
@@ -80,7 +80,7 @@ class MoneyWorld:
         await self.office.till.turn()
         await self.office.resale.sweep()
         await self.office.waiting.worker.sweep()
-        if await self.ledger.cancellation(EVENT) is not None:
+        if await self.ledger.organiser.cancellation(EVENT) is not None:
             await self.office.cancelling.work()
 
     async def _outage(self) -> None:
@@ -141,7 +141,7 @@ class MoneyWorld:
             return
         some = self.random.sample(booking.seats, self.random.randint(1, len(booking.seats)))
         if self.random.random() < 0.2:  # the process dies after the intent
-            await self.ledger.begin_return(booking.id, booking.fan, booking.fence, some, self.office.clock())
+            await self.ledger.returns.begin_return(booking.id, booking.fan, booking.fence, some, self.office.clock())
             return
         shop = self.office.waiting.shop
         ledger, _ = self._process()
@@ -157,7 +157,7 @@ class MoneyWorld:
     async def _scan(self) -> None:
         booking = await self._sold()
         if booking is not None:
-            ticket = self.random.choice(await self.ledger.tickets_of(booking.id))
+            ticket = self.random.choice(await self.ledger.tickets.tickets_of(booking.id))
             scan = f"scn_{self.random.randrange(10**9)}"
             if await self.office.scan(booking.id, ticket.seat_index, scan) == []:
                 self.inside[scan] = (ticket.id, ticket.seat_index)
@@ -166,7 +166,7 @@ class MoneyWorld:
         if self.inside:
             scan = self.random.choice(list(self.inside))
             change = Change(ADA, "undo_scan", EVENT, self.office.clock())
-            if await self.ledger.undo_admission(scan, self.inside[scan][0], change):
+            if await self.ledger.organiser.undo_admission(scan, self.inside[scan][0], change):
                 del self.inside[scan]
 
     async def _wait(self) -> None:
@@ -182,7 +182,7 @@ class MoneyWorld:
 
     async def _retry(self) -> None:
         for booking_id in self.bookings:
-            for refund in await self.ledger.refunds_of(booking_id):
+            for refund in await self.ledger.payments.refunds_of(booking_id):
                 if refund.state is RefundState.FAILED and self.random.random() < 0.7:
                     await self.office.refunds.retry(booking_id, refund.id, self.office.note)
 
@@ -201,21 +201,21 @@ class MoneyWorld:
             await self.office.resale.sweep()
             await self.office.waiting.worker.sweep()
             await self.office.till.reconciler.run()
-            if await self.ledger.cancellation(EVENT) is not None:
+            if await self.ledger.organiser.cancellation(EVENT) is not None:
                 await self.office.finish_cancelling()
             for booking_id in self.bookings:
-                for refund in await self.ledger.refunds_of(booking_id):
+                for refund in await self.ledger.payments.refunds_of(booking_id):
                     if refund.state is RefundState.FAILED:
                         await self.office.refunds.retry(booking_id, refund.id, self.office.note)
         await self.office.till.settle(360, 60)
 
     async def check(self) -> None:
         """Every seat admits at most once, who is inside has paid, and never more went back than was taken."""
-        if (await self.ledger.event(EVENT)).status is not EventStatus.CANCELLED:
+        if (await self.ledger.catalogue.event(EVENT)).status is not EventStatus.CANCELLED:
             seats = [seat for _, seat in self.inside.values()]
             assert len(seats) == len(set(seats)), f"two people are inside for one seat: {sorted(seats)}"
             for ticket_id, seat in self.inside.values():
-                ticket = await self.ledger.ticket(ticket_id)
+                ticket = await self.ledger.tickets.ticket(ticket_id)
                 assert ticket is not None
                 assert ticket.state is TicketState.VALID, f"somebody is inside on seat {seat}, which is for sale again"
         for ref, found in self.provider.objects.items():
@@ -241,9 +241,9 @@ class MoneyWorld:
         wrong = {fan: (balance[fan], worth[fan]) for fan in balance.keys() | worth.keys() if balance[fan] != worth[fan]}
         assert not wrong, f"(paid and not given back, worth) of {wrong}"
         sold = {seat.seat_index async for seat in self.ledger.active_seats(EVENT, 0) if seat.state == "confirmed"}
-        listed = {one.seat_index for one in await self.ledger.returns_in(ReturnState.LISTED, 1_000)}
+        listed = {one.seat_index for one in await self.ledger.returns.returns_in(ReturnState.LISTED, 1_000)}
         assert not sold & listed, f"somebody sits on returned seats that were never paid back: {sold & listed}"
-        if (await self.ledger.event(EVENT)).status is EventStatus.CANCELLED:
+        if (await self.ledger.catalogue.event(EVENT)).status is EventStatus.CANCELLED:
             assert not await self.ledger.live_bookings(EVENT, "", 10), "a cancelled event has bookings"
             assert not listed, f"returned seats of a cancelled event were never paid back: {listed}"
 
@@ -253,18 +253,18 @@ class MoneyWorld:
         return found
 
     async def _worth(self, booking: Booking) -> int:
-        prices = await self.ledger.seat_prices(booking.id)
-        valid = [one for one in await self.ledger.tickets_of(booking.id) if one.state is TicketState.VALID]
+        prices = await self.ledger.payments.seat_prices(booking.id)
+        valid = [one for one in await self.ledger.tickets.tickets_of(booking.id) if one.state is TicketState.VALID]
         if booking.state is BookingState.CONFIRMED and await self._never_paid(booking, valid):
             return 0
-        refunds = await self.ledger.refunds_of(booking.id)
-        pool = [one for one in await self.ledger.returns_of(booking.id) if one.state is ReturnState.LISTED]
+        refunds = await self.ledger.payments.refunds_of(booking.id)
+        pool = [one for one in await self.ledger.returns.returns_of(booking.id) if one.state is ReturnState.LISTED]
         fees = sum(one.fee_minor for one in refunds if one.state is RefundState.DONE)
         return sum(prices[one.seat_index] for one in valid) + sum(one.price_minor for one in pool) + fees
 
     async def _never_paid(self, booking: Booking, valid: list[Ticket]) -> bool:
         """Let in while the bank thought, then it said no: the one debt there can be; the reconciler names it."""
-        payments = await self.ledger.payments_of(booking.id)
+        payments = await self.ledger.payments.payments_of(booking.id)
         if not payments or payments[-1].state not in ENDED:
             return False
         assert any(one.scanned_at_us for one in valid), f"{booking.id} has seats without money"
@@ -273,11 +273,13 @@ class MoneyWorld:
         return True
 
     async def _check_finished(self, booking: Booking) -> None:
-        payments = await self.ledger.payments_of(booking.id)
+        payments = await self.ledger.payments.payments_of(booking.id)
         assert all(one.retry_at_us == 0 for one in payments), payments
-        refunds = await self.ledger.refunds_of(booking.id)
+        refunds = await self.ledger.payments.refunds_of(booking.id)
         assert {one.state for one in refunds} <= {RefundState.DONE, RefundState.MOOT}, refunds
-        returns = {one.state for one in await self.ledger.returns_of(booking.id)}
+        returns = {one.state for one in await self.ledger.returns.returns_of(booking.id)}
         assert returns <= {ReturnState.LISTED, ReturnState.REFUNDED, ReturnState.VOID}, returns
-        valid = [one.seat_index for one in await self.ledger.tickets_of(booking.id) if one.state is TicketState.VALID]
+        valid = [
+            one.seat_index for one in await self.ledger.tickets.tickets_of(booking.id) if one.state is TicketState.VALID
+        ]
         assert valid == (list(booking.seats) if booking.state is BookingState.CONFIRMED else []), booking.id

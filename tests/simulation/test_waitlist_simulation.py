@@ -28,7 +28,7 @@ async def check_now(world: World) -> None:
         seats[seat.fan] += 1
     over = {fan: count for fan, count in seats.items() if count > CAP}
     assert not over, f"more seats than the cap: {over}"
-    for one in await world.real.returns_in(ReturnState.LISTED, 1_000):
+    for one in await world.real.returns.returns_in(ReturnState.LISTED, 1_000):
         assert (one.booking_id, one.seat_index) in world.hooks.dead, "a seat is free while its old ticket lives"
 
 
@@ -69,7 +69,7 @@ async def check_returns(world: World, history: list[facts.Fact]) -> None:
             for seat in fact.seats:
                 confirmed[seat].append(fact.fence)
     for booking_id in {fact.booking_id for fact in history if isinstance(fact, facts.TicketReturned)}:
-        returned += await world.real.returns_of(booking_id)
+        returned += await world.real.returns.returns_of(booking_id)
     for one in returned:
         resold = any(fence > one.fence for fence in confirmed[one.seat_index])
         if one.state is not ReturnState.VOID:
@@ -90,7 +90,7 @@ async def check_rest(world: World) -> None:
     async for seat in world.real.active_seats(EVENT, now_us):
         seats[seat.fan] += 1
     free = pool.free_by_section()
-    line = await world.real.waiting_page(EVENT, free, (-1, 0), 100) if free else []
+    line = await world.real.waitlist.waiting_page(EVENT, free, (-1, 0), 100) if free else []
     fitting = [entry for entry in line if seats[entry.fan] + entry.seat_count <= CAP]
     assert assign(fitting, pool) == []
     assert (await verify(world.real.store))[0] == []
@@ -111,7 +111,9 @@ async def live(seed: int, folder: Path, rate: float) -> tuple[int, int]:
             await world.come_to_rest()
             await check_rest(world)
         history = world.history()
-        joined = [await ledger.entry(fact.entry_id) for fact in history if isinstance(fact, facts.WaitlistJoined)]
+        joined = [
+            await ledger.waitlist.entry(fact.entry_id) for fact in history if isinstance(fact, facts.WaitlistJoined)
+        ]
         wishes = {entry.id: (entry.seat_count, entry.sections, entry.split_ok) for entry in joined if entry}
         await check_returns(world, history)
         return check_offers(history, wishes), world.deaths
@@ -141,7 +143,7 @@ def facts_only(monkeypatch: pytest.MonkeyPatch) -> None:
 def frees_before_revoking(monkeypatch: pytest.MonkeyPatch) -> None:
     async def hasty(self: Resale, given: Sequence[Return], now_us: int) -> None:
         for one in given:
-            await self._ledger.list_return(one.booking_id, [one.seat_index], now_us)
+            await self._ledger.returns.list_return(one.booking_id, [one.seat_index], now_us)
             assert self._tickets is not None
             await self._tickets.revoke(one.booking_id, [one.seat_index], now_us)
 

@@ -37,9 +37,14 @@ class FaultyLedger:
 
     def __init__(self, real: SqlLedger, dice: random.Random, rate: float) -> None:
         self._real, self._dice, self.rate = real, dice, rate
+        self.waitlist, self.returns = FaultyBook(self, real.waitlist), FaultyBook(self, real.returns)
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._real, name)
+        return self.faulty(self._real, name)
+
+    def faulty(self, of: Any, name: str) -> Any:
+        """An attribute of the ledger or of one of its books, behind the bad line."""
+        found = getattr(of, name)
         return functools.partial(self._call, found) if name in FAULTY else found
 
     async def _call(self, method: Callable[..., Awaitable[Any]], *arguments: Any, **named: Any) -> Any:
@@ -53,6 +58,16 @@ class FaultyLedger:
 
     def _fault(self, fault: float) -> Exception:
         return Killed() if fault < self.rate / 2 else Unavailable("no answer")
+
+
+class FaultyBook:
+    """A book of the ledger behind the same bad line."""
+
+    def __init__(self, ledger: FaultyLedger, real: Any) -> None:
+        self._ledger, self._real = ledger, real
+
+    def __getattr__(self, name: str) -> Any:
+        return self._ledger.faulty(self._real, name)
 
 
 class World:
@@ -69,7 +84,7 @@ class World:
 
     async def begin(self) -> None:
         event = shop_event(max_per_person=CAP, hold_ttl_s=600)
-        await self.real.put_event(event, self.clock())
+        await self.real.catalogue.put_event(event, self.clock())
         await self.restart()
         rate, self.ledger.rate = self.ledger.rate, 0.0
         for seat in range(0, 15, 3):
@@ -78,7 +93,7 @@ class World:
 
     async def restart(self) -> None:
         """A new process: nothing in memory, the claim store filled from the ledger."""
-        event = await self.real.event(EVENT)
+        event = await self.real.catalogue.event(EVENT)
         shop = Shop(MemoryClaims(), self.ledger, self.clock, event, small_plan())  # type: ignore[arg-type]
         self.waiting = Waiting(shop)
         self.waiting.hooks = self.hooks
@@ -112,7 +127,7 @@ class World:
         await self.waiting.list.join(EVENT, self.dice.choice(FANS), count, sections=sections, split_ok=split_ok)
 
     async def a_fan_leaves(self) -> None:
-        entry = await self.real.entry_of_fan(EVENT, self.dice.choice(FANS))
+        entry = await self.real.waitlist.entry_of_fan(EVENT, self.dice.choice(FANS))
         if entry is not None and self.dice.random() < 0.5:
             await self.waiting.list.leave(entry.id, entry.fan)
 

@@ -96,8 +96,8 @@ async def put_on_sale(home: Path, seats: int) -> None:
     body, now_us = plan_bytes(plan), SystemClock()()
     ledger = await open_ledger(f"sqlite:///{home / 'frontrow.db'}")
     try:
-        await ledger.put_plan(digest(body), plan, body.decode(), now_us)
-        await ledger.put_venue(
+        await ledger.catalogue.put_plan(digest(body), plan, body.decode(), now_us)
+        await ledger.catalogue.put_venue(
             Venue("ven_demo", "Frontrow Stadium", digest(body), "Vienna", "AT", "Europe/Vienna"), now_us
         )
         prices = {key: 4_900 + 4_000 * number for number, key in enumerate(reversed(plan.tiers))}
@@ -115,7 +115,7 @@ async def put_on_sale(home: Path, seats: int) -> None:
             lonely_rule_until_percent=0,
             hold_ttl_s=120,
         )
-        await ledger.put_event(event, now_us)
+        await ledger.catalogue.put_event(event, now_us)
     finally:
         await ledger.aclose()
 

@@ -20,8 +20,7 @@ import msgspec
 from frontrow.boxoffice.adapters.bus.from_url import open_bus
 from frontrow.boxoffice.adapters.channels.from_settings import MessageSettings, open_channels, open_mail
 from frontrow.boxoffice.adapters.claims.memory import MemoryClaims
-from frontrow.boxoffice.adapters.ledger.books.idempotency_store import RequestBook
-from frontrow.boxoffice.adapters.ledger.books.signups import SignupBook
+from frontrow.boxoffice.adapters.ledger.books.idempotency_store import IdempotencyStore
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.adapters.payments.from_url import open_provider
@@ -161,7 +160,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         stack.push_async_callback(bus.aclose)
         adapters = _Adapters(ledger=ledger, clock=now, claims=claims, provider=provider, outgoing=outgoing, bus=bus)
         stores, ids, issuer = (
-            Stores(ledger=ledger, claims=claims, requests=RequestBook(ledger)),
+            Stores(ledger=ledger, claims=claims, requests=ledger.idempotency),
             Ids(now),
             Issuer(keys.tickets),
         )
@@ -169,7 +168,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         stack.push_async_callback(box_office.holds.aclose)
         stack.push_async_callback(box_office.openings.aclose)
         with named("mail.url"):
-            channels = open_channels(settings.mail_url, settings.messages, ledger, outgoing, now)
+            channels = open_channels(settings.mail_url, settings.messages, ledger.messages, outgoing, now)
         links = MailLinks(secret_keys.key("mail links"), settings.public_url)
         messaging = _make_messaging(adapters, channels, links, box_office.desk, box_office.receipts)
         openings, browse = box_office.openings, box_office.browse
@@ -181,7 +180,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         stack.push_async_callback(room.aclose)
         stack.push_async_callback(rooms.aclose)
         passes = Passes(room, secure=is_https(settings.public_url))
-        views = EventViews(openings, browse, ledger, box_office.feeds, endpoints.entry)
+        views = EventViews(openings, browse, ledger.catalogue, box_office.feeds, endpoints.entry)
         live = LiveSeats(
             endpoints,
             box_office.holds,
@@ -248,7 +247,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
                 shop=live.shop,
                 hot=live.table,
                 shown=views,
-                listed=EventLists(browse, lambda: ledger.catalogue_version + openings.follower.changes),
+                listed=EventLists(browse, lambda: ledger.catalogue.version + openings.follower.changes),
                 telemetry=telemetry,
             ),
             jobs=tuple(jobs),
@@ -279,7 +278,7 @@ async def open_jobs(work: PlatformSettings | WorkUrls) -> AsyncIterator[Sequence
         stack.push_async_callback(outgoing.aclose)
         adapters = _Adapters(ledger=ledger, clock=clock, claims=claims, provider=provider, outgoing=outgoing, bus=bus)
         keys = TicketKeys.opened(work.keys)
-        channels = open_channels(work.mail, load(MessageSettings, "messages"), ledger, outgoing, clock)
+        channels = open_channels(work.mail, load(MessageSettings, "messages"), ledger.messages, outgoing, clock)
         link_key = Secrets(work.secret_key.encode()).key("mail links") if work.secret_key else b""
         desk = TicketDesk(ledger, keys)
         messaging = _make_messaging(
@@ -292,10 +291,10 @@ def _ledger_jobs(adapters: _Adapters, issuer: Issuer, messaging: MessagingServic
     """The jobs of a ledger alone: this process follows the catalogue by itself and serves no pages."""
     ledger, claims, clock, sales = adapters.ledger, adapters.claims, adapters.clock, Sales()
     seats = FollowedSeats(sales, HeldSeats(sales, claims, ledger, clock))
-    beside = [Job("catalogue", Following(ledger, sales, claims, Recovery(sales, claims, ledger, clock)).run)]
+    beside = [Job("catalogue", Following(ledger.catalogue, sales, claims, Recovery(sales, claims, ledger, clock)).run)]
     if adapters.provider is not None:
         refunds = Refunds(ledger, adapters.provider, clock, seats=seats)
-        beside.insert(0, Cancelling(ledger, refunds, clock).job())
+        beside.insert(0, Cancelling(ledger.organiser, refunds, clock).job())
     offering = Offering(sales, ledger, claims, seats, clock)
     resale = Resale(sales, ledger, seats, ReturnRefunds(ledger), clock)
     return _make_jobs(adapters, issuer, messaging, seats, offering, resale, beside=beside)
@@ -318,7 +317,7 @@ def _make_jobs(
     return box_office_jobs(ledger, bus, clock, messaging.notifier, messaging.webhooks, told=seats.expired, more=more)
 
 
-async def _purge_answers(requests: RequestBook, clock: Clock) -> None:
+async def _purge_answers(requests: IdempotencyStore, clock: Clock) -> None:
     await requests.purge(clock() - KEEP_ANSWERS_US)
 
 
@@ -344,7 +343,7 @@ async def _learn_zone(ledger: SqlLedger, zones: dict[str, str], event: Event) ->
 
 
 async def _zone_of(ledger: SqlLedger, event: Event) -> str:
-    venue = await ledger.venue(event.venue_id)
+    venue = await ledger.catalogue.venue(event.venue_id)
     return venue.time_zone if venue and venue.time_zone else "UTC"
 
 
@@ -375,9 +374,9 @@ def _make_box_office(
     checkout = Checkout(ledger, provider, clock, seats=holds, issuer=issuer)
     desk = TicketDesk(ledger, keys)
     return BoxOfficeServices(
-        openings=Openings(ledger, sales, claims, recovery, clock, feeds, _frame_logs(settings, clock)),
+        openings=Openings(ledger.catalogue, sales, claims, recovery, clock, feeds, _frame_logs(settings, clock)),
         sales=sales,
-        browse=EventBrowser(ledger, sales, states_of),
+        browse=EventBrowser(ledger.catalogue, sales, states_of),
         feeds=feeds,
         holds=holds,
         recovery=recovery,
@@ -399,7 +398,7 @@ def _make_messaging(
     ledger, clock = adapters.ledger, adapters.clock
     return MessagingServices(
         notifier=Notifier(ledger, desk, channels, clock, links, receipts),
-        webhooks=OrganiserWebhooks(ledger, adapters.outgoing, clock),
+        webhooks=OrganiserWebhooks(ledger.messages, adapters.outgoing, clock),
         links=links,
     )
 
@@ -490,12 +489,12 @@ def _make_presale(
     people: People,
     codes: FanCodes,
 ) -> PresaleServices:
-    book, links = SignupBook(ledger), SignupLinks(secret_keys.key("sign-ups"), settings.public_url)
-    mail = SignupMail(ledger, open_mail(settings.mail_url), people.vault, clock, links)
+    book, links = ledger.signups, SignupLinks(secret_keys.key("sign-ups"), settings.public_url)
+    mail = SignupMail(ledger.messages, open_mail(settings.mail_url), people.vault, clock, links)
     zone_of = functools.partial(_zone_of, ledger)
     return PresaleServices(
-        signups=Signups(book, mail, people.sign_in_limits, clock, ids, ledger.event, zone_of),
-        presales=Presales(book, mail, codes, clock, ledger.event, zone_of, ledger.note),
+        signups=Signups(book, mail, people.sign_in_limits, clock, ids, ledger.catalogue.event, zone_of),
+        presales=Presales(book, mail, codes, clock, ledger.catalogue.event, zone_of, ledger.organiser.note),
     )
 
 

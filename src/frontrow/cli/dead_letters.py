@@ -64,7 +64,7 @@ async def _list(url: str) -> list[Aside]:
     try:
         found: list[Aside] = []
         for _ in range(MAX_PAGES):
-            page = await ledger.asides(found[-1].number if found else 0, PAGE)
+            page = await ledger.dead_letters.asides(found[-1].number if found else 0, PAGE)
             found += page
             if len(page) < PAGE:
                 break
@@ -80,7 +80,7 @@ async def _retry(url: str, numbers: Sequence[int]) -> tuple[int, list[str]]:
     try:
         for number in numbers:
             try:
-                await ledger.retry_aside(number, time.time_ns() // 1000)
+                await ledger.dead_letters.retry_aside(number, time.time_ns() // 1000)
             except FrontrowError as error:
                 wrong.append(error.message)
         return len(numbers) - len(wrong), wrong

@@ -142,7 +142,7 @@ async def _hand_in(scans: list[Scan], url: str) -> Iterable[DuplicateScan]:
     try:
         found: list[DuplicateScan] = []
         for start in range(0, len(scans), HANDED_IN):
-            found += await ledger.record_scans(scans[start : start + HANDED_IN])
+            found += await ledger.tickets.record_scans(scans[start : start + HANDED_IN])
         return found
     finally:
         await ledger.aclose()

@@ -51,7 +51,7 @@ def _with(url: str, act: "Callable[[WebhookEndpoints], Awaitable[Answer]]") -> A
     async def run() -> Answer:
         ledger, outgoing = await open_ledger(url, auto_migrate=False), SafeHttpClient()
         try:
-            return await act(WebhookEndpoints(ledger, outgoing, WallClock()))
+            return await act(WebhookEndpoints(ledger.messages, outgoing, WallClock()))
         finally:
             await outgoing.aclose()
             await ledger.aclose()

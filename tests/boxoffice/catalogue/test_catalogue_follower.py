@@ -19,7 +19,7 @@ class Followed:
     """A follower over a ledger, with what it was told and what it read."""
 
     def __init__(self, ledger: SqlLedger) -> None:
-        self.follower = CatalogueFollower(ledger, self.open, self.end)
+        self.follower = CatalogueFollower(ledger.catalogue, self.open, self.end)
         self.live: dict[str, Event] = {}
         self.ended: list[str] = []
         self.calls = 0
@@ -53,18 +53,18 @@ class Followed:
 
 async def test_an_event_opens_whatever_crowd_of_drafts_and_past_events_stands_before_it(ledger: SqlLedger) -> None:
     """Every process decoded the oldest 10,000 events 2.5 times a second; newer ones never opened."""
-    await ledger.put_events(list(many_events(1_500, live_every=10_000)), NOW_US)
+    await ledger.catalogue.put_events(list(many_events(1_500, live_every=10_000)), NOW_US)
     followed = Followed(ledger)
     assert set(await followed.look()) == {SHOW.id}
     assert followed.reads == ["catalogue_version", "live_events"]
     last = replace(SHOW, id="evt_last", starts_at_us=NOW_US + 9_000 * DAY_US)
-    await ledger.put_event(last, NOW_US)
+    await ledger.catalogue.put_event(last, NOW_US)
     assert await followed.look() == {SHOW.id: SHOW, "evt_last": last}
     assert followed.reads == ["catalogue_version", "changed_events"]
 
 
 async def test_an_idle_process_reads_nothing_but_the_version(ledger: SqlLedger) -> None:
-    await ledger.put_events(list(many_events(20)), NOW_US)
+    await ledger.catalogue.put_events(list(many_events(20)), NOW_US)
     followed = Followed(ledger)
     await followed.look()
     calls = followed.calls
@@ -79,13 +79,13 @@ async def test_changes_of_another_server_with_any_clock_are_seen_once(ledger_url
         followed = Followed(here)
         await followed.look()
         for number, at_us in enumerate((NOW_US, NOW_US - DAY_US, 1, NOW_US + DAY_US)):
-            await there.put_event(replace(SHOW, paused=number % 2 == 0), at_us)
+            await there.catalogue.put_event(replace(SHOW, paused=number % 2 == 0), at_us)
             assert (await followed.look())[SHOW.id].paused == (number % 2 == 0)
         assert followed.calls == 4
-        await there.put_event(replace(SHOW, status=EventStatus.COMPLETED), NOW_US)
+        await there.catalogue.put_event(replace(SHOW, status=EventStatus.COMPLETED), NOW_US)
         assert await followed.look() == {}
         assert followed.ended == [SHOW.id]
-        await there.put_event(replace(SHOW, status=EventStatus.COMPLETED, name="Later"), NOW_US)
+        await there.catalogue.put_event(replace(SHOW, status=EventStatus.COMPLETED, name="Later"), NOW_US)
         await followed.look()
         assert followed.calls == 5, "what is over is nobody's business"
 
@@ -94,9 +94,9 @@ async def test_many_changes_at_once_are_read_in_pages_and_none_is_lost(ledger: S
     followed = Followed(ledger)
     await followed.look()
     events = list(many_events(1_203))
-    await ledger.put_events(events, NOW_US)  # one transaction, on PostgreSQL one number
+    await ledger.catalogue.put_events(events, NOW_US)  # one transaction, on PostgreSQL one number
     assert set(await followed.look()) == {event.id for event in events}
-    await asyncio.gather(*(ledger.put_event(replace(event, paused=True), NOW_US) for event in events[:300]))
+    await asyncio.gather(*(ledger.catalogue.put_event(replace(event, paused=True), NOW_US) for event in events[:300]))
     assert sum(event.paused for event in (await followed.look()).values()) == 300
 
 
@@ -104,20 +104,20 @@ async def test_what_fails_is_tried_again_as_it_is_then(ledger: SqlLedger) -> Non
     followed = Followed(ledger)
     await followed.look()
     followed.failing = 1
-    await ledger.put_event(SHOW, NOW_US)
+    await ledger.catalogue.put_event(SHOW, NOW_US)
     assert await followed.look() == {}
     assert followed.follower.failures == 1
     assert await followed.look() == {SHOW.id: SHOW}
     followed.failing = 1
-    await ledger.put_event(replace(SHOW, paused=True), NOW_US)
+    await ledger.catalogue.put_event(replace(SHOW, paused=True), NOW_US)
     await followed.look()
-    await ledger.put_event(replace(SHOW, status=EventStatus.CANCELLED), NOW_US)
+    await ledger.catalogue.put_event(replace(SHOW, status=EventStatus.CANCELLED), NOW_US)
     assert await followed.look() == {}
 
 
 async def test_a_restored_ledger_is_read_from_the_beginning(ledger: SqlLedger) -> None:
     followed = Followed(ledger)
-    await ledger.put_events(list(many_events(3)), NOW_US)
+    await ledger.catalogue.put_events(list(many_events(3)), NOW_US)
     await followed.look()
     first = followed.follower._next
     followed.follower._next = (first[0] + 1_000, "")
@@ -133,7 +133,7 @@ async def test_numbers_become_visible_in_their_order_whichever_transaction_commi
     import asyncpg
 
     async with opened(postgres_ledger_url) as ledger:
-        await ledger.put_events(list(many_events(2)), NOW_US)
+        await ledger.catalogue.put_events(list(many_events(2)), NOW_US)
         followed = Followed(ledger)
         await followed.look()
         slow = await asyncpg.connect(postgres_ledger_url)
@@ -164,7 +164,7 @@ async def test_fifty_writers_at_once_get_numbers_of_their_own(ledger_url: str) -
         await followed.look()
         events = [replace(SHOW, id=f"evt_{number}") for number in range(50)]
         looks = [followed.follower.sync() for _ in range(10)]
-        puts = [(one, two)[number % 2].put_event(event, NOW_US) for number, event in enumerate(events)]
+        puts = [(one, two)[number % 2].catalogue.put_event(event, NOW_US) for number, event in enumerate(events)]
         await asyncio.gather(*puts, *looks)
         assert set(await followed.look()) == {event.id for event in events}
 
@@ -172,8 +172,8 @@ async def test_fifty_writers_at_once_get_numbers_of_their_own(ledger_url: str) -
 async def test_a_follower_runs_through_a_ledger_that_is_away(sqlite_ledger_url: str) -> None:
     async with opened(sqlite_ledger_url) as ledger:
         followed = Followed(ledger)
-        follower = CatalogueFollower(ledger, followed.open, followed.end, every_s=0.01)
-        newest, away = ledger.newest_change, 2
+        follower = CatalogueFollower(ledger.catalogue, followed.open, followed.end, every_s=0.01)
+        newest, away = ledger.catalogue.newest_change, 2
 
         async def flaky() -> int:
             nonlocal away
@@ -182,8 +182,8 @@ async def test_a_follower_runs_through_a_ledger_that_is_away(sqlite_ledger_url: 
                 raise Unavailable("no answer")
             return await newest()
 
-        ledger.newest_change = flaky  # type: ignore[method-assign]
-        await ledger.put_event(SHOW, NOW_US)
+        ledger.catalogue.newest_change = flaky  # type: ignore[method-assign]
+        await ledger.catalogue.put_event(SHOW, NOW_US)
         running = asyncio.create_task(follower.run())
         try:
             await until(lambda: bool(followed.live))

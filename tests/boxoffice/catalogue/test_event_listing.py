@@ -15,12 +15,14 @@ from tests.boxoffice.shop import EVENT, NOW, open_shop, sqlite_url
 
 async def test_events_are_found_by_all_their_words_page_by_page(tmp_path: Path) -> None:
     async with open_shop(sqlite_url(tmp_path)) as shop:
-        await shop.ledger.put_venue(Venue("ven_1", "Olympia Hall", "0" * 64, "Munich", "DE"), NOW)
+        await shop.ledger.catalogue.put_venue(Venue("ven_1", "Olympia Hall", "0" * 64, "Munich", "DE"), NOW)
         for number in range(30):
             name = f"Aurora {number}" if number % 2 else f"Borealis {number}"
-            await shop.ledger.put_event(replace(shop.event, id=f"evt_{number:02d}", name=name), NOW)
-        await shop.ledger.put_event(replace(shop.event, id="evt_d", name="Aurora", status=EventStatus.DRAFT), NOW)
-        browse = EventBrowser(shop.ledger, shop.sales)
+            await shop.ledger.catalogue.put_event(replace(shop.event, id=f"evt_{number:02d}", name=name), NOW)
+        await shop.ledger.catalogue.put_event(
+            replace(shop.event, id="evt_d", name="Aurora", status=EventStatus.DRAFT), NOW
+        )
+        browse = EventBrowser(shop.ledger.catalogue, shop.sales)
         first = await browse.search(EventSearch("aurora MUNICH", limit=10))
         assert len(first.listings) == 10
         assert first.after is not None
@@ -37,7 +39,7 @@ async def test_events_are_found_by_all_their_words_page_by_page(tmp_path: Path) 
 
 async def test_free_seats_are_counted_by_section_and_by_tier(tmp_path: Path) -> None:
     async with open_shop(sqlite_url(tmp_path), withheld=frozenset({39})) as shop:
-        browse = EventBrowser(shop.ledger, shop.sales)
+        browse = EventBrowser(shop.ledger.catalogue, shop.sales)
         await shop.hold("ann", 3, 4)
         await shop.buy(await shop.hold("bob", 80))
         told = browse.availability(EVENT)

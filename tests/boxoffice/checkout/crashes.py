@@ -116,6 +116,17 @@ class FusedLedger:
     """A ledger whose commits of money are steps."""
 
     def __init__(self, inner: Any, fuse: Fuse) -> None:
+        self._inner = inner
+        self.payments = FusedPayments(inner.payments, fuse)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+
+class FusedPayments:
+    """The payment book of a `FusedLedger`."""
+
+    def __init__(self, inner: Any, fuse: Fuse) -> None:
         self._inner, self._fuse = inner, fuse
 
     def __getattr__(self, name: str) -> Any:

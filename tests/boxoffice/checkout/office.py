@@ -33,25 +33,25 @@ class Office(Market):
         self.till.checkout = self.checkout
         self.refunds = Refunds(shop.ledger, self.till.guarded, clock, seats=shop.holds)
         self.till.refunds = self.refunds
-        self.cancelling = Cancelling(shop.ledger, self.refunds, clock)
-        self.reseating = Reseating(shop.ledger, shop.claims, ISSUER, shop.holds, clock)
+        self.cancelling = Cancelling(shop.ledger.organiser, self.refunds, clock)
+        self.reseating = Reseating(shop.ledger.organiser, shop.claims, ISSUER, shop.holds, clock)
 
     def note(self, refund: Refund) -> Change:
         return Change(ADA, "retry_refund", EVENT, self.clock(), {"booking": refund.booking_id, "refund": refund.id})
 
     async def cancel_event(self) -> None:
-        event = await self.ledger.event(EVENT)
+        event = await self.ledger.catalogue.event(EVENT)
         cancelled = replace_event(event, status=EventStatus.CANCELLED)
-        await self.ledger.put_event(cancelled, self.clock())
+        await self.ledger.catalogue.put_event(cancelled, self.clock())
         job = Query("add_cancellations", [(EVENT, self.clock())])
-        await self.ledger.changed(Change(ADA, "cancel_event", EVENT, self.clock()), job)
+        await self.ledger.organiser.changed(Change(ADA, "cancel_event", EVENT, self.clock()), job)
 
     async def finish_cancelling(self) -> None:
         """Rounds of the job until it says done."""
         for _ in range(20):
             await self.cancelling.work()
             await self.till.turn()
-            job = await self.ledger.cancellation(EVENT)
+            job = await self.ledger.organiser.cancellation(EVENT)
             assert job is not None
             if job.state == "done":
                 break
@@ -60,18 +60,18 @@ class Office(Market):
         await self.till.settle(600, 60)
 
     async def scan(self, booking_id: str, seat: int, scan_id: str = "scn_1") -> list[Scan]:
-        (ticket,) = [one for one in await self.ledger.tickets_of(booking_id) if one.seat_index == seat]
-        return await self.ledger.admit(Scan(scan_id, EVENT, ticket.id, "north", self.clock()))
+        (ticket,) = [one for one in await self.ledger.tickets.tickets_of(booking_id) if one.seat_index == seat]
+        return await self.ledger.organiser.admit(Scan(scan_id, EVENT, ticket.id, "north", self.clock()))
 
     async def reseat(self, booking_id: str, leave: int, come: int) -> None:
         booking = await self.ledger.booking(booking_id)
         assert booking is not None
         change = Change(ADA, "reseat", EVENT, self.clock())
-        event = await self.ledger.event(EVENT)
+        event = await self.ledger.catalogue.event(EVENT)
         await self.reseating.move(event, self.waiting.shop.plan, booking, [leave], [come], change)
 
     async def refund_states(self, booking_id: str) -> list[RefundState]:
-        return [one.state for one in await self.ledger.refunds_of(booking_id)]
+        return [one.state for one in await self.ledger.payments.refunds_of(booking_id)]
 
     def given(self) -> int:
         """What the provider says went back."""
@@ -91,7 +91,7 @@ def replace_event(event: Event, **changes: Any) -> Event:
 async def an_office(url: str) -> AsyncIterator[Office]:
     clock = ManualClock()
     async with open_shop(url, clock=clock, plan=small_plan()) as shop:
-        await shop.ledger.put_event(shop.event, clock())
+        await shop.ledger.catalogue.put_event(shop.event, clock())
         yield Office(Waiting(shop), clock)
 
 

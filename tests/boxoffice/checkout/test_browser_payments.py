@@ -55,7 +55,7 @@ class Page:
 
 async def opened(till: Till, *seats: int, tries: int = 1) -> Page:
     if tries > 1:
-        await till.ledger.put_event(shop_event(id=EVENT, card_tries=tries), till.clock())
+        await till.ledger.catalogue.put_event(shop_event(id=EVENT, card_tries=tries), till.clock())
     hold = await till.hold(*seats)
     begun = await till.checkout.begin(hold.booking_id, hold.fence)
     assert begun.state is CheckoutState.OPEN
@@ -90,7 +90,7 @@ async def sold_once(page: Page, captures: int = 1) -> None:
     assert [o["amount_received"] for o in till.provider.objects.values()] == [5000]
     assert till.provider.calls["capture"] <= captures
     assert [type(f) for f in await till.facts()].count(BookingConfirmed) == 1
-    assert len(await till.ledger.tickets_of(page.booking_id)) == 1
+    assert len(await till.ledger.tickets.tickets_of(page.booking_id)) == 1
     await assert_money(till, at_rest=True)
 
 

@@ -161,7 +161,7 @@ async def test_a_capture_that_fails_for_good_is_authorised_again_then_cancelled(
     hold = await till.hold(5)
     outcome = await till.checkout.pay(hold.booking_id, hold.fence, LAPSES)
     assert outcome.state is CheckoutState.ENDED
-    assert [p.state for p in await till.ledger.payments_of(hold.booking_id)] == [PaymentState.LAPSED] * 3
+    assert [p.state for p in await till.ledger.payments.payments_of(hold.booking_id)] == [PaymentState.LAPSED] * 3
     [told] = [f for f in await till.facts() if isinstance(f, BookingCancelled)]
     assert told.reason == "capture_failed"
     assert (await till.hold(5)).fence > hold.fence
@@ -182,7 +182,7 @@ async def test_a_second_card_after_a_lapsed_capture_sells_after_all(till: Till) 
     till.provider._capture = once  # type: ignore[method-assign,assignment]
     outcome = await till.checkout.pay(hold.booking_id, hold.fence, CARD)
     assert outcome.state is CheckoutState.CONFIRMED
-    states = [p.state for p in await till.ledger.payments_of(hold.booking_id)]
+    states = [p.state for p in await till.ledger.payments.payments_of(hold.booking_id)]
     assert states == [PaymentState.LAPSED, PaymentState.CAPTURED]
     await till.settle()
     await assert_money(till, at_rest=True)

@@ -27,7 +27,7 @@ async def begun(till: Till, scenario: str) -> tuple[str, int]:
     """A hold; with its payment page open, or sold, where the scenario begins there."""
     hold = await till.hold(1, 2)
     if "refunded" in scenario:
-        await till.ledger.put_event(shop_event(id=EVENT), till.clock())
+        await till.ledger.catalogue.put_event(shop_event(id=EVENT), till.clock())
         await till.checkout.pay(hold.booking_id, hold.fence, CARD)
     if scenario in ("paid in the browser", "given back"):
         await till.checkout.begin(hold.booking_id, hold.fence)

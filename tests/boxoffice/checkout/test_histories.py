@@ -104,7 +104,7 @@ class History:
 @pytest.mark.parametrize("seed", range(SEEDS))
 async def test_money_is_conserved(seed: int, tmp_path: Path) -> None:
     async with open_till(tmp_path) as till:
-        await till.ledger.put_event(shop_event(id=EVENT, card_tries=1 + seed % 3), till.clock())
+        await till.ledger.catalogue.put_event(shop_event(id=EVENT, card_tries=1 + seed % 3), till.clock())
         history = History(till, seed)
         for _ in range(STEPS):
             with contextlib.suppress(FrontrowError):

@@ -253,7 +253,7 @@ async def test_a_whole_sale_through_stripes_client_and_the_command(
         provider = stripe_desk.provider
         checkout = Checkout(till.ledger, provider, till.clock)
         refunds = Refunds(till.ledger, provider, till.clock)
-        await till.ledger.put_event(shop_event(id=EVENT), till.clock())
+        await till.ledger.catalogue.put_event(shop_event(id=EVENT), till.clock())
         sold, declined, asked = [await till.hold() for _ in range(3)]
         outcome = await checkout.pay(sold.booking_id, sold.fence, stripe_desk.cards["visa"])
         assert outcome.state is CheckoutState.CONFIRMED

@@ -77,8 +77,8 @@ def test_a_seller_that_cannot_be_printed_is_refused(seller: Seller, param: str) 
 @pytest.fixture
 async def ledger(tmp_path: Path) -> AsyncIterator[SqlLedger]:
     opened = await open_ledger(sqlite_url(tmp_path))
-    await opened.put_venue(Venue("ven_1", "Waldbühne", "0" * 64, "Wien", "AT", "Europe/Vienna"), NOW)
-    await opened.put_event(shop_event(name="Aurora", starts_at_us=NOW), NOW)
+    await opened.catalogue.put_venue(Venue("ven_1", "Waldbühne", "0" * 64, "Wien", "AT", "Europe/Vienna"), NOW)
+    await opened.catalogue.put_event(shop_event(name="Aurora", starts_at_us=NOW), NOW)
     yield opened
     await opened.aclose()
 
@@ -92,17 +92,17 @@ async def test_the_receipt_of_a_booking_follows_the_sellers_details_and_refunds(
     booking = await ledger.booking(hold.booking_id)
     assert booking is not None
     await ledger.confirm(booking.id, booking.fence, NOW, Issuer(KEYS).issue(booking))
-    await ledger.keep_buyer(Contact("fan_1", "ada@example.org", name="Ada Lovelace"), EVENT, NOW)
+    await ledger.messages.keep_buyer(Contact("fan_1", "ada@example.org", name="Ada Lovelace"), EVENT, NOW)
     plain = await receipts.of(booking.id)
     assert plain is not None
     assert (plain.seller.name, plain.seller.tax_id, plain.tax.minor) == ("Frontrow", "", 0)
-    await ledger.put_seller(HALL, BY)
+    await ledger.organiser.put_seller(HALL, BY)
     receipt = await receipts.of(booking.id)
     assert receipt is not None
     assert (receipt.seller, receipt.buyer, receipt.tax_basis_points) == (HALL, "Ada Lovelace", 1300)
     assert receipt.total.minor == booking.amount_minor == receipt.net.minor + receipt.tax.minor
     assert receipt.total == Money.total([line.price for line in receipt.lines], booking.currency)
-    await ledger.put_event(shop_event(name="Aurora", starts_at_us=NOW, tax_basis_points=0), NOW)
+    await ledger.catalogue.put_event(shop_event(name="Aurora", starts_at_us=NOW, tax_basis_points=0), NOW)
     exempt = await receipts.of(booking.id)
     assert exempt is not None
     assert (exempt.tax.minor, exempt.net) == (0, exempt.total)  # the event's own rate

@@ -112,8 +112,8 @@ async def assert_money(till: Till, *, at_rest: bool = False) -> None:
         by_booking.setdefault(found["metadata"]["booking"], []).append(found)
     for booking_id, found in by_booking.items():
         booking = await till.booking(booking_id)
-        payments = await ledger.payments_of(booking_id)
-        refunds = await ledger.refunds_of(booking_id)
+        payments = await ledger.payments.payments_of(booking_id)
+        refunds = await ledger.payments.refunds_of(booking_id)
         taken = [one for one in found if one["amount_received"]]
         assert len(taken) <= 1, f"{booking_id} was charged twice"
         captured = sum(one["amount_received"] for one in taken)
@@ -128,7 +128,7 @@ async def assert_money(till: Till, *, at_rest: bool = False) -> None:
             assert booking.state is BookingState.CONFIRMED or paid or asking, f"{booking_id} was charged without a seat"
         if booking.state is BookingState.CONFIRMED:
             assert payments and (at_rest is False or paid), f"{booking_id} has seats without money"  # noqa: PT018
-        valid = [t.seat_index for t in await ledger.tickets_of(booking_id) if t.state is TicketState.VALID]
+        valid = [t.seat_index for t in await ledger.tickets.tickets_of(booking_id) if t.state is TicketState.VALID]
         assert valid == (list(booking.seats) if booking.state is BookingState.CONFIRMED else []), booking_id
         held = [one for one in found if one["amount_capturable"]]
         assert len(held) <= 1

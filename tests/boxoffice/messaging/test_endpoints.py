@@ -37,7 +37,7 @@ async def ledger(tmp_path: Path) -> AsyncIterator[SqlLedger]:
 @pytest.fixture
 async def endpoints(ledger: SqlLedger) -> AsyncIterator[WebhookEndpoints]:
     outgoing = SafeHttpClient(resolver=resolver)
-    yield WebhookEndpoints(ledger, outgoing, ManualClock(NOW))
+    yield WebhookEndpoints(ledger.messages, outgoing, ManualClock(NOW))
     await outgoing.aclose()
 
 

@@ -75,14 +75,14 @@ class Desk:
         """As the consumer does it; twice, as the bus may."""
         for _ in range(2):
             queries = await notifier.plan(number, fact or self.fact)
-            await self.ledger.once("notify", str(number), queries, self.clock())
+            await self.ledger.messages.once("notify", str(number), queries, self.clock())
 
 
 @pytest.fixture
 async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
     ledger = await open_ledger(sqlite_url(tmp_path))
-    await ledger.put_venue(Venue("ven_1", "Waldbühne", "0" * 64, "Berlin", "DE", "Europe/Berlin"), NOW)
-    await ledger.put_event(shop_event(name="Aurora <Live>", starts_at_us=NOW), NOW)
+    await ledger.catalogue.put_venue(Venue("ven_1", "Waldbühne", "0" * 64, "Berlin", "DE", "Europe/Berlin"), NOW)
+    await ledger.catalogue.put_event(shop_event(name="Aurora <Live>", starts_at_us=NOW), NOW)
     bench = Bench(ledger, ledger)
     bench.event, bench.clock.now_us = EVENT, NOW
     hold = await bench.paid(3, 4, fan="fan_1")
@@ -109,15 +109,15 @@ async def test_the_confirmation_is_sent_at_least_once_with_the_same_tickets_each
     desk: Desk, post: Postbox
 ) -> None:
     """B10, B15: real SMTP; the worker dies after sending, the next one sends the very same tickets again."""
-    await desk.ledger.put_contact(Contact("fan_1", email="ada@example.org"), NOW)
+    await desk.ledger.messages.put_contact(Contact("fan_1", email="ada@example.org"), NOW)
     notifier = desk.notifier(SmtpChannel("127.0.0.1", post.port, "tickets@example.org", sender_name="Box Office"))
     await desk.tell(notifier)
-    due = await desk.ledger.lease_deliveries(KIND, NOW, LEASE_S * 1_000_000, 100, 100)
+    due = await desk.ledger.messages.lease_deliveries(KIND, NOW, LEASE_S * 1_000_000, 100, 100)
     assert await notifier.send([one for one in due if "email" in one.lane]) == [Outcome(True)]  # and dies here
     desk.clock.advance(LEASE_S)
     await notifier.worker().drain()
     assert len(post.mails) == 2
-    tickets = await desk.ledger.tickets_of(desk.fact.booking_id)
+    tickets = await desk.ledger.tickets.tickets_of(desk.fact.booking_id)
     for mail in post.mails:
         assert (mail["To"], mail["Subject"]) == ("ada@example.org", "Your tickets for Aurora <Live>")
         assert mail["From"] == "Box Office <tickets@example.org>"
@@ -136,14 +136,14 @@ async def test_the_confirmation_is_sent_at_least_once_with_the_same_tickets_each
     assert post.mails[0]["Message-ID"] == post.mails[1]["Message-ID"]
     await notifier.worker().drain()
     assert len(post.mails) == 2
-    assert await desk.ledger.delivery_counts(KIND) == {"sent": 1}
+    assert await desk.ledger.messages.delivery_counts(KIND) == {"sent": 1}
 
 
 @pytest.mark.parametrize(("locale", "subject"), [("en", "New seats for"), ("de", "Neue Plätze für")])
 async def test_b13_moved_to_other_seats_is_said_in_words_of_its_own(
     desk: Desk, tmp_path: Path, locale: str, subject: str
 ) -> None:
-    await desk.ledger.put_contact(Contact("fan_1", email="ada@example.org", locale=locale), NOW)
+    await desk.ledger.messages.put_contact(Contact("fan_1", email="ada@example.org", locale=locale), NOW)
     notifier = desk.notifier(FolderChannel(tmp_path / "outbox"))
     booking = desk.fact
     moved = BookingReseated(booking.booking_id, EVENT, "fan_1", booking.fence, (3, 4), NOW, left=(1, 2))
@@ -152,7 +152,7 @@ async def test_b13_moved_to_other_seats_is_said_in_words_of_its_own(
     (path,) = (tmp_path / "outbox").glob("*.eml")
     mail = email.message_from_bytes(path.read_bytes(), policy=email.policy.default)
     assert mail["Subject"] == f"{subject} Aurora <Live>"
-    assert qr_codes(mail) == [ticket.code for ticket in await desk.ledger.tickets_of(booking.booking_id)]
+    assert qr_codes(mail) == [ticket.code for ticket in await desk.ledger.tickets.tickets_of(booking.booking_id)]
 
 
 @pytest.mark.parametrize(
@@ -170,8 +170,8 @@ async def test_b13_moved_to_other_seats_is_said_in_words_of_its_own(
 async def test_who_waited_for_a_cancelled_event_hears_so_once(
     desk: Desk, tmp_path: Path, locale: str, subject: str
 ) -> None:
-    await desk.ledger.put_contact(Contact("fan_9", email="ada@example.org", locale=locale), NOW)
-    notifier = desk.notifier(FolderChannel(tmp_path / "outbox"), InAppChannel(desk.ledger, desk.clock))
+    await desk.ledger.messages.put_contact(Contact("fan_9", email="ada@example.org", locale=locale), NOW)
+    notifier = desk.notifier(FolderChannel(tmp_path / "outbox"), InAppChannel(desk.ledger.messages, desk.clock))
     await desk.tell(notifier, WaitlistEnded("", EVENT, "fan_9", 0, (), NOW, entry_id="wle_9"), 7)
     await notifier.worker().drain()
     (path,) = (tmp_path / "outbox").glob("*.eml")
@@ -179,7 +179,7 @@ async def test_who_waited_for_a_cancelled_event_hears_so_once(
     assert mail["Subject"] == subject
     text = mail.get_body(("plain",)).get_content()  # type: ignore[union-attr]
     assert f"https://tickets.example.org/events/{EVENT}" in text.splitlines()
-    (page,) = await desk.ledger.in_app("fan_9")
+    (page,) = await desk.ledger.messages.in_app("fan_9")
     assert page.subject == subject
 
 
@@ -187,13 +187,15 @@ async def test_a_failed_refund_is_mailed_once_to_every_member_who_may_refund(des
     """Issue 11: it was shown on the desk only, where nobody looks at night."""
     roles = {"own": Role.OWNER, "box": Role.BOX_OFFICE, "gate": Role.DOOR, "read": Role.READ_ONLY, "gone": Role.OWNER}
     for name, role in roles.items():
-        await desk.ledger.add_staff(Staff(f"stf_{name}", "org_default", f"{name}@example.org", name.title(), role))
-    await desk.ledger.add_staff(Staff("stf_other", "org_other", "other@example.org", "Other", Role.OWNER))
+        await desk.ledger.people.add_staff(
+            Staff(f"stf_{name}", "org_default", f"{name}@example.org", name.title(), role)
+        )
+    await desk.ledger.people.add_staff(Staff("stf_other", "org_other", "other@example.org", "Other", Role.OWNER))
     booking_id = desk.fact.booking_id
     fact = RefundFailed(booking_id, EVENT, "fan_1", 1, (3, 4), NOW, refund_id="rfd_1", reason="lost_or_stolen_card")
     notifier = desk.notifier(FolderChannel(tmp_path / "outbox"))
     await desk.tell(notifier, fact)
-    await desk.ledger.remove_staff("org_default", "stf_gone", "stf_own", NOW)
+    await desk.ledger.people.remove_staff("org_default", "stf_gone", "stf_own", NOW)
     await notifier.worker().drain()
     await notifier.worker().drain()
     read = (email.message_from_bytes(path.read_bytes(), policy=email.policy.default)
@@ -205,35 +207,37 @@ async def test_a_failed_refund_is_mailed_once_to_every_member_who_may_refund(des
         text = mail.get_body(("plain",)).get_content()
         assert "lost_or_stolen_card" in text
         assert f"https://tickets.example.org/organiser/events/{EVENT}/bookings/{booking_id}" in text.splitlines()
-    assert await desk.ledger.delivery_counts(KIND) == {"sent": 2, "given_up": 1}
+    assert await desk.ledger.messages.delivery_counts(KIND) == {"sent": 2, "given_up": 1}
 
 
 async def test_preferences_decide_the_channels_and_the_page_has_everything(desk: Desk, tmp_path: Path) -> None:
     folder = tmp_path / "outbox"
-    channels = (FolderChannel(folder), InAppChannel(desk.ledger, desk.clock))
+    channels = (FolderChannel(folder), InAppChannel(desk.ledger.messages, desk.clock))
     notifier = desk.notifier(*channels)
     await desk.tell(notifier)  # no contact known: the page alone
-    await desk.ledger.put_contact(Contact("fan_1", "ada@example.org", locale="de-AT", channels=("email", "sms")), NOW)
+    await desk.ledger.messages.put_contact(
+        Contact("fan_1", "ada@example.org", locale="de-AT", channels=("email", "sms")), NOW
+    )
     declined = PaymentDeclined("bkg_9", EVENT, "fan_1", 9, (5,), NOW)
     await desk.tell(notifier, declined, 2)
     expired = HoldExpired("bkg_8", EVENT, "fan_1", 8, (6,), NOW)
     await desk.tell(notifier, expired, 3)
     await notifier.worker().drain()
     assert [path.name for path in folder.iterdir()] == ["declined-bkg_9-2.eml"]
-    page = await desk.ledger.in_app("fan_1")
+    page = await desk.ledger.messages.in_app("fan_1")
     assert {one.id.partition("-")[0] for one in page} == {"confirmed", "declined", "expired"}
     assert next(one for one in page if one.id.startswith("declined")).subject == "Zahlung für Aurora <Live> abgelehnt"
-    assert await desk.ledger.delivery_counts(KIND) == {"sent": 4}
+    assert await desk.ledger.messages.delivery_counts(KIND) == {"sent": 4}
 
 
 async def test_a_refunded_booking_is_told_no_dead_tickets(desk: Desk, tmp_path: Path) -> None:
-    await desk.ledger.put_contact(Contact("fan_1", email="ada@example.org"), NOW)
+    await desk.ledger.messages.put_contact(Contact("fan_1", email="ada@example.org"), NOW)
     notifier = desk.notifier(FolderChannel(tmp_path / "outbox"))
     await desk.tell(notifier)
     await desk.ledger.refund(desk.fact.booking_id, desk.fact.fence, NOW)
     await notifier.worker().drain()
     assert not (tmp_path / "outbox").exists()
-    assert await desk.ledger.delivery_counts(KIND) == {"given_up": 1}
+    assert await desk.ledger.messages.delivery_counts(KIND) == {"given_up": 1}
 
 
 def message(fan: str = "fan_1", **contact: object) -> Message:
@@ -312,13 +316,13 @@ async def test_sms_goes_to_the_provider_with_an_idempotency_key() -> None:
 
 
 async def test_a_message_that_cannot_be_rendered_holds_up_no_other(desk: Desk, tmp_path: Path) -> None:
-    await desk.ledger.put_contact(Contact("fan_1", email="ada@example.org"), NOW)
+    await desk.ledger.messages.put_contact(Contact("fan_1", email="ada@example.org"), NOW)
     notifier = desk.notifier(FolderChannel(tmp_path / "outbox"))
     await desk.tell(notifier, PaymentDeclined("bkg_1", "evt_that_is_gone", "fan_1", 9, (5,), NOW), 1)
     await desk.tell(notifier, PaymentDeclined("bkg_2", EVENT, "fan_1", 9, (5,), NOW), 2)
     await notifier.worker().drain()
     assert [path.name for path in (tmp_path / "outbox").iterdir()] == ["declined-bkg_2-2.eml"]
-    assert await desk.ledger.delivery_counts(KIND) == {"sent": 1, "waiting": 1}
+    assert await desk.ledger.messages.delivery_counts(KIND) == {"sent": 1, "waiting": 1}
 
 
 HOUR_US = 3_600_000_000
@@ -345,10 +349,10 @@ async def test_every_mail_has_the_link_that_does_what_it_is_about(
     """Issue 11: the offer mail had no link. One link, bound to its purpose, with an end; none in the ledger."""
     fact = msgspec.structs.replace(fact, booking_id=desk.fact.booking_id)
     subject = opens.subject if opens.purpose is LinkPurpose.OFFER else desk.fact.booking_id
-    await desk.ledger.put_contact(Contact("fan_1", email="ada@example.org", locale="ja"), NOW)
-    notifier = desk.notifier(FolderChannel(tmp_path / "outbox"), InAppChannel(desk.ledger, desk.clock))
+    await desk.ledger.messages.put_contact(Contact("fan_1", email="ada@example.org", locale="ja"), NOW)
+    notifier = desk.notifier(FolderChannel(tmp_path / "outbox"), InAppChannel(desk.ledger.messages, desk.clock))
     await desk.tell(notifier, fact)
-    due = await desk.ledger.lease_deliveries(KIND, NOW, LEASE_S * 1_000_000, 100, 100)
+    due = await desk.ledger.messages.lease_deliveries(KIND, NOW, LEASE_S * 1_000_000, 100, 100)
     assert not any("frm_" in one.body for one in due)
     for one in due:
         assert await notifier.send([one]) == [Outcome(True)]
@@ -362,7 +366,7 @@ async def test_every_mail_has_the_link_that_does_what_it_is_about(
     assert link is not None
     assert (link.purpose, link.subject) == (opens.purpose, subject)
     assert link.expires_s == (opens.expires_s or (NOW + 30 * DAY_US) // 1_000_000)
-    (page,) = await desk.ledger.in_app("fan_1")
+    (page,) = await desk.ledger.messages.in_app("fan_1")
     assert "frm_" not in page.body  # the ledger holds no usable link
     assert (
         f"https://tickets.example.org/{'offers' if opens.purpose is LinkPurpose.OFFER else 'bookings'}/{subject}"
@@ -403,9 +407,9 @@ async def test_messages_travel_in_batches(desk: Desk) -> None:
     notifier = desk.notifier(channel)
     for number in range(200):
         fan = f"fan_{number}"
-        await desk.ledger.put_contact(Contact(fan, email="a@example.org"), NOW)
+        await desk.ledger.messages.put_contact(Contact(fan, email="a@example.org"), NOW)
         fact = PaymentDeclined(f"bkg_{number}", EVENT, fan, 9, (5,), NOW)
-        await desk.ledger.once("n", str(number), await notifier.plan(number, fact), NOW)
+        await desk.ledger.messages.once("n", str(number), await notifier.plan(number, fact), NOW)
     await notifier.worker().drain()
     assert sum(channel.batches) == 200
     assert len(channel.batches) <= 16

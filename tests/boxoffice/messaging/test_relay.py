@@ -86,16 +86,16 @@ async def test_a_relay_that_dies_at_every_point_loses_none_of_10_000_facts(ledge
 
     async def plan(number: int, fact: Fact) -> list[Query]:
         effects[fact.booking_id] += 1
-        return ledger.delivering([NewDelivery("effect", "one", f"effect:{number}:{len(effects)}", "")], NOW)
+        return ledger.messages.delivering([NewDelivery("effect", "one", f"effect:{number}:{len(effects)}", "")], NOW)
 
-    consumer = FactConsumer("count", bus, ledger, clock, plan, wait_s=0.0)
+    consumer = FactConsumer("count", bus, ledger.messages, clock, plan, wait_s=0.0)
     reader = await bus.reader("count")
     while await consumer.work(reader):
         pass
     assert len(effects) == FACTS, "none is lost"
     assert consumer.handled == FACTS
     assert consumer.repeated > 0, "some came twice, as they may"
-    assert await ledger.delivery_counts("effect") == {"waiting": FACTS}, "and none had its effect twice"
+    assert await ledger.messages.delivery_counts("effect") == {"waiting": FACTS}, "and none had its effect twice"
 
 
 async def test_a_relay_process_killed_in_a_loop_loses_none_of_10_000_facts(tmp_path: Path, redis_url: str) -> None:
@@ -172,10 +172,10 @@ async def test_a_fact_that_cannot_be_handled_is_put_aside_and_the_rest_goes_on(l
         seen.append(number)
         return []
 
-    consumer = FactConsumer("c", bus, ledger, clock, plan, wait_s=0.0)
+    consumer = FactConsumer("c", bus, ledger.messages, clock, plan, wait_s=0.0)
     await consumer.work(await bus.reader("c"))
     assert (seen, consumer.poisoned, consumer.handled) == ([2], 2, 3)
-    assert await ledger.delivery_counts("poison") == {"waiting": 2}
+    assert await ledger.messages.delivery_counts("poison") == {"waiting": 2}
 
 
 async def test_a_consumer_whose_ledger_is_down_forgets_nothing(ledger: SqlLedger) -> None:
@@ -191,7 +191,7 @@ async def test_a_consumer_whose_ledger_is_down_forgets_nothing(ledger: SqlLedger
             raise Unavailable("the ledger does not answer")
         return []
 
-    consumer = FactConsumer("c", bus, ledger, clock, plan, wait_s=0.01)
+    consumer = FactConsumer("c", bus, ledger.messages, clock, plan, wait_s=0.01)
     running = asyncio.create_task(consumer.run())
     deadline = time.monotonic() + 30
     while consumer.handled < 5:

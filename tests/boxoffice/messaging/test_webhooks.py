@@ -48,7 +48,7 @@ async def outgoing() -> AsyncIterator[SafeHttpClient]:
 
 async def planned(hooks: OrganiserWebhooks, ledger: SqlLedger, *numbers: int, event: str = "evt_1") -> None:
     for number in numbers:
-        await ledger.once("hooks", str(number), await hooks.plan(number, confirmed(number, event)), NOW)
+        await ledger.messages.once("hooks", str(number), await hooks.plan(number, confirmed(number, event)), NOW)
 
 
 def endpoint(receiver: HttpReceiver, organiser: str = "org_1", **more: object) -> Endpoint:
@@ -61,11 +61,11 @@ async def test_a_fact_arrives_signed_and_only_the_wanted_ones(
     ledger: SqlLedger, receiver: HttpReceiver, outgoing: SafeHttpClient
 ) -> None:
     clock = ManualClock(NOW)
-    hooks = OrganiserWebhooks(ledger, outgoing, clock)
-    await ledger.put_endpoint(endpoint(receiver), NOW)
-    await ledger.put_endpoint(endpoint(receiver, "org_2", facts=("BookingRefunded",)), NOW)
-    await ledger.put_endpoint(endpoint(receiver, "org_3", active=False), NOW)
-    await ledger.put_endpoint(endpoint(receiver, "org_4", event_id="evt_2"), NOW)
+    hooks = OrganiserWebhooks(ledger.messages, outgoing, clock)
+    await ledger.messages.put_endpoint(endpoint(receiver), NOW)
+    await ledger.messages.put_endpoint(endpoint(receiver, "org_2", facts=("BookingRefunded",)), NOW)
+    await ledger.messages.put_endpoint(endpoint(receiver, "org_3", active=False), NOW)
+    await ledger.messages.put_endpoint(endpoint(receiver, "org_4", event_id="evt_2"), NOW)
     await planned(hooks, ledger, 1)
     await planned(hooks, ledger, 1)
     assert await hooks.worker().drain() == 1
@@ -85,15 +85,15 @@ async def test_a_fact_arrives_signed_and_only_the_wanted_ones(
         assert not check_signature(header, secret, changed, now_us)
     for broken in ("", "t=1", "v1=ab", "t=x,v1=y", header.replace("v1=", "v1=é"), signature("s org_1", body, 1)):
         assert not check_signature(broken, "s org_1", body, NOW)
-    assert await ledger.delivery_counts(KIND) == {"sent": 1}
+    assert await ledger.messages.delivery_counts(KIND) == {"sent": 1}
 
 
 async def test_a_receiver_that_is_down_is_tried_for_three_days_with_growing_pauses(
     ledger: SqlLedger, receiver: HttpReceiver, outgoing: SafeHttpClient
 ) -> None:
     clock = ManualClock(NOW)
-    hooks = OrganiserWebhooks(ledger, outgoing, clock)
-    await ledger.put_endpoint(endpoint(receiver), NOW)
+    hooks = OrganiserWebhooks(ledger.messages, outgoing, clock)
+    await ledger.messages.put_endpoint(endpoint(receiver), NOW)
     receiver.answer = lambda headers, body: "503 Busy"
     await planned(hooks, ledger, 1)
     worker, tried_at_us = hooks.worker(), []
@@ -105,7 +105,7 @@ async def test_a_receiver_that_is_down_is_tried_for_three_days_with_growing_paus
     assert 20 <= len(tried_at_us) <= 40
     assert max(gaps_s) <= 4 * 3600 * 1.25
     assert tried_at_us[-1] - NOW > (GIVE_UP_AFTER_S - 5 * 3600) * 1_000_000
-    assert await ledger.delivery_counts(KIND) == {"given_up": 1}
+    assert await ledger.messages.delivery_counts(KIND) == {"given_up": 1}
     assert len({call[1]["frontrow-delivery"] for call in receiver.calls}) == 1
 
 
@@ -114,7 +114,7 @@ async def test_one_organisers_dead_receiver_delays_nobody_else(
 ) -> None:
     """A lane that hangs is worked on alone; 200 facts of the other organiser arrive meanwhile."""
     clock = ManualClock(NOW)
-    hooks = OrganiserWebhooks(ledger, outgoing, clock)
+    hooks = OrganiserWebhooks(ledger.messages, outgoing, clock)
     stuck, free = asyncio.Event(), asyncio.Event()
 
     async def hang(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -124,8 +124,8 @@ async def test_one_organisers_dead_receiver_delays_nobody_else(
 
     dead = await asyncio.start_server(hang, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{dead.sockets[0].getsockname()[1]}/"
-    await ledger.put_endpoint(Endpoint("whk_dead", "org_dead", "evt_1", url, "s"), NOW)
-    await ledger.put_endpoint(endpoint(receiver, "org_live"), NOW)
+    await ledger.messages.put_endpoint(Endpoint("whk_dead", "org_dead", "evt_1", url, "s"), NOW)
+    await ledger.messages.put_endpoint(endpoint(receiver, "org_live"), NOW)
     await planned(hooks, ledger, *range(1, 201))
     worker = hooks.worker()
     await worker.round()
@@ -141,36 +141,36 @@ async def test_one_organisers_dead_receiver_delays_nobody_else(
     await worker.wait_for_lanes()
     dead.close()
     await dead.wait_closed()
-    assert (await ledger.delivery_counts(KIND))["sent"] == 200
+    assert (await ledger.messages.delivery_counts(KIND))["sent"] == 200
 
 
 async def test_a_gone_receiver_and_a_gone_endpoint_end_the_delivery(
     ledger: SqlLedger, receiver: HttpReceiver, outgoing: SafeHttpClient
 ) -> None:
     clock = ManualClock(NOW)
-    hooks = OrganiserWebhooks(ledger, outgoing, clock)
-    await ledger.put_endpoint(endpoint(receiver), NOW)
+    hooks = OrganiserWebhooks(ledger.messages, outgoing, clock)
+    await ledger.messages.put_endpoint(endpoint(receiver), NOW)
     receiver.answer = lambda headers, body: "410 Gone"
     await planned(hooks, ledger, 1, 2)
     await hooks.worker().drain()
-    assert await ledger.delivery_counts(KIND) == {"given_up": 2}
+    assert await ledger.messages.delivery_counts(KIND) == {"given_up": 2}
     await planned(hooks, ledger, 3)
-    await ledger.put_endpoint(endpoint(receiver, active=False), NOW)
+    await ledger.messages.put_endpoint(endpoint(receiver, active=False), NOW)
     await hooks.worker().drain()
-    assert await ledger.delivery_counts(KIND) == {"given_up": 3}
+    assert await ledger.messages.delivery_counts(KIND) == {"given_up": 3}
     assert len(receiver.calls) == 2
 
 
 async def test_a_private_url_is_never_called_however_it_got_into_the_ledger(ledger: SqlLedger) -> None:
     clock = ManualClock(NOW)
     safe = SafeHttpClient()
-    hooks = OrganiserWebhooks(ledger, safe, clock)
+    hooks = OrganiserWebhooks(ledger.messages, safe, clock)
     async with http_receiver() as inside:
-        await ledger.put_endpoint(endpoint(inside, url=f"https://127.0.0.1:{inside.port}/"), NOW)
+        await ledger.messages.put_endpoint(endpoint(inside, url=f"https://127.0.0.1:{inside.port}/"), NOW)
         await planned(hooks, ledger, 1)
         await hooks.worker().drain()
         assert inside.calls == []
-    assert await ledger.delivery_counts(KIND) == {"waiting": 1}
+    assert await ledger.messages.delivery_counts(KIND) == {"waiting": 1}
     await safe.aclose()
 
 
@@ -178,7 +178,7 @@ async def test_fifty_workers_send_each_delivery_once(bench) -> None:  # type: ig
     """Leases on both stores: 50 workers, 300 deliveries in 30 lanes, nobody sends one twice."""
     clock = ManualClock(NOW)
     new = [NewDelivery("x", f"lane {n % 30}", f"x:{n}", "") for n in range(300)]
-    await bench.one.once("t", "1", bench.one.delivering(new, NOW), NOW)
+    await bench.one.messages.once("t", "1", bench.one.messages.delivering(new, NOW), NOW)
     sent: list[int] = []
 
     async def send(deliveries: list[Delivery]) -> list[Outcome]:
@@ -188,27 +188,27 @@ async def test_fifty_workers_send_each_delivery_once(bench) -> None:  # type: ig
         return [Outcome(True)] * len(deliveries)
 
     workers = [
-        DeliveryWorker("x", bench.either(n), clock, send, give_up_after_s=60, per_lane=3)  # type: ignore[arg-type]
+        DeliveryWorker("x", bench.either(n).messages, clock, send, give_up_after_s=60, per_lane=3)  # type: ignore[arg-type]
         for n in range(50)
     ]
     for _ in range(100):
         if not sum(await asyncio.gather(*(worker.drain() for worker in workers))):
             break
     assert len(sent) == len(set(sent)) == 300
-    assert await bench.one.delivery_counts("x") == {"sent": 300}
+    assert await bench.one.messages.delivery_counts("x") == {"sent": 300}
 
 
 async def test_a_worker_that_dies_after_sending_sends_again_when_the_lease_ends(ledger: SqlLedger) -> None:
     clock = ManualClock(NOW)
-    await ledger.once("t", "1", ledger.delivering([NewDelivery("x", "a", "x:1", "")], NOW), NOW)
-    leased = await ledger.lease_deliveries("x", NOW, 1_000, 10, 10)
+    await ledger.messages.once("t", "1", ledger.messages.delivering([NewDelivery("x", "a", "x:1", "")], NOW), NOW)
+    leased = await ledger.messages.lease_deliveries("x", NOW, 1_000, 10, 10)
     assert len(leased) == 1  # sent, and then the process died
-    assert await ledger.lease_deliveries("x", NOW + 999, 1_000, 10, 10) == []
-    again = await ledger.lease_deliveries("x", NOW + 1_000, 1_000, 10, 10)
+    assert await ledger.messages.lease_deliveries("x", NOW + 999, 1_000, 10, 10) == []
+    again = await ledger.messages.lease_deliveries("x", NOW + 1_000, 1_000, 10, 10)
     assert [one.dedupe for one in again] == ["x:1"]
-    await ledger.settle([settled(again[0], Outcome(True), clock(), 60)], NOW)
-    await ledger.settle([settled(leased[0], Outcome(False, final=False), clock(), 60)], NOW)
-    assert await ledger.delivery_counts("x") == {"sent": 1}, "what was sent stays sent"
+    await ledger.messages.settle([settled(again[0], Outcome(True), clock(), 60)], NOW)
+    await ledger.messages.settle([settled(leased[0], Outcome(False, final=False), clock(), 60)], NOW)
+    assert await ledger.messages.delivery_counts("x") == {"sent": 1}, "what was sent stays sent"
 
 
 def test_pauses_double_up_to_a_bound_and_end_with_the_time() -> None:

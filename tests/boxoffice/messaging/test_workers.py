@@ -114,8 +114,8 @@ async def test_frontrow_work_sends_the_confirmation_and_stops_on_sigterm(tmp_pat
     url, ring, outbox = sqlite_url(tmp_path), tmp_path / "ring.json", tmp_path / "outbox"
     ledger = await open_ledger(url)
     now_us = await ledger.time_us()
-    await ledger.put_event(shop_event(starts_at_us=now_us, sale_ends_at_us=now_us + 1), now_us)
-    await ledger.put_contact(Contact("fan_1", email="ada@example.org"), now_us)
+    await ledger.catalogue.put_event(shop_event(starts_at_us=now_us, sale_ends_at_us=now_us + 1), now_us)
+    await ledger.messages.put_contact(Contact("fan_1", email="ada@example.org"), now_us)
     bench = Bench(ledger, ledger)
     bench.event, bench.clock.now_us = EVENT, now_us
     hold = await bench.paid(3, fan="fan_1")
@@ -157,8 +157,8 @@ async def test_frontrow_work_finishes_a_payment_and_offers_a_freed_seat(tmp_path
         sqlite_url(tmp_path), clock=SystemClock(), plan_hash=digest(body), starts_at_us=1 << 50, sale_ends_at_us=1 << 60
     ) as shop:
         ledger, now_us = shop.ledger, shop.clock()
-        await ledger.put_plan(digest(body), plan, body.decode(), now_us)
-        await ledger.put_event(shop.event, now_us)
+        await ledger.catalogue.put_plan(digest(body), plan, body.decode(), now_us)
+        await ledger.catalogue.put_event(shop.event, now_us)
         provider = JournaledProvider(shop.clock, journal)
         checkout = Checkout(ledger, provider, shop.clock)
         sold, dead = await shop.hold("fan_1", 0), await shop.hold("fan_2", 1)
@@ -169,7 +169,7 @@ async def test_frontrow_work_finishes_a_payment_and_offers_a_freed_seat(tmp_path
         fact = PriorityGranted("bkg_x", EVENT, "fan_3", 1, (2,), now_us, until_us=now_us + 1)
         await put_facts(ledger, [fact])
         waiting = WaitlistService(shop.sales, ledger, shop.claims, shop.holds, shop.clock)
-        await ledger.shift_event(EVENT, EventStatus.ON_SALE, EventStatus.SOLD_OUT, now_us)
+        await ledger.waitlist.shift_event(EVENT, EventStatus.ON_SALE, EventStatus.SOLD_OUT, now_us)
         await waiting.join(EVENT, "ada", 1)
         await Refunds(ledger, provider, shop.clock).override(sold.booking_id)
         command = [sys.executable, "-m", "frontrow.cli.main", "work", "--ledger", f"sqlite:///{tmp_path / 'ledger.db'}"]
@@ -190,12 +190,12 @@ async def test_frontrow_work_finishes_a_payment_and_offers_a_freed_seat(tmp_path
             while not wanted and time.monotonic() < deadline:
                 await asyncio.sleep(0.05)
                 now = await ledger.booking(dead.booking_id)
-                refunds = await ledger.refunds_of(sold.booking_id)
+                refunds = await ledger.payments.refunds_of(sold.booking_id)
                 wanted = (
                     now is not None and now.state is BookingState.CONFIRMED
                     and refunds[0].state is RefundState.DONE
                     and bool(await waiting.offers(EVENT, "ada"))
-                    and bool(await ledger.in_app("fan_3"))
+                    and bool(await ledger.messages.in_app("fan_3"))
                 )  # fmt: skip
             child.send_signal(signal.SIGTERM)
             output, _ = await asyncio.to_thread(child.communicate, timeout=PATIENCE_S)
@@ -204,7 +204,7 @@ async def test_frontrow_work_finishes_a_payment_and_offers_a_freed_seat(tmp_path
             child.wait(10)
         assert wanted, output
         assert child.returncode == 0, output
-        assert (await ledger.tickets_of(dead.booking_id))[0].seat_index == 1
+        assert (await ledger.tickets.tickets_of(dead.booking_id))[0].seat_index == 1
         # One journal, two processes: this one knows what the other did.
         assert (await provider.read((await checkout.driver.reload(payment)).ref)).captured_minor == 5_000
         await provider.aclose()
@@ -217,13 +217,13 @@ async def test_the_jobs_of_work_give_the_money_of_a_cancelled_event_back(tmp_pat
         sqlite_url(tmp_path), clock=SystemClock(), plan_hash=digest(body), starts_at_us=1 << 50, sale_ends_at_us=1 << 60
     ) as shop:
         ledger, now_us = shop.ledger, shop.clock()
-        await ledger.put_plan(digest(body), plan, body.decode(), now_us)
-        await ledger.put_event(shop.event, now_us)
+        await ledger.catalogue.put_plan(digest(body), plan, body.decode(), now_us)
+        await ledger.catalogue.put_event(shop.event, now_us)
         provider = JournaledProvider(shop.clock, tmp_path / "payments.jsonl")
         held = await shop.hold("fan_1", 0)
         await Checkout(ledger, provider, shop.clock).pay(held.booking_id, held.fence, "pm_card_visa")
         await provider.aclose()
-        await ledger.shift_event(EVENT, EventStatus.ON_SALE, EventStatus.CANCELLED, now_us)
+        await ledger.waitlist.shift_event(EVENT, EventStatus.ON_SALE, EventStatus.CANCELLED, now_us)
         long_ago_us = now_us - SURE_US  # the job need not wait for transactions that began before the cancellation
         await ledger.line.submit(Written((Query("add_cancellations", [(EVENT, long_ago_us)]),), now_us=now_us))
         urls = WorkUrls(
@@ -237,8 +237,8 @@ async def test_the_jobs_of_work_give_the_money_of_a_cancelled_event_back(tmp_pat
             done = False
             while not done and time.monotonic() < deadline:
                 await asyncio.sleep(0.02)
-                refunds = await ledger.refunds_of(held.booking_id)
-                job = await ledger.cancellation(EVENT)
+                refunds = await ledger.payments.refunds_of(held.booking_id)
+                job = await ledger.organiser.cancellation(EVENT)
                 done = (
                     bool(refunds) and refunds[0].state is RefundState.DONE and job is not None and job.state == "done"
                 )
@@ -267,7 +267,7 @@ async def test_channels_are_those_there_are_settings_for(tmp_path: Path) -> None
         given = {f"FRONTROW_MESSAGES_{name.upper()}": value for name, value in env.items()}
         settings = load(MessageSettings, "messages", env=given)
         assert "sesame" not in repr(settings)
-        return [one.name for one in open_channels(str(tmp_path), settings, ledger, outgoing, clock)]
+        return [one.name for one in open_channels(str(tmp_path), settings, ledger.messages, outgoing, clock)]
 
     key = base64.urlsafe_b64encode(b"\x01" * 32).decode().rstrip("=")
     assert names() == ["email", "in_app"]

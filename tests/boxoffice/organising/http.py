@@ -50,7 +50,7 @@ class Desk:
         """Hold and pay by the services themselves."""
         platform = self.platform
         if email:
-            await platform.ledger.keep_buyer(Contact(fan, email, name=name), self.event, platform.clock())
+            await platform.ledger.messages.keep_buyer(Contact(fan, email, name=name), self.event, platform.clock())
         visit = ShopPass(self.event, fan, platform.clock() + 900 * US_PER_S)
         hold = await platform.box_office.holds.place(self.event, visit, list(seats))
         if pay:
@@ -60,7 +60,7 @@ class Desk:
         return held
 
     async def codes(self, booking: Booking) -> list[str]:
-        return [ticket.code for ticket in await self.platform.ledger.tickets_of(booking.id)]
+        return [ticket.code for ticket in await self.platform.ledger.tickets.tickets_of(booking.id)]
 
 
 @contextlib.asynccontextmanager

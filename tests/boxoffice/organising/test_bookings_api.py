@@ -97,7 +97,7 @@ async def test_b13_a_booking_moves_to_other_seats_of_the_same_price_with_new_tic
         assert (moved["seats"], moved["amount"]["amount_minor"]) == (["S-C-1", "S-C-2"], 10000)
         again = await desk.post(path, json={"leave": ["S-A-1", "S-A-2"], "to": ["S-C-1", "S-C-2"]})
         assert again["seats"] == moved["seats"]
-        tickets = await platform.ledger.tickets_of(booking.id)
+        tickets = await platform.ledger.tickets.tickets_of(booking.id)
         assert [one.state.value for one in tickets] == ["revoked", "revoked", "valid", "valid"]
         door = f"/v1/door/events/{desk.event}/scan"
         assert (await desk.post(door, json={"code": old_codes[0], "gate": "n"}))["verdict"] == "revoked"
@@ -176,12 +176,12 @@ async def test_w12_imported_codes_work_on_every_server_and_only_their_digests_ar
 ):
     stores = {"redis_url": redis_url, "postgres_url": postgres_ledger_url}
     async with a_desk(tmp_path / "one", **stores) as desk, opened(tmp_path / "two", **stores) as other:
-        await other.openings.refresh()
+        await other.box_office.openings.refresh()
         path = f"{EVENTS}/{desk.event}/codes"
         csv = "code,lane\n" + "".join(f"SPRING-{n:04d},general\n" for n in range(300))
         made = await desk.post(path, 201, json={"csv": csv})
         assert made == {"imported": 300, "lanes": [{"lane": "general", "codes": 300}], "used": 0}
-        for room, code in ((desk.platform.room.service, "spring-0007"), (other.room, "SPRING-0299")):
+        for room, code in ((desk.platform.room.service, "spring-0007"), (other.room.service, "SPRING-0299")):
             assert (await room.join(desk.event, code=code)).fresh
             with pytest.raises(CodeUsed):
                 await room.join(desk.event, code=code)
@@ -193,10 +193,10 @@ async def test_w12_imported_codes_work_on_every_server_and_only_their_digests_ar
         ):
             bad = await desk.ask("POST", path, json={"csv": text})
             assert (bad.status_code, bad.json()["param"]) == (422, "csv"), bad.text
-        assert await other.room.audit.imported_counts(desk.event) == {0: 300}
+        assert await other.room.service.audit.imported_counts(desk.event) == {0: 300}
         assert (await desk.get(path))["used"] == 2
         with pytest.raises(CodeInvalid):
-            await other.room.join(desk.event, code="WINTER-0001")
+            await other.room.service.join(desk.event, code="WINTER-0001")
 
 
 async def test_b15_webhooks_are_registered_rotated_looked_at_sent_again_and_removed(tmp_path):
@@ -221,7 +221,7 @@ async def test_b15_webhooks_are_registered_rotated_looked_at_sent_again_and_remo
         assert (await desk.ask("POST", hooks, json=body | {"facts": ["Gossip"]})).json()["param"] == "facts"
         fact = BookingConfirmed("bkg_1", desk.event, "fan_1", 1, (1,), platform.clock())
         planned = await platform.messaging.webhooks.plan(41, fact)
-        assert await platform.ledger.once("test", "41", planned, platform.clock())
+        assert await platform.ledger.messages.once("test", "41", planned, platform.clock())
         path = f"{hooks}/{made['webhook']}/deliveries"
         (delivery,) = (await desk.get(path))["deliveries"]
         assert (delivery["fact"], delivery["state"], delivery["attempts"]) == ("fct_41", "waiting", 0)
@@ -256,7 +256,7 @@ async def test_b12_a_refund_that_failed_is_on_the_desk_and_is_tried_again(tmp_pa
         assert (refused.status_code, refused.json()["code"]) == (409, "refund_refused")
         missing = await desk.ask("POST", f"{path}/refunds/rfd_none/retry")
         assert (missing.status_code, missing.json()["code"]) == (404, "refund_not_found")
-        changes = await desk.platform.ledger.changes(ORGANISER, desk.event, 0, 3)
+        changes = await desk.platform.ledger.organiser.changes(ORGANISER, desk.event, 0, 3)
         assert [one.act for one in changes][:2] == ["retry_refund", "refund"]
         (given,) = [
             one for one in desk.platform.box_office.provider.inner.refunds.values() if one["status"] != "failed"

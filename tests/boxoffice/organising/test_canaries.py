@@ -21,9 +21,9 @@ async def let_in(ledger) -> int:
     """How many of fifty gates let one ticket in."""
     event = await on_sale(an_office(ledger, a_clock()))
     booking = await a_purchase(ledger, event, (1,), number=1)
-    (ticket,) = await ledger.tickets_of(booking.id)
+    (ticket,) = await ledger.tickets.tickets_of(booking.id)
     scans = [Scan(f"s{n}", event.id, ticket.id, f"g{n}", NOW_US + CALLERS - n) for n in range(CALLERS)]
-    before = await asyncio.gather(*(ledger.admit(scan) for scan in scans))
+    before = await asyncio.gather(*(ledger.organiser.admit(scan) for scan in scans))
     return sum(not one for one in before)
 
 

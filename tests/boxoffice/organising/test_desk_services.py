@@ -17,7 +17,7 @@ from tests.boxoffice.organising.support import ADA, NOW_US, a_clock, a_purchase,
 
 
 async def table(desk, kind):
-    event = await desk.platform.ledger.event(desk.event)
+    event = await desk.platform.ledger.catalogue.event(desk.event)
     plan = await desk.platform.organiser.organise.venues.plan(event.plan_hash)
     parts = [part async for part in desk.platform.organiser.exports.table(kind, event, plan.seat_ids)]
     return list(csv.DictReader(io.StringIO("".join(parts), newline="")))
@@ -30,7 +30,7 @@ async def test_b12_a_hold_is_cancelled_by_its_organiser_and_a_purchase_is_refund
         assert await refunds.cancel_booking(held.id) == "released"
         bought = await desk.bought("S-A-2", fan="fan_b")
         assert await refunds.cancel_booking(bought.id) == "refunded"
-        (refund,) = await desk.platform.ledger.refunds_of(bought.id)
+        (refund,) = await desk.platform.ledger.payments.refunds_of(bought.id)
         assert (refund.amount_minor, refund.reason) == (5000, "organiser")
         states = [(await desk.platform.ledger.booking(one.id)).state for one in (held, bought)]
         assert states == [BookingState.CANCELLED, BookingState.REFUNDED]
@@ -78,15 +78,17 @@ async def test_a_table_goes_through_all_pages_and_repeats_nothing(sqlite_ledger)
         await a_purchase(sqlite_ledger, event, (number,), number=number)
     asked = []
 
-    class Small:
+    class SmallPages:
+        buyers_of = sqlite_ledger.organiser.buyers_of
+
         async def event_bookings(self, event_id, state, before, limit):
             assert limit == PAGE
             asked.append(before)
-            page = await sqlite_ledger.event_bookings(event_id, state, before, 1)
+            page = await sqlite_ledger.organiser.event_bookings(event_id, state, before, 1)
             return page * PAGE if len(asked) < 3 else page  # as if each page were full
 
-        def __getattr__(self, name):
-            return getattr(sqlite_ledger, name)
+    class Small:
+        organiser, tickets, payments = SmallPages(), sqlite_ledger.tickets, sqlite_ledger.payments
 
     parts = [part async for part in Exports(Small()).table("bookings", event, [str(n) for n in range(60)])]
     rows = list(csv.reader(io.StringIO("".join(parts), newline="")))
@@ -124,10 +126,12 @@ async def test_b16_changes_are_found_by_kind_by_member_and_by_booking(ledger):
     event = await on_sale(office)
     eve = Editor("stf_eve", ADA.organiser_id)
     for editor, act, booking in ((ADA, "refund", "bkg_1"), (eve, "refund", "bkg_2"), (eve, "resend", "bkg_1")):
-        await ledger.note(Change(editor, act, event.id, NOW_US, {"booking": booking}))
+        await ledger.organiser.note(Change(editor, act, event.id, NOW_US, {"booking": booking}))
 
     async def found(**wanted):
-        return [(one.act, one.actor) for one in await ledger.changes(ADA.organiser_id, event.id, 0, 10, **wanted)]
+        return [
+            (one.act, one.actor) for one in await ledger.organiser.changes(ADA.organiser_id, event.id, 0, 10, **wanted)
+        ]
 
     assert await found(act="refund") == [("refund", "stf_eve"), ("refund", "stf_ada")]
     assert await found(actor="stf_eve") == [("resend", "stf_eve"), ("refund", "stf_eve")]
@@ -139,8 +143,8 @@ async def test_b15_a_webhook_test_is_a_delivery_like_any_other(tmp_path):
     async with a_desk(tmp_path) as desk:
         ledger = desk.platform.ledger
         endpoint = Endpoint("whk_1", desk.person.staff.organiser_id, desk.event, "https://hooks.example.org/", "s")
-        await ledger.put_endpoint(endpoint, desk.platform.clock())
+        await ledger.messages.put_endpoint(endpoint, desk.platform.clock())
         assert await desk.platform.messaging.webhooks.test(endpoint)
-        (row,) = await ledger.endpoint_deliveries(endpoint, 0, 10)
+        (row,) = await ledger.organiser.endpoint_deliveries(endpoint, 0, 10)
         assert row[2] == "waiting"
         assert '\\"type\\":\\"Test\\"' in row[7]

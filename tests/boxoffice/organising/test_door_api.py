@@ -61,7 +61,7 @@ async def test_b10_of_fifty_gates_that_scan_one_ticket_at_once_one_lets_it_in(tm
 async def test_b10_offline_scans_come_in_any_order_as_often_as_the_gate_likes(tmp_path):
     async with a_desk(tmp_path, Role.DOOR) as desk:
         booking = await desk.bought("S-A-1", "S-A-2")
-        tickets = [one.id for one in await desk.platform.ledger.tickets_of(booking.id)]
+        tickets = [one.id for one in await desk.platform.ledger.tickets.tickets_of(booking.id)]
         other = await on_sale(desk.platform, id="evt_other")
         path = f"/v1/door/events/{desk.event}"
 
@@ -139,7 +139,7 @@ async def test_b10_a_gate_keeps_up_with_revocations_and_with_what_others_let_in(
 async def test_b10_a_ticket_with_an_unreadable_code_is_let_in_by_its_printed_number(tmp_path):
     async with a_desk(tmp_path, Role.DOOR) as desk:
         booking = await desk.bought("S-A-1", "S-A-2")
-        tickets = [one.id for one in await desk.platform.ledger.tickets_of(booking.id)]
+        tickets = [one.id for one in await desk.platform.ledger.tickets.tickets_of(booking.id)]
         path = f"/v1/door/events/{desk.event}/scan"
         first = await desk.post(path, json={"code": tickets[0], "gate": "north"})
         assert (first["verdict"], first["seat"], first["ticket"]) == ("ok", "S-A-1", tickets[0])
@@ -155,7 +155,7 @@ async def test_b10_the_number_of_a_ticket_with_a_rotating_code_lets_nobody_in(tm
         keys = desk.platform.box_office.checkout.driver._issuer._keys
         desk.platform.box_office.checkout.driver._issuer = Issuer(keys, rotating=True)
         booking = await desk.bought("S-A-1")
-        (ticket,) = await desk.platform.ledger.tickets_of(booking.id)
+        (ticket,) = await desk.platform.ledger.tickets.tickets_of(booking.id)
         path = f"/v1/door/events/{desk.event}/scan"
         assert (await desk.post(path, json={"code": ticket.id, "gate": "north"}))["verdict"] == "old_code"
         live = await desk.platform.box_office.desk.shown_code(ticket.id, desk.platform.clock())
@@ -190,7 +190,7 @@ async def test_b10_a_mistaken_admission_is_taken_back_once_with_a_note(tmp_path)
 async def test_b10_of_two_scans_of_a_ticket_one_can_be_taken_back(tmp_path, postgres_ledger_url, redis_url):
     async with a_desk(tmp_path, Role.DOOR, redis_url=redis_url, postgres_url=postgres_ledger_url) as desk:
         booking = await desk.bought("S-A-1")
-        (ticket,) = await desk.platform.ledger.tickets_of(booking.id)
+        (ticket,) = await desk.platform.ledger.tickets.tickets_of(booking.id)
         path = f"/v1/door/events/{desk.event}"
         scans = [
             {"scan": f"s-{gate}", "ticket": ticket.id, "gate": gate, "at": f"2026-01-15T19:{minute}:00Z"}

@@ -78,12 +78,12 @@ async def test_b13_pause_and_resume_reach_the_sale_and_every_other_server(tmp_pa
     """Two servers on one Redis and PostgreSQL: what one is told, the other knows after its next look."""
     stores = {"redis_url": redis_url, "postgres_url": postgres_ledger_url}
     async with a_desk(tmp_path / "one", **stores) as desk, opened(tmp_path / "two", **stores) as other:
-        await other.openings.refresh()
-        assert other.sales.get(desk.event).event.paused is False
+        await other.box_office.openings.refresh()
+        assert other.box_office.sales.get(desk.event).event.paused is False
         assert (await desk.post(f"{EVENTS}/{desk.event}/pause"))["paused"] is True
         assert desk.platform.box_office.sales.get(desk.event).event.paused is True
-        await other.openings.refresh()
-        assert other.sales.get(desk.event).event.paused is True
+        await other.box_office.openings.refresh()
+        assert other.box_office.sales.get(desk.event).event.paused is True
         assert (await desk.post(f"{EVENTS}/{desk.event}/resume"))["paused"] is False
 
 
@@ -121,7 +121,7 @@ async def test_b12_cancelling_gives_everybody_their_money_back_and_says_how_far_
         done = await desk.get(f"{path}/cancellation")
         assert (done["state"], done["refunded"], done["released"], done["failed"]) == ("running", 5, 1, 0)
         clock = desk.platform.clock
-        later = Cancelling(desk.platform.ledger, desk.platform.box_office.refunds, lambda: clock() + SURE_US)
+        later = Cancelling(desk.platform.ledger.organiser, desk.platform.box_office.refunds, lambda: clock() + SURE_US)
         assert await later.work() == 1, "until no hold can be alive"
         done = await desk.get(f"{path}/cancellation")
         assert (done["state"], done["refunded"], done["released"], done["failed"]) == ("done", 5, 1, 0)
@@ -147,15 +147,15 @@ async def test_b12_a_cancellation_that_died_half_way_is_resumed_by_whoever_looks
                 raise RuntimeError("killed")
 
         with pytest.raises(RuntimeError):
-            await Cancelling(ledger, Dies(), clock).work()
-        half = await ledger.cancellation(desk.event)
+            await Cancelling(ledger.organiser, Dies(), clock).work()
+        half = await ledger.organiser.cancellation(desk.event)
         assert (half.state, half.refunded) == ("running", 2)
         assert await desk.platform.organiser.cancelling.work() == 0  # the dead one's lease still stands
-        later = Cancelling(ledger, desk.platform.box_office.refunds, lambda: clock() + LEASE_US + 1)
+        later = Cancelling(ledger.organiser, desk.platform.box_office.refunds, lambda: clock() + LEASE_US + 1)
         assert await later.work() == 1
-        done = await ledger.cancellation(desk.event)
+        done = await ledger.organiser.cancellation(desk.event)
         assert (done.state, done.refunded, done.failed) == ("done", 7, 0)
-        refunds = [await ledger.refunds_of(one.id) for one in bookings]
+        refunds = [await ledger.payments.refunds_of(one.id) for one in bookings]
         assert [len(one) for one in refunds] == [1] * 7
 
 

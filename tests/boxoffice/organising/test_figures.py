@@ -30,7 +30,7 @@ ROOM = RoomFigures("open", 900, 300, 600, 120, 12.5)
 
 
 def some_figures(ledger, office, clock):
-    return Figures(ledger, clock, office.venues.plan, lambda event: None, lambda event: ROOM)
+    return Figures(ledger.figures, clock, office.venues.plan, lambda event: None, lambda event: ROOM)
 
 
 async def test_b19_the_figures_are_what_the_bookings_say(ledger):
@@ -85,13 +85,13 @@ async def test_b19_a_hundred_viewers_at_once_cost_the_ledger_one_look(sqlite_led
     event = await on_sale(office)
     figures = some_figures(sqlite_ledger, office, clock)
     looks = []
-    counting = sqlite_ledger.bookings_by_state
+    counting = sqlite_ledger.figures.bookings_by_state
 
     async def counted(event_id):
         looks.append(event_id)
         return await counting(event_id)
 
-    sqlite_ledger.bookings_by_state = counted
+    sqlite_ledger.figures.bookings_by_state = counted
     await asyncio.gather(*(figures.of(event) for _ in range(100)))
     assert len(looks) == 1
     clock.now_us += 3 * US_PER_S
@@ -172,7 +172,7 @@ class Viewer:
 
 async def test_n7_all_viewers_share_one_encoded_frame_and_the_last_one_to_leave_ends_the_looking(tmp_path):
     async with a_desk(tmp_path) as desk:
-        event = await desk.platform.ledger.event(desk.event)
+        event = await desk.platform.ledger.catalogue.event(desk.event)
 
         async def event_of(event_id):
             return event

@@ -31,7 +31,7 @@ async def test_b19_a_frame_tells_money_payments_and_times(tmp_path):
 
 async def test_the_ledger_sums_up_for_a_frame_only_now_and_then(tmp_path):
     async with a_desk(tmp_path) as desk:
-        event = await desk.platform.ledger.event(desk.event)
+        event = await desk.platform.ledger.catalogue.event(desk.event)
         looks = []
 
         class Counting:

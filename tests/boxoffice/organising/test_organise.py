@@ -97,10 +97,10 @@ async def test_b13_an_event_goes_from_draft_to_published_with_everything_changed
     assert changed.tag != draft.tag
     published = await office.publish(ADA, draft.event.id, changed.tag)
     assert published.event.status is EventStatus.ON_SALE
-    assert (await ledger.event(draft.event.id)) == published.event
+    assert (await ledger.catalogue.event(draft.event.id)) == published.event
     with pytest.raises(EventMoveRefused):
         await office.publish(ADA, draft.event.id)
-    noted = await ledger.changes("org_hall", draft.event.id, 0, 10)
+    noted = await ledger.organiser.changes("org_hall", draft.event.id, 0, 10)
     assert [one.act for one in noted] == ["publish_event", "change_event", "create_event"]
     assert {one.actor for one in noted} == {"stf_ada"}
     assert msgspec.json.decode(noted[1].detail)["fields"] == edit.fields()
@@ -156,8 +156,8 @@ async def test_b13_of_fifty_edits_of_one_version_one_is_made_and_the_others_are_
     won = [one for one in answers if not isinstance(one, BaseException)]
     assert len(won) == 1
     assert sum(isinstance(one, ChangedMeanwhile) for one in answers) == 49
-    assert (await ledger.event(event.id)).name == won[0].event.name
-    acts = [one.act for one in await ledger.changes("org_hall", event.id, 0, 10)]
+    assert (await ledger.catalogue.event(event.id)).name == won[0].event.name
+    acts = [one.act for one in await ledger.organiser.changes("org_hall", event.id, 0, 10)]
     assert acts == ["change_event", "publish_event", "create_event"]
 
 
@@ -169,7 +169,7 @@ async def test_b13_edits_of_different_fields_without_a_version_are_all_kept(sqli
         office.change(ADA, event.id, EventEdit(max_per_person=3)),
         office.pause(ADA, event.id, paused=True),
     )
-    now = await sqlite_ledger.event(event.id)
+    now = await sqlite_ledger.catalogue.event(event.id)
     assert (now.name, now.max_per_person, now.paused) == ("New", 3, True)
     assert not (await office.pause(ADA, event.id, paused=False)).event.paused
 
@@ -208,8 +208,8 @@ async def test_b13_another_organisers_event_does_not_exist(sqlite_ledger):
     ):
         with pytest.raises(EventNotFound):
             await attempt
-    assert (await sqlite_ledger.event(event.id)) == event
-    assert await sqlite_ledger.changes("org_other", "", 0, 10) == []
+    assert (await sqlite_ledger.catalogue.event(event.id)) == event
+    assert await sqlite_ledger.organiser.changes("org_other", "", 0, 10) == []
 
 
 async def test_a_copy_is_a_draft_with_the_same_rules_and_nothing_of_the_sale(sqlite_ledger: SqlLedger) -> None:
@@ -242,7 +242,7 @@ async def test_a_receipt_shows_seller_and_tax_rate_as_of_the_sale(ledger: SqlLed
     for number, (seller, rate) in enumerate(steps):
         clock.advance(60)
         if seller is not None:
-            await ledger.put_seller(seller, Change(ADA, "change_seller", "", clock()))
+            await ledger.organiser.put_seller(seller, Change(ADA, "change_seller", "", clock()))
         if rate is not None:
             await office.change(ADA, event.id, EventEdit(tax_basis_points=rate))
         booking = await a_purchase(ledger, event, (number,), number=number, at_us=clock(), took_us=0)

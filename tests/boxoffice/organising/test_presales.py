@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from frontrow.boxoffice.adapters.ledger.books.signups import SignupBook
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.model.messages import NewDelivery
 from frontrow.boxoffice.model.signups import (
@@ -79,7 +78,7 @@ def test_w12_everybody_has_the_same_chance():
 
 
 async def test_an_address_counts_once_however_often_it_asks(ledger: SqlLedger):
-    book = SignupBook(ledger)
+    book = ledger.signups
     asks = [a_signup(n, email="ada@example.org", purpose=Purpose.NOTICE, state=SignupState.ASKED) for n in range(50)]
     found = await asyncio.gather(*(book.ask(one, None) for one in asks))
     assert len({signup_id for signup_id, _ in found}) == 1
@@ -94,7 +93,7 @@ async def test_an_address_counts_once_however_often_it_asks(ledger: SqlLedger):
 
 async def test_of_many_servers_that_send_a_notice_each_address_gets_one(ledger: SqlLedger):
     """Exactly once per address: marking the notice and its mail are one transaction."""
-    book = SignupBook(ledger)
+    book = ledger.signups
     for number in range(25):
         await book.ask(a_signup(number, purpose=Purpose.NOTICE), None)
     await book.ask(a_signup(99, purpose=Purpose.NOTICE, state=SignupState.ASKED), None)
@@ -104,13 +103,13 @@ async def test_of_many_servers_that_send_a_notice_each_address_gets_one(ledger: 
 
     for _ in range(4):
         await asyncio.gather(*(book.send_notices("evt_1", mail, 10, NOW_US) for _ in range(5)))
-    leased = await ledger.lease_deliveries("signup", NOW_US, US_PER_S, 100, 100)
+    leased = await ledger.messages.lease_deliveries("signup", NOW_US, US_PER_S, 100, 100)
     assert sorted(one.body for one in leased) == sorted(f"{number}@example.org" for number in range(25))
     assert await book.events_with_notices() == []
 
 
 async def test_a_presale_takes_registrations_until_it_closes_and_its_order_is_fixed(ledger: SqlLedger):
-    book = SignupBook(ledger)
+    book = ledger.signups
     with pytest.raises(RegistrationClosed):
         await book.ask(a_signup(1), None)
     assert await book.put_presale(a_presale(), NOW_US)
@@ -272,7 +271,10 @@ async def test_w12_fans_register_are_drawn_get_a_code_by_mail_and_join_with_it(t
         assert (await join(desk, event, code=first)).json()["code"] == "code_used"
         assert (await join(desk, event)).json()["code"] == "code_needed"
         assert (await join(desk, event, code=second)).status_code == 201
-        acts = [one.act for one in await desk.platform.ledger.changes(desk.person.staff.organiser_id, event, 0, 50)]
+        acts = [
+            one.act
+            for one in await desk.platform.ledger.organiser.changes(desk.person.staff.organiser_id, event, 0, 50)
+        ]
         assert {"open_presale", "draw_presale", "make_codes", "export"} <= set(acts)
 
 
@@ -308,7 +310,7 @@ async def test_w12_a_draw_that_died_in_the_middle_goes_on_and_nobody_gets_two_co
         await asyncio.gather(*(desk.platform.presale.presales.work() for _ in range(3)))
         counts = await desk.platform.presale.presales.counts(event)
         assert counts == {"chosen": 4, "passed_over": 3}
-        rows = await desk.platform.presale.presales.export(await desk.platform.ledger.event(event))
+        rows = await desk.platform.presale.presales.export(await desk.platform.ledger.catalogue.event(event))
         codes = [row["code"] for row in rows if row["code"]]
         assert len(set(codes)) == 4
         for number in range(7):

@@ -160,7 +160,7 @@ async def test_w12_in_a_presale_only_people_with_a_code_join_and_buy(tmp_path):
         refused = await join(desk, event)
         assert (refused.status_code, refused.json()["code"]) == (403, "code_needed")
         assert refused.json()["general_sale_at_s"] > desk.platform.clock() // 1_000_000
-        known = await desk.platform.ledger.event(event)
+        known = await desk.platform.ledger.catalogue.event(event)
         batch = await desk.platform.organiser.codes.make(ADA, known, "presale", 2)
         code, late = desk.platform.organiser.codes.texts(known, batch)
         joined = await join(desk, event, code=code)

@@ -60,7 +60,7 @@ async def test_preferences_devices_and_messages(tmp_path):
         assert "push.example.org" not in str(me)
         assert (await client.delete(f"/v1/me/push/{added['id']}", headers=mine.bearer)).status_code == 204
         assert (await client.delete(f"/v1/me/push/{added['id']}", headers=mine.bearer)).status_code == 404
-        await platform.ledger.put_in_app([InAppMessage("m1", mine.id, "Hello", "World", 1)], 1)
+        await platform.ledger.messages.put_in_app([InAppMessage("m1", mine.id, "Hello", "World", 1)], 1)
         told = (await client.get("/v1/me/messages", headers=mine.bearer)).json()
         assert [one["subject"] for one in told["messages"]] == ["Hello"]
 
@@ -93,7 +93,7 @@ async def test_everything_can_be_taken_along_and_forgotten_and_the_money_stays(t
         )  # fmt: skip
         assert "other@example.org" not in kept.text
         assert "frs_" not in kept.text
-        entry = await platform.ledger.join_waitlist(NewEntry("wle_1", EVENT_ID, mine.id, 1), platform.clock())
+        entry = await platform.ledger.waitlist.join_waitlist(NewEntry("wle_1", EVENT_ID, mine.id, 1), platform.clock())
         assert (await client.get("/v1/me/export", headers=mine.bearer)).json()["waitlist"][0]["id"] == entry.id
         refused = await client.post("/v1/me/erase", json={"confirm": "yes"}, headers=mine.bearer)
         assert refused.status_code == 422
@@ -102,7 +102,7 @@ async def test_everything_can_be_taken_along_and_forgotten_and_the_money_stays(t
         assert (await client.get("/v1/me", headers=mine.bearer)).status_code == 401
         left = await platform.ledger.booking(booking)
         assert (left.state, left.amount_minor, left.fan) == (BookingState.CONFIRMED, 5000, mine.id)
-        assert await platform.ledger.contact(mine.id) is None
-        assert (await platform.ledger.entry(entry.id)).state is EntryState.LEFT, "nobody is offered a seat"
+        assert await platform.ledger.messages.contact(mine.id) is None
+        assert (await platform.ledger.waitlist.entry(entry.id)).state is EntryState.LEFT, "nobody is offered a seat"
         assert b"fan@example.org" not in msgspec.json.encode(await platform.people.book.fan(mine.id))
         assert (await client.get("/v1/me", headers=other.bearer)).json()["email"] == "other@example.org"

@@ -197,8 +197,8 @@ async def test_what_a_guest_bought_becomes_the_fans_only_with_the_proven_address
         mine = await fans.start_guest_session("me@example.org", "en")
         other = await fans.start_guest_session("somebody@example.org", "en")
         phone, stranger = "place:evt_1:0.1.7.5", "place:evt_2:0.1.7.5"
-        await platform.people.book.put_contact(Contact(phone, "Me@example.org"), platform.clock())
-        await platform.people.book.put_contact(Contact(stranger, "you@example.org"), platform.clock())
+        await platform.ledger.messages.put_contact(Contact(phone, "Me@example.org"), platform.clock())
+        await platform.ledger.messages.put_contact(Contact(stranger, "you@example.org"), platform.clock())
         for guest in (mine, other):
             ask = await fans.send_sign_in_link("me@example.org", "192.0.2.1", "en")
             session = await platform.people.sessions.find(guest.secret)

@@ -53,15 +53,15 @@ async def test_a_cancelled_event_refunds_seats_that_were_returned_to_the_pool(of
     """H1: paid 100, and 100 came back; the job says done only then."""
     booking_id, fence = await office.sell("old", 0, 1)
     if how == "half given back":  # the process died between the intent and the list
-        await office.ledger.begin_return(booking_id, "old", fence, [0], office.clock())
+        await office.ledger.returns.begin_return(booking_id, "old", fence, [0], office.clock())
     else:
         await office.resale.give_back(booking_id, "old", fence, [0] if how == "one seat" else [])
     await office.cancel_event()
     await office.finish_cancelling()
     assert office.given() == 10_000
-    states = {one.state for one in await office.ledger.returns_of(booking_id)}
+    states = {one.state for one in await office.ledger.returns.returns_of(booking_id)}
     assert states == ({ReturnState.VOID} if how == "half given back" else {ReturnState.REFUNDED})
-    job = await office.ledger.cancellation(EVENT)
+    job = await office.ledger.organiser.cancellation(EVENT)
     assert job is not None
     assert job.returned == {"one seat": 1, "the whole booking": 2, "half given back": 0}[how]
     facts = await office.till.facts()
@@ -76,7 +76,7 @@ async def test_a_cancelled_event_ends_its_waitlist_and_everybody_in_it_is_told_o
     """Issue 11: entries waited on for ever. The job may die and begin again at any point."""
     for fan in ("ada", "bob", "cyd"):
         new = NewEntry(f"wle_{fan}", EVENT, fan, 1)
-        await office.ledger.join_waitlist(new, office.clock())
+        await office.ledger.waitlist.join_waitlist(new, office.clock())
     await office.waiting.worker.sweep()
     assert len(await office.waiting.offered("ada", "bob", "cyd")) == 3
     await office.cancel_event()
@@ -87,11 +87,11 @@ async def test_a_cancelled_event_ends_its_waitlist_and_everybody_in_it_is_told_o
         pass
     await office.waiting.worker.sweep()
     assert await office.waiting.offered("ada", "bob", "cyd") == {}
-    entries = [await office.ledger.entry(f"wle_{fan}") for fan in ("ada", "bob", "cyd")]
+    entries = [await office.ledger.waitlist.entry(f"wle_{fan}") for fan in ("ada", "bob", "cyd")]
     assert [entry.state for entry in entries if entry] == [EntryState.ENDED] * 3
     told = [fact.fan for fact in await office.till.facts() if isinstance(fact, WaitlistEnded)]
     assert sorted(told) == ["ada", "bob", "cyd"]
-    job = await office.ledger.cancellation(EVENT)
+    job = await office.ledger.organiser.cancellation(EVENT)
     assert job is not None
     assert (job.state, job.failed) == ("done", 0)
 
@@ -103,8 +103,8 @@ async def test_a_payment_that_ends_after_the_cancellation_is_not_captured(office
     """H2: another server holds and is being paid while the job has gone by already."""
     hold = await office.waiting.shop.hold("late", 3)
     await office.checkout.begin(hold.booking_id, hold.fence)
-    event = await office.ledger.event(EVENT)
-    await office.ledger.put_event(replace_event(event, status=EventStatus.CANCELLED), office.clock())
+    event = await office.ledger.catalogue.event(EVENT)
+    await office.ledger.catalogue.put_event(replace_event(event, status=EventStatus.CANCELLED), office.clock())
     outcome = await office.checkout.pay(hold.booking_id, hold.fence, CARD)
     assert outcome.state is CheckoutState.ENDED
     assert outcome.booking.state is BookingState.CANCELLED
@@ -129,14 +129,14 @@ async def test_the_job_runs_until_no_hold_can_be_alive(office: Office) -> None:
     office.ledger.live_bookings = first_look_misses_it  # type: ignore[method-assign]
     await office.cancel_event()
     await office.cancelling.work()
-    job = await office.ledger.cancellation(EVENT)
+    job = await office.ledger.organiser.cancellation(EVENT)
     assert job is not None
     assert job.state == "running"
     await office.finish_cancelling()
     booking = await office.ledger.booking(hold.booking_id)
     assert booking is not None
     assert booking.state is BookingState.CANCELLED
-    job = await office.ledger.cancellation(EVENT)
+    job = await office.ledger.organiser.cancellation(EVENT)
     assert job is not None
     assert office.clock() - job.started_at_us >= SURE_US
     assert (job.refunded, job.released) == (1, 1)
@@ -146,7 +146,7 @@ async def test_selling_and_cancelling_at_once_leaves_no_money_behind(postgres_le
     """H2: two servers, twelve fans paying while the event is cancelled; on PostgreSQL with two writers."""
     async with an_office(postgres_ledger_url) as office, an_office_beside(postgres_ledger_url, office) as other:
         holds = [await other.waiting.shop.hold(f"fan{seat}", seat) for seat in range(12)]
-        await office.ledger.changed(Change(ADA, "cancel_event", EVENT, office.clock()), CANCEL)
+        await office.ledger.organiser.changed(Change(ADA, "cancel_event", EVENT, office.clock()), CANCEL)
 
         async def pay(number: int) -> None:
             for _ in range(number % 4):
@@ -186,8 +186,8 @@ async def test_who_is_inside_gives_nothing_back(office: Office) -> None:
     with pytest.raises(TicketRevoked):
         await office.scan(booking_id, 1, "scn_2")
     change = Change(ADA, "undo_scan", EVENT, office.clock())
-    (ticket, _) = await office.ledger.tickets_of(booking_id)
-    assert await office.ledger.undo_admission("scn_1", ticket.id, change)
+    (ticket, _) = await office.ledger.tickets.tickets_of(booking_id)
+    assert await office.ledger.organiser.undo_admission("scn_1", ticket.id, change)
     await office.refunds.refund(booking_id, fence, [0])
     await office.till.settle()
     await office.balanced()
@@ -196,13 +196,13 @@ async def test_who_is_inside_gives_nothing_back(office: Office) -> None:
 async def test_a_scan_between_the_intent_and_the_list_keeps_the_ticket(office: Office) -> None:
     """H3: the return is void, and may be asked for again once the admission was taken back."""
     booking_id, fence = await office.sell("old", 0)
-    await office.ledger.begin_return(booking_id, "old", fence, [0], office.clock())
+    await office.ledger.returns.begin_return(booking_id, "old", fence, [0], office.clock())
     assert await office.scan(booking_id, 0) == []
     await office.resale.sweep()
-    assert [one.state for one in await office.ledger.returns_of(booking_id)] == [ReturnState.VOID]
-    (ticket,) = await office.ledger.tickets_of(booking_id)
+    assert [one.state for one in await office.ledger.returns.returns_of(booking_id)] == [ReturnState.VOID]
+    (ticket,) = await office.ledger.tickets.tickets_of(booking_id)
     assert ticket.state is TicketState.VALID
-    await office.ledger.undo_admission("scn_1", ticket.id, Change(ADA, "undo_scan", EVENT, office.clock()))
+    await office.ledger.organiser.undo_admission("scn_1", ticket.id, Change(ADA, "undo_scan", EVENT, office.clock()))
     (given,) = await office.resale.give_back(booking_id, "old", fence, [0])
     assert given.state is ReturnState.LISTED
 
@@ -218,15 +218,15 @@ async def test_an_event_that_is_cancelled_during_the_show_refunds_who_is_inside(
 async def test_an_offline_scan_that_comes_later_is_a_conflict_and_the_money_stays_where_it_is(office: Office) -> None:
     """H3: what the ledger has promised stands; the door and the desk say so."""
     booking_id, fence = await office.sell("old", 0)
-    (ticket,) = await office.ledger.tickets_of(booking_id)
+    (ticket,) = await office.ledger.tickets.tickets_of(booking_id)
     offline = Scan("gate:1", EVENT, ticket.id, "north", office.clock())
     office.clock.advance(60)
     await office.refunds.refund(booking_id, fence, [0])
     await office.till.settle()
-    await office.ledger.record_scans([offline])
-    (seen,) = await office.ledger.tickets_of(booking_id)
+    await office.ledger.tickets.record_scans([offline])
+    (seen,) = await office.ledger.tickets.tickets_of(booking_id)
     assert (seen.state, seen.scanned_at_us) == (TicketState.REVOKED, offline.at_us)
-    assert await office.ledger.conflicting_scans(EVENT, 10) == [offline]
+    assert await office.ledger.tickets.conflicting_scans(EVENT, 10) == [offline]
     assert office.given() == 5_000
 
 
@@ -243,8 +243,8 @@ async def test_a_capture_that_lapses_while_the_fan_is_inside_waits_for_a_person(
     assert booking.state is BookingState.CONFIRMED
     report = await office.till.reconciler.run()
     assert report.problems == [f"booking {booking.id}: was let in and never paid"]
-    (ticket,) = await office.ledger.tickets_of(booking.id)
-    await office.ledger.undo_admission("scn_1", ticket.id, Change(ADA, "undo_scan", EVENT, office.clock()))
+    (ticket,) = await office.ledger.tickets.tickets_of(booking.id)
+    await office.ledger.organiser.undo_admission("scn_1", ticket.id, Change(ADA, "undo_scan", EVENT, office.clock()))
     assert (await office.till.reconciler.run()).problems == []
     booking = await office.ledger.booking(hold.booking_id)
     assert booking is not None
@@ -289,7 +289,7 @@ async def test_a_refund_that_fails_later_is_owed_again(office: Office, who_tells
     else:
         await office.till.reconciler.run()
     assert await office.refund_states(booking_id) == [RefundState.FAILED]
-    (refund,) = await office.ledger.refunds_of(booking_id)
+    (refund,) = await office.ledger.payments.refunds_of(booking_id)
     assert refund.failure == "lost_or_stolen_card"
     assert [one.reason for one in await office.till.facts() if isinstance(one, RefundFailed)] == ["lost_or_stolen_card"]
     assert "failed at the provider" in (await office.till.reconciler.run()).problems[0]
@@ -307,8 +307,8 @@ async def test_a_refund_that_fails_at_once_is_logged_listed_and_tried_again(
     office: Office, caplog: pytest.LogCaptureFixture
 ) -> None:
     """H4: the organiser sees it, the log has it, and trying again is noted."""
-    event = replace_event(await office.ledger.event(EVENT), organiser_id="org_hall")
-    await office.ledger.put_event(event, office.clock())
+    event = replace_event(await office.ledger.catalogue.event(EVENT), organiser_id="org_hall")
+    await office.ledger.catalogue.put_event(event, office.clock())
     hold = await office.waiting.shop.hold("old", 0)
     await office.checkout.pay(hold.booking_id, hold.fence, REFUND_FAILS)
     refund = await office.refunds.refund(hold.booking_id, hold.fence)
@@ -318,12 +318,12 @@ async def test_a_refund_that_fails_at_once_is_logged_listed_and_tried_again(
         f"refund {refund.id} of booking {hold.booking_id} failed: lost_or_stolen_card"
     ]
     assert await office.refund_states(hold.booking_id) == [RefundState.FAILED]
-    assert [one.id for _, one in await office.ledger.failed_refunds("org_hall", "", 10)] == [refund.id]
-    assert await office.ledger.failed_refunds("org_other", "", 10) == []
+    assert [one.id for _, one in await office.ledger.organiser.failed_refunds("org_hall", "", 10)] == [refund.id]
+    assert await office.ledger.organiser.failed_refunds("org_other", "", 10) == []
     await office.refunds.retry(hold.booking_id, refund.id, office.note)
     await office.till.settle()
     assert await office.refund_states(hold.booking_id) == [RefundState.DONE]
-    assert [one.act for one in await office.ledger.changes("org_hall", EVENT, 0, 5)] == ["retry_refund"]
+    assert [one.act for one in await office.ledger.organiser.changes("org_hall", EVENT, 0, 5)] == ["retry_refund"]
     await assert_money(office.till, at_rest=True)
 
 
@@ -353,7 +353,7 @@ async def test_who_is_moved_to_a_returned_seat_pays_its_returner(office: Office)
     await office.refunds.override(older)
     await office.resale.sweep()
     await office.till.settle()
-    assert [one.state for one in await office.ledger.returns_of(booking_id)] == [ReturnState.REFUNDED]
+    assert [one.state for one in await office.ledger.returns.returns_of(booking_id)] == [ReturnState.REFUNDED]
     assert office.given() == 10_000
     (fact,) = [one for one in await office.till.facts() if isinstance(one, TicketResold)]
     assert (fact.fan, fact.resold_booking_id, fact.amount_minor) == ("old", older, 5_000)
@@ -368,11 +368,11 @@ async def test_a_seat_that_somebody_had_before_is_not_resold_by_that(office: Off
     office.clock.advance(120)
     await office.resale.give_back(older, "older", fence)
     await office.resale.sweep()
-    assert [one.state for one in await office.ledger.returns_of(older)] == [ReturnState.LISTED]
+    assert [one.state for one in await office.ledger.returns.returns_of(older)] == [ReturnState.LISTED]
     await office.sell("new", 0)
     await office.resale.sweep()
     await office.till.settle()
-    assert [one.state for one in await office.ledger.returns_of(older)] == [ReturnState.REFUNDED]
+    assert [one.state for one in await office.ledger.returns.returns_of(older)] == [ReturnState.REFUNDED]
 
 
 # looked into
@@ -388,7 +388,7 @@ async def test_a_refund_while_a_lapsed_capture_is_authorised_again(office: Offic
     payment = await office.checkout.driver.latest(hold.booking_id)
     assert payment is not None
     lapsed = payment.moved(PaymentState.LAPSED, office.clock(), retry_at_us=office.clock(), method=CARD)
-    await office.ledger.save_payment(lapsed, now_us=office.clock())
+    await office.ledger.payments.save_payment(lapsed, now_us=office.clock())
     office.till.provider.script = lambda *_: None
     office.till.provider.objects[payment.ref].update(status="canceled", amount_capturable=0)
     if when == "before the new attempt":
@@ -398,14 +398,14 @@ async def test_a_refund_while_a_lapsed_capture_is_authorised_again(office: Offic
         await office.checkout.driver.new_attempt(booking, 2, CARD)
         await office.refunds.refund(hold.booking_id, hold.fence, seats)
     else:  # the driver has read the booking, the refund has counted the payments; then both write
-        attempt = office.ledger.save_payment
+        attempt = office.ledger.payments.save_payment
 
         async def refunded_first(new: Any, **more: Any) -> Any:
-            office.ledger.save_payment = attempt  # type: ignore[method-assign]
+            office.ledger.payments.save_payment = attempt  # type: ignore[method-assign]
             await office.refunds.refund(hold.booking_id, hold.fence, seats)
             return await attempt(new, **more)
 
-        office.ledger.save_payment = refunded_first  # type: ignore[method-assign]
+        office.ledger.payments.save_payment = refunded_first  # type: ignore[method-assign]
     await office.till.settle(600, 60)
     captured = sum(one["amount_received"] for one in office.till.provider.objects.values())
     assert captured - office.given() == 10_000 - 5_000 * len(seats)
@@ -443,9 +443,9 @@ async def test_money_that_comes_for_a_booking_that_is_over_goes_back_once(office
     await office.till.settle()
     moot = replace(failed, id="rfd_moot", payment_id="pay_before", number=9, state=RefundState.MOOT, retry_at_us=0)
     await office.ledger.cancel(booking_id, fence, office.clock())
-    await office.ledger.ask_refund(moot, fence=fence, now_us=office.clock(), late=True)
+    await office.ledger.payments.ask_refund(moot, fence=fence, now_us=office.clock(), late=True)
     waiting = replace(payment, version=payment.version + 1, retry_at_us=office.clock())
-    await office.ledger.save_payment(waiting, now_us=office.clock())
+    await office.ledger.payments.save_payment(waiting, now_us=office.clock())
     await office.till.settle()
     assert office.given() == 5_000, "seat 2; seat 1 is tried again, seat 0 waits for its buyer"
     (late,) = [one for one in await office.till.facts() if isinstance(one, LatePaymentReturned)]
@@ -471,8 +471,8 @@ async def test_a_partial_refund_and_a_return_of_the_same_seat_pay_once(postgres_
             for _ in range(2):
                 await office.resale.sweep()
                 await office.till.settle(120, 60)
-            returns = {one.seat_index: one.state for one in await office.ledger.returns_of(booking_id)}
-            refunded = {seat for one in await office.ledger.refunds_of(booking_id) for seat in one.seats}
+            returns = {one.seat_index: one.state for one in await office.ledger.returns.returns_of(booking_id)}
+            refunded = {seat for one in await office.ledger.payments.refunds_of(booking_id) for seat in one.seats}
             twice = {seat for seat in refunded if returns.get(seat, ReturnState.VOID) is not ReturnState.VOID}
             assert not twice, (returns, refunded)
             await office.balanced()
@@ -483,7 +483,7 @@ async def test_the_revenue_export_has_every_booking_that_took_money(office: Offi
     booking_id, fence = await office.sell("fan", 0)
     await office.resale.give_back(booking_id, "fan", fence)
     await office.waiting.shop.hold("held", 5)
-    event = await office.ledger.event(EVENT)
+    event = await office.ledger.catalogue.event(EVENT)
     names = office.waiting.shop.plan.seat_ids
     revenue = "".join([part async for part in Exports(office.ledger).table("revenue", event, names)])
     (row,) = revenue.splitlines()[1:]

@@ -22,7 +22,7 @@ CARD = "pm_card_visa"
 @pytest.fixture
 async def till(tmp_path: Path) -> AsyncIterator[Till]:
     async with open_till(tmp_path) as one:
-        await one.ledger.put_event(shop_event(id=EVENT), one.clock())
+        await one.ledger.catalogue.put_event(shop_event(id=EVENT), one.clock())
         yield one
 
 
@@ -83,7 +83,7 @@ async def test_window_and_fee_are_data_on_the_event_and_the_organiser_overrides(
     """B12: 48 h before the show, half-open; fee per seat and in basis points, kept and accounted for."""
     policy = RefundPolicy(window_s=48 * 3600, fee_per_seat_minor=100, fee_basis_points=500)
     starts_us = till.clock() + 49 * 3600 * 1_000_000
-    await till.ledger.put_event(shop_event(id=EVENT, starts_at_us=starts_us, refunds=policy), till.clock())
+    await till.ledger.catalogue.put_event(shop_event(id=EVENT, starts_at_us=starts_us, refunds=policy), till.clock())
     booking_id, fence = await sold(till, 1, 2, 3)
     till.clock.now_us = starts_us - 48 * 3600 * 1_000_000 - 1
     refund = await till.refunds.refund(booking_id, fence, [1])
@@ -95,7 +95,7 @@ async def test_window_and_fee_are_data_on_the_event_and_the_organiser_overrides(
     assert (free.amount_minor, free.fee_minor) == (5000, 0)
     await till.settle()
     await assert_money(till, at_rest=True)
-    await till.ledger.put_event(shop_event(id=EVENT, refunds=RefundPolicy(allowed=False)), till.clock())
+    await till.ledger.catalogue.put_event(shop_event(id=EVENT, refunds=RefundPolicy(allowed=False)), till.clock())
     with pytest.raises(RefundRefused, match="cannot be given back"):
         await till.refunds.refund(booking_id, fence, [3])
 
@@ -115,7 +115,7 @@ async def test_one_fault_in_a_refund_pays_back_exactly_once(tmp_path: Path, faul
         return next(faults, None) if asked == "refund" else None
 
     async with open_till(tmp_path, script=script) as till:
-        await till.ledger.put_event(shop_event(id=EVENT), till.clock())
+        await till.ledger.catalogue.put_event(shop_event(id=EVENT), till.clock())
         booking_id, fence = await sold(till, 1, 2)
         await till.refunds.refund(booking_id, fence, [1])
         await till.settle()
@@ -144,7 +144,7 @@ async def test_a_cancelled_event_refunds_everybody_in_batches_and_resumes(till: 
     async for progress in till.refunds.cancel_event(EVENT, page=7):
         assert progress.refunded == 7
         break  # the process dies here
-    assert (await till.ledger.event(EVENT)).status is EventStatus.CANCELLED
+    assert (await till.ledger.catalogue.event(EVENT)).status is EventStatus.CANCELLED
     steps = [progress async for progress in till.restarted().refunds.cancel_event(EVENT, page=7)]
     assert (steps[-1].refunded, steps[-1].released, steps[-1].stopped, steps[-1].failed) == (23, 1, 1, 0)
     await till.settle()

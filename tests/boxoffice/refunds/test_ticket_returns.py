@@ -50,18 +50,18 @@ class Market:
     async def balanced(self, paid_out: int | None = None) -> None:
         """captured - refunded = what valid tickets cost + what returned ones are still owed."""
         captured = worth = asked = 0
-        async for payment in self.ledger.all_payments():
+        async for payment in self.ledger.payments.all_payments():
             captured += payment.amount_minor * (payment.state is PaymentState.CAPTURED)
         bookings = {s.booking_id async for s in self.ledger.active_seats(EVENT, self.clock())}
         for booking_id in bookings:
-            prices = await self.ledger.seat_prices(booking_id)
-            tickets = [t for t in await self.ledger.tickets_of(booking_id) if t.state is TicketState.VALID]
+            prices = await self.ledger.payments.seat_prices(booking_id)
+            tickets = [t for t in await self.ledger.tickets.tickets_of(booking_id) if t.state is TicketState.VALID]
             assert {t.seat_index for t in tickets} <= prices.keys()
             worth += sum(prices[t.seat_index] for t in tickets)
         refunded = sum(refund["amount"] for refund in self.till.provider.refunds.values())
         owed = sum(int(row[1]) for row in await self.ledger.store.read(Query("returns_owed")))
-        async for payment in self.ledger.all_payments():
-            refunds = await self.ledger.refunds_of(payment.booking_id)
+        async for payment in self.ledger.payments.all_payments():
+            refunds = await self.ledger.payments.refunds_of(payment.booking_id)
             asked += sum(refund.amount_minor for refund in refunds if refund.state is RefundState.ASKED)
         assert captured - refunded == worth + owed + asked, (captured, refunded, worth, owed, asked)
         if paid_out is not None:
@@ -74,7 +74,7 @@ async def market(tmp_path: Path) -> AsyncIterator[Market]:
     clock = ManualClock()
     async with contextlib.AsyncExitStack() as stack:
         shop = await stack.enter_async_context(open_shop(sqlite_url(tmp_path), clock=clock, plan=small_plan()))
-        await shop.ledger.put_event(shop.event, clock())
+        await shop.ledger.catalogue.put_event(shop.event, clock())
         yield Market(Waiting(shop), clock)
 
 
@@ -86,7 +86,7 @@ async def test_a_returned_seat_is_resold_through_the_waitlist_and_its_price_goes
     await market.waiting.list.join(EVENT, "ada", 1)
     await market.resale.give_back(booking_id, "old", fence, [1])
     await market.balanced()
-    states = {t.seat_index: t.state for t in await market.ledger.tickets_of(booking_id)}
+    states = {t.seat_index: t.state for t in await market.ledger.tickets.tickets_of(booking_id)}
     assert states == {0: TicketState.VALID, 1: TicketState.REVOKED, 2: TicketState.VALID}
     await market.waiting.worker.sweep()
     (offer,) = await market.waiting.list.offers(EVENT, "ada")
@@ -102,9 +102,9 @@ async def test_a_returned_seat_is_resold_through_the_waitlist_and_its_price_goes
         await market.till.refunds.work()
         await market.balanced()
     await market.balanced(5_000)
-    (refund,) = await market.ledger.refunds_of(booking_id)
+    (refund,) = await market.ledger.payments.refunds_of(booking_id)
     assert (refund.amount_minor, refund.seats, refund.state) == (5_000, (1,), RefundState.DONE)
-    assert [r.state for r in await market.ledger.returns_of(booking_id)] == [ReturnState.REFUNDED]
+    assert [r.state for r in await market.ledger.returns.returns_of(booking_id)] == [ReturnState.REFUNDED]
     await market.till.settle(10)
     await assert_money(market.till, at_rest=True)
     # What is left of the old booking can still be refunded, to the last cent and not beyond.
@@ -119,7 +119,7 @@ async def test_a_returned_seat_is_resold_through_the_waitlist_and_its_price_goes
 async def test_the_old_qr_is_dead_at_the_gate_from_the_moment_it_is_given_back(market: Market) -> None:
     """B11, ADR 0073: before the seat is resold, and for good; what the booking keeps still opens the gate."""
     booking_id, fence = await market.sell("old", 0, 1)
-    given, kept = (ticket.code for ticket in await market.ledger.tickets_of(booking_id))
+    given, kept = (ticket.code for ticket in await market.ledger.tickets.tickets_of(booking_id))
     desk = TicketDesk(market.ledger, TicketKeys(bytes(32)))
 
     async def entry(code: str) -> DoorVerdict:
@@ -144,17 +144,17 @@ async def test_a_whole_booking_returned_and_resold_seat_by_seat_pays_what_was_ca
         await market.till.refunds.work()
         await market.balanced()
     await market.balanced(10_000)
-    assert sum(r.amount_minor for r in await market.ledger.refunds_of(booking_id)) == 10_000
+    assert sum(r.amount_minor for r in await market.ledger.payments.refunds_of(booking_id)) == 10_000
 
 
 async def test_never_more_goes_back_than_was_paid(market: Market) -> None:
     """A return whose money went back on another way is settled without paying again."""
     booking_id, fence = await market.sell("old", 0)
     await market.resale.give_back(booking_id, "old", fence)
-    (given,) = await market.ledger.returns_of(booking_id)
+    (given,) = await market.ledger.returns.returns_of(booking_id)
     await market.money.refund_return(given, market.clock())
     await market.money.refund_return(given, market.clock())
-    assert len(await market.ledger.refunds_of(booking_id)) == 1
+    assert len(await market.ledger.payments.refunds_of(booking_id)) == 1
     other = type(given)(**{**{name: getattr(given, name) for name in given.__struct_fields__}, "id": "rtn_other"})
     await market.money.refund_return(other, market.clock())
-    assert len(await market.ledger.refunds_of(booking_id)) == 1, "refunded beyond the payment"
+    assert len(await market.ledger.payments.refunds_of(booking_id)) == 1, "refunded beyond the payment"

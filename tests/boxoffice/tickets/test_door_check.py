@@ -106,7 +106,7 @@ async def test_bundle_and_sync_work_against_a_ledger(tmp_path: Path) -> None:
     url, ring = sqlite_url(tmp_path), tmp_path / "ring.json"
     KEYS.save(ring)
     ledger = await open_ledger(url)
-    await ledger.put_event(shop_event(id=EVENT), NOW)
+    await ledger.catalogue.put_event(shop_event(id=EVENT), NOW)
     await ledger.aclose()
 
     def run(*words: str) -> tuple[int, str]:
@@ -130,7 +130,7 @@ async def test_bundle_and_sync_work_against_a_ledger(tmp_path: Path) -> None:
     assert await asyncio.to_thread(run, "sync", logs[0]) == (0, "1 scans, 0 tickets let in more than once\n")
     ledger = await open_ledger(url)
     try:
-        found = await ledger.duplicate_scans(EVENT)
+        found = await ledger.tickets.duplicate_scans(EVENT)
         assert [[scan.gate for scan in one.scans] for one in found] == [["north", "south"]]
         assert (await TicketDesk(ledger, KEYS).bundle(EVENT, NOW)).keys == (KEYS.public.hex(),)
     finally:

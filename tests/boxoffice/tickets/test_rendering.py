@@ -143,9 +143,11 @@ async def test_the_desk_renders_what_the_ledger_has_and_nothing_of_dead_tickets(
         document = plan_bytes(plan)
         bench = Bench(ledger, ledger)
         event = shop_event(id=bench.event, plan_hash=digest(document))
-        await ledger.put_plan(digest(document), plan, document.decode(), NOW)
-        await ledger.put_venue(Venue("ven_1", "Waldbühne", digest(document), "Berlin", "DE", "Europe/Berlin"), NOW)
-        await ledger.put_event(event, NOW)
+        await ledger.catalogue.put_plan(digest(document), plan, document.decode(), NOW)
+        await ledger.catalogue.put_venue(
+            Venue("ven_1", "Waldbühne", digest(document), "Berlin", "DE", "Europe/Berlin"), NOW
+        )
+        await ledger.catalogue.put_event(event, NOW)
         hold = await bench.paid(3, 4)
         booking = await ledger.booking(hold.booking_id)
         assert booking is not None

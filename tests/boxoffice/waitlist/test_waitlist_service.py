@@ -182,7 +182,7 @@ async def test_what_cannot_be_waited_for_is_refused(waiting: Waiting) -> None:
     await waiting.list.join(EVENT, "pair", 2)
     await waiting.list.join(EVENT, "in_b", 1, sections=["B"])
     event = waiting.shop.event
-    await waiting.ledger.shift_event(event.id, EventStatus.ON_SALE, EventStatus.CANCELLED, waiting.clock())
+    await waiting.ledger.waitlist.shift_event(event.id, EventStatus.ON_SALE, EventStatus.CANCELLED, waiting.clock())
     with pytest.raises(NotOnSale):
         await waiting.list.join(EVENT, "bob", 1)
     assert await waiting.worker.sweep() == 0
@@ -190,7 +190,7 @@ async def test_what_cannot_be_waited_for_is_refused(waiting: Waiting) -> None:
 
 async def test_a_lottery_serves_in_the_order_of_its_seed(waiting: Waiting) -> None:
     rules = rules_for(EVENT, WaitOrder.LOTTERY, "the organiser's secret")
-    await waiting.ledger.put_waitlist_rules(rules, waiting.clock())
+    await waiting.ledger.waitlist.put_waitlist_rules(rules, waiting.clock())
     fans = [f"f{n}" for n in range(6)]
     for fan in fans:
         await waiting.list.join(EVENT, fan, 1)

@@ -86,10 +86,10 @@ async def put_into(ledger: SqlLedger, now_us: int, plan: Plan | None = None, **c
     """Write an event into a ledger's catalogue."""
     body = plan_bytes(plan or small_plan())
     event = an_event(now_us, digest(body), **changes)
-    await ledger.put_plan(event.plan_hash, plan or small_plan(), body.decode(), now_us)
+    await ledger.catalogue.put_plan(event.plan_hash, plan or small_plan(), body.decode(), now_us)
     hall = Venue("ven_hall", "Small Hall", event.plan_hash, "Vienna", "AT", "Europe/Vienna")
-    await ledger.put_venue(hall, now_us)
-    await ledger.put_event(event, now_us)
+    await ledger.catalogue.put_venue(hall, now_us)
+    await ledger.catalogue.put_event(event, now_us)
     return event
 
 

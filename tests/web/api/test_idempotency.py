@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from frontrow.boxoffice.adapters.ledger.books.idempotency_store import KeptAnswer, RequestBook
+from frontrow.boxoffice.adapters.ledger.books.idempotency_store import KeptAnswer
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.migrate import migrate
 from tests.boxoffice.people.support import fan
@@ -24,7 +24,7 @@ async def book(request, tmp_path):
     else:
         url = sqlite_url(tmp_path)
     ledger = await open_ledger(url)
-    yield RequestBook(ledger)
+    yield ledger.idempotency
     await ledger.aclose()
 
 

@@ -66,7 +66,7 @@ async def test_b18_from_the_line_to_the_door_and_back_knowing_only_the_document(
         inside = await buyer.call("cancel_booking", booking_id=held["booking"])
         assert (inside.status_code, inside.json()["code"]) == (409, "ticket_scanned"), "the seat would be sold twice"
         undone = Change(Editor("stf_door", "org_default"), "undo_scan", EVENT_ID, platform.clock())
-        assert await platform.ledger.undo_admission(scans[0]["scan"], tickets[0]["ticket"], undone)
+        assert await platform.ledger.organiser.undo_admission(scans[0]["scan"], tickets[0]["ticket"], undone)
         await buyer.call("cancel_booking", booking_id=held["booking"])
         assert (await buyer.call("get_booking", booking_id=held["booking"])).json()["state"] == "refunded"
         refunds = (await buyer.call("list_refunds", booking_id=held["booking"])).json()["refunds"]
@@ -86,8 +86,8 @@ async def test_b9_a_declined_card_frees_the_seats_at_once(tmp_path):
 async def test_b9_an_event_may_let_a_buyer_try_several_cards(tmp_path):
     """One policy for page and API: declines are counted, typing errors are not, the last decline frees the seats."""
     async with a_platform(tmp_path) as platform, a_client(platform) as client:
-        event = await platform.ledger.event(EVENT_ID)
-        await platform.ledger.put_event(replace(event, card_tries=2), platform.clock())
+        event = await platform.ledger.catalogue.event(EVENT_ID)
+        await platform.ledger.catalogue.put_event(replace(event, card_tries=2), platform.clock())
         buyer = await a_buyer(client)
         await buyer.enter(EVENT_ID)
         held = await buyer.hold(EVENT_ID, seats=["S-A-1"])
@@ -224,11 +224,13 @@ async def test_b8_a_priority_pass_is_given_once(tmp_path):
                 reason="provider_unavailable",
                 changed_at_us=now_us,
             )
-            await platform.ledger.save_payment(over, now_us=now_us, move=Move.BEGIN_PAYMENT, fence=held["fence"])
+            await platform.ledger.payments.save_payment(
+                over, now_us=now_us, move=Move.BEGIN_PAYMENT, fence=held["fence"]
+            )
             await platform.ledger.decline(held["booking"], held["fence"], now_us)
             first_us = now_us - fetched_before_s * 1_000_000
-            assert await platform.ledger.first_seen("priority", held["booking"], first_us) == first_us
-            assert await platform.ledger.first_seen("priority", held["booking"], now_us) == first_us
+            assert await platform.ledger.messages.first_seen("priority", held["booking"], first_us) == first_us
+            assert await platform.ledger.messages.first_seen("priority", held["booking"], now_us) == first_us
             answers = [await buyer.call("priority_pass", booking_id=held["booking"]) for _ in range(2)]
             assert answers[0].json() == answers[1].json() or fetched_before_s > ttl_s
             if fetched_before_s > ttl_s:

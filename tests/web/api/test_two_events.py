@@ -86,14 +86,14 @@ async def test_the_nth_visitors_of_two_events_never_meet(tmp_path: Path, stores:
         await sees_only(signed[BOB], opera, concert, other=ADA)
         kept = await platform.ledger.booking(opera)
         assert kept is not None
-        contact = await platform.ledger.contact(kept.fan)
+        contact = await platform.ledger.messages.contact(kept.fan)
         assert contact is not None
         assert (contact.email, contact.name) == (BOB, "Bob Byron")
         gone = await platform.ledger.booking(concert)
         assert gone is not None
-        assert await platform.ledger.contact(gone.fan) is None
-        assert await platform.ledger.bookings_by_name(A, ["lovelace"], 0, 10) == []
-        assert len(await platform.ledger.waitlist_page(B, "", 0, 10)) == 1
+        assert await platform.ledger.messages.contact(gone.fan) is None
+        assert await platform.ledger.organiser.bookings_by_name(A, ["lovelace"], 0, 10) == []
+        assert len(await platform.ledger.organiser.waitlist_page(B, "", 0, 10)) == 1
         refund = await signed[BOB].call("ask_refund", booking_id=opera, json={"seats": ["S-A-2"]})
         assert refund.status_code == 201, refund.text
 

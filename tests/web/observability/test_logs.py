@@ -11,7 +11,7 @@ import httpx
 import pytest
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from frontrow.boxoffice.adapters.ledger.books.catalogue import Catalogue
+from frontrow.boxoffice.adapters.ledger.books.catalogue import SqlCatalogue
 from frontrow.boxoffice.tickets.ticket_pdf import tickets_pdf
 from frontrow.settings.traces import TraceSettings
 from frontrow.web.observability import logs
@@ -116,7 +116,7 @@ async def test_a_failed_request_is_logged_with_its_id_and_without_its_person(tmp
         async def broken(*given: object, **more: object) -> None:
             raise RuntimeError(f"canary@example.org {visit} 203.0.113.9")
 
-        monkeypatch.setattr(Catalogue, "event", broken)
+        monkeypatch.setattr(SqlCatalogue, "event", broken)
         with written() as stream:
             told = await client.get("/v1/events/evt_unknown", headers={"x-forwarded-for": "203.0.113.9"})
     assert told.status_code == 500

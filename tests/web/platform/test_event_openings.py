@@ -20,7 +20,7 @@ async def test_an_event_that_is_over_is_closed_and_nothing_of_it_is_kept(tmp_pat
         await until(lambda: "evt_other" in platform.box_office.openings, 60)
         assert (await client.get("/v1/events/evt_other")).json()["seats_left"] == 56
         routes = len(platform.server.hot.routes)
-        await platform.ledger.put_event(replace(other, status=EventStatus.COMPLETED), platform.clock())
+        await platform.ledger.catalogue.put_event(replace(other, status=EventStatus.COMPLETED), platform.clock())
         await until(lambda: "evt_other" not in platform.room.service.events(), 60)
         assert "evt_other" not in platform.box_office.openings
         assert "evt_other" not in platform.box_office.feeds

@@ -7,7 +7,6 @@ from dataclasses import replace
 import pytest
 
 from frontrow.app.wiring import open_platform
-from frontrow.boxoffice.adapters.ledger.books.platform_keys import KeyBook
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.core.errors import ConfigError
 from frontrow.settings.platform import LedgerSettings, PlatformSettings, RedisSettings, SecretSettings, ServerSettings
@@ -57,7 +56,7 @@ async def test_f5_servers_that_start_at_once_on_one_ledger_get_the_same_keys(tmp
         assert len({keys.room.packed() for keys in found}) == 1
         assert len({keys.tickets.public for keys in found}) == 1
         assert not any(list(folder.iterdir()) for folder in folders), "nothing is kept in a folder"
-        kept = await KeyBook(ledger).find("room")
+        kept = await ledger.keys.find("room")
         assert kept is not None
         assert found[0].room.master_secret.hex() not in kept, "sealed"
         assert "PRIVATE" not in kept

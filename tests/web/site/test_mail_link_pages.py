@@ -75,7 +75,7 @@ async def test_b11_somebody_without_an_account_gives_an_address_for_the_offer(tm
         assert without.status_code == 409
         joined = await client.post(path, data={"count": "1", "email": "Ada@Example.org"}, headers=FORM | ARABIC)
         assert joined.status_code == 303
-        contact = await platform.ledger.contact("place_1")
+        contact = await platform.ledger.messages.contact("place_1")
         assert contact is not None
         assert (contact.email, contact.locale) == ("ada@example.org", "ar")
         assert 'name="email"' not in (await client.get(path, headers=BROWSER)).text

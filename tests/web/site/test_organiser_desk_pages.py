@@ -118,15 +118,15 @@ async def test_b12_a_refund_shows_its_amount_first_needs_a_reason_in_full_and_is
         assert "€50" in await owner.get(f"{one}?do=refund&seat=S-A-1")
         refused = await owner.post(f"{one}/refund", 409, how="full", seat=["S-A-1"])
         assert "Enter a reason" in refused.text
-        assert await owner.desk.platform.ledger.refunds_of(booking.id) == []
+        assert await owner.desk.platform.ledger.payments.refunds_of(booking.id) == []
         await owner.post(f"{one}/refund", how="full", seat=["S-A-1"], reason="ill")
-        (refund,) = await owner.desk.platform.ledger.refunds_of(booking.id)
+        (refund,) = await owner.desk.platform.ledger.payments.refunds_of(booking.id)
         assert (refund.amount_minor, refund.reason) == (5000, "organiser:ill")
         assert "Refund" in await owner.get("/organiser/audit?act=refund")
         reader = await owner.as_(Role.READ_ONLY)
         await reader.post(f"{one}/refund", 403, how="full", seat=["S-A-2"], reason="greed")
         await owner.post(f"{one}/refund", 409, how="policy", seat=["B-A-1"])  # not a seat of this booking
-        assert len(await owner.desk.platform.ledger.refunds_of(booking.id)) == 1
+        assert len(await owner.desk.platform.ledger.payments.refunds_of(booking.id)) == 1
 
 
 async def test_b13_a_booking_moves_is_sent_again_and_a_hold_is_cancelled(tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ async def test_b13_a_booking_moves_is_sent_again_and_a_hold_is_cancelled(tmp_pat
         assert "S-A-3" in await owner.get(f"{one}?do=move&seat=S-A-1&to=S-A-3")
         await owner.post(f"{one}/reseat", seat=["S-A-1"], to=["S-A-3"])
         plan = await owner.desk.platform.organiser.organise.venues.plan(
-            (await ledger.event(owner.desk.event)).plan_hash
+            (await ledger.catalogue.event(owner.desk.event)).plan_hash
         )
         moved = await ledger.booking(booking.id)
         assert moved is not None
@@ -161,7 +161,7 @@ async def test_a_form_without_the_sessions_word_does_nothing(tmp_path: Path) -> 
         paths = [f"{owner.base}/bookings/{booking.id}/{act}" for act in ("refund", "reseat", "cancel", "resend")]
         for path in (*paths, "/organiser/team/invite", "/organiser/team/keys", "/organiser/webhooks"):
             await owner.post(path, 403, csrf="wrong")
-        assert await owner.desk.platform.ledger.refunds_of(booking.id) == []
+        assert await owner.desk.platform.ledger.payments.refunds_of(booking.id) == []
 
 
 async def test_b13_the_team_is_invited_changed_removed_and_keys_are_told_once(tmp_path: Path) -> None:

@@ -170,12 +170,16 @@ async def test_an_edit_of_an_older_version_is_told_and_keeps_what_was_typed(
     assert tag is not None
     again = await client.post(path, data=given | {"tag": tag[1]}, headers=headers)
     assert again.status_code == 303
-    assert (await platform.ledger.event(EVENT_ID)).name == "Second"
+    assert (await platform.ledger.catalogue.event(EVENT_ID)).name == "Second"
 
 
 async def test_w12_codes_of_a_batch_are_the_same_each_time_and_only_their_numbers_are_noted(platform: Platform) -> None:
     await on_sale(platform)
-    editor, desk, event = Editor("stf_x", "org_hall"), platform.organiser.codes, await platform.ledger.event(EVENT_ID)
+    editor, desk, event = (
+        Editor("stf_x", "org_hall"),
+        platform.organiser.codes,
+        await platform.ledger.catalogue.event(EVENT_ID),
+    )
     first, second = await desk.make(editor, event, "general", 5), await desk.make(editor, event, "general", 7)
     kept = await desk.batches(editor, EVENT_ID)
     assert [(one.first, one.count) for one in kept] == [(second.first, 7), (first.first, 5)]

@@ -34,8 +34,8 @@ SEATS_UNCHANGED: Final = (
 )
 
 
-class EventLedger(Protocol):
-    """What the status keeper needs from a ledger."""
+class EventStatusBook(Protocol):
+    """What is needed of the catalogue."""
 
     async def settle_event(self, event_id: str, now_us: int) -> SettledEvent | None: ...
 
@@ -48,9 +48,14 @@ class EventStatusKeeper:
     """Updates events whose seats changed and events that are over."""
 
     def __init__(
-        self, ledger: EventLedger, clock: Clock, *, every_s: float = EVERY_S, sweep_every_s: float = SWEEP_EVERY_S
+        self,
+        catalogue: EventStatusBook,
+        clock: Clock,
+        *,
+        every_s: float = EVERY_S,
+        sweep_every_s: float = SWEEP_EVERY_S,
     ) -> None:
-        self._ledger, self._clock, self._every_s, self._sweep_every_s = ledger, clock, every_s, sweep_every_s
+        self._catalogue, self._clock, self._every_s, self._sweep_every_s = catalogue, clock, every_s, sweep_every_s
         self._changed: set[str] = set()
         self._woken = asyncio.Event()
         self.moved = 0
@@ -75,13 +80,13 @@ class EventStatusKeeper:
     async def sweep(self) -> None:
         """Update the events that are over, and a few whose last count is the oldest."""
         now_us = self._clock()
-        due = await self._ledger.ended_events(now_us, EVENTS_PER_SWEEP)
-        due += await self._ledger.stale_counts(now_us - RECOUNT_AFTER_US, EVENTS_PER_SWEEP)
+        due = await self._catalogue.ended_events(now_us, EVENTS_PER_SWEEP)
+        due += await self._catalogue.stale_counts(now_us - RECOUNT_AFTER_US, EVENTS_PER_SWEEP)
         for event_id in dict.fromkeys(due):
             await self._update(event_id)
 
     async def _update(self, event_id: str) -> None:
-        settled = await self._ledger.settle_event(event_id, self._clock())
+        settled = await self._catalogue.settle_event(event_id, self._clock())
         self.moved += settled is not None and settled.move is not None
 
     async def run(self) -> None:

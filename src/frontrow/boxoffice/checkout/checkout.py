@@ -25,6 +25,7 @@ from frontrow.boxoffice.model.payments import ENDED, LOOK_AGAIN_S, Payment, Paym
 from frontrow.boxoffice.model.provider_intents import Intent, ProviderError
 from frontrow.boxoffice.model.tickets import NewTicket
 from frontrow.boxoffice.ports.ledger import TicketIssuer
+from frontrow.boxoffice.ports.messages import MessageBook
 from frontrow.boxoffice.ports.payments import PaymentProvider
 from frontrow.boxoffice.refunds.payouts import Repaying
 from frontrow.core.clock import US_PER_S, Clock
@@ -73,6 +74,11 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 class CheckoutLedger(SaleLedger, Protocol):
+    """What checkout needs of the ledger."""
+
+    @property
+    def messages(self) -> MessageBook: ...
+
     async def begin_payment(self, booking_id: str, fence: int, now_us: int, expires_at_us: int = 0) -> Booking: ...
 
     async def release_hold(self, booking_id: str, fence: int, now_us: int) -> Booking: ...
@@ -206,14 +212,14 @@ class Checkout:
         It is remembered after it was acted on, so a crash in between lets the provider's next delivery do it.
         """
         notice = self._provider.notice(body, signature, self._clock())
-        if notice is None or await self._ledger.noticed(self._provider.name, notice.id):
+        if notice is None or await self._ledger.messages.noticed(self._provider.name, notice.id):
             return False
-        payment = await self._ledger.payment_by_ref(self._provider.name, notice.ref)
+        payment = await self._ledger.payments.payment_by_ref(self._provider.name, notice.ref)
         if payment is not None and (payment.state not in ENDED or payment.retry_at_us):
             await self.driver.drive(await self.driver.load(payment.booking_id), payment)
         if payment is not None and "refund" in notice.kind:  # refund.updated, refund.failed, charge.refund.updated
             await self._repaying.look(await self.driver.reload(payment))
-        return not await self._ledger.seen_before(self._provider.name, notice.id, self._clock())
+        return not await self._ledger.messages.seen_before(self._provider.name, notice.id, self._clock())
 
     async def _own(self, booking_id: str, fence: int) -> Booking:
         booking = await self.driver.load(booking_id)
@@ -282,7 +288,7 @@ class Checkout:
         count = 0
         for _ in range(BATCHES_A_TURN):
             now_us = self._clock()
-            due = await self._ledger.lease_payments(now_us, now_us + LOOK_AGAIN_S * US_PER_S, WORK_BATCH)
+            due = await self._ledger.payments.lease_payments(now_us, now_us + LOOK_AGAIN_S * US_PER_S, WORK_BATCH)
             await asyncio.gather(*(self._finish(payment, gate) for payment in due))
             count += len(due)
             if len(due) < WORK_BATCH:

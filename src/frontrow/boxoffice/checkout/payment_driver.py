@@ -62,7 +62,7 @@ class Driver(Asking):
     ) -> None:
         super().__init__(ledger, provider, clock)
         self._seats, self._issuer = seats, issuer
-        self._rotating = RotatingCodes(ledger)
+        self._rotating = RotatingCodes(ledger.catalogue)
 
     async def drive(self, booking: Booking, payment: Payment, *, fresh: bool = False) -> tuple[Booking, Payment]:
         """Go on until the payment rests or must wait; `fresh`: the caller wrote this state a moment ago."""
@@ -266,8 +266,8 @@ class Driver(Asking):
         if not payment.retry_at_us:
             return payment
         now_us = self.clock()
-        refunds = await self.ledger.refunds_of(booking.id)
-        returns = await self.ledger.returns_of(booking.id)
+        refunds = await self.ledger.payments.refunds_of(booking.id)
+        returns = await self.ledger.returns.returns_of(booking.id)
         # A failed refund is tried again by itself; a moot one never had money; a return is paid when it is resold.
         promised = sum(refund.promised_minor for refund in refunds if refund.payment_id == payment.id)
         promised += sum(given.price_minor for given in returns if given.state in OWED_STATES)
@@ -280,7 +280,7 @@ class Driver(Asking):
                 payment.currency, booking.seats, reason="late", retry_at_us=now_us, created_at_us=now_us,
                 changed_at_us=now_us,
             )  # fmt: skip
-            await self.ledger.ask_refund(refund, fence=booking.fence, now_us=now_us, late=True)
+            await self.ledger.payments.ask_refund(refund, fence=booking.fence, now_us=now_us, late=True)
             told = (booking.id, booking.event_id, booking.fan, booking.fence, booking.seats, now_us)
             facts.append(LatePaymentReturned(*told, amount_minor=left_minor, currency=payment.currency))
         rested = self.touched(payment)

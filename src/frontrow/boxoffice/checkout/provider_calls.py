@@ -10,7 +10,6 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from frontrow.boxoffice.model.bookings import HOLD_STATES, Booking, BookingNotFound, Move
-from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.facts import Fact
 from frontrow.boxoffice.model.payment_saga import next_look_us, seen
 from frontrow.boxoffice.model.payments import LOOK_AGAIN_S, TAKES_CARDS, Payment, PaymentNotFound, PaymentState
@@ -22,21 +21,27 @@ from frontrow.boxoffice.model.provider_intents import (
     ProviderRefused,
     ProviderUnknown,
 )
-from frontrow.boxoffice.model.ticket_returns import Return
 from frontrow.boxoffice.model.tickets import NewTicket
+from frontrow.boxoffice.ports.ledger import Catalogue
 from frontrow.boxoffice.ports.payments import PaymentBook, PaymentProvider
+from frontrow.boxoffice.ports.returns import ReturnsBook
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import NotFound
 
 
-class SaleLedger(PaymentBook, Protocol):
+class SaleLedger(Protocol):
     """What the money services need of the ledger."""
 
+    @property
+    def payments(self) -> PaymentBook: ...
+
+    @property
+    def returns(self) -> ReturnsBook: ...
+
+    @property
+    def catalogue(self) -> Catalogue: ...
+
     async def booking(self, booking_id: str) -> Booking | None: ...
-
-    async def returns_of(self, booking_id: str) -> list[Return]: ...
-
-    async def event(self, event_id: str) -> Event: ...
 
 
 class Asking:
@@ -52,7 +57,7 @@ class Asking:
         return booking
 
     async def latest(self, booking_id: str) -> Payment | None:
-        payments = await self.ledger.payments_of(booking_id)
+        payments = await self.ledger.payments.payments_of(booking_id)
         return payments[-1] if payments else None
 
     async def reload(self, payment: Payment) -> Payment:
@@ -71,7 +76,7 @@ class Asking:
         tickets: Sequence[NewTicket] = (),
     ) -> Booking | None:
         fence = booking.fence if booking else 0
-        return await self.ledger.save_payment(
+        return await self.ledger.payments.save_payment(
             payment, now_us=payment.changed_at_us, move=move, fence=fence, facts=facts, reason=reason,
             tickets=tickets,
         )  # fmt: skip
@@ -121,7 +126,7 @@ class Asking:
         if booking.state not in HOLD_STATES or not booking.live(self.clock()):
             return 0
         try:
-            return (await self.ledger.event(booking.event_id)).card_tries
+            return (await self.ledger.catalogue.event(booking.event_id)).card_tries
         except NotFound:
             return 1
 

@@ -5,10 +5,11 @@ from typing import Final, Protocol
 
 from frontrow.boxoffice.model.bookings import Booking
 from frontrow.boxoffice.model.events import Event
-from frontrow.boxoffice.model.payments import Payment, PaymentState, Refund, RefundState
-from frontrow.boxoffice.model.people import Organiser
+from frontrow.boxoffice.model.payments import PaymentState, Refund, RefundState
 from frontrow.boxoffice.model.receipts import MoneyMoved, Receipt, ReceiptLine, Seller
 from frontrow.boxoffice.ports.ledger import Catalogue, TicketBook
+from frontrow.boxoffice.ports.payments import PaymentBook
+from frontrow.boxoffice.ports.people import PeopleBook
 from frontrow.boxoffice.tickets.door_bundle import seat_name
 from frontrow.boxoffice.tickets.ticket_desk import TicketDesk
 from frontrow.core.money import Money
@@ -16,16 +17,8 @@ from frontrow.core.money import Money
 PAID: Final = frozenset({PaymentState.AUTHORISED, PaymentState.CAPTURING, PaymentState.CAPTURED})
 
 
-class ReceiptLedger(Catalogue, TicketBook, Protocol):
-    """What receipts read."""
-
-    async def booking(self, booking_id: str) -> Booking | None: ...
-
-    async def payments_of(self, booking_id: str) -> list[Payment]: ...
-
-    async def refunds_of(self, booking_id: str) -> list[Refund]: ...
-
-    async def seat_prices(self, booking_id: str) -> dict[int, int]: ...
+class SellerBook(Protocol):
+    """Who sold, and at which tax rate."""
 
     async def seller(self, organiser_id: str) -> Seller | None: ...
 
@@ -33,7 +26,26 @@ class ReceiptLedger(Catalogue, TicketBook, Protocol):
 
     async def tax_rate_at(self, event: Event, at_us: int) -> int | None: ...
 
-    async def organiser(self, organiser_id: str) -> Organiser | None: ...
+
+class ReceiptLedger(Protocol):
+    """What receipts read."""
+
+    @property
+    def catalogue(self) -> Catalogue: ...
+
+    @property
+    def tickets(self) -> TicketBook: ...
+
+    @property
+    def payments(self) -> PaymentBook: ...
+
+    @property
+    def people(self) -> PeopleBook: ...
+
+    @property
+    def organiser(self) -> SellerBook: ...
+
+    async def booking(self, booking_id: str) -> Booking | None: ...
 
 
 class Receipts:
@@ -47,14 +59,14 @@ class Receipts:
         booking = await self._ledger.booking(booking_id)
         if booking is None or booking.confirmed_at_us is None:
             return None
-        payments = [one for one in await self._ledger.payments_of(booking_id) if one.state in PAID]
-        event = await self._ledger.event(booking.event_id)
+        payments = [one for one in await self._ledger.payments.payments_of(booking_id) if one.state in PAID]
+        event = await self._ledger.catalogue.event(booking.event_id)
         paid = payments[-1].amount_minor if payments else booking.amount_minor
-        venue = await self._ledger.venue(event.venue_id)
+        venue = await self._ledger.catalogue.venue(event.venue_id)
         sold_at_us = booking.confirmed_at_us
-        seller = await self._ledger.seller_at(event.organiser_id, sold_at_us)
+        seller = await self._ledger.organiser.seller_at(event.organiser_id, sold_at_us)
         seller = seller or await self._plain(event.organiser_id)
-        own_rate = await self._ledger.tax_rate_at(event, sold_at_us)
+        own_rate = await self._ledger.organiser.tax_rate_at(event, sold_at_us)
         rate = seller.tax_basis_points if own_rate is None else own_rate
         return Receipt(
             booking.id,
@@ -62,24 +74,24 @@ class Receipts:
             event.starts_at_us,
             venue.time_zone if venue else "UTC",
             seller,
-            await self._ledger.name_of_buyer(booking_id),
+            await self._ledger.tickets.name_of_buyer(booking_id),
             await self._lines(booking, event, paid),
             rate,
             MoneyMoved(booking.confirmed_at_us, Money(paid, booking.currency)),
-            _refunds(await self._ledger.refunds_of(booking_id)),
+            _refunds(await self._ledger.payments.refunds_of(booking_id)),
         )
 
     async def seller_of(self, organiser_id: str) -> Seller:
         """The seller's present details; the organiser's plain name while none were given."""
-        return await self._ledger.seller(organiser_id) or await self._plain(organiser_id)
+        return await self._ledger.organiser.seller(organiser_id) or await self._plain(organiser_id)
 
     async def _plain(self, organiser_id: str) -> Seller:
-        organiser = await self._ledger.organiser(organiser_id)
+        organiser = await self._ledger.people.organiser(organiser_id)
         return Seller(organiser_id, organiser.name if organiser is not None else organiser_id)
 
     async def _lines(self, booking: Booking, event: Event, paid_minor: int) -> tuple[ReceiptLine, ...]:
         """A line per seat while the seats add up to what was paid; after seats went back, one line for all of it."""
-        prices = await self._ledger.seat_prices(booking.id)
+        prices = await self._ledger.payments.seat_prices(booking.id)
         if not prices or sum(prices.values()) != paid_minor:
             return (ReceiptLine(event.name, Money(paid_minor, booking.currency)),)
         names = await self._desk.seat_names(event)

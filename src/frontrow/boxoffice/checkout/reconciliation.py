@@ -8,7 +8,7 @@ decide it reports to a person.
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 
@@ -37,10 +37,6 @@ YOUNG_US: Final = 2 * LOOK_AGAIN_S * US_PER_S  # its driver may still be on the 
 MAX_TOLD: Final = 1_000
 
 
-class BookKeeping(SaleLedger, Protocol):
-    def all_payments(self) -> AsyncIterator[Payment]: ...
-
-
 class Report(msgspec.Struct):
     """What was compared, what was put right, what needs a person; and the money on both sides, in minor units."""
 
@@ -61,7 +57,7 @@ class Report(msgspec.Struct):
 class Reconciler:
     """Compares and mends; safe to run at any time, beside everything else."""
 
-    def __init__(self, ledger: BookKeeping, provider: PaymentProvider, clock: Clock, driver: Driver) -> None:
+    def __init__(self, ledger: SaleLedger, provider: PaymentProvider, clock: Clock, driver: Driver) -> None:
         self._ledger, self._provider, self._clock, self._driver = ledger, provider, clock, driver
         self._repaying = Repaying(ledger, provider, clock)
         self.last: Report | None = None
@@ -75,7 +71,7 @@ class Reconciler:
             if intent.booking_id:
                 known[intent.ref] = await self._compare(intent, report)
                 report.objects += 1
-        async for payment in self._ledger.all_payments():
+        async for payment in self._ledger.payments.all_payments():
             if payment.provider == self._provider.name:
                 report.payments += 1
                 await self._check(payment, known, report)
@@ -104,7 +100,7 @@ class Reconciler:
 
     async def _compare(self, intent: Intent, report: Report) -> Intent:
         """Make one object and its payment agree; the object as it is afterwards."""
-        payment = await self._ledger.payment_by_ref(self._provider.name, intent.ref)
+        payment = await self._ledger.payments.payment_by_ref(self._provider.name, intent.ref)
         if payment is None:
             return await self._orphan(intent, report)
         if seen(payment, intent) is not None or (payment.retry_at_us and payment.retry_at_us <= self._clock()):
@@ -121,7 +117,7 @@ class Reconciler:
     async def _orphan(self, intent: Intent, report: Report) -> Intent:
         """An object of ours that no payment names: its answer was lost and another took its place."""
         booking = await self._ledger.booking(intent.booking_id)
-        payments = await self._ledger.payments_of(intent.booking_id)
+        payments = await self._ledger.payments.payments_of(intent.booking_id)
         own = next((p for p in payments if p.attempt == intent.attempt), None)
         waiting = own is not None and own.state is PaymentState.CREATING
         if waiting or self._clock() - intent.created_at_us < YOUNG_US or intent.state is IntentState.VOID:
@@ -149,7 +145,7 @@ class Reconciler:
 
     async def _strange_refunds(self, intent: Intent, payment: Payment, report: Report) -> None:
         """Refunds at the provider that the ledger does not know: somebody pressed a button there."""
-        refunds = {refund.id: refund for refund in await self._ledger.refunds_of(payment.booking_id)}
+        refunds = {refund.id: refund for refund in await self._ledger.payments.refunds_of(payment.booking_id)}
         refs = {refund.ref for refund in refunds.values()}
         strange = [r for r in intent.refunds if not r.failed and r.ref not in refs and r.refund_id not in refunds]
         if not strange:
@@ -166,12 +162,12 @@ class Reconciler:
             booking.currency, booking.seats, state=RefundState.DONE, ref=strange[0].ref, reason="at_provider",
             created_at_us=now_us, changed_at_us=now_us,
         )  # fmt: skip
-        await self._ledger.ask_refund(written, fence=booking.fence, now_us=now_us)
+        await self._ledger.payments.ask_refund(written, fence=booking.fence, now_us=now_us)
         report.mended += 1
 
     async def _check(self, payment: Payment, known: dict[str, Intent], report: Report) -> None:
         """The ledger's side: what it says was taken and given back."""
-        refunds = await self._ledger.refunds_of(payment.booking_id)
+        refunds = await self._ledger.payments.refunds_of(payment.booking_id)
         at_provider = (RefundState.DONE, RefundState.PENDING)
         given = sum(r.amount_minor for r in refunds if r.state in at_provider and r.payment_id == payment.id)
         taken = payment.amount_minor if payment.state is PaymentState.CAPTURED else 0

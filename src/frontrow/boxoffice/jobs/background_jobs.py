@@ -122,8 +122,8 @@ def box_office_jobs(
     sweeper = Sweeper(ledger, clock, on_expired=told) if told is not None else Sweeper(ledger, clock)
     relay = OutboxRelay(ledger, bus, clock)
     consumers = [
-        FactConsumer("notify", bus, ledger, clock, notifier.plan),
-        FactConsumer("webhooks", bus, ledger, clock, webhooks.plan),
+        FactConsumer("notify", bus, ledger.messages, clock, notifier.plan),
+        FactConsumer("webhooks", bus, ledger.messages, clock, webhooks.plan),
     ]
     deliverers = [notifier.worker(), webhooks.worker()]
 

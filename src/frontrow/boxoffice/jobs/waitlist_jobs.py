@@ -22,7 +22,7 @@ WAITLIST_GROUP: Final = "waitlist"
 
 def waitlist_jobs(ledger: Any, bus: Bus, clock: Clock, offering: Offering, resale: Resale) -> list[Job]:
     """What goes on by itself for the lines, the pool of returned tickets and the status of events."""
-    keeper = EventStatusKeeper(ledger, clock)
+    keeper = EventStatusKeeper(ledger.catalogue, clock)
 
     async def hear(number: int, fact: Fact) -> Sequence[Query]:
         offering.hear(fact)
@@ -30,7 +30,7 @@ def waitlist_jobs(ledger: Any, bus: Bus, clock: Clock, offering: Offering, resal
         keeper.add_fact(fact)
         return ()
 
-    consumer = FactConsumer(WAITLIST_GROUP, bus, ledger, clock, hear)
+    consumer = FactConsumer(WAITLIST_GROUP, bus, ledger.messages, clock, hear)
     return [
         Job(f"consumer {WAITLIST_GROUP}", consumer.run, consumer.stop),
         Job("offering", offering.run),

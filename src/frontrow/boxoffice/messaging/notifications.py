@@ -22,10 +22,11 @@ from frontrow.boxoffice.model.bookings import Booking
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.facts import BookingConfirmed, Fact, decode_fact, encode_fact
 from frontrow.boxoffice.model.messages import Attachment, Contact, Delivery, Message, NewDelivery, Outcome
-from frontrow.boxoffice.model.payments import Refund
-from frontrow.boxoffice.model.people import ROLES, Staff
-from frontrow.boxoffice.ports.ledger import Catalogue, TicketBook
+from frontrow.boxoffice.model.people import ROLES
+from frontrow.boxoffice.ports.ledger import Catalogue
 from frontrow.boxoffice.ports.messages import Channel, MessageBook
+from frontrow.boxoffice.ports.payments import PaymentBook
+from frontrow.boxoffice.ports.people import PeopleBook
 from frontrow.boxoffice.ports.queries import Query
 from frontrow.boxoffice.tickets import qr_code as qr
 from frontrow.boxoffice.tickets.calendar_entry import calendar_entry
@@ -74,14 +75,20 @@ STAFF_KIND_OF_FACT: Final = {
 }  # fact -> kind, and whom: who may do it
 
 
-class NotifyLedger(Catalogue, TicketBook, MessageBook, Protocol):
+class NotifyLedger(Protocol):
     """What `Notifier` reads and writes."""
 
-    async def staff(self, staff_id: str) -> Staff | None: ...
+    @property
+    def catalogue(self) -> Catalogue: ...
 
-    async def staff_of(self, organiser_id: str, limit: int = 200) -> list[Staff]: ...
+    @property
+    def messages(self) -> MessageBook: ...
 
-    async def refunds_of(self, booking_id: str) -> list[Refund]: ...
+    @property
+    def people(self) -> PeopleBook: ...
+
+    @property
+    def payments(self) -> PaymentBook: ...
 
 
 class _NotificationBody(msgspec.Struct, frozen=True):
@@ -115,7 +122,7 @@ class Notifier:
         kind = KIND_OF_FACT.get(type(fact).__name__)
         if kind is None:
             return []
-        contact = await self._ledger.contact(fact.fan) or Contact(fact.fan, channels=("in_app",))
+        contact = await self._ledger.messages.contact(fact.fan) or Contact(fact.fan, channels=("in_app",))
         wanted = dict.fromkeys((*contact.channels, "in_app"))
         chosen = [name for name in wanted if name in self._channels and (kind not in QUIET or name in QUIET_CHANNELS)]
         message_id = f"{kind}-{fact.booking_id or fact.event_id}-{number}"
@@ -129,15 +136,15 @@ class Notifier:
             for name in chosen
         ]
         deliveries += await self._plan_for_staff(number, fact)
-        return self._ledger.delivering(deliveries, self._clock())
+        return self._ledger.messages.delivering(deliveries, self._clock())
 
     async def _plan_for_staff(self, number: int, fact: Fact) -> list[NewDelivery]:
         """A mail to each member of the organiser's team who has the permission."""
         kind, permission = STAFF_KIND_OF_FACT.get(type(fact).__name__, ("", ""))
         if not kind or "email" not in self._channels:
             return []
-        event = await self._ledger.event(fact.event_id)
-        members = await self._ledger.staff_of(event.organiser_id)
+        event = await self._ledger.catalogue.event(fact.event_id)
+        members = await self._ledger.people.staff_of(event.organiser_id)
         text, deliveries = encode_fact(fact), []
         for member in members:
             if permission in ROLES[member.role]:
@@ -149,7 +156,7 @@ class Notifier:
 
     async def resend_confirmation(self, booking: Booking) -> bool:
         """Send the confirmation with its tickets again by e-mail. False if there is no address to send it to."""
-        contact = await self._ledger.contact(booking.fan)
+        contact = await self._ledger.messages.contact(booking.fan)
         if contact is None or not contact.email or "email" not in self._channels:
             return False
         now_us = self._clock()
@@ -166,8 +173,8 @@ class Notifier:
         message_id = f"confirmed-{booking.id}-again-{now_us}"
         body = msgspec.json.encode(_NotificationBody("email", "confirmed", encode_fact(fact), message_id)).decode()
         lane = f"email/{zlib.crc32(booking.fan.encode()) % LANES}"
-        queries = self._ledger.delivering([NewDelivery(KIND, lane, f"{message_id}:email", body)], now_us)
-        return await self._ledger.once("resend", message_id, queries, now_us)
+        queries = self._ledger.messages.delivering([NewDelivery(KIND, lane, f"{message_id}:email", body)], now_us)
+        return await self._ledger.messages.once("resend", message_id, queries, now_us)
 
     async def send(self, deliveries: Sequence[Delivery]) -> list[Outcome]:
         """Render the deliveries of one lane and send them over their channel as one batch."""
@@ -191,11 +198,11 @@ class Notifier:
         fact = decode_fact(body.fact)
         if body.staff:
             return await self._render_for_staff(body, fact)
-        contact = await self._ledger.contact(fact.fan) or Contact(fact.fan)
+        contact = await self._ledger.messages.contact(fact.fan) or Contact(fact.fan)
         sheets = await self._desk.sheets(fact.booking_id) if body.kind in WITH_TICKETS else []
         if body.kind in WITH_TICKETS and not sheets:
             return None  # refunded before the mail was sent: do not send invalid tickets
-        event = await self._ledger.event(fact.event_id)
+        event = await self._ledger.catalogue.event(fact.event_id)
         about = await self._describe(fact, event, sheets) | {"buyer": contact.name}
         if body.kind in WITH_RECEIPT:
             about["receipt"] = await self._receipts.of(fact.booking_id)
@@ -219,13 +226,13 @@ class Notifier:
 
     async def _render_for_staff(self, body: _NotificationBody, fact: Fact) -> Message | None:
         """The mail to a member. None if they have left the team or lost the permission."""
-        member = await self._ledger.staff(body.staff)
-        event = await self._ledger.event(fact.event_id)
+        member = await self._ledger.people.staff(body.staff)
+        event = await self._ledger.catalogue.event(fact.event_id)
         _, permission = STAFF_KIND_OF_FACT[type(fact).__name__]
         if member is None or member.organiser_id != event.organiser_id or permission not in ROLES[member.role]:
             return None
         about = await self._describe(fact, event, ()) | {"buyer": member.name, "reason": getattr(fact, "reason", "")}
-        refunds = {refund.id: refund for refund in await self._ledger.refunds_of(fact.booking_id)}
+        refunds = {refund.id: refund for refund in await self._ledger.payments.refunds_of(fact.booking_id)}
         refund = refunds.get(getattr(fact, "refund_id", ""))
         if refund is not None:
             about["amount"] = Money(refund.amount_minor, refund.currency)
@@ -252,7 +259,7 @@ class Notifier:
 
     async def _describe(self, fact: Fact, event: Event, sheets: Sequence[Sheet]) -> dict[str, Any]:
         """The values that the texts may use."""
-        venue = await self._ledger.venue(event.venue_id)
+        venue = await self._ledger.catalogue.venue(event.venue_id)
         zone = venue.time_zone if venue else "UTC"
         names = await self._desk.seat_names(event)
         amount = getattr(fact, "amount_minor", 0), getattr(fact, "currency", "") or event.currency
@@ -269,7 +276,7 @@ class Notifier:
         }
 
     def worker(self) -> DeliveryWorker:
-        return DeliveryWorker(KIND, self._ledger, self._clock, self.send, give_up_after_s=GIVE_UP_AFTER_S)
+        return DeliveryWorker(KIND, self._ledger.messages, self._clock, self.send, give_up_after_s=GIVE_UP_AFTER_S)
 
 
 def _ends_at_us(fact: Fact) -> int:

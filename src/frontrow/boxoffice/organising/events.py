@@ -34,8 +34,9 @@ from frontrow.boxoffice.model.people import checked_name
 from frontrow.boxoffice.model.receipts import SELLERS_TAX
 from frontrow.boxoffice.model.room_rules import HUMAN_CHECKS, FixedOncePublished, RoomRules, check_change, check_rules
 from frontrow.boxoffice.model.venues import Plan, UnknownSeats
-from frontrow.boxoffice.organising.venues import VenueLedger, Venues
-from frontrow.boxoffice.ports.queries import Query, Row
+from frontrow.boxoffice.organising.venues import VenueBook, Venues
+from frontrow.boxoffice.ports.ledger import Catalogue
+from frontrow.boxoffice.ports.queries import Query
 from frontrow.core.clock import Clock
 from frontrow.core.errors import InvalidInput
 from frontrow.core.ids import Ids
@@ -83,18 +84,28 @@ class Versioned(msgspec.Struct, frozen=True):
     tag: str
 
 
-class OrganiseLedger(VenueLedger, Protocol):
+class EventBook(VenueBook, Protocol):
+    """Events and venues as their organiser writes them."""
+
     async def event_document(self, event_id: str) -> str | None: ...
 
     async def add_event(self, event: Event, change: Change) -> bool: ...
 
     async def swap_event(self, was: str, event: Event, change: Change, more: Sequence[Query] = ()) -> bool: ...
 
-    async def changed(self, change: Change, first: Query, rest: Sequence[Query] = ()) -> list[Row]: ...
-
     async def taken_seats(self, event_id: str, seats: Sequence[int], now_us: int) -> list[int]: ...
 
     async def cancellation(self, event_id: str) -> Cancellation | None: ...
+
+
+class OrganiseLedger(Protocol):
+    """What organising needs of the ledger."""
+
+    @property
+    def organiser(self) -> EventBook: ...
+
+    @property
+    def catalogue(self) -> Catalogue: ...
 
 
 class Organise:
@@ -129,7 +140,7 @@ class Organise:
         empty = Event(self._ids.new("evt"), "", "", "", "EUR", 0, 0, 0, (), organiser_id=editor.organiser_id)
         event = await self._edited(editor, empty, edit)
         change = Change(editor, "create_event", event.id, now_us, {"venue": event.venue_id})
-        await self._ledger.add_event(event, change)
+        await self._ledger.organiser.add_event(event, change)
         return await self.get(editor, event.id)
 
     async def copy(self, editor: Editor, event_id: str, name: str) -> Versioned:
@@ -137,7 +148,7 @@ class Organise:
         event, _ = await self._read(editor, event_id)
         draft = replace(event, id=self._ids.new("evt"), name=checked_name(name), status=EventStatus.DRAFT, paused=False)
         change = Change(editor, "create_event", draft.id, self._clock(), {"like": event.id})
-        await self._ledger.add_event(draft, change)
+        await self._ledger.organiser.add_event(draft, change)
         return await self.get(editor, draft.id)
 
     async def change(self, editor: Editor, event_id: str, edit: EventEdit, tag: str | None = None) -> Versioned:
@@ -151,7 +162,7 @@ class Organise:
                 check_change(event, changed, self.room_defaults, self._clock())
             change = Change(editor, "change_event", event_id, self._clock(), {"fields": edit.fields()})
             kept = _kept_tax(event, changed, change.at_us)
-            if changed == event or await self._ledger.swap_event(document, changed, change, kept):
+            if changed == event or await self._ledger.organiser.swap_event(document, changed, change, kept):
                 return await self.get(editor, event_id)
         raise ChangedMeanwhile("others keep changing this event; try again", param="If-Match")
 
@@ -196,11 +207,11 @@ class Organise:
 
         job = Query("add_cancellations", [(event_id, self._clock())])
         versioned = await self._move(editor, event_id, "cancel_event", cancelled, tag, (job,))
-        begun = await self._ledger.cancellation(event_id)
+        begun = await self._ledger.organiser.cancellation(event_id)
         if begun is None:  # cancelled before there were jobs: begin one now
             change = Change(editor, "cancel_event", versioned.event.id, self._clock())
-            await self._ledger.changed(change, job)
-            begun = await self._ledger.cancellation(event_id)
+            await self._ledger.organiser.changed(change, job)
+            begun = await self._ledger.organiser.cancellation(event_id)
         assert begun is not None, "a cancellation just begun is there"
         return begun
 
@@ -220,12 +231,12 @@ class Organise:
             if moved == event:
                 return Versioned(event, tag_of(document))
             change = Change(editor, act, event_id, self._clock(), {"status": moved.status, "paused": moved.paused})
-            if await self._ledger.swap_event(document, moved, change, more):
+            if await self._ledger.organiser.swap_event(document, moved, change, more):
                 return await self.get(editor, event_id)
         raise ChangedMeanwhile("others keep changing this event; try again", param="If-Match")
 
     async def _read(self, editor: Editor, event_id: str) -> tuple[Event, str]:
-        document = await self._ledger.event_document(event_id)
+        document = await self._ledger.organiser.event_document(event_id)
         event = msgspec.json.decode(document, type=Event) if document is not None else None
         if document is None or event is None or not event.organiser_id or event.organiser_id != editor.organiser_id:
             raise EventNotFound(f"there is no event {event_id[:60]}", event=event_id[:60])
@@ -256,7 +267,7 @@ class Organise:
         return changed
 
     async def _plan_of(self, editor: Editor, venue_id: str) -> str:
-        found = await self._ledger.own_venue(editor.organiser_id, venue_id)
+        found = await self._ledger.organiser.own_venue(editor.organiser_id, venue_id)
         if found is None:
             raise InvalidInput(f"there is no venue {venue_id[:60]}", param="venue")
         return found.venue.plan_hash
@@ -267,7 +278,7 @@ class Organise:
             seats = frozenset(plan.indexes(seat_ids))
         except UnknownSeats as error:
             raise InvalidInput(error.message, param="withheld") from None
-        taken = await self._ledger.taken_seats(event.id, sorted(seats - event.withheld), self._clock())
+        taken = await self._ledger.organiser.taken_seats(event.id, sorted(seats - event.withheld), self._clock())
         if taken:
             refused = SeatsTaken(event.id, taken)
             refused.param, refused.about["seats"] = "withheld", [plan.seat_id(seat) for seat in taken[:20]]

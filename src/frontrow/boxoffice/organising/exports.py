@@ -15,6 +15,8 @@ from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.messages import NOBODY, Buyer
 from frontrow.boxoffice.model.payments import Payment, PaymentState, Refund, RefundState
 from frontrow.boxoffice.model.tickets import Ticket
+from frontrow.boxoffice.ports.ledger import TicketBook
+from frontrow.boxoffice.ports.payments import PaymentBook
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import NotFound
 
@@ -33,16 +35,25 @@ HEADERS: Final = {
 Rows = list[tuple[Any, ...]]
 
 
-class ExportLedger(Protocol):
+class BookingPages(Protocol):
+    """An event's bookings in pages, and the people who bought."""
+
     async def event_bookings(self, event_id: str, state: str, before: int, limit: int) -> list[Booking]: ...
 
     async def buyers_of(self, fans: Sequence[str]) -> dict[str, Buyer]: ...
 
-    async def tickets_of(self, booking_id: str) -> list[Ticket]: ...
 
-    async def payments_of(self, booking_id: str) -> list[Payment]: ...
+class ExportLedger(Protocol):
+    """What exports read."""
 
-    async def refunds_of(self, booking_id: str) -> list[Refund]: ...
+    @property
+    def organiser(self) -> BookingPages: ...
+
+    @property
+    def tickets(self) -> TicketBook: ...
+
+    @property
+    def payments(self) -> PaymentBook: ...
 
 
 class Exports:
@@ -56,7 +67,7 @@ class Exports:
         yield to_csv(HEADERS[kind], [])
         before = 0
         for _ in range(MAX_PAGES):
-            page = await self._ledger.event_bookings(event.id, "", before, PAGE)
+            page = await self._ledger.organiser.event_bookings(event.id, "", before, PAGE)
             rows = await self._rows(kind, page, names)
             yield "".join(to_csv(HEADERS[kind], rows).partition("\r\n")[2:])
             if len(page) < PAGE:
@@ -66,11 +77,11 @@ class Exports:
     async def _rows(self, kind: str, page: Sequence[Booking], names: Sequence[str]) -> Rows:
         if kind == "revenue":
             return await self._revenue(page)
-        buyers = await self._ledger.buyers_of([one.fan for one in page]) if kind != "tickets" else {}
+        buyers = await self._ledger.organiser.buyers_of([one.fan for one in page]) if kind != "tickets" else {}
         if kind == "bookings":
             return [_booking(one, buyers, names) for one in page]
         bought = [one for one in page if one.confirmed_at_us]  # also what was returned to the pool or cancelled since
-        tickets = await asyncio.gather(*(self._ledger.tickets_of(one.id) for one in bought))
+        tickets = await asyncio.gather(*(self._ledger.tickets.tickets_of(one.id) for one in bought))
         pairs = [(one, ticket) for one, some in zip(bought, tickets, strict=True) for ticket in some]
         if kind == "tickets":
             return [_ticket(ticket, names) for _, ticket in pairs]
@@ -78,8 +89,8 @@ class Exports:
 
     async def _revenue(self, page: Sequence[Booking]) -> Rows:
         """Everything that was sold or paid for, whatever became of it."""
-        payments = await asyncio.gather(*(self._ledger.payments_of(one.id) for one in page))
-        refunds = await asyncio.gather(*(self._ledger.refunds_of(one.id) for one in page))
+        payments = await asyncio.gather(*(self._ledger.payments.payments_of(one.id) for one in page))
+        refunds = await asyncio.gather(*(self._ledger.payments.refunds_of(one.id) for one in page))
         rows = zip(page, payments, refunds, strict=True)
         return [_revenue(*row) for row in rows if row[0].confirmed_at_us or _captured(row[1])]
 

@@ -23,17 +23,15 @@ from frontrow.core.errors import FrontrowError, NotFound, Refused
 CLAIM_US: Final = 30 * US_PER_S  # for the moment between the claim store and the ledger
 
 
-class ReseatLedger(Protocol):
+class ReseatBook(Protocol):
     async def reseat(self, ask: Reseat, change: Change) -> Booking: ...
 
 
 class Reseating:
     """Moves bookings."""
 
-    def __init__(
-        self, ledger: ReseatLedger, claims: SeatClaims, issuer: TicketIssuer, seats: Seats, clock: Clock
-    ) -> None:
-        self._ledger, self._claims, self._issuer, self._seats, self._clock = ledger, claims, issuer, seats, clock
+    def __init__(self, book: ReseatBook, claims: SeatClaims, issuer: TicketIssuer, seats: Seats, clock: Clock) -> None:
+        self._book, self._claims, self._issuer, self._seats, self._clock = book, claims, issuer, seats, clock
 
     async def move(
         self, event: Event, plan: Plan, booking: Booking, leave: Sequence[int], come: Sequence[int], change: Change
@@ -45,7 +43,7 @@ class Reseating:
         now_us = self._clock()
         await self._claim(booking, seats, now_us)
         try:
-            moved = await self._ledger.reseat(Reseat(booking.id, booking.fence, pairs, tickets, now_us), change)
+            moved = await self._book.reseat(Reseat(booking.id, booking.fence, pairs, tickets, now_us), change)
         except Refused:
             with contextlib.suppress(FrontrowError):  # else the claim ends by itself
                 await self._claims.release(event.id, seats, booking.id)

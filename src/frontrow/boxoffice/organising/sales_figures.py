@@ -40,7 +40,7 @@ MIN_STEP_S: Final = 1
 DEFAULT_BUCKETS: Final = 120
 
 
-class FiguresLedger(Protocol):
+class FiguresBook(Protocol):
     async def bookings_by_state(self, event_id: str) -> list[Row]: ...
 
     async def taken_by_run(self, event_id: str, firsts: Sequence[int], now_us: int) -> list[Row]: ...
@@ -71,14 +71,14 @@ class Figures:
 
     def __init__(
         self,
-        ledger: FiguresLedger,
+        book: FiguresBook,
         clock: Clock,
         plan_of: PlanOf,
         seats_of: SeatsOf,
         room_of: RoomOf,
         speeds: SpeedsOf = dict,
     ) -> None:
-        self._ledger, self._clock = ledger, clock
+        self._book, self._clock = book, clock
         self._plan_of, self._seats_of, self._room_of = plan_of, seats_of, room_of
         self.speeds = speeds
         self._known: dict[str, EventFigures] = {}
@@ -104,18 +104,18 @@ class Figures:
         return known if known is not None and self._clock() - known.at_us < REMEMBERED_US else None
 
     async def _look(self, event: Event) -> EventFigures:
-        now_us, ledger = self._clock(), self._ledger
+        now_us, book = self._clock(), self._book
         plan = await self._plan_of(event.plan_hash)
         runs = self._runs_of(event.plan_hash, plan)
-        sums = await ledger.taken_by_run(event.id, [first for _, _, first in runs], now_us)
+        sums = await book.taken_by_run(event.id, [first for _, _, first in runs], now_us)
         taken = [(*runs[int(row[0])][:2], *row[1:]) for row in sums]
-        states = States.of(await ledger.bookings_by_state(event.id))
-        payments = await ledger.payments_by_state(event.id)
-        refunds = await ledger.refunds_by_state(event.id)
-        times = percentiles(await ledger.purchase_times(event.id, now_us - SPEED_OVER_US))
+        states = States.of(await book.bookings_by_state(event.id))
+        payments = await book.payments_by_state(event.id)
+        refunds = await book.refunds_by_state(event.id)
+        times = percentiles(await book.purchase_times(event.id, now_us - SPEED_OVER_US))
         minute = now_us - 60 * US_PER_S
-        held = await ledger.over_time("held", event.id, minute, now_us, 60 * US_PER_S)
-        sold = await ledger.over_time("sold", event.id, minute, now_us, 60 * US_PER_S)
+        held = await book.over_time("held", event.id, minute, now_us, 60 * US_PER_S)
+        sold = await book.over_time("sold", event.id, minute, now_us, 60 * US_PER_S)
         sections, tiers = groups(plan, event, taken)
         room = self._room_of(event.id)
         speeds = {"hold_to_ticket": times, **self.speeds()} if times is not None else dict(self.speeds())
@@ -134,7 +134,7 @@ class Figures:
 
     async def series(self, event: Event, from_us: int = 0, to_us: int = 0, step_s: int = 0) -> list[Bucket]:
         """Holds, sales and refunds over time. Without a span: the whole sale; without a step: about 120 of them."""
-        first_us, last_us = await self._ledger.sold_span(event.id)
+        first_us, last_us = await self._book.sold_span(event.id)
         from_us = from_us or first_us
         if not from_us:
             return []  # nothing has happened yet
@@ -145,8 +145,7 @@ class Figures:
         if to_us - from_us > MAX_BUCKETS * step_us:
             raise InvalidInput(f"a series has at most {MAX_BUCKETS} steps; make them longer", param="step_s")
         asked = [
-            await self._ledger.over_time(what, event.id, from_us, to_us, step_us)
-            for what in ("held", "sold", "refunded")
+            await self._book.over_time(what, event.id, from_us, to_us, step_us) for what in ("held", "sold", "refunded")
         ]
         held, sold, refunded = ({int(row[0]): row for row in rows} for rows in asked)
         zero = (0, 0, 0, 0)
@@ -165,9 +164,9 @@ class Figures:
         states = self._seats_of(event.id)
         sections = _of_map(plan, states) if states is not None else (await self.of(event)).sections
         if before is None:
-            bookings, fence = 0, await self._ledger.newest_fence(event.id)
+            bookings, fence = 0, await self._book.newest_fence(event.id)
         else:
-            bookings, _, fence = await self._ledger.held_since(event.id, before.fence)
+            bookings, _, fence = await self._book.held_since(event.id, before.fence)
         whole = counted(sections)
         passed_us = max(1, now_us - before.at_us) if before is not None else 0
         sold_more = max(0, whole.sold - before.seats.sold) if before is not None else 0

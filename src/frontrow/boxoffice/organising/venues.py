@@ -15,6 +15,7 @@ from frontrow.boxoffice.plans.plan_document import digest, plan_bytes
 from frontrow.boxoffice.plans.plan_generator import generate
 from frontrow.boxoffice.plans.plan_reader import decode_plan, plan_from_document
 from frontrow.boxoffice.plans.pretix_format import from_pretix
+from frontrow.boxoffice.ports.ledger import Catalogue
 from frontrow.boxoffice.ports.queries import Query, Row
 from frontrow.core.clock import Clock
 from frontrow.core.errors import InvalidInput, NotFound
@@ -43,7 +44,9 @@ class VenueEdit(msgspec.Struct, frozen=True, kw_only=True):
     plan: PlanSource | None = None
 
 
-class VenueLedger(Protocol):
+class VenueBook(Protocol):
+    """Venues as their organiser writes them."""
+
     async def changed(self, change: Change, first: Query, rest: Sequence[Query] = ()) -> list[Row]: ...
 
     async def own_venue(self, organiser_id: str, venue_id: str) -> OwnVenue | None: ...
@@ -52,9 +55,15 @@ class VenueLedger(Protocol):
 
     async def swap_venue(self, was: OwnVenue, venue: Venue, change: Change) -> bool: ...
 
-    async def put_plan(self, plan_hash: str, plan: Plan, document: str, now_us: int) -> None: ...
 
-    async def plan_document(self, plan_hash: str) -> str | None: ...
+class VenueLedger(Protocol):
+    """What venues need of the ledger."""
+
+    @property
+    def organiser(self) -> VenueBook: ...
+
+    @property
+    def catalogue(self) -> Catalogue: ...
 
 
 class Venues:
@@ -68,7 +77,7 @@ class Venues:
         """The plan kept under this hash."""
         plan = self._plans.get(plan_hash)
         if plan is None:
-            document = await self._ledger.plan_document(plan_hash)
+            document = await self._ledger.catalogue.plan_document(plan_hash)
             if document is None:
                 raise NotFound(f"there is no plan {plan_hash[:12]}")
             plan = await asyncio.to_thread(decode_plan, document.encode())
@@ -81,13 +90,13 @@ class Venues:
         self._plans[plan_hash] = plan
 
     async def get(self, editor: Editor, venue_id: str) -> OwnVenue:
-        found = await self._ledger.own_venue(editor.organiser_id, venue_id)
+        found = await self._ledger.organiser.own_venue(editor.organiser_id, venue_id)
         if found is None:
             raise VenueNotFound(f"there is no venue {venue_id[:60]}", venue=venue_id[:60])
         return found
 
     async def page(self, editor: Editor, after: str, limit: int) -> list[OwnVenue]:
-        return await self._ledger.own_venues(editor.organiser_id, after, limit)
+        return await self._ledger.organiser.own_venues(editor.organiser_id, after, limit)
 
     async def create(self, editor: Editor, edit: VenueEdit) -> OwnVenue:
         """A new venue; its name and its plan are needed."""
@@ -101,7 +110,7 @@ class Venues:
             editor.organiser_id,
         )  # fmt: skip
         change = Change(editor, "create_venue", "", now_us, {"venue": venue.id, "plan": venue.plan_hash})
-        await self._ledger.changed(change, Query("add_venues", [row]))
+        await self._ledger.organiser.changed(change, Query("add_venues", [row]))
         return await self.get(editor, venue.id)
 
     async def change(self, editor: Editor, venue_id: str, edit: VenueEdit, tag: str | None = None) -> OwnVenue:
@@ -111,7 +120,7 @@ class Venues:
         venue = await self._edited(known.venue, edit)
         fields = [name for name in edit.__struct_fields__ if getattr(edit, name) is not None]
         change = Change(editor, "change_venue", "", self._clock(), {"venue": venue.id, "fields": fields})
-        if not await self._ledger.swap_venue(known, venue, change):
+        if not await self._ledger.organiser.swap_venue(known, venue, change):
             raise ChangedMeanwhile("somebody else changed this venue meanwhile; read it again", param="If-Match")
         return await self.get(editor, venue_id)
 
@@ -132,7 +141,7 @@ class Venues:
         plan, _ = await self.look(source, name)
         body = await asyncio.to_thread(plan_bytes, plan)
         plan_hash = digest(body)
-        await self._ledger.put_plan(plan_hash, plan, body.decode(), self._clock())
+        await self._ledger.catalogue.put_plan(plan_hash, plan, body.decode(), self._clock())
         self._remember(plan_hash, plan)
         return plan_hash
 

@@ -30,8 +30,14 @@ from frontrow.core.ids import Ids
 LINK_PREFIX, ASK_PREFIX = "frl_", "fra_"
 
 
-class FanBooks(PeopleBook, MessageBook, Protocol):
-    """What `FanDesk` reads and writes."""
+class FanLedger(Protocol):
+    """What accounts of fans read and write."""
+
+    @property
+    def people(self) -> PeopleBook: ...
+
+    @property
+    def messages(self) -> MessageBook: ...
 
     async def booking(self, booking_id: str) -> Booking | None: ...
 
@@ -41,7 +47,7 @@ class FanDesk:
 
     def __init__(
         self,
-        book: FanBooks,
+        ledger: FanLedger,
         sessions: Sessions,
         mail: AccountMail,
         limits: SignInLimits,
@@ -49,7 +55,7 @@ class FanDesk:
         ids: Ids,
         link_life_s: int,
     ) -> None:
-        self._book, self._sessions, self._mail, self._limits = book, sessions, mail, limits
+        self._ledger, self._sessions, self._mail, self._limits = ledger, sessions, mail, limits
         self._clock, self._ids, self._life_s = clock, ids, link_life_s
 
     async def send_sign_in_link(self, email: str, ip: str, locale: str) -> str:
@@ -62,7 +68,9 @@ class FanDesk:
         await self._limits.link.count_attempt(address)
         link, ask, now_us = new_secret(LINK_PREFIX), new_secret(ASK_PREFIX), self._clock()
         ends_at_us = now_us + self._life_s * US_PER_S
-        await self._book.add_magic_link(secret_hash("link", link), secret_hash("ask", ask), address, now_us, ends_at_us)
+        await self._ledger.people.add_magic_link(
+            secret_hash("link", link), secret_hash("ask", ask), address, now_us, ends_at_us
+        )
         await self._mail.send_sign_in_link(address, link, locale, self._life_s)
         return ask
 
@@ -76,14 +84,14 @@ class FanDesk:
         now_us, hashed = self._clock(), secret_hash("link", link)
         if not is_secret(link, LINK_PREFIX):
             raise LinkSpent("this link was used or has run out; ask for a new one")
-        email = await self._book.use_magic_link(hashed, secret_hash("ask", ask), now_us)
+        email = await self._ledger.people.use_magic_link(hashed, secret_hash("ask", ask), now_us)
         if not email:
-            if await self._book.open_magic_link(hashed, now_us):
+            if await self._ledger.people.open_magic_link(hashed, now_us):
                 raise OtherBrowser("open the link in the browser where you asked for it, or ask for a new one here")
             raise LinkSpent("this link was used or has run out; ask for a new one")
-        fan = await self._book.fan_of_address(Fan(self._ids.new("fan"), email, now_us))
-        if await self._book.contact(fan.id) is None:
-            await self._book.put_contact(Contact(fan.id, email, locale=locale), now_us)
+        fan = await self._ledger.people.fan_of_address(Fan(self._ids.new("fan"), email, now_us))
+        if await self._ledger.messages.contact(fan.id) is None:
+            await self._ledger.messages.put_contact(Contact(fan.id, email, locale=locale), now_us)
         return await self._sessions.start(SubjectKind.FAN, fan.id, agent=agent, replaces=replaces)
 
     async def start_guest_session(
@@ -93,76 +101,76 @@ class FanDesk:
         now_us = self._clock()
         fan = Fan(self._ids.new("fan"), "", now_us)
         contact = Contact(fan.id, checked_email(email) if email else "", locale=locale)
-        await self._book.add_fan(fan)
-        await self._book.put_contact(contact, now_us)
+        await self._ledger.people.add_fan(fan)
+        await self._ledger.messages.put_contact(contact, now_us)
         return await self._sessions.start(SubjectKind.GUEST, fan.id, agent=agent, replaces=replaces)
 
     async def ids_of(self, fan_id: str) -> list[str]:
         """Every id that belongs to this fan: their own, and all ids that gave the address they have proven."""
-        fan = await self._book.fan(fan_id)
-        return [fan_id, *await self._book.names_of_address(fan.email)] if fan is not None else [fan_id]
+        fan = await self._ledger.people.fan(fan_id)
+        return [fan_id, *await self._ledger.people.names_of_address(fan.email)] if fan is not None else [fan_id]
 
     async def owns_booking(self, fan_id: str, booking: Booking) -> bool:
         """Whether the booking belongs to this fan: made by them, or with the address that they have proven."""
         if booking.fan == fan_id:
             return True
-        fan = await self._book.fan(fan_id)
-        return fan is not None and await self._book.is_reached_at(booking.fan, fan.email)
+        fan = await self._ledger.people.fan(fan_id)
+        return fan is not None and await self._ledger.people.is_reached_at(booking.fan, fan.email)
 
     async def fan(self, fan_id: str) -> Fan:
-        fan = await self._book.fan(fan_id)
+        fan = await self._ledger.people.fan(fan_id)
         if fan is None or fan.erased_at_us:
             raise PersonNotFound("this account is gone", fan=fan_id)
         return fan
 
     async def is_proven(self, fan_id: str) -> bool:
         """Whether this fan has proven an e-mail address. Guests have not."""
-        fan = await self._book.fan(fan_id)
+        fan = await self._ledger.people.fan(fan_id)
         return fan is not None and bool(fan.email) and not fan.erased_at_us
 
     async def contact(self, fan_id: str) -> Contact:
-        return await self._book.contact(fan_id) or Contact(fan_id)
+        return await self._ledger.messages.contact(fan_id) or Contact(fan_id)
 
     async def put_contact(self, contact: Contact) -> None:
-        await self._book.put_contact(contact, self._clock())
+        await self._ledger.messages.put_contact(contact, self._clock())
 
     async def keep_buyer(self, booking: Booking, *, name: str, email: str, locale: str) -> None:
         """Save the buyer's name and where the tickets go. Empty values change nothing. A proven address stays."""
         buyer = Contact(booking.fan, checked_email(email) if email else "", locale=locale, name=clean_name(name))
-        await self._book.keep_buyer(buyer, booking.event_id, self._clock())
+        await self._ledger.messages.keep_buyer(buyer, booking.event_id, self._clock())
 
     async def proven_address(self, fan_id: str) -> str:
         """The address that the buyer has proven; empty for guests and for people from the waiting room."""
-        fan = await self._book.fan(fan_id)
+        fan = await self._ledger.people.fan(fan_id)
         return fan.email if fan is not None else ""
 
     async def bookings(self, fan_id: str) -> list[Booking]:
-        fan = await self._book.fan(fan_id)
-        found = await self._book.purchases_of([fan_id])
-        found += await self._book.purchases_of_address(fan.email if fan is not None else "")
+        fan = await self._ledger.people.fan(fan_id)
+        found = await self._ledger.people.purchases_of([fan_id])
+        found += await self._ledger.people.purchases_of_address(fan.email if fan is not None else "")
         return sorted(found, key=lambda one: (one.created_at_us, one.id), reverse=True)
 
     async def messages(self, fan_id: str, limit: int = 50) -> list[InAppMessage]:
         found: list[InAppMessage] = []
         for name in await self.ids_of(fan_id):
-            found += await self._book.in_app(name, limit)
+            found += await self._ledger.messages.in_app(name, limit)
         return sorted(found, key=lambda one: (-one.created_at_us, one.id))[:limit]
 
     async def export(self, fan_id: str) -> dict[str, Any]:
         """Everything stored about a person, as plain values."""
         fan, names = await self.fan(fan_id), await self.ids_of(fan_id)
-        contacts = [await self._book.contact(name) for name in names]
+        contacts = [await self._ledger.messages.contact(name) for name in names]
         return {
             "fan": fan,
             "known_as": names,
             "contacts": [one for one in contacts if one is not None],
             "bookings": await self.bookings(fan_id),
-            "waitlist": await self._book.entries_of(names),
+            "waitlist": await self._ledger.people.entries_of(names),
             "messages": await self.messages(fan_id, 500),
             "sessions": await self._sessions.of(fan_id),
         }
 
     async def erase(self, fan_id: str) -> None:
         """Forget who this is and remove them from waitlists. Bookings and payments stay under a random id."""
-        if not await self._book.erase_fan(fan_id, self._clock()):
+        if not await self._ledger.people.erase_fan(fan_id, self._clock()):
             raise PersonNotFound("this account is gone", fan=fan_id)

@@ -5,7 +5,7 @@ from typing import Final
 
 from frontrow.boxoffice.jobs.background_jobs import Job
 from frontrow.boxoffice.people.account_mail import AccountMail
-from frontrow.boxoffice.people.fans import FanBooks, FanDesk
+from frontrow.boxoffice.people.fans import FanDesk, FanLedger
 from frontrow.boxoffice.people.passwords import Passwords
 from frontrow.boxoffice.people.people_settings import PeopleSettings
 from frontrow.boxoffice.people.sessions import Sessions
@@ -25,7 +25,7 @@ class People:
 
     def __init__(
         self,
-        book: FanBooks,
+        ledger: FanLedger,
         mail_channel: Channel,
         clock: Clock,
         ids: Ids,
@@ -36,7 +36,7 @@ class People:
         limits_url: str = "memory://",
     ) -> None:
         settings = settings or PeopleSettings()
-        self.book, self._clock = book, clock
+        self.book, self._clock = ledger.people, clock
         self.vault = Vault([key])
         self.sign_in_limits = SignInLimits(
             limits_url,
@@ -48,13 +48,13 @@ class People:
             link_ip=settings.link_asks_per_ip,
         )
         self.passwords = Passwords(settings)
-        self.mail = AccountMail(book, mail_channel, self.vault, clock, ids, public_url)
-        self.sessions = Sessions(book, clock, ids)
+        self.mail = AccountMail(ledger.messages, mail_channel, self.vault, clock, ids, public_url)
+        self.sessions = Sessions(self.book, clock, ids)
         self.staff = StaffDesk(
-            book, self.sessions, self.passwords, self.sign_in_limits, self.vault, clock, issuer=settings.issuer
+            self.book, self.sessions, self.passwords, self.sign_in_limits, self.vault, clock, issuer=settings.issuer
         )
-        self.team = Team(book, self.passwords, self.mail, clock, ids, settings.invitation_life_s)
-        self.fans = FanDesk(book, self.sessions, self.mail, self.sign_in_limits, clock, ids, settings.link_life_s)
+        self.team = Team(self.book, self.passwords, self.mail, clock, ids, settings.invitation_life_s)
+        self.fans = FanDesk(ledger, self.sessions, self.mail, self.sign_in_limits, clock, ids, settings.link_life_s)
 
     def jobs(self) -> list[Job]:
         """Send account mails, and delete expired sessions and links."""

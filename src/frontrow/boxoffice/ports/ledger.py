@@ -16,8 +16,6 @@ from frontrow.boxoffice.model.facts import OutboxFact
 from frontrow.boxoffice.model.holds import ActiveSeat, ExpiredHold, NewHold, PlacedHold
 from frontrow.boxoffice.model.tickets import DuplicateScan, NewTicket, Scan, Ticket
 from frontrow.boxoffice.model.venues import Plan, Venue
-from frontrow.boxoffice.ports.payments import PaymentBook as PaymentBook
-from frontrow.boxoffice.ports.payments import PaymentProvider as PaymentProvider
 
 # --- Ledger ----------------------------------------------------------------------------------------------------------
 
@@ -98,6 +96,14 @@ class Ledger(Protocol):
         """This fan's bookings in this event, newest first."""
         ...
 
+    async def live_bookings(self, event_id: str, after: str, limit: int) -> list[Booking]:
+        """Bookings of the event that are held, paying or confirmed, ordered by id, from after `after` on."""
+        ...
+
+    async def live_holds(self, event_id: str, now_us: int, limit: int) -> list[Booking]:
+        """Bookings of the event whose seats are held and not sold, in the order in which their holds end."""
+        ...
+
     def active_seats(self, event_id: str, now_us: int) -> AsyncIterator[ActiveSeat]:
         """Every seat sold or live held at `now_us`, in index order; for rebuilding claims and the availability map.
 
@@ -125,7 +131,7 @@ class Ledger(Protocol):
 
 
 class Catalogue(Protocol):
-    """What is sold: plans, venues, events with their price tiers. The SQL ledger is this port too."""
+    """What is sold: plans, venues, events with their price tiers. It is `ledger.catalogue`."""
 
     async def put_plan(self, plan_hash: str, plan: Plan, document: str, now_us: int) -> None:
         """Keep a plan, its document and its seats under its hash; a hash that is known is the same plan."""
@@ -170,9 +176,6 @@ class Catalogue(Protocol):
     async def changed_events(self, after: tuple[int, str], limit: int) -> list[tuple[int, str, Event | None]]:
         """(number, id, event) of what changed behind that pair, in its order; no event if it is not for sale."""
         ...
-
-
-# --- SeatClaims ------------------------------------------------------------------------------------------------------
 
 
 # --- Tickets ---------------------------------------------------------------------------------------------------------

@@ -78,6 +78,18 @@ class MessageBook(Protocol):
         """`once` for many (message id, statements), all in one transaction; whether each was new."""
         ...
 
+    async def noticed(self, source: str, message_id: str) -> bool:
+        """Whether this message was seen before. Does not record it."""
+        ...
+
+    async def seen_before(self, source: str, message_id: str, now_us: int) -> bool:
+        """Whether this message was seen before; records it. Of many racing callers exactly one gets False."""
+        ...
+
+    async def first_seen(self, source: str, message_id: str, now_us: int) -> int:
+        """When this message was first seen, by any server; records it."""
+        ...
+
     def delivering(self, deliveries: Sequence[NewDelivery], now_us: int) -> list[Query]:
         """The statements that put deliveries in line; one with a known `dedupe` is already there."""
         ...

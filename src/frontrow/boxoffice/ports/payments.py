@@ -1,6 +1,6 @@
 """The box office's ports to money: the provider who takes it and the part of the ledger that writes it down."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
 
 from frontrow.boxoffice.model.bookings import Booking, Move
@@ -109,12 +109,6 @@ class PaymentBook(Protocol):
 
     async def lease_refunds(self, now_us: int, until_us: int, limit: int) -> list[Refund]: ...
 
-    async def live_bookings(self, event_id: str, after: str, limit: int) -> list[Booking]:
-        """Bookings of the event that are held, paying or confirmed, by id."""
+    def all_payments(self) -> AsyncIterator[Payment]:
+        """Every payment in the order of ids, read page by page."""
         ...
-
-    async def noticed(self, source: str, message_id: str) -> bool:
-        """Whether `seen_before` remembers this message; remembers nothing itself."""
-        ...
-
-    async def seen_before(self, source: str, message_id: str, now_us: int) -> bool: ...

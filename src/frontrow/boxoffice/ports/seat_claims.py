@@ -6,8 +6,6 @@ from typing import Protocol
 
 from frontrow.boxoffice.model.claims import BestClaim, Claimed, ClaimRefused, SeatClaim, TakenSeat
 from frontrow.boxoffice.model.venues import Plan
-from frontrow.boxoffice.ports.payments import PaymentBook as PaymentBook
-from frontrow.boxoffice.ports.payments import PaymentProvider as PaymentProvider
 
 
 class SeatClaims(Protocol):

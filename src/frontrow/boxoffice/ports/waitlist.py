@@ -9,7 +9,7 @@ from frontrow.core.errors import FrontrowError
 
 
 class WaitlistBook(Protocol):
-    """Who waits for seats and what was offered to them (B11). The SQL ledger is this port too.
+    """Who waits for seats and what was offered to them (B11). It is `ledger.waitlist`.
 
     An offer stands and falls with its hold: both are written in one transaction, under the same unique index as every
     hold. An offer is open while `now_us < expires_at_us`, swept or not.

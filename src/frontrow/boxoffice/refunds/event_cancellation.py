@@ -22,7 +22,7 @@ AT_ONCE: Final = 4  # events
 EVERY_S: Final = 0.5
 
 
-class CancellingLedger(Protocol):
+class CancellationBook(Protocol):
     async def lease_cancellations(self, now_us: int, until_us: int, limit: int) -> list[tuple[str, int]]: ...
 
     async def note_cancellation(
@@ -37,13 +37,13 @@ class CancelsEvents(Protocol):
 class Cancelling:
     """Works through cancelled events."""
 
-    def __init__(self, ledger: CancellingLedger, refunds: CancelsEvents, clock: Clock) -> None:
-        self._ledger, self._refunds, self._clock = ledger, refunds, clock
+    def __init__(self, book: CancellationBook, refunds: CancelsEvents, clock: Clock) -> None:
+        self._book, self._refunds, self._clock = book, refunds, clock
 
     async def work(self) -> int:
         """One round over every cancellation that is due; how many there were."""
         now_us = self._clock()
-        due = await self._ledger.lease_cancellations(now_us, now_us + LEASE_US, AT_ONCE)
+        due = await self._book.lease_cancellations(now_us, now_us + LEASE_US, AT_ONCE)
         for event_id, started_at_us in due:
             await self._round(event_id, started_at_us)
         return len(due)
@@ -57,12 +57,12 @@ class Cancelling:
         async for so_far in self._refunds.cancel_event(event_id, page=PAGE):
             now_us = self._clock()
             done = _since(before, so_far)
-            await self._ledger.note_cancellation(event_id, "running", done, now_us + LEASE_US, now_us)
+            await self._book.note_cancellation(event_id, "running", done, now_us + LEASE_US, now_us)
             before = so_far
         now_us = self._clock()
         done_now = not before.failed and began_us >= started_at_us + SURE_US
         state = "done" if done_now else "running"
-        await self._ledger.note_cancellation(event_id, state, (0, 0, 0, before.failed, 0), now_us + AGAIN_US, now_us)
+        await self._book.note_cancellation(event_id, state, (0, 0, 0, before.failed, 0), now_us + AGAIN_US, now_us)
 
 
 def _since(before: Progress, now: Progress) -> tuple[int, int, int, int, int]:

@@ -57,7 +57,7 @@ class Repaying:
         count = 0
         for _ in range(BATCHES_A_TURN):
             now_us = self._clock()
-            due = await self._ledger.lease_refunds(now_us, now_us + LOOK_AGAIN_S * US_PER_S, WORK_BATCH)
+            due = await self._ledger.payments.lease_refunds(now_us, now_us + LOOK_AGAIN_S * US_PER_S, WORK_BATCH)
             await asyncio.gather(*(self._pay(refund, gate) for refund in due))
             count += len(due)
             if len(due) < WORK_BATCH:
@@ -66,7 +66,7 @@ class Repaying:
 
     async def work_on(self, refund: Refund) -> None:
         """Pay out one refund, or note when to try again."""
-        payment = await self._ledger.payment(refund.payment_id)
+        payment = await self._ledger.payments.payment(refund.payment_id)
         assert payment is not None, refund.payment_id
         await self._give(refund, payment)
 
@@ -80,12 +80,12 @@ class Repaying:
     async def _give(self, refund: Refund, payment: Payment) -> None:
         now_us = self._clock()
         if payment.state in ENDED:  # nothing was captured, so nothing is owed
-            await self._ledger.save_refund(refund.moved(RefundState.MOOT, now_us), now_us=now_us)
+            await self._ledger.payments.save_refund(refund.moved(RefundState.MOOT, now_us), now_us=now_us)
             return
         if payment.state is not PaymentState.CAPTURED:  # the capture is on its way
             later_us = now_us + CAPTURE_LOOK_S * US_PER_S
             waiting = replace(refund, retry_at_us=later_us, changed_at_us=now_us, version=refund.version + 1)
-            await self._ledger.save_refund(waiting, now_us=now_us)
+            await self._ledger.payments.save_refund(waiting, now_us=now_us)
             return
         try:
             if refund.state is RefundState.PENDING:
@@ -118,7 +118,7 @@ class Repaying:
     async def compare(self, payment: Payment, intent: Intent) -> int:
         """The same with the provider's object at hand."""
         changed = 0
-        for refund in await self._ledger.refunds_of(payment.booking_id):
+        for refund in await self._ledger.payments.refunds_of(payment.booking_id):
             if refund.payment_id == payment.id and refund.ref:
                 with contextlib.suppress(PaymentChanged):  # somebody else has just written it down
                     changed += await self._compare(refund, intent)
@@ -128,7 +128,7 @@ class Repaying:
         if not await self._compare(refund, await self._provider.read(payment.ref)):
             now_us = self._clock()
             waiting = refund.moved(RefundState.PENDING, now_us, retry_at_us=now_us + PENDING_LOOK_S * US_PER_S)
-            await self._ledger.save_refund(waiting, now_us=now_us)
+            await self._ledger.payments.save_refund(waiting, now_us=now_us)
 
     async def _compare(self, refund: Refund, intent: Intent) -> bool:
         """Whether the provider's refund is not what the ledger says; then it is written down."""
@@ -149,7 +149,7 @@ class Repaying:
         elif state is RefundState.PENDING:
             later_us = now_us + PENDING_LOOK_S * US_PER_S
             pending = refund.moved(RefundState.PENDING, now_us, retry_at_us=later_us, ref=given.ref)
-            await self._ledger.save_refund(pending, now_us=now_us)
+            await self._ledger.payments.save_refund(pending, now_us=now_us)
         else:
             await self._done(refund, given)
 
@@ -162,7 +162,7 @@ class Repaying:
             amount_minor=refund.amount_minor, currency=refund.currency,
         )  # fmt: skip
         done = refund.moved(RefundState.DONE, now_us, ref=given.ref, failure="")
-        await self._ledger.save_refund(done, now_us=now_us, facts=[fact])
+        await self._ledger.payments.save_refund(done, now_us=now_us, facts=[fact])
 
     async def _refused(self, refund: Refund, payment: Payment, reason: str) -> None:
         """A definite no; unless the money went back already, a person must look."""
@@ -184,12 +184,12 @@ class Repaying:
         about = (booking.id, booking.event_id, booking.fan, booking.fence, refund.seats, now_us)
         failed = refund.moved(RefundState.FAILED, now_us, failure=reason[:200], ref=ref or refund.ref)
         fact = RefundFailed(*about, refund_id=refund.id, reason=reason)
-        await self._ledger.save_refund(failed, now_us=now_us, facts=[fact])
+        await self._ledger.payments.save_refund(failed, now_us=now_us, facts=[fact])
         log.error("refund %s of booking %s failed: %s", refund.id, booking.id, reason)
 
     async def _later(self, refund: Refund, *, answered: bool) -> None:
         now_us = self._clock()
-        await self._ledger.save_refund(refund.again(now_us, answered=answered), now_us=now_us)
+        await self._ledger.payments.save_refund(refund.again(now_us, answered=answered), now_us=now_us)
 
 
 def _state_of(given: ProviderRefund) -> RefundState:

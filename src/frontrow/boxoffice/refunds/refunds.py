@@ -22,8 +22,8 @@ from frontrow.boxoffice.model.events import Event, EventMove, EventStatus
 from frontrow.boxoffice.model.payments import UNFINISHED_REFUNDS, PaymentChanged, Refund, RefundState
 from frontrow.boxoffice.model.refund_rules import RefundNotFound, RefundRefused, check_window, refund_amount
 from frontrow.boxoffice.model.ticket_returns import Return, ReturnState
-from frontrow.boxoffice.model.waitlist import EndedLine
 from frontrow.boxoffice.ports.payments import PaymentProvider
+from frontrow.boxoffice.ports.waitlist import WaitlistBook
 from frontrow.boxoffice.refunds.payouts import Repaying
 from frontrow.boxoffice.refunds.return_refunds import ReturnRefunds
 from frontrow.core.clock import Clock
@@ -36,24 +36,26 @@ COUNT_AGAIN: Final = 20  # racing refunds of one booking count its refunds again
 Note = Callable[[Refund], Change]
 
 
-class RefundLedger(SaleLedger, Protocol):
-    async def event(self, event_id: str) -> Event: ...
-
-    async def put_event(self, event: Event, now_us: int) -> None: ...
-
-    async def release_hold(self, booking_id: str, fence: int, now_us: int) -> Booking: ...
-
-    async def returns_of_event(self, event_id: str, after: str, limit: int) -> list[Return]: ...
-
-    async def list_return(self, booking_id: str, seats: Sequence[int], now_us: int) -> list[Return]: ...
-
-    async def turn_return(self, given_id: str, was: ReturnState, to: ReturnState, now_us: int) -> bool: ...
-
-    async def end_line(self, event_id: str, limit: int, now_us: int) -> EndedLine: ...
+class NotedRefunds(Protocol):
+    """Refunds that are written together with the note of who gave them."""
 
     async def save_refund_noted(self, refund: Refund, *, now_us: int, change: Change) -> Refund: ...
 
     async def refund_noted(self, refund: Refund, *, fence: int, now_us: int, change: Change) -> Refund: ...
+
+
+class RefundLedger(SaleLedger, Protocol):
+    """What refunds and cancelled events need of the ledger."""
+
+    @property
+    def waitlist(self) -> WaitlistBook: ...
+
+    @property
+    def organiser(self) -> NotedRefunds: ...
+
+    async def release_hold(self, booking_id: str, fence: int, now_us: int) -> Booking: ...
+
+    async def live_bookings(self, event_id: str, after: str, limit: int) -> list[Booking]: ...
 
 
 class Progress(msgspec.Struct, frozen=True):
@@ -84,7 +86,7 @@ class Refunds(Repaying):
         booking = await self._asking.load(booking_id)
         if booking.fence != fence:
             raise StaleFence(booking_id, fence)
-        event = await self._sales.event(booking.event_id)
+        event = await self._sales.catalogue.event(booking.event_id)
         check_window(event, self._clock())
         return await self._ask(event, booking, seats, free_of_fee=False, reason="fan")
 
@@ -99,12 +101,12 @@ class Refunds(Repaying):
     ) -> Refund:
         """The organiser gives money back whatever the policy says; `note` says who did, in the same transaction."""
         booking = await self._asking.load(booking_id)
-        event = await self._sales.event(booking.event_id)
+        event = await self._sales.catalogue.event(booking.event_id)
         return await self._ask(event, booking, seats, free_of_fee=free_of_fee, reason=reason, note=note)
 
     async def retry(self, booking_id: str, refund_id: str, note: Note) -> Refund:
         """Ask the provider again for a refund that failed, under a new key; one that is on its way stays as it is."""
-        refunds = await self._ledger.refunds_of(booking_id)
+        refunds = await self._ledger.payments.refunds_of(booking_id)
         found = next((refund for refund in refunds if refund.id == refund_id), None)
         if found is None:
             raise RefundNotFound(f"booking {booking_id} has no refund {refund_id[:60]}", refund=refund_id[:60])
@@ -113,7 +115,7 @@ class Refunds(Repaying):
         if found.state is not RefundState.FAILED:
             raise RefundRefused("only a refund that failed can be tried again", refund=found.id)
         now_us = self._clock()
-        return await self._sales.save_refund_noted(found.retried(now_us), now_us=now_us, change=note(found))
+        return await self._sales.organiser.save_refund_noted(found.retried(now_us), now_us=now_us, change=note(found))
 
     async def _ask(
         self,
@@ -126,7 +128,7 @@ class Refunds(Repaying):
         note: Note | None = None,
     ) -> Refund:
         for _ in range(COUNT_AGAIN):
-            refunds = await self._ledger.refunds_of(booking.id)
+            refunds = await self._ledger.payments.refunds_of(booking.id)
             if seats is not None:
                 for known in refunds:
                     if set(known.seats) == set(seats):
@@ -146,8 +148,8 @@ class Refunds(Repaying):
     async def _write(self, new: Refund, fence: int, note: Note | None) -> Refund:
         now_us = self._clock()
         if note is None:
-            return await self._ledger.ask_refund(new, fence=fence, now_us=now_us)
-        return await self._sales.refund_noted(new, fence=fence, now_us=now_us, change=note(new))
+            return await self._ledger.payments.ask_refund(new, fence=fence, now_us=now_us)
+        return await self._sales.organiser.refund_noted(new, fence=fence, now_us=now_us, change=note(new))
 
     async def _new(
         self,
@@ -158,9 +160,9 @@ class Refunds(Repaying):
         free_of_fee: bool,
         reason: str,
     ) -> Refund:
-        prices = await self._ledger.seat_prices(booking.id)
+        prices = await self._ledger.payments.seat_prices(booking.id)
         amount, fee = refund_amount(event, booking, prices, seats, free_of_fee=free_of_fee)
-        payments = await self._ledger.payments_of(booking.id)
+        payments = await self._ledger.payments.payments_of(booking.id)
         number = max([refund.number for refund in refunds], default=0) + 1
         now_us = self._clock()
         owed = Refund(
@@ -179,7 +181,7 @@ class Refunds(Repaying):
         """End one booking for its organiser: a hold is released, a payment stopped, a purchase refunded in full. What
         became of it; "over" when it had ended before."""
         booking = await self._asking.load(booking_id)
-        event = await self._sales.event(booking.event_id)
+        event = await self._sales.catalogue.event(booking.event_id)
         return await self._stop(event, booking, reason)
 
     # a whole event
@@ -187,13 +189,13 @@ class Refunds(Repaying):
     async def cancel_event(self, event_id: str, *, page: int = PAGE) -> AsyncIterator[Progress]:
         """Stop the sale, end the waitlist, then refund everybody, a page at a time; iterate to go on, again to
         resume."""
-        event = await self._sales.event(event_id)
+        event = await self._sales.catalogue.event(event_id)
         if event.status is not EventStatus.CANCELLED:
             event = event.moved(EventMove.CANCEL)
-            await self._sales.put_event(event, self._clock())
+            await self._sales.catalogue.put_event(event, self._clock())
         progress = Progress(failed=await self._end_line(event_id, page))
         while True:  # ends with the bookings: the event takes no new ones
-            bookings = await self._ledger.live_bookings(event_id, progress.last_booking_id, page)
+            bookings = await self._sales.live_bookings(event_id, progress.last_booking_id, page)
             if not bookings:
                 break
             done = await asyncio.gather(*(self._stop(event, booking) for booking in bookings))
@@ -214,7 +216,7 @@ class Refunds(Repaying):
     async def _end_line(self, event_id: str, page: int) -> int:
         """Nobody waits any more; how many entries could not be ended yet."""
         while True:  # ends with the line: a cancelled event takes nobody in
-            done = await self._sales.end_line(event_id, page, self._clock())
+            done = await self._sales.waitlist.end_line(event_id, page, self._clock())
             if self._seats is not None:
                 for offer in done.withdrawn:
                     with contextlib.suppress(FrontrowError):  # recovery makes the claim store agree
@@ -226,7 +228,7 @@ class Refunds(Repaying):
         """Seats that were returned to the pool: nobody will buy them any more, so their price is owed now."""
         after = ""
         while True:  # ends with the returns: a cancelled event takes no new ones
-            given = await self._sales.returns_of_event(event_id, after, page)
+            given = await self._sales.returns.returns_of_event(event_id, after, page)
             if not given:
                 return
             done = await asyncio.gather(*(self._pay_return(one) for one in given))
@@ -238,12 +240,12 @@ class Refunds(Repaying):
         try:
             now_us = self._clock()
             if given.state is ReturnState.GIVING:
-                listed = await self._sales.list_return(given.booking_id, [given.seat_index], now_us)
+                listed = await self._sales.returns.list_return(given.booking_id, [given.seat_index], now_us)
                 if not listed:  # its booking was refunded with this seat
                     return None
             await self._returned.refund_return(given, now_us, "event_cancelled")
             for was in (ReturnState.LISTED, ReturnState.RESOLD):
-                if await self._sales.turn_return(given.id, was, ReturnState.REFUNDED, now_us):
+                if await self._sales.returns.turn_return(given.id, was, ReturnState.REFUNDED, now_us):
                     return True
         except FrontrowError:
             return False

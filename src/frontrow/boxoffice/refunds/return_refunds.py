@@ -24,10 +24,10 @@ class ReturnRefunds:
         """See services.resale.ReturnRefunding."""
         refund_id = f"rfd_{resold.id.removeprefix('rtn_')}"
         for _ in range(COUNT_AGAIN):
-            refunds = await self._ledger.refunds_of(resold.booking_id)
+            refunds = await self._ledger.payments.refunds_of(resold.booking_id)
             if any(refund.id == refund_id for refund in refunds):
                 return
-            payments = [p for p in await self._ledger.payments_of(resold.booking_id) if p.state not in ENDED]
+            payments = [p for p in await self._ledger.payments.payments_of(resold.booking_id) if p.state not in ENDED]
             paid = payments[-1].id if payments else ""
             promised = sum(refund.promised_minor for refund in refunds if refund.payment_id == paid)
             amount_minor = min(resold.price_minor, payments[-1].amount_minor - promised) if payments else 0
@@ -39,6 +39,6 @@ class ReturnRefunds:
                 (resold.seat_index,), reason=reason, retry_at_us=now_us, created_at_us=now_us, changed_at_us=now_us,
             )  # fmt: skip
             with contextlib.suppress(PaymentChanged):
-                await self._ledger.ask_refund(owed, fence=resold.fence, now_us=now_us, late=True)
+                await self._ledger.payments.ask_refund(owed, fence=resold.fence, now_us=now_us, late=True)
                 return
         raise PaymentChanged(refund_id)

@@ -16,10 +16,10 @@ import msgspec
 
 from frontrow.boxoffice.holds.events_on_sale import Sales
 from frontrow.boxoffice.holds.held_seats import SeatUpdates
-from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.facts import BookingConfirmed, Fact
 from frontrow.boxoffice.model.ticket_returns import NotReturnable, Return, ReturnState
-from frontrow.boxoffice.ports.ledger import Ledger
+from frontrow.boxoffice.ports.ledger import Catalogue, Ledger
+from frontrow.boxoffice.ports.returns import ReturnsBook
 from frontrow.boxoffice.waitlist.waitlist_service import SERVED
 from frontrow.core.clock import Clock
 from frontrow.core.errors import FrontrowError
@@ -49,34 +49,14 @@ class ReturnRefunding(Protocol):
         ...
 
 
-class ReturnsBook(Protocol):
-    """What a return needs of the ledger. All of it is safe to repeat."""
+class ResaleLedger(Ledger, Protocol):
+    """What returns need of the ledger."""
 
-    async def begin_return(
-        self, booking_id: str, fan: str, fence: int, seats: Sequence[int], now_us: int
-    ) -> list[Return]:
-        """The intent, for seats of this fan's confirmed booking; given already: as they stand."""
-        ...
+    @property
+    def returns(self) -> ReturnsBook: ...
 
-    async def list_return(self, booking_id: str, seats: Sequence[int], now_us: int) -> list[Return]:
-        """Free seats being given, with a fact TicketReturned; those that this call freed."""
-        ...
-
-    async def settle_resales(self, now_us: int, limit: int) -> list[Return]:
-        """Find listed seats that were sold again, each once, with a fact TicketResold."""
-        ...
-
-    async def turn_return(self, given_id: str, was: ReturnState, to: ReturnState, now_us: int) -> bool: ...
-
-    async def returns_of(self, booking_id: str) -> list[Return]: ...
-
-    async def returns_in(self, state: ReturnState, limit: int) -> list[Return]:
-        """Those in this state, the longest unchanged first."""
-        ...
-
-
-class ResaleLedger(ReturnsBook, Ledger, Protocol):
-    async def event(self, event_id: str) -> Event: ...
+    @property
+    def catalogue(self) -> Catalogue: ...
 
 
 class ResaleStats(msgspec.Struct):
@@ -112,13 +92,13 @@ class Resale:
         now_us = self._clock()
         booking = await self._ledger.booking(booking_id)
         if booking is not None:
-            event = await self._ledger.event(booking.event_id)
+            event = await self._ledger.catalogue.event(booking.event_id)
             if event.status not in SERVED or now_us >= event.sale_ends_at_us:
                 raise NotReturnable(f"{event.name} cannot be resold any more", booking=booking_id)
             seats = seats or booking.seats
-        given = await self._ledger.begin_return(booking_id, fan, fence, seats, now_us)
+        given = await self._ledger.returns.begin_return(booking_id, fan, fence, seats, now_us)
         await self._go_on(given, now_us)
-        return [r for r in await self._ledger.returns_of(booking_id) if r.seat_index in set(seats)]
+        return [r for r in await self._ledger.returns.returns_of(booking_id) if r.seat_index in set(seats)]
 
     async def _go_on(self, given: Sequence[Return], now_us: int) -> None:
         """Revoke, then free, what is being given."""
@@ -130,7 +110,7 @@ class Resale:
             seats = [one.seat_index for one in ones]
             if self._tickets is not None:
                 await self._tickets.revoke(booking_id, seats, now_us)
-            listed = await self._ledger.list_return(booking_id, seats, now_us)
+            listed = await self._ledger.returns.list_return(booking_id, seats, now_us)
             self.stats.listed += len(listed)
             if listed and listed[0].event_id in set(self._sales):
                 await self._held.freed(listed[0].event_id, [one.seat_index for one in listed], booking_id)
@@ -164,14 +144,14 @@ class Resale:
 
     async def sweep(self) -> None:
         """Go on with what a crash left behind, find resales, pay them back; in bounded steps."""
-        await self._go_on(await self._ledger.returns_in(ReturnState.GIVING, AT_ONCE), self._clock())
+        await self._go_on(await self._ledger.returns.returns_in(ReturnState.GIVING, AT_ONCE), self._clock())
         for _ in range(TURNS):
-            resold = await self._ledger.settle_resales(self._clock(), AT_ONCE)
+            resold = await self._ledger.returns.settle_resales(self._clock(), AT_ONCE)
             self.stats.resold += len(resold)
             if len(resold) < AT_ONCE:
                 break
         for _ in range(TURNS):
-            owed = await self._ledger.returns_in(ReturnState.RESOLD, AT_ONCE)
+            owed = await self._ledger.returns.returns_in(ReturnState.RESOLD, AT_ONCE)
             paid = sum([await self._pay(one) for one in owed])
             if len(owed) < AT_ONCE or not paid:
                 break
@@ -182,8 +162,8 @@ class Resale:
             await self._money.refund_return(owed, now_us)
         except FrontrowError:  # asked again in the next sweep, after the others
             self.stats.failures += 1
-            await self._ledger.turn_return(owed.id, ReturnState.RESOLD, ReturnState.RESOLD, now_us)
+            await self._ledger.returns.turn_return(owed.id, ReturnState.RESOLD, ReturnState.RESOLD, now_us)
             return False
-        paid = await self._ledger.turn_return(owed.id, ReturnState.RESOLD, ReturnState.REFUNDED, now_us)
+        paid = await self._ledger.returns.turn_return(owed.id, ReturnState.RESOLD, ReturnState.REFUNDED, now_us)
         self.stats.refunded += paid
         return True

@@ -27,8 +27,14 @@ PAGE: Final = 10_000
 MAX_PAGES: Final = 200  # per revocation list
 
 
-class DeskLedger(Catalogue, TicketBook, Protocol):
+class DeskLedger(Protocol):
     """The parts of the ledger that the desk reads."""
+
+    @property
+    def catalogue(self) -> Catalogue: ...
+
+    @property
+    def tickets(self) -> TicketBook: ...
 
 
 class TicketDesk:
@@ -41,13 +47,15 @@ class TicketDesk:
 
     async def sheets(self, booking_id: str) -> list[Sheet]:
         """The valid tickets of a booking, ready to print."""
-        tickets = [ticket for ticket in await self._ledger.tickets_of(booking_id) if ticket.state is TicketState.VALID]
+        tickets = [
+            ticket for ticket in await self._ledger.tickets.tickets_of(booking_id) if ticket.state is TicketState.VALID
+        ]
         if not tickets:
             return []
-        event = await self._ledger.event(tickets[0].event_id)
-        venue = await self._ledger.venue(event.venue_id)
+        event = await self._ledger.catalogue.event(tickets[0].event_id)
+        venue = await self._ledger.catalogue.venue(event.venue_id)
         seats = await self.seat_names(event)
-        name = await self._ledger.name_of_buyer(booking_id)
+        name = await self._ledger.tickets.name_of_buyer(booking_id)
         return [_sheet(ticket, event, venue, seat_name(seats, ticket.seat_index), name) for ticket in tickets]
 
     async def pdf(self, booking_id: str, *, locale: str = "en") -> bytes:
@@ -65,7 +73,7 @@ class TicketDesk:
 
     async def shown_code(self, ticket_id: str, now_us: int) -> str:
         """The code that the QR of a valid ticket shows now."""
-        ticket = await self._ledger.ticket(ticket_id)
+        ticket = await self._ledger.tickets.ticket(ticket_id)
         if ticket is None or ticket.state is not TicketState.VALID:
             raise TicketNotFound(f"there is no valid ticket {ticket_id}", ticket=ticket_id)
         return shown_code(ticket.code, self._keys.rotating_secret(ticket.event_id), now_us)
@@ -90,7 +98,7 @@ class TicketDesk:
 
     async def bundle(self, event_id: str, now_us: int) -> Bundle:
         """The bundle for the gates of an event: keys, seats and the whole revocation list."""
-        event = await self._ledger.event(event_id)
+        event = await self._ledger.catalogue.event(event_id)
         revoked = await self._revoked(event_id)
         return make_bundle(self._keys, event_id, event.name, revoked, now_us, await self.seat_names(event))
 
@@ -102,7 +110,7 @@ class TicketDesk:
         revoked: list[str] = []
         after = (-1, "")
         for _ in range(MAX_PAGES):
-            page = await self._ledger.revoked_tickets(event_id, after, PAGE)
+            page = await self._ledger.tickets.revoked_tickets(event_id, after, PAGE)
             revoked += [ticket for ticket, _ in page]
             if len(page) < PAGE:
                 return revoked
@@ -126,7 +134,7 @@ class TicketDesk:
         return names
 
     async def _read_names(self, plan_hash: str) -> tuple[str, ...]:
-        document = await self._ledger.plan_document(plan_hash)
+        document = await self._ledger.catalogue.plan_document(plan_hash)
         if len(self._names_by_plan) >= MAX_PLANS:
             self._names_by_plan.pop(next(iter(self._names_by_plan)))
         if not document:

@@ -134,7 +134,7 @@ class Offering:
         """Offers that lapsed, or whose booking went on without them, get their end; lapsed seats are free."""
         count = 0
         for _ in range(SETTLES_A_SWEEP):
-            ended = await self._ledger.settle_offers(self._clock(), SETTLED_AT_ONCE)
+            ended = await self._ledger.waitlist.settle_offers(self._clock(), SETTLED_AT_ONCE)
             for offer in ended:
                 self._dirty.add(offer.event_id)
                 if offer.state is not OfferState.CLAIMED and offer.event_id in set(self._sales):
@@ -151,12 +151,12 @@ class Offering:
         """Offer the event's free seats to those next in line; how many offers were made."""
         sale, now_us = self._sales.get(event_id), self._clock()
         self.stats.looks += 1
-        event = await self._ledger.event(event_id)
+        event = await self._ledger.catalogue.event(event_id)
         if event != sale.event:
             sale.update_event(event)
         if event.status not in SERVED or event.paused or not event.sale_starts_at_us <= now_us < event.sale_ends_at_us:
             return 0
-        look = await self._ledger.waitlist_look(event_id, now_us)
+        look = await self._ledger.waitlist.waitlist_look(event_id, now_us)
         if not look.waiting and event.status is EventStatus.ON_SALE:
             return 0
         if look.taken >= sale.plan.size:
@@ -173,7 +173,7 @@ class Offering:
     async def _pool(self, sale: Sale, now_us: int) -> Pool:
         states = await free_seats(self._ledger, sale, now_us)
         free = [seat for seat, state in enumerate(states) if not state]
-        last = await self._ledger.last_fans(sale.event.id, free)
+        last = await self._ledger.waitlist.last_fans(sale.event.id, free)
         return Pool(sale.plan, sale.layouts, sale.section_masks, (s for s, state in enumerate(states) if state), last)
 
     async def _serve(self, sale: Sale, pool: Pool, now_us: int) -> tuple[int, bool]:
@@ -184,7 +184,9 @@ class Offering:
             whole, refused = place == FRONT, 0
             for _ in range(PAGES_A_ROUND):
                 sections = pool.free_by_section()
-                page = await self._ledger.waiting_page(sale.event.id, sections, place, PAGE) if sections else []
+                page = (
+                    await self._ledger.waitlist.waiting_page(sale.event.id, sections, place, PAGE) if sections else []
+                )
                 given = assign((entry for entry in page if entry.id not in skipped), pool)
                 won = await self._offer_all(sale, given, pool, skipped, now_us)
                 made, refused = made + won, refused + len(given) - won
@@ -208,7 +210,7 @@ class Offering:
         if lost is not None:  # what was claimed stays so until the next look, which asks under the same ids
             raise lost
         claimed = [new for new, answer in zip(news, claims, strict=True) if isinstance(answer, Claimed)]
-        made = dict(zip([new.id for new in claimed], await self._ledger.make_offers(claimed), strict=True))
+        made = dict(zip([new.id for new in claimed], await self._ledger.waitlist.make_offers(claimed), strict=True))
         won = 0
         for (entry, seats), new, claim in zip(given, news, claims, strict=True):
             answer = made.get(new.id)
@@ -255,6 +257,6 @@ class Offering:
     async def _shift(self, sale: Sale, to: EventStatus) -> None:
         """Sold out or on sale again, if it is not so already."""
         if sale.event.status is not to:
-            event = await self._ledger.shift_event(sale.event.id, sale.event.status, to, self._clock())
+            event = await self._ledger.waitlist.shift_event(sale.event.id, sale.event.status, to, self._clock())
             if event is not None:
                 sale.update_event(event)

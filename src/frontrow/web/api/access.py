@@ -263,7 +263,7 @@ async def is_own(platform: Platform, caller: Caller, booking: Booking) -> bool:
 
 async def own_event(platform: Platform, caller: Caller, event_id: str) -> Event:
     """The event, if it is the caller's organiser's; any other does not exist for them."""
-    event = await platform.ledger.event(event_id)
+    event = await platform.ledger.catalogue.event(event_id)
     if not caller.organiser_id or event.organiser_id != caller.organiser_id:
         raise EventNotFound(f"there is no event {event_id[:60]}", event=event_id[:60])
     return event

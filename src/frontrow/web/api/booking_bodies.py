@@ -71,7 +71,7 @@ async def seat_ids(platform: Platform, event_id: str, seats: tuple[int, ...]) ->
     try:
         names = platform.box_office.sales.get(event_id).plan.seat_ids
     except NotFound:
-        names = await platform.box_office.desk.seat_names(await platform.ledger.event(event_id))
+        names = await platform.box_office.desk.seat_names(await platform.ledger.catalogue.event(event_id))
     return [names[seat] for seat in seats if seat < len(names)]
 
 

@@ -15,7 +15,7 @@ from litestar import Request, Response
 from litestar.enums import ScopeType
 from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
-from frontrow.boxoffice.adapters.ledger.books.idempotency_store import KeptAnswer, RequestBook
+from frontrow.boxoffice.adapters.ledger.books.idempotency_store import IdempotencyStore, KeptAnswer
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import FrontrowError, Refused
 from frontrow.web.api.access import client_ip
@@ -43,7 +43,7 @@ class _Begun(msgspec.Struct):
     """A key this request took, and what came of it."""
 
     name: str
-    book: RequestBook
+    book: IdempotencyStore
     now_us: int
 
 

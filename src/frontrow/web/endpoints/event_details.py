@@ -73,7 +73,7 @@ class EventView(EventSummary):
     tiers: list[FreeView] = []
 
 
-class EventLedger(Protocol):
+class ShownEvents(Protocol):
     """What is read here."""
 
     async def event(self, event_id: str) -> Event: ...
@@ -93,9 +93,10 @@ class EventViews:
     """The response for every event, built on request and cached for a moment."""
 
     def __init__(
-        self, openings: Openings, browse: EventBrowser, ledger: EventLedger, feeds: dict[str, MapFeed], entry: Entry
+        self, openings: Openings, browse: EventBrowser, catalogue: ShownEvents, feeds: dict[str, MapFeed], entry: Entry
     ) -> None:
-        self._openings, self._browse, self._ledger, self._feeds, self._entry = openings, browse, ledger, feeds, entry
+        self._openings, self._browse, self._catalogue = openings, browse, catalogue
+        self._feeds, self._entry = feeds, entry
         self._cached: dict[str, CachedEvent] = {}
         self._building: dict[str, asyncio.Task[CachedEvent]] = {}
         self.made = 0
@@ -135,10 +136,10 @@ class EventViews:
     async def _build(self, event_id: str) -> CachedEvent:
         event = self._openings.events.get(event_id)
         sold_here = event is not None
-        event = event or await self._ledger.event(event_id)
+        event = event or await self._catalogue.event(event_id)
         if event.status is EventStatus.DRAFT:
             raise EventNotFound(f"there is no event {event_id[:60]}", event=event_id[:60])
-        venue = await self._ledger.venue(event.venue_id)
+        venue = await self._catalogue.venue(event.venue_id)
         position = self._position(event_id)
         body = encode_json(self._view(event, venue))
         tag = b'"' + hashlib.blake2s(body, digest_size=9).hexdigest().encode() + b'"'

@@ -41,13 +41,13 @@ class FanCodes:
 
     def __init__(
         self,
-        ledger: OrganiserBook,
+        book: OrganiserBook,
         trail: Audit,
         rules_of: Callable[[Event], RoomRules],
         clock: Clock,
         codes: Codes,
     ) -> None:
-        self._ledger, self._trail, self._clock, self._codes = ledger, trail, clock, codes
+        self._book, self._trail, self._clock, self._codes = book, trail, clock, codes
         self._rules_of = rules_of
 
     def lanes(self, event: Event) -> dict[str, int]:
@@ -67,7 +67,7 @@ class FanCodes:
         if sum((await self.counts(event)).values()) + len(found) > MAX_CODES:
             raise InvalidInput(f"an event has at most {MAX_CODES:,} codes", param="csv")
         await self._trail.append(event.id, [ImportRow(found)])
-        await self._ledger.note(Change(editor, "import_codes", event.id, self._clock(), {"codes": len(found)}))
+        await self._book.note(Change(editor, "import_codes", event.id, self._clock(), {"codes": len(found)}))
         return len(found)
 
     async def used(self, event_id: str) -> int:
@@ -91,7 +91,7 @@ class FanCodes:
         first = next(number for number in free if number not in taken)
         now_us = self._clock()
         detail = {"lane": lane, "first": first, "codes": count}
-        await self._ledger.note(Change(editor, "make_codes", event.id, now_us, detail))
+        await self._book.note(Change(editor, "make_codes", event.id, now_us, detail))
         return Batch(lane, first, count, now_us)
 
     async def reserve(self, editor: Editor, event: Event, lane: str, count: int) -> int:
@@ -110,7 +110,7 @@ class FanCodes:
         found: list[Batch] = []
         before = 0
         for _ in range(MAX_PAGES):
-            notes = await self._ledger.changes(editor.organiser_id, event_id, before, NOTES_A_PAGE)
+            notes = await self._book.changes(editor.organiser_id, event_id, before, NOTES_A_PAGE)
             for note in notes:
                 if note.act == "make_codes":
                     detail = msgspec.json.decode(note.detail)

@@ -75,18 +75,18 @@ def make_organiser_services(
         return feed.ring.states if feed is not None else None
 
     async def event_of(event_id: str) -> Event:
-        return openings.events.get(event_id) or await ledger.event(event_id)
+        return openings.events.get(event_id) or await ledger.catalogue.event(event_id)
 
     def room_of(event_id: str) -> RoomFigures | None:
         return room_figures(room, event_id)
 
-    figures = Figures(ledger, clock, organise.venues.plan, states_of, room_of, speeds)
+    figures = Figures(ledger.figures, clock, organise.venues.plan, states_of, room_of, speeds)
     live = LiveFiguresStreams(figures, event_of, speeds=recent_speeds)
     return OrganiserServices(
         organise=organise,
-        reseating=Reseating(ledger, claims, issuer, seats, clock),
-        cancelling=Cancelling(ledger, refunds, clock),
-        codes=FanCodes(ledger, room.audit, organise.rules_of, clock, room.codes),
+        reseating=Reseating(ledger.organiser, claims, issuer, seats, clock),
+        cancelling=Cancelling(ledger.organiser, refunds, clock),
+        codes=FanCodes(ledger.organiser, room.audit, organise.rules_of, clock, room.codes),
         figures=figures,
         live=live,
         history=History(clock, lambda: openings.events, states_of, room_of, lambda: live.speeds()),

@@ -6,7 +6,7 @@ Nothing is changed after construction. The groups are frozen and take their part
 import asyncio
 from dataclasses import dataclass, field
 
-from frontrow.boxoffice.adapters.ledger.books.idempotency_store import RequestBook
+from frontrow.boxoffice.adapters.ledger.books.idempotency_store import IdempotencyStore
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.catalogue.event_listing import EventBrowser
 from frontrow.boxoffice.checkout.checkout import Checkout
@@ -53,7 +53,7 @@ class Stores:
 
     ledger: SqlLedger
     claims: SeatClaims
-    requests: RequestBook
+    requests: IdempotencyStore
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -34,7 +34,7 @@ async def open_keys(settings: PlatformSettings, ledger: SqlLedger, sealing_key: 
     folder = settings.folder
     if not settings.shared:
         return PlatformKeys(RoomKeys.load(folder / "room"), TicketKeys.opened(folder / RING_FILE))
-    kept = _Sealed(KeyBook(ledger), Vault([sealing_key]), now_us)
+    kept = _Sealed(ledger.keys, Vault([sealing_key]), now_us)
 
     def room() -> RoomKeys:
         there = (folder / "room" / "master.key").exists()
@@ -52,7 +52,7 @@ async def open_keys(settings: PlatformSettings, ledger: SqlLedger, sealing_key: 
 async def rotate_keys(ledger: SqlLedger, sealing_key: bytes, now_us: int) -> None:
     """New signing keys in the ledger; servers sign with them after their next start. What older keys signed stays
     valid: tickets for ever, places and passes through two rotations."""
-    kept = _Sealed(KeyBook(ledger), Vault([sealing_key]), now_us)
+    kept = _Sealed(ledger.keys, Vault([sealing_key]), now_us)
     await kept.changed(ROOM, lambda text: RoomKeys.unpacked(text).rotated().packed())
     await kept.changed(TICKETS, lambda text: TicketKeys.unpacked(text).rotated().packed())
 

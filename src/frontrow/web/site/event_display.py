@@ -99,7 +99,7 @@ def section_of(plan: Plan, section_id: str) -> tuple[int, Section] | None:
 
 async def shown_event(platform: Platform, event_id: str) -> Event:
     """The event, unless it is a draft or does not exist."""
-    event = platform.box_office.openings.events.get(event_id) or await platform.ledger.event(event_id)
+    event = platform.box_office.openings.events.get(event_id) or await platform.ledger.catalogue.event(event_id)
     if event.status is EventStatus.DRAFT:
         raise EventNotFound(f"there is no event {event_id[:60]}", event=event_id[:60])
     return event

@@ -63,4 +63,4 @@ async def test_lines_of_cancelled_events_end_and_sellers_stand_for_earlier_sales
     jobs = read(url, "SELECT event_id, job_state FROM cancellations")
     assert jobs == {"evt_gone": "done", "evt_next": "running", "evt_none": "done"}, "whose fans are to be told"
     async with opened(url) as ledger:
-        assert await ledger.seller_at("org_1", 1) == Seller("org_1", "Hall", "Street 1", "T1", 1300)
+        assert await ledger.organiser.seller_at("org_1", 1) == Seller("org_1", "Hall", "Street 1", "T1", 1300)

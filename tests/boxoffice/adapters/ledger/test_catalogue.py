@@ -24,25 +24,25 @@ EVENT = Event(
 async def test_plan_venue_and_event_come_back_as_they_were(ledger: SqlLedger) -> None:
     digest, document = plan_hash(PLAN), plan_bytes(PLAN).decode()
     for _ in range(2):  # again changes nothing
-        await ledger.put_plan(digest, PLAN, document, NOW_US)
-    assert await ledger.plan_document(digest) == document
-    assert await ledger.plan_document("unknown") is None
+        await ledger.catalogue.put_plan(digest, PLAN, document, NOW_US)
+    assert await ledger.catalogue.plan_document(digest) == document
+    assert await ledger.catalogue.plan_document("unknown") is None
     venue = Venue("ven_1", "Hall", digest, "Basel", "CH", "Europe/Zurich")
-    await ledger.put_venue(venue, NOW_US)
-    assert await ledger.venue("ven_1") == venue
-    assert await ledger.venue("ven_2") is None
-    await ledger.put_event(EVENT, NOW_US)
-    assert await ledger.event("evt_1") == EVENT
+    await ledger.catalogue.put_venue(venue, NOW_US)
+    assert await ledger.catalogue.venue("ven_1") == venue
+    assert await ledger.catalogue.venue("ven_2") is None
+    await ledger.catalogue.put_event(EVENT, NOW_US)
+    assert await ledger.catalogue.event("evt_1") == EVENT
     with pytest.raises(EventNotFound):
-        await ledger.event("evt_2")
+        await ledger.catalogue.event("evt_2")
     assert (await verify(ledger.store))[0] == []
 
 
 async def test_changing_an_event_changes_its_tiers_with_it(ledger: SqlLedger) -> None:
-    await ledger.put_event(EVENT, NOW_US)
+    await ledger.catalogue.put_event(EVENT, NOW_US)
     changed = replace(EVENT.moved(EventMove.PUBLISH), tiers=EVENT.tiers[:1], paused=True)
-    await ledger.put_event(changed, NOW_US + 1)
-    assert await ledger.event("evt_1") == changed
+    await ledger.catalogue.put_event(changed, NOW_US + 1)
+    assert await ledger.catalogue.event("evt_1") == changed
     counts = dict(await ledger.store.read(Query("ledger_counts")))  # type: ignore[arg-type]
     assert counts["events"] == 1
 
@@ -56,12 +56,12 @@ async def test_events_are_listed_by_start_in_pages(ledger: SqlLedger) -> None:
         for n in range(7)
     ]
     for event in events:
-        await ledger.put_event(event, NOW_US)
+        await ledger.catalogue.put_event(event, NOW_US)
     ordered = sorted(events, key=lambda event: (event.starts_at_us, event.id))
-    first = await ledger.events(limit=4)
-    rest = await ledger.events(after=(first[-1].starts_at_us, first[-1].id))
+    first = await ledger.catalogue.events(limit=4)
+    rest = await ledger.catalogue.events(after=(first[-1].starts_at_us, first[-1].id))
     assert first + rest == ordered
-    on_sale = await ledger.events(EventStatus.ON_SALE)
+    on_sale = await ledger.catalogue.events(EventStatus.ON_SALE)
     assert [event.id for event in on_sale] == [event.id for event in ordered if event.status is EventStatus.ON_SALE]
 
 

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from frontrow.boxoffice.adapters.bus.memory import MemoryBus
-from frontrow.boxoffice.adapters.ledger.books.dead_letters import AsideNotFound
+from frontrow.boxoffice.adapters.ledger.books.dead_letters import DeadLetterNotFound
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.messaging.deliveries import DeliveryWorker
@@ -39,8 +39,8 @@ class Shop:
         self.bad = {"bkg_1"}
         self.seen: list[str] = []
         self.bus, self.relay = bus, OutboxRelay(ledger, bus, clock)
-        self.weak = FactConsumer("weak", bus, ledger, clock, self._weak, wait_s=0.0)
-        self.strong = FactConsumer("strong", bus, ledger, clock, self._strong, wait_s=0.0)
+        self.weak = FactConsumer("weak", bus, ledger.messages, clock, self._weak, wait_s=0.0)
+        self.strong = FactConsumer("strong", bus, ledger.messages, clock, self._strong, wait_s=0.0)
 
     async def _weak(self, number: int, fact: Fact) -> list[Query]:
         if fact.booking_id in self.bad:
@@ -65,22 +65,22 @@ async def test_a_fact_put_aside_is_handled_once_it_can_be_and_only_where_it_fail
     shop = Shop(ledger, MemoryBus(["weak", "strong"]), clock)
     await put_facts(ledger, [confirmed(1), confirmed(2)])
     await shop.turn()
-    (aside,) = await ledger.asides()
+    (aside,) = await ledger.dead_letters.asides()
     assert (aside.kind, aside.lane, aside.reason) == ("poison", "weak", "KeyError: 'no template'")
     if purged:
         await ledger.purge_facts(NOW + 1, 100)
-    await ledger.retry_aside(aside.number, clock())
-    assert await ledger.asides() == []
+    await ledger.dead_letters.retry_aside(aside.number, clock())
+    assert await ledger.dead_letters.asides() == []
     await shop.turn()
-    (again,) = await ledger.asides()
+    (again,) = await ledger.dead_letters.asides()
     assert again.number != aside.number, "still broken: put aside again"
     shop.bad.clear()
-    tries = await outcomes([ledger.retry_aside(again.number, clock()) for _ in range(CALLERS)])
-    assert (len(tries[0]), {type(error) for error in tries[1]}) == (1, {AsideNotFound})
+    tries = await outcomes([ledger.dead_letters.retry_aside(again.number, clock()) for _ in range(CALLERS)])
+    assert (len(tries[0]), {type(error) for error in tries[1]}) == (1, {DeadLetterNotFound})
     await shop.turn()
     assert shop.seen == ["bkg_2", "bkg_1"]
     assert (shop.strong.handled, shop.strong.repeated) == (2, 2), "the other one knows it"
-    assert await ledger.asides() == []
+    assert await ledger.dead_letters.asides() == []
 
 
 async def test_what_is_no_fact_stays_aside(ledger: SqlLedger) -> None:
@@ -88,10 +88,10 @@ async def test_what_is_no_fact_stays_aside(ledger: SqlLedger) -> None:
     shop = Shop(ledger, MemoryBus(["weak", "strong"]), ManualClock(NOW))
     await shop.bus.publish([BusFact(99, "k", b'{"fact":"FromTheFuture"}')])
     await shop.weak.work(await shop.bus.reader("weak"))
-    (aside,) = await ledger.asides()
+    (aside,) = await ledger.dead_letters.asides()
     with pytest.raises(InvalidInput):
-        await ledger.retry_aside(aside.number, NOW)
-    assert await ledger.asides() == [aside]
+        await ledger.dead_letters.retry_aside(aside.number, NOW)
+    assert await ledger.dead_letters.asides() == [aside]
 
 
 async def test_a_delivery_given_up_is_sent_when_tried_again(ledger: SqlLedger) -> None:
@@ -101,18 +101,20 @@ async def test_a_delivery_given_up_is_sent_when_tried_again(ledger: SqlLedger) -
         sent.extend(one.dedupe for one in deliveries if works)
         return [Outcome(works, final=True, reason="410")] * len(deliveries)
 
-    worker = DeliveryWorker("webhook", ledger, clock, send, give_up_after_s=60)  # type: ignore[arg-type]
-    await ledger.once("c", "1", ledger.delivering([NewDelivery("webhook", "org", "d1", "{}")], NOW), NOW)
+    worker = DeliveryWorker("webhook", ledger.messages, clock, send, give_up_after_s=60)  # type: ignore[arg-type]
+    await ledger.messages.once(
+        "c", "1", ledger.messages.delivering([NewDelivery("webhook", "org", "d1", "{}")], NOW), NOW
+    )
     await worker.drain()
-    (aside,) = await ledger.asides()
+    (aside,) = await ledger.dead_letters.asides()
     assert (aside.dedupe, aside.reason, aside.attempts) == ("d1", "410", 1)
     clock.advance(3600)
-    await ledger.retry_aside(aside.number, clock())
+    await ledger.dead_letters.retry_aside(aside.number, clock())
     works = True
     await worker.drain()
-    assert (sent, await ledger.asides()) == (["d1"], [])
-    with pytest.raises(AsideNotFound):
-        await ledger.retry_aside(aside.number, clock())
+    assert (sent, await ledger.dead_letters.asides()) == (["d1"], [])
+    with pytest.raises(DeadLetterNotFound):
+        await ledger.dead_letters.retry_aside(aside.number, clock())
 
 
 async def test_the_command_lists_and_retries(tmp_path: Path) -> None:

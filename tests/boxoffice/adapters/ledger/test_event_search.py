@@ -31,10 +31,10 @@ VENUES = (
 
 @pytest.fixture
 async def shows(ledger: SqlLedger) -> SqlLedger:
-    await ledger.put_plan(PLAN_HASH, PLAN, plan_bytes(PLAN).decode(), NOW_US)
+    await ledger.catalogue.put_plan(PLAN_HASH, PLAN, plan_bytes(PLAN).decode(), NOW_US)
     for venue in VENUES:
-        await ledger.put_venue(venue, NOW_US)
-    await ledger.put_events(
+        await ledger.catalogue.put_venue(venue, NOW_US)
+    await ledger.catalogue.put_events(
         [
             SHOW,
             replace(
@@ -54,7 +54,7 @@ async def shows(ledger: SqlLedger) -> SqlLedger:
 
 async def found(ledger: SqlLedger, words: str = "", **asked: Any) -> list[str]:
     asked.setdefault("status", None)
-    events, _ = await ledger.find_events(EventSearch(words, **asked))
+    events, _ = await ledger.catalogue.find_events(EventSearch(words, **asked))
     return [event.id.removeprefix("evt_") for event in events]
 
 
@@ -101,7 +101,7 @@ async def test_b1_place_date_price_and_status_narrow_a_search(shows: SqlLedger) 
     assert await found(shows, status=EventStatus.SOLD_OUT) == ["york"]
     assert await found(shows, status=EventStatus.COMPLETED) == ["over"]
     assert await found(shows, sale_from_us=NOW_US) == []
-    assert await shows.listed_currencies() == ["EUR", "USD"]
+    assert await shows.catalogue.listed_currencies() == ["EUR", "USD"]
     assert await found(shows, free=PLAN.size) == ["show", "tokyo", "york"]
     assert await found(shows, free=PLAN.size + 1) == []
 
@@ -109,7 +109,7 @@ async def test_b1_place_date_price_and_status_narrow_a_search(shows: SqlLedger) 
 async def test_b1_a_date_is_a_day_at_the_venue(shows: SqlLedger) -> None:
     """A show at 20:00 in New York is on that day, although it is the next one in UTC."""
     midnight = NOW_US - NOW_US % DAY_US + 40 * DAY_US
-    await shows.put_event(
+    await shows.catalogue.put_event(
         replace(SHOW, id="evt_late", venue_id="ven_york", starts_at_us=midnight + DAY_US + HOUR_US), NOW_US
     )
     assert local_us(midnight + DAY_US + HOUR_US, "America/New_York") == midnight + 20 * HOUR_US
@@ -118,11 +118,13 @@ async def test_b1_a_date_is_a_day_at_the_venue(shows: SqlLedger) -> None:
 
 
 async def test_b1_a_change_of_event_or_venue_is_found_at_once_and_the_old_words_are_gone(shows: SqlLedger) -> None:
-    await shows.put_event(replace(SHOW, name="Nachtmusik", tiers=SHOW.tiers[1:]), NOW_US + 1)
+    await shows.catalogue.put_event(replace(SHOW, name="Nachtmusik", tiers=SHOW.tiers[1:]), NOW_US + 1)
     assert await found(shows, "cafe del") == []
     assert await found(shows, "nachtmusik", max_price_minor=5_000) == []
     assert await found(shows, "nachtmusik", max_price_minor=9_000) == ["show"]
-    await shows.put_venue(replace(VENUES[0], name="Kleiner Saal", city="Graz", time_zone="Asia/Tokyo"), NOW_US + 2)
+    await shows.catalogue.put_venue(
+        replace(VENUES[0], name="Kleiner Saal", city="Graz", time_zone="Asia/Tokyo"), NOW_US + 2
+    )
     assert await found(shows, "halle") == []
     assert await found(shows, "saal", city="graz") == ["show"]
     assert await found(shows, city="wien") == []
@@ -131,10 +133,12 @@ async def test_b1_a_change_of_event_or_venue_is_found_at_once_and_the_old_words_
 
 
 async def test_b1_pages_by_cursor_and_by_number_miss_nothing(shows: SqlLedger) -> None:
-    await shows.put_events([replace(SHOW, id=f"evt_{n:02d}") for n in range(25)], NOW_US)  # all at the same time
+    await shows.catalogue.put_events(
+        [replace(SHOW, id=f"evt_{n:02d}") for n in range(25)], NOW_US
+    )  # all at the same time
     everything = await found(shows, "cafe", limit=100)
     assert len(everything) == 26
-    browse, seen = EventBrowser(shows, Sales()), []
+    browse, seen = EventBrowser(shows.catalogue, Sales()), []
     search = EventSearch("cafe", status=None, limit=10)
     for _ in range(3):
         page = await browse.search(search)
@@ -145,16 +149,18 @@ async def test_b1_pages_by_cursor_and_by_number_miss_nothing(shows: SqlLedger) -
     assert [one for page in numbered for one in page] == everything
     for wrong in ({"limit": 101}, {"limit": 0}, {"page": 101}, {"words": "x" * 201}):
         with pytest.raises(InvalidInput):
-            await shows.find_events(EventSearch(**wrong))
+            await shows.catalogue.find_events(EventSearch(**wrong))
 
 
 async def test_b1_thousands_of_drafts_and_past_events_hide_nothing(ledger: SqlLedger) -> None:
     """The home page was empty once 60 past or draft events existed: it filtered the oldest 60."""
     await load_events(ledger, many_events(4_000, live_every=500))
-    listed, more = await ledger.find_events(EventSearch(status=None, from_us=NOW_US, limit=5))
+    listed, more = await ledger.catalogue.find_events(EventSearch(status=None, from_us=NOW_US, limit=5))
     assert [event.id for event in listed] == [f"evt_{number:08d}" for number in range(0, 2_500, 500)]
     assert more
-    (one,), _ = await ledger.find_events(EventSearch(f"Künstler{1_500 % 5_000} Nacht", status=None, city="Stadt90"))
+    (one,), _ = await ledger.catalogue.find_events(
+        EventSearch(f"Künstler{1_500 % 5_000} Nacht", status=None, city="Stadt90")
+    )
     assert (one.id, one.status) == ("evt_00001500", EventStatus.ON_SALE)
 
 

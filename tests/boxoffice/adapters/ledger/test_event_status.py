@@ -33,8 +33,8 @@ SYSTEM_FACTS = {"EventSoldOut", "EventReopened", "EventCompleted"}
 
 @pytest.fixture
 async def show(ledger: SqlLedger) -> SqlLedger:
-    await ledger.put_plan(SHOW.plan_hash, PLAN, plan_bytes(PLAN).decode(), NOW_US)
-    await ledger.put_event(SHOW, NOW_US)
+    await ledger.catalogue.put_plan(SHOW.plan_hash, PLAN, plan_bytes(PLAN).decode(), NOW_US)
+    await ledger.catalogue.put_event(SHOW, NOW_US)
     return ledger
 
 
@@ -55,9 +55,9 @@ async def buy(ledger: SqlLedger, *seats: int) -> Booking:
 
 
 async def settled(ledger: SqlLedger, now_us: int = NOW_US) -> tuple[EventStatus, int | None, EventMove | None]:
-    told = await ledger.settle_event(SHOW.id, now_us)
+    told = await ledger.catalogue.settle_event(SHOW.id, now_us)
     assert told is not None
-    assert told.event == await ledger.event(SHOW.id)
+    assert told.event == await ledger.catalogue.event(SHOW.id)
     return told.event.status, told.free, told.move
 
 
@@ -75,13 +75,13 @@ async def test_b20_the_last_seat_sold_sells_out_and_a_refund_reopens(show: SqlLe
     await show.confirm(held.id, held.fence, NOW_US)
     assert await settled(show) == (EventStatus.SOLD_OUT, 0, EventMove.SELL_OUT)
     assert await settled(show) == (EventStatus.SOLD_OUT, 0, None)
-    found, _ = await show.find_events(EventSearch(free=1, status=None))
+    found, _ = await show.catalogue.find_events(EventSearch(free=1, status=None))
     assert found == []
     await show.refund(held.id, held.fence, NOW_US)
     assert await settled(show) == (EventStatus.ON_SALE, 1, EventMove.REOPEN)
-    assert len((await show.find_events(EventSearch(free=1)))[0]) == 1
+    assert len((await show.catalogue.find_events(EventSearch(free=1)))[0]) == 1
     assert await told(show) == ["EventSoldOut", "EventReopened"]
-    notes = await show.changes("org_hall", SHOW.id, 0, 10)
+    notes = await show.organiser.changes("org_hall", SHOW.id, 0, 10)
     assert [(one.actor, one.act) for one in notes] == [("Frontrow", "reopen_event"), ("Frontrow", "sell_out_event")]
     assert (await verify(show.store))[0] == []
 
@@ -89,33 +89,33 @@ async def test_b20_the_last_seat_sold_sells_out_and_a_refund_reopens(show: SqlLe
 async def test_b20_seats_that_somebody_waits_for_do_not_reopen_the_sale(show: SqlLedger) -> None:
     sold = await buy(show, 0, 1, 2, 3)
     await settled(show)
-    await show.join_waitlist(NewEntry("wle_1", SHOW.id, "fan_waits", 1), NOW_US)
+    await show.waitlist.join_waitlist(NewEntry("wle_1", SHOW.id, "fan_waits", 1), NOW_US)
     await show.refund(sold.id, sold.fence, NOW_US)
     assert await settled(show) == (EventStatus.SOLD_OUT, 4, None)
 
 
 async def test_b20_withheld_seats_are_neither_free_nor_sold(show: SqlLedger) -> None:
-    await show.put_event(replace(SHOW, withheld=frozenset({2, 3})), NOW_US)
+    await show.catalogue.put_event(replace(SHOW, withheld=frozenset({2, 3})), NOW_US)
     assert await settled(show) == (EventStatus.ON_SALE, 2, None)
-    await show.put_event(replace(SHOW, withheld=frozenset(range(4))), NOW_US)
+    await show.catalogue.put_event(replace(SHOW, withheld=frozenset(range(4))), NOW_US)
     assert await settled(show) == (EventStatus.ON_SALE, 0, None), "nothing is sold"
-    await show.put_event(replace(SHOW, withheld=frozenset({2, 3})), NOW_US)
+    await show.catalogue.put_event(replace(SHOW, withheld=frozenset({2, 3})), NOW_US)
     await buy(show, 0, 1)
     assert await settled(show) == (EventStatus.SOLD_OUT, 0, EventMove.SELL_OUT)
-    await show.put_event(replace(SHOW, status=EventStatus.SOLD_OUT), NOW_US)  # the organiser lets them go
+    await show.catalogue.put_event(replace(SHOW, status=EventStatus.SOLD_OUT), NOW_US)  # the organiser lets them go
     assert await settled(show) == (EventStatus.ON_SALE, 2, EventMove.REOPEN)
 
 
 @pytest.mark.parametrize("status", [EventStatus.ON_SALE, EventStatus.SOLD_OUT])
 async def test_b20_an_event_is_completed_exactly_when_it_is_over(show: SqlLedger, status: EventStatus) -> None:
-    await show.put_event(replace(SHOW, status=status), NOW_US)
+    await show.catalogue.put_event(replace(SHOW, status=status), NOW_US)
     await buy(show, 0, 1, 2, 3)
     over = over_at_us(SHOW)
-    assert await show.ended_events(over - 1, 10) == []
+    assert await show.catalogue.ended_events(over - 1, 10) == []
     assert (await settled(show, over - 1))[0] is EventStatus.SOLD_OUT
-    assert await show.ended_events(over, 10) == [SHOW.id]
+    assert await show.catalogue.ended_events(over, 10) == [SHOW.id]
     assert await settled(show, over) == (EventStatus.COMPLETED, 0, EventMove.COMPLETE)
-    assert await show.ended_events(over, 10) == []
+    assert await show.catalogue.ended_events(over, 10) == []
     assert await settled(show, over) == (EventStatus.COMPLETED, 0, None)
     assert (await told(show))[-1] == "EventCompleted"
 
@@ -128,12 +128,12 @@ def test_over_is_when_show_and_sale_have_ended() -> None:
 
 async def test_b20_of_fifty_callers_on_two_servers_one_makes_the_move(ledger_url: str) -> None:
     async with opened(ledger_url) as one, opened(ledger_url) as two:
-        await one.put_plan(SHOW.plan_hash, PLAN, plan_bytes(PLAN).decode(), NOW_US)
-        await one.put_event(SHOW, NOW_US)
+        await one.catalogue.put_plan(SHOW.plan_hash, PLAN, plan_bytes(PLAN).decode(), NOW_US)
+        await one.catalogue.put_event(SHOW, NOW_US)
         sold = await buy(one, 0, 1, 2, 3)
         for move in (EventMove.SELL_OUT, EventMove.REOPEN):
             answers = await asyncio.gather(
-                *((one, two)[number % 2].settle_event(SHOW.id, NOW_US) for number in range(CALLERS))
+                *((one, two)[number % 2].catalogue.settle_event(SHOW.id, NOW_US) for number in range(CALLERS))
             )
             assert [answer.move for answer in answers if answer and answer.move] == [move]
             if move is EventMove.SELL_OUT:
@@ -144,8 +144,8 @@ async def test_b20_of_fifty_callers_on_two_servers_one_makes_the_move(ledger_url
 async def test_b20_fifty_buyers_and_refunds_racing_the_keeper_leave_the_right_status(ledger_url: str) -> None:
     """Whatever the order, the look after the last change sees it all."""
     async with opened(ledger_url) as one, opened(ledger_url) as two:
-        await one.put_plan(SHOW.plan_hash, PLAN, plan_bytes(PLAN).decode(), NOW_US)
-        await one.put_event(SHOW, NOW_US)
+        await one.catalogue.put_plan(SHOW.plan_hash, PLAN, plan_bytes(PLAN).decode(), NOW_US)
+        await one.catalogue.put_event(SHOW, NOW_US)
 
         async def come(number: int) -> None:
             ledger, seat = (one, two)[number % 2], number % 4
@@ -157,10 +157,10 @@ async def test_b20_fifty_buyers_and_refunds_racing_the_keeper_leave_the_right_st
                 return
             await ledger.begin_payment(placed.booking_id, placed.fence, NOW_US)
             await ledger.confirm(placed.booking_id, placed.fence, NOW_US)
-            await ledger.settle_event(SHOW.id, NOW_US)
+            await ledger.catalogue.settle_event(SHOW.id, NOW_US)
             if number % 3 == 0:
                 await ledger.refund(placed.booking_id, placed.fence, NOW_US)
-                await ledger.settle_event(SHOW.id, NOW_US)
+                await ledger.catalogue.settle_event(SHOW.id, NOW_US)
 
         await asyncio.gather(*(come(number) for number in range(CALLERS)))
         status, free, _ = await settled(one)
@@ -172,22 +172,22 @@ async def test_b20_fifty_buyers_and_refunds_racing_the_keeper_leave_the_right_st
 async def test_b20_a_move_never_undoes_what_the_organiser_changed(show: SqlLedger) -> None:
     await buy(show, 0, 1, 2, 3)
     await asyncio.gather(
-        *(show.put_event(replace(SHOW, name=f"Aurora {number}"), NOW_US) for number in range(10)),
-        *(show.settle_event(SHOW.id, NOW_US) for _ in range(10)),
+        *(show.catalogue.put_event(replace(SHOW, name=f"Aurora {number}"), NOW_US) for number in range(10)),
+        *(show.catalogue.settle_event(SHOW.id, NOW_US) for _ in range(10)),
     )
     await settled(show)
-    event = await show.event(SHOW.id)
+    event = await show.catalogue.event(SHOW.id)
     assert (event.status, event.name.startswith("Aurora ")) == (EventStatus.SOLD_OUT, True)
-    assert (await show.settle_event("evt_none", NOW_US)) is None
+    assert (await show.catalogue.settle_event("evt_none", NOW_US)) is None
 
 
 async def test_b20_the_keeper_hears_sweeps_and_survives_a_silent_ledger(show: SqlLedger) -> None:
     clock = ManualClock(NOW_US)
-    keeper = EventStatusKeeper(show, clock)
+    keeper = EventStatusKeeper(show.catalogue, clock)
     await buy(show, 0, 1, 2, 3)
     for leased in await show.lease_facts(NOW_US, 1, 100):
         keeper.add_fact(leased.fact)
-    settle, away = show.settle_event, 1
+    settle, away = show.catalogue.settle_event, 1
 
     async def flaky(event_id: str, now_us: int) -> object:
         nonlocal away
@@ -196,14 +196,14 @@ async def test_b20_the_keeper_hears_sweeps_and_survives_a_silent_ledger(show: Sq
             raise Unavailable("no answer")
         return await settle(event_id, now_us)
 
-    show.settle_event = flaky  # type: ignore[method-assign, assignment]
+    show.catalogue.settle_event = flaky  # type: ignore[method-assign, assignment]
     with pytest.raises(Unavailable):
         await keeper.update_changed()
     await keeper.update_changed()
-    assert (await show.event(SHOW.id)).status is EventStatus.SOLD_OUT
+    assert (await show.catalogue.event(SHOW.id)).status is EventStatus.SOLD_OUT
     clock.advance(us=over_at_us(SHOW) - NOW_US)
     await keeper.sweep()  # nobody said anything
-    assert (await show.event(SHOW.id)).status is EventStatus.COMPLETED
+    assert (await show.catalogue.event(SHOW.id)).status is EventStatus.COMPLETED
     assert keeper.moved == 2
 
 

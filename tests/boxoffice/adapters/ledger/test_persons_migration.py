@@ -140,7 +140,7 @@ def test_a_message_goes_to_the_event_of_its_booking_or_to_nobody(upgraded: str) 
 
 async def test_an_upgraded_ledger_gives_an_address_only_what_was_bought_with_it(upgraded: str) -> None:
     async def bought(ledger: SqlLedger, email: str) -> list[str]:
-        return [one.id for one in await ledger.purchases_of_address(email)]
+        return [one.id for one in await ledger.people.purchases_of_address(email)]
 
     async with opened(upgraded) as ledger:
         assert await bought(ledger, "ada@example.org") == ["bkg_a1"]

@@ -35,7 +35,7 @@ async def booking_of(waiting: Waiting, fan: str) -> Booking:
 
 
 async def states(waiting: Waiting, booking: Booking) -> dict[int, ReturnState]:
-    return {one.seat_index: one.state for one in await waiting.ledger.returns_of(booking.id)}
+    return {one.seat_index: one.state for one in await waiting.ledger.returns.returns_of(booking.id)}
 
 
 async def buy_offer(waiting: Waiting, fan: str) -> Booking:
@@ -68,7 +68,7 @@ async def test_one_seat_of_a_booking_is_given_back_offered_resold_and_paid_once(
         await waiting.resale.sweep()
     assert waiting.hooks.paid == {given.id: 5_000}
     assert waiting.hooks.calls == 1
-    (done,) = await waiting.ledger.returns_of(old.id)
+    (done,) = await waiting.ledger.returns.returns_of(old.id)
     assert (done.state, done.resold_booking_id) == (ReturnState.REFUNDED, new.id)
     (resold,) = [fact for fact in await waiting.facts() if isinstance(fact, TicketResold)]
     assert (resold.fan, resold.amount_minor, resold.seats) == ("row2", 5_000, (5,))
@@ -76,7 +76,7 @@ async def test_one_seat_of_a_booking_is_given_back_offered_resold_and_paid_once(
 
 async def test_a_whole_booking_given_back_is_sold_to_everybody_when_nobody_waits(waiting: Waiting) -> None:
     old = await booking_of(waiting, "row2")
-    await waiting.ledger.shift_event(EVENT, EventStatus.ON_SALE, EventStatus.SOLD_OUT, waiting.clock())
+    await waiting.ledger.waitlist.shift_event(EVENT, EventStatus.ON_SALE, EventStatus.SOLD_OUT, waiting.clock())
     await waiting.resale.give_back(old.id, "row2", old.fence)
     assert (await booking_of(waiting, "row2")).state is BookingState.CANCELLED
     await waiting.worker.sweep()
@@ -103,8 +103,8 @@ async def test_a_seat_returned_twice_before_anybody_looks_pays_both_holders(wait
     await waiting.resale.give_back(second.booking_id, "second", second.fence)
     await waiting.bought("third", 0)
     await waiting.resale.sweep()
-    owed = {one.fan: one.state for one in [*await waiting.ledger.returns_of(first.id),
-                                           *await waiting.ledger.returns_of(second.booking_id)]}  # fmt: skip
+    owed = {one.fan: one.state for one in [*await waiting.ledger.returns.returns_of(first.id),
+                                           *await waiting.ledger.returns.returns_of(second.booking_id)]}  # fmt: skip
     assert owed == {"s0": ReturnState.REFUNDED, "second": ReturnState.REFUNDED}
     assert len(waiting.hooks.paid) == 2
 
@@ -137,7 +137,7 @@ async def test_the_running_worker_pays_and_survives_a_silent_hook(sqlite_ledger_
         old = await booking_of(waiting, "s0")
         await waiting.resale.give_back(old.id, "s0", old.fence)
         other = await booking_of(waiting, "s1")
-        await waiting.ledger.begin_return(other.id, "s1", other.fence, [1], waiting.clock())
+        await waiting.ledger.returns.begin_return(other.id, "s1", other.fence, [1], waiting.clock())
         await waiting.bought("eve", 0)
         waiting.hooks.failing = 3
         worker = Resale(
@@ -176,8 +176,8 @@ async def test_only_the_holder_returns_and_only_what_was_bought(waiting: Waiting
         await give(old.id, "s0", old.fence + 1)
     with pytest.raises(NotReturnable):
         await give(old.id, "s0", old.fence, [0, 1])
-    assert await waiting.ledger.returns_of(old.id) == []
-    await waiting.ledger.shift_event(EVENT, EventStatus.ON_SALE, EventStatus.COMPLETED, waiting.clock())
+    assert await waiting.ledger.returns.returns_of(old.id) == []
+    await waiting.ledger.waitlist.shift_event(EVENT, EventStatus.ON_SALE, EventStatus.COMPLETED, waiting.clock())
     with pytest.raises(NotReturnable, match="resold"):
         await give(old.id, "s0", old.fence)
     assert waiting.hooks.dead == set()
@@ -185,7 +185,7 @@ async def test_only_the_holder_returns_and_only_what_was_bought(waiting: Waiting
 
 async def test_a_booking_refunded_meanwhile_is_not_listed(waiting: Waiting) -> None:
     old = await booking_of(waiting, "s0")
-    await waiting.ledger.begin_return(old.id, "s0", old.fence, [0], waiting.clock())
+    await waiting.ledger.returns.begin_return(old.id, "s0", old.fence, [0], waiting.clock())
     await waiting.ledger.refund(old.id, old.fence, waiting.clock())
     await waiting.resale.sweep()
     assert await states(waiting, old) == {0: ReturnState.VOID}

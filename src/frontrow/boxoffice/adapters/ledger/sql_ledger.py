@@ -7,58 +7,88 @@ own answer or its own error. When nothing else is going on, a call is committed 
 import asyncio
 import functools
 from collections.abc import AsyncIterator, Sequence
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
-from frontrow.boxoffice.adapters.ledger.books.catalogue import Catalogue
-from frontrow.boxoffice.adapters.ledger.books.dead_letters import Asides
-from frontrow.boxoffice.adapters.ledger.books.messages import MessageBook
+from frontrow.boxoffice.adapters.ledger.books.catalogue import SqlCatalogue
+from frontrow.boxoffice.adapters.ledger.books.dead_letters import DeadLetterBook
+from frontrow.boxoffice.adapters.ledger.books.idempotency_store import IdempotencyStore
+from frontrow.boxoffice.adapters.ledger.books.messages import SqlMessageBook
 from frontrow.boxoffice.adapters.ledger.books.organiser_changes import OrganiserBook
-from frontrow.boxoffice.adapters.ledger.books.payments import PaymentBook
-from frontrow.boxoffice.adapters.ledger.books.people import PeopleBook
-from frontrow.boxoffice.adapters.ledger.books.sales_figures import FiguresBook
-from frontrow.boxoffice.adapters.ledger.books.ticket_returns import Returns
-from frontrow.boxoffice.adapters.ledger.books.tickets import TicketBook
-from frontrow.boxoffice.adapters.ledger.books.waitlist import Waitlist
+from frontrow.boxoffice.adapters.ledger.books.payments import SqlPaymentBook
+from frontrow.boxoffice.adapters.ledger.books.people import SqlPeopleBook
+from frontrow.boxoffice.adapters.ledger.books.platform_keys import KeyBook
+from frontrow.boxoffice.adapters.ledger.books.sales_figures import SqlFiguresBook
+from frontrow.boxoffice.adapters.ledger.books.signups import SqlSignupBook
+from frontrow.boxoffice.adapters.ledger.books.ticket_returns import SqlReturnsBook
+from frontrow.boxoffice.adapters.ledger.books.tickets import SqlTicketBook
+from frontrow.boxoffice.adapters.ledger.books.waitlist import SqlWaitlistBook
 from frontrow.boxoffice.adapters.ledger.engine.batched_reads import Looks
-from frontrow.boxoffice.adapters.ledger.engine.group_commit import LeaseAsked, Operation, Ran, Store, Written
+from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, LeaseAsked, Ran, Store, Written
 from frontrow.boxoffice.adapters.ledger.programs.bookings import ExpiryAsked, MoveAsked, Program, booking_of
 from frontrow.boxoffice.model.bookings import Booking, BookingState, Move, StaleFence
 from frontrow.boxoffice.model.facts import Fact, OutboxFact
 from frontrow.boxoffice.model.holds import ActiveSeat, ExpiredHold, NewHold, PlacedHold
 from frontrow.boxoffice.model.tickets import NewTicket
-from frontrow.boxoffice.ports import ledger as ports
-from frontrow.boxoffice.ports import messages as message_ports
-from frontrow.boxoffice.ports import people as ports_people
+from frontrow.boxoffice.ports.ledger import Catalogue, Ledger, TicketBook
+from frontrow.boxoffice.ports.messages import MessageBook
+from frontrow.boxoffice.ports.payments import PaymentBook
+from frontrow.boxoffice.ports.people import PeopleBook
 from frontrow.boxoffice.ports.queries import Query, Row
+from frontrow.boxoffice.ports.returns import ReturnsBook
+from frontrow.boxoffice.ports.signups import SignupBook
 from frontrow.boxoffice.ports.waitlist import WaitlistBook
 from frontrow.core.coalescer import Coalescer
 from frontrow.core.errors import InvalidInput
 
 MAX_BATCH: Final = 512
 MAX_WAITING: Final = 50_000
-# statements read by one key -> the column that is the key
-LOOKS: Final = {
-    "bookings_by_id": 0, "payments_by_id": 0, "payments_of_bookings": 1, "refunds_of_bookings": 1, "seat_prices_of": 0,
-    "events_by_id": 0, "venues_by_id": 0, "contacts_by_fan": 0, "tickets_of_bookings": 1,
-}  # fmt: skip
+# Statements that are read by one key, and the column of the key.
+KEY_COLUMNS: Final = {
+    "bookings_by_id": 0,
+    "payments_by_id": 0,
+    "payments_of_bookings": 1,
+    "refunds_of_bookings": 1,
+    "seat_prices_of": 0,
+    "events_by_id": 0,
+    "venues_by_id": 0,
+    "contacts_by_fan": 0,
+    "tickets_of_bookings": 1,
+}
 FENCES_END: Final = 2**63
 MAX_PAGE: Final = 10_000
 BREATH_EVERY: Final = 5_000  # seats between two turns of the event loop
 
 
-class SqlLedger(
-    Catalogue, PaymentBook, TicketBook, MessageBook, Asides, Waitlist, Returns, PeopleBook, OrganiserBook, FiguresBook
-):
-    """A Ledger (see ports.py for the contract) over one store."""
+class SqlLedger:
+    """A ledger over one store; the contract is `ports.ledger.Ledger`.
+
+    Holds, bookings and the outbox are its own methods. Everything else is in books, which share the store, the group
+    commit (`line`) and the batched reads.
+    """
 
     def __init__(self, store: Store, *, max_batch: int = MAX_BATCH, max_waiting: int = MAX_WAITING) -> None:
         self.store = store
-        self.line: Coalescer[Operation, Any] = Coalescer(
+        self.line: CommitLine = Coalescer(
             store.write, max_batch=max_batch, max_in_flight=store.writers, max_waiting=max_waiting, name="ledger"
         )
-        self.looks = {
-            name: Looks(store, name, at, max_batch=max_batch, max_waiting=max_waiting) for name, at in LOOKS.items()
+        self.reads = {
+            name: Looks(store, name, at, max_batch=max_batch, max_waiting=max_waiting)
+            for name, at in KEY_COLUMNS.items()
         }
+        line, reads = self.line, self.reads
+        self.catalogue = SqlCatalogue(store, line, reads)
+        self.payments = SqlPaymentBook(store, line, reads)
+        self.tickets = SqlTicketBook(store, line, reads)
+        self.messages = SqlMessageBook(store, line, reads)
+        self.waitlist = SqlWaitlistBook(store, line, reads)
+        self.returns = SqlReturnsBook(store, line)
+        self.people = SqlPeopleBook(store, line)
+        self.organiser = OrganiserBook(store, line, reads, self.catalogue)
+        self.figures = SqlFiguresBook(store)
+        self.signups = SqlSignupBook(store, line, self.messages)
+        self.dead_letters = DeadLetterBook(store, line)
+        self.keys = KeyBook(store, line)
+        self.idempotency = IdempotencyStore(store, line)
 
     async def place_hold(self, hold: NewHold) -> PlacedHold:
         hold.check()
@@ -104,11 +134,19 @@ class SqlLedger(
         return cast(list[ExpiredHold], await self.line.submit(ExpiryAsked(now_us, _page(limit))))
 
     async def booking(self, booking_id: str) -> Booking | None:
-        rows = await self.looks["bookings_by_id"].of(booking_id)
+        rows = await self.reads["bookings_by_id"].of(booking_id)
         return booking_of(rows[0]) if rows else None
 
     async def bookings_of(self, event_id: str, fan: str, limit: int = 100) -> list[Booking]:
         rows = await self.store.read(Query("bookings_of_fan", params=(event_id, fan, _page(limit))))
+        return [booking_of(row) for row in rows]
+
+    async def live_bookings(self, event_id: str, after: str, limit: int) -> list[Booking]:
+        rows = await self.store.read(Query("live_bookings", params=(event_id, after, limit)))
+        return [booking_of(row) for row in rows]
+
+    async def live_holds(self, event_id: str, now_us: int, limit: int) -> list[Booking]:
+        rows = await self.store.read(Query("live_holds", params=(event_id, now_us, limit)))
         return [booking_of(row) for row in rows]
 
     async def active_seats(self, event_id: str, now_us: int) -> AsyncIterator[ActiveSeat]:
@@ -143,17 +181,6 @@ class SqlLedger(
         run = functools.partial(_purge_keys, before_us, _page(limit), after)
         return cast(tuple[str, str], await self.line.submit(Ran(run, before_us)))
 
-    async def seen_before(self, source: str, message_id: str, now_us: int) -> bool:
-        """Whether this message came before; remembers it. Exactly one of many racing callers hears False."""
-        query = Query("add_inbox", [(source, message_id, now_us)])
-        return not await self.line.submit(Written((query,), now_us=now_us))
-
-    async def first_seen(self, source: str, message_id: str, now_us: int) -> int:
-        """When this message came first, by whichever server; remembers it."""
-        queries = (Query("add_inbox", [(source, message_id, now_us)]), Query("inbox_time", params=(source, message_id)))
-        rows = await self.line.submit(Written(queries, now_us=now_us))
-        return int(rows[0][0])
-
     async def audit_queue(self, event_id: str, entries: Sequence[tuple[int, str, str]], now_us: int) -> None:
         """Record what happened in the waiting room: (place, fan, act) each."""
         rows = [(event_id, place, fan, act, now_us) for place, fan, act in entries]
@@ -166,25 +193,29 @@ class SqlLedger(
 
     async def aclose(self) -> None:
         await self.line.aclose()
-        for look in self.looks.values():
-            await look.aclose()
+        for read in self.reads.values():
+            await read.aclose()
         await self.store.aclose()
 
 
-if TYPE_CHECKING:  # the port's shape, proven by mypy
+if TYPE_CHECKING:  # mypy proves that the ledger and its books have the shape of their ports
 
-    def _is_a_ledger(
+    def _fulfils_ports(
         ledger: SqlLedger,
     ) -> tuple[
-        ports.Ledger,
-        ports.Catalogue,
-        ports.PaymentBook,
-        ports.TicketBook,
-        message_ports.MessageBook,
-        WaitlistBook,
-        ports_people.PeopleBook,
+        Ledger, Catalogue, PaymentBook, TicketBook, MessageBook, WaitlistBook, ReturnsBook, PeopleBook, SignupBook
     ]:
-        return ledger, ledger, ledger, ledger, ledger, ledger, ledger
+        return (
+            ledger,
+            ledger.catalogue,
+            ledger.payments,
+            ledger.tickets,
+            ledger.messages,
+            ledger.waitlist,
+            ledger.returns,
+            ledger.people,
+            ledger.signups,
+        )
 
 
 def _purge_keys(before_us: int, limit: int, after: tuple[str, str], facts: list[Fact]) -> Program[tuple[str, str]]:

@@ -60,7 +60,7 @@ async def get_revocations(
     request: Request[Any, Any, Any], platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]
 ) -> Response[Revocations | None]:
     event = await own_event(platform, caller, event_id)
-    count, last_us = await platform.ledger.revocation_mark(event.id)
+    count, last_us = await platform.ledger.organiser.revocation_mark(event.id)
     tag = f'"{tag_of(f"{event.id} {platform.box_office.desk.key_ring_mark()} {count} {last_us}")}"'
     headers = {"etag": tag, "cache-control": "private, no-cache"}
     if tag in request.headers.get("if-none-match", ""):
@@ -77,7 +77,7 @@ async def list_admissions(
     limit: Annotated[int, QueryParameter(ge=1, le=MAX_ADMISSIONS)] = 1_000,
 ) -> AdmissionPage:
     event = await own_event(platform, caller, event_id)
-    found = await platform.ledger.admissions(event.id, after, limit)
+    found = await platform.ledger.organiser.admissions(event.id, after, limit)
     listed = [Admission(scan.id, scan.ticket_id, scan.gate, time_text(scan.at_us)) for _, scan in found]
     return AdmissionPage(listed, found[-1][0] if found else after)
 
@@ -89,7 +89,7 @@ async def undo_scan(
     event = await own_event(platform, caller, event_id)
     detail = {"scan": data.scan, "ticket": data.ticket}
     change = Change(editor_of(caller), "undo_scan", event.id, platform.clock(), detail)
-    return UndoView(await platform.ledger.undo_admission(data.scan, data.ticket, change))
+    return UndoView(await platform.ledger.organiser.undo_admission(data.scan, data.ticket, change))
 
 
 ROUTES: list[HTTPRouteHandler] = [get_revocations, list_admissions, undo_scan]

@@ -148,7 +148,7 @@ async def scan_ticket(
     verdict, ticket_id = _read(platform, event, data.code.strip(), now_us)
     if verdict is not DoorVerdict.WELCOME:
         return _scanned(verdict)
-    kept = await platform.ledger.ticket(ticket_id)
+    kept = await platform.ledger.tickets.ticket(ticket_id)
     if kept is None:
         return _scanned(DoorVerdict.FORGED)
     if kept.event_id != event.id:
@@ -160,7 +160,7 @@ async def scan_ticket(
         return _scanned(DoorVerdict.OLD_CODE)  # its printed part alone lets nobody in
     scan = Scan(data.scan or platform.ids.new("scn"), event.id, kept.id, data.gate, now_us)
     try:
-        before = await platform.ledger.admit(scan)
+        before = await platform.ledger.organiser.admit(scan)
     except TicketRevoked:  # given back between the look and the scan
         return _scanned(DoorVerdict.REVOKED, kept.id, seat, reason=await _reason(platform, kept))
     if before:
@@ -178,7 +178,7 @@ def _read(platform: Platform, event: Event, code: str, now_us: int) -> tuple[Doo
 
 async def _reason(platform: Platform, ticket: Ticket) -> str:
     """Why a revoked ticket is dead, if its money went back; else it was moved, given to the pool or cancelled."""
-    refunds = await platform.ledger.refunds_of(ticket.booking_id)
+    refunds = await platform.ledger.payments.refunds_of(ticket.booking_id)
     return "refunded" if any(ticket.seat_index in one.seats for one in refunds) else ""
 
 
@@ -187,14 +187,14 @@ async def sync_scans(
     platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], data: JSONBody[SyncAsked]
 ) -> SyncView:
     event = await own_event(platform, caller, event_id)
-    tickets = await platform.ledger.known_tickets([one.ticket for one in data.scans])
+    tickets = await platform.ledger.organiser.known_tickets([one.ticket for one in data.scans])
     latest_us = platform.clock() + AHEAD_US
     mine = {one.scan: one for one in data.scans if tickets.get(one.ticket, ("", ""))[0] == event.id}
     scans = [
         Scan(one.scan, event.id, one.ticket, one.gate, min(moment_us(one.at, "at") or 0, latest_us))
         for one in mine.values()
     ]
-    duplicates = await platform.ledger.record_scans(scans)
+    duplicates = await platform.ledger.tickets.record_scans(scans)
     named = {one.ticket for one in mine.values()}
     return SyncView(
         len(scans),
@@ -212,8 +212,8 @@ async def list_duplicates(
     limit: Annotated[int, QueryParameter(ge=1, le=1_000)] = 100,
 ) -> DuplicatePage:
     event = await own_event(platform, caller, event_id)
-    found = await platform.ledger.duplicate_scans(event.id, 0, limit)
-    conflicts = await platform.ledger.conflicting_scans(event.id, limit)
+    found = await platform.ledger.tickets.duplicate_scans(event.id, 0, limit)
+    conflicts = await platform.ledger.tickets.conflicting_scans(event.id, limit)
     return DuplicatePage(
         [_duplicate(one) for one in found], [_duplicate(DuplicateScan(one.ticket_id, (one,))) for one in conflicts]
     )
@@ -222,17 +222,17 @@ async def list_duplicates(
 @get(f"{PATH}/counts", operation_id="count_scans", summary="How many are in, gate by gate", opt=SCANS)
 async def count_scans(platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]) -> CountsView:
     event = await own_event(platform, caller, event_id)
-    tickets, inside = await platform.ledger.door_totals(event.id)
+    tickets, inside = await platform.ledger.organiser.door_totals(event.id)
     gates = [
         GateCount(row[0], row[1], row[2], time_text(row[3]), time_text(row[4]))
-        for row in await platform.ledger.gate_counts(event.id)
+        for row in await platform.ledger.organiser.gate_counts(event.id)
     ]
     return CountsView(tickets, inside, gates)
 
 
 async def _bundle_tag(platform: Platform, event: Event) -> str:
     """Changes exactly when a gate would get something new: keys, seats, or another revoked ticket."""
-    count, last_us = await platform.ledger.revocation_mark(event.id)
+    count, last_us = await platform.ledger.organiser.revocation_mark(event.id)
     keys = platform.box_office.desk.key_ring_mark()
     return tag_of(f"{event.id}\n{event.name}\n{event.plan_hash}\n{keys}\n{count}\n{last_us}")
 

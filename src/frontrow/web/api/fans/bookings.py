@@ -131,7 +131,7 @@ async def ask_refund(
 )
 async def list_refunds(platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str]) -> RefundList:
     booking = await own_booking(platform, caller, booking_id)
-    refunds = await platform.ledger.refunds_of(booking.id)
+    refunds = await platform.ledger.payments.refunds_of(booking.id)
     return RefundList([await refund_view(platform, one, booking.event_id) for one in refunds])
 
 
@@ -161,14 +161,14 @@ async def return_tickets(
 )
 async def priority_pass(platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str]) -> PassView:
     booking = await own_booking(platform, caller, booking_id)
-    payments = await platform.ledger.payments_of(booking.id)
+    payments = await platform.ledger.payments.payments_of(booking.id)
     last = payments[-1] if payments else None
     over = booking.state in (BookingState.CANCELLED, BookingState.EXPIRED) and last is not None
     if not over or last is None or last.state not in GIVEN_UP or last.reason != "provider_unavailable":
         raise NoPriority("this booking gives no priority", booking=booking.id)
     if platform.clock() >= last.changed_at_us + PRIORITY_US:
         raise NoPriority("the priority has run out; join the waiting room", booking=booking.id)
-    first_us = await platform.ledger.first_seen("priority", booking.id, platform.clock())
+    first_us = await platform.ledger.messages.first_seen("priority", booking.id, platform.clock())
     text, expires_s = platform.room.passes.beside_the_line(booking.event_id, booking.fan, booking.id, first_us)
     if platform.clock() >= expires_s * US_PER_S:
         raise NoPriority("the pass was fetched and has run out; join the waiting room", booking=booking.id)
@@ -191,7 +191,7 @@ def give_pass(platform: Platform, event_id: str, fan: str, why: str) -> PassView
 async def answer_bank(platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str]) -> BookingView:
     booking = await own_booking(platform, caller, booking_id)
     finish = getattr(getattr(platform.box_office.provider, "inner", None), "finish_action", None)
-    payments = await platform.ledger.payments_of(booking.id)
+    payments = await platform.ledger.payments.payments_of(booking.id)
     if finish is None or not payments or not payments[-1].ref:
         raise NotFound("there is no made-up bank to answer here")
     finish(payments[-1].ref)

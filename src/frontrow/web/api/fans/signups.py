@@ -115,7 +115,7 @@ async def proven_email(platform: Platform, caller: Caller) -> str:
     """The address of the signed-in fan; empty for guests and strangers."""
     if caller.kind != "fan":
         return ""
-    fan = await platform.ledger.fan(caller.id)
+    fan = await platform.ledger.people.fan(caller.id)
     return fan.email if fan is not None and not fan.erased_at_us else ""
 
 

@@ -97,7 +97,7 @@ async def ticket_qr(
     platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str], ticket_id: FromPath[str]
 ) -> Response[bytes]:
     booking = await own_booking(platform, caller, booking_id)
-    ticket = await platform.ledger.ticket(ticket_id)
+    ticket = await platform.ledger.tickets.ticket(ticket_id)
     if ticket is None or ticket.booking_id != booking.id:
         raise TicketNotFound(f"this booking has no ticket {ticket_id[:60]}", ticket=ticket_id[:60])
     body = await platform.box_office.desk.qr_png(ticket.id, platform.clock())

@@ -145,7 +145,7 @@ async def decline_offer(platform: FromPlatform, caller: FromCaller, offer_id: Fr
 
 async def _own_offer(platform: Platform, caller: Caller, offer_id: str) -> Offer:
     """The offer, if it is the caller's; somebody else's does not exist for them."""
-    offer = await platform.ledger.offer(offer_id)
+    offer = await platform.ledger.waitlist.offer(offer_id)
     if caller.kind == "nobody" and caller.shop_pass is None and not caller.bookings:
         raise Unauthorised("sign in, or show the offer's booking token")
     if offer is None:

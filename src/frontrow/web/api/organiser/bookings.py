@@ -121,14 +121,14 @@ async def search_bookings(
         found = await platform.ledger.booking(booking)
         page = [found] if found is not None and found.event_id == event.id else []
     elif email:
-        page = await platform.ledger.bookings_by_email(event.id, checked_email(email), before, limit)
+        page = await platform.ledger.organiser.bookings_by_email(event.id, checked_email(email), before, limit)
     elif name:
-        page = await platform.ledger.bookings_by_name(event.id, search_words(name), before, limit)
+        page = await platform.ledger.organiser.bookings_by_name(event.id, search_words(name), before, limit)
     elif seat:
         (index,) = _indexes(await _plan(platform, event), [seat], "seat")
-        page = await platform.ledger.bookings_on_seat(event.id, index, before, limit)
+        page = await platform.ledger.organiser.bookings_on_seat(event.id, index, before, limit)
     else:
-        page = await platform.ledger.event_bookings(event.id, status.value if status else "", before, limit)
+        page = await platform.ledger.organiser.event_bookings(event.id, status.value if status else "", before, limit)
     views = await _views(platform, event, page)
     return OwnBookingPage(views, next_of(page, limit, page[-1].fence if page else None))
 
@@ -139,7 +139,9 @@ async def get_own_booking(
 ) -> OwnBookingDetail:
     event, booking = await own_event_booking(platform, caller, event_id, booking_id)
     (view,) = await _views(platform, event, [booking])
-    refunds = [await _own_refund(platform, one, event.id) for one in await platform.ledger.refunds_of(booking.id)]
+    refunds = [
+        await _own_refund(platform, one, event.id) for one in await platform.ledger.payments.refunds_of(booking.id)
+    ]
     fields = {name: getattr(view, name) for name in view.__struct_fields__}
     return OwnBookingDetail(**fields, refunds=refunds)
 
@@ -185,7 +187,7 @@ async def list_failed_refunds(
     platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], limit: Limit = 20
 ) -> FailedRefunds:
     event = await own_event(platform, caller, event_id)
-    found = await platform.ledger.failed_refunds(caller.organiser_id, event.id, limit)
+    found = await platform.ledger.organiser.failed_refunds(caller.organiser_id, event.id, limit)
     return FailedRefunds([await _own_refund(platform, one, event.id) for _, one in found])
 
 
@@ -257,7 +259,7 @@ def _indexes(plan: Plan, seats: list[str], param: str) -> list[int]:
 
 
 async def _views(platform: Platform, event: Event, bookings: list[Booking]) -> list[OwnBookingView]:
-    buyers = await platform.ledger.buyers_of([booking.fan for booking in bookings])
+    buyers = await platform.ledger.organiser.buyers_of([booking.fan for booking in bookings])
     names = (await _plan(platform, event)).seat_ids
     return [
         OwnBookingView(

@@ -64,7 +64,7 @@ async def list_own_events(
     if cursor and not (at_us.isascii() and at_us.isdigit() and len(at_us) < 19):
         raise InvalidInput("this cursor is not one of ours; begin without one", param="cursor")
     after = (int(at_us), after_id) if cursor else (-1, "")
-    page = await platform.ledger.events_of_organiser(caller.organiser_id, after, limit)
+    page = await platform.ledger.catalogue.events_of_organiser(caller.organiser_id, after, limit)
     last = f"{page[-1].starts_at_us}:{page[-1].id}" if len(page) == limit else None
     return OwnEventPage([summary_of(event) for event in page], cursor_of(last))
 
@@ -148,7 +148,7 @@ async def cancel_event(
 )
 async def get_cancellation(platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]) -> CancellationView:
     await own_event(platform, caller, event_id)
-    found = await platform.ledger.cancellation(event_id)
+    found = await platform.ledger.organiser.cancellation(event_id)
     if found is None:
         raise NotFound("this event is not cancelled", event=event_id)
     return _cancellation(found)

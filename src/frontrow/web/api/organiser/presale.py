@@ -113,7 +113,7 @@ async def exported(platform: Platform, caller: Caller, event: Event) -> Response
     """The table, noted in the audit: it carries people's addresses out of the house."""
     rows = await platform.presale.presales.export(event)
     change = Change(editor_of(caller), "export", event.id, platform.clock(), {"table": "registrations"})
-    await platform.ledger.note(change)
+    await platform.ledger.organiser.note(change)
     header = ("registration", "email", "language", "state", "confirmed_at", "code")
     table = [(*(row[name] for name in header[:4]), time_text(row["confirmed_at_us"]), row["code"]) for row in rows]
     headers = {

@@ -124,7 +124,7 @@ async def steer_room(
     asked = msgspec.json.encode(data)
     view = await patch_room(platform.room.service, event_id, asked)
     detail: dict[str, Any] = msgspec.json.decode(asked)
-    await platform.ledger.note(Change(editor_of(caller), "steer_room", event_id, platform.clock(), detail))
+    await platform.ledger.organiser.note(Change(editor_of(caller), "steer_room", event_id, platform.clock(), detail))
     return _room(room_body(view))
 
 
@@ -139,9 +139,9 @@ async def get_own_waitlist(
 ) -> WaitlistView:
     await own_event(platform, caller, event_id)
     ledger = platform.ledger
-    rules = await ledger.waitlist_rules(event_id)
-    counts = await ledger.waitlist_counts(event_id)
-    page = await ledger.waitlist_page(event_id, status.value if status else "", read_number(cursor), limit)
+    rules = await ledger.waitlist.waitlist_rules(event_id)
+    counts = await ledger.organiser.waitlist_counts(event_id)
+    page = await ledger.organiser.waitlist_page(event_id, status.value if status else "", read_number(cursor), limit)
     return WaitlistView(
         RulesView(rules.order.value, rules.seed_hash),
         [EntryCount(name, entries, seats) for name, (entries, seats) in sorted(counts.items())],
@@ -174,11 +174,13 @@ async def set_waitlist_rules(
 ) -> RulesView:
     await own_event(platform, caller, event_id)
     seed = secrets.token_urlsafe(24) if data.order is WaitOrder.LOTTERY else ""
-    kept = await platform.ledger.put_waitlist_rules(rules_for(event_id, data.order, seed), platform.clock())
+    kept = await platform.ledger.waitlist.put_waitlist_rules(rules_for(event_id, data.order, seed), platform.clock())
     if kept.order is not data.order:
         raise RulesAreSet(f"this event's waitlist is {kept.order.value} already", order=kept.order.value)
     detail = {"order": kept.order.value, "seed_hash": kept.seed_hash}
-    await platform.ledger.note(Change(editor_of(caller), "waitlist_rules", event_id, platform.clock(), detail))
+    await platform.ledger.organiser.note(
+        Change(editor_of(caller), "waitlist_rules", event_id, platform.clock(), detail)
+    )
     return RulesView(kept.order.value, kept.seed_hash)
 
 

@@ -59,7 +59,7 @@ async def keep_seller(platform: Platform, caller: Caller, data: SellerBody) -> N
     """Keep the details and note who changed them."""
     given = Seller(caller.organiser_id, data.name, data.address, data.tax_id, data.tax_basis_points)
     change = Change(editor_of(caller), "change_seller", "", platform.clock())
-    await platform.ledger.put_seller(checked_seller(given), change)
+    await platform.ledger.organiser.put_seller(checked_seller(given), change)
 
 
 ROUTES: list[HTTPRouteHandler] = [get_seller, put_seller]

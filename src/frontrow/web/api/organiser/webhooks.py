@@ -93,7 +93,7 @@ class CodesView(msgspec.Struct):
 
 @get(HOOKS, operation_id="list_webhooks", summary="The organiser's webhooks", opt=WRITES)
 async def list_webhooks(platform: FromPlatform, caller: FromCaller, cursor: Cursor = "", limit: Limit = 50) -> HookPage:
-    page = await platform.ledger.own_endpoints(caller.organiser_id, read_cursor(cursor), limit)
+    page = await platform.ledger.organiser.own_endpoints(caller.organiser_id, read_cursor(cursor), limit)
     return HookPage([_view(one) for one in page], cursor_of(page[-1].id if len(page) == limit else None))
 
 
@@ -104,7 +104,7 @@ async def create_webhook(platform: FromPlatform, caller: FromCaller, data: JSONB
     if unknown:
         raise InvalidInput(f"there is no fact {unknown[0][:60]!r}", param="facts")
     _check_url(data.url)
-    if len(await platform.ledger.own_endpoints(caller.organiser_id, "", MAX_ENDPOINTS)) >= MAX_ENDPOINTS:
+    if len(await platform.ledger.organiser.own_endpoints(caller.organiser_id, "", MAX_ENDPOINTS)) >= MAX_ENDPOINTS:
         raise Overloaded(f"an organiser has at most {MAX_ENDPOINTS} webhooks; remove one", retry_after_s=3600)
     endpoint = Endpoint(
         platform.ids.new("whk"), caller.organiser_id, event.id, data.url, _secret(), tuple(sorted(set(data.facts)))
@@ -137,7 +137,7 @@ async def list_deliveries(
     platform: FromPlatform, caller: FromCaller, webhook_id: FromPath[str], cursor: Cursor = "", limit: Limit = 20
 ) -> DeliveryPage:
     endpoint = await _own(platform, caller, webhook_id)
-    rows = await platform.ledger.endpoint_deliveries(endpoint, read_number(cursor), limit)
+    rows = await platform.ledger.organiser.endpoint_deliveries(endpoint, read_number(cursor), limit)
     views = [
         DeliveryView(
             row[0],
@@ -167,7 +167,7 @@ async def redeliver(
     number = int(delivery_id) if delivery_id.isascii() and delivery_id.isdigit() and len(delivery_id) < 19 else 0
     detail = {"webhook": endpoint.id, "delivery": number}
     change = Change(editor_of(caller), "redeliver", endpoint.event_id, platform.clock(), detail)
-    if not number or not await platform.ledger.redeliver(endpoint, number, change):
+    if not number or not await platform.ledger.organiser.redeliver(endpoint, number, change):
         raise DeliveryNotFound(f"this webhook has no delivery {delivery_id[:30]}", webhook=endpoint.id)
 
 
@@ -214,7 +214,7 @@ def _secret() -> str:
 
 
 async def _own(platform: Platform, caller: Caller, webhook_id: str) -> Endpoint:
-    endpoint = await platform.ledger.endpoint(webhook_id)
+    endpoint = await platform.ledger.messages.endpoint(webhook_id)
     if endpoint is None or not endpoint.active or endpoint.organiser != caller.organiser_id:
         raise EndpointNotFound(f"there is no webhook {webhook_id[:60]}", webhook=webhook_id[:60])
     return endpoint
@@ -223,7 +223,7 @@ async def _own(platform: Platform, caller: Caller, webhook_id: str) -> Endpoint:
 async def _write(platform: Platform, caller: Caller, endpoint: Endpoint, act: str) -> None:
     detail = {"webhook": endpoint.id, "url": endpoint.url}
     change = Change(editor_of(caller), act, endpoint.event_id, platform.clock(), detail)
-    await platform.ledger.write_endpoint(endpoint, change)
+    await platform.ledger.organiser.write_endpoint(endpoint, change)
 
 
 def _view(one: Endpoint) -> HookView:

@@ -54,7 +54,7 @@ async def choose(request: Asked, platform: FromPlatform, caller: FromCaller) -> 
 async def gate(request: Asked, platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]) -> Response[bytes]:
     """The scanner of one show."""
     event = await own_event(platform, caller, event_id)
-    one = shown(platform, event, await platform.ledger.venue(event.venue_id))
+    one = shown(platform, event, await platform.ledger.catalogue.venue(event.venue_id))
     words = words_for(request)
     others = [
         {"id": other.event.id, "name": other.event.name, "when": words.when(other.event.starts_at_us, other.zone)}
@@ -76,9 +76,9 @@ async def gate(request: Asked, platform: FromPlatform, caller: FromCaller, event
 
 async def _listed(platform: Platform, caller: Caller) -> list[Shown]:
     since_us = platform.clock() - BEFORE_US
-    events = await platform.ledger.events_of_organiser(caller.organiser_id, (since_us, ""), MAX_LISTED)
+    events = await platform.ledger.catalogue.events_of_organiser(caller.organiser_id, (since_us, ""), MAX_LISTED)
     return [
-        shown(platform, event, await platform.ledger.venue(event.venue_id))
+        shown(platform, event, await platform.ledger.catalogue.venue(event.venue_id))
         for event in events
         if event.status is not EventStatus.DRAFT
     ]

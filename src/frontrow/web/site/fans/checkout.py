@@ -92,7 +92,7 @@ async def _ended(request: Asked, platform: Platform, booking: Booking, headers: 
     """The page of a booking that can no longer be paid, or need not be."""
     if booking.state in (BookingState.CONFIRMED, BookingState.REFUNDED):
         return go_to(f"/bookings/{booking.id}", headers)
-    payments = await platform.ledger.payments_of(booking.id)
+    payments = await platform.ledger.payments.payments_of(booking.id)
     reason = payments[-1].reason if payments else ""
     if booking.state is BookingState.CANCELLED and reason in ENDED_WITHOUT_BANK:
         return await outcome_page(request, platform, booking, "released", 200)
@@ -149,13 +149,15 @@ async def outcome_page(
 
 async def booking_context(platform: Platform, booking: Booking) -> dict[str, Any]:
     """What every page about a booking shows: the event, the seats by name, the price, the time left."""
-    event = platform.box_office.openings.events.get(booking.event_id) or await platform.ledger.event(booking.event_id)
+    event = platform.box_office.openings.events.get(booking.event_id) or await platform.ledger.catalogue.event(
+        booking.event_id
+    )
     hold_us = event.hold_ttl_s * US_PER_S
     longest_us = booking.created_at_us + MOST_TIMES * hold_us
     names = await seat_ids(platform, booking.event_id, booking.seats)
     return {
         "booking": booking,
-        "one": shown(platform, event, await platform.ledger.venue(event.venue_id)),
+        "one": shown(platform, event, await platform.ledger.catalogue.venue(event.venue_id)),
         "seats": [seat_parts(name) for name in names],
         "until": time_text(booking.hold_expires_at_us),
         "left_s": max(0, (booking.hold_expires_at_us - platform.clock()) // US_PER_S),
@@ -357,7 +359,7 @@ async def bank(
     """Demo only: answers the simulated bank's 3-D Secure question."""
     booking = await own_booking(platform, caller, booking_id)
     finish = getattr(getattr(platform.box_office.provider, "inner", None), "finish_action", None)
-    payments = await platform.ledger.payments_of(booking.id)
+    payments = await platform.ledger.payments.payments_of(booking.id)
     if finish is not None and payments and payments[-1].ref:
         finish(payments[-1].ref)
     return go_to(f"/checkout/{booking.id}")

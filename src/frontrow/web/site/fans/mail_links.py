@@ -70,7 +70,7 @@ async def offer_page(
     request: Asked, platform: FromPlatform, caller: FromCaller, offer_id: FromPath[str]
 ) -> Response[bytes]:
     """One offer of the waitlist, for the person it was made to."""
-    offer = await platform.ledger.offer(offer_id)
+    offer = await platform.ledger.waitlist.offer(offer_id)
     if offer is None or not may_answer(platform, caller, offer):
         if caller.kind != "fan" and offer is not None:
             return go_to(f"/sign-in?back=/offers/{offer.id}")
@@ -82,7 +82,7 @@ async def offer_page(
         request,
         "offer.html",
         script="js/waitlist.js" if open_now else "",
-        one=shown(platform, event, await platform.ledger.venue(event.venue_id)),
+        one=shown(platform, event, await platform.ledger.catalogue.venue(event.venue_id)),
         offer=offer,
         open_now=open_now,
         over=OFFER_STATES[offer.state],

@@ -100,7 +100,7 @@ async def _seats_page(
     wanted: list[str] | None = None,
 ) -> Response[bytes]:
     event = await shown_event(platform, event_id)
-    one = shown(platform, event, await platform.ledger.venue(event.venue_id))
+    one = shown(platform, event, await platform.ledger.catalogue.venue(event.venue_id))
     plan = platform.box_office.sales.get(event_id).plan
     states = platform.box_office.feeds[event_id].ring.states
     prices = {tier.key: tier for tier in event.tiers}

@@ -158,7 +158,7 @@ async def _page(
     token: str = "",
     status: int = 200,
 ) -> Response[bytes]:
-    one = shown(platform, event, await platform.ledger.venue(event.venue_id))
+    one = shown(platform, event, await platform.ledger.catalogue.venue(event.venue_id))
     presale = await platform.presale.presales.find(event.id) if purpose is Purpose.PRESALE else None
     return render(
         request,

@@ -58,8 +58,10 @@ async def _tickets(
     event = context["one"].event
     own = await is_own(platform, caller, booking)
     sheets = await platform.box_office.desk.sheets(booking.id)
-    refunds = [one for one in await platform.ledger.refunds_of(booking.id) if one.state is not RefundState.MOOT]
-    returns = await platform.ledger.returns_of(booking.id)
+    refunds = [
+        one for one in await platform.ledger.payments.refunds_of(booking.id) if one.state is not RefundState.MOOT
+    ]
+    returns = await platform.ledger.returns.returns_of(booking.id)
     ends_us = event.starts_at_us - event.refunds.window_s * US_PER_S
     return render(
         request,
@@ -84,7 +86,7 @@ async def goes_first(platform: Platform, booking: Booking) -> bool:
     """Whether the booking was lost because the payment provider was unavailable (B8)."""
     if booking.state not in (BookingState.CANCELLED, BookingState.EXPIRED):
         return False
-    payments = await platform.ledger.payments_of(booking.id)
+    payments = await platform.ledger.payments.payments_of(booking.id)
     return bool(payments) and payments[-1].reason == "provider_unavailable"
 
 
@@ -98,7 +100,7 @@ async def ticket_qr(
 ) -> Response[bytes]:
     """The QR of one ticket as a picture."""
     booking = await seen_booking(platform, caller, booking_id)
-    ticket = await platform.ledger.ticket(ticket_id)
+    ticket = await platform.ledger.tickets.ticket(ticket_id)
     if ticket is None or ticket.booking_id != booking.id:
         raise TicketNotFound("this booking has no such ticket", ticket=ticket_id[:60])
     body = await platform.box_office.desk.qr_png(ticket.id, platform.clock())
@@ -199,10 +201,10 @@ async def tickets(request: Asked, platform: FromPlatform, caller: FromCaller) ->
             continue
         if booking.state in (BookingState.HELD, BookingState.PAYING) and not booking.live(now_us):
             continue
-        event = platform.box_office.openings.events.get(booking.event_id) or await platform.ledger.event(
+        event = platform.box_office.openings.events.get(booking.event_id) or await platform.ledger.catalogue.event(
             booking.event_id
         )
-        one = shown(platform, event, await platform.ledger.venue(event.venue_id))
+        one = shown(platform, event, await platform.ledger.catalogue.venue(event.venue_id))
         rows.append((one, booking, STATES[booking.state], event.starts_at_us < now_us))
     rows.sort(key=lambda row: (row[3], row[0].event.starts_at_us))
     return render(request, "tickets.html", rows=rows)

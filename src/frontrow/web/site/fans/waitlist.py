@@ -66,10 +66,10 @@ async def _waitlist(
         except (NotFound, NotWaiting):
             position = None
         offers = [await _offer(platform, one) for one in await platform.box_office.waitlist.offers(event_id, fan)]
-    one = shown(platform, event, await platform.ledger.venue(event.venue_id))
+    one = shown(platform, event, await platform.ledger.catalogue.venue(event.venue_id))
     sections = [row.name for row in one.free.sections] if one.free else []
     key = push_key(platform) if caller.kind == "fan" else ""
-    contact = await platform.ledger.contact(fan) if fan else None
+    contact = await platform.ledger.messages.contact(fan) if fan else None
     return render(
         request,
         "waitlist.html",
@@ -128,7 +128,7 @@ async def join(
 
 async def _keep_address(request: Asked, platform: Platform, fan: str, event_id: str, form: Form) -> bool:
     """Whether an offer can be mailed: to the known address, or to the one given here in the page's language."""
-    contact = await platform.ledger.contact(fan)
+    contact = await platform.ledger.messages.contact(fan)
     if contact is not None and contact.email:
         return True
     email = form.one("email", 254)
@@ -136,7 +136,7 @@ async def _keep_address(request: Asked, platform: Platform, fan: str, event_id: 
         return False
     current = contact or Contact(fan)
     buyer = msgspec.structs.replace(current, email=checked_email(email), locale=words_for(request).language)
-    await platform.ledger.keep_buyer(buyer, event_id, platform.clock())
+    await platform.ledger.messages.keep_buyer(buyer, event_id, platform.clock())
     return True
 
 
@@ -145,7 +145,7 @@ async def answer(
     request: Asked, platform: FromPlatform, caller: FromCaller, offer_id: FromPath[str], form: FromForm
 ) -> Response[bytes]:
     """Accept an offer (and go to checkout, with a pass) or decline it."""
-    offer = await platform.ledger.offer(offer_id)
+    offer = await platform.ledger.waitlist.offer(offer_id)
     if offer is None or not may_answer(platform, caller, offer):
         raise OfferNotFound("there is no such offer", offer=offer_id[:60])
     try:

@@ -28,14 +28,15 @@ async def audit(request: Asked, platform: FromPlatform, caller: FromCaller) -> R
     act = query.get("act", "") if query.get("act", "") in ACTS else ""
     actor = query.get("actor", "") if query.get("actor", "") in names else ""
     events = {
-        one.id: one.name for one in await platform.ledger.events_of_organiser(caller.organiser_id, (-1, ""), EVENTS)
+        one.id: one.name
+        for one in await platform.ledger.catalogue.events_of_organiser(caller.organiser_id, (-1, ""), EVENTS)
     }
     event = query.get("event", "") if query.get("event", "") in events else ""
     try:
         before = read_number(query.get("after", "")[:200])
     except InvalidInput:
         before = 0
-    found = await platform.ledger.changes(caller.organiser_id, event, before, PAGE, act=act, actor=actor)
+    found = await platform.ledger.organiser.changes(caller.organiser_id, event, before, PAGE, act=act, actor=actor)
     return render(
         request,
         "organiser/audit.html",

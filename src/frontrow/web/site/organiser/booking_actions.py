@@ -111,7 +111,9 @@ async def cancel(
     if became == "failed":
         return await booking_page(request, platform, caller, event_id, booking_id, REFUSED)
     detail = {"booking": booking.id, "became": became}
-    await platform.ledger.note(Change(editor_of(caller), "cancel_booking", event.id, platform.clock(), detail))
+    await platform.ledger.organiser.note(
+        Change(editor_of(caller), "cancel_booking", event.id, platform.clock(), detail)
+    )
     return _back(event_id, booking_id, "cancel")
 
 
@@ -126,7 +128,7 @@ async def resend(
     ):
         return _back(event_id, booking_id, "nobody")
     change = Change(editor_of(caller), "resend", event.id, platform.clock(), {"booking": booking.id})
-    await platform.ledger.note(change)
+    await platform.ledger.organiser.note(change)
     return _back(event_id, booking_id, "resend")
 
 

@@ -81,7 +81,7 @@ async def bookings(
     state = wanted if wanted in [one.value for one in STATES] else ""
     plan = await platform.organiser.organise.venues.plan(event.plan_hash)
     found = await _found(platform, event, plan, words, state, _cursor(query.get("after", "")))
-    buyers = await platform.ledger.buyers_of([one.fan for one in found])
+    buyers = await platform.ledger.organiser.buyers_of([one.fan for one in found])
     lines = [
         Line(
             one,
@@ -110,17 +110,17 @@ async def _found(platform: Platform, event: Event, plan: Plan, words: str, state
     """What the words mean: an address, a booking's number, a seat, else a part of a buyer's name."""
     ledger = platform.ledger
     if not words:
-        return await ledger.event_bookings(event.id, state, before, PAGE)
+        return await ledger.organiser.event_bookings(event.id, state, before, PAGE)
     try:
         if "@" in words:
-            return await ledger.bookings_by_email(event.id, checked_email(words), before, PAGE)
+            return await ledger.organiser.bookings_by_email(event.id, checked_email(words), before, PAGE)
         if words.startswith("bkg_"):
             one = await ledger.booking(words)
             return [one] if one is not None and one.event_id == event.id else []
         (seat,) = plan.indexes(["-".join(words.replace("-", " ").split())])
-        return await ledger.bookings_on_seat(event.id, seat, before, PAGE)
+        return await ledger.organiser.bookings_on_seat(event.id, seat, before, PAGE)
     except UnknownSeats:
-        return await ledger.bookings_by_name(event.id, search_words(words), before, PAGE)
+        return await ledger.organiser.bookings_by_name(event.id, search_words(words), before, PAGE)
     except InvalidInput:  # no address
         return []
 
@@ -139,7 +139,7 @@ def state_of(booking: Booking, now_us: int) -> tuple[str, str]:
 
 
 async def zone_of(platform: Platform, event: Event) -> str:
-    return shown(platform, event, await platform.ledger.venue(event.venue_id)).zone
+    return shown(platform, event, await platform.ledger.catalogue.venue(event.venue_id)).zone
 
 
 @page("/organiser/events/{event_id:str}/bookings/{booking_id:str}", "own_booking", Access.staff("bookings:read"))
@@ -157,11 +157,13 @@ async def booking_page(
     event, booking = await own_event_booking(platform, caller, event_id, booking_id)
     plan = await platform.organiser.organise.venues.plan(event.plan_hash)
     query, may = request.query_params, "refunds:write" in caller.permissions
-    buyer = (await platform.ledger.buyers_of([booking.fan])).get(booking.fan, NOBODY)
-    prices = await platform.ledger.seat_prices(booking.id)
+    buyer = (await platform.ledger.organiser.buyers_of([booking.fan])).get(booking.fan, NOBODY)
+    prices = await platform.ledger.payments.seat_prices(booking.id)
     changes = []
     if "audit:read" in caller.permissions:
-        changes = await platform.ledger.changes(caller.organiser_id, event.id, 0, MAX_ACTS, booking_id=booking.id)
+        changes = await platform.ledger.organiser.changes(
+            caller.organiser_id, event.id, 0, MAX_ACTS, booking_id=booking.id
+        )
     do = query.get("do", "") if may and not refusal else ""
     own = {plan.seat_id(seat): seat for seat in booking.seats}
     named = [own[seat] for seat in query.getall("seat", [])[:100] if seat in own]
@@ -192,8 +194,8 @@ async def booking_page(
 async def _records(platform: Platform, booking: Booking, plan: Plan, prices: dict[int, int]) -> dict[str, Any]:
     """Seats with their tickets, payments and refunds, as the page lists them."""
     ledger = platform.ledger
-    tickets = {one.seat_index: one for one in await ledger.tickets_of(booking.id)}
-    payments, refunds = await ledger.payments_of(booking.id), await ledger.refunds_of(booking.id)
+    tickets = {one.seat_index: one for one in await ledger.tickets.tickets_of(booking.id)}
+    payments, refunds = await ledger.payments.payments_of(booking.id), await ledger.payments.refunds_of(booking.id)
     return {
         "seats": [(plan.seat_id(one), prices.get(one, 0), tickets.get(one)) for one in booking.seats],
         "gone": [(plan.seat_id(seat), one) for seat, one in sorted(tickets.items()) if seat not in booking.seats],

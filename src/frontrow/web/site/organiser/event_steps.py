@@ -77,7 +77,7 @@ async def load_event(platform: Platform, caller: Caller, event_id: str) -> Organ
     """The event, if it is this organiser's."""
     found = await platform.organiser.organise.get(editor_of(caller), event_id)
     plan = await platform.organiser.organise.venues.plan(found.event.plan_hash)
-    venue = await platform.ledger.venue(found.event.venue_id)
+    venue = await platform.ledger.catalogue.venue(found.event.venue_id)
     return OrganiserEvent(found.event, found.tag, plan, venue, platform.organiser.organise.rules_of(found.event))
 
 

@@ -52,9 +52,11 @@ async def _hub(
 ) -> Response[bytes]:
     event, now_us = one.event, platform.clock()
     seen = shown(platform, event, one.venue)
-    refunding = await platform.ledger.cancellation(event.id) if event.status is EventStatus.CANCELLED else None
+    refunding = (
+        await platform.ledger.organiser.cancellation(event.id) if event.status is EventStatus.CANCELLED else None
+    )
     running = refunding is not None and refunding.state == "running"
-    failed = await platform.ledger.failed_refunds(caller.organiser_id, event.id, MAX_FAILED)
+    failed = await platform.ledger.organiser.failed_refunds(caller.organiser_id, event.id, MAX_FAILED)
     unpaid = running or (refunding is not None and await _unpaid(platform, event))
     return render(
         request,
@@ -80,7 +82,7 @@ async def _hub(
 
 async def _unpaid(platform: Platform, event: Event) -> bool:
     """Whether refunds of the event are still on their way, or failed."""
-    return any(RefundState(row[0]) not in SETTLED for row in await platform.ledger.refunds_by_state(event.id))
+    return any(RefundState(row[0]) not in SETTLED for row in await platform.ledger.figures.refunds_by_state(event.id))
 
 
 async def _figures(platform: Platform, caller: Caller, one: OrganiserEvent) -> EventFigures | None:

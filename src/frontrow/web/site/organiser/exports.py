@@ -46,7 +46,9 @@ async def table(platform: FromPlatform, caller: FromCaller, event_id: FromPath[s
     event = await own_event(platform, caller, event_id)
     kind = known_kind(file.removesuffix(".csv"))
     plan = await platform.organiser.organise.venues.plan(event.plan_hash)
-    await platform.ledger.note(Change(editor_of(caller), "export", event.id, platform.clock(), {"table": kind}))
+    await platform.ledger.organiser.note(
+        Change(editor_of(caller), "export", event.id, platform.clock(), {"table": kind})
+    )
 
     async def lines() -> AsyncIterator[bytes]:
         yield "\ufeff".encode()  # spreadsheets recognise UTF-8 by this mark

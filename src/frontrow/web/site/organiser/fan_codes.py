@@ -39,7 +39,7 @@ async def _codes(
     event, desk = await own_event(platform, caller, event_id), platform.organiser.codes
     errors = reading.errors if reading else Errors()
     typed = Typed({"count": "100", "lane": list(desk.lanes(event))[-1]} | (reading.form.first() if reading else {}))
-    venue = await platform.ledger.venue(event.venue_id)
+    venue = await platform.ledger.catalogue.venue(event.venue_id)
     return render(
         request,
         "organiser/codes.html",

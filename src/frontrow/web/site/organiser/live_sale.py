@@ -43,7 +43,7 @@ async def live_sale(
 ) -> Response[bytes]:
     """One event's sale as it happens."""
     event = await own_event(platform, caller, event_id)
-    venue = await platform.ledger.venue(event.venue_id)
+    venue = await platform.ledger.catalogue.venue(event.venue_id)
     control = "sales:control" in caller.permissions
     room = _room(platform, event)
     found = {
@@ -56,7 +56,7 @@ async def live_sale(
     }
     changes = []
     if "audit:read" in caller.permissions:
-        changes = await platform.ledger.changes(caller.organiser_id, event.id, 0, RECENT_ACTS)
+        changes = await platform.ledger.organiser.changes(caller.organiser_id, event.id, 0, RECENT_ACTS)
     return render(
         request,
         "organiser/live.html",

@@ -77,7 +77,7 @@ async def overview(request: Asked, platform: FromPlatform, caller: FromCaller) -
     now_us = platform.clock()
     begin = (-1, "") if past else (now_us - TODAY_US, "")
     after = _after(request.query_params.get("after", "")) or begin
-    events = await platform.ledger.events_of_organiser(caller.organiser_id, after, PAGE)
+    events = await platform.ledger.catalogue.events_of_organiser(caller.organiser_id, after, PAGE)
     last = f"{events[-1].starts_at_us}:{events[-1].id}" if len(events) == PAGE else None
     if past:
         last = last if events and events[-1].starts_at_us < now_us - TODAY_US else None
@@ -103,7 +103,7 @@ def _after(cursor: str) -> tuple[int, str] | None:
 
 
 async def _own(platform: Platform, event: Event, now_us: int, *, figures: bool) -> Own:
-    one = shown(platform, event, await platform.ledger.venue(event.venue_id))
+    one = shown(platform, event, await platform.ledger.catalogue.venue(event.venue_id))
     counted = await platform.organiser.figures.of(event) if figures and one.state != "draft" else None
     return Own(one, counted, next_of(event, one.state, now_us))
 

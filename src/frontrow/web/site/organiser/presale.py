@@ -56,7 +56,7 @@ async def _shown(
     errors: Errors | None = None,
 ) -> Response[bytes]:
     event = await own_event(platform, caller, event_id)
-    venue = await platform.ledger.venue(event.venue_id)
+    venue = await platform.ledger.catalogue.venue(event.venue_id)
     zone, presale = venue.time_zone if venue else "UTC", await platform.presale.presales.find(event_id)
     return render(
         request,
@@ -93,7 +93,7 @@ async def open_presale(
 ) -> Response[bytes]:
     """Open registration, or change its times."""
     event = await own_event(platform, caller, event_id)
-    venue = await platform.ledger.venue(event.venue_id)
+    venue = await platform.ledger.catalogue.venue(event.venue_id)
     reading = Reading(form, venue.time_zone if venue else "UTC")
     opens, closes = reading.when("opens"), reading.when("closes")
     codes, order = reading.whole("codes", 1, MAX_CODES), form.one("order", 20)

@@ -168,7 +168,7 @@ async def _steer(platform: Platform, caller: Caller, event_id: str, wanted: dict
     asked = {name: value for name, value in wanted.items() if value != usual[name]}
     if asked:
         await patch_room(platform.room.service, event_id, msgspec.json.encode(asked))
-        await platform.ledger.note(Change(editor_of(caller), "steer_room", event_id, platform.clock(), asked))
+        await platform.ledger.organiser.note(Change(editor_of(caller), "steer_room", event_id, platform.clock(), asked))
 
 
 ROUTES: list[HTTPRouteHandler] = [preview, preview_page, preview_map, publish]

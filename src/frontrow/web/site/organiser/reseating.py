@@ -42,7 +42,7 @@ async def _rows(
         for seat in range(base, base + min(section.size, MAX_SHOWN))
         if plan.seats[seat].tier in fits and seat not in event.withheld
     ]
-    taken = set(await platform.ledger.taken_seats(event.id, seats, platform.clock()))
+    taken = set(await platform.ledger.organiser.taken_seats(event.id, seats, platform.clock()))
     rows: dict[str, list[tuple[str, str]]] = {}
     for seat in seats:
         if seat in taken:

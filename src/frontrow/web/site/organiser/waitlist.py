@@ -42,7 +42,7 @@ async def waitlist(
         view = await get_own_waitlist.fn(platform, caller, event_id, None, asked.get("after", "")[:200], PAGE)
     except InvalidInput:
         view = await get_own_waitlist.fn(platform, caller, event_id, None, "", PAGE)
-    buyers = await platform.ledger.buyers_of([one.fan for one in view.entries])
+    buyers = await platform.ledger.organiser.buyers_of([one.fan for one in view.entries])
     entries = [
         (one, buyers.get(one.fan, NOBODY).email, STATES.get(EntryState(one.state), OTHER)) for one in view.entries
     ]

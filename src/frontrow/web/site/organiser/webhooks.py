@@ -55,8 +55,8 @@ async def webhooks(request: Asked, platform: FromPlatform, caller: FromCaller) -
 async def _list(
     request: Asked, platform: Platform, caller: Caller, *, refusal: str = "", secret: str = "", url: str = ""
 ) -> Response[bytes]:
-    hooks = await platform.ledger.own_endpoints(caller.organiser_id, "", MAX_ENDPOINTS)
-    events = await platform.ledger.events_of_organiser(caller.organiser_id, (-1, ""), EVENTS)
+    hooks = await platform.ledger.organiser.own_endpoints(caller.organiser_id, "", MAX_ENDPOINTS)
+    events = await platform.ledger.catalogue.events_of_organiser(caller.organiser_id, (-1, ""), EVENTS)
     return render(
         request,
         "organiser/webhooks.html",
@@ -101,7 +101,7 @@ async def _one(
         shown = await list_deliveries.fn(platform, caller, webhook_id, after, DELIVERIES)
     except InvalidInput:
         shown = await list_deliveries.fn(platform, caller, webhook_id, "", DELIVERIES)
-    event = await platform.ledger.event(hook.event_id)
+    event = await platform.ledger.catalogue.event(hook.event_id)
     return render(
         request,
         "organiser/webhook.html",
@@ -116,7 +116,7 @@ async def _one(
 
 
 async def _own(platform: Platform, caller: Caller, webhook_id: str) -> Endpoint:
-    found = await platform.ledger.endpoint(webhook_id)
+    found = await platform.ledger.messages.endpoint(webhook_id)
     if found is None or not found.active or found.organiser != caller.organiser_id:
         raise EndpointNotFound(f"there is no webhook {webhook_id[:60]}", webhook=webhook_id[:60])
     return found
@@ -147,7 +147,7 @@ async def test(
     hook = await _own(platform, caller, webhook_id)
     await platform.messaging.webhooks.test(hook)
     change = Change(editor_of(caller), "test_webhook", hook.event_id, platform.clock(), {"webhook": hook.id})
-    await platform.ledger.note(change)
+    await platform.ledger.organiser.note(change)
     return go_to(f"{HOOKS}/{hook.id}?done=test")
 
 

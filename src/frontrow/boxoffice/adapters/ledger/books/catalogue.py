@@ -6,13 +6,13 @@ constraints ask for. Every change leaves a note in the audit log.
 
 import asyncio
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
 
-from frontrow.boxoffice.adapters.ledger.engine.batched_reads import Looks
-from frontrow.boxoffice.adapters.ledger.engine.group_commit import Operation, Ran, Store, Written
+from frontrow.boxoffice.adapters.ledger.engine.batched_reads import ReadsByKey
+from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, Ran, Store, Written
 from frontrow.boxoffice.adapters.ledger.engine.statements import WORD_SLOTS
 from frontrow.boxoffice.adapters.ledger.programs.bookings import Program
 from frontrow.boxoffice.adapters.ledger.programs.event_index import index_events, index_venue
@@ -23,7 +23,6 @@ from frontrow.boxoffice.model.events import Event, EventNotFound, EventStatus
 from frontrow.boxoffice.model.facts import Fact
 from frontrow.boxoffice.model.venues import Plan, Venue
 from frontrow.boxoffice.ports.queries import Query, Row
-from frontrow.core.coalescer import Coalescer
 
 MAX_CURRENCIES: Final = 50
 NO_BOUND: Final = -(2**62)  # of free seats: a count may be behind
@@ -40,13 +39,12 @@ RARE: Final = 2_000
 MAX_FIRST: Final = 20_000  # of the rarest of several words: going through all events could find nothing for long
 
 
-class Catalogue:
-    """The part of the ledger that knows what is sold."""
+class SqlCatalogue:
+    """What is sold (`ports.ledger.Catalogue`)."""
 
-    store: Store
-    line: Coalescer[Operation, Any]
-    looks: Mapping[str, Looks]
-    catalogue_version: int = 0  # grows with what this process changes; others' changes are seen by looking again
+    def __init__(self, store: Store, line: CommitLine, reads: ReadsByKey) -> None:
+        self._store, self._line, self._reads = store, line, reads
+        self.version = 0  # counts this process's changes; other processes' changes are found by reading again
 
     async def put_plan(self, plan_hash: str, plan: Plan, document: str, now_us: int) -> None:
         """Keep a plan, its document and its seats under its hash; a hash that is known is the same plan."""
@@ -62,7 +60,7 @@ class Catalogue:
 
     async def plan_document(self, plan_hash: str) -> str | None:
         """The document kept under this hash."""
-        rows: list[Row] = await self.store.read(Query("plan_document", params=(plan_hash,)))
+        rows: list[Row] = await self._store.read(Query("plan_document", params=(plan_hash,)))
         return str(rows[0][0]) if rows else None
 
     async def put_venue(self, venue: Venue, now_us: int) -> None:
@@ -77,7 +75,7 @@ class Catalogue:
         await self._change(program, {"act": "put_venue", "venue": venue.id}, now_us)
 
     async def venue(self, venue_id: str) -> Venue | None:
-        rows = await self.looks["venues_by_id"].of(venue_id)
+        rows = await self._reads["venues_by_id"].of(venue_id)
         return Venue(*rows[0]) if rows else None
 
     async def put_event(self, event: Event, now_us: int) -> None:
@@ -102,7 +100,7 @@ class Catalogue:
 
     async def event(self, event_id: str) -> Event:
         """The event, or EventNotFound."""
-        rows = await self.looks["events_by_id"].of(event_id)
+        rows = await self._reads["events_by_id"].of(event_id)
         if not rows:
             raise EventNotFound(f"there is no event {event_id}", event=event_id)
         return msgspec.json.decode(rows[0][1], type=Event)
@@ -112,7 +110,7 @@ class Catalogue:
     ) -> list[Event]:
         """Events in order of (starts_at_us, id), from after that pair on."""
         params = (status or "", after[0], after[1], max(1, min(limit, 1_000)))
-        rows: list[Row] = await self.store.read(Query("events_page", params=params))
+        rows: list[Row] = await self._store.read(Query("events_page", params=params))
         return [msgspec.json.decode(row[0], type=Event) for row in rows]
 
     async def events_of_organiser(
@@ -120,7 +118,7 @@ class Catalogue:
     ) -> list[Event]:
         """An organiser's events, whatever their status, in the same order."""
         params = (organiser_id, after[0], after[1], max(1, min(limit, 1_000)))
-        rows: list[Row] = await self.store.read(Query("events_of_organiser", params=params))
+        rows: list[Row] = await self._store.read(Query("events_of_organiser", params=params))
         return [msgspec.json.decode(row[0], type=Event) for row in rows]
 
     async def find_events(self, search: EventSearch) -> tuple[list[Event], bool]:
@@ -147,8 +145,8 @@ class Catalogue:
         )
         statement, first = await self._plan(search, terms)
         skip = (search.page - 1) * search.limit
-        rows = await self.store.read(Query(statement, params=(*given, *first, search.limit + 1, skip)))
-        found = await asyncio.gather(*(self.looks["events_by_id"].of(row[0]) for row in rows[: search.limit]))
+        rows = await self._store.read(Query(statement, params=(*given, *first, search.limit + 1, skip)))
+        found = await asyncio.gather(*(self._reads["events_by_id"].of(row[0]) for row in rows[: search.limit]))
         events = [msgspec.json.decode(each[0][1], type=Event) for each in found if each]
         return events, len(rows) > search.limit
 
@@ -156,25 +154,25 @@ class Catalogue:
         """The statement that looks at the fewest events, with its own parameters."""
         if terms:
             most = MAX_FIRST if len(terms) > 1 else RARE
-            counts = {row[0]: int(row[1]) for row in await self.store.read(Query("count_words", terms, (most,)))}
+            counts = {row[0]: int(row[1]) for row in await self._store.read(Query("count_words", terms, (most,)))}
             rarest = min(terms, key=lambda term: counts[term[0]])
             if counts[rarest[0]] < most:
                 return "find_by_word", rarest
         if search.max_price_minor >= 0:
             asked = (SHELVES[search.status], search.max_price_minor, RARE)
-            if int((await self.store.read(Query("count_cheap", params=asked)))[0][0]) < RARE:
+            if int((await self._store.read(Query("count_cheap", params=asked)))[0][0]) < RARE:
                 return "find_by_price", ()
         return "find_by_start", ()
 
     async def listed_currencies(self) -> list[str]:
         """What the events on sale are sold in."""
-        return [str(row[0]) for row in await self.store.read(Query("listed_currencies", params=(MAX_CURRENCIES,)))]
+        return [str(row[0]) for row in await self._store.read(Query("listed_currencies", params=(MAX_CURRENCIES,)))]
 
     async def seats_left(self, event_ids: Sequence[str]) -> dict[str, int]:
         """How many seats of these events were free when they were last counted."""
         if not event_ids:
             return {}
-        rows = await self.store.read(Query("seats_left_of", [(event_id,) for event_id in event_ids]))
+        rows = await self._store.read(Query("seats_left_of", [(event_id,) for event_id in event_ids]))
         return {row[0]: int(row[1]) for row in rows}
 
     # seats and status
@@ -182,42 +180,42 @@ class Catalogue:
     async def settle_event(self, event_id: str, now_us: int) -> SettledEvent | None:
         """Count the event's free seats and move its status if that is due: one transaction."""
         run = Ran(functools.partial(settle_event, event_id, now_us), now_us)
-        settled: SettledEvent | None = await self.line.submit(run)
+        settled: SettledEvent | None = await self._line.submit(run)
         if settled is not None and settled.move is not None:
-            self.catalogue_version += 1
+            self.version += 1
         return settled
 
     async def ended_events(self, now_us: int, limit: int) -> list[str]:
         """Events on sale or sold out that are over by now."""
-        return [str(row[0]) for row in await self.store.read(Query("ended_events", params=(now_us, limit)))]
+        return [str(row[0]) for row in await self._store.read(Query("ended_events", params=(now_us, limit)))]
 
     async def stale_counts(self, before_us: int, limit: int) -> list[str]:
         """Events on sale or sold out whose seats were not counted since then, the oldest count first."""
-        return [str(row[0]) for row in await self.store.read(Query("stale_counts", params=(before_us, limit)))]
+        return [str(row[0]) for row in await self._store.read(Query("stale_counts", params=(before_us, limit)))]
 
     # following changes
 
     async def newest_change(self) -> int:
         """The number of the newest change of any event: one row, the only thing that is read while nothing changes."""
-        return int((await self.store.read(Query("catalogue_version")))[0][0])
+        return int((await self._store.read(Query("catalogue_version")))[0][0])
 
     async def live_events(self, after: tuple[int, str], limit: int) -> list[Event]:
         """What is on sale or sold out, in order of (starts_at_us, id)."""
-        rows = await self.store.read(Query("live_events", params=(*after, limit)))
+        rows = await self._store.read(Query("live_events", params=(*after, limit)))
         return [msgspec.json.decode(row[0], type=Event) for row in rows]
 
     async def changed_events(self, after: tuple[int, str], limit: int) -> list[tuple[int, str, Event | None]]:
         """(number, id, event) of what changed behind that pair, in its order; no event if it is not for sale."""
-        rows = await self.store.read(Query("changed_events", params=(*after, limit)))
+        rows = await self._store.read(Query("changed_events", params=(*after, limit)))
         return [(int(row[0]), row[1], msgspec.json.decode(row[2], type=Event) if row[2] else None) for row in rows]
 
     async def _change(self, program: Any, note: dict[str, Any], now_us: int) -> None:
-        await self.line.submit(Ran(program, now_us, note=msgspec.json.encode(note).decode()))
-        self.catalogue_version += 1
+        await self._line.submit(Ran(program, now_us, note=msgspec.json.encode(note).decode()))
+        self.version += 1
 
     async def _write(self, queries: Sequence[Query], note: dict[str, Any], now_us: int) -> None:
-        await self.line.submit(Written(tuple(queries), msgspec.json.encode(note).decode(), now_us))
-        self.catalogue_version += 1
+        await self._line.submit(Written(tuple(queries), msgspec.json.encode(note).decode(), now_us))
+        self.version += 1
 
 
 def _row(event: Event, now_us: int) -> Row:

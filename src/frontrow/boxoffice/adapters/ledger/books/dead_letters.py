@@ -5,45 +5,44 @@ the others know it. A delivery waits again as if it were new. Either is one tran
 """
 
 import functools
-from typing import Any, Final, cast
+from typing import Final, cast
 
 import msgspec
 
-from frontrow.boxoffice.adapters.ledger.engine.group_commit import Operation, Ran, Store
+from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, Ran, Store
 from frontrow.boxoffice.adapters.ledger.programs.bookings import Program
 from frontrow.boxoffice.model.facts import Fact, decode_fact
 from frontrow.boxoffice.model.messages import POISON, Aside, PoisonedFact
 from frontrow.boxoffice.ports.queries import Query
-from frontrow.core.coalescer import Coalescer
 from frontrow.core.errors import InvalidInput, NotFound
 
 MAX_PAGE: Final = 1_000
 
 
-class AsideNotFound(NotFound):
+class DeadLetterNotFound(NotFound):
     code = "aside_not_found"
 
 
-class Asides:
-    """The part of the ledger that knows what nobody works on any more."""
+class DeadLetterBook:
+    """Lists dead letters and retries them."""
 
-    store: Store
-    line: Coalescer[Operation, Any]
+    def __init__(self, store: Store, line: CommitLine) -> None:
+        self._store, self._line = store, line
 
     async def asides(self, after: int = 0, limit: int = 100) -> list[Aside]:
         """In the order of their numbers, from after `after` on."""
-        rows = await self.store.read(Query("asides_page", params=(after, max(1, min(limit, MAX_PAGE)))))
+        rows = await self._store.read(Query("asides_page", params=(after, max(1, min(limit, MAX_PAGE)))))
         return [Aside(*row) for row in rows]
 
     async def retry_aside(self, number: int, now_us: int) -> Aside:
-        """Let it be tried again; `AsideNotFound` when there is none of this number (any more)."""
-        return cast(Aside, await self.line.submit(Ran(functools.partial(_retry, number, now_us), now_us)))
+        """Let it be tried again; `DeadLetterNotFound` when there is none of this number (any more)."""
+        return cast(Aside, await self._line.submit(Ran(functools.partial(_retry, number, now_us), now_us)))
 
 
 def _retry(number: int, now_us: int, facts: list[Fact]) -> Program[Aside | BaseException]:
     rows = yield Query("aside_by_number", params=(number,))
     if not rows:
-        return AsideNotFound(f"nothing is put aside under {number}", number=number)
+        return DeadLetterNotFound(f"nothing is put aside under {number}", number=number)
     aside = Aside(*rows[0])
     if aside.kind != POISON:
         yield Query("deliver_again", [(number, now_us)])

@@ -1,19 +1,20 @@
-"""The ledger's messages: the inbox of consumers, deliveries with leases and retries, contacts and webhook endpoints
-(`message_ports.MessageBook`)."""
+"""The ledger's messages: the inbox of consumers, deliveries with leases and retries, contacts and webhook endpoints.
 
-from collections.abc import Mapping, Sequence
+The contract is in `ports/messages.py`.
+"""
+
+from collections.abc import Sequence
 from typing import Any, Final, cast
 
 import msgspec
 
-from frontrow.boxoffice.adapters.ledger.engine.batched_reads import Looks
-from frontrow.boxoffice.adapters.ledger.engine.group_commit import Operation, Ran, Store, Written
+from frontrow.boxoffice.adapters.ledger.engine.batched_reads import ReadsByKey
+from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, Ran, Store, Written
 from frontrow.boxoffice.adapters.ledger.programs.bookings import Program
 from frontrow.boxoffice.model.email_addresses import canonical_email
 from frontrow.boxoffice.model.messages import Contact, Delivery, Endpoint, InAppMessage, NewDelivery, Settled
 from frontrow.boxoffice.model.person_names import folded_name, name_tails
 from frontrow.boxoffice.ports.queries import Query, Row
-from frontrow.core.coalescer import Coalescer
 from frontrow.core.errors import InvalidInput
 
 MAX_LEASED: Final = 1_000
@@ -23,22 +24,33 @@ DELIVERING: Final = "add_deliveries"
 _names = msgspec.json.Decoder(tuple[str, ...])
 
 
-class MessageBook:
-    """The part of the ledger that knows what is to be told to whom."""
+class SqlMessageBook:
+    """The inbox of consumers, deliveries, contacts and webhook endpoints (`ports.messages.MessageBook`)."""
 
-    store: Store
-    line: Coalescer[Operation, Any]
-    looks: Mapping[str, Looks]
+    def __init__(self, store: Store, line: CommitLine, reads: ReadsByKey) -> None:
+        self._store, self._line, self._reads = store, line, reads
 
     async def once(self, source: str, message_id: str, queries: Sequence[Query], now_us: int) -> bool:
-        done = await self.line.submit(Ran(lambda _: _once(source, message_id, queries, now_us), now_us))
+        done = await self._line.submit(Ran(lambda _: _once(source, message_id, queries, now_us), now_us))
         return cast(bool, done)
 
     async def once_each(self, source: str, messages: Sequence[tuple[str, Sequence[Query]]], now_us: int) -> list[bool]:
         if not messages:
             return []
-        done = await self.line.submit(Ran(lambda _: _once_each(source, messages, now_us), now_us))
+        done = await self._line.submit(Ran(lambda _: _once_each(source, messages, now_us), now_us))
         return cast(list[bool], done)
+
+    async def noticed(self, source: str, message_id: str) -> bool:
+        return bool(await self._store.read(Query("inbox_has", params=(source, message_id))))
+
+    async def seen_before(self, source: str, message_id: str, now_us: int) -> bool:
+        query = Query("add_inbox", [(source, message_id, now_us)])
+        return not await self._line.submit(Written((query,), now_us=now_us))
+
+    async def first_seen(self, source: str, message_id: str, now_us: int) -> int:
+        queries = (Query("add_inbox", [(source, message_id, now_us)]), Query("inbox_time", params=(source, message_id)))
+        rows = await self._line.submit(Written(queries, now_us=now_us))
+        return int(rows[0][0])
 
     def delivering(self, deliveries: Sequence[NewDelivery], now_us: int) -> list[Query]:
         if not deliveries:
@@ -54,7 +66,7 @@ class MessageBook:
         if not (1 <= limit <= MAX_LEASED and per_lane >= 1):
             raise InvalidInput(f"limit must be 1 to {MAX_LEASED}, not {limit}", param="limit")
         params = (kind, now_us, per_lane, limit)
-        leased = await self.line.submit(Ran(lambda _: _lease(params, now_us + lease_us), now_us))
+        leased = await self._line.submit(Ran(lambda _: _lease(params, now_us + lease_us), now_us))
         return [Delivery(*row) for row in sorted(leased, key=lambda row: int(row[0]))]
 
     async def settle(self, settled: Sequence[Settled], now_us: int) -> None:
@@ -63,11 +75,11 @@ class MessageBook:
                 (one.number, one.state.value, one.attempts, one.next_at_us, one.reason, now_us)
                 for one in sorted(settled, key=lambda one: one.number)
             ]
-            await self.line.submit(Written((Query("settle_deliveries", rows),), now_us=now_us))
+            await self._line.submit(Written((Query("settle_deliveries", rows),), now_us=now_us))
 
     async def delivery_counts(self, kind: str) -> dict[str, int]:
         """How many deliveries of a kind wait, are sent and are given up."""
-        return {row[0]: row[1] for row in await self.store.read(Query("delivery_counts", params=(kind,)))}
+        return {row[0]: row[1] for row in await self._store.read(Query("delivery_counts", params=(kind,)))}
 
     async def put_contact(self, contact: Contact, now_us: int) -> None:
         if len(contact.push) > MAX_PUSH:
@@ -80,16 +92,16 @@ class MessageBook:
             if devices:
                 yield Query("put_push", devices)
 
-        await self.line.submit(Ran(lambda _: run(), now_us))
+        await self._line.submit(Ran(lambda _: run(), now_us))
 
     async def keep_buyer(self, buyer: Contact, event_id: str, now_us: int) -> None:
-        await self.line.submit(Ran(lambda _: _keep_buyer(buyer, event_id, now_us), now_us))
+        await self._line.submit(Ran(lambda _: _keep_buyer(buyer, event_id, now_us), now_us))
 
     async def contact(self, fan: str) -> Contact | None:
-        rows = await self.looks["contacts_by_fan"].of(fan)
+        rows = await self._reads["contacts_by_fan"].of(fan)
         if not rows:
             return None
-        push = await self.store.read(Query("push_of", params=(fan,)))
+        push = await self._store.read(Query("push_of", params=(fan,)))
         return msgspec.structs.replace(_contact_of(rows[0]), push=tuple(row[0] for row in push))
 
     async def put_endpoint(self, endpoint: Endpoint, now_us: int) -> None:
@@ -100,22 +112,22 @@ class MessageBook:
         )  # fmt: skip
         note = {"act": "put_endpoint", "endpoint": endpoint.id, "organiser": endpoint.organiser, "url": endpoint.url}
         written = Written((Query("put_endpoints", [row]),), msgspec.json.encode(note).decode(), now_us)
-        await self.line.submit(written)
+        await self._line.submit(written)
 
     async def endpoint(self, endpoint_id: str) -> Endpoint | None:
-        rows = await self.store.read(Query("endpoint_by_id", params=(endpoint_id,)))
+        rows = await self._store.read(Query("endpoint_by_id", params=(endpoint_id,)))
         return _endpoint_of(rows[0]) if rows else None
 
     async def endpoints_of(self, event_id: str) -> list[Endpoint]:
-        return [_endpoint_of(row) for row in await self.store.read(Query("endpoints_of_event", params=(event_id,)))]
+        return [_endpoint_of(row) for row in await self._store.read(Query("endpoints_of_event", params=(event_id,)))]
 
     async def put_in_app(self, messages: Sequence[InAppMessage], now_us: int) -> None:
         if messages:
             rows = [(one.id, one.fan, one.subject, one.body, one.created_at_us) for one in messages]
-            await self.line.submit(Written((Query("put_in_app", rows),), now_us=now_us))
+            await self._line.submit(Written((Query("put_in_app", rows),), now_us=now_us))
 
     async def in_app(self, fan: str, limit: int = 50) -> list[InAppMessage]:
-        rows = await self.store.read(Query("in_app_of", params=(fan, max(1, min(limit, 500)))))
+        rows = await self._store.read(Query("in_app_of", params=(fan, max(1, min(limit, 500)))))
         return [InAppMessage(*row) for row in rows]
 
 

@@ -1,14 +1,15 @@
 """The ledger as organisers write it: every change with a note of who made it, in one transaction, over the version it
 was made from; and the pages they read (bookings, changes, waitlist, webhooks, the door's counts)."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Final, cast
 
 import msgspec
 
-from frontrow.boxoffice.adapters.ledger.engine.batched_reads import Looks
-from frontrow.boxoffice.adapters.ledger.engine.group_commit import Operation, Ran, Store, Written
+from frontrow.boxoffice.adapters.ledger.books.catalogue import SqlCatalogue
+from frontrow.boxoffice.adapters.ledger.engine.batched_reads import ReadsByKey
+from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, Ran, Store, Written
 from frontrow.boxoffice.adapters.ledger.programs.bookings import Program, booking_of
 from frontrow.boxoffice.adapters.ledger.programs.event_index import index_events, index_venue
 from frontrow.boxoffice.adapters.ledger.programs.payments import (
@@ -33,7 +34,6 @@ from frontrow.boxoffice.model.tickets import Scan, TicketRevoked
 from frontrow.boxoffice.model.venues import Venue
 from frontrow.boxoffice.model.waitlist import Entry
 from frontrow.boxoffice.ports.queries import Query, Row
-from frontrow.core.coalescer import Coalescer
 
 NEWEST: Final = 2**62  # before which everything is
 MAX_FANS: Final = 100  # names of one address
@@ -41,12 +41,10 @@ _names = msgspec.json.Decoder(tuple[str, ...])
 
 
 class OrganiserBook:
-    """The part of the ledger that organisers and doors use."""
+    """What organisers and doors write and read."""
 
-    store: Store
-    line: Coalescer[Operation, Any]
-    looks: Mapping[str, Looks]
-    catalogue_version: int
+    def __init__(self, store: Store, line: CommitLine, reads: ReadsByKey, catalogue: SqlCatalogue) -> None:
+        self._store, self._line, self._reads, self._catalogue = store, line, reads, catalogue
 
     async def changed(
         self,
@@ -58,8 +56,8 @@ class OrganiserBook:
         """Run `first`; if it answers anything, `rest`, `index` and the note too. What `first` answered."""
         note = _note(change)
         run = Ran(lambda facts: _changed(change, first, tuple(rest), index), change.at_us, note=note)
-        answered = cast("list[Row]", await self.line.submit(run))
-        self.catalogue_version += 1
+        answered = cast("list[Row]", await self._line.submit(run))
+        self._catalogue.version += 1
         return answered
 
     async def put_seller(self, seller: Seller, change: Change) -> None:
@@ -76,24 +74,24 @@ class OrganiserBook:
 
     async def seller(self, organiser_id: str) -> Seller | None:
         """An organiser's details as a seller; None while nobody gave any."""
-        rows = await self.store.read(Query("seller_of", params=(organiser_id,)))
+        rows = await self._store.read(Query("seller_of", params=(organiser_id,)))
         return Seller(*rows[0]) if rows else None
 
     async def seller_at(self, organiser_id: str, at_us: int) -> Seller | None:
         """The details as they stood at that moment; None if nobody had given any by then."""
-        rows = await self.store.read(Query("seller_at", params=(organiser_id, at_us)))
+        rows = await self._store.read(Query("seller_at", params=(organiser_id, at_us)))
         return Seller(*rows[0]) if rows else None
 
     async def tax_rate_at(self, event: Event, at_us: int) -> int | None:
         """The event's own tax rate at that moment; None: it had the seller's."""
-        rows = await self.store.read(Query("tax_rate_at", params=(event.id, at_us)))
+        rows = await self._store.read(Query("tax_rate_at", params=(event.id, at_us)))
         if not rows:  # it never changed
             return event.tax_basis_points
         return None if rows[0][0] == SELLERS_TAX else int(rows[0][0])
 
     async def note(self, change: Change) -> None:
         """Only the note: the change itself was made elsewhere (the waiting room)."""
-        await self.line.submit(Written((_noted(change),), _note(change), change.at_us))
+        await self._line.submit(Written((_noted(change),), _note(change), change.at_us))
 
     async def changes(
         self,
@@ -109,16 +107,16 @@ class OrganiserBook:
         """Noted changes, newest first: of an event, a kind, a member, or about one booking."""
         about = f'%"booking":"{_plain(booking_id)}"%' if booking_id else ""
         params = (organiser_id, event_id, before or NEWEST, limit, act, actor, about)
-        return [NotedChange(*row) for row in await self.store.read(Query("changes_page", params=params))]
+        return [NotedChange(*row) for row in await self._store.read(Query("changes_page", params=params))]
 
     # venues and events
 
     async def own_venues(self, organiser_id: str, after: str, limit: int) -> list[OwnVenue]:
-        rows = await self.store.read(Query("venues_of_organiser", params=(organiser_id, after, limit)))
+        rows = await self._store.read(Query("venues_of_organiser", params=(organiser_id, after, limit)))
         return [_venue_of(row) for row in rows]
 
     async def own_venue(self, organiser_id: str, venue_id: str) -> OwnVenue | None:
-        rows = await self.store.read(Query("own_venue", params=(venue_id, organiser_id)))
+        rows = await self._store.read(Query("own_venue", params=(venue_id, organiser_id)))
         return _venue_of(rows[0]) if rows else None
 
     async def swap_venue(self, was: OwnVenue, venue: Venue, change: Change) -> bool:
@@ -139,7 +137,7 @@ class OrganiserBook:
 
     async def event_document(self, event_id: str) -> str | None:
         """The event exactly as it is kept, for edits over it."""
-        rows = await self.looks["events_by_id"].of(event_id)
+        rows = await self._reads["events_by_id"].of(event_id)
         return str(rows[0][1]) if rows else None
 
     async def add_event(self, event: Event, change: Change) -> bool:
@@ -158,43 +156,43 @@ class OrganiserBook:
         """Those of the seats that are sold or held."""
         if not seats:
             return []
-        rows = await self.store.read(Query("seats_in_the_way", [(event_id, seat) for seat in sorted(seats)]))
+        rows = await self._store.read(Query("seats_in_the_way", [(event_id, seat) for seat in sorted(seats)]))
         return sorted(int(row[1]) for row in rows if row[3] == "confirmed" or row[4] > now_us)
 
     # cancellations
 
     async def cancellation(self, event_id: str) -> Cancellation | None:
-        rows = await self.store.read(Query("cancellation_of", params=(event_id,)))
+        rows = await self._store.read(Query("cancellation_of", params=(event_id,)))
         return Cancellation(*rows[0]) if rows else None
 
     async def lease_cancellations(self, now_us: int, until_us: int, limit: int) -> list[tuple[str, int]]:
         """Events whose cancellation nobody is working on, and when it began; workers get distinct ones."""
         run = Ran(lambda facts: _lease(now_us, until_us, limit), now_us)
-        return [(str(row[0]), int(row[1])) for row in await self.line.submit(run)]
+        return [(str(row[0]), int(row[1])) for row in await self._line.submit(run)]
 
     async def note_cancellation(
         self, event_id: str, state: str, done: tuple[int, int, int, int, int], next_at_us: int, now_us: int
     ) -> None:
         """Add a page's work: bookings refunded, released, stopped and failed, and returns paid back."""
         row = (event_id, state, *done, next_at_us, now_us)
-        await self.line.submit(Written((Query("note_cancellations", [row]),), now_us=now_us))
+        await self._line.submit(Written((Query("note_cancellations", [row]),), now_us=now_us))
 
     # bookings
 
     async def event_bookings(self, event_id: str, state: str, before: int, limit: int) -> list[Booking]:
         params = (event_id, state, before or NEWEST, limit)
-        return [booking_of(row) for row in await self.store.read(Query("bookings_page", params=params))]
+        return [booking_of(row) for row in await self._store.read(Query("bookings_page", params=params))]
 
     async def bookings_on_seat(self, event_id: str, seat: int, before: int, limit: int) -> list[Booking]:
         params = (event_id, seat, before or NEWEST, limit)
-        return [booking_of(row) for row in await self.store.read(Query("bookings_on_seat", params=params))]
+        return [booking_of(row) for row in await self._store.read(Query("bookings_on_seat", params=params))]
 
     async def bookings_by_email(self, event_id: str, email: str, before: int, limit: int) -> list[Booking]:
-        fans = await self.store.read(Query("fans_by_email", params=(email, MAX_FANS)))
+        fans = await self._store.read(Query("fans_by_email", params=(email, MAX_FANS)))
         if not fans:
             return []
         query = Query("bookings_of_fans", [(row[0],) for row in fans], (event_id, before or NEWEST, limit))
-        return [booking_of(row) for row in await self.store.read(query)]
+        return [booking_of(row) for row in await self._store.read(query)]
 
     async def bookings_by_name(self, event_id: str, words: Sequence[str], before: int, limit: int) -> list[Booking]:
         """Bookings whose buyer's name has all these folded words in it (`names.search_words`); the first is looked up
@@ -203,51 +201,51 @@ class OrganiserBook:
             return []
         also = [f"%{word}%" for word in (*words[1:3], "", "")][:2]
         params = (event_id, words[0], words[0] + LAST, *also, before or NEWEST, limit)
-        return [booking_of(row) for row in await self.store.read(Query("bookings_by_name", params=params))]
+        return [booking_of(row) for row in await self._store.read(Query("bookings_by_name", params=params))]
 
     async def buyers_of(self, fans: Sequence[str]) -> dict[str, Buyer]:
         """Name and address of those who gave any."""
         if not fans:
             return {}
-        rows = await self.store.read(Query("contacts_of", [(fan,) for fan in sorted(set(fans))]))
+        rows = await self._store.read(Query("contacts_of", [(fan,) for fan in sorted(set(fans))]))
         return {row[0]: Buyer(row[1], row[2]) for row in rows}
 
     async def reseat(self, ask: Reseat, change: Change) -> Booking:
         """Move a confirmed booking to other seats: all of it or nothing."""
         ran = Ran(lambda facts: reseat(ask, _noted(change), facts), ask.now_us)
-        return cast(Booking, await self.line.submit(ran))
+        return cast(Booking, await self._line.submit(ran))
 
     async def refund_noted(self, refund: Refund, *, fence: int, now_us: int, change: Change) -> Refund:
         """Ask for a refund with the note of who gave it: both or neither. One that is known already is not noted."""
         ask = RefundAsked(refund, fence, now_us)
-        return cast(Refund, await self.line.submit(Ran(lambda facts: _refunded(ask, _noted(change), facts), now_us)))
+        return cast(Refund, await self._line.submit(Ran(lambda facts: _refunded(ask, _noted(change), facts), now_us)))
 
     async def save_refund_noted(self, refund: Refund, *, now_us: int, change: Change) -> Refund:
         """The next version of a refund with the note of who wanted it: both or neither."""
         ask = RefundSaved(refund, (), now_us)
         ran = Ran(lambda facts: _saved(ask, _noted(change), facts), now_us, note=_note(change))
-        return cast(Refund, await self.line.submit(ran))
+        return cast(Refund, await self._line.submit(ran))
 
     async def failed_refunds(self, organiser_id: str, event_id: str, limit: int) -> list[tuple[str, Refund]]:
         """Refunds that failed, oldest first, each with its event; of one event or (empty) of all."""
         params = (organiser_id, event_id, limit)
-        rows = await self.store.read(Query("failed_refunds", params=params))
+        rows = await self._store.read(Query("failed_refunds", params=params))
         return [(row[-1], refund_of(row[:-1])) for row in rows]
 
     # waitlist
 
     async def waitlist_page(self, event_id: str, state: str, after: int, limit: int) -> list[Entry]:
         params = (event_id, state, after, limit)
-        return [entry_of(row) for row in await self.store.read(Query("waitlist_page", params=params))]
+        return [entry_of(row) for row in await self._store.read(Query("waitlist_page", params=params))]
 
     async def waitlist_counts(self, event_id: str) -> dict[str, tuple[int, int]]:
-        rows = await self.store.read(Query("waitlist_counts", params=(event_id,)))
+        rows = await self._store.read(Query("waitlist_counts", params=(event_id,)))
         return {row[0]: (int(row[1]), int(row[2])) for row in rows}
 
     # webhooks
 
     async def own_endpoints(self, organiser_id: str, after: str, limit: int) -> list[Endpoint]:
-        rows = await self.store.read(Query("endpoints_of_organiser", params=(organiser_id, after, limit)))
+        rows = await self._store.read(Query("endpoints_of_organiser", params=(organiser_id, after, limit)))
         return [Endpoint(row[0], row[1], row[2], row[3], row[4], _names.decode(row[5]), bool(row[6])) for row in rows]
 
     async def write_endpoint(self, endpoint: Endpoint, change: Change) -> None:
@@ -261,7 +259,7 @@ class OrganiserBook:
     async def endpoint_deliveries(self, endpoint: Endpoint, before: int, limit: int) -> list[Row]:
         """(number, dedupe, state, attempts, created, next, last error, body), newest first."""
         params = (endpoint.organiser, f"webhook:{endpoint.id}:%", before or NEWEST, limit)
-        return await self.store.read(Query("deliveries_of_endpoint", params=params))
+        return await self._store.read(Query("deliveries_of_endpoint", params=params))
 
     async def redeliver(self, endpoint: Endpoint, number: int, change: Change) -> bool:
         row = (number, endpoint.organiser, f"webhook:{endpoint.id}:", change.at_us)
@@ -275,19 +273,19 @@ class OrganiserBook:
         `TicketRevoked` when it no longer counts: given back, refunded or moved, perhaps a moment ago.
         """
         run = Ran(lambda facts: _admit(scan), scan.at_us)
-        before = await self.line.submit(run)
+        before = await self._line.submit(run)
         return [Scan(*row) for row in before]
 
     async def known_tickets(self, ticket_ids: Sequence[str]) -> dict[str, tuple[str, str]]:
         """(event, state) of those of the tickets that exist."""
         if not ticket_ids:
             return {}
-        rows = await self.store.read(Query("tickets_by_id", [(one,) for one in sorted(set(ticket_ids))]))
+        rows = await self._store.read(Query("tickets_by_id", [(one,) for one in sorted(set(ticket_ids))]))
         return {row[0]: (row[1], row[2]) for row in rows}
 
     async def admissions(self, event_id: str, after: int, limit: int) -> list[tuple[int, Scan]]:
         """What the event's gates let in, in the order the ledger heard of it; from behind that number on."""
-        rows = await self.store.read(Query("admissions_page", params=(event_id, after, limit)))
+        rows = await self._store.read(Query("admissions_page", params=(event_id, after, limit)))
         return [(int(row[0]), Scan(*row[1:])) for row in rows]
 
     async def undo_admission(self, scan_id: str, ticket_id: str, change: Change) -> bool:
@@ -296,16 +294,16 @@ class OrganiserBook:
         return bool(await self.changed(change, first, [Query("restamp_scanned", [(ticket_id, change.event_id)])]))
 
     async def revocation_mark(self, event_id: str) -> tuple[int, int]:
-        rows = await self.store.read(Query("revocation_mark", params=(event_id,)))
+        rows = await self._store.read(Query("revocation_mark", params=(event_id,)))
         return int(rows[0][0]), int(rows[0][1])
 
     async def gate_counts(self, event_id: str) -> list[Row]:
         """(gate, scans, tickets, first, last) of each gate."""
-        return await self.store.read(Query("gate_counts", params=(event_id,)))
+        return await self._store.read(Query("gate_counts", params=(event_id,)))
 
     async def door_totals(self, event_id: str) -> tuple[int, int]:
         """Valid tickets, and how many of them are in."""
-        rows = await self.store.read(Query("door_totals", params=(event_id,)))
+        rows = await self._store.read(Query("door_totals", params=(event_id,)))
         return int(rows[0][0]), int(rows[0][1])
 
 

@@ -1,11 +1,11 @@
-"""The ledger's payments and refunds: the PaymentBook port over a store (see ports.py for the contract)."""
+"""The ledger's payments and refunds. The contract is in `ports/payments.py`."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Any, cast
+from collections.abc import AsyncIterator, Sequence
+from typing import cast
 
-from frontrow.boxoffice.adapters.ledger.engine.batched_reads import Looks
-from frontrow.boxoffice.adapters.ledger.engine.group_commit import Operation, Store
-from frontrow.boxoffice.adapters.ledger.programs.bookings import MoveAsked, booking_of
+from frontrow.boxoffice.adapters.ledger.engine.batched_reads import ReadsByKey
+from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, Store
+from frontrow.boxoffice.adapters.ledger.programs.bookings import MoveAsked
 from frontrow.boxoffice.adapters.ledger.programs.payments import (
     LookAsked,
     PaymentAsked,
@@ -19,17 +19,15 @@ from frontrow.boxoffice.model.facts import Fact
 from frontrow.boxoffice.model.payments import Payment, PaymentChanged, Refund
 from frontrow.boxoffice.model.tickets import NewTicket
 from frontrow.boxoffice.ports.queries import Query
-from frontrow.core.coalescer import Coalescer
 
 PAGE = 1_000
 
 
-class PaymentBook:
-    """The part of the ledger that knows the money."""
+class SqlPaymentBook:
+    """Payments and refunds (`ports.payments.PaymentBook`)."""
 
-    store: Store
-    line: Coalescer[Operation, Any]
-    looks: Mapping[str, Looks]
+    def __init__(self, store: Store, line: CommitLine, reads: ReadsByKey) -> None:
+        self._store, self._line, self._reads = store, line, reads
 
     async def save_payment(
         self,
@@ -46,58 +44,46 @@ class PaymentBook:
         asked = (
             MoveAsked(payment.booking_id, move, fence, now_us, tickets=tuple(tickets), reason=reason) if move else None
         )
-        answer = await self.line.submit(PaymentAsked(payment, asked, tuple(facts), now_us))
+        answer = await self._line.submit(PaymentAsked(payment, asked, tuple(facts), now_us))
         return cast("tuple[Booking | None]", answer)[0]
 
     async def payment(self, payment_id: str) -> Payment | None:
-        rows = await self.looks["payments_by_id"].of(payment_id)
+        rows = await self._reads["payments_by_id"].of(payment_id)
         return payment_of(rows[0]) if rows else None
 
     async def payments_of(self, booking_id: str) -> list[Payment]:
-        return [payment_of(row) for row in await self.looks["payments_of_bookings"].of(booking_id)]
+        return [payment_of(row) for row in await self._reads["payments_of_bookings"].of(booking_id)]
 
     async def payment_by_ref(self, provider: str, ref: str) -> Payment | None:
-        rows = await self.store.read(Query("payment_by_ref", params=(provider, ref)))
+        rows = await self._store.read(Query("payment_by_ref", params=(provider, ref)))
         return payment_of(rows[0]) if rows else None
 
     async def lease_payments(self, now_us: int, until_us: int, limit: int) -> list[Payment]:
-        return cast(list[Payment], await self.line.submit(LookAsked("payments", now_us, until_us, limit)))
+        return cast(list[Payment], await self._line.submit(LookAsked("payments", now_us, until_us, limit)))
 
     async def seat_prices(self, booking_id: str) -> dict[int, int]:
-        return {row[1]: row[2] for row in await self.looks["seat_prices_of"].of(booking_id)}
+        return {row[1]: row[2] for row in await self._reads["seat_prices_of"].of(booking_id)}
 
     async def ask_refund(self, refund: Refund, *, fence: int, now_us: int, late: bool = False) -> Refund:
-        return cast(Refund, await self.line.submit(RefundAsked(refund, fence, now_us, late)))
+        return cast(Refund, await self._line.submit(RefundAsked(refund, fence, now_us, late)))
 
     async def save_refund(self, refund: Refund, *, now_us: int, facts: Sequence[Fact] = ()) -> None:
-        if not await self.line.submit(RefundSaved(refund, tuple(facts), now_us)):
-            kept = await self.store.read(Query("refunds_by_id", [(refund.id,)]))
+        if not await self._line.submit(RefundSaved(refund, tuple(facts), now_us)):
+            kept = await self._store.read(Query("refunds_by_id", [(refund.id,)]))
             if not kept or refund_of(kept[0]) != refund:
                 raise PaymentChanged(refund.id)
 
     async def refunds_of(self, booking_id: str) -> list[Refund]:
-        return [refund_of(row) for row in await self.looks["refunds_of_bookings"].of(booking_id)]
+        return [refund_of(row) for row in await self._reads["refunds_of_bookings"].of(booking_id)]
 
     async def lease_refunds(self, now_us: int, until_us: int, limit: int) -> list[Refund]:
-        return cast(list[Refund], await self.line.submit(LookAsked("refunds", now_us, until_us, limit)))
-
-    async def live_bookings(self, event_id: str, after: str, limit: int) -> list[Booking]:
-        rows = await self.store.read(Query("live_bookings", params=(event_id, after, limit)))
-        return [booking_of(row) for row in rows]
-
-    async def live_holds(self, event_id: str, now_us: int, limit: int) -> list[Booking]:
-        """The bookings whose seats are held and not sold, in the order in which their holds end."""
-        rows = await self.store.read(Query("live_holds", params=(event_id, now_us, limit)))
-        return [booking_of(row) for row in rows]
-
-    async def noticed(self, source: str, message_id: str) -> bool:
-        return bool(await self.store.read(Query("inbox_has", params=(source, message_id))))
+        return cast(list[Refund], await self._line.submit(LookAsked("refunds", now_us, until_us, limit)))
 
     async def all_payments(self) -> AsyncIterator[Payment]:
         """Every payment, in the order of their ids, a page at a time."""
         after = ""
         while True:  # ends with the table
-            page = [payment_of(row) for row in await self.store.read(Query("payments_page", params=(after, PAGE)))]
+            page = [payment_of(row) for row in await self._store.read(Query("payments_page", params=(after, PAGE)))]
             for payment in page:
                 yield payment
             if len(page) < PAGE:

@@ -1,20 +1,26 @@
-"""The ledger's people: organisers and staff, invitations, API keys, sessions (`ports_people.PeopleBook`).
+"""The ledger's people: organisers and staff, invitations, API keys, sessions, fans (`ports.people.PeopleBook`).
 
-One-time things are used by a conditional UPDATE whose rows say who won. Changes of a team lock the organiser first, so
-that two owners who demote each other at the same time cannot both succeed. Notes in the audit log name ids only.
+A one-time secret is used by a conditional UPDATE; the rows it returns say who won. Changes to a team lock the organiser
+first, so two owners who demote each other at the same time cannot both succeed. Notes in the audit log name ids only.
+
+Erasing a fan removes everything that identifies them and ends their waiting. Bookings, payments and tickets keep the
+fan's random id and nothing else.
 """
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Final, cast
 
 import msgspec
 
-from frontrow.boxoffice.adapters.ledger.books.fans import FanBook
-from frontrow.boxoffice.adapters.ledger.engine.group_commit import Operation, Ran, Store, Written
-from frontrow.boxoffice.adapters.ledger.programs.bookings import Program
+from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, Ran, Store, Written
+from frontrow.boxoffice.adapters.ledger.programs.bookings import Program, booking_of
+from frontrow.boxoffice.adapters.ledger.programs.waitlist import entry_of, leave
+from frontrow.boxoffice.model.bookings import Booking
+from frontrow.boxoffice.model.facts import Fact
 from frontrow.boxoffice.model.people import (
     AlreadyMember,
     ApiKey,
+    Fan,
     Invitation,
     LastOwner,
     Organiser,
@@ -25,44 +31,48 @@ from frontrow.boxoffice.model.people import (
     Stage,
     SubjectKind,
 )
+from frontrow.boxoffice.model.waitlist import Entry
 from frontrow.boxoffice.ports.queries import Query, Row
-from frontrow.core.coalescer import Coalescer
 
+MAX_NAMES: Final = 1_000
+MAX_ERASED: Final = 100_000  # a fan who asks to be forgotten is erased completely, not up to a page
 _names = msgspec.json.Decoder(tuple[str, ...])
 
 
-class PeopleBook(FanBook):
-    """The part of the ledger that knows who may do what."""
+class SqlPeopleBook:
+    """Organisers, staff, sessions, API keys and fans (`ports.people.PeopleBook`)."""
 
-    store: Store
-    line: Coalescer[Operation, Any]
+    def __init__(self, store: Store, line: CommitLine) -> None:
+        self._store, self._line = store, line
 
     async def put_organiser(self, organiser: Organiser) -> bool:
         query = Query("put_organiser", [(organiser.id, organiser.name, organiser.created_at_us)])
         note = _note("put_organiser", organiser=organiser.id)
-        return bool(await self.line.submit(Written((query,), note, organiser.created_at_us)))
+        return bool(await self._line.submit(Written((query,), note, organiser.created_at_us)))
 
     async def organisers(self, after: str = "", limit: int = 100) -> list[Organiser]:
-        return [Organiser(*row) for row in await self.store.read(Query("organisers_page", params=(after, limit)))]
+        return [Organiser(*row) for row in await self._store.read(Query("organisers_page", params=(after, limit)))]
 
     async def organiser(self, organiser_id: str) -> Organiser | None:
-        rows = await self.store.read(Query("organiser_by_id", params=(organiser_id,)))
+        rows = await self._store.read(Query("organiser_by_id", params=(organiser_id,)))
         return Organiser(*rows[0]) if rows else None
 
     async def add_staff(self, staff: Staff) -> bool:
         note = _note("add_staff", organiser=staff.organiser_id, staff=staff.id, role=staff.role)
-        return bool(await self.line.submit(Written((_adding(staff),), note, staff.created_at_us)))
+        return bool(await self._line.submit(Written((_adding(staff),), note, staff.created_at_us)))
 
     async def staff(self, staff_id: str) -> Staff | None:
-        rows = await self.store.read(Query("staff_by_id", params=(staff_id,)))
+        rows = await self._store.read(Query("staff_by_id", params=(staff_id,)))
         return _staff(rows[0]) if rows else None
 
     async def staff_by_email(self, email: str) -> Staff | None:
-        rows = await self.store.read(Query("staff_by_email", params=(email,)))
+        rows = await self._store.read(Query("staff_by_email", params=(email,)))
         return _staff(rows[0]) if rows else None
 
     async def staff_of(self, organiser_id: str, limit: int = 200) -> list[Staff]:
-        return [_staff(row) for row in await self.store.read(Query("staff_of_organiser", params=(organiser_id, limit)))]
+        return [
+            _staff(row) for row in await self._store.read(Query("staff_of_organiser", params=(organiser_id, limit)))
+        ]
 
     async def set_role(self, organiser_id: str, staff_id: str, role: Role, by: str, now_us: int) -> Staff:
         changes = (
@@ -87,12 +97,12 @@ class PeopleBook(FanBook):
         def run() -> Program[Staff | Exception]:
             return _change_team(organiser_id, staff_id, changes, still_owner=still_owner)
 
-        changed = await self.line.submit(Ran(lambda facts: run(), now_us, note=note))
+        changed = await self._line.submit(Ran(lambda facts: run(), now_us, note=note))
         return cast(Staff, changed)
 
     async def change_password(self, staff_id: str, password_hash: str, old_hash: str, now_us: int) -> bool:
         query = Query("set_password", [(staff_id, password_hash, old_hash, now_us)])
-        return bool(await self.line.submit(Written((query,), _note("set_password", staff=staff_id), now_us)))
+        return bool(await self._line.submit(Written((query,), _note("set_password", staff=staff_id), now_us)))
 
     async def enrol_totp(
         self, staff_id: str, sealed: str, old_sealed: str, step: int, recovery: Sequence[str], now_us: int
@@ -106,16 +116,16 @@ class PeopleBook(FanBook):
             return bool(done)
 
         note = _note("enrol_totp", staff=staff_id)
-        return cast(bool, await self.line.submit(Ran(lambda facts: run(), now_us, note=note)))
+        return cast(bool, await self._line.submit(Ran(lambda facts: run(), now_us, note=note)))
 
     async def use_totp_step(self, staff_id: str, step: int) -> bool:
-        return bool(await self.line.submit(Written((Query("use_totp_step", [(staff_id, step)]),))))
+        return bool(await self._line.submit(Written((Query("use_totp_step", [(staff_id, step)]),))))
 
     async def use_recovery_code(self, staff_id: str, code_hash: str) -> bool:
-        return bool(await self.line.submit(Written((Query("use_recovery_code", [(staff_id, code_hash)]),))))
+        return bool(await self._line.submit(Written((Query("use_recovery_code", [(staff_id, code_hash)]),))))
 
     async def recovery_codes_left(self, staff_id: str) -> int:
-        return int((await self.store.read(Query("recovery_codes_left", params=(staff_id,))))[0][0])
+        return int((await self._store.read(Query("recovery_codes_left", params=(staff_id,))))[0][0])
 
     # -- invitations and API keys ------------------------------------------------------------------------------------
 
@@ -127,45 +137,45 @@ class PeopleBook(FanBook):
             Query("add_invitation", [(*row, one.created_at_us, one.ends_at_us)]),
         )
         note = _note("invite", organiser=one.organiser_id, invitation=one.id, role=one.role, by=one.made_by)
-        await self.line.submit(Written(queries, note, one.created_at_us))
+        await self._line.submit(Written(queries, note, one.created_at_us))
 
     async def open_invitation(self, secret_hash: str, now_us: int) -> Invitation | None:
-        rows = await self.store.read(Query("open_invitation", params=(secret_hash, now_us)))
+        rows = await self._store.read(Query("open_invitation", params=(secret_hash, now_us)))
         return _invitation(rows[0]) if rows else None
 
     async def invitations_of(self, organiser_id: str, now_us: int, limit: int = 200) -> list[Invitation]:
-        rows = await self.store.read(Query("open_invitations_of", params=(organiser_id, now_us, limit)))
+        rows = await self._store.read(Query("open_invitations_of", params=(organiser_id, now_us, limit)))
         return [_invitation(row) for row in rows]
 
     async def drop_invitation(self, organiser_id: str, invitation_id: str) -> bool:
-        return bool(await self.line.submit(Written((Query("drop_invitation", [(invitation_id, organiser_id)]),))))
+        return bool(await self._line.submit(Written((Query("drop_invitation", [(invitation_id, organiser_id)]),))))
 
     async def accept(self, secret_hash: str, new: Staff, now_us: int) -> Staff | None:
         note = _note("accept_invitation", organiser=new.organiser_id, staff=new.id)
-        accepted = await self.line.submit(Ran(lambda facts: _accept(secret_hash, new, now_us), now_us, note=note))
+        accepted = await self._line.submit(Ran(lambda facts: _accept(secret_hash, new, now_us), now_us, note=note))
         return cast(Staff | None, accepted)
 
     async def add_api_key(self, key: ApiKey, secret_hash: str) -> None:
         scopes = msgspec.json.encode(key.scopes).decode()
         row = (key.id, secret_hash, key.organiser_id, key.name, scopes, key.made_by, key.created_at_us, key.ends_at_us)
         note = _note("add_api_key", organiser=key.organiser_id, key=key.id, by=key.made_by)
-        await self.line.submit(Written((Query("add_api_key", [row]),), note, key.created_at_us))
+        await self._line.submit(Written((Query("add_api_key", [row]),), note, key.created_at_us))
 
     async def api_key(self, secret_hash: str) -> ApiKey | None:
-        rows = await self.store.read(Query("api_key_by_hash", params=(secret_hash,)))
+        rows = await self._store.read(Query("api_key_by_hash", params=(secret_hash,)))
         return _api_key(rows[0]) if rows else None
 
     async def api_keys_of(self, organiser_id: str, limit: int = 200) -> list[ApiKey]:
-        return [_api_key(row) for row in await self.store.read(Query("api_keys_of", params=(organiser_id, limit)))]
+        return [_api_key(row) for row in await self._store.read(Query("api_keys_of", params=(organiser_id, limit)))]
 
     async def drop_api_key(self, organiser_id: str, key_id: str, by: str, now_us: int) -> bool:
         note = _note("drop_api_key", organiser=organiser_id, key=key_id, by=by)
         return bool(
-            await self.line.submit(Written((Query("drop_api_key", [(key_id, organiser_id)]),), note, now_us=now_us))
+            await self._line.submit(Written((Query("drop_api_key", [(key_id, organiser_id)]),), note, now_us=now_us))
         )
 
     async def touch_api_key(self, key_id: str, now_us: int) -> None:
-        await self.line.submit(Written((Query("touch_api_key", [(key_id, now_us)]),), now_us=now_us))
+        await self._line.submit(Written((Query("touch_api_key", [(key_id, now_us)]),), now_us=now_us))
 
     # -- sessions ----------------------------------------------------------------------------------------------------
 
@@ -174,25 +184,86 @@ class PeopleBook(FanBook):
         row = (one.id, secret_hash, one.kind.value, one.subject, one.stage.value, one.created_at_us, one.ends_at_us)
         queries = [Query("drop_session", [(replaces.id, replaces.subject)])] if replaces is not None else []
         queries.append(Query("add_session", [(*row, one.idle_us, one.agent)]))
-        await self.line.submit(Written(tuple(queries), now_us=one.created_at_us))
+        await self._line.submit(Written(tuple(queries), now_us=one.created_at_us))
 
     async def session(self, secret_hash: str) -> Session | None:
-        rows = await self.store.read(Query("session_by_hash", params=(secret_hash,)))
+        rows = await self._store.read(Query("session_by_hash", params=(secret_hash,)))
         found = _session(rows[0]) if rows else None
         return None if found is None or (found.kind is SubjectKind.STAFF and found.role is None) else found
 
     async def sessions_of(self, subject: str, now_us: int, limit: int = 100) -> list[Session]:
-        rows = await self.store.read(Query("sessions_of", params=(subject, now_us, limit)))
+        rows = await self._store.read(Query("sessions_of", params=(subject, now_us, limit)))
         return [_session(row) for row in rows]
 
     async def touch_session(self, session_id: str, now_us: int) -> None:
-        await self.line.submit(Written((Query("touch_session", [(session_id, now_us)]),), now_us=now_us))
+        await self._line.submit(Written((Query("touch_session", [(session_id, now_us)]),), now_us=now_us))
 
     async def end_session(self, subject: str, session_id: str) -> bool:
-        return bool(await self.line.submit(Written((Query("drop_session", [(session_id, subject)]),))))
+        return bool(await self._line.submit(Written((Query("drop_session", [(session_id, subject)]),))))
 
     async def end_sessions(self, subject: str) -> int:
-        return len(await self.line.submit(Written((Query("drop_sessions_of", [(subject,)]),))))
+        return len(await self._line.submit(Written((Query("drop_sessions_of", [(subject,)]),))))
+
+    # -- fans -------------------------------------------------------------------------------------------------------
+
+    async def add_fan(self, fan: Fan) -> bool:
+        query = Query("add_fan", [(fan.id, fan.email, fan.created_at_us)])
+        return bool(await self._line.submit(Written((query,), now_us=fan.created_at_us)))
+
+    async def fan(self, fan_id: str) -> Fan | None:
+        rows = await self._store.read(Query("fan_by_id", params=(fan_id,)))
+        return Fan(*rows[0]) if rows else None
+
+    async def fan_of_address(self, fan: Fan) -> Fan:
+        found = await self._line.submit(Ran(lambda facts: _fan_of_address(fan), fan.created_at_us))
+        return cast(Fan, found)
+
+    async def add_magic_link(
+        self, secret_hash: str, browser_hash: str, email: str, now_us: int, ends_at_us: int
+    ) -> None:
+        row = (secret_hash, browser_hash, email, now_us, ends_at_us)
+        await self._line.submit(Written((Query("add_magic_link", [row]),), now_us=now_us))
+
+    async def use_magic_link(self, secret_hash: str, browser_hash: str, now_us: int) -> str:
+        query = Query("use_magic_link", [(secret_hash, browser_hash, now_us)])
+        rows = await self._line.submit(Written((query,), now_us=now_us))
+        return str(rows[0][0]) if rows else ""
+
+    async def open_magic_link(self, secret_hash: str, now_us: int) -> bool:
+        return bool(await self._store.read(Query("open_magic_link", params=(secret_hash, now_us))))
+
+    async def names_of_address(self, email: str) -> list[str]:
+        rows = await self._store.read(Query("names_of_address", params=(email, MAX_NAMES))) if email else []
+        return [str(row[0]) for row in rows]
+
+    async def is_reached_at(self, fan: str, email: str) -> bool:
+        return bool(email and await self._store.read(Query("is_reached_at", params=(fan, email))))
+
+    async def purchases_of_address(self, email: str) -> list[Booking]:
+        rows = await self._store.read(Query("purchases_of_address", params=(email,))) if email else []
+        return [booking_of(row) for row in rows]
+
+    async def purchases_of(self, fans: Sequence[str]) -> list[Booking]:
+        if not fans:
+            return []
+        rows = await self._store.read(Query("purchases_of", [(fan,) for fan in dict.fromkeys(fans)]))
+        return [booking_of(row) for row in rows]
+
+    async def erase_fan(self, fan_id: str, now_us: int) -> bool:
+        return cast(bool, await self._line.submit(Ran(lambda facts: _erase(fan_id, now_us, facts), now_us)))
+
+    async def entries_of(self, fans: Sequence[str]) -> list[Entry]:
+        """Where these fans wait, whatever the event."""
+        rows = await self._store.read(Query("entries_in_line", [(fan,) for fan in sorted(set(fans))]))
+        return [entry_of(row) for row in rows]
+
+    async def purge_people(self, now_us: int, limit: int = 1_000) -> None:
+        queries = (
+            Query("drop_old_sessions", params=(now_us, limit)),
+            Query("drop_old_links", params=(now_us, limit)),
+            Query("drop_sent_account_mail", params=(limit,)),
+        )
+        await self._line.submit(Written(queries, now_us=now_us))
 
 
 def _change_team(
@@ -229,6 +300,31 @@ def _accept(secret_hash: str, new: Staff, now_us: int) -> Program[Staff | None]:
             raise AlreadyMember("this address has an account already; sign in with it")
     rows = yield Query("staff_by_id", params=(invitation.staff_id or new.id,))
     return _staff(rows[0]) if rows else None
+
+
+def _fan_of_address(fan: Fan) -> Program[Fan]:
+    yield Query("add_fan", [(fan.id, fan.email, fan.created_at_us)])
+    rows = yield Query("fan_by_email", params=(fan.email,))
+    return Fan(*rows[0])
+
+
+def _erase(fan_id: str, now_us: int, facts: list[Fact]) -> Program[bool]:
+    rows = yield Query("fan_by_id", params=(fan_id,))
+    if not rows:
+        return False
+    email = str(rows[0][1])
+    known_as = {(fan_id,)}
+    if email:
+        yield Query("drop_links_to", [(email,)])
+        yield Query("drop_signups_of", [(email,)])
+        known_as |= {(str(row[0]),) for row in (yield Query("names_of_address", params=(email, MAX_ERASED)))}
+    names = sorted(known_as)
+    for query in ("drop_contacts", "drop_name_tails", "drop_push", "drop_in_app"):
+        yield Query(query, names)
+    for row in (yield Query("entries_in_line", names)):  # nobody is left to be offered a seat
+        yield from leave(row[1], row[3], now_us, facts)  # refused only while its offer is being paid for
+    yield Query("drop_sessions_of", [(fan_id,)])
+    return bool((yield Query("erase_fan", [(fan_id, now_us)])))
 
 
 def _adding(staff: Staff) -> Query:

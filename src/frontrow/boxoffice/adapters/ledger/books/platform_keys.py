@@ -1,19 +1,18 @@
 """The platform's keys as the ledger keeps them: sealed texts by name. Whoever has only the ledger can use none."""
 
-from frontrow.boxoffice.adapters.ledger.engine.group_commit import Ran
+from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, Ran, Store
 from frontrow.boxoffice.adapters.ledger.programs.bookings import Program
-from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.ports.queries import Query, Row
 
 
 class KeyBook:
-    """Sealed keys over the ledger's store. Making and changing them is noted in the audit log."""
+    """Sealed keys by name. Making and changing them is noted in the audit log."""
 
-    def __init__(self, ledger: SqlLedger) -> None:
-        self._ledger = ledger
+    def __init__(self, store: Store, line: CommitLine) -> None:
+        self._store, self._line = store, line
 
     async def find(self, name: str) -> str | None:
-        rows = await self._ledger.store.read(Query("keys_by_name", params=(name,)))
+        rows = await self._store.read(Query("keys_by_name", params=(name,)))
         return str(rows[0][0]) if rows else None
 
     async def add(self, name: str, sealed: str, now_us: int) -> str:
@@ -27,7 +26,7 @@ class KeyBook:
 
     async def _write(self, query: Query, act: str, name: str, now_us: int) -> bool:
         note = f'{{"act":"{act}","name":"{name}","at_us":{now_us}}}'
-        return bool(await self._ledger.line.submit(Ran(lambda facts: _only(query), now_us, note=note)))
+        return bool(await self._line.submit(Ran(lambda facts: _only(query), now_us, note=note)))
 
 
 def _only(query: Query) -> Program[list[Row]]:

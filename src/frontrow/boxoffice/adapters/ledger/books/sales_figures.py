@@ -8,47 +8,48 @@ from frontrow.boxoffice.ports.queries import Query, Row
 from frontrow.core.errors import InvalidInput
 
 
-class FiguresBook:
-    """The part of the ledger that counts."""
+class SqlFiguresBook:
+    """Sums over one event's bookings, payments and refunds."""
 
-    store: Store
+    def __init__(self, store: Store) -> None:
+        self._store = store
 
     async def bookings_by_state(self, event_id: str) -> list[Row]:
         """(state, currency, bookings, seats, amount)."""
-        return await self.store.read(Query("bookings_by_state", params=(event_id,)))
+        return await self._store.read(Query("bookings_by_state", params=(event_id,)))
 
     async def taken_by_run(self, event_id: str, firsts: Sequence[int], now_us: int) -> list[Row]:
         """(run, sold?, seats, price) of taken seats; a run is given by its first seat, in rising order."""
-        return await self.store.read(Query("taken_by_run", list(enumerate(firsts)), (event_id, now_us)))
+        return await self._store.read(Query("taken_by_run", list(enumerate(firsts)), (event_id, now_us)))
 
     async def payments_by_state(self, event_id: str) -> list[Row]:
         """(state, currency, payments, amount, bookings)."""
-        return await self.store.read(Query("payments_by_state", params=(event_id,)))
+        return await self._store.read(Query("payments_by_state", params=(event_id,)))
 
     async def refunds_by_state(self, event_id: str) -> list[Row]:
         """(state, currency, refunds, amount, fees)."""
-        return await self.store.read(Query("refunds_by_state", params=(event_id,)))
+        return await self._store.read(Query("refunds_by_state", params=(event_id,)))
 
     async def over_time(self, what: str, event_id: str, from_us: int, to_us: int, step_us: int) -> list[Row]:
         """(bucket, …sums) of what was held, sold or refunded; at most MAX_BUCKETS."""
         if step_us < 1 or not 0 <= to_us - from_us <= MAX_BUCKETS * step_us:
             raise InvalidInput(f"a series has at most {MAX_BUCKETS} steps; make them longer", param="step_s")
         assert what in ("held", "sold", "refunded"), what
-        return await self.store.read(Query(f"{what}_over_time", params=(event_id, from_us, to_us, step_us)))
+        return await self._store.read(Query(f"{what}_over_time", params=(event_id, from_us, to_us, step_us)))
 
     async def sold_span(self, event_id: str) -> tuple[int, int]:
         """When the event's first booking was made and the last one changed."""
-        rows = await self.store.read(Query("sold_span", params=(event_id,)))
+        rows = await self._store.read(Query("sold_span", params=(event_id,)))
         return int(rows[0][0]), int(rows[0][1])
 
     async def purchase_times(self, event_id: str, since_us: int) -> list[Row]:
         """(total, place, took) at 50, 95 and 99 percent."""
-        return await self.store.read(Query("purchase_times", params=(event_id, since_us)))
+        return await self._store.read(Query("purchase_times", params=(event_id, since_us)))
 
     async def newest_fence(self, event_id: str) -> int:
-        return int((await self.store.read(Query("newest_fence", params=(event_id,))))[0][0])
+        return int((await self._store.read(Query("newest_fence", params=(event_id,))))[0][0])
 
     async def held_since(self, event_id: str, fence: int) -> tuple[int, int, int]:
         """(bookings, seats, newest fence) made after that fence."""
-        rows = await self.store.read(Query("held_since", params=(event_id, fence)))
+        rows = await self._store.read(Query("held_since", params=(event_id, fence)))
         return int(rows[0][0]), int(rows[0][1]), int(rows[0][2])

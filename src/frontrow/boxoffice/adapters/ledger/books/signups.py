@@ -3,10 +3,9 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Final, cast
 
-from frontrow.boxoffice.adapters.ledger.books.messages import DELIVERING
-from frontrow.boxoffice.adapters.ledger.engine.group_commit import Ran, Written
+from frontrow.boxoffice.adapters.ledger.books.messages import DELIVERING, SqlMessageBook
+from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, Ran, Store, Written
 from frontrow.boxoffice.adapters.ledger.programs.bookings import Program
-from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.model.messages import NewDelivery
 from frontrow.boxoffice.model.signups import (
     DrawOrder,
@@ -23,16 +22,16 @@ PAGE: Final = 1_000
 MAX_PAGES: Final = 1_000
 
 
-class SignupBook:
-    """Sign-ups and presales over the ledger's store."""
+class SqlSignupBook:
+    """Sign-ups and presales (`ports.signups.SignupBook`)."""
 
-    def __init__(self, ledger: SqlLedger) -> None:
-        self._ledger = ledger
+    def __init__(self, store: Store, line: CommitLine, messages: SqlMessageBook) -> None:
+        self._store, self._line, self._messages = store, line, messages
 
     async def ask(self, signup: Signup, delivery: Callable[[str], NewDelivery] | None) -> tuple[str, SignupState]:
         """Keep the sign-up, or find that of the same address; its id and state. `delivery` makes the mail to it from
         the id, in the same transaction; it is sent unless the sign-up has been decided already."""
-        found = await self._ledger.line.submit(Ran(lambda _: self._ask(signup, delivery), signup.created_at_us))
+        found = await self._line.submit(Ran(lambda _: self._ask(signup, delivery), signup.created_at_us))
         return cast(tuple[str, SignupState], found)
 
     def _ask(
@@ -51,35 +50,35 @@ class SignupBook:
         return signup_id, state
 
     async def signup(self, signup_id: str) -> Signup | None:
-        rows = await self._ledger.store.read(Query("signup_by_id", params=(signup_id,)))
+        rows = await self._store.read(Query("signup_by_id", params=(signup_id,)))
         return _signup(rows[0]) if rows else None
 
     async def of_address(self, email: str) -> list[Signup]:
         """Every sign-up of an address."""
-        return [_signup(row) for row in await self._ledger.store.read(Query("signups_of_address", params=(email,)))]
+        return [_signup(row) for row in await self._store.read(Query("signups_of_address", params=(email,)))]
 
     async def confirm(self, signup_id: str, now_us: int) -> bool:
         """The address is proven. False: it was before, or it is too late."""
         query = Query("confirm_signups", [(signup_id, now_us)])
-        return bool(await self._ledger.line.submit(Written((query,), now_us=now_us)))
+        return bool(await self._line.submit(Written((query,), now_us=now_us)))
 
     async def drop(self, signup_id: str) -> bool:
         """Write to this address no more; False if there was nothing to drop."""
-        return bool(await self._ledger.line.submit(Written((Query("drop_signups", [(signup_id,)]),))))
+        return bool(await self._line.submit(Written((Query("drop_signups", [(signup_id,)]),))))
 
     async def drop_unconfirmed(self, before_us: int, limit: int = PAGE) -> None:
-        await self._ledger.line.submit(Written((Query("drop_old_signups", params=(before_us, limit)),)))
+        await self._line.submit(Written((Query("drop_old_signups", params=(before_us, limit)),)))
 
     async def counts(self, event_id: str) -> dict[tuple[str, str], int]:
         """(purpose, state) -> how many."""
-        rows = await self._ledger.store.read(Query("signup_counts", params=(event_id,)))
+        rows = await self._store.read(Query("signup_counts", params=(event_id,)))
         return {(row[0], row[1]): int(row[2]) for row in rows}
 
     # notices
 
     async def events_with_notices(self, limit: int = PAGE) -> list[str]:
         """Events that somebody waits to hear of."""
-        rows = await self._ledger.store.read(Query("events_with_notices", params=(limit,)))
+        rows = await self._store.read(Query("events_with_notices", params=(limit,)))
         return [str(row[0]) for row in rows]
 
     async def send_notices(
@@ -87,7 +86,7 @@ class SignupBook:
     ) -> int:
         """Put the mails of at most `limit` waiting notices in line and mark them sent, in one transaction; how many.
         A notice whose `delivery` is None is marked without a mail."""
-        found = await self._ledger.line.submit(Ran(lambda _: self._send(event_id, delivery, limit, now_us), now_us))
+        found = await self._line.submit(Ran(lambda _: self._send(event_id, delivery, limit, now_us), now_us))
         return cast(int, found)
 
     def _send(
@@ -110,27 +109,27 @@ class SignupBook:
             presale.event_id, presale.opens_at_us, presale.closes_at_us, presale.codes, presale.order.value,
             presale.lane, presale.seed, now_us,
         )  # fmt: skip
-        return bool(await self._ledger.line.submit(Written((Query("put_presales", [row]),), now_us=now_us)))
+        return bool(await self._line.submit(Written((Query("put_presales", [row]),), now_us=now_us)))
 
     async def presale(self, event_id: str) -> Presale | None:
-        rows = await self._ledger.store.read(Query("presale_by_event", params=(event_id,)))
+        rows = await self._store.read(Query("presale_by_event", params=(event_id,)))
         return _presale(rows[0]) if rows else None
 
     async def drawing(self, limit: int = 10) -> list[Presale]:
         """Presales whose draw is not finished."""
-        return [_presale(row) for row in await self._ledger.store.read(Query("drawing_presales", params=(limit,)))]
+        return [_presale(row) for row in await self._store.read(Query("drawing_presales", params=(limit,)))]
 
     async def begin_draw(self, event_id: str, beacon: str, batches: str, now_us: int) -> bool:
         """Close registration for good and begin to draw; False when it is open still, or drawn already."""
         query = Query("begin_draw", [(event_id, beacon, batches, now_us)])
-        return bool(await self._ledger.line.submit(Written((query,), now_us=now_us)))
+        return bool(await self._line.submit(Written((query,), now_us=now_us)))
 
     async def registrations(self, event_id: str) -> list[Signup]:
         """Every confirmed registration of an event."""
         found: list[Signup] = []
         after = ""
         for _ in range(MAX_PAGES):
-            rows = await self._ledger.store.read(Query("registrations_page", params=(event_id, after, PAGE)))
+            rows = await self._store.read(Query("registrations_page", params=(event_id, after, PAGE)))
             found += [_signup(row) for row in rows]
             if len(rows) < PAGE:
                 break
@@ -142,12 +141,12 @@ class SignupBook:
     ) -> None:
         """Write what the draw decided for these, and put their mails in line, in one transaction. Again: no change."""
         rows = [(signup_id, state.value, number, now_us) for signup_id, state, number in sorted(settled)]
-        queries = (*self._ledger.delivering(deliveries, now_us), Query("settle_signups", rows))
-        await self._ledger.line.submit(Written(queries, now_us=now_us))
+        queries = (*self._messages.delivering(deliveries, now_us), Query("settle_signups", rows))
+        await self._line.submit(Written(queries, now_us=now_us))
 
     async def finish_draw(self, event_id: str, last_rank: str, now_us: int) -> None:
         query = Query("finish_draw", [(event_id, last_rank, now_us)])
-        await self._ledger.line.submit(Written((query,), now_us=now_us))
+        await self._line.submit(Written((query,), now_us=now_us))
 
 
 def _row(one: NewDelivery, now_us: int) -> Row:

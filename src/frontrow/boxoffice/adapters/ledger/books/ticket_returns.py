@@ -2,11 +2,11 @@
 
 import functools
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import cast
 
 from msgspec.structs import replace
 
-from frontrow.boxoffice.adapters.ledger.engine.group_commit import Operation, Ran, Store
+from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, Ran, Store
 from frontrow.boxoffice.adapters.ledger.programs.bookings import (
     MoveAsked,
     Program,
@@ -20,7 +20,6 @@ from frontrow.boxoffice.model.facts import Fact, TicketResold, TicketReturned
 from frontrow.boxoffice.model.ticket_returns import NotReturnable, Return, ReturnState, return_id
 from frontrow.boxoffice.model.tickets import TicketScanned
 from frontrow.boxoffice.ports.queries import Query, Row
-from frontrow.core.coalescer import Coalescer
 
 MAX_AT_ONCE = 1_000
 
@@ -159,37 +158,37 @@ def turn(given_id: str, was: ReturnState, to: ReturnState, now_us: int, facts: l
     return bool((yield Query("turn_returns", [(given_id, was.value, to.value, "", now_us)])))
 
 
-class Returns:
-    """The part of the ledger that knows what was given back."""
+class SqlReturnsBook:
+    """Seats given back and what became of them."""
 
-    store: Store
-    line: Coalescer[Operation, Any]
+    def __init__(self, store: Store, line: CommitLine) -> None:
+        self._store, self._line = store, line
 
     async def begin_return(
         self, booking_id: str, fan: str, fence: int, seats: Sequence[int], now_us: int
     ) -> list[Return]:
         run = functools.partial(begin, booking_id, fan, fence, tuple(seats), now_us)
-        return cast(list[Return], await self.line.submit(Ran(run, now_us)))
+        return cast(list[Return], await self._line.submit(Ran(run, now_us)))
 
     async def list_return(self, booking_id: str, seats: Sequence[int], now_us: int) -> list[Return]:
         run = functools.partial(list_given, booking_id, tuple(seats), now_us)
-        return cast(list[Return], await self.line.submit(Ran(run, now_us)))
+        return cast(list[Return], await self._line.submit(Ran(run, now_us)))
 
     async def settle_resales(self, now_us: int, limit: int) -> list[Return]:
         run = functools.partial(settle, now_us, max(1, min(limit, MAX_AT_ONCE)))
-        return cast(list[Return], await self.line.submit(Ran(run, now_us)))
+        return cast(list[Return], await self._line.submit(Ran(run, now_us)))
 
     async def returns_of_event(self, event_id: str, after: str, limit: int) -> list[Return]:
         """Those of an event that are not settled, by id."""
         params = (event_id, after, max(1, min(limit, MAX_AT_ONCE)))
-        return [return_of(row) for row in await self.store.read(Query("returns_of_event", params=params))]
+        return [return_of(row) for row in await self._store.read(Query("returns_of_event", params=params))]
 
     async def turn_return(self, given_id: str, was: ReturnState, to: ReturnState, now_us: int) -> bool:
-        return cast(bool, await self.line.submit(Ran(functools.partial(turn, given_id, was, to, now_us), now_us)))
+        return cast(bool, await self._line.submit(Ran(functools.partial(turn, given_id, was, to, now_us), now_us)))
 
     async def returns_of(self, booking_id: str) -> list[Return]:
-        return [return_of(row) for row in await self.store.read(Query("returns_of_booking", params=(booking_id,)))]
+        return [return_of(row) for row in await self._store.read(Query("returns_of_booking", params=(booking_id,)))]
 
     async def returns_in(self, state: ReturnState, limit: int) -> list[Return]:
         params = (state.value, max(1, min(limit, MAX_AT_ONCE)))
-        return [return_of(row) for row in await self.store.read(Query("returns_in_state", params=params))]
+        return [return_of(row) for row in await self._store.read(Query("returns_in_state", params=params))]

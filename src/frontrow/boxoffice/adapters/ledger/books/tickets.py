@@ -1,44 +1,42 @@
 """The ledger's tickets: written by the confirming transaction, revoked by the one that gives seats back; and the scans
 of the gates. Reading and scanning are a port of their own (`ports.TicketBook`)."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
-from frontrow.boxoffice.adapters.ledger.engine.batched_reads import Looks
-from frontrow.boxoffice.adapters.ledger.engine.group_commit import Operation, Store, Written
+from frontrow.boxoffice.adapters.ledger.engine.batched_reads import ReadsByKey
+from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, Store, Written
 from frontrow.boxoffice.model.tickets import DuplicateScan, Scan, Ticket, TicketState, find_duplicates
 from frontrow.boxoffice.ports.queries import Query, Row
-from frontrow.core.coalescer import Coalescer
 from frontrow.core.errors import InvalidInput
 
 MAX_SCANS: Final = 1_000  # handed in at once
 MAX_PAGE: Final = 10_000
 
 
-class TicketBook:
-    """The part of the ledger that knows tickets and scans."""
+class SqlTicketBook:
+    """Tickets and scans (`ports.ledger.TicketBook`)."""
 
-    store: Store
-    line: Coalescer[Operation, Any]
-    looks: Mapping[str, Looks]
+    def __init__(self, store: Store, line: CommitLine, reads: ReadsByKey) -> None:
+        self._store, self._line, self._reads = store, line, reads
 
     async def ticket(self, ticket_id: str) -> Ticket | None:
-        rows = await self.store.read(Query("ticket_by_id", params=(ticket_id,)))
+        rows = await self._store.read(Query("ticket_by_id", params=(ticket_id,)))
         return _ticket_of(rows[0]) if rows else None
 
     async def tickets_of(self, booking_id: str) -> list[Ticket]:
-        rows = await self.looks["tickets_of_bookings"].of(booking_id)
+        rows = await self._reads["tickets_of_bookings"].of(booking_id)
         return [_ticket_of(row) for row in rows]
 
     async def name_of_buyer(self, booking_id: str) -> str:
-        rows = await self.store.read(Query("name_of_buyer", params=(booking_id,)))
+        rows = await self._store.read(Query("name_of_buyer", params=(booking_id,)))
         return str(rows[0][0]) if rows else ""
 
     async def revoked_tickets(
         self, event_id: str, after: tuple[int, str] = (-1, ""), limit: int = 1_000
     ) -> list[tuple[str, int]]:
         limit = max(1, min(limit, MAX_PAGE))
-        rows = await self.store.read(Query("revoked_tickets", params=(event_id, *after, limit)))
+        rows = await self._store.read(Query("revoked_tickets", params=(event_id, *after, limit)))
         return [(row[0], row[1]) for row in rows]
 
     async def record_scans(self, scans: Sequence[Scan]) -> list[DuplicateScan]:
@@ -55,21 +53,21 @@ class TicketBook:
             Query("stamp_scanned", sorted(first.items())),
             Query("scans_of", [(ticket,) for ticket in sorted(first)]),
         )
-        rows = await self.line.submit(Written(queries, now_us=max(scan.at_us for scan in scans)))
+        rows = await self._line.submit(Written(queries, now_us=max(scan.at_us for scan in scans)))
         return find_duplicates([Scan(*row) for row in rows])
 
     async def duplicate_scans(self, event_id: str, after: int = 0, limit: int = 100) -> list[DuplicateScan]:
         limit = max(1, min(limit, MAX_SCANS))
-        found = await self.store.read(Query("duplicate_scans", params=(event_id, after, limit)))
+        found = await self._store.read(Query("duplicate_scans", params=(event_id, after, limit)))
         if not found:
             return []
-        rows = await self.store.read(Query("scans_of", [(row[0],) for row in found]))
+        rows = await self._store.read(Query("scans_of", [(row[0],) for row in found]))
         return find_duplicates([Scan(*row) for row in rows])
 
     async def conflicting_scans(self, event_id: str, limit: int = 100) -> list[Scan]:
         """First admissions of tickets that had been, or have since been, given back: a gate without a network."""
         limit = max(1, min(limit, MAX_SCANS))
-        found = await self.store.read(Query("conflicting_scans", params=(event_id, limit)))
+        found = await self._store.read(Query("conflicting_scans", params=(event_id, limit)))
         return [Scan(*row) for row in found]
 
 

@@ -7,8 +7,8 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from frontrow.boxoffice.adapters.ledger.engine.batched_reads import Looks
-from frontrow.boxoffice.adapters.ledger.engine.group_commit import Operation, Ran, Store, Written
+from frontrow.boxoffice.adapters.ledger.engine.batched_reads import ReadsByKey
+from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, Ran, Store, Written
 from frontrow.boxoffice.adapters.ledger.programs import waitlist as programs
 from frontrow.boxoffice.adapters.ledger.programs.event_status import status_facts
 from frontrow.boxoffice.adapters.ledger.programs.waitlist import entry_of, offer_of
@@ -24,19 +24,17 @@ from frontrow.boxoffice.model.waitlist import (
     WaitRules,
 )
 from frontrow.boxoffice.ports.queries import Query
-from frontrow.core.coalescer import Coalescer
 from frontrow.core.errors import FrontrowError, InvalidInput
 
 MAX_LINE_PAGE: Final = 1_000
 SEATS_A_READ: Final = 5_000
 
 
-class Waitlist:
-    """The part of the ledger that knows who waits."""
+class SqlWaitlistBook:
+    """Entries in line and their offers (`ports.waitlist.WaitlistBook`)."""
 
-    store: Store
-    line: Coalescer[Operation, Any]
-    looks: Mapping[str, Looks]
+    def __init__(self, store: Store, line: CommitLine, reads: ReadsByKey) -> None:
+        self._store, self._line, self._reads = store, line, reads
 
     async def put_waitlist_rules(self, rules: WaitRules, now_us: int) -> WaitRules:
         row = (rules.event_id, rules.order.value, rules.seed, rules.seed_hash, now_us)
@@ -47,11 +45,11 @@ class Waitlist:
             "seed_hash": rules.seed_hash,
         }
         text = msgspec.json.encode(note).decode()
-        await self.line.submit(Written((Query("put_waitlist_rules", [row]),), text, now_us))
+        await self._line.submit(Written((Query("put_waitlist_rules", [row]),), text, now_us))
         return await self.waitlist_rules(rules.event_id)
 
     async def waitlist_rules(self, event_id: str) -> WaitRules:
-        rows = await self.store.read(Query("waitlist_rules_of", params=(event_id,)))
+        rows = await self._store.read(Query("waitlist_rules_of", params=(event_id,)))
         return WaitRules(rows[0][0], WaitOrder(rows[0][1]), rows[0][2], rows[0][3]) if rows else WaitRules(event_id)
 
     async def join_waitlist(self, new: NewEntry, now_us: int) -> Entry:
@@ -66,15 +64,15 @@ class Waitlist:
         return cast(EndedLine, await self._run(now_us, programs.end_line, event_id, limit, now_us))
 
     async def entry(self, entry_id: str) -> Entry | None:
-        rows = await self.store.read(Query("entries_by_id", [(entry_id,)]))
+        rows = await self._store.read(Query("entries_by_id", [(entry_id,)]))
         return entry_of(rows[0]) if rows else None
 
     async def entry_of_fan(self, event_id: str, fan: str) -> Entry | None:
-        rows = await self.store.read(Query("entry_of_fan", params=(event_id, fan)))
+        rows = await self._store.read(Query("entry_of_fan", params=(event_id, fan)))
         return entry_of(rows[0]) if rows else None
 
     async def entries_ahead(self, entry: Entry) -> int:
-        rows = await self.store.read(Query("entries_ahead", params=(entry.event_id, entry.rank, entry.number)))
+        rows = await self._store.read(Query("entries_ahead", params=(entry.event_id, entry.rank, entry.number)))
         return int(rows[0][0])
 
     async def waiting_page(
@@ -82,18 +80,18 @@ class Waitlist:
     ) -> list[Entry]:
         if not free or not 1 <= limit <= MAX_LINE_PAGE:
             raise InvalidInput(f"name sections, and ask for 1 to {MAX_LINE_PAGE} entries", param="limit")
-        rows = await self.store.read(Query("waiting_page", sorted(free.items()), (event_id, *after, limit)))
+        rows = await self._store.read(Query("waiting_page", sorted(free.items()), (event_id, *after, limit)))
         return [entry_of(row) for row in rows]
 
     async def waitlist_look(self, event_id: str, now_us: int) -> WaitlistLook:
-        rows = await self.store.read(Query("waitlist_look", params=(event_id, now_us)))
+        rows = await self._store.read(Query("waitlist_look", params=(event_id, now_us)))
         return WaitlistLook(int(rows[0][0]), bool(rows[0][1]))
 
     async def last_fans(self, event_id: str, seats: Sequence[int]) -> dict[int, str]:
         newest: dict[int, tuple[int, str]] = {}
         for start in range(0, len(seats), SEATS_A_READ):
             part = [(seat,) for seat in seats[start : start + SEATS_A_READ]]
-            for seat, fence, fan in await self.store.read(Query("last_bookings", part, (event_id,))):
+            for seat, fence, fan in await self._store.read(Query("last_bookings", part, (event_id,))):
                 newest[seat] = max(newest.get(seat, (0, "")), (fence, fan))
         return {seat: fan for seat, (_, fan) in newest.items()}
 
@@ -104,7 +102,7 @@ class Waitlist:
             return []
         holds = tuple(new.hold for new in news)
         run = Ran(functools.partial(programs.make_offers, tuple(news)), holds[0].now_us, holds)
-        return cast("list[Offer | FrontrowError]", await self.line.submit(run))
+        return cast("list[Offer | FrontrowError]", await self._line.submit(run))
 
     async def make_offer(self, new: NewOffer) -> Offer:
         (answer,) = await self.make_offers([new])
@@ -122,15 +120,15 @@ class Waitlist:
         return cast(list[Offer], await self._run(now_us, programs.settle_due, now_us, max(1, min(limit, 1_000))))
 
     async def offer(self, offer_id: str) -> Offer | None:
-        rows = await self.store.read(Query("offers_by_id", [(offer_id,)]))
+        rows = await self._store.read(Query("offers_by_id", [(offer_id,)]))
         return offer_of(rows[0]) if rows else None
 
     async def offers_of(self, event_id: str, fan: str, limit: int = 100) -> list[Offer]:
         params = (event_id, fan, max(1, min(limit, 1_000)))
-        return [offer_of(row) for row in await self.store.read(Query("offers_of_fan", params=params))]
+        return [offer_of(row) for row in await self._store.read(Query("offers_of_fan", params=params))]
 
     async def shift_event(self, event_id: str, was: EventStatus, to: EventStatus, now_us: int) -> Event | None:
-        rows = await self.looks["events_by_id"].of(event_id)
+        rows = await self._reads["events_by_id"].of(event_id)
         event = msgspec.json.decode(rows[0][1], type=Event) if rows else None
         if event is None or event.status is not was:
             return None
@@ -138,7 +136,7 @@ class Waitlist:
         document = msgspec.json.encode(moved).decode()
         note = msgspec.json.encode({"act": "shift_event", "event": event_id, "status": to, "at_us": now_us}).decode()
         query = Query("swap_event", [(event_id, rows[0][1], document, to.value, now_us)])
-        return moved if await self.line.submit(Written((query,), note, now_us, status_facts(moved, now_us))) else None
+        return moved if await self._line.submit(Written((query,), note, now_us, status_facts(moved, now_us))) else None
 
     async def _run(self, now_us: int, program: Any, *arguments: Any) -> Any:
-        return await self.line.submit(Ran(functools.partial(program, *arguments), now_us))
+        return await self._line.submit(Ran(functools.partial(program, *arguments), now_us))

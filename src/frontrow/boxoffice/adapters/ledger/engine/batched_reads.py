@@ -4,8 +4,8 @@ A read is sent after it was asked, so it sees everything that was committed befo
 a key is read by itself, so that it fails nobody else.
 """
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Final, TypeAlias
 
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import Store
 from frontrow.boxoffice.ports.queries import Query, Row
@@ -37,3 +37,6 @@ class Looks:
 
     async def aclose(self) -> None:
         await self._line.aclose()
+
+
+ReadsByKey: TypeAlias = Mapping[str, Looks]  # by the name of their statement

@@ -26,6 +26,7 @@ from frontrow.boxoffice.adapters.ledger.programs.payments import (
 from frontrow.boxoffice.model.facts import Fact, OutboxFact, decode_fact, encode_fact
 from frontrow.boxoffice.model.holds import NewHold
 from frontrow.boxoffice.ports.queries import Query, Row
+from frontrow.core.coalescer import Coalescer
 
 
 class LeaseAsked(msgspec.Struct, frozen=True):
@@ -72,6 +73,7 @@ Operation: TypeAlias = (
     | LookAsked
     | Ran
 )
+CommitLine: TypeAlias = Coalescer[Operation, Any]
 Committed: TypeAlias = tuple[list[Any], AuditEntry | None]
 
 
