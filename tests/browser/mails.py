@@ -41,7 +41,7 @@ def sign_in(page: Page, site: Site, address: str = "ada@example.org", back: str 
     """By the link in the mail; ends on the page `back`."""
     before = mails_of(site)  # of others who signed in here: their links are spent
     page.goto(f"{site.url}/sign-in?back={back}")
-    page.get_by_label("Email").fill(address)
+    page.get_by_label("Email", exact=True).fill(address)
     page.get_by_role("button", name="Send me a link").click()
     expect(page.get_by_role("heading", name="Check your email")).to_be_visible()
     page.goto(newest_link(site, page, before))

@@ -88,7 +88,7 @@ def test_b13_a_booking_moves_to_seats_chosen_on_the_page(desk: Page, hall: Site)
 
 def test_b13_who_is_invited_becomes_a_member(desk: Page, hall: Site) -> None:
     desk.goto(f"{hall.url}/organiser/team")
-    desk.get_by_label("Email").fill("grace@example.org")
+    desk.get_by_label("Email", exact=True).fill("grace@example.org")
     desk.locator("#role").select_option("manager")
     desk.get_by_role("button", name="Invite", exact=True).click()
     expect(desk.get_by_role("status").first).to_contain_text("Invited.")

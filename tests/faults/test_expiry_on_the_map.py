@@ -42,7 +42,7 @@ async def test_an_expired_seat_is_on_the_map_within_a_second_with_the_clock_an_h
         feed = MapFeed(
             shop.plan.size, MemoryFrameLog(epoch=1), ClaimStates(shop.claims, shop.event, shop.plan.size, clock)
         )
-        shop.holds._on_change = lambda _, seats: feed.notify(seats)
+        shop.holds.held._on_change = lambda _, seats: feed.notify(seats)
         await feed.start()
         sweeper = asyncio.create_task(Sweeper(shop.ledger, clock, on_expired=shop.holds.expired).run())
         try:

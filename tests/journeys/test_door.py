@@ -157,7 +157,7 @@ def _becomes_a_member(stack: Stack, visitor: Visitor, tmp_path: Path) -> pyotp.T
 
 def _signs_in(page: Page, stack: Stack, app: pyotp.TOTP) -> None:
     """Password, then the code of the authenticator app; back to the door."""
-    page.get_by_label("Email").fill(EMAIL)
+    page.get_by_label("Email", exact=True).fill(EMAIL)
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name=NEXT).click()
     page.locator("#code").fill(_code(app, stack))

@@ -53,7 +53,7 @@ def test_an_organiser_from_the_invitation_to_a_running_sale(stack: Stack, visito
     secret = desk.locator(".secret").inner_text().replace(" ", "")
     code = pyotp.TOTP(secret).generate_otp(stack.platform.clock() // (30 * US_PER_S))
     desk.get_by_label("Code", exact=True).fill(code)
-    desk.get_by_role("button", name="Continue").click()
+    desk.get_by_role("button", name="Continue", exact=True).click()
     desk.get_by_role("link", name="I have saved them").click()
     desk.wait_for_url("**/organiser")
 
@@ -61,7 +61,7 @@ def test_an_organiser_from_the_invitation_to_a_running_sale(stack: Stack, visito
     desk.get_by_role("main").get_by_role("link", name="New event").click()
     desk.get_by_label("Name of the event").fill("Harvest Moon")
     desk.get_by_label("The show starts").fill("2031-06-01T20:00")
-    desk.get_by_role("button", name="Continue").click()
+    desk.get_by_role("button", name="Continue", exact=True).click()
     desk.get_by_label("Name of the venue").fill("City Park")
     go_on(desk, "Save draft and continue", "**/prices?done=draft")
     for number in range(desk.locator("input[id^=price]").count()):

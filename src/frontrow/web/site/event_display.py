@@ -58,11 +58,6 @@ class Shown:
     def from_minor(self) -> int | None:
         return min((tier.price.minor for tier in self.event.tiers), default=None)
 
-    @property
-    def can_wait(self) -> bool:
-        """Whether entering its waiting room makes sense."""
-        return self.state in ("open", "few", "soon", "presale", "paused")
-
 
 def shown(platform: Platform, event: Event, venue: Venue | None) -> Shown:
     """The event with the state of its sale at this moment."""

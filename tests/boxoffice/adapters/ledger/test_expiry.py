@@ -48,7 +48,7 @@ async def test_a_sweep_is_bounded_and_the_next_one_goes_on(ledger: SqlLedger, mo
     bench = Bench(ledger, ledger)
     await outcomes([ledger.place_hold(bench.wish(n, expires_at_us=bench.now_us + 1)) for n in range(25)])
     bench.clock.advance(us=1)
-    monkeypatch.setattr(expiry, "BATCHES_A_SWEEP", 2)  # type: ignore[attr-defined]
+    monkeypatch.setattr(expiry, "BATCHES_PER_SWEEP", 2)  # type: ignore[attr-defined]
     sweeper = Sweeper(ledger, bench.clock, batch=10)
     assert [await sweeper.sweep() for _ in range(3)] == [20, 5, 0]
 
