@@ -60,11 +60,18 @@ async def hold_all(ledger: SqlLedger, first: int, count: int, event_id: str) -> 
     now_us = SystemClock()()
     wishes = [
         NewHold(
-            f"bkg_{first + n:026d}", event_id, f"fan_{first + n}", (first + n,), now_us, now_us + 3_600_000_000, 5000,
-            "EUR", (5000,),
+            f"bkg_{first + n:026d}",
+            event_id,
+            f"fan_{first + n}",
+            (first + n,),
+            now_us,
+            now_us + 3_600_000_000,
+            5000,
+            "EUR",
+            (5000,),
         )
         for n in range(count)
-    ]  # fmt: skip
+    ]
     return list(await asyncio.gather(*(ledger.place_hold(wish) for wish in wishes)))
 
 

@@ -19,7 +19,7 @@ from frontrow.boxoffice.holds.hold_service import HoldService
 from frontrow.boxoffice.model.events import Event, EventStatus, PriceTier
 from frontrow.boxoffice.model.venues import Plan, Row, Seat, Section
 from frontrow.boxoffice.model.waitlist import NewEntry
-from frontrow.boxoffice.waitlist.offers import Offering
+from frontrow.boxoffice.waitlist.offers import OfferWorker
 from frontrow.core.clock import ManualClock
 from frontrow.core.money import Money
 from frontrow.rehearsal.servers import Postgres
@@ -43,16 +43,24 @@ def plan() -> Plan:
 async def run(ledger: SqlLedger) -> None:
     clock = ManualClock()
     event = Event(
-        EVENT, "Bench", "ven_1", "0" * 64, "EUR", clock() * 2, 0, clock() * 2,
-        (PriceTier("standard", Money(5_000, "EUR")),), EventStatus.SOLD_OUT,
-    )  # fmt: skip
+        EVENT,
+        "Bench",
+        "ven_1",
+        "0" * 64,
+        "EUR",
+        clock() * 2,
+        0,
+        clock() * 2,
+        (PriceTier("standard", Money(5_000, "EUR")),),
+        EventStatus.SOLD_OUT,
+    )
     await ledger.catalogue.put_event(event, clock())
     sales, claims = Sales(), MemoryClaims()
     sales.open(event, plan())
     claims.learn(EVENT, plan())
     await Recovery(sales, claims, ledger, clock).check(EVENT)
     holds = HoldService(sales, claims, ledger, clock)
-    worker = Offering(sales, ledger, claims, holds, clock)
+    worker = OfferWorker(sales, ledger, claims, holds, clock)
     joins = [ledger.waitlist.join_waitlist(NewEntry(f"wle_{n}", EVENT, f"f{n}", PARTY), clock()) for n in range(LINE)]
     await timed(f"join ({LINE:,} at once)", LINE, asyncio.gather(*joins))
     entry = await ledger.waitlist.entry_of_fan(EVENT, f"f{LINE - 1}")
@@ -62,11 +70,11 @@ async def run(ledger: SqlLedger) -> None:
         200,
         asyncio.gather(*(ledger.waitlist.entries_ahead(entry) for _ in range(200))),
     )
-    await timed(f"offer (parties of {PARTY}, {SEATS:,} freed seats)", SEATS // PARTY, worker.tend(EVENT))
+    await timed(f"offer (parties of {PARTY}, {SEATS:,} freed seats)", SEATS // PARTY, worker.serve_event(EVENT))
     assert worker.stats.offered == SEATS // PARTY
     clock.advance(300)
-    await timed("offer lapses", SEATS // PARTY, worker.settle())
-    await timed("the same seats offered to the next ones", SEATS // PARTY, worker.tend(EVENT))
+    await timed("offer lapses", SEATS // PARTY, worker.end_due_offers())
+    await timed("the same seats offered to the next ones", SEATS // PARTY, worker.serve_event(EVENT))
     assert worker.stats.offered == 2 * (SEATS // PARTY)
 
 

@@ -10,8 +10,8 @@ from frontrow.boxoffice.model.facts import Fact
 from frontrow.boxoffice.model.hold_values import Hold
 from frontrow.boxoffice.model.ticket_returns import Return
 from frontrow.boxoffice.model.venues import Plan, Row, Seat, Section, area
-from frontrow.boxoffice.refunds.ticket_returns import Resale
-from frontrow.boxoffice.waitlist.offers import Offering
+from frontrow.boxoffice.refunds.ticket_returns import TicketReturns
+from frontrow.boxoffice.waitlist.offers import OfferWorker
 from frontrow.boxoffice.waitlist.waitlist_service import WaitlistService
 from frontrow.core.clock import ManualClock
 from frontrow.core.errors import Unavailable
@@ -56,8 +56,8 @@ class Waiting:
         self.hooks = Hooks()
         parts = (shop.sales, shop.ledger, shop.claims, shop.holds, shop.clock)
         self.list = WaitlistService(*parts)
-        self.worker = Offering(*parts, every_s=0.01)
-        self.resale = Resale(shop.sales, shop.ledger, shop.holds, self.hooks, shop.clock, tickets=self.hooks)
+        self.worker = OfferWorker(*parts, every_s=0.01)
+        self.resale = TicketReturns(shop.sales, shop.ledger, shop.holds, self.hooks, shop.clock, tickets=self.hooks)
         self.expiry = Sweeper(shop.ledger, shop.clock, on_expired=shop.holds.expired)
 
     async def bought(self, fan: str, *seats: int) -> Hold:
@@ -74,10 +74,10 @@ class Waiting:
     async def tell(self) -> int:
         """The bus works: the worker hears all facts and serves."""
         for fact in await self.facts():
-            self.worker.hear(fact)
-            self.resale.hear(fact)
-        await self.resale.heard()
-        return await self.worker.heard()
+            self.worker.note_fact(fact)
+            self.resale.note_fact(fact)
+        await self.resale.sweep_if_noted()
+        return await self.worker.serve_noted()
 
     async def offered(self, *fans: str) -> dict[str, tuple[int, ...]]:
         """Open offers of these fans."""

@@ -13,7 +13,8 @@ from pathlib import Path
 from frontrow.boxoffice.adapters.claims.redis import RedisClaims
 from frontrow.boxoffice.adapters.ledger.engine.postgres import PostgresStore
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
-from frontrow.boxoffice.adapters.payments.simulated_journal import JournaledProvider
+from frontrow.boxoffice.adapters.payments.simulated import SimulatedProvider
+from frontrow.boxoffice.adapters.payments.simulated_journal import PaymentJournal
 from frontrow.boxoffice.checkout.checkout import Checkout
 from frontrow.boxoffice.refunds.refunds import Refunds
 from frontrow.core.clock import ManualClock
@@ -27,7 +28,7 @@ async def die(url: str, redis: str, journal: Path, now_us: int, point: str, seat
     clock = ManualClock(now_us)
     shop = Shop(RedisClaims(redis), SqlLedger(PostgresStore(url)), clock, shop_event(), shop_plan())
     hold = await shop.hold(f"fan{seat}", seat, seat + 1)
-    inner = JournaledProvider(clock, journal)
+    inner = SimulatedProvider(clock, journal=PaymentJournal(journal))
     if "refunded" in scenario:
         before = Checkout(shop.ledger, inner, clock, seats=shop.holds, issuer=ISSUER)
         await before.pay(hold.booking_id, hold.fence, CARD)

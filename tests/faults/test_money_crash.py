@@ -13,7 +13,8 @@ from frontrow.boxoffice.adapters.claims.redis import RedisClaims
 from frontrow.boxoffice.adapters.ledger.engine.postgres import PostgresStore
 from frontrow.boxoffice.adapters.ledger.migrate import migrate
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
-from frontrow.boxoffice.adapters.payments.simulated_journal import JournaledProvider
+from frontrow.boxoffice.adapters.payments.simulated import SimulatedProvider
+from frontrow.boxoffice.adapters.payments.simulated_journal import PaymentJournal
 from frontrow.core.clock import ManualClock
 from tests.boxoffice.checkout.crashes import ENDS, UNTOUCHED
 from tests.boxoffice.checkout.till import Till, assert_money
@@ -21,10 +22,24 @@ from tests.boxoffice.shop import EVENT, NOW, Shop, shop_event, shop_plan
 
 # scenario, number of the step, before or after: each a row of the table in tests/boxoffice/checkout/crashes.py
 KILLED = [
-    "sold:0:before", "sold:0:after", "sold:1:after", "sold:2:after", "sold:3:before", "sold:3:after", "sold:4:before",
-    "sold:4:after", "sold:5:after", "sold:6:after", "declined:4:after", "late:4:before", "late:4:after", "late:5:after",
-    "refunded:0:after", "refunded:1:after", "partly refunded:1:after",
-]  # fmt: skip
+    "sold:0:before",
+    "sold:0:after",
+    "sold:1:after",
+    "sold:2:after",
+    "sold:3:before",
+    "sold:3:after",
+    "sold:4:before",
+    "sold:4:after",
+    "sold:5:after",
+    "sold:6:after",
+    "declined:4:after",
+    "late:4:before",
+    "late:4:after",
+    "late:5:after",
+    "refunded:0:after",
+    "refunded:1:after",
+    "partly refunded:1:after",
+]
 
 
 @pytest.mark.timeout(300)
@@ -37,9 +52,18 @@ async def test_killed_processes_leave_nothing_undone(postgres_url: str, redis_ur
         assert await shop.recovery.check(EVENT)
         await ledger.catalogue.put_event(shop_event(), NOW)
         child = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "tests.faults.money_child", postgres_url, redis_url, str(tmp_path), str(NOW), *KILLED,
-            stdout=asyncio.subprocess.PIPE, cwd=Path(__file__).parents[2], env=os.environ | {"PYTHONPATH": "."},
-        )  # fmt: skip
+            sys.executable,
+            "-m",
+            "tests.faults.money_child",
+            postgres_url,
+            redis_url,
+            str(tmp_path),
+            str(NOW),
+            *KILLED,
+            stdout=asyncio.subprocess.PIPE,
+            cwd=Path(__file__).parents[2],
+            env=os.environ | {"PYTHONPATH": "."},
+        )
         told, _ = await child.communicate()
         lines = [line.split() for line in told.decode().splitlines()]
         assert [line[0] for line in lines] == [str(int(signal.SIGKILL))] * len(KILLED)
@@ -55,7 +79,7 @@ async def recovered(ledger: SqlLedger, journal: Path, point: str, booking_id: st
     scenario, number, when = point.split(":")
     late_us = 600_000_000 if scenario == "late" else 0
     clock = ManualClock(NOW + late_us)
-    provider = JournaledProvider(clock, journal)
+    provider = SimulatedProvider(clock, journal=PaymentJournal(journal))
     till = Till(ledger, clock, provider)
     for _ in range(7):
         for payment in await ledger.payments.payments_of(booking_id):  # the others belong to other providers here
@@ -63,7 +87,7 @@ async def recovered(ledger: SqlLedger, journal: Path, point: str, booking_id: st
                 await till.checkout.driver.drive(await till.booking(booking_id), payment)
         for refund in await ledger.payments.refunds_of(booking_id):
             if 0 < refund.retry_at_us <= clock():
-                await till.refunds.work_on(refund)
+                await till.refunds.payouts.pay_out(refund)
         clock.advance(10)
     booking = await till.booking(booking_id)
     untouched = number == "0" and when == "before"

@@ -17,7 +17,7 @@ from frontrow.boxoffice.model.ticket_returns import ReturnState
 from frontrow.boxoffice.model.tickets import Ticket, TicketState
 from frontrow.boxoffice.refunds.refunds import Refunds
 from frontrow.boxoffice.refunds.return_refunds import ReturnRefunds
-from frontrow.boxoffice.refunds.ticket_returns import Resale
+from frontrow.boxoffice.refunds.ticket_returns import TicketReturns
 from frontrow.core.errors import FrontrowError
 from tests.boxoffice.checkout.crashes import Crash, Fuse, FusedLedger, FusedProvider
 from tests.boxoffice.checkout.office import ADA, Office, replace_event
@@ -63,10 +63,20 @@ class MoneyWorld:
             await self.office.cancel_event()
             return
         acts = [
-            (9, self._time), (16, self._workers), (3, self._outage), (8, self._bank), (3, self._reconcile),
-            (24, self._buy), (5, self._refund), (11, self._give_back), (9, self._reseat), (6, self._scan),
-            (3, self._undo), (4, self._wait), (4, self._retry),
-        ]  # fmt: skip
+            (9, self._time),
+            (16, self._workers),
+            (3, self._outage),
+            (8, self._bank),
+            (3, self._reconcile),
+            (24, self._buy),
+            (5, self._refund),
+            (11, self._give_back),
+            (9, self._reseat),
+            (6, self._scan),
+            (3, self._undo),
+            (4, self._wait),
+            (4, self._retry),
+        ]
         act = self.random.choices([act for _, act in acts], [weight for weight, _ in acts])[0]
         with contextlib.suppress(FrontrowError, Crash):
             await act()
@@ -98,7 +108,7 @@ class MoneyWorld:
                 self.provider.settle_refund(ref, "failed")
         for body, signature in self.random.choices(self.provider.notices, k=4) if self.provider.notices else []:
             with contextlib.suppress(FrontrowError):
-                await self.office.checkout.noticed(body, signature)
+                await self.office.checkout.handle_webhook(body, signature)
 
     async def _reconcile(self) -> None:
         await self.office.till.reconciler.run()
@@ -145,7 +155,7 @@ class MoneyWorld:
             return
         shop = self.office.waiting.shop
         ledger, _ = self._process()
-        resale = Resale(shop.sales, ledger, shop.holds, ReturnRefunds(ledger), self.office.clock)
+        resale = TicketReturns(shop.sales, ledger, shop.holds, ReturnRefunds(ledger), self.office.clock)
         await resale.give_back(booking.id, booking.fan, booking.fence, some)
         await resale.sweep()
 

@@ -96,8 +96,11 @@ def without_retries(patch: pytest.MonkeyPatch) -> None:
 
 
 CANARIES: dict[Callable[[pytest.MonkeyPatch], None], int] = {
-    without_returns: 1, without_gates: 0, without_moves: 38, without_retries: 0,
-}  # fmt: skip
+    without_returns: 1,
+    without_gates: 0,
+    without_moves: 38,
+    without_retries: 0,
+}
 
 
 @pytest.mark.parametrize("canary", CANARIES, ids=lambda canary: canary.__name__)

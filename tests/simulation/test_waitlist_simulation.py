@@ -10,9 +10,9 @@ from frontrow.boxoffice.adapters.ledger.audit_verification import verify
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.model import facts
 from frontrow.boxoffice.model.ticket_returns import Return, ReturnState
-from frontrow.boxoffice.model.waitlist_matching import Pool, assign
-from frontrow.boxoffice.refunds.ticket_returns import Resale
-from frontrow.boxoffice.waitlist.offers import Offering
+from frontrow.boxoffice.model.waitlist_matching import SeatPool, assign_seats
+from frontrow.boxoffice.refunds.ticket_returns import TicketReturns
+from frontrow.boxoffice.waitlist.offers import OfferWorker
 from tests.boxoffice.shop import EVENT, sqlite_url
 from tests.boxoffice.waiting import small_plan
 from tests.simulation.waitlist_world import CAP, World
@@ -92,7 +92,7 @@ async def check_rest(world: World) -> None:
     free = pool.free_by_section()
     line = await world.real.waitlist.waiting_page(EVENT, free, (-1, 0), 100) if free else []
     fitting = [entry for entry in line if seats[entry.fan] + entry.seat_count <= CAP]
-    assert assign(fitting, pool) == []
+    assert assign_seats(fitting, pool) == []
     assert (await verify(world.real.store))[0] == []
 
 
@@ -130,24 +130,24 @@ async def test_a_sold_out_show_in_virtual_time(seed: int, tmp_path: Path) -> Non
 
 
 def offers_in_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Pool, "_without", lambda self, masks, seats: list(masks))
+    monkeypatch.setattr(SeatPool, "_without", lambda self, masks, seats: list(masks))
 
 
 def facts_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def lazy(self: Offering) -> int:
-        return await self.settle()
+    async def lazy(self: OfferWorker) -> int:
+        return await self.end_due_offers()
 
-    monkeypatch.setattr(Offering, "sweep", lazy)
+    monkeypatch.setattr(OfferWorker, "sweep", lazy)
 
 
 def frees_before_revoking(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def hasty(self: Resale, given: Sequence[Return], now_us: int) -> None:
+    async def hasty(self: TicketReturns, given: Sequence[Return], now_us: int) -> None:
         for one in given:
             await self._ledger.returns.list_return(one.booking_id, [one.seat_index], now_us)
             assert self._tickets is not None
             await self._tickets.revoke(one.booking_id, [one.seat_index], now_us)
 
-    monkeypatch.setattr(Resale, "_go_on", hasty)
+    monkeypatch.setattr(TicketReturns, "_revoke_and_list", hasty)
 
 
 @pytest.mark.parametrize("canary", [offers_in_a_row, facts_only, frees_before_revoking], ids=lambda c: c.__name__)

@@ -22,10 +22,24 @@ from tests.boxoffice.waiting import Hooks, Waiting, small_plan
 
 CAP = 4
 FANS = [f"f{n}" for n in range(14)]
-FAULTY = frozenset({
-    "make_offers", "claim_offer", "decline_offer", "settle_offers", "join_waitlist", "leave_waitlist", "expire_due",
-    "begin_return", "list_return", "settle_resales", "turn_return", "shift_event", "waiting_page", "place_hold",
-})  # fmt: skip
+FAULTY = frozenset(
+    {
+        "make_offers",
+        "claim_offer",
+        "decline_offer",
+        "settle_offers",
+        "join_waitlist",
+        "leave_waitlist",
+        "expire_due",
+        "begin_return",
+        "list_return",
+        "settle_resales",
+        "turn_return",
+        "shift_event",
+        "waiting_page",
+        "place_hold",
+    }
+)
 
 
 class Killed(Exception):
@@ -177,10 +191,10 @@ class World:
         """Half of them are lost on the way."""
         for fact in await self.waiting.facts():
             if self.dice.random() < 0.5:
-                self.waiting.worker.hear(fact)
-                self.waiting.resale.hear(fact)
-        await self.waiting.resale.heard()
-        await self.waiting.worker.heard()
+                self.waiting.worker.note_fact(fact)
+                self.waiting.resale.note_fact(fact)
+        await self.waiting.resale.sweep_if_noted()
+        await self.waiting.worker.serve_noted()
 
     async def a_sweep(self) -> None:
         await self.dice.choice([self.waiting.worker, self.waiting.expiry, self.waiting.resale]).sweep()

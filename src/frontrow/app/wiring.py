@@ -36,7 +36,7 @@ from frontrow.boxoffice.holds.expiry import LedgerClock
 from frontrow.boxoffice.holds.held_seats import HeldSeats
 from frontrow.boxoffice.holds.hold_service import HoldService
 from frontrow.boxoffice.jobs.background_jobs import GROUPS, Job, box_office_jobs, every, money_jobs
-from frontrow.boxoffice.jobs.sales_follower import FollowedSeats, Following
+from frontrow.boxoffice.jobs.sales_follower import FollowedSeats, SalesFollower
 from frontrow.boxoffice.jobs.waitlist_jobs import WAITLIST_GROUP, waitlist_jobs
 from frontrow.boxoffice.messaging.mail_links import MailLinks
 from frontrow.boxoffice.messaging.notifications import Notifier
@@ -50,16 +50,16 @@ from frontrow.boxoffice.ports.seat_claims import SeatClaims
 from frontrow.boxoffice.presale.presales import Presales
 from frontrow.boxoffice.presale.signup_mail import SignupLinks, SignupMail
 from frontrow.boxoffice.presale.signups import Signups
-from frontrow.boxoffice.refunds.event_cancellation import Cancelling
+from frontrow.boxoffice.refunds.event_cancellation import EventCancellations
 from frontrow.boxoffice.refunds.refunds import Refunds
 from frontrow.boxoffice.refunds.return_refunds import ReturnRefunds
-from frontrow.boxoffice.refunds.ticket_returns import Resale
+from frontrow.boxoffice.refunds.ticket_returns import TicketReturns
 from frontrow.boxoffice.seatmap.frame_log import FrameLog, MemoryFrameLog
 from frontrow.boxoffice.seatmap.map_feed import MapFeed
 from frontrow.boxoffice.tickets.signing_keys import TicketKeys
 from frontrow.boxoffice.tickets.ticket_codes import Issuer
 from frontrow.boxoffice.tickets.ticket_desk import TicketDesk
-from frontrow.boxoffice.waitlist.offers import Offering
+from frontrow.boxoffice.waitlist.offers import OfferWorker
 from frontrow.boxoffice.waitlist.waitlist_service import WaitlistService
 from frontrow.core.clock import US_PER_S, Clock, SystemClock
 from frontrow.core.cookies import is_https
@@ -291,12 +291,14 @@ def _ledger_jobs(adapters: _Adapters, issuer: Issuer, messaging: MessagingServic
     """The jobs of a ledger alone: this process follows the catalogue by itself and serves no pages."""
     ledger, claims, clock, sales = adapters.ledger, adapters.claims, adapters.clock, Sales()
     seats = FollowedSeats(sales, HeldSeats(sales, claims, ledger, clock))
-    beside = [Job("catalogue", Following(ledger.catalogue, sales, claims, Recovery(sales, claims, ledger, clock)).run)]
+    beside = [
+        Job("catalogue", SalesFollower(ledger.catalogue, sales, claims, Recovery(sales, claims, ledger, clock)).run)
+    ]
     if adapters.provider is not None:
         refunds = Refunds(ledger, adapters.provider, clock, seats=seats)
-        beside.insert(0, Cancelling(ledger.organiser, refunds, clock).job())
-    offering = Offering(sales, ledger, claims, seats, clock)
-    resale = Resale(sales, ledger, seats, ReturnRefunds(ledger), clock)
+        beside.insert(0, EventCancellations(ledger.organiser, refunds, clock).job())
+    offering = OfferWorker(sales, ledger, claims, seats, clock)
+    resale = TicketReturns(sales, ledger, seats, ReturnRefunds(ledger), clock)
     return _make_jobs(adapters, issuer, messaging, seats, offering, resale, beside=beside)
 
 
@@ -305,8 +307,8 @@ def _make_jobs(
     issuer: Issuer,
     messaging: MessagingServices,
     seats: HoldService | FollowedSeats,
-    offering: Offering,
-    resale: Resale,
+    offering: OfferWorker,
+    resale: TicketReturns,
     *,
     beside: Sequence[Job],
 ) -> list[Job]:
@@ -372,6 +374,7 @@ def _make_box_office(
     recovery = Recovery(sales, claims, ledger, clock)
     holds = HoldService(sales, claims, ledger, clock, ids=ids, on_change=show_changes, on_doubt=recovery.doubt)
     checkout = Checkout(ledger, provider, clock, seats=holds, issuer=issuer)
+    refunds = Refunds(ledger, provider, clock, seats=holds)
     desk = TicketDesk(ledger, keys)
     return BoxOfficeServices(
         openings=Openings(ledger.catalogue, sales, claims, recovery, clock, feeds, _frame_logs(settings, clock)),
@@ -382,11 +385,11 @@ def _make_box_office(
         recovery=recovery,
         provider=provider,
         checkout=checkout,
-        purchases=Purchases(sales, holds, checkout, clock),
-        refunds=Refunds(ledger, provider, clock, seats=holds),
+        purchases=Purchases(sales, holds, checkout, refunds, clock),
+        refunds=refunds,
         waitlist=WaitlistService(sales, ledger, claims, holds, clock, ids=ids),
-        offering=Offering(sales, ledger, claims, holds, clock, on_change=show_changes),
-        resale=Resale(sales, ledger, holds, ReturnRefunds(ledger), clock),
+        offering=OfferWorker(sales, ledger, claims, holds, clock, on_change=show_changes),
+        resale=TicketReturns(sales, ledger, holds, ReturnRefunds(ledger), clock),
         desk=desk,
         receipts=Receipts(ledger, desk),
     )
@@ -427,9 +430,11 @@ def _platform_provider(settings: PlatformSettings, clock: Clock) -> PaymentProvi
 
         stripe = settings.stripe
         return StripeProvider(stripe.key, stripe.webhook_secret, api_base=stripe.api)
-    from frontrow.boxoffice.adapters.payments.simulated_journal import JournaledProvider
+    from frontrow.boxoffice.adapters.payments.simulated import SimulatedProvider
+    from frontrow.boxoffice.adapters.payments.simulated_journal import PaymentJournal
 
-    return JournaledProvider(clock, settings.folder / "payments.jsonl", webhooks=False)
+    journal = PaymentJournal(settings.folder / "payments.jsonl")
+    return SimulatedProvider(clock, webhooks=False, journal=journal)
 
 
 def _make_room(

@@ -8,7 +8,7 @@ import typer
 
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.checkout.checkout import Checkout
-from frontrow.boxoffice.checkout.reconciliation import WINDOW_S, Reconciler, Report
+from frontrow.boxoffice.checkout.reconciliation import WINDOW_S, Reconciler, ReconciliationReport
 from frontrow.boxoffice.holds.expiry import LedgerClock
 from frontrow.boxoffice.refunds.refunds import Refunds
 from frontrow.core.clock import SystemClock
@@ -47,7 +47,7 @@ def reconcile(
         raise typer.Exit(1)
 
 
-async def _reconcile(url: str, payments: str, stripe_key: str, stripe_api: str, window_s: int) -> Report:
+async def _reconcile(url: str, payments: str, stripe_key: str, stripe_api: str, window_s: int) -> ReconciliationReport:
     from frontrow.boxoffice.adapters.payments.from_url import open_provider
 
     provider = open_provider(payments, SystemClock(), stripe_key=stripe_key, stripe_api=stripe_api)

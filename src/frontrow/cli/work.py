@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from frontrow.app.wiring import PlatformSettings, WorkUrls, open_jobs, read_settings
-from frontrow.boxoffice.jobs.background_jobs import Workers
+from frontrow.boxoffice.jobs.background_jobs import JobRunner
 from frontrow.cli.serve import ConfigOption
 from frontrow.core.errors import ConfigError, FrontrowError
 from frontrow.settings.platform import DEFAULT_FILE
@@ -91,7 +91,7 @@ async def run_jobs(settings: PlatformSettings | WorkUrls) -> bool:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
     async with open_jobs(settings) as jobs:
-        workers = Workers(jobs)
+        workers = JobRunner(jobs)
         typer.echo(f"working: {', '.join(job.name for job in jobs)}")
         running = asyncio.create_task(workers.run())
         await stopping.wait()

@@ -23,7 +23,7 @@ from litestar.handlers import BaseRouteHandler, HTTPRouteHandler
 from litestar.openapi import OpenAPIConfig
 
 from frontrow import __version__
-from frontrow.boxoffice.jobs.background_jobs import Workers
+from frontrow.boxoffice.jobs.background_jobs import JobRunner
 from frontrow.core.errors import ConfigError, FrontrowError
 from frontrow.web import api, site
 from frontrow.web.api.access import Access, Caller, Connection, check_access
@@ -162,7 +162,7 @@ def _lifespan(platform: Platform) -> Any:
 async def run_platform(platform: Platform, *, rooms: bool = True) -> AsyncIterator[None]:
     """Open the sales and run the jobs until the end; without `rooms`, no waiting room is started."""
     async with open_sales(platform, rooms=rooms):
-        workers = Workers(platform.jobs)
+        workers = JobRunner(platform.jobs)
         working = asyncio.create_task(workers.run(), name="jobs")
         try:
             yield

@@ -19,29 +19,64 @@ CALLS = ("create", "authorise", "capture", "void", "refund")
 
 STEPS = {
     "sold": [
-        "commit begin_payment creating", "call create", "commit authorising", "call authorise",
-        "commit confirm capturing", "call capture", "commit captured",
+        "commit begin_payment creating",
+        "call create",
+        "commit authorising",
+        "call authorise",
+        "commit confirm capturing",
+        "call capture",
+        "commit captured",
     ],
     "declined": [
-        "commit begin_payment creating", "call create", "commit authorising", "call authorise",
-        "commit declined", "commit decline declined", "call void", "commit declined",
+        "commit begin_payment creating",
+        "call create",
+        "commit authorising",
+        "call authorise",
+        "commit declined",
+        "commit decline declined",
+        "call void",
+        "commit declined",
     ],
     "paid in the browser": ["commit authorised", "commit confirm capturing", "call capture", "commit captured"],
     "given back": ["commit withdraw voiding", "call void", "commit voided"],
     "late": [
-        "commit begin_payment creating", "call create", "commit authorising", "call authorise",
-        "commit voiding", "call void", "commit voided",
+        "commit begin_payment creating",
+        "call create",
+        "commit authorising",
+        "call authorise",
+        "commit voiding",
+        "call void",
+        "commit voided",
     ],
     "lapsed": [
-        "commit begin_payment creating", "call create", "commit authorising", "call authorise",
-        "commit confirm capturing", "call capture", "commit lapsed", "commit creating", "commit lapsed",
-        "call create", "commit authorising", "call authorise", "commit capturing", "call capture", "commit lapsed",
-        "commit creating", "commit lapsed", "call create", "commit authorising", "call authorise",
-        "commit capturing", "call capture", "commit lapsed", "commit cancel lapsed",
+        "commit begin_payment creating",
+        "call create",
+        "commit authorising",
+        "call authorise",
+        "commit confirm capturing",
+        "call capture",
+        "commit lapsed",
+        "commit creating",
+        "commit lapsed",
+        "call create",
+        "commit authorising",
+        "call authorise",
+        "commit capturing",
+        "call capture",
+        "commit lapsed",
+        "commit creating",
+        "commit lapsed",
+        "call create",
+        "commit authorising",
+        "call authorise",
+        "commit capturing",
+        "call capture",
+        "commit lapsed",
+        "commit cancel lapsed",
     ],
     "refunded": ["commit refund asked", "call refund", "commit refund done"],
     "partly refunded": ["commit refund asked", "call refund", "commit refund done"],
-}  # fmt: skip
+}
 # Steps that another scenario has in the same situation are tried once.
 TRIED = {"declined": range(3, 8), "given back": range(1, 3), "late": range(3, 7), "lapsed": [*range(5, 15), 23]}
 POINTS = [
@@ -152,21 +187,21 @@ async def play(
         await refunds.refund(booking_id, fence)
         await refunds.work()
     elif scenario == "partly refunded":
-        booking = await checkout.driver.load(booking_id)
+        booking = await checkout.records.load_booking(booking_id)
         await refunds.refund(booking_id, fence, booking.seats[:1])
         await refunds.work()
     elif scenario == "paid in the browser":
-        await checkout.look(booking_id, fence)
+        await checkout.check(booking_id, fence)
     elif scenario == "given back":
         await checkout.release(booking_id, fence)
     elif scenario == "late":
-        authorise = checkout.driver.provider.authorise
+        authorise = checkout._provider.authorise
 
         async def slow(*args: Any) -> Any:
             late()
             return await authorise(*args)
 
-        checkout.driver.provider.authorise = slow
+        checkout._provider.authorise = slow
         try:
             await checkout.pay(booking_id, fence, CARD)
         except HoldEnded:

@@ -10,9 +10,9 @@ from frontrow.boxoffice.model.event_changes import Change, Editor
 from frontrow.boxoffice.model.events import Event, EventStatus
 from frontrow.boxoffice.model.payments import Refund, RefundState
 from frontrow.boxoffice.model.tickets import Scan
-from frontrow.boxoffice.organising.reseating import Reseating
+from frontrow.boxoffice.organising.reseating import Reseater
 from frontrow.boxoffice.ports.queries import Query
-from frontrow.boxoffice.refunds.event_cancellation import AGAIN_US, Cancelling
+from frontrow.boxoffice.refunds.event_cancellation import RETRY_US, EventCancellations
 from frontrow.boxoffice.refunds.refunds import Refunds
 from frontrow.core.clock import ManualClock
 from tests.boxoffice.checkout.till import ISSUER
@@ -33,8 +33,8 @@ class Office(Market):
         self.till.checkout = self.checkout
         self.refunds = Refunds(shop.ledger, self.till.guarded, clock, seats=shop.holds)
         self.till.refunds = self.refunds
-        self.cancelling = Cancelling(shop.ledger.organiser, self.refunds, clock)
-        self.reseating = Reseating(shop.ledger.organiser, shop.claims, ISSUER, shop.holds, clock)
+        self.cancelling = EventCancellations(shop.ledger.organiser, self.refunds, clock)
+        self.reseating = Reseater(shop.ledger.organiser, shop.claims, ISSUER, shop.holds, clock)
 
     def note(self, refund: Refund) -> Change:
         return Change(ADA, "retry_refund", EVENT, self.clock(), {"booking": refund.booking_id, "refund": refund.id})
@@ -55,7 +55,7 @@ class Office(Market):
             assert job is not None
             if job.state == "done":
                 break
-            self.clock.advance(AGAIN_US // 1_000_000)
+            self.clock.advance(RETRY_US // 1_000_000)
         assert job.state == "done"
         await self.till.settle(600, 60)
 
@@ -80,7 +80,7 @@ class Office(Market):
     async def deliver(self) -> None:
         """The provider's webhooks so far."""
         while self.till.provider.notices:
-            await self.checkout.noticed(*self.till.provider.notices.popleft())
+            await self.checkout.handle_webhook(*self.till.provider.notices.popleft())
 
 
 def replace_event(event: Event, **changes: Any) -> Event:

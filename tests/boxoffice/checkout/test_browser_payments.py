@@ -43,11 +43,11 @@ class Page:
         self.till.provider.confirm_in_browser(self.ref, card)
 
     async def return_(self) -> CheckoutState:
-        return (await self.till.checkout.look(self.booking_id, self.fence)).state
+        return (await self.till.checkout.check(self.booking_id, self.fence)).state
 
     async def webhook(self) -> None:
         body, signature = self.till.provider.notices[-1]
-        await self.till.checkout.noticed(body, signature)
+        await self.till.checkout.handle_webhook(body, signature)
 
     async def state(self) -> BookingState:
         return (await self.till.booking(self.booking_id)).state
@@ -156,7 +156,7 @@ async def test_a_card_confirmed_after_the_hold_ended_is_voided(till: Till) -> No
     await till.sweeper.sweep()
     await till.hold(9)
     with pytest.raises(HoldEnded):
-        await till.checkout.look(page.booking_id, page.fence)
+        await till.checkout.check(page.booking_id, page.fence)
     await page.webhook()
     await till.settle()
     assert till.provider.objects[page.ref]["status"] == "canceled"
@@ -198,7 +198,7 @@ async def test_a_second_card_may_be_tried_where_the_event_says_so(till: Till) ->
     page.confirm(NO)
     await page.webhook()
     await page.webhook()
-    outcome = await till.checkout.look(page.booking_id, page.fence)
+    outcome = await till.checkout.check(page.booking_id, page.fence)
     assert (outcome.state, outcome.problem, outcome.tries_left) == (CheckoutState.OPEN, "card_declined", 1)
     page.confirm(CARD)
     assert await page.return_() is CheckoutState.CONFIRMED
@@ -210,7 +210,7 @@ async def test_the_last_try_frees_the_seats(till: Till) -> None:
     for left in (2, 1):
         page.confirm(NO)
         for _ in range(2):  # told twice, counted once
-            outcome = await till.checkout.look(page.booking_id, page.fence)
+            outcome = await till.checkout.check(page.booking_id, page.fence)
             assert (outcome.state, outcome.tries_left) == (CheckoutState.OPEN, left)
     page.confirm(NO)
     assert await page.return_() is CheckoutState.DECLINED
@@ -232,7 +232,7 @@ async def test_what_was_mistyped_never_counts(till: Till) -> None:
     page = await opened(till)
     for _ in range(4):
         page.confirm("pm_card_incorrect_cvc")
-        outcome = await till.checkout.look(page.booking_id, page.fence)
+        outcome = await till.checkout.check(page.booking_id, page.fence)
         assert (outcome.state, outcome.problem, outcome.tries_left) == (CheckoutState.OPEN, "incorrect_cvc", 1)
     page.confirm()
     assert await page.return_() is CheckoutState.CONFIRMED
@@ -337,12 +337,18 @@ async def test_release_racing_a_confirm_either_sells_or_voids(till: Till) -> Non
     for page in pages:
         page.confirm()
     await asyncio.gather(
-        *(act for page in pages for act in (
-            page.return_(), till.checkout.release(page.booking_id, page.fence), page.return_(),
-            till.checkout.release(page.booking_id, page.fence),
-        )),
+        *(
+            act
+            for page in pages
+            for act in (
+                page.return_(),
+                till.checkout.release(page.booking_id, page.fence),
+                page.return_(),
+                till.checkout.release(page.booking_id, page.fence),
+            )
+        ),
         return_exceptions=True,
-    )  # fmt: skip
+    )
     await till.settle()
     for page in pages:
         found = till.provider.objects[page.ref]
@@ -386,7 +392,7 @@ async def test_a_page_opened_while_the_provider_is_away_comes_by_itself(till: Ti
     assert shown.state is CheckoutState.OPEN
     assert shown.client_secret
     till.provider.down = True
-    away = await till.checkout.look(hold.booking_id, hold.fence)
+    away = await till.checkout.check(hold.booking_id, hold.fence)
     assert (away.state, away.client_secret) == (CheckoutState.OPEN, "")
     till.provider.down = False
     with pytest.raises(FrontrowError):

@@ -37,7 +37,8 @@ async def test_a_hold_is_paid_confirmed_and_captured(till: Till) -> None:
     assert outcome.payment is not None
     assert outcome.payment.state is PaymentState.CAPTURED
     assert dict(till.provider.calls) == {"create": 1, "authorise": 1, "capture": 1}
-    assert sorted(till.provider._answers) == [f"{hold.booking_id}:{o}:1" for o in ("authorise", "capture", "create")]
+    keys = [f"{hold.booking_id}:{operation}:1" for operation in ("authorise", "capture", "create")]
+    assert sorted(till.provider.state.answers) == keys
     [found] = till.provider.objects.values()
     assert (found["amount_received"], found["metadata"]["fence"]) == (10_000, str(hold.fence))
     assert found["metadata"]["seats"] == "1,2"
@@ -90,9 +91,9 @@ async def test_the_bank_wants_to_see_the_fan(till: Till, card: str, state: str) 
     assert outcome.payment is not None
     till.provider.finish_action(outcome.payment.ref)
     body, signature = till.provider.notices[-1]
-    assert await till.checkout.noticed(body, signature)
-    assert not await till.checkout.noticed(body, signature), "a duplicate is known"
-    assert (await till.checkout.look(hold.booking_id, hold.fence)).state == state
+    assert await till.checkout.handle_webhook(body, signature)
+    assert not await till.checkout.handle_webhook(body, signature), "a duplicate is known"
+    assert (await till.checkout.check(hold.booking_id, hold.fence)).state == state
     await till.settle()
     await assert_money(till, at_rest=True)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from frontrow.boxoffice.adapters.payments.simulated import CARDS, LAPSES, Fault
-from frontrow.boxoffice.checkout.checkout import Checkout, Outcome
+from frontrow.boxoffice.checkout.checkout import Checkout, CheckoutResult
 from frontrow.boxoffice.model.bookings import BookingState
 from frontrow.boxoffice.refunds.refunds import Refunds
 from frontrow.core.errors import FrontrowError
@@ -81,7 +81,7 @@ class History:
                 wish = self.random.choice(["begin", "begin", "begin", "pay", "pay", "look", "release", "step_back"])
                 more = [self.random.choice(METHODS)] if wish == "pay" else []
                 answer = await getattr(checkout, wish)(booking_id, fence, *more)
-                if isinstance(answer, Outcome) and answer.client_secret and answer.payment:
+                if isinstance(answer, CheckoutResult) and answer.client_secret and answer.payment:
                     self.shown.append(answer.payment.ref)
 
     def confirm_in_browser(self) -> None:
@@ -98,7 +98,7 @@ class History:
         told = self.random.choices(self.till.provider.notices, k=3) if self.till.provider.notices else []
         for body, signature in told:  # any order, some twice, some never
             with contextlib.suppress(FrontrowError):  # older ones are out of tolerance
-                await self.till.checkout.noticed(body, signature)
+                await self.till.checkout.handle_webhook(body, signature)
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))

@@ -11,7 +11,7 @@ from frontrow.boxoffice.adapters.payments.simulated import SimulatedProvider
 from frontrow.boxoffice.checkout.checkout import CheckoutState
 from frontrow.boxoffice.model.bookings import BookingState
 from frontrow.boxoffice.model.payments import RETRIES_S
-from frontrow.boxoffice.model.provider_intents import NewIntent, ProviderSpared, ProviderUnknown
+from frontrow.boxoffice.model.provider_intents import NewIntent, ProviderNotCalled, ProviderUnknown
 from frontrow.core.clock import ManualClock
 from tests.boxoffice.checkout.till import assert_money, open_till
 
@@ -51,11 +51,11 @@ async def test_five_failures_open_the_breaker_and_one_probe_closes_it(clock: Man
         with pytest.raises(ProviderUnknown):
             await guarded.read("pi_x")
     done = await asyncio.gather(*(guarded.read("pi_x") for _ in range(60)), return_exceptions=True)
-    assert all(isinstance(one, ProviderSpared) for one in done)
+    assert all(isinstance(one, ProviderNotCalled) for one in done)
     assert provider.calls["read"] == 5
     clock.advance(5)
     done = await asyncio.gather(*(guarded.read("pi_x") for _ in range(60)), return_exceptions=True)
-    assert Counter(type(one) for one in done) == {ProviderUnknown: 1, ProviderSpared: 59}
+    assert Counter(type(one) for one in done) == {ProviderUnknown: 1, ProviderNotCalled: 59}
     provider.down = False
     clock.advance(5)
     assert (await guarded.create(NewIntent("b", 1, 100, "EUR", "e", 1, (1,), "k"))).amount_minor == 100
@@ -77,7 +77,7 @@ async def test_at_most_so_many_calls_are_in_flight(clock: ManualClock) -> None:
     await asyncio.sleep(0)
     go.set()
     done = await asyncio.gather(*calls, return_exceptions=True)
-    assert sum(isinstance(one, ProviderSpared) for one in done) == 10
+    assert sum(isinstance(one, ProviderNotCalled) for one in done) == 10
     assert (guarded.most_in_flight, guarded.in_flight) == (50, 0)
 
 

@@ -14,11 +14,11 @@ import pytest
 from typer.testing import CliRunner
 
 from frontrow.boxoffice.adapters.payments.simulated import REFUND_FAILS, REFUND_PENDS, SimulatedProvider
-from frontrow.boxoffice.adapters.payments.simulated_journal import JournaledProvider
-from frontrow.boxoffice.adapters.payments.stripe import StripeProvider, _asked
+from frontrow.boxoffice.adapters.payments.simulated_journal import PaymentJournal
+from frontrow.boxoffice.adapters.payments.stripe import StripeProvider, _call
 from frontrow.boxoffice.adapters.payments.webhook_signatures import BadSignature, check_signature, sign
 from frontrow.boxoffice.checkout.checkout import Checkout, CheckoutState
-from frontrow.boxoffice.model.provider_intents import Intent, ProviderRefused, ProviderSpared, ProviderUnknown
+from frontrow.boxoffice.model.provider_intents import Intent, ProviderNotCalled, ProviderRefused, ProviderUnknown
 from frontrow.boxoffice.refunds.refunds import Refunds
 from frontrow.cli.ledger import app
 from frontrow.core.clock import ManualClock
@@ -29,13 +29,19 @@ from tests.contracts.payment_provider import CHECKS, Check, Desk
 
 KEY = "sk_test_localstripe"
 SIMULATED = {
-    "visa": "pm_card_visa", "declined": "pm_card_declined", "3ds": "pm_card_3ds", "refund_fails": REFUND_FAILS,
+    "visa": "pm_card_visa",
+    "declined": "pm_card_declined",
+    "3ds": "pm_card_3ds",
+    "refund_fails": REFUND_FAILS,
     "refund_pends": REFUND_PENDS,
-}  # fmt: skip
+}
 NUMBERS = {
-    "visa": "4242424242424242", "declined": "4000000000000341", "3ds": "4000002500003155",
-    "refund_fails": "4000000000005126", "refund_pends": "4000000000007726",
-}  # fmt: skip
+    "visa": "4242424242424242",
+    "declined": "4000000000000341",
+    "3ds": "4000002500003155",
+    "refund_fails": "4000000000005126",
+    "refund_pends": "4000000000007726",
+}
 
 
 @pytest.fixture(scope="module")
@@ -84,21 +90,21 @@ async def test_simulated(check: Check, clock: ManualClock) -> None:
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 async def test_journaled(check: Check, clock: ManualClock, tmp_path: Path) -> None:
-    provider = JournaledProvider(clock, tmp_path / "journal")
+    provider = SimulatedProvider(clock, journal=PaymentJournal(tmp_path / "journal"))
     await check(simulated_desk(provider))
     await provider.aclose()
-    again = JournaledProvider(clock, tmp_path / "journal")
+    again = SimulatedProvider(clock, journal=PaymentJournal(tmp_path / "journal"))
     assert {ref: o["status"] for ref, o in again.objects.items()} == {
         ref: o["status"] for ref, o in provider.objects.items()
     }
     assert again.refunds == provider.refunds
-    assert again._answers.keys() == provider._answers.keys()
+    assert again.state.answers.keys() == provider.state.answers.keys()
     await again.aclose()
 
 
 async def test_two_processes_share_a_journal(clock: ManualClock, tmp_path: Path) -> None:
     """A server and `frontrow work`: what one did the other knows at its next call; a key counts for both."""
-    one, two = (JournaledProvider(clock, tmp_path / "journal") for _ in range(2))
+    one, two = (SimulatedProvider(clock, journal=PaymentJournal(tmp_path / "journal")) for _ in range(2))
     desk = simulated_desk(one)
     new = desk.new()
     made = await one.create(new)
@@ -116,7 +122,7 @@ async def test_two_processes_share_a_journal(clock: ManualClock, tmp_path: Path)
     assert len(await one.page(0)) == len(await two.page(0)) == 61
     with (tmp_path / "journal").open("ab") as file:
         file.write(b'{"cut off')
-    three = JournaledProvider(clock, tmp_path / "journal")
+    three = SimulatedProvider(clock, journal=PaymentJournal(tmp_path / "journal"))
     assert len(three.objects) == 61
     for each in (one, two, three):
         await each.aclose()
@@ -132,7 +138,7 @@ class Forgetful(SimulatedProvider):
     """A canary: takes every key for a new one."""
 
     async def _do(self, operation: str, key: str, asked: str, act: Any) -> Any:
-        return await super()._do(operation, f"{key}#{self.next_number}" if key else "", asked, act)
+        return await super()._do(operation, f"{key}#{self.state.next_number}" if key else "", asked, act)
 
 
 class Generous(SimulatedProvider):
@@ -148,7 +154,7 @@ class Undead(SimulatedProvider):
 
     def _capture(self, ref: str) -> Intent:
         self._found(ref)["status"] = "requires_capture"
-        self._authorised_at_us.setdefault(ref, self._clock())
+        self.state.authorised_at_us.setdefault(ref, self._clock())
         return super()._capture(ref)
 
 
@@ -180,7 +186,7 @@ async def test_errors_of_the_wire_are_told_apart() -> None:
     port = server.sockets[0].getsockname()[1]
     provider = StripeProvider(KEY, api_base=f"http://127.0.0.1:{port}")
     try:
-        with pytest.raises(ProviderSpared):
+        with pytest.raises(ProviderNotCalled):
             await provider.read("pi_429")
         with pytest.raises(ProviderUnknown) as unknown:
             await provider.read("pi_500")
@@ -266,7 +272,7 @@ async def test_a_whole_sale_through_stripes_client_and_the_command(
         named = {"booking": asked.booking_id, "seats": "3", "fence": str(asked.fence), "attempt": "1", "event": EVENT}
         assert kept.metadata.to_dict() == named
         await stripe_desk.answer(await provider.read(outcome.payment.ref), True)
-        assert (await checkout.look(asked.booking_id, asked.fence)).state is CheckoutState.CONFIRMED
+        assert (await checkout.check(asked.booking_id, asked.fence)).state is CheckoutState.CONFIRMED
         await refunds.refund(sold.booking_id, sold.fence)
         await refunds.work()
         found = await provider.read((await till.driver_payment(sold.booking_id)).ref)
@@ -302,14 +308,14 @@ async def test_keys_429_and_500_as_the_stateful_mock_has_them(stateful_mock: str
 
     def charge(source: str, key: str, amount: int = 500) -> Any:
         params: Any = {"amount": amount, "currency": "eur", "source": source}
-        return _asked(charges.create_async(params, {"idempotency_key": key}))
+        return _call(charges.create_async(params, {"idempotency_key": key}))
 
     try:
         first, again = await charge("tok_visa", "k1"), await charge("tok_visa", "k1")
         assert first.id == again.id
         with pytest.raises(ProviderRefused):
             await charge("tok_visa", "k1", 501)
-        with pytest.raises(ProviderSpared):
+        with pytest.raises(ProviderNotCalled):
             await charge("tok_429", "k2")
         with pytest.raises(ProviderUnknown) as unknown:
             await charge("tok_500", "k3")

@@ -52,10 +52,17 @@ class Till:
         now_us = self.clock()
         return await self.ledger.place_hold(
             NewHold(
-                f"bkg_{self.holds:026d}", EVENT, fan or f"fan_{self.holds}", seats, now_us,
-                now_us + hold_s * 1_000_000, price * len(seats), "EUR", (price,) * len(seats),
+                f"bkg_{self.holds:026d}",
+                EVENT,
+                fan or f"fan_{self.holds}",
+                seats,
+                now_us,
+                now_us + hold_s * 1_000_000,
+                price * len(seats),
+                "EUR",
+                (price,) * len(seats),
             )
-        )  # fmt: skip
+        )
 
     async def booking(self, booking_id: str) -> Booking:
         found = await self.ledger.booking(booking_id)
@@ -63,7 +70,7 @@ class Till:
         return found
 
     async def driver_payment(self, booking_id: str) -> Payment:
-        payment = await self.checkout.driver.latest(booking_id)
+        payment = await self.checkout.records.latest_payment(booking_id)
         assert payment is not None
         return payment
 

@@ -15,9 +15,10 @@ from frontrow.boxoffice.adapters.channels.email import FolderChannel, SmtpChanne
 from frontrow.boxoffice.adapters.channels.from_settings import MessageSettings, open_channels, open_mail
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import Written
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
-from frontrow.boxoffice.adapters.payments.simulated_journal import JournaledProvider
+from frontrow.boxoffice.adapters.payments.simulated import SimulatedProvider
+from frontrow.boxoffice.adapters.payments.simulated_journal import PaymentJournal
 from frontrow.boxoffice.checkout.checkout import Checkout, CheckoutState
-from frontrow.boxoffice.jobs.background_jobs import Job, Workers, every
+from frontrow.boxoffice.jobs.background_jobs import Job, JobRunner, every
 from frontrow.boxoffice.messaging.safe_http import Outgoing
 from frontrow.boxoffice.model.bookings import BookingState, Move
 from frontrow.boxoffice.model.events import EventStatus
@@ -60,7 +61,7 @@ async def test_a_job_that_fails_is_begun_again_and_the_others_go_on() -> None:
         runs["good"] += 1
         await stop_good.wait()
 
-    workers = Workers([Job("bad", bad), Job("good", good, stop_good.set)], first_pause_s=0.001)
+    workers = JobRunner([Job("bad", bad), Job("good", good, stop_good.set)], first_pause_s=0.001)
     running = asyncio.create_task(workers.run())
     await until(lambda: runs["bad"] >= 3)
     workers.stop()
@@ -85,7 +86,7 @@ async def test_a_job_finishes_what_it_has_in_hand_but_not_for_ever() -> None:
         began.set()
         await asyncio.Event().wait()
 
-    workers = Workers([Job("polite", polite, told.set), Job("deaf", deaf, lambda: None)], grace_s=0.05)
+    workers = JobRunner([Job("polite", polite, told.set), Job("deaf", deaf, lambda: None)], grace_s=0.05)
     running = asyncio.create_task(workers.run())
     await began.wait()
     workers.stop()
@@ -101,7 +102,7 @@ async def test_a_periodic_job_goes_on_when_its_store_is_away() -> None:
         calls += 1
         raise Unavailable("away")
 
-    workers = Workers([every("reconcile", act, 0.001)])
+    workers = JobRunner([every("reconcile", act, 0.001)])
     running = asyncio.create_task(workers.run())
     await until(lambda: calls >= 3)
     workers.stop()
@@ -159,13 +160,13 @@ async def test_frontrow_work_finishes_a_payment_and_offers_a_freed_seat(tmp_path
         ledger, now_us = shop.ledger, shop.clock()
         await ledger.catalogue.put_plan(digest(body), plan, body.decode(), now_us)
         await ledger.catalogue.put_event(shop.event, now_us)
-        provider = JournaledProvider(shop.clock, journal)
+        provider = SimulatedProvider(shop.clock, journal=PaymentJournal(journal))
         checkout = Checkout(ledger, provider, shop.clock)
         sold, dead = await shop.hold("fan_1", 0), await shop.hold("fan_2", 1)
         assert (await checkout.pay(sold.booking_id, sold.fence, "pm_card_visa")).state is CheckoutState.CONFIRMED
-        booking = await checkout.driver.load(dead.booking_id)
+        booking = await checkout.records.load_booking(dead.booking_id)
         _, payment = await checkout.driver.new_attempt(booking, 1, "pm_card_visa", Move.BEGIN_PAYMENT)
-        await checkout.driver.save(checkout.driver.touched(payment, now_us))  # its server died: due at once
+        await checkout.records.save(checkout.records.reschedule(payment, now_us))  # its server died: due at once
         fact = PriorityGranted("bkg_x", EVENT, "fan_3", 1, (2,), now_us, until_us=now_us + 1)
         await put_facts(ledger, [fact])
         waiting = WaitlistService(shop.sales, ledger, shop.claims, shop.holds, shop.clock)
@@ -192,11 +193,12 @@ async def test_frontrow_work_finishes_a_payment_and_offers_a_freed_seat(tmp_path
                 now = await ledger.booking(dead.booking_id)
                 refunds = await ledger.payments.refunds_of(sold.booking_id)
                 wanted = (
-                    now is not None and now.state is BookingState.CONFIRMED
+                    now is not None
+                    and now.state is BookingState.CONFIRMED
                     and refunds[0].state is RefundState.DONE
                     and bool(await waiting.offers(EVENT, "ada"))
                     and bool(await ledger.messages.in_app("fan_3"))
-                )  # fmt: skip
+                )
             child.send_signal(signal.SIGTERM)
             output, _ = await asyncio.to_thread(child.communicate, timeout=PATIENCE_S)
         finally:
@@ -206,7 +208,7 @@ async def test_frontrow_work_finishes_a_payment_and_offers_a_freed_seat(tmp_path
         assert child.returncode == 0, output
         assert (await ledger.tickets.tickets_of(dead.booking_id))[0].seat_index == 1
         # One journal, two processes: this one knows what the other did.
-        assert (await provider.read((await checkout.driver.reload(payment)).ref)).captured_minor == 5_000
+        assert (await provider.read((await checkout.records.reload_payment(payment)).ref)).captured_minor == 5_000
         await provider.aclose()
 
 
@@ -219,7 +221,7 @@ async def test_the_jobs_of_work_give_the_money_of_a_cancelled_event_back(tmp_pat
         ledger, now_us = shop.ledger, shop.clock()
         await ledger.catalogue.put_plan(digest(body), plan, body.decode(), now_us)
         await ledger.catalogue.put_event(shop.event, now_us)
-        provider = JournaledProvider(shop.clock, tmp_path / "payments.jsonl")
+        provider = SimulatedProvider(shop.clock, journal=PaymentJournal(tmp_path / "payments.jsonl"))
         held = await shop.hold("fan_1", 0)
         await Checkout(ledger, provider, shop.clock).pay(held.booking_id, held.fence, "pm_card_visa")
         await provider.aclose()
@@ -227,11 +229,14 @@ async def test_the_jobs_of_work_give_the_money_of_a_cancelled_event_back(tmp_pat
         long_ago_us = now_us - SURE_US  # the job need not wait for transactions that began before the cancellation
         await ledger.line.submit(Written((Query("add_cancellations", [(EVENT, long_ago_us)]),), now_us=now_us))
         urls = WorkUrls(
-            sqlite_url(tmp_path), "memory:", str(tmp_path), tmp_path / "ring.json",
+            sqlite_url(tmp_path),
+            "memory:",
+            str(tmp_path),
+            tmp_path / "ring.json",
             payments=f"simulated:{tmp_path / 'payments.jsonl'}",
-        )  # fmt: skip
+        )
         async with open_jobs(urls) as jobs:
-            workers = Workers([job for job in jobs if job.name in ("cancellations", "refunds")])
+            workers = JobRunner([job for job in jobs if job.name in ("cancellations", "refunds")])
             working = asyncio.create_task(workers.run())
             deadline = time.monotonic() + PATIENCE_S
             done = False

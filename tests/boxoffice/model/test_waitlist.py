@@ -17,13 +17,13 @@ from frontrow.boxoffice.model.waitlist import (
     OfferMove,
     OfferState,
     WaitOrder,
+    due_move,
     entry_after,
     lottery_rank,
     rules_for,
     seed_hash,
-    settled,
 )
-from frontrow.boxoffice.model.waitlist_matching import Pool, assign
+from frontrow.boxoffice.model.waitlist_matching import SeatPool, assign_seats
 from frontrow.core.errors import InvalidInput
 from tests.boxoffice.shop import shop_event
 from tests.boxoffice.waiting import small_plan
@@ -33,13 +33,13 @@ LAYOUTS = layouts(PLAN)
 EVENT = shop_event()
 
 
-def pool(*free: int, last: dict[int, str] | None = None) -> Pool:
+def pool(*free: int, last: dict[int, str] | None = None) -> SeatPool:
     taken = [seat for seat in range(PLAN.size) if seat not in free]
 
     def masks(wish: Wish) -> list[tuple[int, bytes]]:
         return masks_for(PLAN, LAYOUTS, EVENT, wish)
 
-    return Pool(PLAN, LAYOUTS, masks, taken, last)
+    return SeatPool(PLAN, LAYOUTS, masks, taken, last)
 
 
 def entry(number: int, count: int = 1, *sections: str, split_ok: bool = False, rank: int = 0) -> Entry:
@@ -47,8 +47,8 @@ def entry(number: int, count: int = 1, *sections: str, split_ok: bool = False, r
     return Entry(number, f"wle_{number}", EVENT.id, f"f{number}", count, sections, split_ok, rank, state, 0, 0, 0)
 
 
-def given_to(entries: list[Entry], free: Pool) -> dict[int, tuple[int, ...]]:
-    return {one.number: seats for one, seats in assign(entries, free)}
+def given_to(entries: list[Entry], free: SeatPool) -> dict[int, tuple[int, ...]]:
+    return {one.number: seats for one, seats in assign_seats(entries, free)}
 
 
 def test_seats_go_to_the_first_in_line_whom_they_fit() -> None:
@@ -137,13 +137,13 @@ def offer(state: BookingState, hold_expires_at_us: int = 300) -> Offer:
 
 def test_what_becomes_of_an_offer_follows_from_its_booking() -> None:
     claim, decline, lapse = OfferMove.CLAIM, OfferMove.DECLINE, OfferMove.LAPSE
-    assert [settled(offer(BookingState.HELD), now_us) for now_us in (0, 299, 300)] == [None, None, lapse]
-    assert settled(offer(BookingState.HELD, 900), 300) is claim, "the hold was extended: in use"
-    assert settled(offer(BookingState.PAYING), 900) is claim
-    assert settled(offer(BookingState.CONFIRMED), 0) is claim
-    assert settled(offer(BookingState.REFUNDED), 0) is claim
-    assert settled(offer(BookingState.CANCELLED), 0) is decline
-    assert settled(offer(BookingState.EXPIRED), 0) is lapse
+    assert [due_move(offer(BookingState.HELD), now_us) for now_us in (0, 299, 300)] == [None, None, lapse]
+    assert due_move(offer(BookingState.HELD, 900), 300) is claim, "the hold was extended: in use"
+    assert due_move(offer(BookingState.PAYING), 900) is claim
+    assert due_move(offer(BookingState.CONFIRMED), 0) is claim
+    assert due_move(offer(BookingState.REFUNDED), 0) is claim
+    assert due_move(offer(BookingState.CANCELLED), 0) is decline
+    assert due_move(offer(BookingState.EXPIRED), 0) is lapse
 
 
 def test_an_entry_that_never_answers_leaves_the_line() -> None:

@@ -77,8 +77,12 @@ def a_venue_body(**changes: Any) -> dict[str, Any]:
 
 def an_event_body(venue: str, **changes: Any) -> dict[str, Any]:
     body = {
-        "name": "Aurora", "venue": venue, "currency": "EUR", "starts_at": "2099-06-01T20:00:00+02:00",
-        "sale_starts_at": "2020-01-01T10:00:00Z", "sale_ends_at": "2099-05-31T10:00:00Z",
+        "name": "Aurora",
+        "venue": venue,
+        "currency": "EUR",
+        "starts_at": "2099-06-01T20:00:00+02:00",
+        "sale_starts_at": "2020-01-01T10:00:00Z",
+        "sale_ends_at": "2099-05-31T10:00:00Z",
         "tiers": [{"key": key, "amount_minor": 5000} for key in ("front", "back", "standing")],
-    }  # fmt: skip
+    }
     return body | changes

@@ -10,7 +10,7 @@ from frontrow.boxoffice.model.bookings import Booking
 from frontrow.boxoffice.model.event_changes import Editor
 from frontrow.boxoffice.model.events import Event, PriceTier
 from frontrow.boxoffice.model.holds import NewHold
-from frontrow.boxoffice.organising.events import EventEdit, Organise
+from frontrow.boxoffice.organising.events import EventEdit, OrganiserEvents
 from frontrow.boxoffice.organising.venues import PlanSource, VenueEdit
 from frontrow.boxoffice.plans.plan_document import to_document
 from frontrow.boxoffice.tickets.signing_keys import TicketKeys
@@ -36,29 +36,34 @@ def a_clock() -> ManualClock:
     return ManualClock(NOW_US)
 
 
-def an_office(ledger: SqlLedger, clock: ManualClock) -> Organise:
-    return Organise(ledger, clock, Ids(clock))
+def an_office(ledger: SqlLedger, clock: ManualClock) -> OrganiserEvents:
+    return OrganiserEvents(ledger, clock, Ids(clock))
 
 
 def small_document() -> dict[str, Any]:
     return msgspec.json.decode(msgspec.json.encode(to_document(small_plan())))
 
 
-async def a_venue(office: Organise, editor: Editor = ADA) -> str:
+async def a_venue(office: OrganiserEvents, editor: Editor = ADA) -> str:
     edit = VenueEdit(name="Small Hall", city="Vienna", country="AT", plan=PlanSource(document=small_document()))
     return (await office.venues.create(editor, edit)).venue.id
 
 
 def a_draft(venue: str, **changes: Any) -> EventEdit:
     edit = EventEdit(
-        name="Aurora", venue_id=venue, currency="EUR", starts_at_us=NOW_US + 10 * DAY_US,
-        sale_starts_at_us=NOW_US - DAY_US, sale_ends_at_us=NOW_US + 9 * DAY_US, tiers=TIERS,
+        name="Aurora",
+        venue_id=venue,
+        currency="EUR",
+        starts_at_us=NOW_US + 10 * DAY_US,
+        sale_starts_at_us=NOW_US - DAY_US,
+        sale_ends_at_us=NOW_US + 9 * DAY_US,
+        tiers=TIERS,
         lonely_rule_until_percent=0,
-    )  # fmt: skip
+    )
     return msgspec.structs.replace(edit, **changes)
 
 
-async def on_sale(office: Organise, editor: Editor = ADA, **changes: Any) -> Event:
+async def on_sale(office: OrganiserEvents, editor: Editor = ADA, **changes: Any) -> Event:
     made = await office.create(editor, a_draft(await a_venue(office, editor), **changes))
     return (await office.publish(editor, made.event.id)).event
 
@@ -67,9 +72,15 @@ async def a_hold(
     ledger: SqlLedger, event: Event, seats: tuple[int, ...], *, number: int, at_us: int = NOW_US, price: int = 5000
 ) -> Booking:
     hold = NewHold(
-        f"bkg_{number:026d}", event.id, f"fan_{number}", seats, at_us, at_us + 600 * US_PER_S, price * len(seats),
+        f"bkg_{number:026d}",
+        event.id,
+        f"fan_{number}",
+        seats,
+        at_us,
+        at_us + 600 * US_PER_S,
+        price * len(seats),
         prices_minor=(price,) * len(seats),
-    )  # fmt: skip
+    )
     await ledger.place_hold(hold)
     booking = await ledger.booking(hold.booking_id)
     assert booking is not None

@@ -10,7 +10,7 @@ from frontrow.boxoffice.audit.chain_check import REMEMBERED_US, ChainCheck
 from frontrow.boxoffice.model.bookings import BookingState
 from frontrow.boxoffice.model.event_changes import Change, Editor
 from frontrow.boxoffice.model.messages import Endpoint
-from frontrow.boxoffice.organising.exports import HEADERS, PAGE, Exports, known_kind
+from frontrow.boxoffice.organising.exports import HEADERS, PAGE, Exports, checked_kind
 from frontrow.core.errors import NotFound
 from tests.boxoffice.organising.http import a_desk
 from tests.boxoffice.organising.support import ADA, NOW_US, a_clock, a_purchase, an_office, on_sale
@@ -67,7 +67,7 @@ async def test_b13_tables_tell_what_was_sold_and_are_safe_in_a_spreadsheet(tmp_p
         (row,) = await table(desk, "revenue")
         assert (row["captured_minor"], row["refunded_minor"], row["net_minor"]) == ("10000", "5000", "5000")
         with pytest.raises(NotFound):
-            known_kind("people")
+            checked_kind("people")
 
 
 async def test_a_table_goes_through_all_pages_and_repeats_nothing(sqlite_ledger):

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from frontrow.boxoffice.model.people import ROLES, Role
-from frontrow.boxoffice.refunds.event_cancellation import LEASE_US, SURE_US, Cancelling
+from frontrow.boxoffice.refunds.event_cancellation import LEASE_US, SURE_US, EventCancellations
 from frontrow.web.app import routes
 from tests.boxoffice.organising.http import EVENTS, a_desk, a_venue_body, an_event_body
 from tests.boxoffice.people.support import api_key, opened
@@ -26,10 +26,15 @@ async def test_b13_from_a_venue_to_a_published_event_that_this_server_sells(tmp_
         unpriced = await desk.ask("POST", f"{EVENTS}/{event}/publish")
         assert (unpriced.status_code, unpriced.json()["param"]) == (422, "tiers")
         body = {
-            "tiers": an_event_body("")["tiers"], "fees": [{"name": "Service", "per_seat_minor": 150}],
-            "max_per_person": 4, "hold_s": 120, "withheld": ["S-A-1"], "refunds": {"window_s": 3600},
-            "ends_at": "2099-06-01T23:00:00+02:00", "description": "Live",
-        }  # fmt: skip
+            "tiers": an_event_body("")["tiers"],
+            "fees": [{"name": "Service", "per_seat_minor": 150}],
+            "max_per_person": 4,
+            "hold_s": 120,
+            "withheld": ["S-A-1"],
+            "refunds": {"window_s": 3600},
+            "ends_at": "2099-06-01T23:00:00+02:00",
+            "description": "Live",
+        }
         changed = await desk.ask("PATCH", f"{EVENTS}/{event}", json=body, headers={"if-match": tag})
         assert changed.status_code == 200, changed.text
         assert changed.json()["withheld"] == ["S-A-1"]
@@ -121,7 +126,9 @@ async def test_b12_cancelling_gives_everybody_their_money_back_and_says_how_far_
         done = await desk.get(f"{path}/cancellation")
         assert (done["state"], done["refunded"], done["released"], done["failed"]) == ("running", 5, 1, 0)
         clock = desk.platform.clock
-        later = Cancelling(desk.platform.ledger.organiser, desk.platform.box_office.refunds, lambda: clock() + SURE_US)
+        later = EventCancellations(
+            desk.platform.ledger.organiser, desk.platform.box_office.refunds, lambda: clock() + SURE_US
+        )
         assert await later.work() == 1, "until no hold can be alive"
         done = await desk.get(f"{path}/cancellation")
         assert (done["state"], done["refunded"], done["released"], done["failed"]) == ("done", 5, 1, 0)
@@ -147,11 +154,11 @@ async def test_b12_a_cancellation_that_died_half_way_is_resumed_by_whoever_looks
                 raise RuntimeError("killed")
 
         with pytest.raises(RuntimeError):
-            await Cancelling(ledger.organiser, Dies(), clock).work()
+            await EventCancellations(ledger.organiser, Dies(), clock).work()
         half = await ledger.organiser.cancellation(desk.event)
         assert (half.state, half.refunded) == ("running", 2)
         assert await desk.platform.organiser.cancelling.work() == 0  # the dead one's lease still stands
-        later = Cancelling(ledger.organiser, desk.platform.box_office.refunds, lambda: clock() + LEASE_US + 1)
+        later = EventCancellations(ledger.organiser, desk.platform.box_office.refunds, lambda: clock() + LEASE_US + 1)
         assert await later.work() == 1
         done = await ledger.organiser.cancellation(desk.event)
         assert (done.state, done.refunded, done.failed) == ("done", 7, 0)

@@ -18,7 +18,7 @@ from frontrow.boxoffice.model.sales_figures import (
     RoomFigures,
     percentiles_of_buckets,
 )
-from frontrow.boxoffice.organising.sales_figures import Figures
+from frontrow.boxoffice.organising.sales_figures import SalesFigures
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import InvalidInput
 from frontrow.web.app import platform_app
@@ -30,7 +30,7 @@ ROOM = RoomFigures("open", 900, 300, 600, 120, 12.5)
 
 
 def some_figures(ledger, office, clock):
-    return Figures(ledger.figures, clock, office.venues.plan, lambda event: None, lambda event: ROOM)
+    return SalesFigures(ledger.figures, clock, office.venues.plan, lambda event: None, lambda event: ROOM)
 
 
 async def test_b19_the_figures_are_what_the_bookings_say(ledger):
@@ -133,10 +133,14 @@ async def test_b13_figures_over_http_with_real_money_as_json_and_csv(tmp_path):
         figures = await desk.get(path)
         assert figures["money"] == [
             {
-                "currency": "EUR", "captured_minor": 12000, "refunded_minor": 5000, "refunds_open_minor": 0,
-                "fees_kept_minor": 0, "net_minor": 7000,
+                "currency": "EUR",
+                "captured_minor": 12000,
+                "refunded_minor": 5000,
+                "refunds_open_minor": 0,
+                "fees_kept_minor": 0,
+                "net_minor": 7000,
             }
-        ]  # fmt: skip
+        ]
         assert figures["payment_success"] == round(2 / 3, 4)
         assert figures["seats"]["sold"] == 2
         answer = await desk.ask("GET", f"{path}.csv")

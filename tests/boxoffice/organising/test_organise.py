@@ -86,10 +86,17 @@ async def test_b13_an_event_goes_from_draft_to_published_with_everything_changed
         await office.publish(ADA, draft.event.id)
     assert unpriced.value.param == "tiers"
     edit = EventEdit(
-        name="Aurora II", tiers=TIERS, fees=(Fee("service", per_seat_minor=150),), max_per_person=4, card_tries=3,
-        sale_starts_at_us=NOW_US + 60, refunds=RefundPolicy(window_s=3600), withheld=("S-A-1", "S-A-2"),
-        hold_ttl_s=300, description="A show",
-    )  # fmt: skip
+        name="Aurora II",
+        tiers=TIERS,
+        fees=(Fee("service", per_seat_minor=150),),
+        max_per_person=4,
+        card_tries=3,
+        sale_starts_at_us=NOW_US + 60,
+        refunds=RefundPolicy(window_s=3600),
+        withheld=("S-A-1", "S-A-2"),
+        hold_ttl_s=300,
+        description="A show",
+    )
     changed = await office.change(ADA, draft.event.id, edit, draft.tag)
     assert (changed.event.max_per_person, changed.event.withheld) == (4, frozenset({0, 1}))
     assert changed.event.card_tries == 3
@@ -250,8 +257,12 @@ async def test_a_receipt_shows_seller_and_tax_rate_as_of_the_sale(ledger: SqlLed
         assert receipt is not None
         sold.append((booking.id, receipt.seller.name, receipt.tax_basis_points))
     assert [one[1:] for one in sold] == [
-        (ADA.organiser_id, 0), ("Hall", 1300), ("Hall", 700), ("Renamed", 700), ("Renamed", 1900),
-    ]  # fmt: skip
+        (ADA.organiser_id, 0),
+        ("Hall", 1300),
+        ("Hall", 700),
+        ("Renamed", 700),
+        ("Renamed", 1900),
+    ]
     for booking_id, name, rate in sold:
         again = await receipts.of(booking_id)
         assert again is not None

@@ -17,7 +17,7 @@ from frontrow.boxoffice.model.signups import (
     RegistrationClosed,
     Signup,
     SignupState,
-    drawn,
+    draw_order,
     lottery_rank,
     rank_of,
 )
@@ -33,17 +33,28 @@ NOW_US = 1_800_000_000 * US_PER_S
 
 def a_signup(number: int, **changes: Any) -> Signup:
     values: dict[str, Any] = {
-        "id": f"reg_{number:04}", "event_id": "evt_1", "purpose": Purpose.PRESALE, "email": f"{number}@example.org",
-        "locale": "en", "state": SignupState.CONFIRMED, "created_at_us": NOW_US, "confirmed_at_us": NOW_US + number,
-    }  # fmt: skip
+        "id": f"reg_{number:04}",
+        "event_id": "evt_1",
+        "purpose": Purpose.PRESALE,
+        "email": f"{number}@example.org",
+        "locale": "en",
+        "state": SignupState.CONFIRMED,
+        "created_at_us": NOW_US,
+        "confirmed_at_us": NOW_US + number,
+    }
     return Signup(**(values | changes))
 
 
 def a_presale(**changes: Any) -> Presale:
     values: dict[str, Any] = {
-        "event_id": "evt_1", "opens_at_us": NOW_US, "closes_at_us": NOW_US + 100, "codes": 3,
-        "order": DrawOrder.LOTTERY, "lane": "presale", "seed": "a secret seed",
-    }  # fmt: skip
+        "event_id": "evt_1",
+        "opens_at_us": NOW_US,
+        "closes_at_us": NOW_US + 100,
+        "codes": 3,
+        "order": DrawOrder.LOTTERY,
+        "lane": "presale",
+        "seed": "a secret seed",
+    }
     return Presale(**(values | changes))
 
 
@@ -53,11 +64,11 @@ def a_presale(**changes: Any) -> Presale:
 def test_w12_the_draw_follows_from_seed_and_beacon_and_from_nothing_else():
     everybody = [a_signup(number) for number in range(50)]
     presale = a_presale(beacon="drand 42")
-    order = drawn(presale, everybody)
-    assert order == drawn(presale, everybody[::-1])
-    assert [one.id for one in order] != [one.id for one in drawn(a_presale(beacon="drand 43"), everybody)]
+    order = draw_order(presale, everybody)
+    assert order == draw_order(presale, everybody[::-1])
+    assert [one.id for one in order] != [one.id for one in draw_order(a_presale(beacon="drand 43"), everybody)]
     assert rank_of(presale, order[0]) == lottery_rank("a secret seed", "drand 42", "evt_1", order[0].id)
-    assert [one.id for one in drawn(a_presale(order=DrawOrder.FIRST_COME), everybody[::-1])] == [
+    assert [one.id for one in draw_order(a_presale(order=DrawOrder.FIRST_COME), everybody[::-1])] == [
         one.id for one in everybody
     ]
     before = presale.record({})
@@ -69,7 +80,7 @@ def test_w12_everybody_has_the_same_chance():
     everybody = [a_signup(number) for number in range(10)]
     won = dict.fromkeys((one.id for one in everybody), 0)
     for seed in range(2_000):
-        for one in drawn(a_presale(seed=f"seed {seed}"), everybody)[:3]:
+        for one in draw_order(a_presale(seed=f"seed {seed}"), everybody)[:3]:
             won[one.id] += 1
     assert all(500 < wins < 700 for wins in won.values()), won
 
@@ -251,8 +262,11 @@ async def test_w12_fans_register_are_drawn_get_a_code_by_mail_and_join_with_it(t
         await desk.platform.presale.presales.work()
         record = (await desk.client.get(path)).json()
         assert (record["state"], record["commitment"], record["chosen"], record["registrations"]) == (
-            "drawn", commitment, 2, 4,
-        )  # fmt: skip
+            "drawn",
+            commitment,
+            2,
+            4,
+        )
         ranks = {
             name: lottery_rank(record["seed"], record["beacon"], event, registration)
             for name, registration in registrations.items()

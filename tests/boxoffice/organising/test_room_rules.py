@@ -61,13 +61,18 @@ async def test_w6_an_event_says_how_its_room_is_run_and_the_settings_fill_in_the
         event = await draft(desk)
         found = await desk.get(f"{EVENTS}/{event}")
         assert found["room"] == {
-            "lanes": [{"name": "general", "weight": 1}], "depth_cap": 0, "human": "none", "one_place_per_person": False,
-        }  # fmt: skip
+            "lanes": [{"name": "general", "weight": 1}],
+            "depth_cap": 0,
+            "human": "none",
+            "one_place_per_person": False,
+        }
         assert (found["rotating_codes"], found["presale_starts_at"]) == (False, None)
         rules = {
-            "lanes": [{"name": "general", "weight": 1}, {"name": "fans", "weight": 3}], "depth_cap": 500,
-            "human": "altcha", "one_place_per_person": True,
-        }  # fmt: skip
+            "lanes": [{"name": "general", "weight": 1}, {"name": "fans", "weight": 3}],
+            "depth_cap": 500,
+            "human": "altcha",
+            "one_place_per_person": True,
+        }
         changed = await patched(desk, event, room=rules, rotating_codes=True)
         assert (changed["room"], changed["rotating_codes"]) == (rules, True)
         await desk.post(f"{EVENTS}/{event}/publish")
@@ -204,13 +209,14 @@ async def test_b10_each_event_says_whether_its_tickets_codes_change(tmp_path, ro
         assert not read_code(other).rotating
 
 
-lanes_of = st.lists(
-    st.builds(Lane, st.text(max_size=40), st.integers(-1, 1_001)), min_size=0, max_size=3
-).map(tuple)  # fmt: skip
+lanes_of = st.lists(st.builds(Lane, st.text(max_size=40), st.integers(-1, 1_001)), min_size=0, max_size=3).map(tuple)
 rules_of = st.builds(
-    RoomRules, st.none() | lanes_of, st.none() | st.integers(-1, 10**10), st.sampled_from((None, *HUMAN_CHECKS, "x")),
+    RoomRules,
+    st.none() | lanes_of,
+    st.none() | st.integers(-1, 10**10),
+    st.sampled_from((None, *HUMAN_CHECKS, "x")),
     st.none() | st.booleans(),
-)  # fmt: skip
+)
 
 
 @given(rules_of, st.booleans())

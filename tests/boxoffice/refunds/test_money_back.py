@@ -385,7 +385,7 @@ async def test_a_refund_while_a_lapsed_capture_is_authorised_again(office: Offic
     hold = await office.waiting.shop.hold("fan", 0, 1)
     office.till.provider.script = lambda operation, *_: Fault.LOST_REQUEST if operation == "capture" else None
     await office.checkout.pay(hold.booking_id, hold.fence, LAPSES)
-    payment = await office.checkout.driver.latest(hold.booking_id)
+    payment = await office.checkout.records.latest_payment(hold.booking_id)
     assert payment is not None
     lapsed = payment.moved(PaymentState.LAPSED, office.clock(), retry_at_us=office.clock(), method=CARD)
     await office.ledger.payments.save_payment(lapsed, now_us=office.clock())
@@ -394,7 +394,7 @@ async def test_a_refund_while_a_lapsed_capture_is_authorised_again(office: Offic
     if when == "before the new attempt":
         await office.refunds.refund(hold.booking_id, hold.fence, seats)
     elif when == "after it":
-        booking = await office.checkout.driver.load(hold.booking_id)
+        booking = await office.checkout.records.load_booking(hold.booking_id)
         await office.checkout.driver.new_attempt(booking, 2, CARD)
         await office.refunds.refund(hold.booking_id, hold.fence, seats)
     else:  # the driver has read the booking, the refund has counted the payments; then both write
@@ -435,7 +435,7 @@ async def test_a_return_waits_until_its_capture_is_through(office: Office) -> No
 async def test_money_that_comes_for_a_booking_that_is_over_goes_back_once(office: Office) -> None:
     """`_return`: a moot refund of an earlier attempt gave nothing, a failed one and a return are on their way."""
     booking_id, fence = await office.sell("fan", 0, 1, 2)
-    payment = await office.checkout.driver.latest(booking_id)
+    payment = await office.checkout.records.latest_payment(booking_id)
     assert payment is not None
     await office.resale.give_back(booking_id, "fan", fence, [0])
     office.till.provider.refund_status = lambda found, known: "succeeded" if known else "failed"
@@ -496,9 +496,12 @@ def test_every_cell_of_the_refunds_table_is_decided() -> None:
     """A step that the table does not have is a bug."""
     refund = Refund("rfd_1", "bkg_1", "pay_1", 1, 5000, "EUR", (1,))
     allowed = {
-        "asked": {"pending", "done", "moot", "failed"}, "pending": {"done", "failed"}, "done": {"failed"},
-        "moot": set(), "failed": {"asked", "pending", "done"},
-    }  # fmt: skip
+        "asked": {"pending", "done", "moot", "failed"},
+        "pending": {"done", "failed"},
+        "done": {"failed"},
+        "moot": set(),
+        "failed": {"asked", "pending", "done"},
+    }
     for was in RefundState:
         for to in RefundState:
             known = replace(refund, state=was)

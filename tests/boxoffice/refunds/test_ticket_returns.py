@@ -14,7 +14,7 @@ from frontrow.boxoffice.model.ticket_returns import ReturnState
 from frontrow.boxoffice.model.tickets import TicketState
 from frontrow.boxoffice.ports.queries import Query
 from frontrow.boxoffice.refunds.return_refunds import ReturnRefunds
-from frontrow.boxoffice.refunds.ticket_returns import Resale
+from frontrow.boxoffice.refunds.ticket_returns import TicketReturns
 from frontrow.boxoffice.tickets.door_check import DoorVerdict, Gate
 from frontrow.boxoffice.tickets.signing_keys import TicketKeys
 from frontrow.boxoffice.tickets.ticket_codes import Issuer
@@ -37,7 +37,7 @@ class Market:
         issuer = Issuer(TicketKeys(bytes(32)))
         self.checkout = Checkout(shop.ledger, self.till.guarded, clock, seats=shop.holds, issuer=issuer)
         self.money = ReturnRefunds(shop.ledger)
-        self.resale = Resale(shop.sales, shop.ledger, shop.holds, self.money, clock)
+        self.resale = TicketReturns(shop.sales, shop.ledger, shop.holds, self.money, clock)
 
     async def sell(self, fan: str, *seats: int) -> tuple[str, int]:
         hold = await self.waiting.shop.hold(fan, *seats)

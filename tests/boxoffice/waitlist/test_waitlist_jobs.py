@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from frontrow.boxoffice.adapters.bus.memory import MemoryBus
-from frontrow.boxoffice.jobs.background_jobs import Job, Workers
+from frontrow.boxoffice.jobs.background_jobs import Job, JobRunner
 from frontrow.boxoffice.jobs.waitlist_jobs import WAITLIST_GROUP, waitlist_jobs
 from frontrow.boxoffice.messaging.outbox_relay import Relay
-from frontrow.boxoffice.waitlist.offers import Offering
+from frontrow.boxoffice.waitlist.offers import OfferWorker
 from frontrow.core.errors import Unavailable
 from tests.boxoffice.adapters.ledger.test_expiry import until
 from tests.boxoffice.shop import EVENT, sqlite_url
@@ -45,7 +45,7 @@ async def test_the_running_worker_serves_what_it_hears_and_survives_a_silent_led
         async with asyncio.timeout(20):
             while not await waiting.offered("ada"):
                 for fact in await waiting.facts():
-                    waiting.worker.hear(fact)
+                    waiting.worker.note_fact(fact)
                 await asyncio.sleep(0.01)
     finally:
         task.cancel()
@@ -58,15 +58,15 @@ async def test_a_freed_seat_is_offered_through_outbox_relay_and_bus(waiting: Wai
     ledger, clock = waiting.ledger, waiting.clock
     bus = MemoryBus((WAITLIST_GROUP,))
     parts = (waiting.shop.sales, ledger, waiting.shop.claims, waiting.shop.holds, clock)
-    offering = Offering(*parts, every_s=3600)
+    offering = OfferWorker(*parts, every_s=3600)
     relay = Relay(ledger, bus, clock)
     await waiting.list.join(EVENT, "ada", 1)
     await waiting.facts()  # these are out: the one of the refund is the only one left to come
     jobs = waitlist_jobs(ledger, bus, clock, offering, waiting.resale)
-    workers = Workers([*jobs, Job("relay", relay.run, relay.stop)])
+    workers = JobRunner([*jobs, Job("relay", relay.run, relay.stop)])
     running = asyncio.create_task(workers.run())
     try:
-        await until(lambda: offering.stats.looks > 0)
+        await until(lambda: offering.stats.events_served > 0)
         await refund_seat(waiting, "s0")
         await until(lambda: offering.stats.offered == 1)
     finally:

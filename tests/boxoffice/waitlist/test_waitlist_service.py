@@ -217,7 +217,7 @@ async def test_the_line_is_served_past_everybody_who_does_not_fit(
 ) -> None:
     """Looks are bounded: a line longer than one look is gone through in several."""
     monkeypatch.setattr("frontrow.boxoffice.waitlist.offers.PAGE", 3)
-    monkeypatch.setattr("frontrow.boxoffice.waitlist.offers.PAGES_A_ROUND", 2)
+    monkeypatch.setattr("frontrow.boxoffice.waitlist.offers.PAGES_PER_ROUND", 2)
     for n in range(13):
         await waiting.list.join(EVENT, f"pair{n}", 2)
     await waiting.list.join(EVENT, "single", 1)
@@ -249,8 +249,12 @@ async def test_many_servers_serving_one_line_make_each_offer_once(
         assert set(offers) == set(fans[:15]), "somebody jumped the line"
         made = [fact for fact in await one.facts() if isinstance(fact, OfferMade)]
         assert len(made) == 15
-        claims = [(one if n % 2 else two).list.claim(o.id, fan) for fan in fans[:4] for o in
-                  await one.list.offers(EVENT, fan) for n in range(15)]  # fmt: skip
+        claims = [
+            (one if n % 2 else two).list.claim(o.id, fan)
+            for fan in fans[:4]
+            for o in await one.list.offers(EVENT, fan)
+            for n in range(15)
+        ]
         assert {(offer.fan, offer.state.value) for offer in await asyncio.gather(*claims)} == {
             (fan, "claimed") for fan in fans[:4]
         }

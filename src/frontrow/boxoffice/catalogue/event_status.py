@@ -11,7 +11,7 @@ import contextlib
 from typing import Final, Protocol
 
 from frontrow.boxoffice.model import facts
-from frontrow.boxoffice.model.event_status import SettledEvent
+from frontrow.boxoffice.model.event_status import EventStatusChange
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import FrontrowError
 
@@ -37,7 +37,7 @@ SEATS_UNCHANGED: Final = (
 class EventStatusBook(Protocol):
     """What is needed of the catalogue."""
 
-    async def settle_event(self, event_id: str, now_us: int) -> SettledEvent | None: ...
+    async def settle_event(self, event_id: str, now_us: int) -> EventStatusChange | None: ...
 
     async def ended_events(self, now_us: int, limit: int) -> list[str]: ...
 

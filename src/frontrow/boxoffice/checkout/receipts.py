@@ -1,4 +1,4 @@
-"""Receipts of bookings, made from what the ledger has: payment, seat prices, refunds, and the seller as of the sale."""
+"""Builds the receipt of a booking from the ledger: payment, seat prices, refunds, and the seller as of the sale."""
 
 from collections.abc import Sequence
 from typing import Final, Protocol
@@ -49,13 +49,13 @@ class ReceiptLedger(Protocol):
 
 
 class Receipts:
-    """Makes the receipt of a booking that was paid."""
+    """Builds the receipts of paid bookings."""
 
     def __init__(self, ledger: ReceiptLedger, desk: TicketDesk) -> None:
         self._ledger, self._desk = ledger, desk
 
     async def of(self, booking_id: str) -> Receipt | None:
-        """The receipt, or None while nothing was paid."""
+        """The receipt, or None if nothing was paid."""
         booking = await self._ledger.booking(booking_id)
         if booking is None or booking.confirmed_at_us is None:
             return None
@@ -65,7 +65,7 @@ class Receipts:
         venue = await self._ledger.catalogue.venue(event.venue_id)
         sold_at_us = booking.confirmed_at_us
         seller = await self._ledger.organiser.seller_at(event.organiser_id, sold_at_us)
-        seller = seller or await self._plain(event.organiser_id)
+        seller = seller or await self._seller_by_name(event.organiser_id)
         own_rate = await self._ledger.organiser.tax_rate_at(event, sold_at_us)
         rate = seller.tax_basis_points if own_rate is None else own_rate
         return Receipt(
@@ -82,15 +82,15 @@ class Receipts:
         )
 
     async def seller_of(self, organiser_id: str) -> Seller:
-        """The seller's present details; the organiser's plain name while none were given."""
-        return await self._ledger.organiser.seller(organiser_id) or await self._plain(organiser_id)
+        """The seller's present details, or the organiser's name if none were given."""
+        return await self._ledger.organiser.seller(organiser_id) or await self._seller_by_name(organiser_id)
 
-    async def _plain(self, organiser_id: str) -> Seller:
+    async def _seller_by_name(self, organiser_id: str) -> Seller:
         organiser = await self._ledger.people.organiser(organiser_id)
         return Seller(organiser_id, organiser.name if organiser is not None else organiser_id)
 
     async def _lines(self, booking: Booking, event: Event, paid_minor: int) -> tuple[ReceiptLine, ...]:
-        """A line per seat while the seats add up to what was paid; after seats went back, one line for all of it."""
+        """One line per seat if the seats add up to what was paid; otherwise (seats were returned) one line in total."""
         prices = await self._ledger.payments.seat_prices(booking.id)
         if not prices or sum(prices.values()) != paid_minor:
             return (ReceiptLine(event.name, Money(paid_minor, booking.currency)),)

@@ -1,9 +1,9 @@
-"""The reconciler: every authorisation, capture and refund of ours, at the provider and in the ledger, made to agree.
+"""The reconciler makes the ledger and the provider agree about every authorisation, capture and refund.
 
-It reads the provider's objects page by page and looks each one up in the ledger, then the ledger's payments that the
-pages did not show. What is unfinished is driven on; an object nobody will come back for is voided, or refunded if it
-was captured; a refund made by hand at the provider, or one that failed there later, is written down. What it cannot
-decide it reports to a person.
+It reads the provider's objects page by page and finds each one in the ledger, then reads the ledger's payments that the
+pages did not contain. Unfinished payments are driven on. An object that no payment uses is voided, or refunded if it
+was captured. A refund made by hand at the provider, or one that failed there later, is saved in the ledger. What it
+cannot decide it reports to a person.
 """
 
 import asyncio
@@ -12,20 +12,20 @@ from typing import Final
 
 import msgspec
 
-from frontrow.boxoffice.checkout.payment_driver import Driver
-from frontrow.boxoffice.checkout.provider_calls import SaleLedger
+from frontrow.boxoffice.checkout.payment_driver import PaymentDriver
+from frontrow.boxoffice.checkout.payment_records import PaymentRecords, SaleLedger
 from frontrow.boxoffice.model.bookings import BookingState
-from frontrow.boxoffice.model.payment_saga import seen
-from frontrow.boxoffice.model.payments import ENDED, LOOK_AGAIN_S, Payment, PaymentState, Refund, RefundState
+from frontrow.boxoffice.model.payment_saga import state_from_intent
+from frontrow.boxoffice.model.payments import ENDED, LEASE_S, Payment, PaymentState, Refund, RefundState
 from frontrow.boxoffice.model.provider_intents import (
     Intent,
     IntentState,
+    ProviderNotCalled,
     ProviderRefused,
-    ProviderSpared,
     ProviderUnknown,
 )
 from frontrow.boxoffice.ports.payments import PaymentProvider
-from frontrow.boxoffice.refunds.payouts import Repaying
+from frontrow.boxoffice.refunds.payouts import RefundPayouts
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import FrontrowError
 
@@ -33,12 +33,12 @@ PAGE: Final = 100
 EVERY_S: Final = 300.0
 MAX_PAGES: Final = 100_000
 WINDOW_S: Final = 8 * 86_400  # authorisations live about 7 days
-YOUNG_US: Final = 2 * LOOK_AGAIN_S * US_PER_S  # its driver may still be on the way to write it down
-MAX_TOLD: Final = 1_000
+YOUNG_US: Final = 2 * LEASE_S * US_PER_S  # younger objects may still be saved by the driver that created them
+MAX_PROBLEMS: Final = 1_000
 
 
-class Report(msgspec.Struct):
-    """What was compared, what was put right, what needs a person; and the money on both sides, in minor units."""
+class ReconciliationReport(msgspec.Struct):
+    """What was compared, what was corrected, what needs a person, and the money on both sides in minor units."""
 
     objects: int = 0
     payments: int = 0
@@ -55,36 +55,37 @@ class Report(msgspec.Struct):
 
 
 class Reconciler:
-    """Compares and mends; safe to run at any time, beside everything else."""
+    """Compares and corrects. Safe to run at any time, beside everything else."""
 
-    def __init__(self, ledger: SaleLedger, provider: PaymentProvider, clock: Clock, driver: Driver) -> None:
+    def __init__(self, ledger: SaleLedger, provider: PaymentProvider, clock: Clock, driver: PaymentDriver) -> None:
         self._ledger, self._provider, self._clock, self._driver = ledger, provider, clock, driver
-        self._repaying = Repaying(ledger, provider, clock)
-        self.last: Report | None = None
+        self._records = PaymentRecords(ledger, clock)
+        self._payouts = RefundPayouts(ledger, provider, clock)
+        self.last: ReconciliationReport | None = None
         self.failures = 0
 
-    async def run(self, window_s: int = WINDOW_S) -> Report:
-        """One pass over everything younger than the window, and every payment that is not at rest."""
-        report = Report()
-        known: dict[str, Intent] = {}
+    async def run(self, window_s: int = WINDOW_S) -> ReconciliationReport:
+        """One pass over every object younger than the window and every payment that is not finished."""
+        report = ReconciliationReport()
+        intents: dict[str, Intent] = {}
         async for intent in self._objects(self._clock() - window_s * US_PER_S):
             if intent.booking_id:
-                known[intent.ref] = await self._compare(intent, report)
+                intents[intent.ref] = await self._compare(intent, report)
                 report.objects += 1
         async for payment in self._ledger.payments.all_payments():
             if payment.provider == self._provider.name:
                 report.payments += 1
-                await self._check(payment, known, report)
-        for intent in known.values():
+                await self._check(payment, intents, report)
+        for intent in intents.values():
             _add(report.provider_minor, intent.currency, intent.captured_minor - intent.refunded_minor)
         return report
 
     async def keep(self, every_s: float = EVERY_S) -> None:
-        """Run by itself until cancelled; `last` is the newest report."""
+        """Run repeatedly until cancelled. `last` is the newest report."""
         while True:  # until cancelled
             try:
                 self.last = await self.run()
-            except FrontrowError:  # the provider or the ledger is away: the next turn tries again
+            except FrontrowError:  # the provider or the ledger is unavailable: the next turn tries again
                 self.failures += 1
             await asyncio.sleep(every_s)
 
@@ -98,24 +99,26 @@ class Reconciler:
                 return
             after = page[-1].ref
 
-    async def _compare(self, intent: Intent, report: Report) -> Intent:
-        """Make one object and its payment agree; the object as it is afterwards."""
+    async def _compare(self, intent: Intent, report: ReconciliationReport) -> Intent:
+        """Make one object and its payment agree. Returns the object as it is afterwards."""
         payment = await self._ledger.payments.payment_by_ref(self._provider.name, intent.ref)
         if payment is None:
-            return await self._orphan(intent, report)
-        if seen(payment, intent) is not None or (payment.retry_at_us and payment.retry_at_us <= self._clock()):
-            _, driven = await self._driver.drive(await self._driver.load(payment.booking_id), payment)
+            return await self._handle_orphan(intent, report)
+        if state_from_intent(payment, intent) is not None or (
+            payment.retry_at_us and payment.retry_at_us <= self._clock()
+        ):
+            _, driven = await self._driver.drive(await self._records.load_booking(payment.booking_id), payment)
             report.mended += driven.state is not payment.state or driven.declines != payment.declines
         elif payment.state in ENDED and intent.state in (IntentState.AUTHORISED, IntentState.ACTION):
             await self._drop(intent, report)
         elif payment.state is PaymentState.CAPTURED and intent.state is not IntentState.CAPTURED:
-            _tell(report, f"{intent.ref}: the ledger says captured, the provider says {intent.state}")
-        report.mended += await self._repaying.compare(payment, intent)
-        await self._strange_refunds(intent, payment, report)
+            _add_problem(report, f"{intent.ref}: the ledger says captured, the provider says {intent.state}")
+        report.mended += await self._payouts.compare(payment, intent)
+        await self._save_foreign_refunds(intent, payment, report)
         return await self._provider.read(intent.ref)
 
-    async def _orphan(self, intent: Intent, report: Report) -> Intent:
-        """An object of ours that no payment names: its answer was lost and another took its place."""
+    async def _handle_orphan(self, intent: Intent, report: ReconciliationReport) -> Intent:
+        """Handle an object of ours that no payment names: the answer was lost, and another object replaced it."""
         booking = await self._ledger.booking(intent.booking_id)
         payments = await self._ledger.payments.payments_of(intent.booking_id)
         own = next((p for p in payments if p.attempt == intent.attempt), None)
@@ -123,14 +126,14 @@ class Reconciler:
         if waiting or self._clock() - intent.created_at_us < YOUNG_US or intent.state is IntentState.VOID:
             return intent
         if booking is None:
-            _tell(report, f"{intent.ref}: names booking {intent.booking_id}, which this ledger does not have")
+            _add_problem(report, f"{intent.ref}: names booking {intent.booking_id}, which this ledger does not have")
             return intent
         return await self._drop(intent, report)
 
-    async def _drop(self, intent: Intent, report: Report) -> Intent:
-        """Void it; if it was captured, give everything back."""
+    async def _drop(self, intent: Intent, report: ReconciliationReport) -> Intent:
+        """Void the object, or refund all of it if it was captured."""
         left = intent.captured_minor - intent.refunded_minor
-        moment = self._clock()  # a new key each time: we have just read the object, and a stored 500 must not stop us
+        moment = self._clock()  # a new key each time: a stored 500 must not stop us, and the object was just read
         try:
             if intent.state is IntentState.CAPTURED:
                 if left:
@@ -139,67 +142,76 @@ class Reconciler:
             else:
                 await self._provider.void(intent.ref, f"{intent.ref}:void:{moment}")
                 report.mended += 1
-        except (ProviderRefused, ProviderUnknown, ProviderSpared) as error:
-            _tell(report, f"{intent.ref}: cannot be dropped now: {error.message}")
+        except (ProviderRefused, ProviderUnknown, ProviderNotCalled) as error:
+            _add_problem(report, f"{intent.ref}: cannot be dropped now: {error.message}")
         return await self._provider.read(intent.ref)
 
-    async def _strange_refunds(self, intent: Intent, payment: Payment, report: Report) -> None:
-        """Refunds at the provider that the ledger does not know: somebody pressed a button there."""
+    async def _save_foreign_refunds(self, intent: Intent, payment: Payment, report: ReconciliationReport) -> None:
+        """Save refunds that were made by hand at the provider."""
         refunds = {refund.id: refund for refund in await self._ledger.payments.refunds_of(payment.booking_id)}
         refs = {refund.ref for refund in refunds.values()}
-        strange = [r for r in intent.refunds if not r.failed and r.ref not in refs and r.refund_id not in refunds]
-        if not strange:
+        foreign = [r for r in intent.refunds if not r.failed and r.ref not in refs and r.refund_id not in refunds]
+        if not foreign:
             return
-        booking = await self._driver.load(payment.booking_id)
-        total = sum(refund.amount_minor for refund in strange)
+        booking = await self._records.load_booking(payment.booking_id)
+        total = sum(refund.amount_minor for refund in foreign)
         if booking.state is not BookingState.CONFIRMED or total != booking.amount_minor:
-            _tell(report, f"{intent.ref}: {total} were refunded at the provider for seats nobody named")
+            _add_problem(report, f"{intent.ref}: {total} were refunded at the provider without naming seats")
             return
         now_us = self._clock()
         number = max([refund.number for refund in refunds.values()], default=0) + 1
         written = Refund(
-            f"rfd_{booking.id.removeprefix('bkg_')}_{number}", booking.id, payment.id, number, total,
-            booking.currency, booking.seats, state=RefundState.DONE, ref=strange[0].ref, reason="at_provider",
-            created_at_us=now_us, changed_at_us=now_us,
-        )  # fmt: skip
+            f"rfd_{booking.id.removeprefix('bkg_')}_{number}",
+            booking.id,
+            payment.id,
+            number,
+            total,
+            booking.currency,
+            booking.seats,
+            state=RefundState.DONE,
+            ref=foreign[0].ref,
+            reason="at_provider",
+            created_at_us=now_us,
+            changed_at_us=now_us,
+        )
         await self._ledger.payments.ask_refund(written, fence=booking.fence, now_us=now_us)
         report.mended += 1
 
-    async def _check(self, payment: Payment, known: dict[str, Intent], report: Report) -> None:
-        """The ledger's side: what it says was taken and given back."""
+    async def _check(self, payment: Payment, intents: dict[str, Intent], report: ReconciliationReport) -> None:
+        """Compare one payment of the ledger: what was captured and what was refunded."""
         refunds = await self._ledger.payments.refunds_of(payment.booking_id)
         at_provider = (RefundState.DONE, RefundState.PENDING)
         given = sum(r.amount_minor for r in refunds if r.state in at_provider and r.payment_id == payment.id)
         taken = payment.amount_minor if payment.state is PaymentState.CAPTURED else 0
-        if payment.ref and payment.ref not in known:
+        if payment.ref and payment.ref not in intents:
             if payment.retry_at_us == 0 and taken == given:
-                return  # older than the window, and nothing is left of it
+                return  # older than the window, and fully refunded
             try:
-                known[payment.ref] = await self._compare(await self._provider.read(payment.ref), report)
+                intents[payment.ref] = await self._compare(await self._provider.read(payment.ref), report)
             except ProviderRefused:
-                _tell(report, f"payment {payment.id}: the provider does not know {payment.ref}")
+                _add_problem(report, f"payment {payment.id}: the provider does not know {payment.ref}")
         if taken - given:
             _add(report.ledger_minor, payment.currency, taken - given)
         for refund in refunds:
             if refund.state is RefundState.FAILED and refund.payment_id == payment.id:
-                _tell(report, f"refund {refund.id}: failed at the provider ({refund.failure}); try it again")
+                _add_problem(report, f"refund {refund.id}: failed at the provider ({refund.failure}); try it again")
         if payment.state is PaymentState.LAPSED and not payment.retry_at_us:
             await self._check_unpaid(payment, report)
 
-    async def _check_unpaid(self, payment: Payment, report: Report) -> None:
-        """A sale whose money never came while its holder is inside: it cannot be cancelled, so a person must look."""
-        booking = await self._driver.load(payment.booking_id)
-        latest = await self._driver.latest(payment.booking_id)
+    async def _check_unpaid(self, payment: Payment, report: ReconciliationReport) -> None:
+        """Report a sale that was never paid while its holder is inside: it cannot be cancelled."""
+        booking = await self._records.load_booking(payment.booking_id)
+        latest = await self._records.latest_payment(payment.booking_id)
         if booking.state is BookingState.CONFIRMED and latest is not None and latest.id == payment.id:
-            booking, _ = await self._driver.drive(booking, payment)  # the admission may have been taken back
+            booking, _ = await self._driver.drive(booking, payment)  # the admission may have been undone meanwhile
         if booking.state is BookingState.CONFIRMED and latest is not None and latest.id == payment.id:
-            _tell(report, f"booking {booking.id}: was let in and never paid")
+            _add_problem(report, f"booking {booking.id}: was let in and never paid")
 
 
 def _add(sums: dict[str, int], currency: str, minor: int) -> None:
     sums[currency] = sums.get(currency, 0) + minor
 
 
-def _tell(report: Report, line: str) -> None:
-    if len(report.problems) < MAX_TOLD:
-        report.problems.append(line)
+def _add_problem(report: ReconciliationReport, problem: str) -> None:
+    if len(report.problems) < MAX_PROBLEMS:
+        report.problems.append(problem)

@@ -1,9 +1,9 @@
-"""Tells the waiting room which visits a live hold keeps, and which are over because their purchase is complete.
+"""Tells the waiting room which visits a live hold keeps and which have ended because the purchase is complete.
 
-The ledger decides: whatever places, extends, releases, sells or ends a hold, at any door, in any process, is found
-there. One server looks for each event, about once a second. A visit with a live hold is kept until the hold ends. When
-the hold became tickets the visit ends and its place is free for the next person; when it was released, declined or ran
-out, the visitor may go on choosing.
+The ledger decides: every hold that was placed, extended, released, sold or ended, in any process, is found there. One
+server per event compares, about once a second. A visit with a live hold is kept until the hold ends. When the hold
+became tickets, the visit ends and its place is free for the next person. When it was released, declined or expired, the
+visitor may continue choosing.
 """
 
 import asyncio
@@ -18,8 +18,8 @@ from frontrow.core.clock import Clock
 from frontrow.core.errors import FrontrowError
 
 EVERY_S: Final = 1.0
-IDLE_SHARE: Final = 10  # at most a tenth of the time is spent looking
-MOST_HOLDS: Final = 20_000
+IDLE_FACTOR: Final = 10  # at most a tenth of the time is spent comparing
+MAX_HOLDS: Final = 20_000
 BOUGHT: Final = frozenset({BookingState.CONFIRMED, BookingState.REFUNDED})
 
 
@@ -27,16 +27,16 @@ class Visits(Protocol):
     """The visits of the waiting room, named as bookings name them (`Booking.session`)."""
 
     def is_mine(self, event_id: str) -> bool:
-        """Whether this process looks after the visits of this event, and there are any."""
+        """Whether this process keeps the visits of this event, and there are any."""
 
     async def kept(self, event_id: str) -> Sequence[tuple[str, int, str]]:
-        """Each kept visit, until when (seconds), and the booking that keeps it."""
+        """Each kept visit with its end in seconds and the booking that keeps it."""
 
     async def keep(self, visit: str, until_s: int, booking_id: str) -> None:
-        """This booking keeps the visit until then; 0: no longer."""
+        """Keep the visit until `until_s` for this booking. 0 means that the booking keeps it no longer."""
 
     async def end(self, visit: str) -> None:
-        """The visit is over."""
+        """End the visit."""
 
 
 class HoldLedger(Protocol):
@@ -55,9 +55,9 @@ class VisitKeeper:
     async def turn(self, event_id: str) -> None:
         """One comparison of one event's visits with its holds."""
         live: dict[str, Booking] = {}
-        for booking in await self._ledger.live_holds(event_id, self._clock(), MOST_HOLDS):
+        for booking in await self._ledger.live_holds(event_id, self._clock(), MAX_HOLDS):
             if booking.session:
-                live[booking.session] = booking  # in order of their ends: the last one keeps the visit
+                live[booking.session] = booking  # sorted by their ends: the last one keeps the visit
         kept = {visit: (until_s, hold) for visit, until_s, hold in await self._visits.kept(event_id)}
         for visit, booking in live.items():
             if kept.get(visit) != (kept_until_s(booking), booking.id):
@@ -71,11 +71,11 @@ class VisitKeeper:
                 await self._visits.keep(visit, 0, hold)
 
     async def run(self) -> None:
-        """Look until cancelled."""
+        """Compare repeatedly until cancelled."""
         while True:
             began_s = time.monotonic()
             for event_id in list(self._events()):
                 if self._visits.is_mine(event_id):
-                    with contextlib.suppress(FrontrowError):  # ledger or store away: tried again
+                    with contextlib.suppress(FrontrowError):  # ledger or store unavailable: the next turn tries again
                         await self.turn(event_id)
-            await asyncio.sleep(max(EVERY_S, IDLE_SHARE * (time.monotonic() - began_s)))
+            await asyncio.sleep(max(EVERY_S, IDLE_FACTOR * (time.monotonic() - began_s)))

@@ -23,14 +23,6 @@ class SeatChangeListener(Protocol):
     def __call__(self, event_id: str, seats: Sequence[int]) -> None: ...
 
 
-class SeatUpdates(Protocol):
-    """Brings the claim store and the map in line with a decision of the ledger."""
-
-    async def sold(self, booking: Booking) -> None: ...
-
-    async def freed(self, event_id: str, seats: Sequence[int], booking_id: str) -> None: ...
-
-
 class HeldSeats:
     """Extends and releases holds, and passes the ledger's decisions on to the claim store and the map."""
 

@@ -1,9 +1,8 @@
-"""The workers: everything that goes on by itself, in one process: ends dead holds, relays facts, consumes them, sends
-messages and webhooks, reconciles. The same set runs inside `frontrow serve` (embedded) and as `frontrow work`; any
-number of processes may run it.
+"""The background jobs of one process: end expired holds, relay facts, send messages and webhooks, reconcile payments.
 
-A job that fails is begun again after a pause that grows up to a bound; the others go on. `stop` lets every job finish
-what it has in hand, for a bounded time.
+The same set runs inside `frontrow serve` (embedded) and as `frontrow work`; any number of processes may run it. A job
+that fails is started again after a pause that grows up to a bound, while the others go on. `stop` lets every job finish
+its present work within a bounded time.
 """
 
 import asyncio
@@ -14,7 +13,6 @@ from typing import Any, Final
 import msgspec
 
 from frontrow.boxoffice.checkout.checkout import Checkout
-from frontrow.boxoffice.checkout.payment_driver import Seats
 from frontrow.boxoffice.checkout.reconciliation import Reconciler
 from frontrow.boxoffice.holds.expiry import OnExpired, Sweeper
 from frontrow.boxoffice.messaging.fact_consumers import Consumer
@@ -24,6 +22,7 @@ from frontrow.boxoffice.messaging.outbox_relay import Relay
 from frontrow.boxoffice.ports.ledger import TicketIssuer
 from frontrow.boxoffice.ports.messages import Bus
 from frontrow.boxoffice.ports.payments import PaymentProvider
+from frontrow.boxoffice.ports.seat_listener import SeatListener
 from frontrow.boxoffice.refunds.refunds import Refunds
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import Overloaded, Unavailable
@@ -32,23 +31,22 @@ GRACE_S: Final = 20.0
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 30.0
 REFUNDS_EVERY_S: Final = 1.0
 KEEP_FACTS_S: Final = 7 * 24 * 3600
-KEEP_KEYS_S: Final = (
-    7 * 24 * 3600
-)  # of requests; those of payment operations stay with the payment, as long as the ledger
-PURGED_AT_ONCE: Final = 5_000
+KEEP_KEYS_S: Final = 7 * 24 * 3600  # idempotency keys of requests; those of payment calls are kept with the payment
+PURGE_EVERY_S: Final = 60.0
+PURGE_BATCH: Final = 5_000
 GROUPS: Final = ("notify", "webhooks")  # the consumers of the bus
 
 
 class Job(msgspec.Struct, frozen=True):
-    """One thing that goes on: `run` until `stop`; without a `stop` it may be cancelled at any time."""
+    """One background job: `run` goes on until `stop`. Without a `stop` it may be cancelled at any time."""
 
     name: str
     run: Callable[[], Awaitable[Any]]
     stop: Callable[[], None] | None = None
 
 
-class Workers:
-    """Runs jobs side by side and looks after them."""
+class JobRunner:
+    """Runs jobs side by side and restarts those that fail."""
 
     def __init__(self, jobs: Sequence[Job], *, grace_s: float = GRACE_S, first_pause_s: float = FIRST_PAUSE_S) -> None:
         self.jobs = tuple(jobs)
@@ -58,8 +56,8 @@ class Workers:
         self.last_error: dict[str, str] = {}
 
     async def run(self) -> bool:
-        """Work until `stop`; whether every job ended within the grace."""
-        tasks = {job.name: asyncio.create_task(self._keep(job), name=job.name) for job in self.jobs}
+        """Run until `stop`. Returns whether every job ended within the grace period."""
+        tasks = {job.name: asyncio.create_task(self._keep_running(job), name=job.name) for job in self.jobs}
         try:
             await self._stopping.wait()
         finally:
@@ -68,18 +66,18 @@ class Workers:
                     job.stop()
                 else:
                     tasks[job.name].cancel()
-            _, late = await asyncio.wait(tasks.values(), timeout=self._grace_s)
-            for task in late:
+            _, unfinished = await asyncio.wait(tasks.values(), timeout=self._grace_s)
+            for task in unfinished:
                 task.cancel()
             await asyncio.gather(*tasks.values(), return_exceptions=True)
-        return not late
+        return not unfinished
 
     def stop(self) -> None:
-        """End all jobs after what they have in hand; safe to call from a signal handler."""
+        """End all jobs after their present work. Safe to call from a signal handler."""
         self._stopping.set()
 
-    async def _keep(self, job: Job) -> None:
-        """Run a job; begin it again when it fails."""
+    async def _keep_running(self, job: Job) -> None:
+        """Run a job and start it again when it fails."""
         pause_s = self._first_pause_s
         while not self._stopping.is_set():
             began_s = asyncio.get_running_loop().time()
@@ -97,7 +95,7 @@ class Workers:
 
 
 def every(name: str, act: Callable[[], Awaitable[Any]], every_s: float) -> Job:
-    """A job that does `act` again and again (the reconciler's hook); ledger and provider may be away meanwhile."""
+    """A job that repeats `act`. A round that finds a store or the provider unavailable is skipped."""
 
     async def run() -> None:
         while True:  # until cancelled
@@ -118,7 +116,7 @@ def box_office_jobs(
     told: OnExpired | None = None,
     more: Sequence[Job] = (),
 ) -> list[Job]:
-    """The jobs of a box office; `told` hears of ended holds, `more` are those of other parts (checkout, waitlist)."""
+    """The jobs of a box office. `told` is called with expired holds; `more` are jobs of checkout and waitlist."""
     sweeper = Sweeper(ledger, clock, on_expired=told) if told is not None else Sweeper(ledger, clock)
     relay = Relay(ledger, bus, clock)
     consumers = [
@@ -127,27 +125,27 @@ def box_office_jobs(
     ]
     deliverers = [notifier.worker(), webhooks.worker()]
 
-    place = ("", "")
+    purged_up_to = ("", "")
 
     async def purge() -> None:
-        nonlocal place
-        await ledger.purge_facts(clock() - KEEP_FACTS_S * US_PER_S, PURGED_AT_ONCE)
-        place = await ledger.purge_keys(clock() - KEEP_KEYS_S * US_PER_S, PURGED_AT_ONCE, place)
+        nonlocal purged_up_to
+        await ledger.purge_facts(clock() - KEEP_FACTS_S * US_PER_S, PURGE_BATCH)
+        purged_up_to = await ledger.purge_keys(clock() - KEEP_KEYS_S * US_PER_S, PURGE_BATCH, purged_up_to)
 
     return [
         Job("sweeper", sweeper.run),
         Job("relay", relay.run, relay.stop),
         *(Job(f"consumer {one.name}", one.run, one.stop) for one in consumers),
         *(Job(f"deliver {one.kind}", one.run, one.stop) for one in deliverers),
-        every("purge", purge, 60.0),
+        every("purge", purge, PURGE_EVERY_S),
         *more,
     ]
 
 
 def money_jobs(
-    ledger: Any, provider: PaymentProvider, clock: Clock, issuer: TicketIssuer, *, seats: Seats | None = None
+    ledger: Any, provider: PaymentProvider, clock: Clock, issuer: TicketIssuer, *, seats: SeatListener | None = None
 ) -> list[Job]:
-    """The jobs of payments: finish what was begun, pay refunds out, make ledger and provider agree."""
+    """The jobs of payments: finish payments, pay refunds out, reconcile ledger and provider."""
     checkout = Checkout(ledger, provider, clock, issuer=issuer, seats=seats)
     return [
         Job("checkout", checkout.run),

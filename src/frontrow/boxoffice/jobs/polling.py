@@ -1,4 +1,4 @@
-"""Rounds of work until stopped: a pause after each, longer and longer ones while a store does not answer."""
+"""A poll loop with back-off: rounds of work until stopped, with longer pauses while a store does not answer."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable
 from frontrow.core.errors import Overloaded, Unavailable
 
 
-class Rounds:
-    """Paces a worker: `every_s` between rounds, doubled after each that failed, up to `longest_s`."""
+class PollLoop:
+    """Runs rounds with a pause of `every_s` between them. After a failed round the pause doubles, up to `longest_s`."""
 
     def __init__(self, every_s: float, longest_s: float) -> None:
         self._every_s, self._longest_s = every_s, longest_s
@@ -15,7 +15,7 @@ class Rounds:
         self.failures = 0
 
     def stop(self) -> None:
-        """End after the round in hand."""
+        """Stop after the present round."""
         self._stopping.set()
 
     @property
@@ -23,7 +23,7 @@ class Rounds:
         return self._stopping.is_set()
 
     async def run(self, work: Callable[[], Awaitable[float]]) -> None:
-        """Do `work`, which answers how long to pause, until stopped."""
+        """Call `work` until stopped. It returns how long to pause."""
         pause_s = self._every_s
         while not self._stopping.is_set():
             try:

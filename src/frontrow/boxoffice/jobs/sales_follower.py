@@ -1,6 +1,7 @@
-"""Keeps the sales of a process that serves no pages as the catalogue says, for the waitlist's jobs.
+"""Keeps the sales of a process that serves no pages in step with the catalogue, for the waitlist's jobs.
 
-Claims learn an event's plan and are filled from the ledger where they are lost; an event that is over is closed.
+The claim store learns each event's plan and is filled from the ledger where its claims were lost. An event that is over
+is closed.
 """
 
 import asyncio
@@ -10,7 +11,6 @@ from collections.abc import Sequence
 from frontrow.boxoffice.catalogue.catalogue_follower import POLL_EVERY_S, CatalogueFollower
 from frontrow.boxoffice.holds.claim_recovery import Recovery
 from frontrow.boxoffice.holds.events_on_sale import Sales
-from frontrow.boxoffice.holds.held_seats import HeldSeats
 from frontrow.boxoffice.model.bookings import Booking
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.holds import ExpiredHold
@@ -18,11 +18,12 @@ from frontrow.boxoffice.model.venues import Plan
 from frontrow.boxoffice.plans.plan_reader import decode_plan
 from frontrow.boxoffice.ports.ledger import Catalogue
 from frontrow.boxoffice.ports.seat_claims import SeatClaims
+from frontrow.boxoffice.ports.seat_listener import SeatListener
 from frontrow.core.errors import FrontrowError
 
 
-class Following:
-    """Keeps `sales` as the catalogue says."""
+class SalesFollower:
+    """Opens, updates and closes the sales of this process as the catalogue changes."""
 
     def __init__(
         self,
@@ -38,12 +39,12 @@ class Following:
         self.follower = CatalogueFollower(catalogue, self._open, self._close, every_s=every_s)
 
     async def look(self) -> None:
-        """Open what is sold, take over what changed, close what is over."""
+        """Read the catalogue once: open what is on sale, update what changed, close what is over."""
         await self.follower.sync()
 
     async def _open(self, event: Event) -> None:
         plan = await self._plan(event)
-        if plan is None:  # not sold by its plan here: nothing to offer
+        if plan is None:  # this event is not sold by a plan: there is nothing to offer
             return
         self._claims.learn(event.id, plan)
         await asyncio.to_thread(self._sales.open, event, plan)
@@ -64,7 +65,7 @@ class Following:
         self._plans = {plan_hash: plan for plan_hash, plan in self._plans.items() if plan_hash in used}
 
     async def run(self) -> None:
-        """Follow the catalogue, and keep the claims true, until cancelled."""
+        """Follow the catalogue and recover lost claims until cancelled."""
         with contextlib.suppress(FrontrowError):
             await self.look()
         await self._recovery.start()
@@ -75,24 +76,23 @@ class Following:
 
 
 class FollowedSeats:
-    """Passes the ledger's decisions on for events that this process may not follow (yet).
+    """Passes sold and freed seats on, for events that this process may not have open.
 
-    An event that is not followed is skipped: the ledger has decided, and claim recovery corrects the claims.
+    The ledger has decided already. For an event that is not open here, recovery updates the claim store later.
     """
 
-    def __init__(self, sales: Sales, held: HeldSeats) -> None:
-        self._sales, self._held = sales, held
+    def __init__(self, sales: Sales, seats: SeatListener) -> None:
+        self._sales, self._seats = sales, seats
 
     async def sold(self, booking: Booking) -> None:
-        """The ledger confirmed this booking."""
-        await self._held.sold(booking)
+        await self._seats.sold(booking)
 
     async def freed(self, event_id: str, seats: Sequence[int], booking_id: str) -> None:
         """The ledger ended this booking."""
         if event_id in set(self._sales):
-            await self._held.freed(event_id, seats, booking_id)
+            await self._seats.freed(event_id, seats, booking_id)
 
     async def expired(self, holds: Sequence[ExpiredHold]) -> None:
-        """The sweeper ended these holds; they are over whatever the claim store answers."""
-        with contextlib.suppress(FrontrowError):
+        """Free the seats of expired holds."""
+        with contextlib.suppress(FrontrowError):  # the holds have ended whatever the claim store says
             await asyncio.gather(*(self.freed(hold.event_id, hold.seats, hold.booking_id) for hold in holds))

@@ -1,7 +1,7 @@
-"""The jobs that follow an event's seats, for `services.workers`: make offers, see returns through, keep its status.
+"""The jobs that follow an event's seats: make waitlist offers, finish ticket returns, keep the event's status.
 
-Give them as `more` to `box_office_jobs`, on a server that has the sales open and a claim store; name `WAITLIST_GROUP`
-among the bus's groups. Without the bus the sweeps alone do the same, some seconds later.
+Pass them as `more` to `box_office_jobs` on a server that has the sales open and a claim store, and add `WAITLIST_GROUP`
+to the groups of the bus. Without the bus the sweeps do the same, a few seconds later.
 """
 
 from collections.abc import Sequence
@@ -13,24 +13,24 @@ from frontrow.boxoffice.messaging.fact_consumers import Consumer
 from frontrow.boxoffice.model.facts import Fact
 from frontrow.boxoffice.ports.messages import Bus
 from frontrow.boxoffice.ports.queries import Query
-from frontrow.boxoffice.refunds.ticket_returns import Resale
-from frontrow.boxoffice.waitlist.offers import Offering
+from frontrow.boxoffice.refunds.ticket_returns import TicketReturns
+from frontrow.boxoffice.waitlist.offers import OfferWorker
 from frontrow.core.clock import Clock
 
 WAITLIST_GROUP: Final = "waitlist"
 
 
-def waitlist_jobs(ledger: Any, bus: Bus, clock: Clock, offering: Offering, resale: Resale) -> list[Job]:
-    """What goes on by itself for the lines, the pool of returned tickets and the status of events."""
+def waitlist_jobs(ledger: Any, bus: Bus, clock: Clock, offering: OfferWorker, resale: TicketReturns) -> list[Job]:
+    """The jobs of the waitlist, of returned tickets and of the status of events."""
     keeper = EventStatusKeeper(ledger.catalogue, clock)
 
-    async def hear(number: int, fact: Fact) -> Sequence[Query]:
-        offering.hear(fact)
-        resale.hear(fact)
+    async def note_fact(number: int, fact: Fact) -> Sequence[Query]:
+        offering.note_fact(fact)
+        resale.note_fact(fact)
         keeper.add_fact(fact)
         return ()
 
-    consumer = Consumer(WAITLIST_GROUP, bus, ledger.messages, clock, hear)
+    consumer = Consumer(WAITLIST_GROUP, bus, ledger.messages, clock, note_fact)
     return [
         Job(f"consumer {WAITLIST_GROUP}", consumer.run, consumer.stop),
         Job("offering", offering.run),

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from itertools import groupby
 from typing import Final
 
-from frontrow.boxoffice.jobs.polling import Rounds
+from frontrow.boxoffice.jobs.polling import PollLoop
 from frontrow.boxoffice.model.messages import Delivery, Outcome, settled
 from frontrow.boxoffice.ports.messages import MessageBook
 from frontrow.core.clock import US_PER_S, Clock
@@ -47,7 +47,7 @@ class DeliveryWorker:
         self._give_up_after_s, self._per_lane, self._every_s = give_up_after_s, per_lane, every_s
         self._lease_us = round(lease_s * US_PER_S)
         self._lanes: dict[str, asyncio.Task[None]] = {}
-        self._rounds = Rounds(every_s, LONGEST_PAUSE_S)
+        self._rounds = PollLoop(every_s, LONGEST_PAUSE_S)
         self.sent = 0
         self.failed = 0
 

@@ -8,7 +8,7 @@ booking can arrive out of order or again; consumers must not depend on order.
 from collections.abc import Sequence
 from typing import Final, Protocol
 
-from frontrow.boxoffice.jobs.polling import Rounds
+from frontrow.boxoffice.jobs.polling import PollLoop
 from frontrow.boxoffice.model.facts import OutboxFact
 from frontrow.boxoffice.model.messages import on_the_bus
 from frontrow.boxoffice.ports.messages import Bus
@@ -44,12 +44,12 @@ class Relay:
     ) -> None:
         self._outbox, self._bus, self._clock = outbox, bus, clock
         self._batch, self._lease_us, self._every_s = batch, round(lease_s * US_PER_S), every_s
-        self._rounds = Rounds(every_s, LONGEST_PAUSE_S)
+        self._rounds = PollLoop(every_s, LONGEST_PAUSE_S)
         self.relayed = 0
 
     @property
     def failures(self) -> int:
-        """Rounds that ledger or bus did not answer."""
+        """Rounds that failed because the ledger or the bus did not answer."""
         return self._rounds.failures
 
     async def once(self) -> int:

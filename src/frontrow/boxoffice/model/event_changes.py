@@ -1,7 +1,7 @@
-"""What organisers do, as values: who edits, what is noted about it, how far a cancellation is. Pure.
+"""Changes by organisers, as values: who edits, what is recorded about it, how far a cancellation is. Pure.
 
-An edit is never lost in another's: whatever two people could change at once carries a tag of the version it was made
-from (HTTP's ETag), and an edit of an older version is refused (`ChangedMeanwhile`, 412).
+No edit overwrites another: whatever two people could change at once has a tag of its version (HTTP's ETag), and an edit
+of an older version is refused (`ChangedMeanwhile`, 412).
 """
 
 import hashlib
@@ -16,14 +16,14 @@ TAG_BYTES: Final = 12
 
 
 class Editor(msgspec.Struct, frozen=True):
-    """Whoever changes something: a member of the team or an API key, for an organiser."""
+    """Who changes something for an organiser: a team member or an API key."""
 
     id: str
     organiser_id: str
 
 
 class Change(msgspec.Struct, frozen=True):
-    """One change about to be noted; `detail` is small, public and without secrets."""
+    """One change to record. `detail` is small, public and without secrets."""
 
     editor: Editor
     act: str
@@ -33,7 +33,7 @@ class Change(msgspec.Struct, frozen=True):
 
 
 class NotedChange(msgspec.Struct, frozen=True):
-    """A row of the organiser's audit."""
+    """A row of the organiser's audit log."""
 
     number: int
     at_us: int
@@ -56,7 +56,7 @@ class OwnVenue(msgspec.Struct, frozen=True):
 
 
 class Cancellation(msgspec.Struct, frozen=True):
-    """How far the cancellation of an event is. `failed` are bookings of the last round that are tried again."""
+    """How far the cancellation of an event is. `failed` bookings of the last round are tried again."""
 
     event_id: str
     state: str
@@ -66,7 +66,7 @@ class Cancellation(msgspec.Struct, frozen=True):
     failed: int
     started_at_us: int
     changed_at_us: int
-    returned: int = 0  # seats that had been given back to the pool
+    returned: int = 0  # seats that had been returned for resale
 
 
 class ChangedMeanwhile(Refused):
@@ -101,9 +101,9 @@ def tag_of(document: str | bytes) -> str:
 
 
 def check_tag(given: str | None, tag: str) -> None:
-    """Nothing if the edit was made from this version (or says nothing about it), else ChangedMeanwhile."""
+    """Raise `ChangedMeanwhile` unless the edit was made from this version or names none."""
     if given is None or given.strip() == "*":
         return
-    known = [part.strip().removeprefix("W/").strip('"') for part in given.split(",")]
-    if tag not in known:
+    tags = [part.strip().removeprefix("W/").strip('"') for part in given.split(",")]
+    if tag not in tags:
         raise ChangedMeanwhile("somebody else changed this since you read it; read it again", param="If-Match")

@@ -5,8 +5,8 @@ import msgspec
 from frontrow.boxoffice.model.events import Event, EventMove
 
 
-class SettledEvent(msgspec.Struct, frozen=True):
-    """An event as it is after the look, its free seats (None: its plan is not known) and the move that was made."""
+class EventStatusChange(msgspec.Struct, frozen=True):
+    """An event after its status was checked, its free seats (None: its plan is unknown) and the move that was made."""
 
     event: Event
     free: int | None

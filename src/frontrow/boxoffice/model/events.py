@@ -15,7 +15,7 @@ from frontrow.core.money import Money
 
 MAX_PER_PERSON = 100
 MAX_HOLD_TTL_S = 3600
-SHOW_US = 6 * 3600 * 1_000_000  # how long a show without an end is taken to last
+SHOW_US = 6 * 3600 * 1_000_000  # the assumed length of a show without an end
 MAX_CARD_TRIES = 5
 
 
@@ -35,7 +35,7 @@ class EventMove(StrEnum):
     CANCEL = "cancel"
 
 
-# Every allowed move; a cell that is not here is refused.
+# Every allowed move. A move that is not in the table is refused.
 STATUS_MOVES: dict[tuple[EventStatus, EventMove], EventStatus] = {
     (EventStatus.DRAFT, EventMove.PUBLISH): EventStatus.ON_SALE,
     (EventStatus.DRAFT, EventMove.CANCEL): EventStatus.CANCELLED,
@@ -57,7 +57,7 @@ class NotOnSale(Refused):
 
 
 class EventCancelled(NotOnSale):
-    """Nothing of a cancelled event is held or sold any more, not even what was about to be paid."""
+    """The event is cancelled: nothing is held or sold any more, not even seats that were about to be paid."""
 
     def __init__(self, event_id: str) -> None:
         super().__init__("this event was cancelled; nothing is charged", event=event_id, reason="cancelled")
@@ -75,7 +75,7 @@ class PriceTier:
 
 @dataclass(frozen=True, slots=True)
 class Fee:
-    """Added on top: so much a seat, so much a booking, and basis points of the seats' price."""
+    """A fee on top of the price: per seat, per booking, and in basis points of the seats' price."""
 
     name: str
     per_seat_minor: int = 0
@@ -85,9 +85,9 @@ class Fee:
 
 @dataclass(frozen=True, slots=True)
 class RefundPolicy:
-    """What a fan who gives seats back gets (B12): until `window_s` before the show, less a fee; organisers override.
+    """What a fan is refunded (B12): until `window_s` before the show, less a fee. Organisers can override it.
 
-    `fee_per_seat_minor` and `fee_basis_points` (of what the seats cost) are kept; never more than was paid.
+    The fee is `fee_per_seat_minor` plus `fee_basis_points` of the seats' price, and never more than was paid.
     """
 
     allowed: bool = True
@@ -98,7 +98,7 @@ class RefundPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One show. `withheld` are seat indexes the organiser keeps back; sale and show times in microseconds."""
+    """One show. `withheld` are the indexes of seats that are not sold. Times are in microseconds."""
 
     id: str
     name: str
@@ -114,25 +114,25 @@ class Event:
     max_per_person: int = 8
     hold_ttl_s: int = 600
     withheld: frozenset[int] = field(default=frozenset())
-    lonely_rule_until_percent: int = 90  # the no-lonely-seat rule ends once so much of the plan is taken; 0: no rule
+    lonely_rule_until_percent: int = 90  # the single-seat rule ends once this much of the plan is taken; 0: no rule
     ends_at_us: int = 0
     paused: bool = False
     description: str = ""
     refunds: RefundPolicy = RefundPolicy()
-    tax_basis_points: int | None = None  # of the tax that prices include; None: the seller's own rate
-    card_tries: int = 1  # cards a buyer may try: with so many declined ones the seats are free again
-    organiser_id: str = "org_default"  # whose event it is (model.people.DEFAULT_ORGANISER)
+    tax_basis_points: int | None = None  # of the tax that prices include; None: the seller's rate
+    card_tries: int = 1  # after this many declined cards the seats are free again
+    organiser_id: str = "org_default"  # see model.people.DEFAULT_ORGANISER
     room: RoomRules = NO_RULES  # how its waiting room is run
     rotating_codes: bool = False  # tickets show a code that changes every 30 seconds
-    presale_starts_at_us: int = 0  # from then until the sale starts, people with a code may buy; 0: no presale
+    presale_starts_at_us: int = 0  # from then until the sale starts, only people with a code may buy; 0: no presale
 
     @property
     def opens_at_us(self) -> int:
-        """When the first people may buy: the presale, or the sale if there is none."""
+        """When the first people may buy: the start of the presale, or of the sale if there is no presale."""
         return self.presale_starts_at_us or self.sale_starts_at_us
 
     def moved(self, move: EventMove) -> "Event":
-        """This event after `move`, or EventMoveRefused."""
+        """This event after `move`, or `EventMoveRefused`."""
         return replace(self, status=next_status(self.status, move))
 
     def tier(self, key: str) -> PriceTier:
@@ -144,12 +144,12 @@ class Event:
 
 
 def over_at_us(event: Event) -> int:
-    """When the event is over: its show has ended and nothing more is sold."""
+    """When the event is over: the show has ended and nothing more is sold."""
     return max(event.ends_at_us or event.starts_at_us + SHOW_US, event.sale_ends_at_us)
 
 
 def next_status(status: EventStatus, move: EventMove) -> EventStatus:
-    """The status that `move` leads to from `status`, or EventMoveRefused saying what is possible."""
+    """The status after `move`, or `EventMoveRefused` with the moves that are possible."""
     try:
         return STATUS_MOVES[status, move]
     except KeyError:
@@ -159,7 +159,7 @@ def next_status(status: EventStatus, move: EventMove) -> EventStatus:
 
 
 def check_on_sale(event: Event, now_us: int) -> None:
-    """Nothing if seats of `event` can be bought at `now_us`, else NotOnSale with the reason and the opening time."""
+    """Raise `NotOnSale`, with the reason and the opening time, unless seats can be bought at `now_us`."""
     if event.status is not EventStatus.ON_SALE:
         raise NotOnSale(f"{event.name} is {event.status.value.replace('_', ' ')}", reason=event.status.value)
     if event.paused:
@@ -172,7 +172,7 @@ def check_on_sale(event: Event, now_us: int) -> None:
 
 
 def check_event(event: Event, plan: Plan) -> Event:
-    """`event` if it can be sold on `plan`; an InvalidInput that names the field otherwise."""
+    """The event, if it can be sold on `plan`; otherwise an `InvalidInput` that names the field."""
     if event.sale_starts_at_us >= event.sale_ends_at_us:
         raise InvalidInput("the sale must end after it starts", param="sale_ends_at")
     if event.presale_starts_at_us and event.presale_starts_at_us >= event.sale_starts_at_us:

@@ -1,8 +1,8 @@
-"""The checkout saga as two pure functions (B6): what to do next, and what a look at the provider's object means.
+"""The checkout saga as two pure functions (B6): what to do next, and what the provider's object means.
 
-CONFIRMED is the pivot. Before it every failure goes backward (void, free the seats); after it only forward (capture,
-and if the bank took its word back: authorise once more, else cancel and tell the person). Whoever finds a payment, the
-process that began it or another one after a crash, asks `next_step` and goes on from there.
+CONFIRMED is the pivot. Before it every failure goes backward: void, free the seats. After it everything goes forward:
+capture; if the bank dropped the authorisation, authorise once more, else cancel and tell the fan. Any process that
+finds a payment, the one that began it or another one after a crash, calls `next_step` and continues from there.
 """
 
 from collections.abc import Callable
@@ -14,114 +14,114 @@ from frontrow.boxoffice.model.payments import TAKES_CARDS, Payment, PaymentState
 from frontrow.boxoffice.model.provider_intents import Intent, IntentState
 from frontrow.core.clock import US_PER_S
 
-ACTION_LOOK_S: Final = 15  # how often we look whether the fan has answered the bank, should the webhook be lost
-OPEN_LOOK_S: Final = 15  # how often we look whether the fan has paid in the browser: less and less often, up to
-OPEN_LOOK_MOST_S: Final = 120
+ACTION_CHECK_S: Final = 15  # how often to check whether the fan answered the bank, in case the webhook is lost
+OPEN_CHECK_S: Final = 15  # how soon to check whether the fan paid in the browser; then less often, up to
+OPEN_CHECK_MAX_S: Final = 120
 MAX_ATTEMPTS: Final = 3  # authorisations of one booking after captures that failed for good
 
 
-class Step(StrEnum):
+class PaymentStep(StrEnum):
     """What to do next about a payment."""
 
-    REST = "rest"  # nothing, until somebody comes (a fan with a card, a webhook, the hold's end)
+    REST = "rest"  # nothing, until a card, a webhook or the hold's end
     CREATE = "create"
     AUTHORISE = "authorise"
     CONFIRM = "confirm"
     CAPTURE = "capture"
     VOID = "void"
-    ABANDON = "abandon"  # nothing was ever made at the provider that could hold money
+    ABANDON = "abandon"  # the provider has no object: only the ledger changes
     DECLINE = "decline"
-    GIVE_UP = "give_up"  # retries ran out: void, free the seats, priority pass
+    GIVE_UP = "give_up"  # retries ran out: void, free the seats, grant priority
     REAUTHORISE = "reauthorise"
     CANCEL = "cancel"
-    RETURN = "return"  # captured for a booking that is over: give it back
-    DROP = "drop"  # declined for good: void the object, or a browser could still put a card to it
+    RETURN = "return"  # captured for a booking that is over: refund it
+    DROP = "drop"  # declined for good: void the object, so that no browser can use a card on it
 
 
-def next_step(booking: Booking, payment: Payment, now_us: int) -> Step:
+def next_step(booking: Booking, payment: Payment, now_us: int) -> PaymentStep:
     """The one decision of the saga."""
     paying = booking.state in HOLD_STATES and now_us < booking.hold_expires_at_us
     sold = booking.state is BookingState.CONFIRMED
     return _TABLE[payment.state](paying, sold, booking, payment)
 
 
-def next_look_us(booking: Booking, payment: Payment, now_us: int) -> int:
-    """When to look at a payment that rests, should nobody tell of it before; 0: never. At the latest at the hold's end.
+def next_check_us(booking: Booking, payment: Payment, now_us: int) -> int:
+    """When to check a payment that rests, in case no webhook arrives before: at the latest at the hold's end. 0: never.
 
-    An open payment is looked at after 15 s, then whenever its age has doubled, and at least every two minutes: a hold
-    of ten minutes costs eight reads.
+    An open payment is checked after 15 s, then whenever its age has doubled, and at least every two minutes. A hold of
+    ten minutes costs eight reads.
     """
     if payment.state is PaymentState.ACTION:
-        pause_us = ACTION_LOOK_S * US_PER_S
+        pause_us = ACTION_CHECK_S * US_PER_S
     elif payment.state is PaymentState.OPEN:
         age_us = now_us - payment.created_at_us
-        pause_us = min(max(age_us, OPEN_LOOK_S * US_PER_S), OPEN_LOOK_MOST_S * US_PER_S)
+        pause_us = min(max(age_us, OPEN_CHECK_S * US_PER_S), OPEN_CHECK_MAX_S * US_PER_S)
     else:
         return 0
     return min(now_us + pause_us, booking.hold_expires_at_us)
 
 
-def _creating(paying: bool, sold: bool, booking: Booking, payment: Payment) -> Step:
+def _creating(paying: bool, sold: bool, booking: Booking, payment: Payment) -> PaymentStep:
     if paying and payment.exhausted:
-        return Step.GIVE_UP
-    return Step.CREATE if paying or sold else Step.ABANDON
+        return PaymentStep.GIVE_UP
+    return PaymentStep.CREATE if paying or sold else PaymentStep.ABANDON
 
 
-def _open(paying: bool, sold: bool, booking: Booking, payment: Payment) -> Step:
+def _open(paying: bool, sold: bool, booking: Booking, payment: Payment) -> PaymentStep:
     if sold:
-        return Step.AUTHORISE
-    return Step.REST if paying else Step.VOID
+        return PaymentStep.AUTHORISE
+    return PaymentStep.REST if paying else PaymentStep.VOID
 
 
-def _authorising(paying: bool, sold: bool, booking: Booking, payment: Payment) -> Step:
+def _authorising(paying: bool, sold: bool, booking: Booking, payment: Payment) -> PaymentStep:
     if paying and payment.exhausted:
-        return Step.GIVE_UP
-    return Step.AUTHORISE if paying or sold else Step.VOID
+        return PaymentStep.GIVE_UP
+    return PaymentStep.AUTHORISE if paying or sold else PaymentStep.VOID
 
 
-def _action(paying: bool, sold: bool, booking: Booking, payment: Payment) -> Step:
-    return Step.REST if paying else Step.VOID
+def _action(paying: bool, sold: bool, booking: Booking, payment: Payment) -> PaymentStep:
+    return PaymentStep.REST if paying else PaymentStep.VOID
 
 
-def _authorised(paying: bool, sold: bool, booking: Booking, payment: Payment) -> Step:
+def _authorised(paying: bool, sold: bool, booking: Booking, payment: Payment) -> PaymentStep:
     if paying:
-        return Step.CONFIRM
-    return Step.CAPTURE if sold else Step.VOID
+        return PaymentStep.CONFIRM
+    return PaymentStep.CAPTURE if sold else PaymentStep.VOID
 
 
-def _capturing(paying: bool, sold: bool, booking: Booking, payment: Payment) -> Step:
-    return Step.CAPTURE if sold else Step.VOID
+def _capturing(paying: bool, sold: bool, booking: Booking, payment: Payment) -> PaymentStep:
+    return PaymentStep.CAPTURE if sold else PaymentStep.VOID
 
 
-def _captured(paying: bool, sold: bool, booking: Booking, payment: Payment) -> Step:
+def _captured(paying: bool, sold: bool, booking: Booking, payment: Payment) -> PaymentStep:
     if paying:
-        return Step.CONFIRM
-    return Step.REST if sold or booking.state is BookingState.REFUNDED else Step.RETURN
+        return PaymentStep.CONFIRM
+    return PaymentStep.REST if sold or booking.state is BookingState.REFUNDED else PaymentStep.RETURN
 
 
-def _declined(paying: bool, sold: bool, booking: Booking, payment: Payment) -> Step:
+def _declined(paying: bool, sold: bool, booking: Booking, payment: Payment) -> PaymentStep:
     if sold:
-        return Step.CANCEL  # a second authorisation after a lapsed capture
+        return PaymentStep.CANCEL  # a second authorisation after a lapsed capture
     if booking.state is BookingState.PAYING:
-        return Step.DECLINE
-    return Step.DROP if payment.ref and payment.retry_at_us else Step.REST
+        return PaymentStep.DECLINE
+    return PaymentStep.DROP if payment.ref and payment.retry_at_us else PaymentStep.REST
 
 
-def _lapsed(paying: bool, sold: bool, booking: Booking, payment: Payment) -> Step:
+def _lapsed(paying: bool, sold: bool, booking: Booking, payment: Payment) -> PaymentStep:
     if not sold:
-        return Step.REST
-    return Step.REAUTHORISE if payment.attempt < MAX_ATTEMPTS else Step.CANCEL
+        return PaymentStep.REST
+    return PaymentStep.REAUTHORISE if payment.attempt < MAX_ATTEMPTS else PaymentStep.CANCEL
 
 
-def _voiding(paying: bool, sold: bool, booking: Booking, payment: Payment) -> Step:
-    return Step.VOID
+def _voiding(paying: bool, sold: bool, booking: Booking, payment: Payment) -> PaymentStep:
+    return PaymentStep.VOID
 
 
-def _voided(paying: bool, sold: bool, booking: Booking, payment: Payment) -> Step:
-    return Step.CANCEL if sold else Step.REST
+def _voided(paying: bool, sold: bool, booking: Booking, payment: Payment) -> PaymentStep:
+    return PaymentStep.CANCEL if sold else PaymentStep.REST
 
 
-_TABLE: Final[dict[PaymentState, Callable[[bool, bool, Booking, Payment], Step]]] = {
+_TABLE: Final[dict[PaymentState, Callable[[bool, bool, Booking, Payment], PaymentStep]]] = {
     PaymentState.CREATING: _creating,
     PaymentState.OPEN: _open,
     PaymentState.AUTHORISING: _authorising,
@@ -141,7 +141,7 @@ _BEFORE_CONFIRM: Final = {
     IntentState.CAPTURED: PaymentState.CAPTURED,
     IntentState.VOID: PaymentState.VOIDED,
 }
-_SEEN: Final[dict[PaymentState, dict[IntentState, PaymentState]]] = {
+_STATE_BY_INTENT: Final[dict[PaymentState, dict[IntentState, PaymentState]]] = {
     PaymentState.OPEN: _BEFORE_CONFIRM,
     PaymentState.AUTHORISING: _BEFORE_CONFIRM,
     PaymentState.ACTION: _BEFORE_CONFIRM | {IntentState.CREATED: PaymentState.OPEN},
@@ -151,14 +151,14 @@ _SEEN: Final[dict[PaymentState, dict[IntentState, PaymentState]]] = {
 }
 
 
-def seen(payment: Payment, intent: Intent) -> PaymentState | None:
-    """The payment's state after a look at the provider's object; None: nothing new there.
+def state_from_intent(payment: Payment, intent: Intent) -> PaymentState | None:
+    """The payment's state by the provider's object; None when there is nothing new.
 
-    DECLINED is one card: whether another may be tried is the event's policy, and the service's to apply.
+    DECLINED means one card. Whether another may be tried is the event's policy, which the service applies.
     """
     if intent.declined and payment.state in TAKES_CARDS:
         if payment.state is not PaymentState.ACTION and intent.failure == payment.failure:
-            return None  # known: the card that we ask about now has not arrived yet
+            return None  # seen before: the present card has not been tried yet
         return PaymentState.OPEN if intent.mistyped else PaymentState.DECLINED
-    state = _SEEN.get(payment.state, {}).get(intent.state)
+    state = _STATE_BY_INTENT.get(payment.state, {}).get(intent.state)
     return None if state is payment.state else state

@@ -1,16 +1,16 @@
-"""Payments (B6, B7): one row for each attempt to collect a booking's money, and the table of its states.
+"""Payments (B6, B7): one row per attempt to collect a booking's money, and the table of its states.
 
-A state that ends in `-ing` is written before the call to the provider and left only on a definite answer: it is the
-unknown outcome as a state of its own, and whoever finds it (this process or the next one) reads the provider's object
-back and goes on. `retry_at_us` says when somebody should look again (0: at rest), so a crash needs no other record.
+A state that ends in `-ing` is saved before the call to the provider and left only on a definite answer. It means that
+the outcome is unknown: a process that finds it reads the provider's object and continues. `retry_at_us` says when a
+worker should continue (0: never), so a crash needs no other record.
 
-Keys are `booking:operation:attempt`. A call whose request or answer was lost is repeated under its key; only after the
-provider's definite answer to that key (a stored 500, say) and a look at the object comes a new one (`attempt.call`). A
-card after a declined one is a new call too.
+Idempotency keys are `booking:operation:attempt`. A call whose request or answer was lost is repeated under its key. A
+new key (`attempt.call`) is used only after the provider's definite answer to the old one (such as a stored 500) and a
+read of the object. A card after a declined one is a new call too.
 
-The fan may confirm an `open` payment in the browser without us: the provider's object knows it first. One object takes
-several cards, so a payment counts the cards that were declined (`declines`) and remembers the last failure it has seen
-(`failure`), whoever told of it and however often.
+The fan may confirm an `open` payment in the browser without us, so the provider's object knows it first. One object
+takes several cards. A payment counts the cards that were declined (`declines`) and remembers the last failure it has
+seen (`failure`), so that a failure counts once however often it is reported.
 """
 
 from collections.abc import Mapping
@@ -63,8 +63,8 @@ UNKNOWN: Final = frozenset(
 TAKES_CARDS: Final = frozenset({PaymentState.OPEN, PaymentState.AUTHORISING, PaymentState.ACTION})
 ENDED: Final = frozenset({PaymentState.VOIDED, PaymentState.DECLINED, PaymentState.LAPSED})
 RETRIES_S: Final = (5, 15, 45, 135)  # after an outage, inside the hold (B8)
-LOOK_AGAIN_S: Final = 30  # a driver that has not written for so long is taken to be dead
-LONGEST_RETRY_S: Final = 135  # what must end (captures, voids, refunds) is tried again at this pace for ever
+LEASE_S: Final = 30  # a driver that has saved nothing for this long is taken to be dead
+MAX_RETRY_S: Final = 135  # captures, voids and refunds are retried at this pace until they succeed
 
 
 class Payment(msgspec.Struct, frozen=True, gc=False):
@@ -90,7 +90,7 @@ class Payment(msgspec.Struct, frozen=True, gc=False):
     failure: str = ""  # the provider's name for the last failure that was seen here
 
     def moved(self, state: PaymentState, now_us: int, *, retry_at_us: int = 0, **changes: object) -> "Payment":
-        """The next version in `state`; a step that the table does not have is a bug, not an answer."""
+        """The next version in `state`; a step that is not in the table is a bug."""
         if state is not self.state:
             assert state in NEXT[self.state], f"a payment that is {self.state} cannot become {state}"
             call = self.call if {self.state, state} <= TAKES_CARDS else 1  # a key is never used for two cards
@@ -99,8 +99,8 @@ class Payment(msgspec.Struct, frozen=True, gc=False):
             self, state=state, changed_at_us=now_us, retry_at_us=retry_at_us, version=self.version + 1, **changes
         )
 
-    def again(self, now_us: int, *, answered: bool) -> "Payment":
-        """The operation met an outage: when to try next, under a new key only if the provider answered the old one."""
+    def retry_later(self, now_us: int, *, answered: bool) -> "Payment":
+        """The next version after an outage. The key changes only if the provider answered the old one."""
         return replace(
             self,
             tries=self.tries + 1,
@@ -116,13 +116,13 @@ class Payment(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def exhausted(self) -> bool:
-        """Whether the retries of a payment that a person waits for have run out."""
+        """Whether the retries of a payment that a fan waits for have run out."""
         return self.tries > len(RETRIES_S)
 
 
 def retry_pause_s(tries: int) -> int:
-    """How long to wait after the outage number `tries` (from 0)."""
-    return RETRIES_S[tries] if tries < len(RETRIES_S) else LONGEST_RETRY_S
+    """How long to wait after outage number `tries`, counted from 0."""
+    return RETRIES_S[tries] if tries < len(RETRIES_S) else MAX_RETRY_S
 
 
 def call_key(booking_id: str, operation: str, attempt: int, call: int) -> str:
@@ -131,8 +131,8 @@ def call_key(booking_id: str, operation: str, attempt: int, call: int) -> str:
 
 
 class RefundState(StrEnum):
-    """`asked` is also the unknown outcome; `pending`: the provider took it, the bank has not; `moot`: nothing was ever
-    captured; `failed`: the money is still owed, and a person tries again."""
+    """`asked` includes the unknown outcome. `pending`: the provider accepted it, the bank has not. `moot`: nothing was
+    captured. `failed`: the money is still owed, and a person tries again."""
 
     ASKED = "asked"
     PENDING = "pending"
@@ -147,7 +147,7 @@ pending  done failed
 done     failed
 moot     -
 failed   asked pending done
-"""  # a refund that succeeded may still come back from the bank; one that failed may be tried again, or by hand
+"""  # a bank may return a refund that succeeded; a failed one may be tried again, or made by hand
 NEXT_REFUND: Final[Mapping[RefundState, frozenset[RefundState]]] = {
     RefundState(words[0]): frozenset(RefundState(word) for word in words[1:] if word != "-")
     for words in (line.split() for line in _REFUND_TABLE.strip().splitlines())
@@ -156,7 +156,7 @@ UNFINISHED_REFUNDS: Final = frozenset({RefundState.ASKED, RefundState.PENDING})
 
 
 class Refund(msgspec.Struct, frozen=True, gc=False):
-    """Money to be given back for `seats` of a booking: their value less `fee_minor`, which the organiser keeps."""
+    """Money to refund for `seats` of a booking: their price less `fee_minor`, which the organiser keeps."""
 
     id: str
     booking_id: str
@@ -175,25 +175,26 @@ class Refund(msgspec.Struct, frozen=True, gc=False):
     version: int = 1
     created_at_us: int = 0
     changed_at_us: int = 0
-    failure: str = ""  # why the provider could not give the money back
+    failure: str = ""  # why the provider could not refund
 
     def moved(self, state: RefundState, now_us: int, *, retry_at_us: int = 0, **changes: object) -> "Refund":
-        """The next version in `state`; a step that the table does not have is a bug, not an answer."""
+        """The next version in `state`; a step that is not in the table is a bug."""
         assert state is self.state or state in NEXT_REFUND[self.state], f"a {self.state} refund cannot become {state}"
         return replace(
             self, state=state, changed_at_us=now_us, retry_at_us=retry_at_us, version=self.version + 1, **changes
         )
 
     def retried(self, now_us: int) -> "Refund":
-        """A failed refund asked for again, under a new key. `tries`: the provider is read before it is asked."""
+        """A failed refund, due again under a new key. With `tries` set, the provider is read before it is called."""
         return self.moved(RefundState.ASKED, now_us, retry_at_us=now_us, call=self.call + 1, tries=1)
 
     @property
     def promised_minor(self) -> int:
-        """What this refund takes of its payment, fee included; nothing if there never was any money."""
+        """How much of the payment this refund uses, fee included. 0 if nothing was captured."""
         return 0 if self.state is RefundState.MOOT else self.amount_minor + self.fee_minor
 
-    def again(self, now_us: int, *, answered: bool) -> "Refund":
+    def retry_later(self, now_us: int, *, answered: bool) -> "Refund":
+        """The next version after an outage, as for a payment."""
         return replace(
             self,
             tries=self.tries + 1,
@@ -208,12 +209,12 @@ class Refund(msgspec.Struct, frozen=True, gc=False):
 
 
 class PaymentChanged(Refused):
-    """Somebody else moved this payment or refund meanwhile: load it and decide again."""
+    """Another process changed this payment or refund: load it and decide again."""
 
     code = "payment_changed"
 
     def __init__(self, payment_id: str) -> None:
-        super().__init__(f"payment {payment_id} was changed by somebody else; look again", payment=payment_id)
+        super().__init__(f"payment {payment_id} was changed by another process; load it again", payment=payment_id)
 
 
 class PaymentNotFound(NotFound):

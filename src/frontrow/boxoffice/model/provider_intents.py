@@ -1,9 +1,9 @@
-"""What a payment provider says: its object for one payment (`Intent`) with its refunds, and the ways a call can fail.
+"""What a payment provider answers: its object for one payment (`Intent`) with its refunds, and how a call can fail.
 
 ProviderError
-├── ProviderUnknown   no answer, or a 5xx: it may or may not have happened; read the object back
-├── ProviderSpared    the call was never made (breaker open, cap reached, 429): nothing happened
-└── ProviderRefused   a definite no (`reason`): nothing happened and asking again will not help
+├── ProviderUnknown    no answer, or a 5xx: it may or may not have been carried out; read the object
+├── ProviderNotCalled  the call was not made (breaker open, cap reached, 429): nothing happened
+└── ProviderRefused    a definite no (`reason`): nothing happened, and a retry will not help
 """
 
 from enum import StrEnum
@@ -13,7 +13,7 @@ import msgspec
 
 from frontrow.core.errors import FrontrowError
 
-# What is wrong with the typing, not with the card: an error of the form, never a declined card.
+# Typing errors. They are errors of the form and never count as a declined card.
 MISTYPED: Final = frozenset(
     {
         "incorrect_number",
@@ -35,10 +35,10 @@ MISTYPED: Final = frozenset(
 
 
 class IntentState(StrEnum):
-    """Where the provider's object stands."""
+    """The state of the provider's object."""
 
     CREATED = "created"  # no card was tried, or the last one was declined (`error`)
-    ACTION = "action"  # the bank wants to see the fan (3-D Secure)
+    ACTION = "action"  # the bank asks the fan (3-D Secure)
     PROCESSING = "processing"
     AUTHORISED = "authorised"
     CAPTURED = "captured"
@@ -46,18 +46,18 @@ class IntentState(StrEnum):
 
 
 class ProviderRefund(msgspec.Struct, frozen=True):
-    """Money given back, at the provider. `pending`: the bank has not said yes or no."""
+    """A refund at the provider. `pending`: the bank has not decided."""
 
     ref: str
     amount_minor: int
     refund_id: str = ""  # ours, from its metadata
     failed: bool = False
     pending: bool = False
-    failure: str = ""  # why it failed, in the provider's word
+    failure: str = ""  # why it failed, in the provider's words
 
 
 class Intent(msgspec.Struct, frozen=True):
-    """The provider's object for one payment, as it was when asked."""
+    """The provider's object for one payment, as it was when read."""
 
     ref: str
     state: IntentState
@@ -68,19 +68,19 @@ class Intent(msgspec.Struct, frozen=True):
     attempt: int = 0
     client_secret: str = ""
     action_url: str = ""
-    error: str = ""  # why the last card was not taken
-    failure: str = ""  # names that failure, so that it counts once: the charge, or the card it was tried with
+    error: str = ""  # why the last card failed
+    failure: str = ""  # identifies that failure, so that it counts once: the charge, or the card
     refunds: tuple[ProviderRefund, ...] = ()
     created_at_us: int = 0
 
     @property
     def declined(self) -> bool:
-        """Whether the last card was not taken; another may be tried."""
+        """Whether the last card failed. Another may be tried."""
         return self.state is IntentState.CREATED and bool(self.error)
 
     @property
     def mistyped(self) -> bool:
-        """Whether that was because of a wrong number, date or code."""
+        """Whether it failed because of a wrong number, date or code."""
         return self.error in MISTYPED
 
     @property
@@ -89,7 +89,7 @@ class Intent(msgspec.Struct, frozen=True):
 
 
 class NewIntent(msgspec.Struct, frozen=True, gc=False):
-    """What is to be paid; amount, currency and seats come from the ledger alone."""
+    """What is to be paid. Amount, currency and seats come from the ledger."""
 
     booking_id: str
     attempt: int
@@ -101,7 +101,7 @@ class NewIntent(msgspec.Struct, frozen=True, gc=False):
     key: str
 
     def metadata(self) -> dict[str, str]:
-        """What the provider keeps with it, so that each side can be found from the other."""
+        """What the provider stores with the object, so that each side can be found from the other."""
         return {
             "booking": self.booking_id,
             "attempt": str(self.attempt),
@@ -112,7 +112,7 @@ class NewIntent(msgspec.Struct, frozen=True, gc=False):
 
 
 class Notice(msgspec.Struct, frozen=True):
-    """A webhook that was proven genuine: something happened to `ref`. What, we ask the provider."""
+    """A verified webhook: something happened to `ref`. What happened is read from the provider."""
 
     id: str
     kind: str
@@ -125,7 +125,7 @@ class ProviderError(FrontrowError):
 
 
 class ProviderUnknown(ProviderError):
-    """`answered`: the provider said something (a 5xx) and will say it again for the same key."""
+    """`answered`: the provider answered (a 5xx) and will repeat that answer for the same key."""
 
     code = "provider_unknown"
 
@@ -134,7 +134,7 @@ class ProviderUnknown(ProviderError):
         self.answered = answered
 
 
-class ProviderSpared(ProviderError):
+class ProviderNotCalled(ProviderError):
     code = "provider_spared"
     http_status = 503
 

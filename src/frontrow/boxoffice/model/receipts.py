@@ -1,4 +1,4 @@
-"""Receipts: who sold, who bought, what was paid, the tax inside it, and what went back. Pure values, exact to the cent.
+"""Receipts: seller, buyer, what was paid, the tax it includes, and refunds. Pure values, exact to the cent.
 
 Prices include tax. The tax of an amount is `amount × rate / (100 % + rate)`, rounded half up once per receipt, and the
 net is what remains: net and tax always add up to the gross. A receipt is not an invoice and has no number of its own.
@@ -15,12 +15,12 @@ MAX_NAME_CHARS: Final = 200
 MAX_ADDRESS_CHARS: Final = 500
 MAX_TAX_ID_CHARS: Final = 40
 MAX_TAX_BASIS_POINTS: Final = 5_000
-SELLERS_TAX: Final = -1  # in an edit and in the history: the event has no rate of its own
+SELLERS_TAX: Final = -1  # in an edit and in the history: the event uses the seller's rate
 
 
 @dataclass(frozen=True, slots=True)
 class Seller:
-    """An organiser as it stands on receipts. `tax_basis_points` is its rate unless an event has its own."""
+    """An organiser as shown on receipts. `tax_basis_points` is its rate unless an event has its own."""
 
     organiser_id: str
     name: str
@@ -30,9 +30,12 @@ class Seller:
 
 
 def checked_seller(seller: Seller) -> Seller:
-    """The seller if it can stand on a receipt; an InvalidInput that names the field otherwise."""
-    fields = (("name", seller.name, MAX_NAME_CHARS), ("address", seller.address, MAX_ADDRESS_CHARS),
-              ("tax_id", seller.tax_id, MAX_TAX_ID_CHARS))  # fmt: skip
+    """The seller, if it is valid; otherwise an `InvalidInput` that names the field."""
+    fields = (
+        ("name", seller.name, MAX_NAME_CHARS),
+        ("address", seller.address, MAX_ADDRESS_CHARS),
+        ("tax_id", seller.tax_id, MAX_TAX_ID_CHARS),
+    )
     for param, text, most in fields:
         if len(text) > most:
             raise InvalidInput(f"{param} has at most {most} characters", param=param)
@@ -40,13 +43,13 @@ def checked_seller(seller: Seller) -> Seller:
         if any(unicodedata.category(letter) == "Cc" and letter not in allowed for letter in text):
             raise InvalidInput(f"{param} has a character that cannot be printed", param=param)
     if not seller.name.strip():
-        raise InvalidInput("name is needed", param="name")
+        raise InvalidInput("name is required", param="name")
     check_tax(seller.tax_basis_points)
     return seller
 
 
 def check_tax(basis_points: int) -> None:
-    """Nothing for a rate of 0 to 50 percent, else an InvalidInput."""
+    """Raise `InvalidInput` unless the rate is 0 to 50 percent."""
     if not 0 <= basis_points <= MAX_TAX_BASIS_POINTS:
         raise InvalidInput(f"tax_basis_points must be 0 to {MAX_TAX_BASIS_POINTS}", param="tax_basis_points")
 
@@ -75,7 +78,7 @@ class MoneyMoved:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What a booking cost and what became of the money."""
+    """What a booking cost, and its refunds."""
 
     booking_id: str
     event_name: str
@@ -102,5 +105,5 @@ class Receipt:
 
     @property
     def shows_tax(self) -> bool:
-        """Whether anything is said about tax: not while the seller gave neither a rate nor a tax number."""
+        """Whether the receipt mentions tax: only if the seller gave a rate or a tax number."""
         return bool(self.tax_basis_points or self.seller.tax_id)

@@ -1,4 +1,4 @@
-"""How much goes back for seats given back (B12): the event's policy applied to what the ledger says was paid."""
+"""How much is refunded for returned seats (B12): the event's policy applied to what was paid."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,7 +10,7 @@ from frontrow.core.money import Money
 
 
 class RefundRefused(Refused):
-    """The event's policy says no; the organiser may still say yes."""
+    """The event's policy does not allow it. The organiser still can."""
 
     code = "refund_refused"
 
@@ -20,15 +20,15 @@ class RefundNotFound(NotFound):
 
 
 def check_window(event: Event, now_us: int) -> None:
-    """Nothing if a fan may give seats back at `now_us`; half-open, like every interval here."""
+    """Raise `RefundRefused` unless a fan may return seats at `now_us` (before the window closes)."""
     if event.status is EventStatus.CANCELLED:
         return
     if not event.refunds.allowed:
-        raise RefundRefused(f"tickets of {event.name} cannot be given back", event=event.id)
+        raise RefundRefused(f"tickets of {event.name} cannot be refunded", event=event.id)
     closes_us = event.starts_at_us - event.refunds.window_s * US_PER_S
     if now_us >= closes_us:
         raise RefundRefused(
-            f"tickets of {event.name} could be given back until {event.refunds.window_s // 3600} h before the show",
+            f"tickets of {event.name} could be refunded until {event.refunds.window_s // 3600} h before the show",
             event=event.id,
             closed_at_us=closes_us,
         )
@@ -37,12 +37,12 @@ def check_window(event: Event, now_us: int) -> None:
 def refund_amount(
     event: Event, booking: Booking, prices_minor: Mapping[int, int], seats: Sequence[int], *, free_of_fee: bool
 ) -> tuple[int, int]:
-    """(what goes back, what the organiser keeps) for these seats; the two add up to what they cost."""
+    """(refunded, kept by the organiser) for these seats. The two add up to what the seats cost."""
     missing = sorted(set(seats) - prices_minor.keys())
     if missing or not seats:
         raise SeatsNotInBooking(booking.id, missing)
     if set(seats) == set(booking.seats):
-        paid = Money(booking.amount_minor, booking.currency)  # all that is left, to the last cent
+        paid = Money(booking.amount_minor, booking.currency)  # everything that is left, to the last cent
     else:
         paid = Money(sum(prices_minor[seat] for seat in seats), booking.currency)
     if free_of_fee or event.status is EventStatus.CANCELLED:

@@ -1,4 +1,4 @@
-"""An organiser's figures as values, and how the ledger's sums become them. Pure."""
+"""An organiser's figures as values, and their computation from the ledger's sums. Pure."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -12,6 +12,7 @@ from frontrow.core.clock import US_PER_S
 
 ENDED_WELL: Final = frozenset({"captured", "authorised", "capturing"})
 ENDED_BADLY: Final = frozenset({"declined", "voided", "lapsed"})
+MAX_BUCKETS: Final = 1_000  # of a series
 
 
 class Group(msgspec.Struct, frozen=True):
@@ -27,7 +28,7 @@ class Group(msgspec.Struct, frozen=True):
 
 
 class Amount(msgspec.Struct, frozen=True):
-    """Money in one currency: taken, given back (or owed back), kept as fees of refunds, and what is left."""
+    """Money in one currency: captured, refunded (or owed), kept as refund fees, and what is left."""
 
     currency: str
     captured_minor: int
@@ -63,7 +64,7 @@ class States(msgspec.Struct, frozen=True):
 
 
 class RoomFigures(msgspec.Struct, frozen=True):
-    """What the waiting room tells."""
+    """Figures of the waiting room."""
 
     phase: str
     joined: int
@@ -81,14 +82,14 @@ class Percentiles(msgspec.Struct, frozen=True):
 
 
 class Step(msgspec.Struct, frozen=True):
-    """A step on the way to the ticket: how many came so far."""
+    """A step of the funnel to the ticket, and how many people reached it."""
 
     name: str
     count: int
 
 
 class Bucket(msgspec.Struct, frozen=True):
-    """One step of the series, from `at_us` on."""
+    """One step of the series, starting at `at_us`."""
 
     at_us: int
     holds: int
@@ -120,8 +121,8 @@ class EventFigures(msgspec.Struct, frozen=True):
 
 
 class LiveFigures(msgspec.Struct, frozen=True):
-    """One frame of the live view. `fence` is where the next one goes on counting. Money, payments and times come from
-    the exact figures and are a few seconds older than the rest (`whole_at_us`)."""
+    """One frame of the live view. The next frame counts from `fence`. Money, payments and latency come from the exact
+    figures and are a few seconds older than the rest (`whole_at_us`)."""
 
     event_id: str
     at_us: int
@@ -140,7 +141,7 @@ class LiveFigures(msgspec.Struct, frozen=True):
 
 
 def runs_of(plan: Plan) -> list[tuple[str, str, int]]:
-    """(section, tier, first seat) of every run of seats side by side in one section and tier."""
+    """(section, tier, first seat) of every run of adjacent seats in one section and tier."""
     runs: list[tuple[str, str, int]] = []
     for section, base in zip(plan.sections, plan.bases, strict=True):
         seats = plan.seats[base : base + section.size]
@@ -164,7 +165,7 @@ def groups(plan: Plan, event: Event, taken: Sequence[Sequence[Any]]) -> tuple[li
 
 
 def _kind_counts(plan: Plan) -> dict[str, int]:
-    """Seats a tier, counted over bytes."""
+    """Seats per tier, counted over bytes."""
     found: dict[str, int] = {}
     for number, (tier, _) in enumerate(plan.kinds):
         found[tier] = found.get(tier, 0) + plan.seat_kinds.count(number)
@@ -190,19 +191,19 @@ def _grouped(
     found = []
     for name, size in sizes:
         held, sold, minor = sums[name]
-        withheld = min(kept.get(name, 0), size - held - sold)  # one sold before it was withheld is sold
+        withheld = min(kept.get(name, 0), size - held - sold)  # sold before it was withheld: sold
         found.append(Group(name, size, size - held - sold - withheld, held, sold, withheld, minor))
     return found
 
 
 def counted(parts: Sequence[Group]) -> Group:
-    """All of them together."""
+    """The sum of all groups."""
     names = ("seats", "free", "held", "sold", "withheld", "sold_minor")
     return Group("", *(sum(getattr(part, name) for part in parts) for name in names))
 
 
 def money(payments: Sequence[Sequence[Any]], refunds: Sequence[Sequence[Any]]) -> list[Amount]:
-    """By currency, from (state, currency, count, amount, …) sums."""
+    """Totals by currency, from (state, currency, count, amount, …) sums."""
     captured: dict[str, int] = {}
     done: dict[str, int] = {}
     owed: dict[str, int] = {}
@@ -221,14 +222,14 @@ def money(payments: Sequence[Sequence[Any]], refunds: Sequence[Sequence[Any]]) -
 
 
 def payment_success(payments: Sequence[Sequence[Any]]) -> float | None:
-    """The share of ended payments that brought money; None before the first one ended."""
+    """The share of finished payments that succeeded; None before the first one finished."""
     well = sum(int(row[2]) for row in payments if row[0] in ENDED_WELL)
     badly = sum(int(row[2]) for row in payments if row[0] in ENDED_BADLY)
     return round(well / (well + badly), 4) if well + badly else None
 
 
 def funnel(room: RoomFigures | None, states: States, payments: Sequence[Sequence[Any]]) -> list[Step]:
-    """From the line to the ticket."""
+    """The funnel from the waiting room to the ticket."""
     steps = [Step("joined", room.joined), Step("admitted", room.admitted)] if room is not None else []
     paid_for = sum(int(row[4]) for row in payments)
     bought = states.confirmed + states.refunded
@@ -236,7 +237,7 @@ def funnel(room: RoomFigures | None, states: States, payments: Sequence[Sequence
 
 
 def percentiles(rows: Sequence[Sequence[Any]]) -> Percentiles | None:
-    """From (total, place, microseconds) at 50, 95 and 99 percent."""
+    """Percentiles from (total, place, microseconds) rows at 50, 95 and 99 percent."""
     if not rows:
         return None
     total = int(rows[0][0])
@@ -245,8 +246,8 @@ def percentiles(rows: Sequence[Sequence[Any]]) -> Percentiles | None:
 
 
 def percentiles_of_buckets(bounds_s: Sequence[float], cumulative: Sequence[int]) -> Percentiles | None:
-    """From a histogram as Prometheus has it: the bound of the bucket that each percentile falls into (the last bound
-    where it falls above all of them)."""
+    """Percentiles from a Prometheus histogram: the bound of the bucket that each percentile falls into (the last bound
+    if it is above all of them)."""
     total = cumulative[-1] if cumulative else 0
     if not total or not bounds_s:
         return None
@@ -262,7 +263,7 @@ def percentiles_of_buckets(bounds_s: Sequence[float], cumulative: Sequence[int])
 
 
 def figures_csv(figures: EventFigures) -> str:
-    """Figures as rows of (group, name, figure, value): one table for everything."""
+    """All figures as one table with rows of (group, name, figure, value)."""
     rows: list[tuple[Any, ...]] = []
     for kind, parts in (("event", [figures.seats]), ("section", figures.sections), ("tier", figures.tiers)):
         for part in parts:
@@ -282,6 +283,3 @@ def series_csv(buckets: Sequence[Bucket]) -> str:
     fields = ("holds", "seats_held", "sales", "seats_sold", "sold_minor", "refunds", "refunded_minor")
     rows = [(one.at_us // US_PER_S, *(getattr(one, name) for name in fields)) for one in buckets]
     return to_csv(("unix_s", *fields), rows)
-
-
-MAX_BUCKETS: Final = 1_000

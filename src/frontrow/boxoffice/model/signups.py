@@ -1,11 +1,11 @@
-"""Before a sale: who wants to hear when it opens, and who registered for a presale; and the draw among them. Pure.
+"""Sign-ups before a sale: notices when it opens, registrations for a presale, and the draw among them. Pure.
 
 A sign-up belongs to one e-mail address and one event. It counts once the address is proven: by a link that was mailed
 to it, or by the session of a signed-in fan.
 
-The draw is fair and can be checked by everybody. The hash of a secret seed is published when registration opens. The
-draw gives every registration a rank, SHA-256 of seed, beacon, event and registration id; the smallest ranks win. Seed,
-beacon and the last rank that won are published then, so whoever has a registration id can compute their own rank.
+The draw is fair and everyone can check it. The hash of a secret seed is published when registration opens. The draw
+gives every registration a rank, the SHA-256 of seed, beacon, event and registration id. The smallest ranks win. Then
+seed, beacon and the last winning rank are published, so everyone with a registration id can compute their own rank.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ class Purpose(StrEnum):
 class SignupState(StrEnum):
     ASKED = "asked"  # the address is not proven yet
     CONFIRMED = "confirmed"
-    SENT = "sent"  # a notice: the mail was put in line
+    SENT = "sent"  # a notice: the mail was queued
     CHOSEN = "chosen"  # a registration: it got a code
     PASSED_OVER = "passed_over"  # a registration: there were more people than codes
 
@@ -46,7 +46,7 @@ class PresaleState(StrEnum):
 
 
 class Signup(msgspec.Struct, frozen=True):
-    """One address that wants to hear of an event. `code_number` is that of a chosen registration."""
+    """One address signed up for an event. `code_number` is the code of a chosen registration."""
 
     id: str
     event_id: str
@@ -60,7 +60,7 @@ class Signup(msgspec.Struct, frozen=True):
 
 
 class Presale(msgspec.Struct, frozen=True):
-    """A registration for an event's presale. `batches` are the first numbers of the codes, JSON."""
+    """The registration for an event's presale. `batches` are the first numbers of the codes, as JSON."""
 
     event_id: str
     opens_at_us: int
@@ -85,7 +85,7 @@ class Presale(msgspec.Struct, frozen=True):
         return hashlib.sha256(self.seed.encode()).hexdigest()
 
     def record(self, counts: dict[str, int]) -> dict[str, Any]:
-        """Everything that is public about the draw: the commitment first, seed and last rank once it is drawn."""
+        """What is public about the draw: the commitment at first; seed and last rank once it is drawn."""
         drawn = self.state is PresaleState.DRAWN
         return {
             "order": self.order.value,
@@ -121,13 +121,13 @@ class DrawRefused(Refused):
 
 
 class PresaleFixed(Refused):
-    """What people registered under cannot be changed."""
+    """What people registered under cannot change."""
 
     code = "presale_fixed"
 
 
 def check_presale(presale: Presale, presale_starts_at_us: int, lanes: Sequence[str]) -> None:
-    """Refuse a registration that cannot be."""
+    """Raise `InvalidInput` for a presale with invalid times, codes or lane."""
     if not presale_starts_at_us:
         raise InvalidInput("this event has no presale; give it one first", param="presale_starts_at")
     if not presale.opens_at_us < presale.closes_at_us <= presale_starts_at_us:
@@ -146,10 +146,10 @@ def rank_of(presale: Presale, signup: Signup) -> str:
 
 
 def lottery_rank(seed: str, beacon: str, event_id: str, signup_id: str) -> str:
-    """What everybody can compute from the published seed and beacon."""
+    """The rank that everyone can compute from the published seed and beacon."""
     return hashlib.sha256(f"{seed}\n{beacon}\n{event_id}\n{signup_id}".encode()).hexdigest()
 
 
-def drawn(presale: Presale, signups: Sequence[Signup]) -> list[Signup]:
-    """Everybody in the order of the draw; the first `presale.codes` are chosen."""
+def draw_order(presale: Presale, signups: Sequence[Signup]) -> list[Signup]:
+    """The sign-ups in the order of the draw. The first `presale.codes` are chosen."""
     return sorted(signups, key=lambda one: rank_of(presale, one))

@@ -1,9 +1,9 @@
-"""A ticket given back to the pool: its states, and the refusals.
+"""A ticket returned to the pool for resale: its states and errors.
 
-giving -> listed -> resold -> refunded. Each step is durable before the next begins and may be repeated: `giving` is the
-intent (the ticket is being revoked), `listed` frees the seat, `resold` says that a later booking of the seat was
-confirmed and the price is owed, `refunded` that it was paid. `void`: the booking ended otherwise meanwhile, or somebody
-came in with the ticket. When the event is cancelled, everything that is not paid yet is.
+giving -> listed -> resold -> refunded. Each step is durable before the next begins and may be repeated. `giving` is the
+intent (the ticket is being revoked), `listed` frees the seat, `resold` means that a later booking of the seat was
+confirmed and the price is owed, `refunded` that it was paid. `void` means that the booking ended in another way, or
+that the ticket was used. When the event is cancelled, every return that is not paid yet is refunded.
 """
 
 import hashlib
@@ -24,11 +24,11 @@ class ReturnState(StrEnum):
     VOID = "void"
 
 
-OWED_STATES: Final = frozenset({ReturnState.GIVING, ReturnState.LISTED, ReturnState.RESOLD})  # the price is still ours
+OWED_STATES: Final = frozenset({ReturnState.GIVING, ReturnState.LISTED, ReturnState.RESOLD})  # not refunded yet
 
 
 class Return(msgspec.Struct, frozen=True):
-    """One seat given back. `price_minor` is what was paid for it and what will be paid back, once."""
+    """One returned seat. `price_minor` is what was paid for it and what will be refunded, once."""
 
     id: str
     booking_id: str
@@ -44,11 +44,11 @@ class Return(msgspec.Struct, frozen=True):
 
 def return_id(booking_id: str, seat_index: int) -> str:
     """The same seat of the same booking is the same return, and the idempotency key of its refund."""
-    told = hashlib.blake2b(f"{booking_id}\n{seat_index}".encode(), digest_size=17).digest()
-    return f"rtn_{encode32(int.from_bytes(told, 'big') & ((1 << 130) - 1), ID_CHARS)}"
+    digest = hashlib.blake2b(f"{booking_id}\n{seat_index}".encode(), digest_size=17).digest()
+    return f"rtn_{encode32(int.from_bytes(digest, 'big') & ((1 << 130) - 1), ID_CHARS)}"
 
 
 class NotReturnable(Refused):
-    """These seats cannot be given back: not sold to this fan, or the sale is over."""
+    """These seats cannot be returned: they were not sold to this fan, or the sale is over."""
 
     code = "not_returnable"

@@ -1,8 +1,8 @@
-"""Who gets which freed seats: the pure choice over the seats free at one instant and the entries in their order.
+"""Matches free seats with waitlist entries: a pure choice over the free seats at one instant and the entries in order.
 
-Each entry in turn gets the best seats that fit it; one whose party does not fit is passed over and keeps its place, so
-that seats never stay empty for a party too large for them. A party is never split unless it said so, never offered
-fewer seats than it asked for, and never offered a seat that its fan was the last to have.
+Each entry in turn gets the best seats that fit it. An entry whose party does not fit is skipped and keeps its place, so
+that seats never stay empty for a party that is too large. A party is never split unless it agreed, never offered fewer
+seats than it asked for, and never offered a seat that its fan was the last to have.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,7 +15,7 @@ from frontrow.boxoffice.model.waitlist import Entry, NewEntry
 Masks = Callable[[Wish], Sequence[tuple[int, bytes]]]
 
 
-class Pool:
+class SeatPool:
     """The seats of one event that are free at one instant, and which fan was the last to have each."""
 
     def __init__(
@@ -35,7 +35,7 @@ class Pool:
             self._had.setdefault(fan, []).append(seat)
 
     def block(self, seats: Iterable[int]) -> None:
-        """These are not free."""
+        """Mark these seats as taken."""
         for seat in seats:
             self.states[seat] = SeatState.HELD
 
@@ -48,7 +48,7 @@ class Pool:
         return self.states.count(0)
 
     def free_by_section(self) -> dict[str, int]:
-        """How many are free in each section that has any."""
+        """How many seats are free, per section that has any."""
         counts = {layout.id: self.states.count(0, layout.base, layout.base + layout.size) for layout in self._layouts}
         return {section: count for section, count in counts.items() if count}
 
@@ -82,7 +82,7 @@ class Pool:
         return found
 
     def _scattered(self, masks: Sequence[tuple[int, bytes]], count: int) -> tuple[int, ...]:
-        """The first so many that fit, over all sections; for parties that do not mind."""
+        """The first `count` seats that fit, over all sections, for parties that agreed to be split."""
         found: list[int] = []
         for number, mask in masks:
             base = self._layouts[number].base
@@ -92,7 +92,7 @@ class Pool:
         return ()
 
 
-def assign(entries: Iterable[Entry], pool: Pool) -> list[tuple[Entry, tuple[int, ...]]]:
+def assign_seats(entries: Iterable[Entry], pool: SeatPool) -> list[tuple[Entry, tuple[int, ...]]]:
     """Seats for as many entries as possible, in their order; the pool is left without those seats."""
     given = []
     for entry in entries:

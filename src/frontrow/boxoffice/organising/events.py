@@ -1,8 +1,8 @@
 """What organisers do with their events (B13): create, change, publish, pause, complete, cancel.
 
-Every change is made over the version that was read, in one transaction with a note of who made it; whoever edits an
-older version is refused. Servers that sell the event see the change at their next look (within a second). What people
-have bought by (the plan, the currency) is fixed once the event is published.
+Every change applies to the version that was read, in one transaction with a note of who made it. An edit of an older
+version is refused. Servers that sell the event see the change within a second. The plan and the currency are fixed once
+the event is published.
 """
 
 from collections.abc import Callable, Sequence
@@ -42,14 +42,14 @@ from frontrow.core.errors import InvalidInput
 from frontrow.core.ids import Ids
 from frontrow.core.money import Money
 
-TRIES: Final = 20  # edits without a tag are made again over a newer version so often
+MAX_TRIES: Final = 20  # how often an edit without a tag is repeated on a newer version
 MAX_DESCRIPTION_CHARS: Final = 10_000
 FINAL: Final = frozenset({EventStatus.COMPLETED, EventStatus.CANCELLED})
 FIXED: Final = ("venue_id", "currency")  # once published
 
 
 class EventEdit(msgspec.Struct, frozen=True, kw_only=True):
-    """What to change of an event; None leaves it as it is. `withheld` are seat ids."""
+    """The changes to an event. None leaves a field as it is. `withheld` are seat ids."""
 
     name: str | None = None
     description: str | None = None
@@ -67,7 +67,7 @@ class EventEdit(msgspec.Struct, frozen=True, kw_only=True):
     refunds: RefundPolicy | None = None
     withheld: tuple[str, ...] | None = None
     card_tries: int | None = None
-    room: RoomRules | None = None  # of it, what is not None
+    room: RoomRules | None = None  # only its fields that are not None
     rotating_codes: bool | None = None
     tax_basis_points: int | None = None  # SELLERS_TAX: the seller's own rate
     presale_starts_at_us: int | None = None  # 0: no presale
@@ -77,8 +77,8 @@ class EventEdit(msgspec.Struct, frozen=True, kw_only=True):
         return [name for name in self.__struct_fields__ if getattr(self, name) is not None]
 
 
-class Versioned(msgspec.Struct, frozen=True):
-    """An event and the tag of this very version of it."""
+class VersionedEvent(msgspec.Struct, frozen=True):
+    """An event with the tag of this version."""
 
     event: Event
     tag: str
@@ -98,7 +98,7 @@ class EventBook(VenueBook, Protocol):
     async def cancellation(self, event_id: str) -> Cancellation | None: ...
 
 
-class OrganiseLedger(Protocol):
+class OrganiserLedger(Protocol):
     """What organising needs of the ledger."""
 
     @property
@@ -108,73 +108,73 @@ class OrganiseLedger(Protocol):
     def catalogue(self) -> Catalogue: ...
 
 
-class Organise:
-    """An organiser's hand on the catalogue. `venues` are created and changed there."""
+class OrganiserEvents:
+    """Creates and changes the events of organisers. `venues` does the same for venues."""
 
     def __init__(
         self,
-        ledger: OrganiseLedger,
+        ledger: OrganiserLedger,
         clock: Clock,
         ids: Ids,
         *,
         room_defaults: RoomRules | None = None,
         human_checks: tuple[str, ...] = HUMAN_CHECKS,
     ) -> None:
-        """`room_defaults` are the server's own rules of waiting rooms; `human_checks` those it is set up for."""
+        """`room_defaults` are the server's rules for waiting rooms, `human_checks` the checks it is set up for."""
         self._ledger, self._clock, self._ids = ledger, clock, ids
         self.room_defaults, self.human_checks = (room_defaults or RoomRules()).filled(RoomRules()), human_checks
         self.venues = Venues(ledger, clock, ids)
 
-    async def get(self, editor: Editor, event_id: str) -> Versioned:
-        """The event as it is now; somebody else's does not exist."""
+    async def get(self, editor: Editor, event_id: str) -> VersionedEvent:
+        """The event as it is now. Another organiser's event raises `EventNotFound`."""
         event, document = await self._read(editor, event_id)
-        return Versioned(event, tag_of(document))
+        return VersionedEvent(event, tag_of(document))
 
-    async def create(self, editor: Editor, edit: EventEdit) -> Versioned:
-        """A draft. Prices may come later; whatever is there must be right."""
+    async def create(self, editor: Editor, edit: EventEdit) -> VersionedEvent:
+        """Create a draft. Prices may follow later; everything that is given must be valid."""
         needed = ("name", "venue_id", "currency", "starts_at_us", "sale_starts_at_us", "sale_ends_at_us")
         for name in needed:
             if getattr(edit, name) is None:
-                raise InvalidInput(f"{name.removesuffix('_us')} is needed", param=name.removesuffix("_us"))
+                raise InvalidInput(f"{name.removesuffix('_us')} is required", param=name.removesuffix("_us"))
         now_us = self._clock()
         empty = Event(self._ids.new("evt"), "", "", "", "EUR", 0, 0, 0, (), organiser_id=editor.organiser_id)
-        event = await self._edited(editor, empty, edit)
+        event = await self._apply_edit(editor, empty, edit)
         change = Change(editor, "create_event", event.id, now_us, {"venue": event.venue_id})
         await self._ledger.organiser.add_event(event, change)
         return await self.get(editor, event.id)
 
-    async def copy(self, editor: Editor, event_id: str, name: str) -> Versioned:
-        """A draft like another event: its prices, rules and dates; nothing of its sale. On the plan it was made on."""
+    async def copy(self, editor: Editor, event_id: str, name: str) -> VersionedEvent:
+        """Create a draft from another event: its plan, prices, rules and dates, but nothing of its sale."""
         event, _ = await self._read(editor, event_id)
         draft = replace(event, id=self._ids.new("evt"), name=checked_name(name), status=EventStatus.DRAFT, paused=False)
         change = Change(editor, "create_event", draft.id, self._clock(), {"like": event.id})
         await self._ledger.organiser.add_event(draft, change)
         return await self.get(editor, draft.id)
 
-    async def change(self, editor: Editor, event_id: str, edit: EventEdit, tag: str | None = None) -> Versioned:
-        """The event with some fields changed."""
-        for _ in range(TRIES):
+    async def change(self, editor: Editor, event_id: str, edit: EventEdit, tag: str | None = None) -> VersionedEvent:
+        """Change some fields of the event."""
+        for _ in range(MAX_TRIES):
             event, document = await self._read(editor, event_id)
             check_tag(tag, tag_of(document))
-            _check_open(event, edit)
-            changed = await self._edited(editor, event, edit)
+            _check_editable(event, edit)
+            changed = await self._apply_edit(editor, event, edit)
             if event.status is not EventStatus.DRAFT:
                 check_change(event, changed, self.room_defaults, self._clock())
             change = Change(editor, "change_event", event_id, self._clock(), {"fields": edit.fields()})
-            kept = _kept_tax(event, changed, change.at_us)
-            if changed == event or await self._ledger.organiser.swap_event(document, changed, change, kept):
+            tax_history = _tax_history(event, changed, change.at_us)
+            if changed == event or await self._ledger.organiser.swap_event(document, changed, change, tax_history):
                 return await self.get(editor, event_id)
-        raise ChangedMeanwhile("others keep changing this event; try again", param="If-Match")
+        raise ChangedMeanwhile("this event is being changed by others; try again", param="If-Match")
 
-    async def publish(self, editor: Editor, event_id: str, tag: str | None = None) -> Versioned:
-        """draft -> on_sale; everything must be there now."""
+    async def publish(self, editor: Editor, event_id: str, tag: str | None = None) -> VersionedEvent:
+        """Move draft -> on_sale. Everything must be complete and valid."""
 
         def published(event: Event) -> Event:
             now_us = self._clock()
             if event.sale_ends_at_us <= now_us:
-                raise InvalidInput("the sale would be over already", param="sale_ends_at")
+                raise InvalidInput("the sale has already ended; move its end to the future", param="sale_ends_at")
             if event.starts_at_us <= now_us:
-                raise InvalidInput("the show would have begun already", param="starts_at")
+                raise InvalidInput("the show has already started; move its start to the future", param="starts_at")
             return replace(event.moved(EventMove.PUBLISH), room=self.rules_of(event))
 
         event, _ = await self._read(editor, event_id)
@@ -182,38 +182,38 @@ class Organise:
         return await self._move(editor, event_id, "publish_event", published, tag)
 
     def rules_of(self, event: Event) -> RoomRules:
-        """How this event's waiting room is run, with everything its organiser left open."""
+        """The rules of this event's waiting room, with the server's defaults for what the organiser left open."""
         return event.room.filled(self.room_defaults, presale=bool(event.presale_starts_at_us))
 
-    async def complete(self, editor: Editor, event_id: str, tag: str | None = None) -> Versioned:
-        """The show is over, or nothing more is sold."""
+    async def complete(self, editor: Editor, event_id: str, tag: str | None = None) -> VersionedEvent:
+        """Complete the event: the show is over, or nothing more is sold."""
         return await self._move(editor, event_id, "complete_event", lambda event: event.moved(EventMove.COMPLETE), tag)
 
-    async def pause(self, editor: Editor, event_id: str, paused: bool) -> Versioned:
-        """Stop selling, or go on; what is held may still be paid."""
+    async def pause(self, editor: Editor, event_id: str, paused: bool) -> VersionedEvent:
+        """Pause or resume the sale. Seats that are held may still be paid."""
 
-        def turned(event: Event) -> Event:
+        def with_pause(event: Event) -> Event:
             if event.status in FINAL:
                 raise FixedOncePublished(f"an event that is {event.status.value} has no sale to pause")
             return replace(event, paused=paused)
 
-        return await self._move(editor, event_id, "pause_sale" if paused else "resume_sale", turned)
+        return await self._move(editor, event_id, "pause_sale" if paused else "resume_sale", with_pause)
 
     async def cancel(self, editor: Editor, event_id: str, tag: str | None = None) -> Cancellation:
-        """Stop the sale for good and begin to give everybody their money back; again: how far that is."""
+        """Cancel the event and begin to refund everyone. Called again, it returns how far that is."""
 
         def cancelled(event: Event) -> Event:
             return event if event.status is EventStatus.CANCELLED else event.moved(EventMove.CANCEL)
 
         job = Query("add_cancellations", [(event_id, self._clock())])
         versioned = await self._move(editor, event_id, "cancel_event", cancelled, tag, (job,))
-        begun = await self._ledger.organiser.cancellation(event_id)
-        if begun is None:  # cancelled before there were jobs: begin one now
+        cancellation = await self._ledger.organiser.cancellation(event_id)
+        if cancellation is None:  # cancelled before there were jobs: start one now
             change = Change(editor, "cancel_event", versioned.event.id, self._clock())
             await self._ledger.organiser.changed(change, job)
-            begun = await self._ledger.organiser.cancellation(event_id)
-        assert begun is not None, "a cancellation just begun is there"
-        return begun
+            cancellation = await self._ledger.organiser.cancellation(event_id)
+        assert cancellation is not None
+        return cancellation
 
     async def _move(
         self,
@@ -223,17 +223,17 @@ class Organise:
         make: Callable[[Event], Event],
         tag: str | None = None,
         more: Sequence[Query] = (),
-    ) -> Versioned:
-        for _ in range(TRIES):
+    ) -> VersionedEvent:
+        for _ in range(MAX_TRIES):
             event, document = await self._read(editor, event_id)
             check_tag(tag, tag_of(document))
             moved = make(event)
             if moved == event:
-                return Versioned(event, tag_of(document))
+                return VersionedEvent(event, tag_of(document))
             change = Change(editor, act, event_id, self._clock(), {"status": moved.status, "paused": moved.paused})
             if await self._ledger.organiser.swap_event(document, moved, change, more):
                 return await self.get(editor, event_id)
-        raise ChangedMeanwhile("others keep changing this event; try again", param="If-Match")
+        raise ChangedMeanwhile("this event is being changed by others; try again", param="If-Match")
 
     async def _read(self, editor: Editor, event_id: str) -> tuple[Event, str]:
         document = await self._ledger.organiser.event_document(event_id)
@@ -242,8 +242,8 @@ class Organise:
             raise EventNotFound(f"there is no event {event_id[:60]}", event=event_id[:60])
         return event, document
 
-    async def _edited(self, editor: Editor, event: Event, edit: EventEdit) -> Event:
-        """The event with the edit made and checked."""
+    async def _apply_edit(self, editor: Editor, event: Event, edit: EventEdit) -> Event:
+        """The event with the edit applied and checked."""
         values: dict[str, Any] = {name: getattr(edit, name) for name in edit.fields()}
         wanted = values.pop("withheld", None)
         if edit.tax_basis_points == SELLERS_TAX:
@@ -258,7 +258,7 @@ class Organise:
         if len(edit.description or "") > MAX_DESCRIPTION_CHARS:
             raise InvalidInput(f"description has at most {MAX_DESCRIPTION_CHARS:,} characters", param="description")
         if edit.currency is not None:
-            Money(0, edit.currency)  # says what is wrong with it
+            Money(0, edit.currency)  # raises for a wrong currency
         changed: Event = replace(event, **values)
         plan = await self.venues.plan(changed.plan_hash)
         if wanted is not None:
@@ -273,7 +273,7 @@ class Organise:
         return found.venue.plan_hash
 
     async def _withheld(self, event: Event, plan: Plan, seat_ids: Sequence[str]) -> frozenset[int]:
-        """The seats to keep back; those that somebody has cannot be taken from them."""
+        """The seats to withhold. Seats that are held or sold cannot be withheld."""
         try:
             seats = frozenset(plan.indexes(seat_ids))
         except UnknownSeats as error:
@@ -286,16 +286,16 @@ class Organise:
         return seats
 
 
-def _kept_tax(was: Event, event: Event, now_us: int) -> tuple[Query, ...]:
-    """A new tax rate counts from now on: receipts of sales before it keep the old one."""
+def _tax_history(was: Event, event: Event, now_us: int) -> tuple[Query, ...]:
+    """Save a new tax rate from now on. Receipts of earlier sales keep the old one."""
     if was.tax_basis_points == event.tax_basis_points:
         return ()
     rates = [SELLERS_TAX if one.tax_basis_points is None else one.tax_basis_points for one in (was, event)]
     return (Query("keep_tax_rates", [(event.id, 0, rates[0]), (event.id, now_us, rates[1])]),)
 
 
-def _check_open(event: Event, edit: EventEdit) -> None:
-    """Refuse edits of what is over, and of what people have bought by."""
+def _check_editable(event: Event, edit: EventEdit) -> None:
+    """Refuse edits of an event that is over, and of fields that are fixed once it is published."""
     if event.status in FINAL:
         raise FixedOncePublished(f"an event that is {event.status.value} cannot be changed")
     if event.status is not EventStatus.DRAFT:
@@ -306,7 +306,7 @@ def _check_open(event: Event, edit: EventEdit) -> None:
 
 
 def _check(event: Event, plan: Plan) -> None:
-    """A draft may still be without prices; everything else must be right at once."""
+    """Check the event. A draft may have no prices yet; everything else must be valid."""
     unpriced = event.status is EventStatus.DRAFT and not event.tiers
     filler = tuple(PriceTier(key, Money(0, event.currency)) for key in plan.tiers)
     check_event(replace(event, tiers=filler) if unpriced else event, plan)

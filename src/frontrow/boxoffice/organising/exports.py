@@ -1,7 +1,7 @@
-"""Tables to take along (B13): bookings, tickets, attendees, revenue, a page of bookings at a time.
+"""CSV exports (B13): bookings, tickets, attendees, revenue, one page of bookings at a time.
 
-Cells that begin like a formula get a quote before them (`model.tables.safe_cell`). Amounts are in the smallest unit,
-moments in UTC. Reads of one page are gathered by the ledger, so a page costs a few statements.
+Cells that begin like a formula get a quote before them (`model.csv_cells.safe_cell`). Amounts are in the smallest unit,
+times in UTC. The ledger batches the reads of one page, so a page costs a few statements.
 """
 
 import asyncio
@@ -24,14 +24,28 @@ PAGE: Final = 500
 MAX_PAGES: Final = 2_000  # a million bookings
 HEADERS: Final = {
     "bookings": (
-        "booking", "state", "email", "seats", "amount_minor", "currency", "created_at", "confirmed_at", "name",
+        "booking",
+        "state",
+        "email",
+        "seats",
+        "amount_minor",
+        "currency",
+        "created_at",
+        "confirmed_at",
+        "name",
     ),
     "tickets": ("ticket", "booking", "seat", "state", "issued_at", "scanned_at"),
     "attendees": ("email", "seat", "booking", "ticket", "scanned_at", "name"),
     "revenue": (
-        "booking", "confirmed_at", "currency", "captured_minor", "refunded_minor", "fees_kept_minor", "net_minor",
+        "booking",
+        "confirmed_at",
+        "currency",
+        "captured_minor",
+        "refunded_minor",
+        "fees_kept_minor",
+        "net_minor",
     ),
-}  # fmt: skip
+}
 Rows = list[tuple[Any, ...]]
 
 
@@ -57,13 +71,13 @@ class ExportLedger(Protocol):
 
 
 class Exports:
-    """Writes tables."""
+    """Writes CSV tables."""
 
     def __init__(self, ledger: ExportLedger) -> None:
         self._ledger = ledger
 
     async def table(self, kind: str, event: Event, names: Sequence[str]) -> AsyncIterator[str]:
-        """The table in pieces, newest bookings first; `names` are the seats' public ids."""
+        """The table in pieces, newest bookings first. `names` are the seats' public ids."""
         yield to_csv(HEADERS[kind], [])
         before = 0
         for _ in range(MAX_PAGES):
@@ -80,7 +94,7 @@ class Exports:
         buyers = await self._ledger.organiser.buyers_of([one.fan for one in page]) if kind != "tickets" else {}
         if kind == "bookings":
             return [_booking(one, buyers, names) for one in page]
-        bought = [one for one in page if one.confirmed_at_us]  # also what was returned to the pool or cancelled since
+        bought = [one for one in page if one.confirmed_at_us]  # including what was returned or cancelled since
         tickets = await asyncio.gather(*(self._ledger.tickets.tickets_of(one.id) for one in bought))
         pairs = [(one, ticket) for one, some in zip(bought, tickets, strict=True) for ticket in some]
         if kind == "tickets":
@@ -88,15 +102,15 @@ class Exports:
         return [_attendee(one, ticket, buyers, names) for one, ticket in pairs if ticket.state == "valid"]
 
     async def _revenue(self, page: Sequence[Booking]) -> Rows:
-        """Everything that was sold or paid for, whatever became of it."""
+        """One row per booking that was sold or paid, including refunded ones."""
         payments = await asyncio.gather(*(self._ledger.payments.payments_of(one.id) for one in page))
         refunds = await asyncio.gather(*(self._ledger.payments.refunds_of(one.id) for one in page))
         rows = zip(page, payments, refunds, strict=True)
         return [_revenue(*row) for row in rows if row[0].confirmed_at_us or _captured(row[1])]
 
 
-def known_kind(kind: str) -> str:
-    """The kind of table, or NotFound."""
+def checked_kind(kind: str) -> str:
+    """The kind of table, or `NotFound`."""
     if kind not in HEADERS:
         raise NotFound(f"there is no table {kind[:30]}; there are {', '.join(HEADERS)}")
     return kind
@@ -105,19 +119,26 @@ def known_kind(kind: str) -> str:
 def _booking(one: Booking, buyers: Mapping[str, Buyer], names: Sequence[str]) -> tuple[Any, ...]:
     seats, buyer = " ".join(names[seat] for seat in one.seats), buyers.get(one.fan, NOBODY)
     return (
-        one.id, one.state.value, buyer.email, seats, one.amount_minor, one.currency,
-        _moment(one.created_at_us), _moment(one.confirmed_at_us), buyer.name,
-    )  # fmt: skip
+        one.id,
+        one.state.value,
+        buyer.email,
+        seats,
+        one.amount_minor,
+        one.currency,
+        _utc_text(one.created_at_us),
+        _utc_text(one.confirmed_at_us),
+        buyer.name,
+    )
 
 
 def _ticket(one: Ticket, names: Sequence[str]) -> tuple[Any, ...]:
-    times = _moment(one.issued_at_us), _moment(one.scanned_at_us)
+    times = _utc_text(one.issued_at_us), _utc_text(one.scanned_at_us)
     return (one.id, one.booking_id, names[one.seat_index], one.state.value, *times)
 
 
 def _attendee(one: Booking, ticket: Ticket, buyers: Mapping[str, Buyer], names: Sequence[str]) -> tuple[Any, ...]:
     buyer = buyers.get(one.fan, NOBODY)
-    return buyer.email, names[ticket.seat_index], one.id, ticket.id, _moment(ticket.scanned_at_us), buyer.name
+    return buyer.email, names[ticket.seat_index], one.id, ticket.id, _utc_text(ticket.scanned_at_us), buyer.name
 
 
 def _captured(payments: Sequence[Payment]) -> int:
@@ -128,8 +149,8 @@ def _revenue(one: Booking, payments: Sequence[Payment], refunds: Sequence[Refund
     captured = _captured(payments)
     owed = [refund for refund in refunds if refund.state not in (RefundState.FAILED, RefundState.MOOT)]
     back, kept = sum(refund.amount_minor for refund in owed), sum(refund.fee_minor for refund in owed)
-    return one.id, _moment(one.confirmed_at_us), one.currency, captured, back, kept, captured - back
+    return one.id, _utc_text(one.confirmed_at_us), one.currency, captured, back, kept, captured - back
 
 
-def _moment(at_us: int | None) -> str:
+def _utc_text(at_us: int | None) -> str:
     return datetime.fromtimestamp(at_us / US_PER_S, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if at_us else ""

@@ -1,9 +1,9 @@
-"""An organiser's figures (B13, B19): seats, bookings, money, speed and the way from the line to the ticket.
+"""An organiser's figures (B13, B19): seats, bookings, money, latency, and the funnel from waiting room to ticket.
 
-The ledger adds up, in a few bounded statements; nothing here walks bookings. Whole figures are remembered for a moment,
-so any number of viewers costs the ledger one look. The live frame is cheaper still: seats are counted in this server's
-map, holds since the last frame by the fence. `room` and `speeds` tell what other systems know (the waiting room, the
-web server); the box office does not know them.
+The ledger adds up in a few bounded statements; nothing here reads single bookings. Full figures are cached briefly, so
+any number of viewers costs the ledger one read. A live frame is cheaper still: seats are counted in this server's map,
+and holds since the last frame are counted by the fence. `room_of` and `speeds` provide what the waiting room and the
+web server know.
 """
 
 import asyncio
@@ -33,9 +33,9 @@ from frontrow.boxoffice.ports.queries import Row
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import InvalidInput
 
-REMEMBERED_US: Final = 2 * US_PER_S
-MAX_REMEMBERED: Final = 64
-SPEED_OVER_US: Final = 3600 * US_PER_S
+CACHED_US: Final = 2 * US_PER_S
+MAX_CACHED: Final = 64
+LATENCY_SPAN_US: Final = 3600 * US_PER_S
 MIN_STEP_S: Final = 1
 DEFAULT_BUCKETS: Final = 120
 
@@ -66,8 +66,8 @@ RoomOf = Callable[[str], RoomFigures | None]
 SpeedsOf = Callable[[], Mapping[str, Percentiles]]
 
 
-class Figures:
-    """`platform.organiser.figures`. `speeds` says how quickly requests are answered."""
+class SalesFigures:
+    """Computes figures. `speeds` reports request latencies."""
 
     def __init__(
         self,
@@ -81,29 +81,29 @@ class Figures:
         self._book, self._clock = book, clock
         self._plan_of, self._seats_of, self._room_of = plan_of, seats_of, room_of
         self.speeds = speeds
-        self._known: dict[str, EventFigures] = {}
+        self._cache: dict[str, EventFigures] = {}
         self._runs: dict[str, list[tuple[str, str, int]]] = {}
-        self._looking = asyncio.Lock()  # one look at a time; who waited finds it done
+        self._reading = asyncio.Lock()  # one read at a time; the others find it in the cache
 
     async def of(self, event: Event) -> EventFigures:
-        """Everything about an event, at most two seconds old."""
-        known = self._fresh(event.id)
-        if known is not None:
-            return known
-        async with self._looking:
-            known = self._fresh(event.id)
-            if known is None:
-                known = await self._look(event)
-                if len(self._known) >= MAX_REMEMBERED:
-                    self._known.pop(next(iter(self._known)))
-                self._known[event.id] = known
-            return known
+        """All figures of an event, at most two seconds old."""
+        cached = self._fresh(event.id)
+        if cached is not None:
+            return cached
+        async with self._reading:
+            cached = self._fresh(event.id)
+            if cached is None:
+                cached = await self._read(event)
+                if len(self._cache) >= MAX_CACHED:
+                    self._cache.pop(next(iter(self._cache)))
+                self._cache[event.id] = cached
+            return cached
 
     def _fresh(self, event_id: str) -> EventFigures | None:
-        known = self._known.get(event_id)
-        return known if known is not None and self._clock() - known.at_us < REMEMBERED_US else None
+        cached = self._cache.get(event_id)
+        return cached if cached is not None and self._clock() - cached.at_us < CACHED_US else None
 
-    async def _look(self, event: Event) -> EventFigures:
+    async def _read(self, event: Event) -> EventFigures:
         now_us, book = self._clock(), self._book
         plan = await self._plan_of(event.plan_hash)
         runs = self._runs_of(event.plan_hash, plan)
@@ -112,7 +112,7 @@ class Figures:
         states = States.of(await book.bookings_by_state(event.id))
         payments = await book.payments_by_state(event.id)
         refunds = await book.refunds_by_state(event.id)
-        times = percentiles(await book.purchase_times(event.id, now_us - SPEED_OVER_US))
+        times = percentiles(await book.purchase_times(event.id, now_us - LATENCY_SPAN_US))
         minute = now_us - 60 * US_PER_S
         held = await book.over_time("held", event.id, minute, now_us, 60 * US_PER_S)
         sold = await book.over_time("sold", event.id, minute, now_us, 60 * US_PER_S)
@@ -120,20 +120,32 @@ class Figures:
         room = self._room_of(event.id)
         speeds = {"hold_to_ticket": times, **self.speeds()} if times is not None else dict(self.speeds())
         return EventFigures(
-            event.id, now_us, plan.size, counted(sections), sections, tiers, states, money(payments, refunds),
-            payment_success(payments), _a_second(held), _a_second(sold), room, funnel(room, states, payments), speeds,
-        )  # fmt: skip
+            event.id,
+            now_us,
+            plan.size,
+            counted(sections),
+            sections,
+            tiers,
+            states,
+            money(payments, refunds),
+            payment_success(payments),
+            _per_second(held),
+            _per_second(sold),
+            room,
+            funnel(room, states, payments),
+            speeds,
+        )
 
     def _runs_of(self, plan_hash: str, plan: Plan) -> list[tuple[str, str, int]]:
         runs = self._runs.get(plan_hash)
         if runs is None:
-            if len(self._runs) >= MAX_REMEMBERED:
+            if len(self._runs) >= MAX_CACHED:
                 self._runs.clear()
             runs = self._runs[plan_hash] = runs_of(plan)
         return runs
 
     async def series(self, event: Event, from_us: int = 0, to_us: int = 0, step_s: int = 0) -> list[Bucket]:
-        """Holds, sales and refunds over time. Without a span: the whole sale; without a step: about 120 of them."""
+        """Holds, sales and refunds over time. Defaults: the whole sale, in about 120 steps."""
         first_us, last_us = await self._book.sold_span(event.id)
         from_us = from_us or first_us
         if not from_us:
@@ -144,25 +156,27 @@ class Figures:
         step_us = (step_s or max(MIN_STEP_S, -(-(to_us - from_us) // (DEFAULT_BUCKETS * US_PER_S)))) * US_PER_S
         if to_us - from_us > MAX_BUCKETS * step_us:
             raise InvalidInput(f"a series has at most {MAX_BUCKETS} steps; make them longer", param="step_s")
-        asked = [
+        counts = [
             await self._book.over_time(what, event.id, from_us, to_us, step_us) for what in ("held", "sold", "refunded")
         ]
-        held, sold, refunded = ({int(row[0]): row for row in rows} for rows in asked)
+        held, sold, refunded = ({int(row[0]): row for row in rows} for rows in counts)
         zero = (0, 0, 0, 0)
         return [
             Bucket(
-                from_us + at * step_us, *map(int, held.get(at, zero)[1:3]), *map(int, sold.get(at, zero)[1:4]),
+                from_us + at * step_us,
+                *map(int, held.get(at, zero)[1:3]),
+                *map(int, sold.get(at, zero)[1:4]),
                 *map(int, refunded.get(at, zero)[1:3]),
             )
             for at in range(-(-(to_us - from_us) // step_us))
-        ]  # fmt: skip
+        ]
 
     async def live(self, event: Event, before: LiveFigures | None) -> LiveFigures:
-        """The next live frame after `before`: one small question to the ledger, the rest from memory."""
+        """The next live frame after `before`: one small query to the ledger, the rest from memory."""
         now_us = self._clock()
         plan = await self._plan_of(event.plan_hash)
         states = self._seats_of(event.id)
-        sections = _of_map(plan, states) if states is not None else (await self.of(event)).sections
+        sections = _count_map(plan, states) if states is not None else (await self.of(event)).sections
         if before is None:
             bookings, fence = 0, await self._book.newest_fence(event.id)
         else:
@@ -171,20 +185,26 @@ class Figures:
         passed_us = max(1, now_us - before.at_us) if before is not None else 0
         sold_more = max(0, whole.sold - before.seats.sold) if before is not None else 0
         return LiveFigures(
-            event.id, now_us, event.status.value, event.paused, whole, sections,
+            event.id,
+            now_us,
+            event.status.value,
+            event.paused,
+            whole,
+            sections,
             round(bookings * US_PER_S / passed_us, 2) if passed_us else 0.0,
             round(sold_more * US_PER_S / passed_us, 2) if passed_us else 0.0,
-            self._room_of(event.id), fence,
-        )  # fmt: skip
+            self._room_of(event.id),
+            fence,
+        )
 
 
-def _a_second(rows: Sequence[Row]) -> float:
-    """What one minute's bucket says a second."""
+def _per_second(rows: Sequence[Row]) -> float:
+    """The rate per second in a bucket of one minute."""
     return round(sum(int(row[1]) for row in rows) / 60, 3)
 
 
-def _of_map(plan: Plan, states: bytes | bytearray) -> list[Group]:
-    """Seats by section as the map shows them: C counts bytes, not Python."""
+def _count_map(plan: Plan, states: bytes | bytearray) -> list[Group]:
+    """Seats by section as the map shows them. `bytes.count` does the counting."""
     found = []
     for section, base in zip(plan.sections, plan.bases, strict=True):
         end = base + section.size

@@ -1,4 +1,4 @@
-"""Venues of an organiser and where their plans come from: our document, pretix JSON, a CSV table or the generator."""
+"""Venues of an organiser, and their plans: from our document, pretix JSON, a CSV table or the generator."""
 
 import asyncio
 import zoneinfo
@@ -25,7 +25,7 @@ MAX_PLANS: Final = 8  # parsed plans kept in memory
 
 
 class PlanSource(msgspec.Struct, frozen=True):
-    """Where a plan comes from: exactly one of these. `csv` is a table's text, the documents are JSON."""
+    """Where a plan comes from: exactly one of these fields. `csv` is the table's text, the documents are JSON."""
 
     generate: str = ""
     seats: int = 0
@@ -35,7 +35,7 @@ class PlanSource(msgspec.Struct, frozen=True):
 
 
 class VenueEdit(msgspec.Struct, frozen=True, kw_only=True):
-    """What to change of a venue; None leaves it as it is."""
+    """The changes to a venue. None leaves a field as it is."""
 
     name: str | None = None
     city: str | None = None
@@ -74,17 +74,17 @@ class Venues:
         self._plans: dict[str, Plan] = {}
 
     async def plan(self, plan_hash: str) -> Plan:
-        """The plan kept under this hash."""
+        """The plan with this hash."""
         plan = self._plans.get(plan_hash)
         if plan is None:
             document = await self._ledger.catalogue.plan_document(plan_hash)
             if document is None:
                 raise NotFound(f"there is no plan {plan_hash[:12]}")
             plan = await asyncio.to_thread(decode_plan, document.encode())
-            self._remember(plan_hash, plan)
+            self._cache(plan_hash, plan)
         return plan
 
-    def _remember(self, plan_hash: str, plan: Plan) -> None:
+    def _cache(self, plan_hash: str, plan: Plan) -> None:
         if len(self._plans) >= MAX_PLANS:
             self._plans.pop(next(iter(self._plans)))
         self._plans[plan_hash] = plan
@@ -99,56 +99,62 @@ class Venues:
         return await self._ledger.organiser.own_venues(editor.organiser_id, after, limit)
 
     async def create(self, editor: Editor, edit: VenueEdit) -> OwnVenue:
-        """A new venue; its name and its plan are needed."""
+        """Create a venue. Its name and its plan are required."""
         if edit.plan is None:
             raise InvalidInput("a venue needs a plan", param="plan")
         empty = Venue(self._ids.new("ven"), "", "")
-        venue = await self._edited(empty, edit)
+        venue = await self._apply_edit(empty, edit)
         now_us = self._clock()
         row = (
-            venue.id, venue.name, venue.plan_hash, venue.city, venue.country, venue.time_zone, now_us,
+            venue.id,
+            venue.name,
+            venue.plan_hash,
+            venue.city,
+            venue.country,
+            venue.time_zone,
+            now_us,
             editor.organiser_id,
-        )  # fmt: skip
+        )
         change = Change(editor, "create_venue", "", now_us, {"venue": venue.id, "plan": venue.plan_hash})
         await self._ledger.organiser.changed(change, Query("add_venues", [row]))
         return await self.get(editor, venue.id)
 
     async def change(self, editor: Editor, venue_id: str, edit: VenueEdit, tag: str | None = None) -> OwnVenue:
-        """The venue with some fields changed. Events that exist keep the plan they were made on."""
-        known = await self.get(editor, venue_id)
-        check_tag(tag, known.tag)
-        venue = await self._edited(known.venue, edit)
+        """Change some fields of the venue. Existing events keep their plan."""
+        current = await self.get(editor, venue_id)
+        check_tag(tag, current.tag)
+        venue = await self._apply_edit(current.venue, edit)
         fields = [name for name in edit.__struct_fields__ if getattr(edit, name) is not None]
         change = Change(editor, "change_venue", "", self._clock(), {"venue": venue.id, "fields": fields})
-        if not await self._ledger.organiser.swap_venue(known, venue, change):
-            raise ChangedMeanwhile("somebody else changed this venue meanwhile; read it again", param="If-Match")
+        if not await self._ledger.organiser.swap_venue(current, venue, change):
+            raise ChangedMeanwhile("somebody else changed this venue; read it again", param="If-Match")
         return await self.get(editor, venue_id)
 
-    async def _edited(self, venue: Venue, edit: VenueEdit) -> Venue:
+    async def _apply_edit(self, venue: Venue, edit: VenueEdit) -> Venue:
         name = venue.name if edit.name is None and venue.name else checked_name(edit.name or "")
         zone = venue.time_zone if edit.time_zone is None else _zone(edit.time_zone)
         country = venue.country if edit.country is None else _country(edit.country)
         city = venue.city if edit.city is None else _text(edit.city, "city")
-        plan_hash = venue.plan_hash if edit.plan is None else await self._kept(edit.plan, name)
+        plan_hash = venue.plan_hash if edit.plan is None else await self._save_plan(edit.plan, name)
         return Venue(venue.id, name, plan_hash, city, country, zone)
 
-    async def look(self, source: PlanSource, name: str) -> tuple[Plan, list[str]]:
-        """The plan of a source without keeping it, and what was left out or renamed on the way."""
+    async def preview_plan(self, source: PlanSource, name: str) -> tuple[Plan, list[str]]:
+        """The plan of a source without saving it, and notes on what was left out or renamed."""
         return await asyncio.to_thread(_read, source, name)
 
-    async def _kept(self, source: PlanSource, name: str) -> str:
-        """The plan of this source, kept in the ledger; its hash."""
-        plan, _ = await self.look(source, name)
+    async def _save_plan(self, source: PlanSource, name: str) -> str:
+        """Save the plan of this source in the ledger and return its hash."""
+        plan, _ = await self.preview_plan(source, name)
         body = await asyncio.to_thread(plan_bytes, plan)
         plan_hash = digest(body)
         await self._ledger.catalogue.put_plan(plan_hash, plan, body.decode(), self._clock())
-        self._remember(plan_hash, plan)
+        self._cache(plan_hash, plan)
         return plan_hash
 
 
 def _read(source: PlanSource, name: str) -> tuple[Plan, list[str]]:
-    ways = (bool(source.generate), bool(source.csv), source.pretix is not None, source.document is not None)
-    if sum(ways) != 1:
+    given = (bool(source.generate), bool(source.csv), source.pretix is not None, source.document is not None)
+    if sum(given) != 1:
         raise InvalidInput("give the plan as exactly one of generate, csv, pretix, document", param="plan")
     if source.generate:
         return generate(source.generate, source.seats), []
@@ -162,13 +168,13 @@ def _read(source: PlanSource, name: str) -> tuple[Plan, list[str]]:
 
 def _zone(name: str) -> str:
     if name not in zoneinfo.available_timezones():
-        raise InvalidInput(f"{name[:60]!r} is no IANA time zone such as Europe/Vienna", param="time_zone")
+        raise InvalidInput(f"{name[:60]!r} is not an IANA time zone such as Europe/Vienna", param="time_zone")
     return name
 
 
 def _country(code: str) -> str:
     if code and not (len(code) == 2 and code.isascii() and code.isupper() and code.isalpha()):
-        raise InvalidInput(f"{code[:10]!r} is no country code such as AT", param="country")
+        raise InvalidInput(f"{code[:10]!r} is not a country code such as AT", param="country")
     return code
 
 

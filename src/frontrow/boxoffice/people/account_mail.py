@@ -5,15 +5,14 @@ in it sealed, so the ledger holds no usable link; in the mail the secret is behi
 referrer ever sees it.
 """
 
-import zlib
 from collections.abc import Sequence
 from typing import Final
 
 import msgspec
 
 from frontrow.boxoffice.messaging.deliveries import DeliveryWorker
-from frontrow.boxoffice.messaging.message_texts import render
-from frontrow.boxoffice.model.messages import Contact, Delivery, Message, NewDelivery, Outcome
+from frontrow.boxoffice.messaging.sealed_mail import mail_lane, mail_message, send_sealed
+from frontrow.boxoffice.model.messages import Delivery, Message, NewDelivery, Outcome
 from frontrow.boxoffice.model.people import Invitation
 from frontrow.boxoffice.ports.messages import Channel, MessageBook
 from frontrow.core.clock import Clock
@@ -62,16 +61,13 @@ class AccountMail:
     async def _put(self, body: _Body) -> None:
         message_id, now_us = self._ids.new("msg"), self._clock()
         sealed = self._vault.seal(msgspec.json.encode(body).decode(), f"mail:{message_id}")
-        lane = f"email/{zlib.crc32(body.email.encode()) % LANES}"
-        queries = self._book.delivering([NewDelivery(KIND, lane, message_id, sealed)], now_us)
+        delivery = NewDelivery(KIND, mail_lane(body.email, LANES), message_id, sealed)
+        queries = self._book.delivering([delivery], now_us)
         await self._book.once("account mail", message_id, queries, now_us)
 
     async def send(self, deliveries: Sequence[Delivery]) -> list[Outcome]:
-        """Open, render and hand over a lane's mails as one batch."""
-        made = [self._message(delivery) for delivery in deliveries]
-        sent = iter(await self._channel.send([one for one in made if one is not None]))
-        broken = Outcome(False, reason="sealed with another key")
-        return [next(sent) if one is not None else broken for one in made]
+        """Send a lane's mails as one batch."""
+        return await send_sealed(self._channel, deliveries, self._message)
 
     def _message(self, delivery: Delivery) -> Message | None:
         try:
@@ -79,11 +75,7 @@ class AccountMail:
         except SealBroken:
             return None
         about = {"minutes": body.minutes, "hours": body.minutes // 60}
-        words = render(body.kind, body.locale, about, url=body.url)
-        contact = Contact("", body.email, locale=body.locale)
-        return Message(
-            delivery.dedupe, body.kind, contact, words.subject, words.text, words.html, words.short, url=body.url
-        )
+        return mail_message(delivery.dedupe, body.kind, body.email, body.locale, about, body.url)
 
     def worker(self) -> DeliveryWorker:
         return DeliveryWorker(

@@ -13,7 +13,7 @@ from frontrow.boxoffice.model.tickets import NewTicket
 class PaymentProvider(Protocol):
     """Somebody who can take money. Each write has a key: the same key again is the same call, with the same answer.
 
-    Every method may raise `ProviderUnknown` (it may or may not have happened) and `ProviderSpared` (it did not);
+    Every method may raise `ProviderUnknown` (it may or may not have happened) and `ProviderNotCalled` (it did not);
     `ProviderRefused` is a definite no. Nothing here retries: that is the services' business.
     """
 

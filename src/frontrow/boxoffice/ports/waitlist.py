@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from frontrow.boxoffice.model.events import Event, EventStatus
-from frontrow.boxoffice.model.waitlist import EndedLine, Entry, NewEntry, NewOffer, Offer, WaitlistLook, WaitRules
+from frontrow.boxoffice.model.waitlist import EndedEntries, Entry, NewEntry, NewOffer, Offer, WaitlistSummary, WaitRules
 from frontrow.core.errors import FrontrowError
 
 
@@ -33,7 +33,7 @@ class WaitlistBook(Protocol):
         """Out of the line; an open offer is declined. Left already: answered as is."""
         ...
 
-    async def end_line(self, event_id: str, limit: int, now_us: int) -> EndedLine:
+    async def end_line(self, event_id: str, limit: int, now_us: int) -> EndedEntries:
         """Of a cancelled event: at most `limit` entries leave the line, each with one fact WaitlistEnded whoever asks
         and however often, and their open offers are withdrawn. Call again until nobody is in line."""
         ...
@@ -54,7 +54,7 @@ class WaitlistBook(Protocol):
         """Waiting entries in order, from behind (rank, number) on, that could fit sections with so many free seats."""
         ...
 
-    async def waitlist_look(self, event_id: str, now_us: int) -> WaitlistLook: ...
+    async def waitlist_look(self, event_id: str, now_us: int) -> WaitlistSummary: ...
 
     async def last_fans(self, event_id: str, seats: Sequence[int]) -> dict[int, str]:
         """For each of these free seats that was ever held or sold: who had it last."""

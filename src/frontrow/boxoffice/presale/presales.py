@@ -1,8 +1,8 @@
-"""Presales people register for (Verified Fan): an organiser opens registration and draws; codes are made and mailed.
+"""Presales with registration (Verified Fan): an organiser opens registration and draws; codes are created and mailed.
 
-The draw is written down as begun first, which closes registration; a job then settles everybody in bounded batches.
-Who is chosen follows from what is stored (`model.signups.drawn`), so any server may go on where another died, and two
-that work at once write the same.
+The draw is first saved as begun, which closes registration. A job then decides all registrations in bounded batches.
+Who is chosen follows from what is stored (`model.signups.draw_order`), so any server can continue where another died,
+and two servers that work at once write the same result.
 """
 
 import secrets
@@ -26,17 +26,17 @@ from frontrow.boxoffice.model.signups import (
     Signup,
     SignupState,
     check_presale,
-    drawn,
+    draw_order,
     rank_of,
 )
 from frontrow.boxoffice.ports.signups import SignupBook
 from frontrow.boxoffice.presale.signup_mail import SignupMail
-from frontrow.boxoffice.presale.signups import EventOf, ZoneOf
+from frontrow.boxoffice.presale.signups import FindTimeZone, LoadEvent
 from frontrow.core.clock import Clock
 from frontrow.core.errors import InvalidInput
 
-CHUNK: Final = 200
-CODES_A_BATCH: Final = 10_000
+CHUNK: Final = 200  # registrations decided in one transaction
+CODES_PER_BATCH: Final = 10_000
 EVERY_S: Final = 1.0
 SEED_BYTES: Final = 24
 
@@ -44,10 +44,10 @@ Note = Callable[[Change], Awaitable[None]]
 
 
 class CodeMaker(Protocol):
-    """Makes presale codes; they carry their own signature, so only their numbers are kept."""
+    """Creates presale codes. A code carries its own signature, so only its number is stored."""
 
     async def reserve(self, editor: Editor, event: Event, lane: str, count: int) -> int:
-        """The first of `count` fresh numbers, noted for the organiser."""
+        """Reserve `count` new numbers for the organiser and return the first."""
         ...
 
     def text(self, event: Event, lane: str, number: int) -> str:
@@ -66,8 +66,8 @@ class Presales:
         mail: SignupMail,
         codes: CodeMaker,
         clock: Clock,
-        event_of: EventOf,
-        zone_of: ZoneOf,
+        event_of: LoadEvent,
+        zone_of: FindTimeZone,
         note: Note,
     ) -> None:
         self._book, self._mail, self._codes, self._clock = book, mail, codes, clock
@@ -88,7 +88,7 @@ class Presales:
         return {state: count for (purpose, state), count in counts.items() if purpose == "presale"}
 
     async def notices(self, event_id: str) -> int:
-        """How many people want to hear when the sale opens, or have heard."""
+        """How many people asked to be notified when the sale opens."""
         counts = await self._book.counts(event_id)
         return counts.get(("notice", "confirmed"), 0) + counts.get(("notice", "sent"), 0)
 
@@ -103,24 +103,26 @@ class Presales:
         order: DrawOrder,
         lane: str = "",
     ) -> Presale:
-        """Open registration, or change its times and number of codes while nothing is drawn."""
+        """Open registration, or change its times and number of codes before the draw."""
         lanes = list(self._codes.lane_names(event))
-        wanted = Presale(
+        presale = Presale(
             event.id, opens_at_us, closes_at_us, codes, order, lane or lanes[-1], secrets.token_urlsafe(SEED_BYTES)
         )
-        check_presale(wanted, event.presale_starts_at_us, lanes)
+        check_presale(presale, event.presale_starts_at_us, lanes)
         if event.status in (EventStatus.CANCELLED, EventStatus.COMPLETED):
             raise PresaleFixed(f"an event that is {event.status.value} has no presale")
         now_us = self._clock()
-        if not await self._book.put_presale(wanted, now_us):
-            raise PresaleFixed("people registered under this order and lane, or the draw is made: they are fixed")
-        detail = {"codes": codes, "order": order.value, "lane": wanted.lane}
+        if not await self._book.put_presale(presale, now_us):
+            raise PresaleFixed("order and lane are fixed after the first registration, everything after the draw")
+        detail = {"codes": codes, "order": order.value, "lane": presale.lane}
         await self._note(Change(editor, "open_presale", event.id, now_us, detail))
         return await self.get(event.id)
 
     async def draw(self, editor: Editor, event: Event, beacon: str = "") -> Presale:
-        """Close registration for good and draw; again: how far that is. `beacon` is public randomness that nobody could
-        know when registration opened."""
+        """Close registration for good and begin the draw. Called again, it returns the present state.
+
+        `beacon` is public randomness that nobody could know when registration opened.
+        """
         presale, now_us = await self.get(event.id), self._clock()
         if presale.state is not PresaleState.OPEN:
             return presale
@@ -135,50 +137,51 @@ class Presales:
         return await self.get(event.id)
 
     async def _reserve(self, editor: Editor, event: Event, presale: Presale) -> list[int]:
-        """The first number of each batch of codes, for as many as can win."""
+        """Reserve codes for everyone who can win. Returns the first number of each batch."""
         confirmed = (await self.counts(event.id)).get(SignupState.CONFIRMED, 0)
         left, firsts = min(presale.codes, confirmed), []
         while left > 0:
-            count = min(left, CODES_A_BATCH)
+            count = min(left, CODES_PER_BATCH)
             firsts.append(await self._codes.reserve(editor, event, presale.lane, count))
             left -= count
         return firsts
 
     async def work(self) -> int:
-        """Go on with every draw that was begun; how many there were."""
+        """Continue every draw that was begun. Returns how many there were."""
         begun = await self._book.drawing()
         for presale in begun:
-            await self._settle(presale)
+            await self._finish_draw(presale)
         return len(begun)
 
-    async def _settle(self, presale: Presale) -> None:
+    async def _finish_draw(self, presale: Presale) -> None:
+        """Decide every registration and queue its mail."""
         event = await self._event_of(presale.event_id)
         zone = await self._zone_of(event)
-        everybody = drawn(presale, await self._book.registrations(presale.event_id))
+        everybody = draw_order(presale, await self._book.registrations(presale.event_id))
         firsts: list[int] = msgspec.json.decode(presale.batches)
-        most = min(presale.codes, len(everybody), len(firsts) * CODES_A_BATCH)
+        winners = min(presale.codes, len(everybody), len(firsts) * CODES_PER_BATCH)
         cancelled = event.status is EventStatus.CANCELLED
         for start in range(0, len(everybody), CHUNK):
-            settled: list[tuple[str, SignupState, int]] = []
+            decided: list[tuple[str, SignupState, int]] = []
             mails: list[NewDelivery] = []
             for place, signup in enumerate(everybody[start : start + CHUNK], start):
                 if signup.state is not SignupState.CONFIRMED:
                     continue
-                if place < most:
-                    number = firsts[place // CODES_A_BATCH] + place % CODES_A_BATCH
-                    settled.append((signup.id, SignupState.CHOSEN, number))
+                if place < winners:
+                    number = firsts[place // CODES_PER_BATCH] + place % CODES_PER_BATCH
+                    decided.append((signup.id, SignupState.CHOSEN, number))
                     code = self._codes.text(event, presale.lane, number)
                     mails.append(self._mail.code(signup, event, zone, code))
                 else:
-                    settled.append((signup.id, SignupState.PASSED_OVER, 0))
+                    decided.append((signup.id, SignupState.PASSED_OVER, 0))
                     mails.append(self._mail.missed(signup, event, zone))
-            if settled:
-                await self._book.settle_registrations(settled, [] if cancelled else mails, self._clock())
-        last = rank_of(presale, everybody[most - 1]) if most else ""
+            if decided:
+                await self._book.settle_registrations(decided, [] if cancelled else mails, self._clock())
+        last = rank_of(presale, everybody[winners - 1]) if winners else ""
         await self._book.finish_draw(presale.event_id, last, self._clock())
 
     async def export(self, event: Event) -> list[dict[str, Any]]:
-        """Every confirmed registration, with its code once it has one."""
+        """Every confirmed registration, with its code if it has one."""
         presale = await self.get(event.id)
         return [self._row(event, presale, one) for one in await self._book.registrations(event.id)]
 

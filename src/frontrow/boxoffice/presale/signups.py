@@ -1,7 +1,7 @@
-"""Hearing of a sale: people ask to be told when it opens, or register for its presale; each address once.
+"""Sign-ups before a sale: people ask to be notified when it opens, or register for its presale, once per address.
 
-An address counts once it is proven. How often somebody may ask is limited as for sign-in links. When the sale opens, a
-job sends each confirmed notice its one mail: marking the notice and putting the mail in line is one transaction.
+A sign-up counts once the address is proven. Requests are limited as for sign-in links. When the sale opens, a job sends
+each confirmed notice its mail. Marking the notice and queueing the mail is one transaction.
 """
 
 from collections.abc import Awaitable, Callable
@@ -28,22 +28,23 @@ from frontrow.core.errors import NotFound, Refused
 from frontrow.core.ids import Ids
 
 BATCH: Final = 200
-BATCHES_A_ROUND: Final = 20  # of one event, before the next gets its turn
+BATCHES_PER_ROUND: Final = 20  # of one event, before the next one
 EVERY_S: Final = 1.0
 KEEP_UNCONFIRMED_US: Final = 7 * 86_400 * US_PER_S
+DROP_EVERY_S: Final = 600.0
 
-EventOf = Callable[[str], Awaitable[Event]]
-ZoneOf = Callable[[Event], Awaitable[str]]
+LoadEvent = Callable[[str], Awaitable[Event]]
+FindTimeZone = Callable[[Event], Awaitable[str]]
 
 
 class NoticeRefused(Refused):
-    """There is no opening left to tell of; `reason` says why."""
+    """The sale is open or will not open. `reason` says which."""
 
     code = "notice_refused"
 
 
 class Signups:
-    """Takes, confirms, ends and serves sign-ups."""
+    """Takes, confirms and ends sign-ups, and sends the notices."""
 
     def __init__(
         self,
@@ -52,26 +53,26 @@ class Signups:
         tries: AllTries,
         clock: Clock,
         ids: Ids,
-        event_of: EventOf,
-        zone_of: ZoneOf,
+        event_of: LoadEvent,
+        zone_of: FindTimeZone,
     ) -> None:
         self._book, self.mail, self._tries, self._clock, self._ids = book, mail, tries, clock, ids
         self._event_of, self._zone_of = event_of, zone_of
 
-    async def ask(self, event: Event, purpose: Purpose, email: str, ip: str, locale: str) -> None:
-        """Mail a link that proves the address. The answer is the same whether the address is known or not."""
+    async def request(self, event: Event, purpose: Purpose, email: str, ip: str, locale: str) -> None:
+        """Mail a link that proves the address. The answer does not reveal whether the address is known."""
         await self._check(event, purpose)
         address = checked_email(email)
         await self._tries.link_ip.take(ip)
         await self._tries.link.take(address)
-        await self._put(event, purpose, address, locale, SignupState.ASKED)
+        await self._save(event, purpose, address, locale, SignupState.ASKED)
 
     async def sign_up_fan(self, event: Event, purpose: Purpose, email: str, locale: str) -> Signup:
-        """The sign-up of a signed-in fan, whose address is proven already."""
+        """The sign-up of a signed-in fan, whose address is already proven."""
         await self._check(event, purpose)
-        return await self._put(event, purpose, checked_email(email), locale, SignupState.CONFIRMED)
+        return await self._save(event, purpose, checked_email(email), locale, SignupState.CONFIRMED)
 
-    async def _put(self, event: Event, purpose: Purpose, email: str, locale: str, state: SignupState) -> Signup:
+    async def _save(self, event: Event, purpose: Purpose, email: str, locale: str, state: SignupState) -> Signup:
         prefix = "ntc" if purpose is Purpose.NOTICE else "reg"
         wanted = Signup(self._ids.new(prefix), event.id, purpose, email, locale, state, 0, self._clock())
         zone, message_id = await self._zone_of(event), self._ids.new("msg")
@@ -80,33 +81,33 @@ class Signups:
             signup = Signup(signup_id, event.id, purpose, email, locale, state)
             return self.mail.confirm(signup, event, zone, message_id)
 
-        asks = state is SignupState.ASKED
-        signup_id, now = await self._book.ask(wanted, mail if asks else None)
-        return Signup(signup_id, event.id, purpose, email, locale, now, 0, wanted.created_at_us)
+        needs_proof = state is SignupState.ASKED
+        signup_id, saved_state = await self._book.ask(wanted, mail if needs_proof else None)
+        return Signup(signup_id, event.id, purpose, email, locale, saved_state, 0, wanted.created_at_us)
 
     async def _check(self, event: Event, purpose: Purpose) -> None:
-        """Refuse what leads to nothing."""
+        """Refuse a sign-up that would never be served."""
         now_us = self._clock()
         if purpose is Purpose.PRESALE:
             presale = await self._book.presale(event.id)
             if presale is None or event.status is not EventStatus.ON_SALE:
                 raise PresaleNotFound(f"{event.name} has no presale to register for", event=event.id)
-            check_takes(presale, now_us)
+            check_registration_open(presale, now_us)
         elif event.status is not EventStatus.ON_SALE:
             raise NoticeRefused(f"{event.name} is {event.status.value.replace('_', ' ')}", reason=event.status.value)
         elif now_us >= event.sale_starts_at_us:
-            raise NoticeRefused("the sale is open already: join the line", reason="open")
+            raise NoticeRefused("the sale is already open; join the waiting room", reason="open")
 
     async def find(self, act: str, token: str) -> Signup:
-        """The sign-up that a mailed link is about. `SignupNotFound` for a wrong link and for one that was ended."""
+        """The sign-up of a mailed link. `SignupNotFound` for a wrong link and for a sign-up that was ended."""
         signup_id = self.mail.links.read(act, token)
         signup = await self._book.signup(signup_id) if signup_id else None
         if signup is None:
-            raise SignupNotFound("this link is not complete, or what it was about is gone")
+            raise SignupNotFound("this link is incomplete, or its sign-up has ended")
         return signup
 
     async def confirm(self, token: str) -> Signup:
-        """The address is proven; again: no change. `RegistrationClosed` when it is too late for a presale."""
+        """Confirm the address. Repeating it changes nothing. `RegistrationClosed` when it is too late for a presale."""
         signup = await self.find("confirm", token)
         if signup.state is SignupState.ASKED:
             await self._book.confirm(signup.id, self._clock())
@@ -116,7 +117,7 @@ class Signups:
         return signup
 
     async def end(self, token: str) -> Signup:
-        """Write to this address no more. What a draw has decided stays."""
+        """Stop mails to this address about the event. The result of a draw stays."""
         signup = await self.find("end", token)
         await self._book.drop(signup.id)
         return signup
@@ -125,10 +126,10 @@ class Signups:
         """Every sign-up of an address, for its owner."""
         return await self._book.of_address(email) if email else []
 
-    # when the sale opens
+    # When the sale opens.
 
     async def send_due(self) -> int:
-        """Put the mails of every open sale in line, in bounded batches; how many."""
+        """Queue the mails of every open sale, in bounded batches. Returns how many."""
         sent = 0
         for event_id in await self._book.events_with_notices():
             sent += await self._send(event_id)
@@ -142,9 +143,9 @@ class Signups:
             return 0
         over = event.status in (EventStatus.CANCELLED, EventStatus.COMPLETED) or now_us >= event.sale_ends_at_us
         if not over and (now_us < event.sale_starts_at_us or event.paused or event.status is EventStatus.SOLD_OUT):
-            return 0  # postponed, paused or sold out: told when there is something to buy
+            return 0  # postponed, paused or sold out: notified when there is something to buy
         zone, sent = await self._zone_of(event), 0
-        for _ in range(BATCHES_A_ROUND):
+        for _ in range(BATCHES_PER_ROUND):
             count = await self._book.send_notices(
                 event_id,
                 lambda signup: None if over else self.mail.sale_opens(signup, event, zone),
@@ -157,7 +158,7 @@ class Signups:
         return sent
 
     async def drop_unconfirmed(self) -> None:
-        """Forget addresses that nobody confirmed."""
+        """Delete sign-ups whose address nobody confirmed."""
         await self._book.drop_unconfirmed(self._clock() - KEEP_UNCONFIRMED_US)
 
     def jobs(self) -> list[Job]:
@@ -165,12 +166,12 @@ class Signups:
         return [
             Job("sign-up mail", worker.run, worker.stop),
             every("sale notices", self.send_due, EVERY_S),
-            every("unconfirmed sign-ups", self.drop_unconfirmed, 600.0),
+            every("unconfirmed sign-ups", self.drop_unconfirmed, DROP_EVERY_S),
         ]
 
 
-def check_takes(presale: Presale, now_us: int) -> None:
-    """Refuse a registration while the presale takes none."""
+def check_registration_open(presale: Presale, now_us: int) -> None:
+    """Raise `RegistrationClosed` while the presale takes no registrations."""
     if presale.takes_registrations(now_us):
         return
     if now_us < presale.opens_at_us:

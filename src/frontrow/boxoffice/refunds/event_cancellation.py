@@ -1,24 +1,24 @@
-"""The job behind the cancellation of an event: everybody's money back, a page of bookings at a time.
+"""The job that refunds everyone after an event was cancelled, one page of bookings at a time.
 
-What is done is known by the bookings themselves, so any server may go on where another died: a lease keeps two from
-working on the same event at once, and even that would do no harm. Bookings that could not be ended are tried again.
+The bookings themselves say what is done, so any server can continue where another died. A lease keeps two servers from
+working on the same event at once; even that would do no harm. Bookings that could not be ended are tried again.
 
-The ledger takes neither holds nor confirmations for a cancelled event, but a transaction that began before may end
-after the first look. So rounds go on until one finds nothing at all, at least `SURE_US` after the cancellation.
+The ledger takes neither holds nor confirmations for a cancelled event, but a transaction that began before may commit
+after the first round. So rounds go on until one that began at least `SURE_US` after the cancellation had no failures.
 """
 
 from collections.abc import AsyncIterator
 from typing import Final, Protocol
 
 from frontrow.boxoffice.jobs.background_jobs import Job, every
-from frontrow.boxoffice.refunds.refunds import Progress
+from frontrow.boxoffice.refunds.refunds import CancellationProgress
 from frontrow.core.clock import US_PER_S, Clock
 
 LEASE_US: Final = 60 * US_PER_S
-AGAIN_US: Final = 5 * US_PER_S  # between two rounds over bookings that failed
-SURE_US: Final = 30 * US_PER_S  # longer than any transaction, and than the ledger's reconnecting
+RETRY_US: Final = 5 * US_PER_S  # between two rounds over bookings that failed
+SURE_US: Final = 30 * US_PER_S  # longer than any transaction and than a reconnect of the ledger
 PAGE: Final = 200
-AT_ONCE: Final = 4  # events
+EVENTS_PER_TURN: Final = 4
 EVERY_S: Final = 0.5
 
 
@@ -31,41 +31,41 @@ class CancellationBook(Protocol):
 
 
 class CancelsEvents(Protocol):
-    def cancel_event(self, event_id: str, *, page: int = PAGE) -> AsyncIterator[Progress]: ...
+    def cancel_event(self, event_id: str, *, page: int = PAGE) -> AsyncIterator[CancellationProgress]: ...
 
 
-class Cancelling:
-    """Works through cancelled events."""
+class EventCancellations:
+    """Refunds the bookings of cancelled events."""
 
     def __init__(self, book: CancellationBook, refunds: CancelsEvents, clock: Clock) -> None:
         self._book, self._refunds, self._clock = book, refunds, clock
 
     async def work(self) -> int:
-        """One round over every cancellation that is due; how many there were."""
+        """One round over every cancellation that is due. Returns how many there were."""
         now_us = self._clock()
-        due = await self._book.lease_cancellations(now_us, now_us + LEASE_US, AT_ONCE)
+        due = await self._book.lease_cancellations(now_us, now_us + LEASE_US, EVENTS_PER_TURN)
         for event_id, started_at_us in due:
             await self._round(event_id, started_at_us)
         return len(due)
 
     def job(self) -> Job:
-        """What goes on by itself, in a server or in `frontrow work`."""
+        """The background job, for a server or `frontrow work`."""
         return every("cancellations", self.work, EVERY_S)
 
     async def _round(self, event_id: str, started_at_us: int) -> None:
-        began_us, before = self._clock(), Progress()
+        began_us, before = self._clock(), CancellationProgress()
         async for so_far in self._refunds.cancel_event(event_id, page=PAGE):
             now_us = self._clock()
-            done = _since(before, so_far)
+            done = _difference(before, so_far)
             await self._book.note_cancellation(event_id, "running", done, now_us + LEASE_US, now_us)
             before = so_far
         now_us = self._clock()
-        done_now = not before.failed and began_us >= started_at_us + SURE_US
-        state = "done" if done_now else "running"
-        await self._book.note_cancellation(event_id, state, (0, 0, 0, before.failed, 0), now_us + AGAIN_US, now_us)
+        finished = not before.failed and began_us >= started_at_us + SURE_US
+        state = "done" if finished else "running"
+        await self._book.note_cancellation(event_id, state, (0, 0, 0, before.failed, 0), now_us + RETRY_US, now_us)
 
 
-def _since(before: Progress, now: Progress) -> tuple[int, int, int, int, int]:
+def _difference(before: CancellationProgress, now: CancellationProgress) -> tuple[int, int, int, int, int]:
     return (
         now.refunded - before.refunded,
         now.released - before.released,

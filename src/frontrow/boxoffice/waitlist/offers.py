@@ -1,11 +1,11 @@
-"""Makes offers of freed seats (B11, B12, B14): whatever freed a seat, the next in line whom it fits is offered it.
+"""Offers freed seats to the waitlist (B11, B12, B14): the next entry in line that a free seat fits gets an offer.
 
-Facts only say where to look (`hear`); `sweep` looks everywhere in bounded steps, so with every fact lost an offer comes
-later, never not at all. What is free is read from the ledger; claim store, unique index and cap decide about the
-offer as about any hold. Ids of offers follow from the entry, so any number of servers may do this at once.
+Facts only say which events to serve (`note_fact`). `sweep` serves all of them in bounded steps, so a lost fact makes an
+offer late but never loses it. The ledger says which seats are free. Claim store, unique index and cap apply to an offer
+as to any hold. The ids of offers follow from the entry, so any number of servers may do this at once.
 
-While somebody waits and nothing is free the event is sold out: the public cannot snatch what belongs to the line. Seats
-that nobody in line wants put it back on sale.
+While somebody waits and nothing is free, the event is sold out, so that the public cannot take seats that belong to the
+waitlist. Seats that nobody in line wants put it back on sale.
 """
 
 import asyncio
@@ -16,23 +16,24 @@ from typing import Final
 import msgspec
 
 from frontrow.boxoffice.holds.events_on_sale import Sale, Sales
-from frontrow.boxoffice.holds.held_seats import SeatChangeListener, SeatUpdates
+from frontrow.boxoffice.holds.held_seats import SeatChangeListener
 from frontrow.boxoffice.model import facts
 from frontrow.boxoffice.model.claims import Claimed, ClaimRefused, SeatClaim
 from frontrow.boxoffice.model.events import EventStatus
 from frontrow.boxoffice.model.holds import NewHold, SeatsTaken
 from frontrow.boxoffice.model.waitlist import OFFER_TTL_S, Entry, NewOffer, Offer, OfferState
-from frontrow.boxoffice.model.waitlist_matching import Pool, assign
+from frontrow.boxoffice.model.waitlist_matching import SeatPool, assign_seats
 from frontrow.boxoffice.ports.seat_claims import SeatClaims
-from frontrow.boxoffice.waitlist.waitlist_service import SERVED, WaitlistLedger, free_seats
+from frontrow.boxoffice.ports.seat_listener import SeatListener
+from frontrow.boxoffice.waitlist.waitlist_service import HAS_WAITLIST, WaitlistLedger, free_seats
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import FrontrowError
 
-PAGE: Final = 200  # entries looked at, and offers on their way, at once
-PAGES_A_ROUND: Final = 50  # then the next look goes on from there
-ROUNDS: Final = 4  # what one entry could not take goes to others in the same look
-SETTLED_AT_ONCE: Final = 500
-SETTLES_A_SWEEP: Final = 100
+PAGE: Final = 200  # entries read, and offers made, at once
+PAGES_PER_ROUND: Final = 50  # the next call continues from there
+ROUNDS: Final = 4  # what one entry could not take is offered to others in the same call
+END_BATCH: Final = 500
+END_BATCHES_PER_SWEEP: Final = 100
 EVERY_S: Final = 5.0
 LONGEST_PAUSE_S: Final = 30.0
 FRONT: Final = (-1, 0)
@@ -46,82 +47,82 @@ FREEING: Final = (
     facts.OfferDeclined,
     facts.OfferLapsed,
     facts.TicketReturned,
-    facts.WaitlistJoined,  # a seat may be free that fits nobody else
+    facts.WaitlistJoined,  # a free seat may fit only this entry
 )
 
 
-class OfferingStats(msgspec.Struct):
-    looks: int = 0
+class OfferStats(msgspec.Struct):
+    events_served: int = 0
     offered: int = 0
-    settled: int = 0
+    ended: int = 0
     refused: int = 0
     failures: int = 0
 
 
-class Offering:
-    """The worker that serves the lines of the events on sale on this server."""
+class OfferWorker:
+    """Serves the waitlists of the events that are on sale on this server."""
 
     def __init__(
         self,
         sales: Sales,
         ledger: WaitlistLedger,
         claims: SeatClaims,
-        held: SeatUpdates,
+        seats: SeatListener,
         clock: Clock,
         *,
         offer_ttl_s: int = OFFER_TTL_S,
         every_s: float = EVERY_S,
         on_change: SeatChangeListener | None = None,
     ) -> None:
-        self._sales, self._ledger, self._claims, self._held, self._clock = sales, ledger, claims, held, clock
+        self._sales, self._ledger, self._claims, self._seats, self._clock = sales, ledger, claims, seats, clock
         self._offer_us = offer_ttl_s * US_PER_S
         self._every_s = every_s
         self._on_change = on_change
         self._dirty: set[str] = set()
         self._woken = asyncio.Event()
-        self._places: dict[str, tuple[int, int]] = {}  # where the next look at a long line goes on
-        self.stats = OfferingStats()
+        self._places: dict[str, tuple[int, int]] = {}  # where the next call continues a long line
+        self.stats = OfferStats()
 
-    # when to look
+    # Which events to serve, and when.
 
-    def hear(self, fact: facts.Fact) -> None:
-        """A fact from the bus, in any order, once, twice or never."""
+    def note_fact(self, fact: facts.Fact) -> None:
+        """Note a fact from the bus. Facts may come in any order, twice or never."""
         if isinstance(fact, FREEING):
             self._dirty.add(fact.event_id)
             self._woken.set()
 
     async def sweep(self) -> int:
-        """End offers whose time is over, then serve every event; how many offers were made."""
-        await self.settle()
-        made = 0
+        """End offers that are over, then serve every event. Returns how many offers were made."""
+        await self.end_due_offers()
+        offered = 0
         for event_id in self._sales:
-            made += await self.tend(event_id)
-        return made
+            offered += await self.serve_event(event_id)
+        return offered
 
-    async def heard(self) -> int:
-        """Serve the events that facts told of."""
+    async def serve_noted(self) -> int:
+        """Serve the events of the facts that were noted."""
         dirty, self._dirty = self._dirty, set()
-        known = dirty & set(self._sales)
-        if not known:
+        open_here = dirty & set(self._sales)
+        if not open_here:
             return 0
         try:
-            await self.settle()
-            return sum([await self.tend(event_id) for event_id in sorted(known)])
+            await self.end_due_offers()
+            return sum([await self.serve_event(event_id) for event_id in sorted(open_here)])
         except FrontrowError:
-            self._dirty |= known
+            self._dirty |= open_here
             raise
 
     async def run(self) -> None:
-        """Serve what is heard at once and everything every few seconds, until cancelled."""
+        """Serve noted events at once and all events every few seconds, until cancelled."""
         pause_s, swept_at_us = self._every_s, 0
         while True:  # until cancelled
             try:
                 if self._clock() - swept_at_us >= self._every_s * US_PER_S:
                     swept_at_us = self._clock()
                     await self.sweep()
-                await self.heard()
+                await self.serve_noted()
                 pause_s = self._every_s
-            except FrontrowError:  # ledger or claim store away: longer pauses, up to a bound
+            except FrontrowError:  # ledger or claim store unavailable: longer pauses, up to a bound
                 self.stats.failures += 1
                 pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
                 await asyncio.sleep(min(pause_s, 1.0))
@@ -130,93 +131,96 @@ class Offering:
                 async with asyncio.timeout(pause_s):
                     await self._woken.wait()
 
-    async def settle(self) -> int:
-        """Offers that lapsed, or whose booking went on without them, get their end; lapsed seats are free."""
+    async def end_due_offers(self) -> int:
+        """End offers that lapsed or whose booking moved on, and free the seats of lapsed ones."""
         count = 0
-        for _ in range(SETTLES_A_SWEEP):
-            ended = await self._ledger.waitlist.settle_offers(self._clock(), SETTLED_AT_ONCE)
+        for _ in range(END_BATCHES_PER_SWEEP):
+            ended = await self._ledger.waitlist.settle_offers(self._clock(), END_BATCH)
             for offer in ended:
                 self._dirty.add(offer.event_id)
                 if offer.state is not OfferState.CLAIMED and offer.event_id in set(self._sales):
-                    await self._held.freed(offer.event_id, offer.seats, offer.booking_id)
+                    await self._seats.freed(offer.event_id, offer.seats, offer.booking_id)
             count += len(ended)
-            if len(ended) < SETTLED_AT_ONCE:
+            if len(ended) < END_BATCH:
                 break
-        self.stats.settled += count
+        self.stats.ended += count
         return count
 
-    # whom to offer what
+    # Who is offered what.
 
-    async def tend(self, event_id: str) -> int:
-        """Offer the event's free seats to those next in line; how many offers were made."""
+    async def serve_event(self, event_id: str) -> int:
+        """Offer the event's free seats to the next in line. Returns how many offers were made."""
         sale, now_us = self._sales.get(event_id), self._clock()
-        self.stats.looks += 1
+        self.stats.events_served += 1
         event = await self._ledger.catalogue.event(event_id)
         if event != sale.event:
             sale.update_event(event)
-        if event.status not in SERVED or event.paused or not event.sale_starts_at_us <= now_us < event.sale_ends_at_us:
+        in_sale = event.sale_starts_at_us <= now_us < event.sale_ends_at_us
+        if event.status not in HAS_WAITLIST or event.paused or not in_sale:
             return 0
-        look = await self._ledger.waitlist.waitlist_look(event_id, now_us)
-        if not look.waiting and event.status is EventStatus.ON_SALE:
+        summary = await self._ledger.waitlist.waitlist_look(event_id, now_us)
+        if not summary.waiting and event.status is EventStatus.ON_SALE:
             return 0
-        if look.taken >= sale.plan.size:
-            await self._shift(sale, EventStatus.SOLD_OUT)
+        if summary.taken >= sale.plan.size:
+            await self._set_status(sale, EventStatus.SOLD_OUT)
             return 0
         pool = await self._pool(sale, now_us)
-        made, seen_all = await self._serve(sale, pool, now_us) if look.waiting else (0, True)
+        offered, saw_all = await self._serve(sale, pool, now_us) if summary.waiting else (0, True)
         if not pool.free:
-            await self._shift(sale, EventStatus.SOLD_OUT)
-        elif seen_all:
-            await self._shift(sale, EventStatus.ON_SALE)
-        return made
+            await self._set_status(sale, EventStatus.SOLD_OUT)
+        elif saw_all:
+            await self._set_status(sale, EventStatus.ON_SALE)
+        return offered
 
-    async def _pool(self, sale: Sale, now_us: int) -> Pool:
+    async def _pool(self, sale: Sale, now_us: int) -> SeatPool:
         states = await free_seats(self._ledger, sale, now_us)
         free = [seat for seat, state in enumerate(states) if not state]
         last = await self._ledger.waitlist.last_fans(sale.event.id, free)
-        return Pool(sale.plan, sale.layouts, sale.section_masks, (s for s, state in enumerate(states) if state), last)
+        return SeatPool(
+            sale.plan, sale.layouts, sale.section_masks, (s for s, state in enumerate(states) if state), last
+        )
 
-    async def _serve(self, sale: Sale, pool: Pool, now_us: int) -> tuple[int, bool]:
-        """Offers in the order of the line; whether the whole line was seen with what is left in the pool."""
-        made, skipped = 0, set[str]()
+    async def _serve(self, sale: Sale, pool: SeatPool, now_us: int) -> tuple[int, bool]:
+        """Make offers in the order of the line. Returns how many, and whether the whole line was read."""
+        offered, skipped = 0, set[str]()
         for _ in range(ROUNDS):
             place = self._places.pop(sale.event.id, FRONT)
             whole, refused = place == FRONT, 0
-            for _ in range(PAGES_A_ROUND):
+            for _ in range(PAGES_PER_ROUND):
                 sections = pool.free_by_section()
                 page = (
                     await self._ledger.waitlist.waiting_page(sale.event.id, sections, place, PAGE) if sections else []
                 )
-                given = assign((entry for entry in page if entry.id not in skipped), pool)
+                given = assign_seats((entry for entry in page if entry.id not in skipped), pool)
                 won = await self._offer_all(sale, given, pool, skipped, now_us)
-                made, refused = made + won, refused + len(given) - won
+                offered, refused = offered + won, refused + len(given) - won
                 if len(page) < PAGE:
                     break
                 place = (page[-1].rank, page[-1].number)
             else:
                 self._places[sale.event.id] = place
-                return made, False
+                return offered, False
             if not refused and whole:
-                return made, True
-        return made, False
+                return offered, True
+        return offered, False
 
     async def _offer_all(
-        self, sale: Sale, given: Sequence[tuple[Entry, tuple[int, ...]]], pool: Pool, skipped: set[str], now_us: int
+        self, sale: Sale, given: Sequence[tuple[Entry, tuple[int, ...]]], pool: SeatPool, skipped: set[str], now_us: int
     ) -> int:
-        """Claim, then have the ledger write holds and offers, all at once; the refused free their seats in the pool."""
-        news = [self._new(sale, entry, seats, now_us) for entry, seats in given]
+        """Claim the seats, then save holds and offers. The seats of refused offers are free again in the pool."""
+        news = [self._new_offer(sale, entry, seats, now_us) for entry, seats in given]
         claims = await asyncio.gather(*(self._claim(new.hold) for new in news), return_exceptions=True)
-        lost = next((error for error in claims if isinstance(error, BaseException)), None)
-        if lost is not None:  # what was claimed stays so until the next look, which asks under the same ids
-            raise lost
+        failed = next((error for error in claims if isinstance(error, BaseException)), None)
+        if failed is not None:  # the claims stay until the next call, which uses the same ids
+            raise failed
         claimed = [new for new, answer in zip(news, claims, strict=True) if isinstance(answer, Claimed)]
-        made = dict(zip([new.id for new in claimed], await self._ledger.waitlist.make_offers(claimed), strict=True))
+        answers = dict(zip([new.id for new in claimed], await self._ledger.waitlist.make_offers(claimed), strict=True))
         won = 0
         for (entry, seats), new, claim in zip(given, news, claims, strict=True):
-            answer = made.get(new.id)
+            answer = answers.get(new.id)
             if isinstance(answer, Offer):
                 won += 1
-                await self._offered(sale, new, answer)
+                await self._follow_ledger(sale, new, answer)
                 continue
             taken: set[int] = set()
             if isinstance(claim, ClaimRefused):
@@ -225,37 +229,46 @@ class Offering:
                 taken = set(answer.seats)
             if answer is not None:
                 await self._claims.release(sale.event.id, seats, new.hold.booking_id)
-            if not taken:  # the entry is the reason: gone, or at its cap
+            if not taken:  # because of the entry: it is gone, or at its cap
                 skipped.add(entry.id)
             self.stats.refused += 1
             pool.free_again(seat for seat in seats if seat not in taken)
         self.stats.offered += won
         return won
 
-    def _new(self, sale: Sale, entry: Entry, seats: tuple[int, ...], now_us: int) -> NewOffer:
+    def _new_offer(self, sale: Sale, entry: Entry, seats: tuple[int, ...], now_us: int) -> NewOffer:
         offer_id, booking_id = entry.next_offer_ids()
         prices, event = sale.prices_minor(seats), sale.event
         hold = NewHold(
-            booking_id, event.id, entry.fan, seats, now_us, now_us + self._offer_us, sum(prices), event.currency,
-            prices, event.max_per_person, offer_id,
-        )  # fmt: skip
+            booking_id,
+            event.id,
+            entry.fan,
+            seats,
+            now_us,
+            now_us + self._offer_us,
+            sum(prices),
+            event.currency,
+            prices,
+            event.max_per_person,
+            offer_id,
+        )
         return NewOffer(offer_id, entry.id, hold)
 
     async def _claim(self, hold: NewHold) -> Claimed | ClaimRefused:
-        wish = SeatClaim(hold.event_id, hold.seats, hold.fan, hold.booking_id, hold.expires_at_us)
-        return await self._claims.claim(wish, hold.now_us)
+        claim = SeatClaim(hold.event_id, hold.seats, hold.fan, hold.booking_id, hold.expires_at_us)
+        return await self._claims.claim(claim, hold.now_us)
 
-    async def _offered(self, sale: Sale, new: NewOffer, offer: Offer) -> None:
-        """Map and claim store follow the ledger."""
+    async def _follow_ledger(self, sale: Sale, new: NewOffer, offer: Offer) -> None:
+        """Update claim store and seat map after the ledger saved an offer."""
         extra = [seat for seat in new.hold.seats if seat not in offer.seats]
-        if extra:  # another server was quicker with other seats
+        if extra:  # another server had already offered other seats
             await self._claims.release(offer.event_id, extra, offer.booking_id)
         sale.seats.mark_taken(offer.seats, offer.fan, offer.expires_at_us, new.hold.now_us)
         if self._on_change is not None:
             self._on_change(offer.event_id, offer.seats)
 
-    async def _shift(self, sale: Sale, to: EventStatus) -> None:
-        """Sold out or on sale again, if it is not so already."""
+    async def _set_status(self, sale: Sale, to: EventStatus) -> None:
+        """Move the event to sold out, or back on sale, if it is not there already."""
         if sale.event.status is not to:
             event = await self._ledger.waitlist.shift_event(sale.event.id, sale.event.status, to, self._clock())
             if event is not None:

@@ -1,7 +1,7 @@
-"""The waitlist as fans use it (B11): join, look, leave, claim or decline an offer. services.offering makes the offers.
+"""The waitlist as fans use it (B11): join, see one's position, leave, claim or decline an offer.
 
-Joining makes sense only when there is nothing to buy: while the event is on sale and seats that fit are free, it is
-refused. That look may be a second old; it is a courtesy, not a guard.
+waitlist.offers makes the offers. Joining is refused while the event is on sale and seats that fit are free. The free
+seats may be a second old: the check is a courtesy, not a guard.
 """
 
 import asyncio
@@ -11,21 +11,21 @@ from typing import Final, Protocol
 import msgspec
 
 from frontrow.boxoffice.holds.events_on_sale import Sale, Sales
-from frontrow.boxoffice.holds.held_seats import SeatUpdates
 from frontrow.boxoffice.model.bookings import BookingState
 from frontrow.boxoffice.model.claims import SeatClaim
 from frontrow.boxoffice.model.events import EventStatus, NotOnSale
 from frontrow.boxoffice.model.seats import check_count
 from frontrow.boxoffice.model.waitlist import Entry, EntryState, NewEntry, NotWaiting, Offer, SeatsStillFree
-from frontrow.boxoffice.model.waitlist_matching import Pool
+from frontrow.boxoffice.model.waitlist_matching import SeatPool
 from frontrow.boxoffice.ports.ledger import Catalogue, Ledger
 from frontrow.boxoffice.ports.seat_claims import SeatClaims
+from frontrow.boxoffice.ports.seat_listener import SeatListener
 from frontrow.boxoffice.ports.waitlist import WaitlistBook
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.ids import Ids
 
-LOOK_US: Final = 1_000_000  # how old the look before joining may be
-SERVED: Final = frozenset({EventStatus.ON_SALE, EventStatus.SOLD_OUT})
+FREE_SEATS_US: Final = 1_000_000  # how old the free seats may be that joining checks
+HAS_WAITLIST: Final = frozenset({EventStatus.ON_SALE, EventStatus.SOLD_OUT})
 
 
 class WaitlistLedger(Ledger, Protocol):
@@ -39,14 +39,14 @@ class WaitlistLedger(Ledger, Protocol):
 
 
 class Position(msgspec.Struct, frozen=True):
-    """Where a fan stands: 1 is next; 0 while an offer is open."""
+    """A fan's position in line: 1 is next, 0 means that an offer is open."""
 
     entry: Entry
     position: int
 
 
 async def free_seats(ledger: Ledger, sale: Sale, now_us: int) -> bytearray:
-    """A byte a seat, 0 where the ledger says free."""
+    """One byte per seat: 0 where the ledger says that it is free, else 1."""
     states = bytearray(sale.plan.size)
     for seat in sale.event.withheld:
         states[seat] = 1
@@ -56,34 +56,34 @@ async def free_seats(ledger: Ledger, sale: Sale, now_us: int) -> bytearray:
 
 
 class WaitlistService:
-    """What a fan can ask of the waitlist on this server."""
+    """The waitlists of the events on sale on this server."""
 
     def __init__(
         self,
         sales: Sales,
         ledger: WaitlistLedger,
         claims: SeatClaims,
-        held: SeatUpdates,
+        seats: SeatListener,
         clock: Clock,
         *,
         ids: Ids | None = None,
     ) -> None:
-        self._sales, self._ledger, self._claims, self._held, self._clock = sales, ledger, claims, held, clock
+        self._sales, self._ledger, self._claims, self._seats, self._clock = sales, ledger, claims, seats, clock
         self._ids = ids or Ids(clock)
-        self._looks: dict[str, tuple[int, bytearray]] = {}
-        self._looking = asyncio.Lock()
+        self._free_seats: dict[str, tuple[int, bytearray]] = {}
+        self._reading = asyncio.Lock()
 
     async def join(
         self, event_id: str, fan: str, count: int, *, sections: Sequence[str] = (), split_ok: bool = False
     ) -> Entry:
-        """Into the line of an event, for any section or the chosen ones. Asking again changes nothing."""
+        """Join the waitlist of an event, for any section or the chosen ones. Repeating it changes nothing."""
         sale, now_us = self._sales.get(event_id), self._clock()
         event = await self._ledger.catalogue.event(event_id)
-        if event.status not in SERVED or now_us >= event.sale_ends_at_us:
+        if event.status not in HAS_WAITLIST or now_us >= event.sale_ends_at_us:
             raise NotOnSale(f"{event.name} has no waitlist: it is not for sale", reason=event.status.value)
         check_count(event, count)
         for section in sections:
-            sale.plan.section_number(section)  # an unknown one is refused here
+            sale.plan.section_number(section)  # raises for an unknown section
         rules = await self._ledger.waitlist.waitlist_rules(event_id)
         new = NewEntry(self._ids.new("wle"), event_id, fan, count, tuple(sections), split_ok, rules.rank(fan))
         new.check()
@@ -92,29 +92,31 @@ class WaitlistService:
         return await self._ledger.waitlist.join_waitlist(new, now_us)
 
     async def _refuse_if_free(self, sale: Sale, new: NewEntry, now_us: int) -> None:
-        async with self._looking:
-            at_us, states = self._looks.get(sale.event.id, (-LOOK_US, bytearray()))
-            if now_us - at_us >= LOOK_US:
+        async with self._reading:
+            at_us, states = self._free_seats.get(sale.event.id, (-FREE_SEATS_US, bytearray()))
+            if now_us - at_us >= FREE_SEATS_US:
                 states = await free_seats(self._ledger, sale, now_us)
-                self._looks[sale.event.id] = (now_us, states)
-        pool = Pool(sale.plan, sale.layouts, sale.section_masks, (seat for seat, state in enumerate(states) if state))
+                self._free_seats[sale.event.id] = (now_us, states)
+        pool = SeatPool(
+            sale.plan, sale.layouts, sale.section_masks, (seat for seat, state in enumerate(states) if state)
+        )
         if pool.pick(new):
             raise SeatsStillFree("seats that fit your wish are on sale; choose them now", event=sale.event.id)
 
     def forget(self, event_id: str) -> None:
-        """The event is sold here no longer."""
-        self._looks.pop(event_id, None)
+        """Drop what is cached of an event that is no longer sold here."""
+        self._free_seats.pop(event_id, None)
 
     async def position(self, event_id: str, fan: str) -> Position:
-        """Where the fan stands in the line."""
+        """The fan's position in line."""
         entry = await self._ledger.waitlist.entry_of_fan(event_id, fan)
         if entry is None:
-            raise NotWaiting("you are not in line for this event", event=event_id)
+            raise NotWaiting("you are not on the waitlist of this event", event=event_id)
         ahead = await self._ledger.waitlist.entries_ahead(entry) + 1 if entry.state is EntryState.WAITING else 0
         return Position(entry, ahead)
 
     async def leave(self, entry_id: str, fan: str) -> Entry:
-        """Out of the line; an open offer goes to the next."""
+        """Leave the waitlist. An open offer goes to the next in line."""
         entry = await self._ledger.waitlist.entry(entry_id)
         open_offers = []
         if entry is not None and entry.fan == fan and entry.state is EntryState.OFFERED:
@@ -122,7 +124,7 @@ class WaitlistService:
             open_offers = [offer for offer in offers if offer.open(self._clock())]
         left = await self._ledger.waitlist.leave_waitlist(entry_id, fan, self._clock())
         for offer in open_offers:
-            await self._held.freed(offer.event_id, offer.seats, offer.booking_id)
+            await self._seats.freed(offer.event_id, offer.seats, offer.booking_id)
         return left
 
     async def offers(self, event_id: str, fan: str) -> list[Offer]:
@@ -131,19 +133,19 @@ class WaitlistService:
         return [offer for offer in await self._ledger.waitlist.offers_of(event_id, fan) if offer.open(now_us)]
 
     async def claim(self, offer_id: str, fan: str) -> Offer:
-        """Take the offer: its booking is an ordinary hold from now on, to be paid as any other."""
+        """Accept the offer: its booking becomes an ordinary hold, to be paid like any other."""
         now_us = self._clock()
-        known = await self._ledger.waitlist.offer(offer_id)
-        hold_us = self._sales.get(known.event_id).hold_us if known is not None else US_PER_S
+        found = await self._ledger.waitlist.offer(offer_id)
+        hold_us = self._sales.get(found.event_id).hold_us if found is not None else US_PER_S
         offer = await self._ledger.waitlist.claim_offer(offer_id, fan, now_us, now_us + hold_us)
         if offer.booking_state is BookingState.HELD and now_us < offer.hold_expires_at_us:
-            wish = SeatClaim(offer.event_id, offer.seats, offer.fan, offer.booking_id, offer.hold_expires_at_us)
-            await self._claims.claim(wish, now_us)
+            claim = SeatClaim(offer.event_id, offer.seats, offer.fan, offer.booking_id, offer.hold_expires_at_us)
+            await self._claims.claim(claim, now_us)
             self._sales.get(offer.event_id).seats.mark_taken(offer.seats, offer.fan, offer.hold_expires_at_us, now_us)
         return offer
 
     async def decline(self, offer_id: str, fan: str) -> Offer:
-        """No, thank you: the seats go to the next in line, the place is kept for other seats."""
+        """Decline the offer: its seats go to the next in line, and the fan keeps the place for other seats."""
         offer = await self._ledger.waitlist.decline_offer(offer_id, fan, self._clock())
-        await self._held.freed(offer.event_id, offer.seats, offer.booking_id)
+        await self._seats.freed(offer.event_id, offer.seats, offer.booking_id)
         return offer

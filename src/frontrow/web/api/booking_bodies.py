@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from frontrow.boxoffice.checkout.checkout import CheckoutState, Outcome
+from frontrow.boxoffice.checkout.checkout import CheckoutResult, CheckoutState
 from frontrow.boxoffice.model.bookings import Booking, BookingState, HoldEnded
 from frontrow.boxoffice.model.payments import Refund
 from frontrow.boxoffice.model.provider_intents import MISTYPED
@@ -87,7 +87,7 @@ async def indexes(platform: Platform, booking: Booking, seats: list[str]) -> lis
     return sorted({indexes[seat] for seat in seats})
 
 
-async def booking_view(platform: Platform, booking: Booking, outcome: Outcome | None = None) -> BookingView:
+async def booking_view(platform: Platform, booking: Booking, outcome: CheckoutResult | None = None) -> BookingView:
     live = booking.state in (BookingState.HELD, BookingState.PAYING)
     over = live and not booking.live(platform.clock())
     return BookingView(
@@ -104,7 +104,7 @@ async def booking_view(platform: Platform, booking: Booking, outcome: Outcome | 
     )
 
 
-def checkout_view(outcome: Outcome) -> CheckoutView:
+def checkout_view(outcome: CheckoutResult) -> CheckoutView:
     retry_at_us = outcome.retry_at_us
     return CheckoutView(
         outcome.state.value,
@@ -121,13 +121,13 @@ async def looked_at(platform: Platform, booking: Booking) -> BookingView:
     if booking.state is not BookingState.PAYING:
         return await booking_view(platform, booking)
     try:
-        outcome = await platform.box_office.checkout.look(booking.id, booking.fence)
+        outcome = await platform.box_office.checkout.check(booking.id, booking.fence)
     except HoldEnded:
         return await booking_view(platform, booking)
     return await booking_view(platform, outcome.booking, outcome)
 
 
-def declined(outcome: Outcome, *, tried: bool = True) -> Refused | None:
+def declined(outcome: CheckoutResult, *, tried: bool = True) -> Refused | None:
     """The refusal of a card that was `tried` and not taken; None otherwise."""
     about: dict[str, Any] = {"booking": outcome.booking.id, "reason": outcome.payment.reason if outcome.payment else ""}
     if outcome.state is CheckoutState.DECLINED:

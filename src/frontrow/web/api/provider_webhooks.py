@@ -30,7 +30,7 @@ async def stripe_webhook(platform: FromPlatform, request: Request[Any, Any, Any]
     signature = request.headers.get("stripe-signature", "")
     if not signature:
         raise Unauthorised("a notice is signed in Stripe-Signature")
-    return NoticeView(await platform.box_office.checkout.noticed(await request.body(), signature))
+    return NoticeView(await platform.box_office.checkout.handle_webhook(await request.body(), signature))
 
 
 ROUTES: list[HTTPRouteHandler] = [stripe_webhook]

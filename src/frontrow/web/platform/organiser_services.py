@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from frontrow.boxoffice.adapters.ledger.audit_verification import verify
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.audit.chain_check import ChainCheck
-from frontrow.boxoffice.checkout.payment_driver import Seats
 from frontrow.boxoffice.jobs.background_jobs import Job
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.room_rules import RoomRules
 from frontrow.boxoffice.model.sales_figures import RoomFigures
-from frontrow.boxoffice.organising.events import Organise
+from frontrow.boxoffice.organising.events import OrganiserEvents
 from frontrow.boxoffice.organising.exports import Exports
-from frontrow.boxoffice.organising.reseating import Reseating
-from frontrow.boxoffice.organising.sales_figures import Figures, SpeedsOf
+from frontrow.boxoffice.organising.reseating import Reseater
+from frontrow.boxoffice.organising.sales_figures import SalesFigures, SpeedsOf
 from frontrow.boxoffice.ports.ledger import TicketIssuer
 from frontrow.boxoffice.ports.seat_claims import SeatClaims
-from frontrow.boxoffice.refunds.event_cancellation import Cancelling
+from frontrow.boxoffice.ports.seat_listener import SeatListener
+from frontrow.boxoffice.refunds.event_cancellation import EventCancellations
 from frontrow.boxoffice.refunds.refunds import Refunds
 from frontrow.boxoffice.seatmap.map_feed import MapFeed
 from frontrow.core.clock import Clock
@@ -35,11 +35,11 @@ from frontrow.web.streams.sales_history import History
 class OrganiserServices:
     """What organisers' handlers use besides the fans' services."""
 
-    organise: Organise
-    reseating: Reseating
-    cancelling: Cancelling
+    organise: OrganiserEvents
+    reseating: Reseater
+    cancelling: EventCancellations
     codes: FanCodes
-    figures: Figures
+    figures: SalesFigures
     live: LiveFiguresStreams
     history: History
     chain: ChainCheck
@@ -55,7 +55,7 @@ def make_organiser_services(
     ledger: SqlLedger,
     claims: SeatClaims,
     issuer: TicketIssuer,
-    seats: Seats,
+    seats: SeatListener,
     refunds: Refunds,
     room: WaitingRoom,
     openings: Openings,
@@ -68,7 +68,7 @@ def make_organiser_services(
     recent_speeds: SpeedsOf,
 ) -> OrganiserServices:
     """Build the services. `speeds` and `recent_speeds` say how quickly this process answers."""
-    organise = Organise(ledger, clock, ids, room_defaults=room_defaults, human_checks=human_checks)
+    organise = OrganiserEvents(ledger, clock, ids, room_defaults=room_defaults, human_checks=human_checks)
 
     def states_of(event_id: str) -> bytes | bytearray | None:
         feed = feeds.get(event_id)
@@ -80,12 +80,12 @@ def make_organiser_services(
     def room_of(event_id: str) -> RoomFigures | None:
         return room_figures(room, event_id)
 
-    figures = Figures(ledger.figures, clock, organise.venues.plan, states_of, room_of, speeds)
+    figures = SalesFigures(ledger.figures, clock, organise.venues.plan, states_of, room_of, speeds)
     live = LiveFiguresStreams(figures, event_of, speeds=recent_speeds)
     return OrganiserServices(
         organise=organise,
-        reseating=Reseating(ledger.organiser, claims, issuer, seats, clock),
-        cancelling=Cancelling(ledger.organiser, refunds, clock),
+        reseating=Reseater(ledger.organiser, claims, issuer, seats, clock),
+        cancelling=EventCancellations(ledger.organiser, refunds, clock),
         codes=FanCodes(ledger.organiser, room.audit, organise.rules_of, clock, room.codes),
         figures=figures,
         live=live,

@@ -25,10 +25,10 @@ from frontrow.boxoffice.ports.seat_claims import SeatClaims
 from frontrow.boxoffice.presale.presales import Presales
 from frontrow.boxoffice.presale.signups import Signups
 from frontrow.boxoffice.refunds.refunds import Refunds
-from frontrow.boxoffice.refunds.ticket_returns import Resale
+from frontrow.boxoffice.refunds.ticket_returns import TicketReturns
 from frontrow.boxoffice.seatmap.map_feed import MapFeed
 from frontrow.boxoffice.tickets.ticket_desk import TicketDesk
-from frontrow.boxoffice.waitlist.offers import Offering
+from frontrow.boxoffice.waitlist.offers import OfferWorker
 from frontrow.boxoffice.waitlist.waitlist_service import WaitlistService
 from frontrow.core.clock import Clock
 from frontrow.core.derived_keys import Secrets as Secrets
@@ -71,8 +71,8 @@ class BoxOfficeServices:
     purchases: Purchases
     refunds: Refunds
     waitlist: WaitlistService
-    offering: Offering
-    resale: Resale
+    offering: OfferWorker
+    resale: TicketReturns
     desk: TicketDesk
     receipts: Receipts
 

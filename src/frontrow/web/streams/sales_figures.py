@@ -14,7 +14,7 @@ import msgspec
 
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.sales_figures import LiveFigures
-from frontrow.boxoffice.organising.sales_figures import Figures, SpeedsOf
+from frontrow.boxoffice.organising.sales_figures import SalesFigures, SpeedsOf
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import FrontrowError, Overloaded
 from frontrow.web.room.app import StreamApp
@@ -51,7 +51,7 @@ class LiveFiguresStreams:
 
     def __init__(
         self,
-        figures: Figures,
+        figures: SalesFigures,
         event_of: EventOf,
         *,
         speeds: SpeedsOf = dict,

@@ -12,7 +12,7 @@ from frontrow.boxoffice.model.events import EventStatus
 from frontrow.boxoffice.model.facts import TicketResold, TicketReturned
 from frontrow.boxoffice.model.holds import SeatsTaken
 from frontrow.boxoffice.model.ticket_returns import NotReturnable, ReturnState
-from frontrow.boxoffice.refunds.ticket_returns import Resale
+from frontrow.boxoffice.refunds.ticket_returns import TicketReturns
 from frontrow.core.clock import ManualClock
 from frontrow.core.errors import FrontrowError, Unavailable
 from tests.boxoffice import shop
@@ -83,8 +83,8 @@ async def test_a_whole_booking_given_back_is_sold_to_everybody_when_nobody_waits
     assert await waiting.status() is EventStatus.ON_SALE
     bought = await waiting.bought("public", 4, 5)
     for fact in await waiting.facts():
-        waiting.resale.hear(fact)
-    await waiting.resale.heard()
+        waiting.resale.note_fact(fact)
+    await waiting.resale.sweep_if_noted()
     assert await states(waiting, old) == {
         4: ReturnState.REFUNDED, 5: ReturnState.REFUNDED, 6: ReturnState.LISTED, 7: ReturnState.LISTED,
     }  # fmt: skip
@@ -118,7 +118,7 @@ async def test_the_seat_is_not_free_before_the_old_ticket_is_dead(waiting: Waiti
     assert await states(waiting, old) == {0: ReturnState.GIVING}
     with pytest.raises(SeatsTaken):
         await waiting.shop.hold("eve", 0)
-    after_restart = Resale(
+    after_restart = TicketReturns(
         waiting.shop.sales, waiting.ledger, waiting.shop.holds, waiting.hooks, waiting.clock, tickets=waiting.hooks
     )
     await after_restart.sweep()
@@ -140,7 +140,7 @@ async def test_the_running_worker_pays_and_survives_a_silent_hook(sqlite_ledger_
         await waiting.ledger.returns.begin_return(other.id, "s1", other.fence, [1], waiting.clock())
         await waiting.bought("eve", 0)
         waiting.hooks.failing = 3
-        worker = Resale(
+        worker = TicketReturns(
             waiting.shop.sales, waiting.ledger, waiting.shop.holds, waiting.hooks, waiting.clock,
             tickets=waiting.hooks, every_s=0.01,
         )  # fmt: skip

@@ -11,16 +11,17 @@ from frontrow.core.errors import ConfigError
 def open_provider(
     url: str, clock: Clock, *, stripe_key: str = "", webhook_secret: str = "", stripe_api: str = ""
 ) -> GuardedProvider | None:
-    """The provider behind its breaker; None when there is neither a URL nor a key."""
+    """The provider behind its breaker, or None when there is neither a URL nor a key."""
     scheme, _, rest = url.partition(":")
     if not url and not stripe_key:
         return None
     if scheme == "simulated":
         if not rest:
             raise ConfigError("simulated: needs a file, like simulated:payments.jsonl", param="payments")
-        from frontrow.boxoffice.adapters.payments.simulated_journal import JournaledProvider
+        from frontrow.boxoffice.adapters.payments.simulated import SimulatedProvider
+        from frontrow.boxoffice.adapters.payments.simulated_journal import PaymentJournal
 
-        return GuardedProvider(JournaledProvider(clock, Path(rest)), clock)
+        return GuardedProvider(SimulatedProvider(clock, journal=PaymentJournal(Path(rest))), clock)
     if scheme not in ("", "stripe"):
         raise ConfigError(f"payments {url!r} must be simulated:FILE or stripe:", param="payments")
     return GuardedProvider(_stripe(stripe_key, webhook_secret, stripe_api), clock)

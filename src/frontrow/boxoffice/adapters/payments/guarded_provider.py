@@ -1,8 +1,8 @@
 """A provider behind a circuit breaker, a cap on calls in flight and a deadline (B8, N3).
 
-Five failures in a row open the breaker; while it is open calls are spared at once (`ProviderSpared`), and after a pause
-one call at a time goes through as the probe. A call over the cap is spared as well: the retry comes by itself later. A
-definite refusal is an answer, so it closes the breaker like any other.
+Five failures in a row open the breaker. While it is open, calls fail at once with `ProviderNotCalled`. After a pause
+one call at a time goes through as a probe. A call over the cap fails the same way and is retried later. A definite
+refusal is an answer, so it closes the breaker like a success.
 """
 
 import asyncio
@@ -14,9 +14,9 @@ from frontrow.boxoffice.model.provider_intents import (
     Intent,
     NewIntent,
     Notice,
+    ProviderNotCalled,
     ProviderRefund,
     ProviderRefused,
-    ProviderSpared,
     ProviderUnknown,
 )
 from frontrow.boxoffice.ports.payments import PaymentProvider
@@ -27,7 +27,7 @@ Answer = TypeVar("Answer")
 FAILURES: Final = 5
 PAUSE_S: Final = 5.0
 MAX_IN_FLIGHT: Final = 5_000
-DEADLINE_S: Final = 25.0  # less than payments.LOOK_AGAIN_S: a call has ended before somebody else takes over
+DEADLINE_S: Final = 25.0  # less than payments.LEASE_S: a call has ended before another driver takes over
 
 
 class GuardedProvider:
@@ -83,10 +83,10 @@ class GuardedProvider:
     async def _call(self, act: Callable[[], Awaitable[Answer]]) -> Answer:
         if self.in_flight >= self._max_in_flight:
             self.spared += 1
-            raise ProviderSpared(f"{self._max_in_flight} calls are in flight already")
+            raise ProviderNotCalled(f"{self._max_in_flight} calls are in flight; try again shortly")
         if not self.breaker.permits():
             self.spared += 1
-            raise ProviderSpared("the payment provider is not answering; it is asked again shortly")
+            raise ProviderNotCalled("the payment provider is not answering; try again shortly")
         self.in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self.in_flight)
         try:

@@ -1,10 +1,10 @@
-"""A payment provider that lives in this process: deterministic, scripted, with objects shaped like Stripe's.
+"""A payment provider inside this process: deterministic and scripted, with objects shaped like Stripe's.
 
-What can go wrong is a `Fault` on a call: the request is lost before it arrives, the answer is lost after it happened, a
-500 comes before or after it happened (and is stored under the key and replayed, as Stripe does), the call takes long,
-or is answered 429. Cards decide by their name (`CARDS`), also how their refunds end. Webhooks pile up in `notices`
-(bounded) as signed bodies; a test delivers them once, twice or in another order. Time is the caller's clock; waiting
-goes through the given `sleep`.
+A `Fault` makes a call fail: the request is lost before it arrives, the answer is lost after it was carried out, a 500
+comes before or after it was carried out (stored under the key and replayed, as Stripe does), or it is answered 429. A
+call can also be slow. The name of a card decides whether it is accepted (`CARDS`) and how its refunds end. Webhooks
+collect in `notices` (bounded) as signed bodies, and a test delivers them once, twice or in another order. Time comes
+from the caller's clock, and waiting uses the given `sleep`.
 """
 
 import asyncio
@@ -12,8 +12,9 @@ import hashlib
 import itertools
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager, nullcontext
 from enum import StrEnum
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, Protocol, TypeVar, cast
 
 import msgspec
 
@@ -23,14 +24,14 @@ from frontrow.boxoffice.model.provider_intents import (
     Intent,
     NewIntent,
     Notice,
+    ProviderNotCalled,
     ProviderRefund,
     ProviderRefused,
-    ProviderSpared,
     ProviderUnknown,
 )
 from frontrow.core.clock import US_PER_S, Clock
 
-# card -> what the bank says; anything else is fine
+# card -> what the bank says; every other card is accepted
 CARDS: Final = {
     "pm_card_declined": "card_declined",
     "pm_card_insufficient_funds": "insufficient_funds",
@@ -41,8 +42,8 @@ NEEDS_ACTION: Final = frozenset({"pm_card_3ds", "pm_card_3ds_declined"})
 LAPSES: Final = "pm_card_lapses"  # authorised, but the capture is refused for good
 REFUND_FAILS: Final = "pm_card_refund_fails"  # the first refund of each payment fails, later ones succeed
 REFUND_PENDS: Final = "pm_card_refund_pends"  # refunds wait until `settle_refund`
-MAX_NOTICES: Final = 10_000  # webhooks that nobody fetched; the oldest are lost, as they may be
-AUTHORISATION_LIVES_US: Final = 7 * 86_400 * US_PER_S
+MAX_NOTICES: Final = 10_000  # webhooks that nobody fetched; the oldest are dropped
+AUTHORISATION_LIFETIME_US: Final = 7 * 86_400 * US_PER_S
 
 
 class Fault(StrEnum):
@@ -50,8 +51,8 @@ class Fault(StrEnum):
 
     LOST_REQUEST = "lost_request"
     LOST_REPLY = "lost_reply"
-    ERROR_BEFORE = "error_before"  # a stored 500; nothing happened
-    ERROR_AFTER = "error_after"  # a stored 500; it happened all the same
+    ERROR_BEFORE = "error_before"  # a stored 500; it was not carried out
+    ERROR_AFTER = "error_after"  # a stored 500; it was carried out
     BUSY = "busy"  # 429
 
 
@@ -64,8 +65,35 @@ def _no_faults(operation: str, key: str, number: int) -> Fault | None:
     return None
 
 
+class ProviderState:
+    """Everything that the simulated provider remembers, in Stripe's JSON shape."""
+
+    def __init__(self) -> None:
+        self.objects: dict[str, dict[str, Any]] = {}  # PaymentIntents by id
+        self.refunds: dict[str, dict[str, Any]] = {}  # Refunds by id
+        self.refund_ids: dict[str, list[str]] = {}  # of each PaymentIntent
+        self.authorised_at_us: dict[str, int] = {}
+        self.answers: dict[str, tuple[str, Any]] = {}  # idempotency key -> (the request, the stored answer)
+        self.next_number = 1
+
+    def refunds_of(self, ref: str) -> list[dict[str, Any]]:
+        return [self.refunds[refund_id] for refund_id in self.refund_ids.get(ref, ())]
+
+
+class Journal(Protocol):
+    """Makes the provider's state durable and shares it with other processes."""
+
+    def lock(self, state: ProviderState) -> AbstractContextManager[None]:
+        """While it is held nobody else writes, and `state` contains what others wrote."""
+
+    def append(self, state: ProviderState, key: str, request: str) -> None:
+        """Write what the request with this key changed; without a key, `request` begins with the object's id."""
+
+    def close(self) -> None: ...
+
+
 class SimulatedProvider:
-    """See PaymentProvider. `objects` are PaymentIntents, `refunds` Refunds, in Stripe's JSON shape."""
+    """See PaymentProvider. With a `journal`, calls survive the process (adapters.payments.simulated_journal)."""
 
     name = "simulated"
 
@@ -76,39 +104,51 @@ class SimulatedProvider:
         script: Script = _no_faults,
         latency: Callable[[str, int], float] | None = None,
         sleep: Sleep = asyncio.sleep,
-        secret: str = "whsec_simulated",  # noqa: S107 - a name, and nobody's money
+        secret: str = "whsec_simulated",  # noqa: S107 - no real money depends on it
         webhooks: bool = True,
+        journal: Journal | None = None,
     ) -> None:
         self._clock, self.script, self._latency, self._sleep, self._secret = clock, script, latency, sleep, secret
-        self.objects: dict[str, dict[str, Any]] = {}
-        self.refunds: dict[str, dict[str, Any]] = {}
-        self._refunded: dict[str, list[str]] = {}  # intent -> its refunds
-        self._authorised_at_us: dict[str, int] = {}
+        self.state, self._journal = ProviderState(), journal
+        self.objects, self.refunds = self.state.objects, self.state.refunds
         self.notices: deque[tuple[bytes, str]] = deque(maxlen=MAX_NOTICES if webhooks else 0)
         self.calls: Counter[str] = Counter()
         self.down = False
-        self._answers: dict[str, tuple[str, Any]] = {}  # key -> (what was asked, the stored answer)
         self.refund_status: Callable[[dict[str, Any], list[dict[str, Any]]], str] = refund_status
-        self.next_number = 1
         self._call = itertools.count(1)
+        with self._lock():  # read what the journal has
+            pass
 
-    # the port
+    # The port.
 
     async def create(self, new: NewIntent) -> Intent:
-        def make() -> Intent:
+        def create_object() -> Intent:
             ref = f"pi_{self._id(new.key)}"
             self.objects[ref] = {
-                "id": ref, "object": "payment_intent", "status": "requires_payment_method",
-                "amount": new.amount_minor, "amount_capturable": 0, "amount_received": 0,
-                "currency": new.currency.lower(), "capture_method": "manual", "client_secret": f"{ref}_secret",
-                "created": self._clock() // US_PER_S, "metadata": new.metadata(), "last_payment_error": None,
-                "next_action": None, "payment_method": None, "latest_charge": None, "livemode": False,
-                "cancellation_reason": None, "canceled_at": None, "confirmation_method": "automatic",
+                "id": ref,
+                "object": "payment_intent",
+                "status": "requires_payment_method",
+                "amount": new.amount_minor,
+                "amount_capturable": 0,
+                "amount_received": 0,
+                "currency": new.currency.lower(),
+                "capture_method": "manual",
+                "client_secret": f"{ref}_secret",
+                "created": self._clock() // US_PER_S,
+                "metadata": new.metadata(),
+                "last_payment_error": None,
+                "next_action": None,
+                "payment_method": None,
+                "latest_charge": None,
+                "livemode": False,
+                "cancellation_reason": None,
+                "canceled_at": None,
+                "confirmation_method": "automatic",
                 "payment_method_types": ["card"],
-            }  # fmt: skip
+            }
             return self._intent(ref)
 
-        return await self._do("create", new.key, repr(new), make)
+        return await self._do("create", new.key, repr(new), create_object)
 
     async def authorise(self, ref: str, method: str, key: str) -> Intent:
         return await self._do("authorise", key, f"{ref} {method}", lambda: self._authorise(ref, method))
@@ -120,51 +160,60 @@ class SimulatedProvider:
         return await self._do("void", key, ref, lambda: self._void(ref))
 
     async def refund(self, ref: str, amount_minor: int, refund_id: str, key: str) -> ProviderRefund:
-        def give() -> ProviderRefund:
+        def create_refund() -> ProviderRefund:
             found = self._found(ref)
-            known = self._refunds_of(ref)
-            left = found["amount_received"] - sum(r["amount"] for r in known if r["status"] != "failed")
+            earlier = self.state.refunds_of(ref)
+            left = found["amount_received"] - sum(r["amount"] for r in earlier if r["status"] != "failed")
             if found["status"] != "succeeded" or not 0 < amount_minor <= left:
                 raise ProviderRefused(f"{amount_minor} is more than is left of {ref}", "charge_already_refunded")
-            made = f"re_{self._id(key)}"
-            self.refunds[made] = {
-                "id": made, "object": "refund", "amount": amount_minor, "currency": found["currency"],
-                "payment_intent": ref, "status": self.refund_status(found, known),
+            refund_ref = f"re_{self._id(key)}"
+            self.refunds[refund_ref] = {
+                "id": refund_ref,
+                "object": "refund",
+                "amount": amount_minor,
+                "currency": found["currency"],
+                "payment_intent": ref,
+                "status": self.refund_status(found, earlier),
                 "created": self._clock() // US_PER_S,
-                "metadata": {"refund": refund_id}, "reason": None, "charge": found["latest_charge"],
-                "balance_transaction": None, "receipt_number": None, "source_transfer_reversal": None,
+                "metadata": {"refund": refund_id},
+                "reason": None,
+                "charge": found["latest_charge"],
+                "balance_transaction": None,
+                "receipt_number": None,
+                "source_transfer_reversal": None,
                 "transfer_reversal": None,
-            }  # fmt: skip
-            self._refunded.setdefault(ref, []).append(made)
-            if self.refunds[made]["status"] == "failed":
-                self._fail(self.refunds[made])
+            }
+            self.state.refund_ids.setdefault(ref, []).append(refund_ref)
+            if self.refunds[refund_ref]["status"] == "failed":
+                self._fail(self.refunds[refund_ref])
             else:
-                self._tell("charge.refunded", found)
-            return refund_of(self.refunds[made])
+                self._send_webhook("charge.refunded", found)
+            return refund_of(self.refunds[refund_ref])
 
-        return await self._do("refund", key, f"{ref} {amount_minor}", give)
+        return await self._do("refund", key, f"{ref} {amount_minor}", create_refund)
 
     async def read(self, ref: str) -> Intent:
         return await self._do("read", "", ref, lambda: self._intent(ref))
 
     async def page(self, since_us: int, after: str = "", limit: int = 100) -> list[Intent]:
-        def some() -> list[Intent]:
+        def list_objects() -> list[Intent]:
             newest = [ref for ref, o in reversed(self.objects.items()) if o["created"] >= since_us // US_PER_S]
             start = newest.index(after) + 1 if after else 0
             return [self._intent(ref) for ref in newest[start : start + limit]]
 
-        return await self._do("page", "", after, some)
+        return await self._do("page", "", after, list_objects)
 
     def notice(self, body: bytes, signature: str, now_us: int) -> Notice | None:
         check_signature(body, signature, self._secret, now_us)
-        told = msgspec.json.decode(body)
-        about = told["data"]["object"]
-        return Notice(told["id"], told["type"], about["payment_intent" if about["object"] == "refund" else "id"])
+        event = msgspec.json.decode(body)
+        about = event["data"]["object"]
+        return Notice(event["id"], event["type"], about["payment_intent" if about["object"] == "refund" else "id"])
 
     async def aclose(self) -> None:
-        """Nothing to let go of."""
+        if self._journal is not None:
+            self._journal.close()
 
-    # the bank
+    # What the bank does.
 
     def _authorise(self, ref: str, method: str) -> Intent:
         found = self._found(ref)
@@ -179,35 +228,42 @@ class SimulatedProvider:
                 "type": "redirect_to_url",
                 "redirect_to_url": {"url": f"https://bank.example/3ds/{ref}", "return_url": None},
             }
-            self._tell("payment_intent.requires_action", found)
+            self._send_webhook("payment_intent.requires_action", found)
         else:
             self._decide(found, CARDS.get(method, ""))
         return self._intent(ref)
 
     def confirm_in_browser(self, ref: str, method: str) -> Intent:
-        """What the provider's own form does in a fan's browser: no key of ours, and we are not told of the answer."""
-        return self._authorise(ref, method)
+        """What the provider's own form does in a fan's browser: it has no key of ours, and we do not see the answer."""
+        with self._lock():
+            intent = self._authorise(ref, method)
+            self._append_change(ref)
+            return intent
 
     def finish_action(self, ref: str) -> None:
         """The fan answered the bank's question."""
-        found = self._found(ref)
-        if found["status"] == "requires_action":
-            found["next_action"] = None
-            wrong = found["payment_method"] == "pm_card_3ds_declined"
-            self._decide(found, "payment_intent_authentication_failure" if wrong else "")
+        with self._lock():
+            found = self._found(ref)
+            if found["status"] == "requires_action":
+                found["next_action"] = None
+                wrong = found["payment_method"] == "pm_card_3ds_declined"
+                self._decide(found, "payment_intent_authentication_failure" if wrong else "")
+            self._append_change(ref)
 
     def settle_refund(self, refund_ref: str, status: str) -> None:
         """The bank says what became of a refund: `succeeded` or `failed`, also after it had succeeded."""
-        given = self.refunds[refund_ref]
-        if status == "failed":
-            self._fail(given)
-        else:
-            given["status"] = status
-            self._tell("refund.updated", given)
+        with self._lock():
+            refund = self.refunds[refund_ref]
+            if status == "failed":
+                self._fail(refund)
+            else:
+                refund["status"] = status
+                self._send_webhook("refund.updated", refund)
+            self._append_change(refund["payment_intent"])
 
-    def _fail(self, given: dict[str, Any]) -> None:
-        given["status"], given["failure_reason"] = "failed", "lost_or_stolen_card"
-        self._tell("refund.failed", given)
+    def _fail(self, refund: dict[str, Any]) -> None:
+        refund["status"], refund["failure_reason"] = "failed", "lost_or_stolen_card"
+        self._send_webhook("refund.failed", refund)
 
     def _decide(self, found: dict[str, Any], error: str) -> None:
         ref = found["id"]
@@ -215,24 +271,24 @@ class SimulatedProvider:
             found["status"] = "requires_payment_method"
             charge = f"ch_{self._id(ref)}"
             found["last_payment_error"] = {"type": "card_error", "code": error, "message": error, "charge": charge}
-            self._tell("payment_intent.payment_failed", found)
+            self._send_webhook("payment_intent.payment_failed", found)
             return
         found["status"], found["amount_capturable"] = "requires_capture", found["amount"]
         found["last_payment_error"], found["latest_charge"] = None, f"ch_{ref[3:]}"
-        self._authorised_at_us[ref] = self._clock()
-        self._tell("payment_intent.amount_capturable_updated", found)
+        self.state.authorised_at_us[ref] = self._clock()
+        self._send_webhook("payment_intent.amount_capturable_updated", found)
 
     def _capture(self, ref: str) -> Intent:
         found = self._found(ref)
         if found["status"] != "requires_capture":
             raise ProviderRefused(f"{ref} is {found['status']}", "payment_intent_unexpected_state")
-        gone = self._clock() - self._authorised_at_us[ref] >= AUTHORISATION_LIVES_US
-        if gone or found["payment_method"] == LAPSES:
+        expired = self._clock() - self.state.authorised_at_us[ref] >= AUTHORISATION_LIFETIME_US
+        if expired or found["payment_method"] == LAPSES:
             found["status"], found["amount_capturable"] = "canceled", 0
-            self._tell("payment_intent.canceled", found)
+            self._send_webhook("payment_intent.canceled", found)
             raise ProviderRefused(f"the authorisation of {ref} is gone", "charge_expired_for_capture")
         found["status"], found["amount_capturable"], found["amount_received"] = "succeeded", 0, found["amount"]
-        self._tell("payment_intent.succeeded", found)
+        self._send_webhook("payment_intent.succeeded", found)
         return self._intent(ref)
 
     def _void(self, ref: str) -> Intent:
@@ -242,28 +298,34 @@ class SimulatedProvider:
         if found["status"] != "canceled":
             found["status"], found["amount_capturable"] = "canceled", 0
             found["canceled_at"] = self._clock() // US_PER_S
-            self._tell("payment_intent.canceled", found)
+            self._send_webhook("payment_intent.canceled", found)
         return self._intent(ref)
 
-    # the wire
+    # Calls and their faults.
 
-    async def _do(self, operation: str, key: str, asked: str, act: Callable[[], Answer]) -> Answer:
+    async def _do(self, operation: str, key: str, request: str, act: Callable[[], Answer]) -> Answer:
         number = next(self._call)
         self.calls[operation] += 1
         if self._latency is not None:
             await self._sleep(self._latency(operation, number))
-        return self._arrived(operation, key, asked, act, number)
+        with self._lock():
+            stored_before = key in self.state.answers
+            try:
+                return self._handle(operation, key, request, act, number)
+            finally:
+                if self._journal is not None and key and not stored_before and key in self.state.answers:
+                    self._journal.append(self.state, key, request)
 
-    def _arrived(self, operation: str, key: str, asked: str, act: Callable[[], Answer], number: int) -> Answer:
-        """The call as the provider sees it, in one go."""
-        fault = Fault.LOST_REQUEST if self.down else self.script(operation, key or asked, number)
+    def _handle(self, operation: str, key: str, request: str, act: Callable[[], Answer], number: int) -> Answer:
+        """Handle the call as the provider does, in one step."""
+        fault = Fault.LOST_REQUEST if self.down else self.script(operation, key or request, number)
         if fault is Fault.LOST_REQUEST:
             raise ProviderUnknown(f"{operation}: no answer")
         if fault is Fault.BUSY:
-            raise ProviderSpared(f"{operation}: too many requests")
-        if key and key in self._answers:
-            was, stored = self._answers[key]
-            if was != asked:
+            raise ProviderNotCalled(f"{operation}: too many requests")
+        if key and key in self.state.answers:
+            first_request, stored = self.state.answers[key]
+            if first_request != request:
                 raise ProviderRefused(f"key {key} was used for another request", "idempotency_error")
             return cast(Answer, _reply(operation, stored, fault))
         answer: Any = None
@@ -275,39 +337,48 @@ class SimulatedProvider:
         if fault in (Fault.ERROR_BEFORE, Fault.ERROR_AFTER):
             answer = ProviderUnknown(f"{operation}: 500", answered=True)
         if key:
-            self._answers[key] = (asked, answer)
+            self.state.answers[key] = (request, answer)
         return cast(Answer, _reply(operation, answer, fault))
 
+    def _lock(self) -> AbstractContextManager[None]:
+        return self._journal.lock(self.state) if self._journal is not None else nullcontext()
+
+    def _append_change(self, ref: str) -> None:
+        if self._journal is not None:
+            self._journal.append(self.state, "", ref)
+
     def _id(self, key: str) -> str:
-        self.next_number += 1
-        return hashlib.blake2b(f"{self.next_number} {key}".encode(), digest_size=12).hexdigest()
+        self.state.next_number += 1
+        return hashlib.blake2b(f"{self.state.next_number} {key}".encode(), digest_size=12).hexdigest()
 
     def _found(self, ref: str) -> dict[str, Any]:
         if ref not in self.objects:
             raise ProviderRefused(f"there is no {ref}", "resource_missing")
         return self.objects[ref]
 
-    def _refunds_of(self, ref: str) -> list[dict[str, Any]]:
-        return [self.refunds[made] for made in self._refunded.get(ref, ())]
-
     def _intent(self, ref: str) -> Intent:
-        return intent_of(self._found(ref), self._refunds_of(ref))
+        return intent_of(self._found(ref), self.state.refunds_of(ref))
 
-    def _tell(self, kind: str, about: dict[str, Any]) -> None:
+    def _send_webhook(self, kind: str, about: dict[str, Any]) -> None:
         if not self.notices.maxlen:
             return
         body = msgspec.json.encode(
             {
-                "id": f"evt_{self._id(about['id'])}", "object": "event", "type": kind, "data": {"object": about},
-                "created": self._clock() // US_PER_S, "livemode": False, "pending_webhooks": 1,
+                "id": f"evt_{self._id(about['id'])}",
+                "object": "event",
+                "type": kind,
+                "data": {"object": about},
+                "created": self._clock() // US_PER_S,
+                "livemode": False,
+                "pending_webhooks": 1,
             }
-        )  # fmt: skip
+        )
         self.notices.append((body, sign(body, self._secret, self._clock())))
 
 
-def refund_status(found: dict[str, Any], known: list[dict[str, Any]]) -> str:
-    """How the next refund of a payment begins, by its card; `known` are the refunds it has."""
-    if found["payment_method"] == REFUND_FAILS and not known:
+def refund_status(found: dict[str, Any], earlier: list[dict[str, Any]]) -> str:
+    """The first status of a payment's next refund, by its card. `earlier` are the refunds it has."""
+    if found["payment_method"] == REFUND_FAILS and not earlier:
         return "failed"
     return "pending" if found["payment_method"] == REFUND_PENDS else "succeeded"
 

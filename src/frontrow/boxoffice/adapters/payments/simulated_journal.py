@@ -1,117 +1,96 @@
-"""The simulated provider with a memory: what happened is appended to a file, and a new process goes on from there.
+"""A journal for the simulated provider: each change is appended to a file, and a new process continues from there.
 
-So the embedded server can be restarted, and a test can kill a process between a call and its answer, without the
-"provider" forgetting whose money it holds. One JSON line a call; a line cut off by a crash is a call that never was.
-Several processes (servers and `frontrow work`) may use one file: each call reads what the others wrote, under a lock.
+So an embedded server can be restarted, and a test can kill a process between a call and its answer, without the
+"provider" forgetting whose money it holds. The file has one JSON line per call. A line that was cut off by a crash is a
+call that never happened. Several processes (servers and `frontrow work`) may share one file: each call takes a lock and
+first reads what the others wrote.
 """
 
 import contextlib
 import fcntl
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from frontrow.boxoffice.adapters.payments.simulated import Answer, SimulatedProvider
+from frontrow.boxoffice.adapters.payments.simulated import ProviderState
 from frontrow.boxoffice.model.provider_intents import Intent, ProviderRefund, ProviderRefused, ProviderUnknown
-from frontrow.core.clock import Clock
 
 
-class Line(msgspec.Struct):
-    """What one call left behind."""
+class JournalLine(msgspec.Struct):
+    """What one call changed."""
 
     next_number: int
     key: str
-    asked: str
+    asked: str  # the request
     kind: str  # of the stored answer: intent, refund, refused, unknown or none
     answer: msgspec.Raw
     authorised_at_us: int = 0
-    found: dict[str, Any] | None = None
+    found: dict[str, Any] | None = None  # the PaymentIntent
     refunds: list[dict[str, Any]] = []
 
 
-class JournaledProvider(SimulatedProvider):
-    """See SimulatedProvider; `path` is read at the start and appended to by every call that changes something."""
+class PaymentJournal:
+    """See simulated.Journal. One process opens a file once."""
 
-    def __init__(self, clock: Clock, path: Path, **options: Any) -> None:
-        super().__init__(clock, **options)
+    def __init__(self, path: Path) -> None:
         self._file = path.open("a+b", buffering=0)
-        self._read_bytes = 0  # how much of the file this process knows
-        with self._lock():
-            pass
+        self._read_bytes = 0  # how much of the file was applied to the state
 
     @contextlib.contextmanager
-    def _lock(self) -> Iterator[None]:
-        """Nobody else writes meanwhile, and all that others wrote is known."""
+    def lock(self, state: ProviderState) -> Iterator[None]:
         fcntl.flock(self._file, fcntl.LOCK_EX)
         try:
-            self._catch_up()
+            self._catch_up(state)
             yield
         finally:
             fcntl.flock(self._file, fcntl.LOCK_UN)
 
-    def _catch_up(self) -> None:
+    def append(self, state: ProviderState, key: str, request: str) -> None:
+        answer = state.answers[key][1] if key else None
+        ref = answer.ref if isinstance(answer, Intent) else request.split()[0]
+        kind, encoded = _encoded(answer)
+        line = JournalLine(
+            state.next_number,
+            key,
+            request,
+            kind,
+            msgspec.Raw(encoded),
+            state.authorised_at_us.get(ref, 0),
+            state.objects.get(ref),
+            state.refunds_of(ref),
+        )
+        self._read_bytes += self._file.write(msgspec.json.encode(line) + b"\n")
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _catch_up(self, state: ProviderState) -> None:
+        """Apply the lines that other processes, or an earlier run, appended."""
         size = os.fstat(self._file.fileno()).st_size
         if size == self._read_bytes:
             return
         *lines, rest = os.pread(self._file.fileno(), size - self._read_bytes, self._read_bytes).split(b"\n")
         self._read_bytes = size - len(rest)
-        if rest:  # cut off by a crash in the middle: forget it, also on disk
+        if rest:  # a line that was cut off by a crash: remove it
             self._file.truncate(self._read_bytes)
         for text in lines:
-            self._take(msgspec.json.decode(text, type=Line))
+            _apply(msgspec.json.decode(text, type=JournalLine), state)
 
-    def _take(self, line: Line) -> None:
-        if line.found is not None:
-            ref = line.found["id"]
-            self.objects[ref] = line.found
-            self._authorised_at_us[ref] = line.authorised_at_us
-            for refund in line.refunds:
-                self.refunds[refund["id"]] = refund
-            self._refunded[ref] = [refund["id"] for refund in line.refunds]
-        if line.key:
-            self._answers[line.key] = (line.asked, _decoded(line.kind, line.answer))
-        self.next_number = line.next_number
 
-    def _arrived(self, operation: str, key: str, asked: str, act: Callable[[], Answer], number: int) -> Answer:
-        with self._lock():
-            known = key in self._answers
-            try:
-                return super()._arrived(operation, key, asked, act, number)
-            finally:
-                if key and not known and key in self._answers:
-                    self._append(key, asked)
-
-    def confirm_in_browser(self, ref: str, method: str) -> Intent:
-        with self._lock():
-            intent = super().confirm_in_browser(ref, method)
-            self._append("", ref)
-            return intent
-
-    def finish_action(self, ref: str) -> None:
-        with self._lock():
-            super().finish_action(ref)
-            self._append("", ref)
-
-    def settle_refund(self, refund_ref: str, status: str) -> None:
-        with self._lock():
-            super().settle_refund(refund_ref, status)
-            self._append("", self.refunds[refund_ref]["payment_intent"])
-
-    def _append(self, key: str, asked: str) -> None:
-        answer = self._answers[key][1] if key else None
-        ref = answer.ref if isinstance(answer, Intent) else asked.split()[0]
-        kind, encoded = _encoded(answer)
-        line = Line(
-            self.next_number, key, asked, kind, msgspec.Raw(encoded), self._authorised_at_us.get(ref, 0),
-            self.objects.get(ref), self._refunds_of(ref),
-        )  # fmt: skip
-        self._read_bytes += self._file.write(msgspec.json.encode(line) + b"\n")
-
-    async def aclose(self) -> None:
-        self._file.close()
+def _apply(line: JournalLine, state: ProviderState) -> None:
+    if line.found is not None:
+        ref = line.found["id"]
+        state.objects[ref] = line.found
+        state.authorised_at_us[ref] = line.authorised_at_us
+        for refund in line.refunds:
+            state.refunds[refund["id"]] = refund
+        state.refund_ids[ref] = [refund["id"] for refund in line.refunds]
+    if line.key:
+        state.answers[line.key] = (line.asked, _decoded(line.kind, line.answer))
+    state.next_number = line.next_number
 
 
 def _encoded(answer: Any) -> tuple[str, bytes]:

@@ -1,8 +1,9 @@
 """Stripe through its official client: PaymentIntents with manual capture, refunds, signed webhooks.
 
-Every POST carries our key; the client's own retries are off (the services decide). A 5xx or no answer is an unknown
-outcome; a 429 did nothing; 4xx is a definite no. A declined card is read from the object, not from the error. Nothing
-here has ever been run against live Stripe: docs/payments.md says what it was tested against.
+Every POST carries our idempotency key. The client's own retries are off, because the services decide. A 5xx or no
+answer is an unknown outcome, a 429 means that nothing was done, and any other 4xx is a definite no. A declined card is
+read from the object, not from the error. This code has never run against live Stripe: docs/payments.md says what it was
+tested against.
 """
 
 from collections.abc import Awaitable
@@ -19,9 +20,9 @@ from frontrow.boxoffice.model.provider_intents import (
     IntentState,
     NewIntent,
     Notice,
+    ProviderNotCalled,
     ProviderRefund,
     ProviderRefused,
-    ProviderSpared,
     ProviderUnknown,
 )
 from frontrow.core.clock import US_PER_S
@@ -73,22 +74,22 @@ class StripeProvider:
             "payment_method_types": ["card"],
             "metadata": new.metadata(),
         }
-        return intent_of(_plain(await _asked(self._intents.create_async(params, {"idempotency_key": new.key}))))
+        return intent_of(_plain(await _call(self._intents.create_async(params, {"idempotency_key": new.key}))))
 
     async def authorise(self, ref: str, method: str, key: str) -> Intent:
         params: Any = {"payment_method": method}
         try:
-            found = await _asked(self._intents.confirm_async(ref, params, {"idempotency_key": key}))
+            found = await _call(self._intents.confirm_async(ref, params, {"idempotency_key": key}))
         except _Declined:
             return await self.read(ref)
         return intent_of(_plain(found))
 
     async def capture(self, ref: str, key: str) -> Intent:
-        return intent_of(_plain(await _asked(self._intents.capture_async(ref, {}, {"idempotency_key": key}))))
+        return intent_of(_plain(await _call(self._intents.capture_async(ref, {}, {"idempotency_key": key}))))
 
     async def void(self, ref: str, key: str) -> Intent:
         try:
-            return intent_of(_plain(await _asked(self._intents.cancel_async(ref, {}, {"idempotency_key": key}))))
+            return intent_of(_plain(await _call(self._intents.cancel_async(ref, {}, {"idempotency_key": key}))))
         except ProviderRefused:
             intent = await self.read(ref)
             if intent.state is IntentState.VOID:
@@ -97,47 +98,47 @@ class StripeProvider:
 
     async def refund(self, ref: str, amount_minor: int, refund_id: str, key: str) -> ProviderRefund:
         params: Any = {"payment_intent": ref, "amount": amount_minor, "metadata": {"refund": refund_id}}
-        return refund_of(_plain(await _asked(self._refunds.create_async(params, {"idempotency_key": key}))))
+        return refund_of(_plain(await _call(self._refunds.create_async(params, {"idempotency_key": key}))))
 
     async def read(self, ref: str) -> Intent:
-        return await self._with_refunds(_plain(await _asked(self._intents.retrieve_async(ref))))
+        return await self._with_refunds(_plain(await _call(self._intents.retrieve_async(ref))))
 
     async def page(self, since_us: int, after: str = "", limit: int = MAX_PAGE) -> list[Intent]:
         params: Any = {"created": {"gte": since_us // US_PER_S}, "limit": min(limit, MAX_PAGE)}
         if after:
             params["starting_after"] = after
-        found = await _asked(self._intents.list_async(params))
+        found = await _call(self._intents.list_async(params))
         return [await self._with_refunds(_plain(one)) for one in found.data]
 
     async def _with_refunds(self, found: dict[str, Any]) -> Intent:
         if found["status"] != "succeeded":
             return intent_of(found)
-        refunds = await _asked(self._refunds.list_async({"payment_intent": found["id"], "limit": MAX_REFUNDS}))
+        refunds = await _call(self._refunds.list_async({"payment_intent": found["id"], "limit": MAX_REFUNDS}))
         return intent_of(found, [_plain(refund) for refund in refunds.data])
 
     def notice(self, body: bytes, signature: str, now_us: int) -> Notice | None:
         check_signature(body, signature, self._webhook_secret, now_us)
-        told = msgspec.json.decode(body)
-        about = told["data"]["object"]
+        event = msgspec.json.decode(body)
+        about = event["data"]["object"]
         ref = about["id"] if about.get("object") == "payment_intent" else about.get("payment_intent")
-        return Notice(told["id"], told["type"], ref) if ref else None
+        return Notice(event["id"], event["type"], ref) if ref else None
 
     async def aclose(self) -> None:
         await self._http.close_async()  # type: ignore[no-untyped-call]
 
 
 class _Declined(ProviderRefused):
-    """The bank said no; the object says why."""
+    """The card was declined. The object says why."""
 
 
-async def _asked(call: Awaitable[Answer]) -> Answer:
-    """What Stripe answers, with its errors in our words."""
+async def _call(request: Awaitable[Answer]) -> Answer:
+    """The answer of Stripe, with its errors turned into ours."""
     try:
-        return await call
+        return await request
     except stripe.CardError as error:
         raise _Declined(f"Stripe: {error.user_message or error}", error.code or "card_declined") from error
     except stripe.RateLimitError as error:
-        raise ProviderSpared(f"Stripe: {error.user_message or 'too many requests'}") from error
+        raise ProviderNotCalled(f"Stripe: {error.user_message or 'too many requests'}") from error
     except stripe.APIConnectionError as error:
         raise ProviderUnknown(f"Stripe did not answer: {error}") from error
     except stripe.StripeError as error:

@@ -1,4 +1,4 @@
-"""Reads Stripe's PaymentIntent and Refund objects (plain dictionaries) into our words."""
+"""Turns Stripe's PaymentIntent and Refund objects (plain dictionaries) into our values."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -41,7 +41,7 @@ def intent_of(found: Mapping[str, Any], refunds: Sequence[Mapping[str, Any]] = (
 
 
 def _failure_of(error: Mapping[str, Any]) -> str:
-    """The name of one failed try: its charge, else the card it was tried with, else what went wrong."""
+    """The id of one failed try: its charge, else the card, else the error code."""
     card = error.get("payment_method") or ""
     return str(
         error.get("charge") or (card.get("id") if isinstance(card, Mapping) else card) or error.get("code") or ""
@@ -49,7 +49,7 @@ def _failure_of(error: Mapping[str, Any]) -> str:
 
 
 def refund_of(found: Mapping[str, Any]) -> ProviderRefund:
-    """A Refund; one that failed or was cancelled gave nothing back, one without a status is as good as given."""
+    """A Refund. One that was cancelled counts as failed, one without a status as succeeded."""
     metadata = found.get("metadata") or {}
     status = found.get("status")
     failed = status in ("failed", "canceled")

@@ -26,7 +26,7 @@ def sign(body: bytes, secret: str, now_us: int) -> str:
 
 
 def check_signature(body: bytes, header: str, secret: str, now_us: int, tolerance_s: int = TOLERANCE_S) -> None:
-    """Nothing if one of the header's signatures is right and its time is near; else `BadSignature`."""
+    """Raise `BadSignature` unless one of the header's signatures is right and its time is recent."""
     parts = [part.strip().partition("=") for part in header.split(",")[:MAX_PARTS]]
     stamps = [value for name, _, value in parts if name == "t"]
     if len(stamps) != 1 or not (stamps[0].isascii() and stamps[0].isdigit() and len(stamps[0]) <= 12):

@@ -107,7 +107,7 @@ async def _sign_up(
         if not own:
             raise Unauthorised("sign in, or say which e-mail address", param="email")
         return view_of(await platform.presale.signups.sign_up_fan(event, purpose, own, locale))
-    await platform.presale.signups.ask(event, purpose, data.email, client_ip(platform, request), locale)
+    await platform.presale.signups.request(event, purpose, data.email, client_ip(platform, request), locale)
     return SignupView(event.id, purpose.value, "asked")
 
 

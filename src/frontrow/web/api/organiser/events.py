@@ -8,7 +8,7 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, JSONBody
 
 from frontrow.boxoffice.model.event_changes import Cancellation
-from frontrow.boxoffice.organising.events import Versioned
+from frontrow.boxoffice.organising.events import VersionedEvent
 from frontrow.core.errors import InvalidInput, NotFound
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, own_event
@@ -168,13 +168,13 @@ def _cancellation(job: Cancellation) -> CancellationView:
     )
 
 
-async def _answer(platform: Platform, versioned: Versioned, status: int = 200) -> Response[OwnEventView]:
+async def _answer(platform: Platform, versioned: VersionedEvent, status: int = 200) -> Response[OwnEventView]:
     """The changed event; this server takes it over before it answers, the others within a second."""
     await platform.box_office.openings.refresh()
     return await _shown(platform, versioned, status)
 
 
-async def _shown(platform: Platform, versioned: Versioned, status: int = 200) -> Response[OwnEventView]:
+async def _shown(platform: Platform, versioned: VersionedEvent, status: int = 200) -> Response[OwnEventView]:
     plan = await platform.organiser.organise.venues.plan(versioned.event.plan_hash)
     rules = platform.organiser.organise.rules_of(versioned.event)
     return tagged(view_of(versioned.event, plan, versioned.tag, rules), versioned.tag, status)

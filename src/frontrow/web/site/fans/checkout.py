@@ -9,8 +9,8 @@ from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
-from frontrow.boxoffice.checkout.checkout import CheckoutState, Outcome
-from frontrow.boxoffice.checkout.purchases import MOST_TIMES
+from frontrow.boxoffice.checkout.checkout import CheckoutResult, CheckoutState
+from frontrow.boxoffice.checkout.purchases import MAX_HOLD_FACTOR
 from frontrow.boxoffice.model.bookings import Booking, BookingState, HoldEnded
 from frontrow.boxoffice.model.email_addresses import is_email
 from frontrow.boxoffice.model.hold_values import ShopPass
@@ -68,7 +68,7 @@ async def _checkout(request: Asked, platform: Platform, caller: Caller, booking:
     headers = await remember_booking(platform, request, booking)
     if booking.state is BookingState.PAYING:
         try:
-            outcome = await platform.box_office.checkout.look(booking.id, booking.fence)
+            outcome = await platform.box_office.checkout.check(booking.id, booking.fence)
         except HoldEnded:
             return await outcome_page(request, platform, booking, "expired", 410)
         return await _led_on(request, platform, outcome, headers)
@@ -103,7 +103,9 @@ async def _ended(request: Asked, platform: Platform, booking: Booking, headers: 
     return await outcome_page(request, platform, booking, "expired", 410)
 
 
-async def _led_on(request: Asked, platform: Platform, outcome: Outcome, headers: dict[str, str]) -> Response[bytes]:
+async def _led_on(
+    request: Asked, platform: Platform, outcome: CheckoutResult, headers: dict[str, str]
+) -> Response[bytes]:
     """The page or redirect for the current state of a payment."""
     booking = outcome.booking
     match outcome.state:
@@ -124,7 +126,13 @@ async def _led_on(request: Asked, platform: Platform, outcome: Outcome, headers:
 
 
 async def outcome_page(
-    request: Asked, platform: Platform, booking: Booking, kind: str, status: int, *, outcome: Outcome | None = None
+    request: Asked,
+    platform: Platform,
+    booking: Booking,
+    kind: str,
+    status: int,
+    *,
+    outcome: CheckoutResult | None = None,
 ) -> Response[bytes]:
     """The page for an outcome of a checkout."""
     context = await booking_context(platform, booking)
@@ -153,7 +161,7 @@ async def booking_context(platform: Platform, booking: Booking) -> dict[str, Any
         booking.event_id
     )
     hold_us = event.hold_ttl_s * US_PER_S
-    longest_us = booking.created_at_us + MOST_TIMES * hold_us
+    longest_us = booking.created_at_us + MAX_HOLD_FACTOR * hold_us
     names = await seat_ids(platform, booking.event_id, booking.seats)
     return {
         "booking": booking,
@@ -176,7 +184,7 @@ async def _form_page(
     headers: dict[str, str] | None = None,
     filled: Ready | None = None,
     errors: dict[str, str] | None = None,
-    outcome: Outcome | None = None,
+    outcome: CheckoutResult | None = None,
 ) -> Response[bytes]:
     contact = await platform.people.fans.contact(booking.fan)
     proven = await platform.people.fans.proven_address(booking.fan)
@@ -278,7 +286,7 @@ async def look_at_payment(
     shown = PaymentLook(open=False)
     if booking.state is BookingState.PAYING:
         with contextlib.suppress(HoldEnded):
-            outcome = await platform.box_office.checkout.look(booking.id, booking.fence)
+            outcome = await platform.box_office.checkout.check(booking.id, booking.fence)
             words = words_for(request)
             if outcome.state is CheckoutState.OPEN:
                 shown = PaymentLook(open=True, says=_tries_text(words, outcome.tries_left))

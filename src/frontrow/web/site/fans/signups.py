@@ -84,7 +84,7 @@ async def _sign_up(
         if own:
             await platform.presale.signups.sign_up_fan(event, purpose, own, language)
             return await _page(request, platform, event, purpose, "confirmed", email=own)
-        await platform.presale.signups.ask(event, purpose, email, client_ip(platform, request), language)
+        await platform.presale.signups.request(event, purpose, email, client_ip(platform, request), language)
     except Unavailable:
         raise
     except FrontrowError as error:

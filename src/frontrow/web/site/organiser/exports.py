@@ -12,7 +12,7 @@ from litestar.params import FromPath
 from litestar.response import Stream
 
 from frontrow.boxoffice.model.event_changes import Change
-from frontrow.boxoffice.organising.exports import known_kind
+from frontrow.boxoffice.organising.exports import checked_kind
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, own_event
 from frontrow.web.api.organiser.common import editor_of
@@ -44,7 +44,7 @@ async def exports(
 async def table(platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], file: FromPath[str]) -> Stream:
     """One table."""
     event = await own_event(platform, caller, event_id)
-    kind = known_kind(file.removesuffix(".csv"))
+    kind = checked_kind(file.removesuffix(".csv"))
     plan = await platform.organiser.organise.venues.plan(event.plan_hash)
     await platform.ledger.organiser.note(
         Change(editor_of(caller), "export", event.id, platform.clock(), {"table": kind})

@@ -97,7 +97,7 @@ async def make(request: Asked, platform: FromPlatform, caller: FromCaller, form:
         if source is None or (reading.errors and keep):
             return show_form(request, form.first(), reading.errors)
         if not keep:
-            plan, notes = await desk.look(source, name or "Venue")
+            plan, notes = await desk.preview_plan(source, name or "Venue")
             return show_form(request, form.first(), reading.errors, plan=plan, notes=notes)
         edit = VenueEdit(
             name=name,

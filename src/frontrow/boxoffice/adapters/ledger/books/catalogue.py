@@ -18,7 +18,7 @@ from frontrow.boxoffice.adapters.ledger.programs.bookings import Program
 from frontrow.boxoffice.adapters.ledger.programs.event_index import index_events, index_venue
 from frontrow.boxoffice.adapters.ledger.programs.event_status import settle_event
 from frontrow.boxoffice.model.event_search import EventSearch, term_bounds
-from frontrow.boxoffice.model.event_status import SettledEvent
+from frontrow.boxoffice.model.event_status import EventStatusChange
 from frontrow.boxoffice.model.events import Event, EventNotFound, EventStatus
 from frontrow.boxoffice.model.facts import Fact
 from frontrow.boxoffice.model.venues import Plan, Venue
@@ -177,10 +177,10 @@ class SqlCatalogue:
 
     # seats and status
 
-    async def settle_event(self, event_id: str, now_us: int) -> SettledEvent | None:
+    async def settle_event(self, event_id: str, now_us: int) -> EventStatusChange | None:
         """Count the event's free seats and move its status if that is due: one transaction."""
         run = Ran(functools.partial(settle_event, event_id, now_us), now_us)
-        settled: SettledEvent | None = await self._line.submit(run)
+        settled: EventStatusChange | None = await self._line.submit(run)
         if settled is not None and settled.move is not None:
             self.version += 1
         return settled

@@ -14,12 +14,12 @@ from frontrow.boxoffice.adapters.ledger.programs.event_status import status_fact
 from frontrow.boxoffice.adapters.ledger.programs.waitlist import entry_of, offer_of
 from frontrow.boxoffice.model.events import Event, EventStatus
 from frontrow.boxoffice.model.waitlist import (
-    EndedLine,
+    EndedEntries,
     Entry,
     NewEntry,
     NewOffer,
     Offer,
-    WaitlistLook,
+    WaitlistSummary,
     WaitOrder,
     WaitRules,
 )
@@ -59,9 +59,9 @@ class SqlWaitlistBook:
     async def leave_waitlist(self, entry_id: str, fan: str, now_us: int) -> Entry:
         return cast(Entry, await self._run(now_us, programs.leave, entry_id, fan, now_us))
 
-    async def end_line(self, event_id: str, limit: int, now_us: int) -> EndedLine:
+    async def end_line(self, event_id: str, limit: int, now_us: int) -> EndedEntries:
         limit = max(1, min(limit, MAX_LINE_PAGE))
-        return cast(EndedLine, await self._run(now_us, programs.end_line, event_id, limit, now_us))
+        return cast(EndedEntries, await self._run(now_us, programs.end_line, event_id, limit, now_us))
 
     async def entry(self, entry_id: str) -> Entry | None:
         rows = await self._store.read(Query("entries_by_id", [(entry_id,)]))
@@ -83,9 +83,9 @@ class SqlWaitlistBook:
         rows = await self._store.read(Query("waiting_page", sorted(free.items()), (event_id, *after, limit)))
         return [entry_of(row) for row in rows]
 
-    async def waitlist_look(self, event_id: str, now_us: int) -> WaitlistLook:
+    async def waitlist_look(self, event_id: str, now_us: int) -> WaitlistSummary:
         rows = await self._store.read(Query("waitlist_look", params=(event_id, now_us)))
-        return WaitlistLook(int(rows[0][0]), bool(rows[0][1]))
+        return WaitlistSummary(int(rows[0][0]), bool(rows[0][1]))
 
     async def last_fans(self, event_id: str, seats: Sequence[int]) -> dict[int, str]:
         newest: dict[int, tuple[int, str]] = {}

@@ -12,7 +12,7 @@ import msgspec
 
 from frontrow.boxoffice.adapters.ledger.programs.bookings import Program
 from frontrow.boxoffice.model.event_search import LISTED
-from frontrow.boxoffice.model.event_status import SettledEvent
+from frontrow.boxoffice.model.event_status import EventStatusChange
 from frontrow.boxoffice.model.events import Event, EventMove, EventStatus, next_status, over_at_us
 from frontrow.boxoffice.model.facts import EventCompleted, EventReopened, EventSoldOut, Fact
 from frontrow.boxoffice.ports.queries import Query
@@ -25,7 +25,7 @@ _FACTS: Final[dict[EventStatus, type[EventSoldOut] | type[EventReopened] | type[
 }
 
 
-def settle_event(event_id: str, now_us: int, facts: list[Fact]) -> Program[SettledEvent | None]:
+def settle_event(event_id: str, now_us: int, facts: list[Fact]) -> Program[EventStatusChange | None]:
     """Count, and move the event if its time or its seats say so; None if there is no such event."""
     rows = yield Query("events_by_id", [(event_id,)])
     if not rows:
@@ -35,21 +35,21 @@ def settle_event(event_id: str, now_us: int, facts: list[Fact]) -> Program[Settl
     if free is not None:
         yield Query("put_free_seats", [(event_id, free, now_us)])
     if (yield from _due_move(event, free, now_us)) is None:
-        return SettledEvent(event, free)
+        return EventStatusChange(event, free)
     rows = yield Query("locked_event", params=(event_id,))
     was = str(rows[0][0])
     event = msgspec.json.decode(was, type=Event)
     free = yield from _count(event)
     move = yield from _due_move(event, free, now_us)
     if move is None:
-        return SettledEvent(event, free)
+        return EventStatusChange(event, free)
     moved = replace(event, status=next_status(event.status, move))
     document = msgspec.json.encode(moved).decode()
     yield Query("swap_event", [(event_id, was, document, moved.status.value, now_us)])
     detail = msgspec.json.encode({"status": moved.status}).decode()
     yield Query("add_changes", [(event.organiser_id, event_id, ACTOR, f"{move.value}_event", detail, now_us)])
     facts.extend(status_facts(moved, now_us))
-    return SettledEvent(moved, free, move)
+    return EventStatusChange(moved, free, move)
 
 
 def status_facts(event: Event, now_us: int) -> tuple[Fact, ...]:
@@ -82,6 +82,6 @@ def _due_move(event: Event, free: int | None, now_us: int) -> Program[EventMove 
         held = yield Query("any_hold", params=(event.id,))  # a held seat may still come back
         return None if held else EventMove.SELL_OUT
     if event.status is EventStatus.SOLD_OUT and free > 0:
-        waiting = yield Query("any_waiting", params=(event.id,))  # theirs first: services.offering decides
+        waiting = yield Query("any_waiting", params=(event.id,))  # theirs first: waitlist.offers decides
         return None if waiting else EventMove.REOPEN
     return None

@@ -33,7 +33,7 @@ from frontrow.boxoffice.model.holds import PlacedHold
 from frontrow.boxoffice.model.waitlist import (
     OFFER_MOVES,
     AlreadyWaiting,
-    EndedLine,
+    EndedEntries,
     Entry,
     EntryNotFound,
     EntryState,
@@ -45,8 +45,8 @@ from frontrow.boxoffice.model.waitlist import (
     OfferNotFound,
     OfferOver,
     OfferState,
+    due_move,
     entry_after,
-    settled,
 )
 from frontrow.boxoffice.ports.queries import Query, Row
 
@@ -195,7 +195,7 @@ def settle_due(now_us: int, limit: int, facts: list[Fact]) -> Program[list[Offer
     """Every open offer whose time is over, or whose booking went on without it, gets its end; those this call ended."""
     rows = yield Query("due_offers", params=(now_us, limit))
     offers = [offer_of(row) for row in rows]
-    moves = {offer.id: move for offer in offers if (move := settled(offer, now_us)) is not None}
+    moves = {offer.id: move for offer in offers if (move := due_move(offer, now_us)) is not None}
     dead = [o for o in offers if moves.get(o.id) is OfferMove.LAPSE and o.booking_state is BookingState.HELD]
     if dead:
         ended = yield from end_holds(
@@ -208,7 +208,7 @@ def settle_due(now_us: int, limit: int, facts: list[Fact]) -> Program[list[Offer
     return (yield from _end_offers([o for o in offers if o.id in moves], moves, now_us, facts))
 
 
-def end_line(event_id: str, limit: int, now_us: int, facts: list[Fact]) -> Program[EndedLine]:
+def end_line(event_id: str, limit: int, now_us: int, facts: list[Fact]) -> Program[EndedEntries]:
     """The event was cancelled: at most `limit` entries leave the line for good, and their open offers are withdrawn.
 
     Somebody who has gone on to pay is served: the cancellation ends that booking. An entry that others change at the
@@ -216,14 +216,14 @@ def end_line(event_id: str, limit: int, now_us: int, facts: list[Fact]) -> Progr
     """
     entries = [entry_of(row) for row in (yield Query("line_of_event", params=(event_id, limit)))]
     if not entries:
-        return EndedLine(0, (), 0)
+        return EndedEntries(0, (), 0)
     rows = yield Query("open_offers_of_entries", [(entry.id,) for entry in entries])
     offers = [offer_of(row) for row in rows]
     held = [offer for offer in offers if offer.booking_state is BookingState.HELD]
     asks = [MoveAsked(offer.booking_id, Move.RELEASE, offer.fence, now_us) for offer in held]
     moved = (yield from make_moves(asks, facts)) if asks else []
     busy = {offer.id for offer, answer in zip(held, moved, strict=True) if isinstance(answer, BaseException)}
-    paid = {o.id for o in offers if o not in held and settled(o, now_us) is OfferMove.CLAIM}
+    paid = {o.id for o in offers if o not in held and due_move(o, now_us) is OfferMove.CLAIM}
     claimed = [offer for offer in offers if offer.id in paid]
     served = yield from _end_offers(claimed, dict.fromkeys(paid, OfferMove.CLAIM), now_us, facts)
     turns = sorted((o.id, OfferState.WITHDRAWN.value, 0, now_us) for o in offers if o.id not in busy | paid)
@@ -234,7 +234,7 @@ def end_line(event_id: str, limit: int, now_us: int, facts: list[Fact]) -> Progr
     facts.extend(WaitlistEnded("", e.event_id, e.fan, 0, (), now_us, entry_id=e.id) for e in ended)
     freed = tuple(offer for offer in held if offer.id in withdrawn)
     done = len(ended) + len(served)
-    return EndedLine(done, freed, len(entries) - done)
+    return EndedEntries(done, freed, len(entries) - done)
 
 
 def _end_offers(
