@@ -127,7 +127,7 @@ def test_b13_a_cancelled_event_says_before_who_is_refunded_and_after_how_far_it_
     go_on(desk, "Publish now", "**?done=published")
     desk.get_by_role("link", name="Cancel the event …").click()
     dialog = desk.get_by_role("dialog")
-    expect(dialog).to_contain_text("0 bookings are paid back in full")
+    expect(dialog).to_contain_text("Bookings refunded in full: 0")
     dialog.get_by_role("link", name="Keep the event").click()
     expect(dialog).to_be_hidden()
     desk.get_by_role("link", name="Cancel the event …").click()
