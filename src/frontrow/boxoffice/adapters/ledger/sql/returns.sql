@@ -19,8 +19,8 @@ ORDER BY changed_at_us LIMIT :limit
 
 -- name: resold_returns() :limit int
 -- Listed seats that another booking has now, bought or moved there; or that a later booking had which has ended since:
--- confirmed after the return, with a minute of tolerance between two servers' clocks. (A booking that is moved to such a
--- seat uses `listed_on`.)
+-- confirmed after the return, with a minute of tolerance between two servers' clocks. (A booking that is moved to such
+-- a seat uses `listed_on`.)
 SELECT t.id, t.booking_id, t.event_id, t.fan, t.fence, t.seat_index, t.price_minor, t.currency, t.return_state, b.id,
   b.fence
 FROM returns AS t CROSS JOIN booking_seats AS s CROSS JOIN bookings AS b
