@@ -242,8 +242,8 @@ def test_who_may_only_read_can_look_at_everything_and_change_nothing(desk: Page,
 
 def test_an_invited_member_sets_a_second_factor_up_signs_out_and_in_again(desk: Page, site: Site) -> None:
     async def invited(platform: Platform) -> str:
-        await platform.people.team.found("Fresh", NEW_TEAM)
-        return await platform.people.team.invitation_for(NEW_TEAM, "eve@example.org", Role.MANAGER)
+        await platform.people.team.create_organiser("Fresh", NEW_TEAM)
+        return await platform.people.team.create_invitation_link(NEW_TEAM, "eve@example.org", Role.MANAGER)
 
     desk.goto(site.call(invited))
     desk.get_by_label("Name").fill("Eve")
