@@ -31,8 +31,8 @@ from bench.measure import OUT, bar_plot
 from frontrow.boxoffice.adapters.ledger.migrate import migrate
 from frontrow.boxoffice.model.venues import Plan
 from frontrow.boxoffice.plans.plan_generator import generate
-from frontrow.rehearsal.servers import Postgres, Valkey
 from frontrow.settings.overload import OverloadSettings
+from tests.support.servers import Postgres, Valkey
 
 ROUTE_SEATS = 20_000
 STEPS = 21  # of a round: a hello, and at each of two doors nine routes and the calls about bookings

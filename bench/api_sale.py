@@ -10,7 +10,7 @@ from typing import Any
 from bench.api_servers import EVENT, textbook_tables
 from bench.api_wire import Line, Times, cpu_of, in_parallel
 from frontrow.boxoffice.model.venues import Plan
-from frontrow.rehearsal.servers import Postgres
+from tests.support.servers import Postgres
 
 BASE = f"/v1/events/{EVENT}"
 LINES = 128

@@ -35,7 +35,7 @@ from frontrow.boxoffice.tickets.signing_keys import TicketKeys
 from frontrow.boxoffice.tickets.ticket_codes import Issuer
 from frontrow.core.clock import SystemClock
 from frontrow.core.money import Money
-from frontrow.rehearsal.servers import Postgres
+from tests.support.servers import Postgres
 
 OUT = Path("bench/out")
 CALLERS = 1_000

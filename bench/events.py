@@ -22,7 +22,7 @@ from frontrow.boxoffice.model.events import Event, EventStatus, PriceTier
 from frontrow.boxoffice.model.venues import Plan, Venue, area
 from frontrow.boxoffice.plans.plan_document import plan_bytes, plan_hash
 from frontrow.core.money import Money
-from frontrow.rehearsal.servers import Postgres
+from tests.support.servers import Postgres
 
 NOW_US = 1_800_000_000_000_000
 HOUR_US = 3_600_000_000

@@ -29,7 +29,7 @@ from frontrow.boxoffice.adapters.ledger.migrate import migrate
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.model.holds import NewHold
 from frontrow.core.errors import FrontrowError
-from frontrow.rehearsal.servers import Postgres
+from tests.support.servers import Postgres
 
 NOW_US = 1_700_000_000_000_000
 OUT = Path("bench/out")

@@ -68,9 +68,11 @@ def _throttled(using: str, rules: int = 1) -> Check:
 
 
 for _ours, _theirs in (
-    ("fixed_window", "fixed_window"), ("sliding_counter", "sliding_window"),
-    ("token_bucket", "token_bucket"), ("leaky_bucket", "leaking_bucket"),
-):  # fmt: skip
+    ("fixed_window", "fixed_window"),
+    ("sliding_counter", "sliding_window"),
+    ("token_bucket", "token_bucket"),
+    ("leaky_bucket", "leaking_bucket"),
+):
     CHECKS[f"{_ours} throttled-py"] = lambda t=_theirs: _throttled(t)  # type: ignore[misc]
 
 
@@ -136,10 +138,13 @@ def million_keys(make: Callable[[], Check], count: int = 1_000_000) -> dict[str,
     again = (time.process_time() - started) / len(some)
     slow = sorted(_timed(ask, key) for key in some)
     return {
-        "new_us": first * 1e6, "again_us": again * 1e6, "bytes_per_key": bytes_per_key,
-        "p999_us": slow[int(len(slow) * 0.999)] * 1e6, "p9999_us": slow[int(len(slow) * 0.9999)] * 1e6,
+        "new_us": first * 1e6,
+        "again_us": again * 1e6,
+        "bytes_per_key": bytes_per_key,
+        "p999_us": slow[int(len(slow) * 0.999)] * 1e6,
+        "p9999_us": slow[int(len(slow) * 0.9999)] * 1e6,
         "max_us": slow[-1] * 1e6,
-    }  # fmt: skip
+    }
 
 
 def _timed(ask: Check, key: str) -> float:

@@ -7,7 +7,7 @@ from typing import Any
 
 from bench.measure import cpu_us, cpu_us_async
 from frontrow.limits import Limiter, Quota, Rule
-from frontrow.rehearsal.servers import Valkey
+from tests.support.servers import Valkey
 
 LIMIT = 100_000_000
 TASKS = 200

@@ -22,7 +22,7 @@ from frontrow.boxoffice.adapters.bus.redis import RedisBus
 from frontrow.boxoffice.adapters.ledger.engine.group_commit import Written
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
-from frontrow.boxoffice.messaging.outbox_relay import Relay
+from frontrow.boxoffice.messaging.outbox_relay import OutboxRelay
 from frontrow.boxoffice.model.bookings import Booking, BookingState
 from frontrow.boxoffice.model.facts import BookingConfirmed, encode_fact
 from frontrow.boxoffice.ports.messages import Bus
@@ -36,7 +36,7 @@ from frontrow.boxoffice.tickets.ticket_codes import Issuer, read_code
 from frontrow.boxoffice.tickets.ticket_pdf import tickets_pdf
 from frontrow.boxoffice.tickets.ticket_sheets import Sheet
 from frontrow.core.clock import WallClock
-from frontrow.rehearsal.servers import Valkey
+from tests.support.servers import Valkey
 
 NOW_US = 1_700_000_000_000_000
 EVENT = "evt_bench"
@@ -83,7 +83,7 @@ async def relay_and_consume(name: str, bus: Bus, ledger: SqlLedger, count: int) 
     """Facts a second from the outbox to the bus, and from the bus through one reader."""
     await fill(ledger, count)
     cpu_s, wall_s = time.process_time(), time.perf_counter()
-    relayed = await Relay(ledger, bus, WallClock(), batch=1_000).once()
+    relayed = await OutboxRelay(ledger, bus, WallClock(), batch=1_000).relay_pending()
     relay_cpu_s, relay_s = time.process_time() - cpu_s, time.perf_counter() - wall_s
     assert relayed == count, f"{name}: {relayed} of {count} relayed"
     reader, got, deadline = await bus.reader("bench"), 0, time.monotonic() + PATIENCE_S

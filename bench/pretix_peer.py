@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from frontrow.rehearsal.servers import Postgres
+from tests.support.servers import Postgres
 
 HOME = Path(__file__).parent / "out" / "pretix"
 VERSION = "2026.8.0"

@@ -22,9 +22,9 @@ import redis
 
 from bench.http_load import Load, cpu_s, load, server
 from bench.room_streams import streams
-from frontrow.rehearsal.servers import Valkey
 from frontrow.waitingroom.credentials.places import REMEMBERED, Place, PlaceSigner
 from frontrow.waitingroom.credentials.room_keys import RoomKeys
+from tests.support.servers import Valkey
 
 HEAD = b"Host: localhost\r\nUser-Agent: bench\r\nAccept: */*\r\n"
 TARGETS = {"now-serving": 0.6, "status": 0.8, "status again": 0.8, "join": 1.2}

@@ -16,7 +16,6 @@ from typing import Any
 import psutil
 import redis
 
-from frontrow.rehearsal.servers import Valkey
 from frontrow.waitingroom.audit.sqlite import open_sqlite_audit
 from frontrow.waitingroom.credentials.room_keys import RoomKeys
 from frontrow.waitingroom.model.config import Phase, RoomConfig
@@ -24,6 +23,7 @@ from frontrow.waitingroom.model.room_state import LaneState, RoomState
 from frontrow.waitingroom.ports import JoinCommand, PlaceKey, Recovered, VisitCommand, VisitOp
 from frontrow.waitingroom.service.room import WaitingRoom
 from frontrow.waitingroom.stores.redis import RedisStore, room_key
+from tests.support.servers import Valkey
 
 EVENT = "bench"
 CONFIG = RoomConfig(capacity=10**9, window_size=10**6)

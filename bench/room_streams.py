@@ -11,7 +11,7 @@ import psutil
 import uvloop
 
 from bench.http_load import server
-from frontrow.rehearsal.servers import Valkey
+from tests.support.servers import Valkey
 
 HEAD = b"Host: localhost\r\nUser-Agent: bench\r\nAccept: text/event-stream\r\n"
 REQUEST = b"GET /stream HTTP/1.1\r\n" + HEAD + b"\r\n"

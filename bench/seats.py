@@ -30,7 +30,7 @@ from frontrow.boxoffice.model.claims import sold_seat
 from frontrow.boxoffice.model.venues import Plan
 from frontrow.boxoffice.plans.plan_generator import generate
 from frontrow.core.errors import Unavailable
-from frontrow.rehearsal.servers import Postgres, Valkey
+from tests.support.servers import Postgres, Valkey
 
 OUT = Path(__file__).parent / "out"
 TARGET_ATTEMPTS, TARGET_P99_MS, TARGET_WRONG, TARGET_HOLDS, TARGET_REBUILD_S = 333_333, 50.0, 0.001, 20_000, 5.0

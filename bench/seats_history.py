@@ -20,8 +20,8 @@ from frontrow.boxoffice.adapters.ledger.migrate import migrate
 from frontrow.boxoffice.model.hold_values import Hold, ShopPass
 from frontrow.boxoffice.plans.plan_generator import generate
 from frontrow.core.errors import Refused, Unavailable
-from frontrow.rehearsal.history import History, Operation, Outcome, Verdict
-from frontrow.rehearsal.servers import Postgres, Valkey
+from frontrow.rehearsal.history import History, HistoryVerdict, Operation, OperationOutcome
+from tests.support.servers import Postgres, Valkey
 
 CALLERS = 200
 
@@ -40,7 +40,7 @@ class Recorder:
         """All operations done, and among them purchases; a machine too slow for those gets ten times as long."""
         return self.done >= self.operations * (1 if self.bought > self.least_bought else 10)
 
-    async def run(self) -> Verdict:
+    async def run(self) -> HistoryVerdict:
         await asyncio.gather(*(self._caller(number) for number in range(CALLERS)))
         return self.history.check()
 
@@ -62,10 +62,10 @@ class Recorder:
         try:
             hold = await office.holds.place(office.event.id, shop_pass, (office.plan.seat_ids[seat],))
         except (Refused, Unavailable):
-            self._add(Operation(began_us, office.clock(), Outcome.REFUSED, (seat,)))
+            self._add(Operation(began_us, office.clock(), OperationOutcome.REFUSED, (seat,)))
             return None
         booking = hash(hold.booking_id)
-        granted = (Outcome.GRANTED, hold.indexes, hold.fence, booking, hold.expires_at_us)
+        granted = (OperationOutcome.GRANTED, hold.indexes, hold.fence, booking, hold.expires_at_us)
         self._add(Operation(began_us, office.clock(), *granted))
         return hold
 
@@ -76,25 +76,25 @@ class Recorder:
         try:
             if chance < 0.8:
                 await office.holds.release(hold.booking_id, hold.fence)
-                self._add(Operation(began_us, office.clock(), Outcome.RELEASED, hold.indexes, hold.fence))
+                self._add(Operation(began_us, office.clock(), OperationOutcome.RELEASED, hold.indexes, hold.fence))
             elif chance < 0.9:
                 await office.ledger.begin_payment(hold.booking_id, hold.fence, office.clock())
                 await office.holds.sold(await office.ledger.confirm(hold.booking_id, hold.fence, office.clock()))
-                self._add(Operation(began_us, office.clock(), Outcome.CONFIRMED, hold.indexes, hold.fence))
+                self._add(Operation(began_us, office.clock(), OperationOutcome.CONFIRMED, hold.indexes, hold.fence))
                 self.bought += 1
                 began_us = office.clock()
                 booking = await office.ledger.refund(hold.booking_id, hold.fence, office.clock())
                 await office.holds.freed(booking.event_id, booking.seats, booking.id)
-                self._add(Operation(began_us, office.clock(), Outcome.REFUNDED, hold.indexes, hold.fence))
+                self._add(Operation(began_us, office.clock(), OperationOutcome.REFUNDED, hold.indexes, hold.fence))
         except (Refused, Unavailable):
-            self._add(Operation(began_us, office.clock(), Outcome.UNKNOWN, hold.indexes, hold.fence))
+            self._add(Operation(began_us, office.clock(), OperationOutcome.UNKNOWN, hold.indexes, hold.fence))
 
     def _add(self, operation: Operation) -> None:
         self.history.add(operation)
         self.done += 1
 
 
-async def soak(operations: int) -> Verdict:
+async def soak(operations: int) -> HistoryVerdict:
     """A history on real servers, recorded at two hold services."""
     with Valkey() as valkey, Postgres() as postgres:
         await asyncio.to_thread(migrate, postgres.url)

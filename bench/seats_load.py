@@ -28,7 +28,7 @@ from frontrow.boxoffice.ports.seat_claims import SeatClaims
 from frontrow.boxoffice.seatmap.frame_log import FrameLog, MemoryFrameLog
 from frontrow.boxoffice.seatmap.map_feed import MapFeed
 from frontrow.boxoffice.seatmap.seat_states import ClaimStates
-from frontrow.core import gc_tuning as collector
+from frontrow.core import gc_tuning
 from frontrow.core.clock import SystemClock
 from frontrow.core.money import Money
 
@@ -157,7 +157,7 @@ class Outcome:
 
 def tidy() -> None:
     """As a server does after it started."""
-    collector.settle()
+    gc_tuning.freeze_after_startup()
 
 
 class Crowd:

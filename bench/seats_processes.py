@@ -9,7 +9,7 @@ import psycopg
 
 from bench.seats_load import Meter
 from frontrow.boxoffice.adapters.ledger.migrate import migrate
-from frontrow.rehearsal.servers import Postgres, Valkey
+from tests.support.servers import Postgres, Valkey
 
 
 class Workers:

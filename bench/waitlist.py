@@ -22,7 +22,7 @@ from frontrow.boxoffice.model.waitlist import NewEntry
 from frontrow.boxoffice.waitlist.offers import OfferWorker
 from frontrow.core.clock import ManualClock
 from frontrow.core.money import Money
-from frontrow.rehearsal.servers import Postgres
+from tests.support.servers import Postgres
 
 LINE, SEATS, PARTY = 20_000, 2_000, 2
 EVENT = "evt_bench"

@@ -12,7 +12,8 @@ from hypothesis import HealthCheck, settings
 from playwright.sync_api import Browser
 
 from frontrow.core.clock import ManualClock
-from frontrow.rehearsal.servers import (
+from tests.support.chromium import SharedBrowser
+from tests.support.servers import (
     Cluster,
     Postgres,
     Sentinel,
@@ -22,7 +23,6 @@ from frontrow.rehearsal.servers import (
     system_postgres,
     system_redis,
 )
-from tests.support.chromium import SharedBrowser
 
 settings.register_profile("suite", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("suite")

@@ -33,6 +33,7 @@ def test_the_documented_imports_of_the_version_before_work() -> None:
         "from frontrow.boxoffice.plans.document import plan_hash\n"
         "from frontrow.boxoffice.plans.generate import generate\n"
         "from frontrow.boxoffice.services.checkout import Checkout\n"
+        "from frontrow.boxoffice.services.endpoints import Endpoints\n"
         "from frontrow.boxoffice.services.hold import HoldService\n"
         "from frontrow.boxoffice.services.recovery import Recovery\n"
         "from frontrow.boxoffice.services.refunds import Refunds\n"

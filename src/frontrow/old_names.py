@@ -26,6 +26,7 @@ RENAMED = {
     "frontrow.boxoffice.plans.document": "frontrow.boxoffice.plans.plan_document",
     "frontrow.boxoffice.plans.generate": "frontrow.boxoffice.plans.plan_generator",
     "frontrow.boxoffice.services.checkout": "frontrow.boxoffice.checkout.checkout",
+    "frontrow.boxoffice.services.endpoints": "frontrow.boxoffice.messaging.webhook_endpoints",
     "frontrow.boxoffice.services.hold": "frontrow.boxoffice.holds.hold_service",
     "frontrow.boxoffice.services.recovery": "frontrow.boxoffice.holds.claim_recovery",
     "frontrow.boxoffice.services.refunds": "frontrow.boxoffice.refunds.refunds",

@@ -127,7 +127,7 @@ def test_b13_a_cancelled_event_says_before_who_is_refunded_and_after_how_far_it_
     go_on(desk, "Publish now", "**?done=published")
     desk.get_by_role("link", name="Cancel the event …").click()
     dialog = desk.get_by_role("dialog")
-    expect(dialog).to_contain_text("0 bookings are paid back in full")
+    expect(dialog).to_contain_text("Bookings refunded in full: 0")
     dialog.get_by_role("link", name="Keep the event").click()
     expect(dialog).to_be_hidden()
     desk.get_by_role("link", name="Cancel the event …").click()
@@ -242,8 +242,8 @@ def test_who_may_only_read_can_look_at_everything_and_change_nothing(desk: Page,
 
 def test_an_invited_member_sets_a_second_factor_up_signs_out_and_in_again(desk: Page, site: Site) -> None:
     async def invited(platform: Platform) -> str:
-        await platform.people.team.found("Fresh", NEW_TEAM)
-        return await platform.people.team.invitation_for(NEW_TEAM, "eve@example.org", Role.MANAGER)
+        await platform.people.team.create_organiser("Fresh", NEW_TEAM)
+        return await platform.people.team.create_invitation_link(NEW_TEAM, "eve@example.org", Role.MANAGER)
 
     desk.goto(site.call(invited))
     desk.get_by_label("Name").fill("Eve")

@@ -176,7 +176,7 @@ def test_tokens_are_sent_where_they_belong_and_never_shown():
     paid = server.seen[-1].headers
     assert paid["frontrow-pass"] == "eyJsecret"
     assert paid["frontrow-booking"] == "frb_secret"
-    assert "frontrow-pass" not in Client("http://x").keyring.proofs(calls.get_event("evt_2"))
+    assert "frontrow-pass" not in Client("http://x").keyring.credentials(calls.get_event("evt_2"))
 
 
 async def test_the_asynchronous_client_does_the_same(monkeypatch):

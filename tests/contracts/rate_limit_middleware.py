@@ -105,7 +105,7 @@ def l4_a_refused_rule_burns_nothing_of_the_others(make: MakeDoor) -> None:
     assert door.ask().status == 200
     policies = door.ask().headers["ratelimit-policy"]
     assert policies == '"second";q=1;w=1, "hour";q=100;w=3600'
-    assert door.gate._limiter.peek("203.0.113.1").rule == "second"
+    assert door.limits._limiter.peek("203.0.113.1").rule == "second"
     for _ in range(98):
         clock.advance(1)
         assert door.ask().status == 200
@@ -121,10 +121,10 @@ def l5_a_rule_shared_by_several_paths_counts_once_beside_others(make: MakeDoor) 
         rule("reports", "2/minute", "user", "endpoint", paths=("/reports",), on_missing="ip"),
     ]
     door = make(rules=rules, clock=ManualClock(), identify={"user": "header:x-user"})
-    told = [door.ask("GET", "/holds").status for _ in range(3)]
-    told += [door.ask("GET", "/reports", x_user="7").status for _ in range(3)]
-    told += [door.ask("GET", "/public").status, door.ask("GET", "/public").status]
-    assert told == [200, 200, 429, 200, 200, 429, 200, 429], "2 + 2 + 1 of everybody's 5"
+    results = [door.ask("GET", "/holds").status for _ in range(3)]
+    results += [door.ask("GET", "/reports", x_user="7").status for _ in range(3)]
+    results += [door.ask("GET", "/public").status, door.ask("GET", "/public").status]
+    assert results == [200, 200, 429, 200, 200, 429, 200, 429], "2 + 2 + 1 of everybody's 5"
 
 
 def l15_a_missing_or_empty_client_id_is_an_error_or_counts_by_address_and_is_never_skipped(make: MakeDoor) -> None:
@@ -180,8 +180,8 @@ def l6_tiers_have_their_own_quotas_and_change_while_running(make: MakeDoor) -> N
 
 def l7_costs_above_one_are_charged_by_method_and_path(make: MakeDoor) -> None:
     door = make(rules=[rule("all", "6/minute", "ip")], costs={"POST /reports": 4}, clock=ManualClock())
-    told = [door.ask("POST", "/reports"), door.ask("POST", "/reports"), door.ask("GET", "/reports"), door.ask()]
-    assert [(answer.status, answer.headers["x-ratelimit-remaining"]) for answer in told] == [
+    results = [door.ask("POST", "/reports"), door.ask("POST", "/reports"), door.ask("GET", "/reports"), door.ask()]
+    assert [(answer.status, answer.headers["x-ratelimit-remaining"]) for answer in results] == [
         (200, "2"),
         (429, "2"),
         (200, "1"),
@@ -207,7 +207,7 @@ def l16_shadow_rules_count_and_never_refuse(make: MakeDoor) -> None:
     )
     answers = [door.ask() for _ in range(5)]
     assert statuses(answers) == [200] * 4 + [429]
-    counted = door.gate.metrics.snapshot()
+    counted = door.limits.metrics.snapshot()
     assert counted["trial"]["shadow_refused"] == 4
     assert (counted["all"]["allowed"], counted["all"]["refused"]) == (4, 1)
     assert answers[0].headers["ratelimit-policy"] == '"all";q=4;w=60', "a trial is not announced"
@@ -218,8 +218,8 @@ def l8_exactly_n_of_60_concurrent_requests_pass(make: MakeDoor) -> None:
     door.ask(ip="203.0.113.9")
     workers = 60 if door.send.__qualname__.startswith(("Uvicorn", "flask")) else 1  # hand-driven doors have one loop
     with ThreadPoolExecutor(workers) as pool:
-        told = list(pool.map(lambda _: door.ask().status, range(60)))
-    assert (told.count(200), told.count(429)) == (25, 35)
+        results = list(pool.map(lambda _: door.ask().status, range(60)))
+    assert (results.count(200), results.count(429)) == (25, 35)
 
 
 CONTRACT = [check for name, check in sorted(globals().items()) if name[0] == "l" and name[1].isdigit()]

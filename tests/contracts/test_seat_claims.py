@@ -10,8 +10,8 @@ from frontrow.boxoffice.adapters.claims.memory import MemoryClaims
 from frontrow.boxoffice.adapters.claims.redis import RedisClaims
 from frontrow.boxoffice.model.claims import ClaimsLost
 from frontrow.boxoffice.ports.seat_claims import SeatClaims
-from frontrow.rehearsal.servers import Valkey
 from tests.contracts.seat_claims import CONTRACT, EVENT, NOW, Contract, seats_of, small_plan, wish
+from tests.support.servers import Valkey
 
 ADAPTERS = ["memory", "redis", "redis-3-shards", "redis-cluster"]
 

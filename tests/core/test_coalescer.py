@@ -168,7 +168,7 @@ async def test_a_lost_batch_and_a_cancelled_flight_reach_every_slot() -> None:
     echo.gate.clear()
     coalescer.submit_into(1, left)
     await asyncio.sleep(0)
-    for flight in tuple(coalescer._flights):
-        flight.cancel()
+    for task in tuple(coalescer._tasks):
+        task.cancel()
     await coalescer.aclose()
     assert left.got == ["cancelled"]

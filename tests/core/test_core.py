@@ -80,7 +80,7 @@ def test_settings_come_from_the_file_and_the_environment_wins(tmp_path: Path) ->
         ({"name": "A", "seats": 0}, {}, "shop.seats must be from 1 to 1000, not 0"),
         ({"name": "A", "seats": "many"}, {}, "shop.seats must be int, not 'many'"),
         ({"name": "A", "seats": True}, {}, "shop.seats must be int, not True"),
-        ({"name": "A", "seat": 1}, {}, "shop.seat is no setting; [shop] knows name, seats"),
+        ({"name": "A", "seat": 1}, {}, "shop.seat is not a setting; [shop] has name, seats"),
         ({"name": "A"}, {"FRONTROW_SHOP_SEATS": "many"}, "FRONTROW_SHOP_SEATS must be int, not 'many'"),
         ({"name": "A"}, {"FRONTROW_SHOP_MODE": "test"}, "FRONTROW_SHOP_MODE must be one of demo, live, not 'test'"),
         ({"name": "A"}, {"FRONTROW_SHOP_QUIET": "maybe"}, "FRONTROW_SHOP_QUIET must be bool"),
@@ -113,6 +113,11 @@ def test_a_missing_or_broken_file_is_named(tmp_path: Path) -> None:
 def test_an_error_is_a_problem_document() -> None:
     problem = InvalidInput("seats must be positive", param="seats", seats=[3]).problem()
     assert problem == {
-        "type": "urn:frontrow:invalid_input", "title": "Invalid input", "status": 422, "code": "invalid_input",
-        "detail": "seats must be positive", "param": "seats", "seats": [3],
-    }  # fmt: skip
+        "type": "urn:frontrow:invalid_input",
+        "title": "Invalid input",
+        "status": 422,
+        "code": "invalid_input",
+        "detail": "seats must be positive",
+        "param": "seats",
+        "seats": [3],
+    }

@@ -12,7 +12,6 @@ import pytest
 from frontrow.boxoffice.adapters.claims.redis import RedisClaims
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.core.clock import SystemClock
-from frontrow.rehearsal.servers import Valkey
 from tests.boxoffice.shop import EVENT, Shop, shop_event, shop_plan
 from tests.faults.proxy import Proxy
 from tests.faults.selling import (
@@ -23,6 +22,7 @@ from tests.faults.selling import (
     eventually,
     within,
 )
+from tests.support.servers import Valkey
 
 HOLD_S = 10  # far longer than a purchase takes on a busy machine
 

@@ -7,14 +7,14 @@ from bench.seats_load import Office
 from frontrow.boxoffice.adapters.claims.redis import RedisClaims
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.ports.seat_claims import SeatClaims
-from frontrow.rehearsal.history import Verdict
+from frontrow.rehearsal.history import HistoryVerdict
 from tests.boxoffice.shop import shop_plan, sqlite_url
 from tests.faults.test_three_layers import YesClaims
 
 OPERATIONS = 15_000
 
 
-async def record(url: str, stores: list[SeatClaims], *, sql: dict[str, str] | None = None) -> Verdict:
+async def record(url: str, stores: list[SeatClaims], *, sql: dict[str, str] | None = None) -> HistoryVerdict:
     offices = []
     for claims in stores:
         offices.append(Office("evt_h", shop_plan(), claims, await open_ledger(url, sql=sql), hold_ttl_s=2))

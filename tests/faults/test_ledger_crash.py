@@ -19,8 +19,8 @@ from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.model.bookings import BookingState
 from frontrow.boxoffice.model.holds import NewHold
 from frontrow.core.errors import Unavailable
-from frontrow.rehearsal.servers import Postgres, ServerUnavailable, free_port
 from tests.faults.selling import LEDGER_BOUND_S, within
+from tests.support.servers import Postgres, ServerUnavailable, free_port
 
 NOW_US = 1_700_000_000_000_000
 CALLERS = 64

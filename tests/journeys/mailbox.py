@@ -12,7 +12,7 @@ from typing import Any
 
 from aiosmtpd.controller import Controller
 
-from frontrow.rehearsal.servers import free_port
+from tests.support.servers import free_port
 
 POLL_S = 0.02
 WAIT_S = 120  # a busy machine takes its time

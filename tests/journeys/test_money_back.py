@@ -153,7 +153,7 @@ def test_j10_an_event_is_cancelled_in_the_middle_of_everything(stack: Stack, vis
     bob.locator("#go").click()  # only now, on the page as it was before the cancellation
     expect(bob.locator("#outcome")).to_be_visible()
     eventually(lambda: stack.paid(kept) == 0, "Ada has her money, also for the seat in the pool")
-    expect(owner.get_by_text("1 refunds failed at the bank. The money is still owed.")).to_be_visible()
+    expect(owner.get_by_text("Refunds that failed at the bank: 1. The money is still owed.")).to_be_visible()
     assert stack.paid(fails) == 50_00
     stack.mailbox.wait_for("carl10@example.org", f"Your refund for {name} takes longer")
     alert = stack.mailbox.wait_for(member.email, f"A refund for {name} failed")

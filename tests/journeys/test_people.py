@@ -146,7 +146,7 @@ def test_bought_on_a_phone_shown_on_a_laptop(stack: Stack, visitor: Visitor) -> 
 
 def test_staff_sign_in_with_a_unicode_password(stack: Stack, visitor: Visitor) -> None:
     async def invited(platform: Platform) -> None:
-        await platform.people.team.found("Caf\u00e9", "org_cafe")
+        await platform.people.team.create_organiser("Caf\u00e9", "org_cafe")
         owner = Actor("stf_owner", "org_cafe", Role.OWNER)
         await platform.people.team.invite(owner, "zoe@example.org", Role.MANAGER, "en")
 

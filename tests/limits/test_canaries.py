@@ -9,7 +9,7 @@ import pytest
 
 from frontrow.limits import algorithms
 from frontrow.limits.stores import memory
-from frontrow.limits.stores.protocol import Ask
+from frontrow.limits.stores.protocol import StoreRequest
 from tests.limits import test_contract as contract
 from tests.limits.doors import Door
 from tests.limits.test_contention import hammer
@@ -23,14 +23,14 @@ def pure(redis_url: str, loop: asyncio.AbstractEventLoop) -> Door:
 def burns_on_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
     """Charges the rules that would have allowed although another refused."""
 
-    def judge(ask: Ask, lines: object, states: object, now_us: int) -> object:
+    def apply_rules(request: StoreRequest, slots: object, states: object, now_us: int) -> object:
         both = [
-            algorithms.SPECIFICATION[line.quota.algorithm](line.quota, state, now_us, ask.cost)
-            for line, state in zip(lines, states, strict=True)  # type: ignore[call-overload]
+            algorithms.SPECIFICATION[slot.quota.algorithm](slot.quota, state, now_us, request.cost)
+            for slot, state in zip(slots, states, strict=True)  # type: ignore[call-overload]
         ]
         return [verdict for verdict, _ in both], [state for _, state in both]
 
-    monkeypatch.setattr(memory, "_judge", judge)
+    monkeypatch.setattr(memory, "_apply_rules", apply_rules)
 
 
 def promises_too_early(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,13 +90,13 @@ def test_the_contention_test_catches_a_store_without_its_lock(monkeypatch: pytes
         def __exit__(self, *_: object) -> None: ...
 
     turn = threading.Barrier(10)
-    original = memory.Table.get
+    original = memory.KeyTable.get
 
-    def slow_get(table: memory.Table, key: str) -> object:
+    def slow_get(table: memory.KeyTable, key: str) -> object:
         state = original(table, key)
         turn.wait(30)  # everybody has read before anybody writes
         return state
 
-    monkeypatch.setattr(memory.Table, "get", slow_get)
+    monkeypatch.setattr(memory.KeyTable, "get", slow_get)
     monkeypatch.setattr(memory, "threading", SimpleNamespace(Lock=Open))
     assert hammer(compiled=False) > 100

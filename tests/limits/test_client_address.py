@@ -29,7 +29,7 @@ def test_l2_ports_brackets_quotes_and_zones_do_not_make_a_new_client(text):
 
 @pytest.mark.parametrize("text", ["", "localhost", "010.0.0.1", "1.2.3", "1.2.3.4.5", "::g", "1.2.3.4\x00", "x" * 9999])
 def test_l15_what_is_no_address_is_a_clear_error(text):
-    with pytest.raises(InvalidInput, match=r"is no IP address such as 192\.0\.2\.1"):
+    with pytest.raises(InvalidInput, match=r"is not an IP address like 192\.0\.2\.1"):
         ip_key(text)
 
 

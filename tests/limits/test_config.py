@@ -114,7 +114,7 @@ def test_l15_a_wrong_field_is_named_with_a_valid_example(line, tmp_path):
     [
         ("[limits]\n", r"limits\.rules is missing; add \[\[limits\.rules\]\]"),
         ("nonsense", "not valid TOML"),
-        ('[limits]\ncolour = "red"\n[[limits.rules]]\nname="a"\nquota="1/s"', "limits.colour is no setting"),
+        ('[limits]\ncolour = "red"\n[[limits.rules]]\nname="a"\nquota="1/s"', "limits.colour is not a setting"),
         ('[limits]\ndialect = "x"\n[[limits.rules]]\nname="a"\nquota="1/s"', "limits.dialect must be one of draft-11"),
         ('[limits]\nidentify = {user="cookie"}\n[[limits.rules]]\nname="a"\nquota="1/s"', 'user = "header:x-user-id"'),
         ('[[limits.rules]]\nname="a"\nquota="1/s"\n' * 2, "two rules are named 'a'"),
@@ -150,12 +150,12 @@ async def test_l16_a_running_middleware_reloads_its_file_and_a_broken_one_leaves
     assert [(await ask()).status for _ in range(2)] == [200, 429]
     file.write_text('[limits]\n[[limits.rules]]\nname = "all"\nquota = "many/hour"\n')
     with pytest.raises(ConfigError, match="many/hour"):
-        app.gate.book.reload()
+        app.limits.book.reload()
     assert (await ask()).status == 429
     file.write_text('[limits]\n[[limits.rules]]\nname = "all"\nquota = "3/hour"\n')
-    app.gate.book.reload()
+    app.limits.book.reload()
     assert [(await ask()).status for _ in range(4)] == [200, 200, 200, 429]
-    assert app.gate.book.generation == 1
+    assert app.limits.book.generation == 1
 
 
 def test_l15_rules_made_in_code_cannot_be_reloaded_and_say_what_to_do():

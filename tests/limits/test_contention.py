@@ -63,12 +63,14 @@ def storm(url: str, skews_s: list[int], lease: int = 0, calls: int = 25) -> list
     children = [
         subprocess.Popen(
             [sys.executable, "-c", CHILD, url, str(skew_s), str(lease), str(calls)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
         )
         for skew_s in skews_s
-    ]  # fmt: skip
-    told = [child.communicate("go\n", timeout=60)[0] for child in children]
-    return [int(text) for text in told]
+    ]
+    outputs = [child.communicate("go\n", timeout=60)[0] for child in children]
+    return [int(text) for text in outputs]
 
 
 def test_l10_eight_processes_share_one_limit_exactly(redis_url: str) -> None:
@@ -91,8 +93,9 @@ def test_a_leased_rule_never_admits_more_than_its_quota(redis_url: str) -> None:
 def test_a_leased_rule_costs_one_call_a_block(redis_url: str) -> None:
     with Limiter(
         [Rule("all", Quota.parse("1000/366 days", algorithm="fixed_window"), per=(), lease=100)],
-        store=redis_url, deadline_s=5.0,
-    ) as limiter:  # fmt: skip
+        store=redis_url,
+        deadline_s=5.0,
+    ) as limiter:
         assert all(limiter.check("anybody").allowed for _ in range(1000))
         assert limiter.stats.store_calls == 10
         assert not limiter.check("anybody").allowed

@@ -54,9 +54,9 @@ def test_l1_a_bucket_of_ten_drained_at_two_seconds_gives_one_permit_at_three(doo
 def test_l1_the_shaper_tells_everybody_to_leave_one_interval_after_the_one_before(door: Door) -> None:
     """L1: leaky bucket as a shaper: a constant rate out, whatever came in."""
     asker = door.limiter(Quota.parse("10/second", algorithm="leaky_queue", burst=4))
-    told = [asker.check("fan", now_us=at(0)) for _ in range(5)]
-    assert [d.delay_s for d in told[:4]] == [0.0, 0.1, 0.2, 0.3]
-    assert [d.allowed for d in told] == [True, True, True, True, False]
+    decisions = [asker.check("fan", now_us=at(0)) for _ in range(5)]
+    assert [d.delay_s for d in decisions[:4]] == [0.0, 0.1, 0.2, 0.3]
+    assert [d.allowed for d in decisions] == [True, True, True, True, False]
     assert asker.check("fan", now_us=at(0.25)).delay_s == pytest.approx(0.15)
 
 
@@ -228,11 +228,35 @@ def test_different_keys_and_rules_never_meet(door: Door, algorithm: str) -> None
     quota = Quota.parse("1/minute", algorithm=algorithm)
     asker = door.limiter([Rule("a", quota)])
     keys: list[object] = [
-        "user:1", "user:12", "user:1:23", "user:12:3", "{user}", "}{", "a\x00b", "a", "a\r\nSET x 1", "é", "e\u0301",
-        "*", "~0", "#", "\udcff", " ", "x" * 1_000_000, "x" * 999_999 + "y", "x" * 256, "x" * 257,
-        {"user": "1", "item": "23"}, {"user": "12", "item": "3"}, {"user": "1"}, {"item": "1"}, {"user": "4:item"},
-        {"user": "1", "item": "2"}, {"user:1": "item:2"}, {"user": "user:1"},
-    ]  # fmt: skip
+        "user:1",
+        "user:12",
+        "user:1:23",
+        "user:12:3",
+        "{user}",
+        "}{",
+        "a\x00b",
+        "a",
+        "a\r\nSET x 1",
+        "é",
+        "e\u0301",
+        "*",
+        "~0",
+        "#",
+        "\udcff",
+        " ",
+        "x" * 1_000_000,
+        "x" * 999_999 + "y",
+        "x" * 256,
+        "x" * 257,
+        {"user": "1", "item": "23"},
+        {"user": "12", "item": "3"},
+        {"user": "1"},
+        {"item": "1"},
+        {"user": "4:item"},
+        {"user": "1", "item": "2"},
+        {"user:1": "item:2"},
+        {"user": "user:1"},
+    ]
     first = [asker.check(key, now_us=at(0)).allowed for key in keys]
     second = [asker.check(key, now_us=at(0)).allowed for key in keys]
     assert first == [True] * len(keys)

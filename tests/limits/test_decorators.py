@@ -33,9 +33,9 @@ async def test_l13_an_async_function_is_limited_and_stays_async(clock: ManualClo
         await asyncio.sleep(0)
         return number
 
-    told = await asyncio.gather(*(work(number) for number in range(60)), return_exceptions=True)
-    assert sum(isinstance(answer, int) for answer in told) == 25
-    assert sum(isinstance(answer, Throttled) for answer in told) == 35
+    results = await asyncio.gather(*(work(number) for number in range(60)), return_exceptions=True)
+    assert sum(isinstance(answer, int) for answer in results) == 25
+    assert sum(isinstance(answer, Throttled) for answer in results) == 35
 
 
 def test_l8_exactly_n_of_60_calls_from_threads_run(clock: ManualClock):
@@ -53,8 +53,8 @@ def test_l8_exactly_n_of_60_calls_from_threads_run(clock: ManualClock):
         return True
 
     with ThreadPoolExecutor(60) as pool:
-        told = list(pool.map(attempt, range(60)))
-    assert (told.count(True), len(ran)) == (25, 25)
+        results = list(pool.map(attempt, range(60)))
+    assert (results.count(True), len(ran)) == (25, 25)
 
 
 class SleepingClock(ManualClock):

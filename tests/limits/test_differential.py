@@ -13,7 +13,7 @@ from frontrow.limits.quota import ALGORITHMS
 from frontrow.limits.stats import Stats
 from frontrow.limits.stores.from_url import CompiledStore
 from frontrow.limits.stores.memory import MemoryStore
-from frontrow.limits.stores.protocol import CHECK, PEEK, REFUND, Ask, Line
+from frontrow.limits.stores.protocol import CHECK, PEEK, REFUND, QuotaSlot, StoreRequest
 from frontrow.limits.stores.redis import RedisStore
 from tests.limits.doors import T0_US, S
 
@@ -29,10 +29,14 @@ quotas = st.builds(
     lambda limit, period_s: Quota(limit, period_s * S, "sliding_log"), st.integers(1, 12), st.sampled_from([1, 7, 60])
 )
 steps_us = st.one_of(
-    st.integers(0, 3 * S), st.sampled_from([0, 0, 1, S, 10 * S, 60 * S]), st.integers(-5 * S, 0),
+    st.integers(0, 3 * S),
+    st.sampled_from([0, 0, 1, S, 10 * S, 60 * S]),
+    st.integers(-5 * S, 0),
     st.sampled_from([-3600 * S, 86_400 * S, -86_400 * S]),
-)  # fmt: skip
-asks = st.tuples(st.sampled_from([CHECK, CHECK, CHECK, PEEK, REFUND]), st.integers(1, 4), steps_us, st.integers(0, 1))
+)
+operations = st.tuples(
+    st.sampled_from([CHECK, CHECK, CHECK, PEEK, REFUND]), st.integers(1, 4), steps_us, st.integers(0, 1)
+)
 
 
 @pytest.fixture(scope="module")
@@ -43,37 +47,39 @@ def loop() -> Iterator[asyncio.AbstractEventLoop]:
 
 
 @settings(max_examples=300)
-@given(rules=st.lists(st.tuples(quotas, st.booleans()), min_size=1, max_size=3), history=st.lists(asks, max_size=40))
+@given(
+    rules=st.lists(st.tuples(quotas, st.booleans()), min_size=1, max_size=3), history=st.lists(operations, max_size=40)
+)
 def test_specification_kernel_and_script_agree_on_random_histories(
     every_redis_url: str, rules: list[tuple[Quota, bool]], history: list[tuple[int, int, int, int]]
 ) -> None:
-    """L9 L10 L15: same answers everywhere, also when the clock jumps; checks, peeks, refunds; several rules."""
-    lines = [Line(Rule(f"r{at}", quota, shadow=shadow), "", quota) for at, (quota, shadow) in enumerate(rules)]
+    """L9 L10 L15: same results everywhere, also when the clock jumps; checks, peeks, refunds; several rules."""
+    slots = [QuotaSlot(Rule(f"r{at}", quota, shadow=shadow), "", quota) for at, (quota, shadow) in enumerate(rules)]
     clock = ManualClock()
-    shared = RedisStore(every_redis_url, lines, Stats([]), deadline_s=5.0)
+    shared = RedisStore(every_redis_url, slots, Stats([]), deadline_s=5.0)
     shared._sync.flushdb()
     for_ever_us = 1 << 60  # what is forgotten when is another question than what is answered
-    stores = [MemoryStore(lines, clock, 1000, for_ever_us), CompiledStore(lines, clock, 1000, for_ever_us), shared]
+    stores = [MemoryStore(slots, clock, 1000, for_ever_us), CompiledStore(slots, clock, 1000, for_ever_us), shared]
     now_us = T0_US
     try:
         for op, cost, step_us, who in history:
             now_us += step_us
             cost = min(cost, *(quota.capacity for quota, _ in rules))
-            ask = Ask(tuple(range(len(lines))), (f"fan{who}",) * len(lines), cost, now_us, op)
-            specified, *mirrors = [store.decide(ask) for store in stores]
+            request = StoreRequest(tuple(range(len(slots))), (f"fan{who}",) * len(slots), cost, now_us, op)
+            specified, *mirrors = [store.decide(request) for store in stores]
             assert all(mirror == specified for mirror in mirrors)
     finally:
         shared.close()
 
 
 def test_a_batch_decides_as_if_one_after_the_other(shared_redis_url: str, loop: asyncio.AbstractEventLoop) -> None:
-    """The asyncio path sends many asks in one script call; a hot key inside it is exact."""
+    """The asyncio path sends many requests in one script call; a hot key inside it is exact."""
     rules = [Rule("a", Quota.parse("57/minute")), Rule("b", Quota.parse("1000/hour", algorithm="token_bucket"))]
 
     async def storm() -> list[bool]:
         async with Limiter(rules, store=shared_redis_url, deadline_s=5.0) as limiter:
-            answers = await asyncio.gather(*(limiter.acheck("one", now_us=T0_US + n) for n in range(500)))
+            results = await asyncio.gather(*(limiter.acheck("one", now_us=T0_US + n) for n in range(500)))
             assert limiter.stats.store_calls <= 12
-            return [answer.allowed for answer in answers]
+            return [result.allowed for result in results]
 
     assert loop.run_until_complete(storm()) == [True] * 57 + [False] * 443

@@ -6,8 +6,8 @@ import pytest
 
 from frontrow.core.errors import ConfigError
 from frontrow.limits import Limiter, Quota, Rule
-from frontrow.rehearsal.servers import Cluster, Sentinel, Valkey
 from tests.limits.doors import T0_US
+from tests.support.servers import Cluster, Sentinel, Valkey
 
 RULES = [
     Rule("user", Quota.parse("5/minute", algorithm="token_bucket"), per=("user",)),

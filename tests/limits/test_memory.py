@@ -8,7 +8,7 @@ import pytest
 from frontrow.core.clock import ManualClock
 from frontrow.limits import Limiter, Quota
 from frontrow.limits.stores.from_url import CompiledStore
-from frontrow.limits.stores.key_table import CRUMBS
+from frontrow.limits.stores.key_table import FREED_PER_CHECK
 from frontrow.limits.stores.memory import MemoryStore
 from tests.limits.doors import ALGORITHMS, S
 
@@ -66,13 +66,13 @@ def test_l8_idle_clients_leave_by_themselves_a_few_at_each_check(algorithm: str,
     sizes = []
     for _ in range(4):
         clock.advance(us=quota.life_us)
-        for _ in range(2000 // CRUMBS + 20):
+        for _ in range(2000 // FREED_PER_CHECK + 20):
             limiter.check("awake")
             sizes.append(held(limiter))
     assert sizes[0] >= 2000
     assert sizes[-1] <= 2
     drops = [before - after for before, after in itertools.pairwise(sizes)]
-    assert max(drops) <= CRUMBS, "no check sweeps them all"
+    assert max(drops) <= FREED_PER_CHECK, "no check sweeps them all"
 
 
 @KERNELS
@@ -109,9 +109,11 @@ def test_one_forward_jump_of_the_clock_forgets_nobody(compiled: bool) -> None:
 def test_l8_the_cap_holds_and_newcomers_share_what_is_left(compiled: bool) -> None:
     """L8: hard cap. At it a new client shares an overflow state: never more than the quota, nobody known forgotten."""
     limiter = Limiter(
-        Quota.parse("3/minute", algorithm="token_bucket"), store="memory://?max_keys=160", clock=ManualClock(),
+        Quota.parse("3/minute", algorithm="token_bucket"),
+        store="memory://?max_keys=160",
+        clock=ManualClock(),
         compiled=compiled,
-    )  # fmt: skip
+    )
     known = [f"user:{n}" for n in range(150)]
     for key in known:
         assert limiter.check(key, cost=2).allowed

@@ -49,7 +49,7 @@ def test_l16_latency_buckets_are_cumulative_powers_of_two_and_the_last_holds_eve
     metrics.follow(Stats(["r"]))
     allowed = Decision(True, "r", 1, 0, 0, 0)
     for ns in (0, 1023, 1024, 5_000, 10**12):
-        metrics.took(allowed, ns)
+        metrics.record_latency(allowed, ns)
     registry = CollectorRegistry()
     metrics.register(registry)
     at_most = lambda le: registry.get_sample_value("frontrow_limits_latency_seconds_bucket", {"rule": "r", "le": le})  # noqa: E731
@@ -61,7 +61,7 @@ def test_l14_decisions_made_without_the_store_are_counted_per_rule():
     metrics = LimitMetrics()
     metrics.follow(Stats(["a", "b"]))
     for source in ("store", "local", "open", "closed"):
-        metrics.took(Decision(True, "a", 1, 0, 0, 0, 0, source), 10)
+        metrics.record_latency(Decision(True, "a", 1, 0, 0, 0, 0, source), 10)
     assert metrics.snapshot()["a"]["store_errors"] == 3
     assert metrics.snapshot()["b"]["store_errors"] == 0
 
@@ -80,7 +80,7 @@ def test_l16_counting_from_50_threads_loses_nothing():
     metrics.follow(Stats(["r"]))
     decision = Decision(False, "r", 1, 0, 0, 0)
     with ThreadPoolExecutor(50) as pool:
-        list(pool.map(lambda _: [metrics.took(decision, 1500) for _ in range(400)], range(50)))
+        list(pool.map(lambda _: [metrics.record_latency(decision, 1500) for _ in range(400)], range(50)))
     assert metrics.latency["r"].buckets[1] == 20_000
     assert metrics.latency["r"].total_ns == 20_000 * 1500
 
@@ -122,21 +122,21 @@ def test_l16_lines_are_bounded_per_second_and_rule_and_the_rest_is_counted(lines
     now = [0.0]
     log = RefusalLog(3, monotonic_s=lambda: now[0])
     for number in range(1000):
-        log.refused("busy", f"client{number}")
-    log.refused("quiet", "client")
+        log.write("busy", f"client{number}")
+    log.write("quiet", "client")
     assert [line["rule"] for line in lines()] == ["busy"] * 3 + ["quiet"]
     now[0] = 1.0
-    log.refused("busy", "client")
+    log.write("busy", "client")
     assert lines()[-1]["suppressed"] == 997
     now[0] = 2.0
-    log.refused("busy", "client")
+    log.write("busy", "client")
     assert "suppressed" not in lines()[-1]
 
 
 def test_l16_the_log_remembers_a_bounded_number_of_rules(lines):
     log = RefusalLog(1, monotonic_s=lambda: 0.0, max_rules=10)
     for number in range(100):
-        log.refused(f"r{number}", "client")
+        log.write(f"r{number}", "client")
     assert len(log._seen) == 10
 
 

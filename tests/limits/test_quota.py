@@ -15,11 +15,21 @@ DAY_US = 86_400_000_000
 @pytest.mark.parametrize(
     ("text", "limit", "period_s"),
     [
-        ("100/minute", 100, 60), ("5/10s", 5, 10), ("1000 per hour", 1000, 3600), ("3/2 days", 3, 172_800),
-        ("1/s", 1, 1), ("7/sec", 7, 1), ("9/15 minutes", 9, 900), ("2 / d", 2, 86_400), ("4/HOUR", 4, 3600),
-        ("6/30seconds", 6, 30), ("8/min", 8, 60), ("8/mins", 8, 60), ("2/hrs", 2, 3600),
+        ("100/minute", 100, 60),
+        ("5/10s", 5, 10),
+        ("1000 per hour", 1000, 3600),
+        ("3/2 days", 3, 172_800),
+        ("1/s", 1, 1),
+        ("7/sec", 7, 1),
+        ("9/15 minutes", 9, 900),
+        ("2 / d", 2, 86_400),
+        ("4/HOUR", 4, 3600),
+        ("6/30seconds", 6, 30),
+        ("8/min", 8, 60),
+        ("8/mins", 8, 60),
+        ("2/hrs", 2, 3600),
     ],
-)  # fmt: skip
+)
 def test_l3_quotas_are_written_as_people_say_them(text: str, limit: int, period_s: int) -> None:
     """L3: seconds, minutes, hours, days."""
     quota = Quota.parse(text)
@@ -40,12 +50,19 @@ def test_l15_a_bad_quota_text_is_one_clear_error(text: Any) -> None:
 @pytest.mark.parametrize(
     ("arguments", "field"),
     [
-        ({"limit": 0}, "limit"), ({"limit": -1}, "limit"), ({"limit": 1.5}, "limit"), ({"limit": True}, "limit"),
-        ({"limit": 1 << 31}, "limit"), ({"period_us": 0}, "period_us"), ({"period_us": 999_999}, "period_us"),
-        ({"period_us": 367 * DAY_US}, "period_us"), ({"algorithm": "gcra"}, "algorithm"),
-        ({"algorithm": "token_bucket", "burst": -1}, "burst"), ({"algorithm": "fixed_window", "burst": 5}, "burst"),
+        ({"limit": 0}, "limit"),
+        ({"limit": -1}, "limit"),
+        ({"limit": 1.5}, "limit"),
+        ({"limit": True}, "limit"),
+        ({"limit": 1 << 31}, "limit"),
+        ({"period_us": 0}, "period_us"),
+        ({"period_us": 999_999}, "period_us"),
+        ({"period_us": 367 * DAY_US}, "period_us"),
+        ({"algorithm": "gcra"}, "algorithm"),
+        ({"algorithm": "token_bucket", "burst": -1}, "burst"),
+        ({"algorithm": "fixed_window", "burst": 5}, "burst"),
     ],
-)  # fmt: skip
+)
 def test_l15_every_bad_field_is_named(arguments: dict[str, Any], field: str) -> None:
     """L15: zero, negative, unknown algorithm, burst below 1."""
     with pytest.raises(InvalidQuota) as caught:
@@ -86,10 +103,18 @@ def test_l15_a_cost_is_a_positive_whole_number(cost: Any, compiled: bool) -> Non
 @pytest.mark.parametrize(
     "arguments",
     [
-        {"name": ""}, {"name": "a b"}, {"name": "x" * 65}, {"name": "a:b"}, {"per": "user"}, {"per": ("",)},
-        {"on_store_down": "panic"}, {"tiers": {"vip": Quota.parse("1/s")}}, {"lease": 0}, {"lease": 5},
+        {"name": ""},
+        {"name": "a b"},
+        {"name": "x" * 65},
+        {"name": "a:b"},
+        {"per": "user"},
+        {"per": ("",)},
+        {"on_store_down": "panic"},
+        {"tiers": {"vip": Quota.parse("1/s")}},
+        {"lease": 0},
+        {"lease": 5},
     ],
-)  # fmt: skip
+)
 def test_l15_a_bad_rule_is_refused_when_it_is_made(arguments: dict[str, Any]) -> None:
     with pytest.raises(InvalidQuota):
         Rule(**({"name": "burst", "quota": Quota.parse("10/second")} | arguments))

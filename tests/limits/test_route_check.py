@@ -8,7 +8,7 @@ from bench import middleware
 from frontrow.core.clock import ManualClock
 from frontrow.limits import Limiter, Quota, Rule
 from frontrow.limits.http.asgi import RateLimitMiddleware
-from frontrow.limits.http.route_check import Question, packer
+from frontrow.limits.http.route_check import RouteCheck, packer
 from frontrow.limits.keys import rule_key
 from tests.contracts.rate_limit_middleware import rule
 from tests.limits.web_doors import call_asgi, starlette_app
@@ -34,10 +34,10 @@ def rules() -> list[Rule]:
 
 def test_l5_a_subset_counts_in_the_store_of_the_whole(clock: ManualClock):
     whole = Limiter(rules(), clock=clock)
-    some = Question(whole, ["everybody"], {})
+    some = RouteCheck(whole, ["everybody"], {})
     assert [some.check({}).remaining for _ in range(3)] == [4, 3, 2]
-    told = [whole.check({"user": "1"}) for _ in range(3)]
-    assert [(answer.allowed, answer.rule) for answer in told] == [
+    decisions = [whole.check({"user": "1"}) for _ in range(3)]
+    assert [(answer.allowed, answer.rule) for answer in decisions] == [
         (True, "everybody"),
         (True, "everybody"),
         (False, "everybody"),
@@ -49,19 +49,19 @@ def test_l5_a_subset_counts_in_the_store_of_the_whole(clock: ManualClock):
 
 async def test_l4_a_refused_rule_of_a_question_burns_nothing_of_the_others(clock: ManualClock):
     whole = Limiter(rules(), clock=clock)
-    both = Question(whole, ["everybody", "user"], {})
-    told = [await both.acheck({"user": "1"}) for _ in range(6)]
-    assert [answer.allowed for answer in told] == [True] * 3 + [False] * 3
-    assert told[-1].rule == "user"
+    both = RouteCheck(whole, ["everybody", "user"], {})
+    decisions = [await both.acheck({"user": "1"}) for _ in range(6)]
+    assert [answer.allowed for answer in decisions] == [True] * 3 + [False] * 3
+    assert decisions[-1].rule == "user"
     assert both.check({"user": "2"}).remaining == 1, "four of everybody's five are used, not seven"
 
 
 def test_l6_tiers_choose_the_line(clock: ManualClock):
     vip = {"vip": Quota.parse("9/minute", algorithm="sliding_log")}
     tiered = Rule("fans", QUOTA, per=("user",), tiers=vip, tier_of=lambda key: key["tier"])
-    question = Question(Limiter([tiered], clock=clock), ["fans"], {})
-    assert question.check({"user": "1", "tier": "vip"}).limit == 9
-    assert question.check({"user": "1", "tier": "unknown"}).limit == 3
+    route_check = RouteCheck(Limiter([tiered], clock=clock), ["fans"], {})
+    assert route_check.check({"user": "1", "tier": "vip"}).limit == 9
+    assert route_check.check({"user": "1", "tier": "unknown"}).limit == 3
 
 
 async def test_l17_however_many_rules_a_request_has_it_is_one_question_to_the_store(redis_url):
@@ -75,7 +75,7 @@ async def test_l17_however_many_rules_a_request_has_it_is_one_question_to_the_st
             await call_asgi(app, "GET", "/", {"x-user": str(number)}, "203.0.113.1")
         commands = client.info("commandstats")
     scripts = sum(
-        told["calls"] for name, told in commands.items() if name.startswith(("cmdstat_eval", "cmdstat_fcall"))
+        stats["calls"] for name, stats in commands.items() if name.startswith(("cmdstat_eval", "cmdstat_fcall"))
     )
     assert scripts == 5
     await app.aclose()
@@ -84,6 +84,6 @@ async def test_l17_however_many_rules_a_request_has_it_is_one_question_to_the_st
 def test_l17_the_middleware_benchmark_runs_and_names_every_peer(monkeypatch):
     """L17: the figures themselves come from `make bench-limits`; no test asserts on time."""
     monkeypatch.setattr(middleware, "REQUESTS", 30)
-    told = middleware.run(rounds=1)
-    assert {"Frontrow", "floor", "slowapi", "slowapi, ASGI", "litestar's own"} <= set(told["added_us"])
-    assert all(us > 0 for us in told["total_us"].values())
+    figures = middleware.run(rounds=1)
+    assert {"Frontrow", "floor", "slowapi", "slowapi, ASGI", "litestar's own"} <= set(figures["added_us"])
+    assert all(us > 0 for us in figures["total_us"].values())

@@ -9,7 +9,7 @@ import pytest
 from frontrow.core.breaker import Breaker
 from frontrow.core.clock import ManualClock
 from frontrow.limits import Limiter, Quota, Rule
-from frontrow.rehearsal.servers import Valkey
+from tests.support.servers import Valkey
 
 QUOTA = Quota.parse("3/minute", algorithm="token_bucket")
 

@@ -132,11 +132,11 @@ def test_the_middleware_needs_nothing_but_the_standard_library():
 def test_l8_the_table_of_routes_is_bounded_whatever_paths_strangers_ask_for(opened):
     door = opened(DOORS["starlette"])(rules=[rule("all", "100000/minute", "ip")], clock=ManualClock())
     for number in range(MAX_ROUTES + 50):
-        door.gate.route("GET", f"/{number}")
-    door.gate.route("GET", "/" + "x" * 10_000)
-    door.gate.route("M" * 5000, "/")
-    assert len(door.gate.routes) <= MAX_ROUTES
-    assert max(len(path) for _, path, _ in door.gate.routes) < 1000
+        door.limits.add_route("GET", f"/{number}")
+    door.limits.add_route("GET", "/" + "x" * 10_000)
+    door.limits.add_route("M" * 5000, "/")
+    assert len(door.limits.routes) <= MAX_ROUTES
+    assert max(len(path) for _, path, _ in door.limits.routes) < 1000
 
 
 def test_l7_a_cost_that_can_never_fit_is_an_error_of_its_own(opened):
@@ -226,9 +226,9 @@ async def test_l13_the_middleware_is_added_the_way_each_framework_adds_them():
         "/api/holds": mounted,
     }
     for path, app in apps.items():
-        told = [await call_asgi(app, "GET", path.replace("//", "/"), {}, "203.0.113.1") for _ in range(3)]
-        assert [answer.status for answer in told] == [200, 200, 429], path
-        assert told[0].headers["x-ratelimit-remaining"] == "1"
+        results = [await call_asgi(app, "GET", path.replace("//", "/"), {}, "203.0.113.1") for _ in range(3)]
+        assert [answer.status for answer in results] == [200, 200, 429], path
+        assert results[0].headers["x-ratelimit-remaining"] == "1"
 
 
 def test_l13_rules_may_be_given_as_text_quotas_or_the_limiters_own_rules(opened):

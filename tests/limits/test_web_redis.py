@@ -9,9 +9,9 @@ import pytest
 from frontrow.core.errors import FrontrowError
 from frontrow.limits.http import asgi, wsgi
 from frontrow.limits.rules import RuleBook
-from frontrow.rehearsal.servers import Valkey
 from tests.contracts.rate_limit_middleware import rule
 from tests.limits.web_doors import Uvicorn, call_asgi, flask_app, starlette_app
+from tests.support.servers import Valkey
 
 PEER = "203.0.113.1"
 
@@ -24,9 +24,9 @@ async def test_l10_two_servers_share_their_counts_and_exactly_n_of_80_concurrent
         )
         for _ in range(2)
     ]
-    told = await asyncio.gather(*(call_asgi(apps[i % 2], "GET", "/", {"x-user": "7"}, PEER) for i in range(80)))
-    assert [answer.status for answer in told].count(200) == 25
-    assert [answer.status for answer in told].count(429) == 55
+    results = await asyncio.gather(*(call_asgi(apps[i % 2], "GET", "/", {"x-user": "7"}, PEER) for i in range(80)))
+    assert [answer.status for answer in results].count(200) == 25
+    assert [answer.status for answer in results].count(429) == 55
     for app in apps:
         await app.aclose()
 
@@ -66,9 +66,9 @@ async def test_l14_a_store_that_is_down_is_answered_by_the_rules_policy_and_coun
         assert json.loads(answer.body)["type"].endswith("#temporary-reduced-capacity")
         assert int(answer.headers["retry-after"]) >= 1
     if policy == "local":
-        told = [(await call_asgi(app, "GET", "/", {}, PEER)).status for _ in range(5)]
-        assert told.count(200) == 2, "three a minute in this process, one of them above"
-    assert app.gate.metrics.snapshot()["all"]["store_errors"] >= 1
+        results = [(await call_asgi(app, "GET", "/", {}, PEER)).status for _ in range(5)]
+        assert results.count(200) == 2, "three a minute in this process, one of them above"
+    assert app.limits.metrics.snapshot()["all"]["store_errors"] >= 1
     await app.aclose()
 
 
@@ -77,19 +77,19 @@ async def test_l14_a_stalled_store_does_not_hold_up_the_answer_and_comes_back(ow
         starlette_app([]), [rule("all", "9/minute", "ip", on_store_down="open")], own_valkey.url, deadline_s=0.05
     )
     await call_asgi(app, "GET", "/", {}, PEER)
-    before = app.gate.metrics.snapshot()["all"]["store_errors"]
+    before = app.limits.metrics.snapshot()["all"]["store_errors"]
     own_valkey.pause()
     try:
         answer = await asyncio.wait_for(call_asgi(app, "GET", "/", {}, PEER), 5)
         assert answer.status == 200
-        assert app.gate.metrics.snapshot()["all"]["store_errors"] == before + 1
+        assert app.limits.metrics.snapshot()["all"]["store_errors"] == before + 1
     finally:
         own_valkey.resume()
     deadline = time.monotonic() + 20
     before = -1
-    while before != app.gate.metrics.snapshot()["all"]["store_errors"]:  # until an answer comes from the store again
+    while before != app.limits.metrics.snapshot()["all"]["store_errors"]:  # until an answer comes from the store again
         assert time.monotonic() < deadline
-        before = app.gate.metrics.snapshot()["all"]["store_errors"]
+        before = app.limits.metrics.snapshot()["all"]["store_errors"]
         await asyncio.sleep(0.05)
         await call_asgi(app, "GET", "/", {}, PEER)
     await app.aclose()
@@ -98,8 +98,8 @@ async def test_l14_a_stalled_store_does_not_hold_up_the_answer_and_comes_back(ow
 async def test_l9_on_a_cluster_rules_that_share_a_part_are_one_step_and_others_are_an_error_at_once(redis_cluster):
     rules = [rule("address", "9/minute", "ip"), rule("holds", "2/minute", "ip", "endpoint", paths=("/holds",))]
     app = asgi.RateLimitMiddleware(starlette_app([]), rules, redis_cluster.url, deadline_s=5.0)
-    told = [(await call_asgi(app, "GET", "/holds", {}, PEER)).status for _ in range(4)]
-    assert told == [200, 200, 429, 429]
+    results = [(await call_asgi(app, "GET", "/holds", {}, PEER)).status for _ in range(4)]
+    assert results == [200, 200, 429, 429]
     left = (await call_asgi(app, "GET", "/", {}, PEER)).headers["x-ratelimit-remaining"]
     assert left == "6", "a refused rule burns nothing of the others"
     await app.aclose()
@@ -119,7 +119,7 @@ async def test_l16_reloading_many_times_closes_the_connections_of_rules_long_rep
     while own_valkey.command("CLIENT", "LIST").count(b"id=") > 8:
         assert time.monotonic() < deadline, "connections of replaced rules stay open"
         await asyncio.sleep(0.02)
-    assert app.gate.metrics.snapshot()["all"]["allowed"] == 12
+    assert app.limits.metrics.snapshot()["all"]["allowed"] == 12
     await app.aclose()
 
 

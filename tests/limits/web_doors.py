@@ -34,8 +34,8 @@ class Door:
     close: Callable[[], None] = field(default=lambda: None)
 
     @property
-    def gate(self) -> Any:
-        return self.wrapped.gate
+    def limits(self) -> Any:
+        return self.wrapped.limits
 
     def ask(self, method: str = "GET", path: str = "/", ip: str = "203.0.113.1", **headers: str) -> Answer:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
@@ -112,8 +112,8 @@ async def call_asgi(app: Any, method: str, path: str, headers: dict[str, str], p
         sent.append(message)
 
     await app(scope, receive, send)
-    told = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
-    return Answer(sent[0]["status"], told, b"".join(message.get("body", b"") for message in sent[1:]))
+    fields = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
+    return Answer(sent[0]["status"], fields, b"".join(message.get("body", b"") for message in sent[1:]))
 
 
 def asgi_door(make: Callable[[list[str]], Any], middleware: Any = asgi.RateLimitMiddleware, **options: Any) -> Door:
@@ -140,8 +140,10 @@ def flask_door(**options: Any) -> Door:
     def send(method: str, path: str, headers: dict[str, str]) -> Answer:
         raw = unquote_to_bytes(path).decode("latin-1")  # as a WSGI server hands it over; the client would parse // away
         environ = {"REMOTE_ADDR": "127.0.0.1", "PATH_INFO": raw}
-        told = app.test_client().open("/", method=method, headers=headers, environ_overrides=environ)
-        return Answer(told.status_code, {name.lower(): value for name, value in told.headers.items()}, told.data)
+        response = app.test_client().open("/", method=method, headers=headers, environ_overrides=environ)
+        return Answer(
+            response.status_code, {name.lower(): value for name, value in response.headers.items()}, response.data
+        )
 
     return Door(wrapped, send, calls, wrapped.close)
 
@@ -170,8 +172,10 @@ class Uvicorn:
             for name, value in headers.items():
                 connection.putheader(name, value)
             connection.endheaders()
-            told = connection.getresponse()
-            return Answer(told.status, {name.lower(): value for name, value in told.getheaders()}, told.read())
+            response = connection.getresponse()
+            return Answer(
+                response.status, {name.lower(): value for name, value in response.getheaders()}, response.read()
+            )
         finally:
             connection.close()
 

@@ -79,14 +79,14 @@ async def test_kid_jku_and_jwk_injection(world: World):
 async def test_crit_and_wrong_typ_even_when_signed_by_us(world: World):
     """Headers we never write are refused although the signature is right: nothing is negotiated."""
     _, claims = parts(world.pass_jwt)
-    kid, key = world.platform.room.passes._keys[0]
+    kid, key = world.platform.room.service.passes._keys[0]
     for extra in ({"crit": ["exp"]}, {"crit": ["b64"], "b64": False}, {"typ": "at+jwt"}, {"jku": "https://x.example"}):
         await refused(world, jwt.encode(claims, key, algorithm="RS256", headers={"kid": kid, **extra}))
 
 
 async def test_wrong_audience_issuer_and_time(world: World):
     _, claims = parts(world.pass_jwt)
-    kid, key = world.platform.room.passes._keys[0]
+    kid, key = world.platform.room.service.passes._keys[0]
     now_s = world.platform.clock() // 1_000_000
     wrong = [{"aud": "evt_other"}, {"aud": [EVENT_ID]}, {"iss": "somebody"}, {"exp": now_s}, {"exp": now_s - 1}]
     wrong += [{"sub": 7}, {"plc": None}, {"jti": None}]

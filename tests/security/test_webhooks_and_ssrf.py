@@ -8,7 +8,7 @@ import pytest
 from frontrow.app.wiring import open_platform
 from frontrow.boxoffice.adapters.payments.webhook_signatures import sign
 from frontrow.boxoffice.messaging.organiser_webhooks import check_signature, signature
-from frontrow.boxoffice.messaging.safe_http import Outgoing, UnsafeAddress
+from frontrow.boxoffice.messaging.safe_http import SafeHttpClient, UnsafeAddress
 from frontrow.core.errors import Unavailable
 from frontrow.settings.platform import StripeSettings
 from frontrow.web.app import front_of, platform_app
@@ -90,7 +90,7 @@ async def test_ssrf_by_address(url: str):
     async def loopback(host: str, port: int) -> list[str]:
         return ["127.0.0.1"]
 
-    outgoing = Outgoing(resolver=loopback)
+    outgoing = SafeHttpClient(resolver=loopback)
     with pytest.raises(UnsafeAddress):
         await outgoing.post(url, b"{}", {})
     await outgoing.aclose()
@@ -104,7 +104,7 @@ async def test_ssrf_by_name_and_by_rebinding():
         asked.append(host)
         return {"mixed.example": ["93.184.216.34", "10.0.0.7"], "none.example": []}.get(host, ["169.254.169.254"])
 
-    outgoing = Outgoing(resolver=resolver)
+    outgoing = SafeHttpClient(resolver=resolver)
     for host in ("mixed.example", "metadata.example"):
         with pytest.raises(UnsafeAddress):
             await outgoing.post(f"https://{host}/hook", b"{}", {})
@@ -137,7 +137,7 @@ async def test_ssrf_by_a_name_that_leads_inside_is_refused_when_something_is_sen
     async def inside(host: str, port: int) -> list[str]:
         return ["127.0.0.1"]
 
-    outgoing = Outgoing(resolver=inside)
+    outgoing = SafeHttpClient(resolver=inside)
     with pytest.raises(UnsafeAddress):
         await outgoing.post(url, b"{}", {})
     await outgoing.aclose()

@@ -129,7 +129,7 @@ def pass_for(platform: Platform, event: str, person: str, position: int = 1) -> 
     """A pass as the room would give it."""
     now_s = platform.clock() // 1_000_000
     visit = Pass(event, person, PlaceKey(0, 1, position), now_s, now_s + 900, now_s)
-    return platform.room.passes.mint(visit)
+    return platform.room.service.passes.mint(visit)
 
 
 async def a_world(platform: Platform) -> World:

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from frontrow.rehearsal.servers import Server
+from tests.support.servers import Server
 
 NGINX = Path("deploy/nginx")
 TTL_S = 1

@@ -25,7 +25,7 @@ from frontrow.core.clock import US_PER_S, SystemClock
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from frontrow.rehearsal.crowd import Tally
+    from frontrow.rehearsal.crowd import CrowdStats
 
 DAY_US = 86_400 * US_PER_S
 EVENT_ID = "evt_demo"
@@ -153,16 +153,16 @@ def _wait_until_open(url: str, server: "subprocess.Popen[str]") -> None:
     raise typer.BadParameter("the server did not open the sale in time")
 
 
-async def _crowd(console: Any, url: str, people: int, seconds: float | None) -> "tuple[Tally, float, int]":
+async def _crowd(console: Any, url: str, people: int, seconds: float | None) -> "tuple[CrowdStats, float, int]":
     """Let the crowd in and show how it goes; what it saw, how long it took, how many seats are left."""
     from rich.live import Live
 
     from frontrow.rehearsal.crowd import Crowd
-    from frontrow.rehearsal.http_client import Wire
+    from frontrow.rehearsal.http_client import FanConnection
 
     crowd = Crowd(url, EVENT_ID, people)
     host, _, port = url.removeprefix("http://").rpartition(":")
-    look = Wire(host, int(port), "192.0.2.1")
+    look = FanConnection(host, int(port), "192.0.2.1")
     began_s = time.monotonic()
     running = asyncio.create_task(crowd.run())
     loop = asyncio.get_running_loop()
@@ -173,7 +173,7 @@ async def _crowd(console: Any, url: str, people: int, seconds: float | None) -> 
             while not running.done():
                 await asyncio.wait((running,), timeout=LOOK_EVERY_S)
                 took_s = time.monotonic() - began_s
-                shown = (await look.ask("GET", f"/v1/events/{EVENT_ID}")).json()
+                shown = (await look.send("GET", f"/v1/events/{EVENT_ID}")).json()
                 free = int(shown.get("free", 0))
                 live.update(picture(crowd.tally, took_s, int(shown.get("seats", 0)), free))
                 if seconds is not None and took_s >= seconds:
@@ -185,7 +185,7 @@ async def _crowd(console: Any, url: str, people: int, seconds: float | None) -> 
     return crowd.tally, time.monotonic() - began_s, free
 
 
-def picture(tally: "Tally", took_s: float, seats: int, free: int) -> "Table":
+def picture(tally: "CrowdStats", took_s: float, seats: int, free: int) -> "Table":
     """The sale so far."""
     from rich.box import SIMPLE_HEAD
     from rich.progress_bar import ProgressBar
@@ -234,7 +234,7 @@ async def _verified(home: Path) -> list[str]:
         await ledger.aclose()
 
 
-def _summary(console: Any, tally: "Tally", took_s: float, seats: int, free: int, wrong: list[str]) -> None:
+def _summary(console: Any, tally: "CrowdStats", took_s: float, seats: int, free: int, wrong: list[str]) -> None:
     counts = tally.counts
     console.print(picture(tally, took_s, seats, free))
     steps = ", ".join(f"{s} {tally.percentile(s, 0.5):.0f}/{tally.percentile(s, 0.99):.0f}" for s in STEPS)

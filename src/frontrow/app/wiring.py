@@ -40,8 +40,8 @@ from frontrow.boxoffice.jobs.sales_follower import FollowedSeats, SalesFollower
 from frontrow.boxoffice.jobs.waitlist_jobs import WAITLIST_GROUP, waitlist_jobs
 from frontrow.boxoffice.messaging.mail_links import MailLinks
 from frontrow.boxoffice.messaging.notifications import Notifier
-from frontrow.boxoffice.messaging.organiser_webhooks import Webhooks
-from frontrow.boxoffice.messaging.safe_http import Outgoing
+from frontrow.boxoffice.messaging.organiser_webhooks import OrganiserWebhooks
+from frontrow.boxoffice.messaging.safe_http import SafeHttpClient
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.people.people import People
 from frontrow.boxoffice.ports.messages import Bus, Channel
@@ -134,7 +134,7 @@ class _Adapters:
     clock: Clock
     claims: SeatClaims
     provider: GuardedProvider | None  # without one, no payment is worked on
-    outgoing: Outgoing
+    outgoing: SafeHttpClient
     bus: Bus
 
 
@@ -153,7 +153,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
         stack.push_async_callback(claims.aclose)
         provider = GuardedProvider(_platform_provider(settings, now), now)
         stack.push_async_callback(provider.aclose)
-        outgoing = Outgoing()
+        outgoing = SafeHttpClient()
         stack.push_async_callback(outgoing.aclose)
         with named("bus.url"):
             bus = open_bus(settings.bus_url, ALL_GROUPS)
@@ -274,7 +274,7 @@ async def open_jobs(work: PlatformSettings | WorkUrls) -> AsyncIterator[Sequence
         provider = open_provider(work.payments, clock, stripe_key=work.stripe_key, stripe_api=work.stripe_api)
         if provider is not None:
             stack.push_async_callback(provider.aclose)
-        outgoing = Outgoing()
+        outgoing = SafeHttpClient()
         stack.push_async_callback(outgoing.aclose)
         adapters = _Adapters(ledger=ledger, clock=clock, claims=claims, provider=provider, outgoing=outgoing, bus=bus)
         keys = TicketKeys.opened(work.keys)
@@ -401,7 +401,7 @@ def _make_messaging(
     ledger, clock = adapters.ledger, adapters.clock
     return MessagingServices(
         notifier=Notifier(ledger, desk, channels, clock, links, receipts),
-        webhooks=Webhooks(ledger.messages, adapters.outgoing, clock),
+        webhooks=OrganiserWebhooks(ledger.messages, adapters.outgoing, clock),
         links=links,
     )
 
@@ -498,7 +498,7 @@ def _make_presale(
     mail = SignupMail(ledger.messages, open_mail(settings.mail_url), people.vault, clock, links)
     zone_of = functools.partial(_zone_of, ledger)
     return PresaleServices(
-        signups=Signups(book, mail, people.tries, clock, ids, ledger.catalogue.event, zone_of),
+        signups=Signups(book, mail, people.sign_in_limits, clock, ids, ledger.catalogue.event, zone_of),
         presales=Presales(book, mail, codes, clock, ledger.catalogue.event, zone_of, ledger.organiser.note),
     )
 

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import FrontrowError
-from frontrow.limits import chart as picture
+from frontrow.limits import chart
 from frontrow.limits.config import load_config
 from frontrow.limits.demo import demo
 from frontrow.limits.limiter import Limiter
@@ -31,18 +31,18 @@ def _fail(error: FrontrowError) -> NoReturn:
 @app.command()
 def show(
     quota: Annotated[str, typer.Argument(help="how much, per minute is drawn best")] = "100/minute",
-    out: Annotated[Path | None, typer.Option(help="also write a picture: .svg, .png or .pdf")] = None,
+    out: Annotated[Path | None, typer.Option(help="also write a chart: .svg, .png or .pdf")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="numbers instead of bars")] = False,
 ) -> None:
     """Draw what each algorithm accepts of the same bursty traffic."""
     try:
         if as_json:
-            rows = {made.algorithm: made.accepted for made in picture.curves(quota)}
-            typer.echo(json.dumps({"bin_s": picture.BIN_S, "accepted": rows}))
+            rows = {curve.algorithm: curve.accepted for curve in chart.run_all(quota)}
+            typer.echo(json.dumps({"bin_s": chart.BIN_S, "accepted": rows}))
         else:
-            console.print(picture.table(quota))
+            console.print(chart.build_table(quota))
         if out is not None:
-            typer.echo(f"wrote {picture.draw(out, quota)}", err=as_json)
+            typer.echo(f"wrote {chart.draw_chart(out, quota)}", err=as_json)
     except FrontrowError as error:
         _fail(error)
 
@@ -58,17 +58,17 @@ def try_quota(
 ) -> None:
     """Make some calls in simulated time and show every decision."""
     try:
-        made = Quota.parse(quota, algorithm=algorithm, **({} if burst is None else {"burst": burst}))
-        limiter = Limiter(made)
+        parsed = Quota.parse(quota, algorithm=algorithm, **({} if burst is None else {"burst": burst}))
+        limiter = Limiter(parsed)
         table = Table(title=f"{quota}, {algorithm}")
         for heading in ("at s", "answer", "remaining", "reset after s", "retry after s", "delay s"):
             table.add_column(heading, justify="right")
         for index in range(calls):
             at_us = round(index * every_ms * 1000)
-            told = limiter.check("you", cost=cost, now_us=picture.START_US + at_us)
-            answer = "[green]allowed[/green]" if told.allowed else "[red]refused[/red]"
-            times = (told.reset_after_s, told.retry_after_s, told.delay_s)
-            table.add_row(f"{at_us / US_PER_S:.3f}", answer, str(told.remaining), *(f"{t:.3f}" for t in times))
+            decision = limiter.check("you", cost=cost, now_us=chart.START_US + at_us)
+            answer = "[green]allowed[/green]" if decision.allowed else "[red]refused[/red]"
+            times = (decision.reset_after_s, decision.retry_after_s, decision.delay_s)
+            table.add_row(f"{at_us / US_PER_S:.3f}", answer, str(decision.remaining), *(f"{t:.3f}" for t in times))
         console.print(table)
     except FrontrowError as error:
         _fail(error)

@@ -46,9 +46,9 @@ def create(
         from frontrow.boxoffice.model.people import Role, checked_password
 
         checked_password(password or "checked when it is chosen", checked_email(email))
-        made = await people.team.found(name, organiser)
+        made = await people.team.create_organiser(name, organiser)
         if invite:
-            link = await people.team.invitation_for(made.id, email, Role.OWNER)
+            link = await people.team.create_invitation_link(made.id, email, Role.OWNER)
             return {"organiser": made.id, "link": link}
         staff = await people.team.add_owner(made.id, email, owner, password)
         return {"organiser": made.id, "staff": staff.id}
@@ -113,7 +113,7 @@ def reset(
         staff = await people.book.staff_by_email(checked_email(email))
         if staff is None:
             raise PersonNotFound("nobody has this address; see `frontrow organiser list`")
-        link: str = await people.team.invitation_for(staff.organiser_id, staff.email, staff.role)
+        link: str = await people.team.create_invitation_link(staff.organiser_id, staff.email, staff.role)
         return link
 
     typer.echo(_run(act, ledger, url))

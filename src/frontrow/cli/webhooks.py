@@ -10,7 +10,7 @@ from frontrow.core.clock import WallClock
 from frontrow.core.errors import FrontrowError
 
 if TYPE_CHECKING:  # the command's own group must load without the box office's libraries
-    from frontrow.boxoffice.messaging.webhook_endpoints import Endpoints
+    from frontrow.boxoffice.messaging.webhook_endpoints import WebhookEndpoints
 
 Answer = TypeVar("Answer")
 app = typer.Typer(help="Webhooks to organisers.", no_args_is_help=True)
@@ -43,15 +43,15 @@ def remove(webhook: str, ledger: Url = "sqlite:///frontrow.db") -> None:
     typer.echo(f"{_with(ledger, lambda endpoints: endpoints.remove(webhook)).id} removed")
 
 
-def _with(url: str, act: "Callable[[Endpoints], Awaitable[Answer]]") -> Answer:
+def _with(url: str, act: "Callable[[WebhookEndpoints], Awaitable[Answer]]") -> Answer:
     from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
-    from frontrow.boxoffice.messaging.safe_http import Outgoing
-    from frontrow.boxoffice.messaging.webhook_endpoints import Endpoints
+    from frontrow.boxoffice.messaging.safe_http import SafeHttpClient
+    from frontrow.boxoffice.messaging.webhook_endpoints import WebhookEndpoints
 
     async def run() -> Answer:
-        ledger, outgoing = await open_ledger(url, auto_migrate=False), Outgoing()
+        ledger, outgoing = await open_ledger(url, auto_migrate=False), SafeHttpClient()
         try:
-            return await act(Endpoints(ledger.messages, outgoing, WallClock()))
+            return await act(WebhookEndpoints(ledger.messages, outgoing, WallClock()))
         finally:
             await outgoing.aclose()
             await ledger.aclose()

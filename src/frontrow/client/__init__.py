@@ -1,4 +1,4 @@
-"""A typed client of a Frontrow server, blocking and asynchronous: `Client`, `AsyncClient`.
+"""A typed client for a Frontrow server, blocking and asynchronous: `Client`, `AsyncClient`.
 
 Every operation is a value (`calls.pay(...)`) that either client sends; the steps of a purchase are also methods. Needs
 httpx and msgspec (extra `client`), and no server code.
@@ -24,7 +24,22 @@ from frontrow.client.errors import (
 )
 
 __all__ = [
-    "AsyncClient", "Call", "Client", "Gone", "InvalidRequest", "NotAllowed", "NotFound", "NotSignedIn", "NotYourTurn",
-    "Overloaded", "PaymentDeclined", "Policy", "Problem", "RateLimited", "Refused", "SeatsTaken", "ServerError",
+    "AsyncClient",
+    "Call",
+    "Client",
+    "Gone",
+    "InvalidRequest",
+    "NotAllowed",
+    "NotFound",
+    "NotSignedIn",
+    "NotYourTurn",
+    "Overloaded",
+    "PaymentDeclined",
+    "Policy",
+    "Problem",
+    "RateLimited",
+    "Refused",
+    "SeatsTaken",
+    "ServerError",
     "Unreachable",
-]  # fmt: skip
+]

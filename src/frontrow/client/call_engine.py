@@ -1,7 +1,7 @@
-"""How a call is made, without making it: keys, proofs, retries and their pauses as a generator both clients drive.
+"""How a call is made, as a generator that both clients drive: idempotency keys, credentials, retries and pauses.
 
-Asked again is only what is safe: reads, and POSTs, which all carry an Idempotency-Key that stays the same. What was
-refused for load (429, 503) is asked again after its `Retry-After`. Tries and pauses are bounded.
+Only safe calls are sent again: reads, and POSTs, which all carry an Idempotency-Key that stays the same. A call that
+was refused because of load (429, 503) is sent again after its `Retry-After`. Attempts and pauses are bounded.
 """
 
 import random
@@ -31,7 +31,7 @@ class Policy:
 
 
 class Call(msgspec.Struct, Generic[T], frozen=True):
-    """One operation of the API. `answer` is what its body becomes; `bytes` for documents."""
+    """One operation of the API. `answer` is the type of the response body; `bytes` for documents."""
 
     method: str
     path: str
@@ -39,14 +39,14 @@ class Call(msgspec.Struct, Generic[T], frozen=True):
     body: Any = None
     query: Mapping[str, Any] = {}
     headers: Mapping[str, str] = {}
-    event: str = ""  # a pass for it is sent along
-    booking: str = ""  # its token is sent along
-    key: str = ""  # an Idempotency-Key of the caller's own
+    event: str = ""  # the pass for it is sent with the call
+    booking: str = ""  # its token is sent with the call
+    key: str = ""  # the caller's own Idempotency-Key
 
 
 @dataclass(slots=True)
 class Keyring:
-    """What this client can prove: a session or API key, passes by event, tokens by booking."""
+    """The client's credentials: a session or API key, passes by event, tokens by booking."""
 
     token: str = field(default="", repr=False)
     passes: dict[str, str] = field(default_factory=dict, repr=False)
@@ -58,7 +58,7 @@ class Keyring:
             self.bookings.pop(next(iter(self.bookings)))
         self.bookings[booking], self.events[booking] = token, event
 
-    def proofs(self, call: Call[Any]) -> dict[str, str]:
+    def credentials(self, call: Call[Any]) -> dict[str, str]:
         headers = {"authorization": f"Bearer {self.token}"} if self.token else {}
         event = call.event or self.events.get(call.booking, "")
         if event in self.passes:
@@ -68,8 +68,8 @@ class Keyring:
         return headers
 
 
-class Ask(msgspec.Struct):
-    """Send this, and hand back the response or the transport's error."""
+class SendRequest(msgspec.Struct):
+    """A step: send this request and return the response, or the transport's error."""
 
     method: str
     path: str
@@ -79,12 +79,12 @@ class Ask(msgspec.Struct):
 
 
 class Pause(msgspec.Struct):
-    """Wait."""
+    """A step: wait."""
 
     seconds: float
 
 
-Steps = Generator[Ask | Pause, Any, T]
+Steps = Generator[SendRequest | Pause, Any, T]
 
 
 def path(template: str, *parts: str) -> str:
@@ -92,28 +92,28 @@ def path(template: str, *parts: str) -> str:
     return template.format(*(quote(part, safe="") for part in parts))
 
 
-def made(call: Call[T], keyring: Keyring, policy: Policy, jitter: Callable[[], float] = random.random) -> Steps[T]:
-    """Make a call; the value is its answer, or a `Problem` is raised."""
-    headers = keyring.proofs(call) | dict(call.headers)
+def run_call(call: Call[T], keyring: Keyring, policy: Policy, jitter: Callable[[], float] = random.random) -> Steps[T]:
+    """Make a call. The generator returns its decoded response or raises a `Problem`."""
+    headers = keyring.credentials(call) | dict(call.headers)
     if call.method == "POST":
         headers["idempotency-key"] = call.key or uuid.uuid4().hex
     content = None
     if call.body is not None:
         content = msgspec.json.encode(call.body)
         headers["content-type"] = "application/json"
-    ask = Ask(call.method, call.path, headers, content, call.query)
+    request = SendRequest(call.method, call.path, headers, content, call.query)
     pause_s = policy.first_pause_s
     for number in range(policy.tries):
-        answer: Any = yield ask
+        response: Any = yield request
         problem: Problem
-        if isinstance(answer, Exception):
-            problem = Unreachable(str(answer) or type(answer).__name__)
-            problem.__cause__ = answer
-        elif answer.is_success:
-            return _decoded(call, answer)
+        if isinstance(response, Exception):
+            problem = Unreachable(str(response) or type(response).__name__)
+            problem.__cause__ = response
+        elif response.is_success:
+            return _decode(call, response)
         else:
-            problem = _problem(answer)
-        if number == policy.tries - 1 or not _again(call, problem):
+            problem = _read_problem(response)
+        if number == policy.tries - 1 or not _may_retry(call, problem):
             raise problem
         wait_s = problem.retry_after_s if problem.retry_after_s is not None else pause_s * (0.5 + jitter())
         if wait_s > policy.most_pause_s:
@@ -123,8 +123,8 @@ def made(call: Call[T], keyring: Keyring, policy: Policy, jitter: Callable[[], f
     raise AssertionError("a policy has at least one try")
 
 
-def _again(call: Call[Any], problem: Problem) -> bool:
-    """Whether the same call may be sent once more."""
+def _may_retry(call: Call[Any], problem: Problem) -> bool:
+    """Whether the same call may be sent again."""
     if isinstance(problem, RateLimited):
         return True
     safe = call.method in ("GET", "HEAD", "POST")
@@ -133,7 +133,7 @@ def _again(call: Call[Any], problem: Problem) -> bool:
     return safe and problem.code == "idempotency_running"
 
 
-def _decoded(call: Call[T], response: httpx.Response) -> T:
+def _decode(call: Call[T], response: httpx.Response) -> T:
     if call.answer is None:
         return None  # type: ignore[return-value]
     if call.answer is bytes:
@@ -141,12 +141,12 @@ def _decoded(call: Call[T], response: httpx.Response) -> T:
     return msgspec.json.decode(response.content, type=call.answer)  # type: ignore[no-any-return]
 
 
-def _problem(response: httpx.Response) -> Problem:
+def _read_problem(response: httpx.Response) -> Problem:
     try:
         body: Any = msgspec.json.decode(response.content)
     except msgspec.DecodeError:
         body = {}
-    given = response.headers.get("retry-after", "")
-    retry_after_s = float(given) if given.isdigit() else None
-    known = body if isinstance(body, dict) else {}
-    return problem_of(response.status_code, known, retry_after_s, response.headers.get("x-request-id", ""))
+    retry_after = response.headers.get("retry-after", "")
+    retry_after_s = float(retry_after) if retry_after.isdigit() else None
+    about = body if isinstance(body, dict) else {}
+    return problem_of(response.status_code, about, retry_after_s, response.headers.get("x-request-id", ""))

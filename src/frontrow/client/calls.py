@@ -1,4 +1,4 @@
-"""Everything a buyer can ask of the API v1, as calls."""
+"""The API v1 operations of a buyer, as calls."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -24,7 +24,7 @@ def get_map(map_url: str) -> Call[dict[str, Any]]:
 
 
 def get_seats(event: str) -> Call[bytes]:
-    """The state of every seat, as `fsmap/1` encodes it."""
+    """The state of every seat, encoded as `fsmap/1`."""
     return Call("GET", path(EVENT + "/seats.bin", event), bytes)
 
 

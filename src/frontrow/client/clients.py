@@ -1,4 +1,4 @@
-"""The two clients: the same calls and journeys, driven over httpx, blocking or awaiting."""
+"""The two clients: the same calls and journeys over httpx, blocking and asynchronous."""
 
 import asyncio
 import time
@@ -7,9 +7,10 @@ from typing import Any, Self, TypeVar
 
 import httpx
 
-from frontrow.client import calls, journeys
+from frontrow.client import calls
 from frontrow.client import responses as shapes
-from frontrow.client.call_engine import Ask, Call, Keyring, Pause, Policy, Steps, made
+from frontrow.client.call_engine import Call, Keyring, Pause, Policy, SendRequest, Steps
+from frontrow.client.journeys import Journeys
 
 T = TypeVar("T")
 MOST_WAIT_S = 3 * 3600.0
@@ -20,27 +21,15 @@ def _options(address: str, policy: Policy) -> dict[str, Any]:
     return {"base_url": address, "timeout": httpx.Timeout(policy.timeout_s, connect=5.0), "limits": limits}
 
 
-class _Base:
-    def __init__(self, token: str, policy: Policy | None) -> None:
-        self.policy = policy or Policy()
-        self.keyring = Keyring(token)
-
-    def _entering(
-        self, event: str, proof: str | None, code: str | None, most_wait_s: float, most_pause_s: float
-    ) -> Steps[shapes.Pass]:
-        return journeys.entering(event, self.keyring, self.policy, proof, code, most_wait_s, most_pause_s)
-
-    def _holding(self, call: Call[shapes.Hold]) -> Steps[shapes.Hold]:
-        return journeys.holding(call, self.keyring, self.policy)
-
-
-class Client(_Base):
-    """`with Client("https://tickets.example.org") as shop:`; `token`: a session or an API key."""
+class Client:
+    """`with Client("https://tickets.example.org") as shop:`. `token` is a session or an API key."""
 
     def __init__(
         self, address: str, token: str = "", *, policy: Policy | None = None, http: httpx.Client | None = None
     ) -> None:
-        super().__init__(token, policy)
+        self.policy = policy or Policy()
+        self.keyring = Keyring(token)
+        self._journeys = Journeys(self.keyring, self.policy)
         self._http = http or httpx.Client(**_options(address, self.policy))
 
     def __enter__(self) -> Self:
@@ -53,8 +42,8 @@ class Client(_Base):
         self._http.close()
 
     def send(self, call: Call[T]) -> T:
-        """Make any call of `frontrow.client.calls` or `staff_calls`."""
-        return self._drive(made(call, self.keyring, self.policy))
+        """Send any call of `frontrow.client.calls` or `staff_calls`."""
+        return self._drive(self._journeys.call(call))
 
     def enter(
         self,
@@ -65,14 +54,14 @@ class Client(_Base):
         most_wait_s: float = MOST_WAIT_S,
         most_pause_s: float = 60.0,
     ) -> shapes.Pass:
-        """Through the waiting room; the pass is kept and sent along. Looks when the room says, or after a pause."""
-        return self._drive(self._entering(event, proof, code, most_wait_s, most_pause_s))
+        """Pass through the waiting room. The client keeps the pass and sends it with later calls."""
+        return self._drive(self._journeys.enter(event, proof, code, most_wait_s, most_pause_s))
 
     def hold(self, event: str, seats: Sequence[str], *, key: str = "") -> shapes.Hold:
-        return self._drive(self._holding(calls.hold_seats(event, seats, key=key)))
+        return self._drive(self._journeys.hold(calls.hold_seats(event, seats, key=key)))
 
     def hold_best(self, event: str, count: int, *, key: str = "", **wish: Any) -> shapes.Hold:
-        return self._drive(self._holding(calls.hold_best(event, count, key=key, **wish)))
+        return self._drive(self._journeys.hold(calls.hold_best(event, count, key=key, **wish)))
 
     def pay(
         self, booking: str, method: str = "", *, email: str | None = None, name: str | None = None
@@ -83,19 +72,19 @@ class Client(_Base):
         return self.send(calls.list_tickets(booking)).tickets
 
     def claim_offer(self, offer: str, event: str = "") -> shapes.ClaimedOffer:
-        return self._drive(journeys.claiming(offer, event, self.keyring, self.policy))
+        return self._drive(self._journeys.claim_offer(offer, event))
 
     def _drive(self, steps: Steps[T]) -> T:
-        answer: Any = None
-        while True:  # bounded by the steps
+        result: Any = None
+        while True:  # the steps are bounded
             try:
-                step = steps.send(answer)
+                step = steps.send(result)
             except StopIteration as end:
                 value: T = end.value
                 return value
-            answer = self._do(step)
+            result = self._do_step(step)
 
-    def _do(self, step: Ask | Pause) -> Any:
+    def _do_step(self, step: SendRequest | Pause) -> Any:
         if isinstance(step, Pause):
             time.sleep(step.seconds)
             return None
@@ -107,13 +96,15 @@ class Client(_Base):
             return error
 
 
-class AsyncClient(_Base):
-    """`async with AsyncClient("https://tickets.example.org") as shop:`; the same calls, awaited."""
+class AsyncClient:
+    """`async with AsyncClient("https://tickets.example.org") as shop:`. The same calls, awaited."""
 
     def __init__(
         self, address: str, token: str = "", *, policy: Policy | None = None, http: httpx.AsyncClient | None = None
     ) -> None:
-        super().__init__(token, policy)
+        self.policy = policy or Policy()
+        self.keyring = Keyring(token)
+        self._journeys = Journeys(self.keyring, self.policy)
         self._http = http or httpx.AsyncClient(**_options(address, self.policy))
 
     async def __aenter__(self) -> Self:
@@ -126,8 +117,8 @@ class AsyncClient(_Base):
         await self._http.aclose()
 
     async def send(self, call: Call[T]) -> T:
-        """Make any call of `frontrow.client.calls` or `staff_calls`."""
-        return await self._drive(made(call, self.keyring, self.policy))
+        """Send any call of `frontrow.client.calls` or `staff_calls`."""
+        return await self._drive(self._journeys.call(call))
 
     async def enter(
         self,
@@ -138,14 +129,14 @@ class AsyncClient(_Base):
         most_wait_s: float = MOST_WAIT_S,
         most_pause_s: float = 60.0,
     ) -> shapes.Pass:
-        """Through the waiting room; the pass is kept and sent along. Looks when the room says, or after a pause."""
-        return await self._drive(self._entering(event, proof, code, most_wait_s, most_pause_s))
+        """Pass through the waiting room. The client keeps the pass and sends it with later calls."""
+        return await self._drive(self._journeys.enter(event, proof, code, most_wait_s, most_pause_s))
 
     async def hold(self, event: str, seats: Sequence[str], *, key: str = "") -> shapes.Hold:
-        return await self._drive(self._holding(calls.hold_seats(event, seats, key=key)))
+        return await self._drive(self._journeys.hold(calls.hold_seats(event, seats, key=key)))
 
     async def hold_best(self, event: str, count: int, *, key: str = "", **wish: Any) -> shapes.Hold:
-        return await self._drive(self._holding(calls.hold_best(event, count, key=key, **wish)))
+        return await self._drive(self._journeys.hold(calls.hold_best(event, count, key=key, **wish)))
 
     async def pay(
         self, booking: str, method: str = "", *, email: str | None = None, name: str | None = None
@@ -156,19 +147,19 @@ class AsyncClient(_Base):
         return (await self.send(calls.list_tickets(booking))).tickets
 
     async def claim_offer(self, offer: str, event: str = "") -> shapes.ClaimedOffer:
-        return await self._drive(journeys.claiming(offer, event, self.keyring, self.policy))
+        return await self._drive(self._journeys.claim_offer(offer, event))
 
     async def _drive(self, steps: Steps[T]) -> T:
-        answer: Any = None
-        while True:  # bounded by the steps
+        result: Any = None
+        while True:  # the steps are bounded
             try:
-                step = steps.send(answer)
+                step = steps.send(result)
             except StopIteration as end:
                 value: T = end.value
                 return value
-            answer = await self._do(step)
+            result = await self._do_step(step)
 
-    async def _do(self, step: Ask | Pause) -> Any:
+    async def _do_step(self, step: SendRequest | Pause) -> Any:
         if isinstance(step, Pause):
             await asyncio.sleep(step.seconds)
             return None

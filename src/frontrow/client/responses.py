@@ -1,4 +1,4 @@
-"""What the server answers, as the client reads it; fields it does not know are left out."""
+"""The server's responses as typed values. Unknown fields are ignored."""
 
 from typing import Any
 
@@ -48,7 +48,7 @@ class Event(EventSummary):
 
 
 class PlaceStatus(msgspec.Struct):
-    """`state`: waiting, active or expired; `poll_after_s`: ask again then."""
+    """`state` is waiting, active or expired. Poll again after `poll_after_s`."""
 
     state: str
     phase: str
@@ -155,7 +155,7 @@ class ClaimedOffer(msgspec.Struct):
 
 
 class Scan(msgspec.Struct):
-    """`verdict`: ok, duplicate, revoked, wrong_event, forged, unreadable or old_code."""
+    """`verdict` is ok, duplicate, revoked, wrong_event, forged, unreadable or old_code."""
 
     verdict: str
     says: str = ""

@@ -1,6 +1,6 @@
-"""What organisers and door staff ask of the API v1, as calls; the client carries a session or an API key.
+"""The API v1 operations of organisers and door staff, as calls. The client needs a session or an API key.
 
-Bodies and answers of the organiser's routes are plain dicts, as the API's document describes them.
+Request and response bodies of the organiser's routes are plain dicts, as the OpenAPI document describes them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,7 +35,7 @@ def get_own_event(event: str) -> Call[Json]:
 
 
 def change_event(event: str, changes: Body, *, if_match: str = "") -> Call[Json]:
-    """`if_match`: the version (ETag) the changes are based on."""
+    """`if_match` is the version (ETag) that the changes are based on."""
     return Call("PATCH", path(OWN, event), Json, body=changes, headers={"if-match": if_match} if if_match else {})
 
 
@@ -72,7 +72,7 @@ def refund_booking(event: str, booking: str, refund: Body) -> Call[Json]:
 
 
 def retry_refund(event: str, booking: str, refund: str) -> Call[Json]:
-    """Ask the provider again for a refund that failed."""
+    """Retry a refund that failed."""
     return Call("POST", path(OWN + "/bookings/{}/refunds/{}/retry", event, booking, refund), Json)
 
 
@@ -98,7 +98,7 @@ def make_api_key(key: Body) -> Call[Json]:
 
 
 def door_bundle(event: str) -> Call[Json]:
-    """What an offline gate takes along."""
+    """The tickets and keys that a gate needs to check tickets offline."""
     return Call("GET", path(DOOR + "/bundle", event), Json)
 
 

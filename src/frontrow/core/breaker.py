@@ -1,5 +1,5 @@
-"""A circuit breaker: after some failures in a row nobody waits for a store or provider any more; one probe at a time
-asks whether it is back. Recovery is therefore one request, not a stampede."""
+"""A circuit breaker. After some failures in a row, callers no longer wait for a store or provider. One probe at a time
+checks whether it is back, so recovery starts with one request and not with a stampede."""
 
 import random
 import threading
@@ -9,7 +9,7 @@ from frontrow.core.clock import US_PER_S, Clock
 
 
 class Breaker:
-    """Closed (calls pass), open (calls are spared), half-open (exactly one call passes as the probe)."""
+    """Closed (calls pass), open (calls are skipped) or half-open (exactly one call passes as the probe)."""
 
     __slots__ = ("_clock", "_failures", "_jitter", "_lock", "_open_until_us", "_pause_us", "_threshold")
 
@@ -30,12 +30,12 @@ class Breaker:
 
     @property
     def retry_after_us(self) -> int:
-        """How long until the next probe."""
+        """The time until the next probe."""
         until_us = self._open_until_us
         return self._pause_us if until_us is None else max(1, until_us - self._clock())
 
     def permits(self) -> bool:
-        """Whether a call may go to the store now; when open, the one that is told yes is the probe."""
+        """Whether a call may go to the store now. When open, the call that gets `True` is the probe."""
         if self._open_until_us is None:
             return True
         with self._lock:

@@ -1,8 +1,8 @@
-"""Time, as an integer of microseconds since 1970 (`now_us`), taken from outside.
+"""Time as an integer of microseconds since 1970 (`now_us`), always passed in.
 
-A `Clock` is anything that, called, answers the time. `SystemClock` follows the machine's monotonic clock, anchored to
-the wall clock once, so somebody setting the machine's time neither grants nor burns anything. `ManualClock` is moved by
-tests and simulations. `steady` makes any other clock safe against being set back.
+A `Clock` is a callable that returns the time. `SystemClock` follows the machine's monotonic clock, anchored to the wall
+clock once, so a change of the machine's time has no effect on it. `ManualClock` is moved by tests and simulations.
+`steady` makes any other clock safe against being set back.
 """
 
 import threading
@@ -14,13 +14,13 @@ US_PER_S = 1_000_000
 
 @runtime_checkable
 class Clock(Protocol):
-    """Answers the current time in microseconds since 1970."""
+    """Returns the current time in microseconds since 1970."""
 
     def __call__(self) -> int: ...
 
 
 class SystemClock:
-    """Wall time at the moment it was made, then the monotonic clock: never goes back, never jumps."""
+    """The wall time at its creation, continued by the monotonic clock: never goes back, never jumps."""
 
     __slots__ = ("offset_ns",)
 
@@ -35,7 +35,7 @@ _ANCHOR_TRIES = 5
 
 
 def _anchor() -> tuple[int, int]:
-    """How long reading both clocks took, and what lies between them: a process stopped in between would be wrong."""
+    """How long reading both clocks took, and their difference. A slow reading is wrong (the process was stopped)."""
     before_ns = time.monotonic_ns()
     wall_ns = time.time_ns()
     after_ns = time.monotonic_ns()
@@ -43,7 +43,7 @@ def _anchor() -> tuple[int, int]:
 
 
 class WallClock:
-    """The machine's wall clock as it is; for time stamps that other machines and people read."""
+    """The machine's wall clock, for timestamps that other machines and people read."""
 
     __slots__ = ()
 
@@ -63,7 +63,7 @@ class ManualClock:
         return self.now_us
 
     def sleep(self, seconds: float) -> None:
-        """Waiting, in a world where only this clock moves."""
+        """Advance the clock instead of waiting."""
         self.advance(seconds)
 
     def advance(self, seconds: float = 0.0, *, us: int = 0) -> int:
@@ -73,7 +73,7 @@ class ManualClock:
 
 
 class SteadyClock:
-    """Follows `clock` while it moves forward; when it is set back, goes on from where it was at the same pace."""
+    """Follows `clock` while it moves forward. When it is set back, continues from where it was at the same pace."""
 
     __slots__ = ("_clock", "_last_us", "_lock", "_offset_us")
 

@@ -1,12 +1,12 @@
-"""Coalescing: what many coroutines ask of one store in the same moment travels as one call.
+"""Coalescing: requests that many coroutines make to one store at the same time travel in one call.
 
-The first question of a quiet moment is sent at once, so an idle system pays no delay. What arrives while that call is
-in flight is gathered and goes out together in the next one. Each caller gets its own answer. A caller that is cancelled
-takes nothing away from the others; a batch that fails fails exactly its own callers; a batch function may give single
-callers an error by answering an exception in their place.
+The first request of a quiet moment is sent at once, so an idle system pays no delay. Requests that arrive while that
+call is in flight go out together in the next one. Each caller gets its own result. A cancelled caller takes nothing
+away from the others. A batch that fails fails exactly its own callers. A batch function can fail single callers by
+returning an exception in their place.
 
-Bounds: at most `max_batch` questions a call, `max_in_flight` calls at once, `max_waiting` questions in line; one more
-is refused at once with `Overloaded` instead of growing the line.
+Bounds: at most `max_batch` requests per call, `max_in_flight` calls at once and `max_waiting` requests in line. One
+more is refused at once with `Overloaded` instead of growing the line.
 """
 
 import asyncio
@@ -16,13 +16,12 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from frontrow.core.errors import Overloaded
 
-Ask = TypeVar("Ask")
-Answer = TypeVar("Answer")
+Request = TypeVar("Request")
+Result = TypeVar("Result")
 
 
-class Slot(Protocol):
-    """Where one answer is put: a future, or anything that looks like one and takes the answer without the loop's help.
-    Its methods must not raise."""
+class ResultSlot(Protocol):
+    """Where a result is put: a future, or an object with these methods that needs no loop. They must not raise."""
 
     def done(self) -> bool: ...
 
@@ -33,12 +32,12 @@ class Slot(Protocol):
     def cancel(self) -> bool: ...
 
 
-class Coalescer(Generic[Ask, Answer]):
-    """Gathers single questions into calls of `send(batch)`, which answers them in the same order."""
+class Coalescer(Generic[Request, Result]):
+    """Gathers single requests into calls of `send(batch)`, which returns their results in the same order."""
 
     def __init__(
         self,
-        send: Callable[[Sequence[Ask]], Awaitable[Sequence[Answer | BaseException]]],
+        send: Callable[[Sequence[Request]], Awaitable[Sequence[Result | BaseException]]],
         *,
         max_batch: int = 256,
         max_in_flight: int = 1,
@@ -52,76 +51,76 @@ class Coalescer(Generic[Ask, Answer]):
         self._max_in_flight = max_in_flight
         self._max_waiting = max_waiting
         self._name = name
-        self._waiting: deque[tuple[Ask, Slot]] = deque()
-        self._flights: set[asyncio.Task[None]] = set()
-        self._flying = 0  # not len(_flights): a task that has finished leaves the set only one turn of the loop later
+        self._waiting: deque[tuple[Request, ResultSlot]] = deque()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._calls_in_flight = 0  # not len(_tasks): a finished task leaves the set one turn of the loop later
         self.calls = 0
-        self.asked = 0
+        self.submitted = 0
 
     def __len__(self) -> int:
-        """How many questions wait for a call."""
+        """The number of requests that wait for a call."""
         return len(self._waiting)
 
-    def submit(self, ask: Ask) -> "asyncio.Future[Answer]":
-        """Put a question in line and return the future of its answer."""
-        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        self.submit_into(ask, future)
+    def submit(self, request: Request) -> "asyncio.Future[Result]":
+        """Put a request in line and return the future of its result."""
+        future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+        self.submit_into(request, future)
         return future
 
-    def submit_into(self, ask: Ask, slot: Slot) -> None:
-        """`submit` for callers that bring a slot of their own: it is filled in the turn the answer comes."""
+    def submit_into(self, request: Request, slot: ResultSlot) -> None:
+        """`submit` for callers with their own slot. It is filled in the turn of the loop that brings the result."""
         if len(self._waiting) >= self._max_waiting:
             raise Overloaded(f"{self._name}: {self._max_waiting} requests are already waiting", retry_after_s=1.0)
-        self._waiting.append((ask, slot))
-        self.asked += 1
-        if self._flying < self._max_in_flight:
-            self._flying += 1
-            flight = asyncio.get_running_loop().create_task(self._fly())
-            self._flights.add(flight)
-            flight.add_done_callback(self._flights.discard)
+        self._waiting.append((request, slot))
+        self.submitted += 1
+        if self._calls_in_flight < self._max_in_flight:
+            self._calls_in_flight += 1
+            task = asyncio.get_running_loop().create_task(self._send_batches())
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
 
-    async def ask(self, ask: Ask) -> Answer:
-        """The answer to one question."""
-        return await self.submit(ask)
+    async def ask(self, request: Request) -> Result:
+        """Submit a request and wait for its result."""
+        return await self.submit(request)
 
-    async def _fly(self) -> None:
-        """Send batch after batch until nobody waits; bounded by the line it drains."""
+    async def _send_batches(self) -> None:
+        """Send batch after batch until no request waits."""
         try:
             while self._waiting:
-                take = self._waiting.popleft
-                line = [take() for _ in range(min(len(self._waiting), self._max_batch))]
-                line = [pair for pair in line if not pair[1].done()]  # done: its caller was cancelled while in line
-                asks = [ask for ask, _ in line]
-                futures = [future for _, future in line]
-                if asks:
+                pop = self._waiting.popleft
+                batch = [pop() for _ in range(min(len(self._waiting), self._max_batch))]
+                batch = [pair for pair in batch if not pair[1].done()]  # done: the caller was cancelled while in line
+                requests = [request for request, _ in batch]
+                slots = [slot for _, slot in batch]
+                if requests:
                     self.calls += 1
-                    await self._deliver(asks, futures)
+                    await self._deliver(requests, slots)
         finally:
-            self._flying -= 1
+            self._calls_in_flight -= 1
 
-    async def _deliver(self, asks: list[Ask], futures: list[Slot]) -> None:
+    async def _deliver(self, requests: list[Request], slots: list[ResultSlot]) -> None:
         try:
-            answers = await self._send(asks)
-            if len(answers) != len(asks):
-                raise RuntimeError(f"{self._name}: {len(answers)} answers to {len(asks)} questions")
+            results = await self._send(requests)
+            if len(results) != len(requests):
+                raise RuntimeError(f"{self._name}: {len(results)} results for {len(requests)} requests")
         except asyncio.CancelledError:
-            for future in futures:
-                future.cancel()
+            for slot in slots:
+                slot.cancel()
             raise
         except Exception as error:
-            for future in futures:
-                if not future.done():
-                    future.set_exception(error)
+            for slot in slots:
+                if not slot.done():
+                    slot.set_exception(error)
             return
-        for future, answer in zip(futures, answers, strict=True):
-            if future.done():
+        for slot, result in zip(slots, results, strict=True):
+            if slot.done():
                 continue
-            if isinstance(answer, BaseException):
-                future.set_exception(answer)
+            if isinstance(result, BaseException):
+                slot.set_exception(result)
             else:
-                future.set_result(answer)
+                slot.set_result(result)
 
     async def aclose(self) -> None:
-        """Wait for the calls in flight and for everybody in line."""
-        while self._flights:
-            await asyncio.gather(*self._flights, return_exceptions=True)
+        """Wait for the calls in flight and for all requests in line."""
+        while self._tasks:
+            await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -1,23 +1,23 @@
-"""The one tree of errors. Each has a stable `code`, a message that says what to do, and what it is about as attributes.
+"""The error tree. Each error has a stable `code`, a message that says what to do, and its subject as attributes.
 
     FrontrowError
-    ├── ConfigError            a setting is missing or out of range: nothing was started
-    ├── InvalidInput           what the caller sent cannot be right; `param` names it
+    ├── ConfigError            a setting is missing or out of range; nothing was started
+    ├── InvalidInput           the caller sent something invalid; `param` names it
     ├── NotFound
-    ├── Refused                understood, and the answer is no (taken, sold out, not your turn)
-    ├── Unauthorised           who are you?
-    ├── Forbidden              you may not
+    ├── Refused                the request is valid but cannot be granted (taken, sold out, not your turn)
+    ├── Unauthorised           the caller is not signed in
+    ├── Forbidden              the caller is not allowed to do this
     ├── Overloaded             a bound was reached; try again after `retry_after_s`
     └── Unavailable            a store or provider did not answer; try again after `retry_after_s`
 
-Each system subclasses these and may set its own `code` and `http_status`; bodies are RFC 9457 (`problem()`).
+Each system subclasses these and may set its own `code` and `http_status`. Bodies are RFC 9457 (`problem()`).
 """
 
 from typing import Any, ClassVar
 
 
 class FrontrowError(Exception):
-    """Base of everything Frontrow raises on purpose."""
+    """The base of every error that Frontrow raises on purpose."""
 
     code: ClassVar[str] = "error"
     http_status: ClassVar[int] = 500

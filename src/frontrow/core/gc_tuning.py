@@ -1,8 +1,8 @@
-"""Python's cycle collector in a server that has started.
+"""Tunes Python's cycle collector for a server that has started.
 
-What the start made lives as long as the process, so it is never walked again. Afterwards young objects are looked at
-less often: a sale leaves some hundred thousand that stay, and by default the collector stopped everything for tens of
-milliseconds to walk all of them, again and again.
+Objects created at startup live as long as the process, so they are frozen and never scanned again. After that, young
+objects are scanned less often. A sale leaves several hundred thousand objects that stay, and with the default
+thresholds the collector stopped the process for tens of milliseconds, again and again, to scan all of them.
 """
 
 import gc
@@ -11,8 +11,8 @@ from typing import Final
 THRESHOLDS: Final = (10_000, 20, 50)
 
 
-def settle() -> None:
-    """Call once, when everything that stays has been made."""
+def freeze_after_startup() -> None:
+    """Call once, after startup."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(*THRESHOLDS)

@@ -1,4 +1,4 @@
-"""Prefixed ids such as `bkg_01JCQ3W2N4X7…`: the prefix says what it is, the rest sorts by time, unguessable."""
+"""Prefixed ids like `bkg_01JCQ3W2N4X7…`. The prefix says what it is. The rest sorts by time and cannot be guessed."""
 
 import os
 import secrets
@@ -8,9 +8,9 @@ from frontrow.core.clock import Clock, WallClock
 from frontrow.core.errors import InvalidInput
 
 ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"  # Crockford's base 32: no I, L, O, U to misread
-_PAIRS = [first + second for first in ALPHABET for second in ALPHABET]  # two characters at a time: half the steps
+_PAIRS = [first + second for first in ALPHABET for second in ALPHABET]  # two characters per step
 _TIME_CHARS, _RANDOM_CHARS = 10, 16
-_CHAR_OF_BYTE = bytes(ord(ALPHABET[byte & 31]) for byte in range(256))  # 256 is a multiple of 32: all equally likely
+_CHAR_OF_BYTE = bytes(ord(ALPHABET[byte & 31]) for byte in range(256))  # all are equally likely: 32 divides 256
 ID_CHARS = _TIME_CHARS + _RANDOM_CHARS
 
 
@@ -24,27 +24,27 @@ def encode32(number: int, width: int) -> str:
 
 
 class Ids:
-    """Makes ids from a clock and a source of randomness, both replaceable so that simulations repeat exactly."""
+    """Makes ids from a clock and a source of randomness. Both can be replaced, so that simulations repeat exactly."""
 
     def __init__(self, clock: Clock | None = None, randbits: Callable[[int], int] = secrets.randbits) -> None:
         self._clock = clock or WallClock()
         self._randbits = randbits
-        self._moment = (-1, "")  # the last millisecond and how it is written
+        self._moment = (-1, "")  # the last millisecond and its encoding
 
     def new(self, prefix: str) -> str:
-        """A fresh id `<prefix>_<26 characters>`."""
+        """A new id `<prefix>_<26 characters>`."""
         now_ms = self._clock() // 1000
         written_ms, moment = self._moment
         if now_ms != written_ms:
             moment = encode32(now_ms, _TIME_CHARS)
             self._moment = (now_ms, moment)
-        if self._randbits is secrets.randbits:  # the same 80 bits, written by one look-up
+        if self._randbits is secrets.randbits:  # the same 80 bits, encoded by one lookup
             return f"{prefix}_{moment}{os.urandom(_RANDOM_CHARS).translate(_CHAR_OF_BYTE).decode()}"
         return f"{prefix}_{moment}{encode32(self._randbits(80), _RANDOM_CHARS)}"
 
 
 def check_id(text: str, prefix: str) -> str:
-    """`text` if it is an id with this prefix; otherwise an error that shows what one looks like."""
+    """Return `text` if it is an id with this prefix, else raise an error that shows an example."""
     head, _, tail = text.partition("_")
     if head != prefix or len(tail) != ID_CHARS or not set(tail) <= set(ALPHABET):
         raise InvalidInput(f"{text[:40]!r} is not a {prefix} id such as {prefix}_{'0' * ID_CHARS}", param=prefix)

@@ -1,7 +1,7 @@
-"""Money is a whole number of minor units (cents, yen) and a currency; no floats, no silent mixing of currencies.
+"""Money: a whole number of minor units (cents, yen) and a currency. No floats and no silent mixing of currencies.
 
-Splitting never loses a cent: the parts always add up to the whole, and differ by at most one minor unit from the exact
-share (the earlier parts get the larger pieces). Percentages are basis points (1/100 of a percent), rounded half up.
+Splitting never loses a cent: the parts always add up to the whole and differ by at most one minor unit from the exact
+share (earlier parts get the larger pieces). Percentages are basis points (1/100 of a percent), rounded half up.
 """
 
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from frontrow.core.errors import InvalidInput
 
-# Digits after the point where it is not two (ISO 4217).
+# Currencies whose amounts do not have two digits after the point (ISO 4217).
 DIGITS = {"BIF": 0, "CLP": 0, "DJF": 0, "GNF": 0, "ISK": 0, "JPY": 0, "KMF": 0, "KRW": 0, "PYG": 0, "RWF": 0}
 DIGITS |= {"UGX": 0, "VND": 0, "VUV": 0, "XAF": 0, "XOF": 0, "XPF": 0}
 DIGITS |= {"BHD": 3, "IQD": 3, "JOD": 3, "KWD": 3, "LYD": 3, "OMR": 3, "TND": 3}
@@ -27,7 +27,7 @@ class Money:
         if type(self.minor) is not int:
             raise InvalidInput(f"an amount is a whole number of minor units, not {self.minor!r}", param="minor")
         if len(self.currency) != 3 or not (self.currency.isascii() and self.currency.isupper()):
-            raise InvalidInput(f"{self.currency!r} is no currency code such as EUR", param="currency")
+            raise InvalidInput(f"{self.currency!r} is not a currency code like EUR", param="currency")
 
     def __add__(self, other: "Money") -> "Money":
         return Money(self.minor + self._same(other), self.currency)
@@ -75,14 +75,14 @@ class Money:
         sign = -1 if self.minor < 0 else 1
         amount = abs(self.minor)
         floors = [amount * weight // total for weight in weights]
-        # The cents lost by rounding down go to the largest remainders, ties to the earlier part.
+        # The cents lost by rounding down go to the largest remainders; ties go to the earlier part.
         order = sorted(range(len(weights)), key=lambda i: (-(amount * weights[i] % total), i))
         for i in order[: amount - sum(floors)]:
             floors[i] += 1
         return [Money(sign * part, self.currency) for part in floors]
 
     def percent(self, basis_points: int) -> "Money":
-        """That share of this amount, rounded half up (away from zero)."""
+        """The given share of this amount, rounded half up (away from zero)."""
         sign = -1 if self.minor * basis_points < 0 else 1
         exact = abs(self.minor * basis_points)
         return Money(sign * ((exact + BASIS_POINTS // 2) // BASIS_POINTS), self.currency)
@@ -93,7 +93,7 @@ class Money:
 
     @classmethod
     def total(cls, amounts: "Sequence[Money]", currency: str) -> "Money":
-        """The sum of `amounts`, all in `currency`; zero of it when there are none."""
+        """The sum of `amounts`, all in `currency`. Zero if there are none."""
         result = cls.zero(currency)
         for amount in amounts:
             result = result + amount

@@ -1,10 +1,10 @@
-"""One way to reach Redis or Valkey by URL, for every store: alone, over TLS or a unix socket, Sentinel or Cluster.
+"""Connects every store to Redis or Valkey by URL: single server, TLS, unix socket, Sentinel or Cluster.
 
     redis://host:6379/0            rediss://host:6380/0          unix:///run/redis.sock?db=0
     redis+cluster://host:7000      redis+sentinel://host:26379,host2:26379/service-name/0
 
-The client never retries by itself: a script whose reply was lost may have run, and only the caller knows whether it is
-safe to send again. Every call has a timeout.
+The client never retries. A script whose reply was lost may have run, and only the caller knows whether it is safe to
+send it again. Every call has a timeout.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -30,7 +30,7 @@ def scheme_of(url: str) -> str:
     scheme = url.partition("://")[0]
     if "://" not in url or scheme not in SCHEMES:
         shown = url.rpartition("@")[2][:60]  # a password stands before the @
-        raise ConfigError(f"{shown!r} is no Redis URL; it starts with one of {', '.join(SCHEMES)}, like {EXAMPLE}")
+        raise ConfigError(f"{shown!r} is not a Redis URL; it starts with one of {', '.join(SCHEMES)}, like {EXAMPLE}")
     return scheme
 
 
@@ -39,7 +39,7 @@ def is_cluster(url: str) -> bool:
 
 
 def connect(url: str, *, timeout_s: float = 1.0, **options: Any) -> "redis_async.Redis":
-    """An asyncio client for `url`; connects on first use. (A Cluster client has the same commands.)"""
+    """An asyncio client for `url`. Connects on first use. (A Cluster client has the same commands.)"""
     _need_redis()
     import redis.asyncio as module
     from redis.asyncio.retry import Retry
@@ -49,7 +49,7 @@ def connect(url: str, *, timeout_s: float = 1.0, **options: Any) -> "redis_async
 
 
 def connect_sync(url: str, *, timeout_s: float = 1.0, **options: Any) -> "redis_sync.Redis":
-    """A blocking client for `url`; connects on first use."""
+    """A blocking client for `url`. Connects on first use."""
     _need_redis()
     import redis as module
     from redis.retry import Retry
@@ -100,9 +100,9 @@ def _sentinel(module: Any, url: str, settings: dict[str, Any]) -> Any:
 
 
 async def call(client: Any, *words: Any) -> Any:
-    """One command over an asyncio client, packed in C where the client would pack it in Python.
+    """Run one command over an asyncio client, packed in C instead of in Python.
 
-    For commands of hundreds of words (batched scripts) packing is most of the client's cost.
+    For commands with hundreds of arguments (batched scripts), packing is most of the client's cost.
     """
     pool = getattr(client, "connection_pool", None)
     if pool is None or hiredis is None:  # a Cluster client finds the node itself

@@ -1,8 +1,8 @@
 """Settings: frozen dataclasses filled from a TOML file and `FRONTROW_…` variables. Nothing is read at import.
 
-A section is a dataclass; `setting()` gives a field its default, its range and whether it is a secret. The environment
-wins over the file: `[limits] deadline_ms` is `FRONTROW_LIMITS_DEADLINE_MS`. Whatever is wrong stops the start with one
-sentence naming the setting, what it got and what would be right. Secrets never show in `repr`.
+A section is a dataclass. `setting()` gives a field its default, its range and whether it is a secret. Variables
+override the file: `[limits] deadline_ms` is `FRONTROW_LIMITS_DEADLINE_MS`. A mistake stops the start with one sentence
+that names the setting, its value and a valid value. Secrets never show in `repr`.
 """
 
 import contextlib
@@ -37,7 +37,7 @@ def setting(
 
 @contextlib.contextmanager
 def named(where: str) -> Iterator[None]:
-    """What is refused in here is the fault of this setting, and the sentence says so."""
+    """Turn an error raised inside this block into a `ConfigError` that names the setting."""
     try:
         yield
     except FrontrowError as error:
@@ -46,7 +46,7 @@ def named(where: str) -> Iterator[None]:
 
 
 def read_toml(path: str | Path) -> dict[str, Any]:
-    """The file's tables; a clear error when it is missing or broken."""
+    """The file's tables. Raises `ConfigError` if the file is missing or broken."""
     try:
         return tomllib.loads(Path(path).read_text("utf-8"))
     except FileNotFoundError:
@@ -78,8 +78,9 @@ def load(
         elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
             raise ConfigError(f"{where} is not set; set it in the file or as {variable}{_example(field)}", param=where)
     if given:
-        known = ", ".join(f.name for f in dataclasses.fields(section))  # type: ignore[arg-type]
-        raise ConfigError(f"{name}.{min(given)} is no setting; [{name}] knows {known}", param=f"{name}.{min(given)}")
+        settings = ", ".join(f.name for f in dataclasses.fields(section))  # type: ignore[arg-type]
+        where = f"{name}.{min(given)}"
+        raise ConfigError(f"{where} is not a setting; [{name}] has {settings}", param=where)
     return section(**values)
 
 

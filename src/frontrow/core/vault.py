@@ -1,7 +1,7 @@
-"""Sealing: what must be readable again by us and by nobody who only has the ledger (TOTP secrets, links in mails).
+"""Seals (encrypts) short texts that somebody who only has the ledger must not read: TOTP secrets, links in mails.
 
-AES-256-GCM with a key made from the platform's secret key. What a sealed text is for is authenticated with it, so one
-cannot be moved to another row or another use. Older keys open, the first seals.
+AES-256-GCM with a key derived from the platform's secret key. The purpose of a sealed text is authenticated with it, so
+it cannot be moved to another row or another use. The first key seals; older keys only open.
 """
 
 import base64
@@ -21,7 +21,7 @@ MAX_SEALED_CHARS: Final = 20_000
 
 
 class SealBroken(Refused):
-    """This text was not sealed here, or for something else."""
+    """This text was not sealed here, or was sealed for another purpose."""
 
     code = "seal_broken"
 

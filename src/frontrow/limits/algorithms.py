@@ -1,11 +1,12 @@
-"""The algorithms, as pure functions side by side: (quota, state, now_us, cost) -> (Verdict, new state or None).
+"""The algorithms as pure functions: (quota, state, now_us, cost) -> (RuleVerdict, new state or None).
 
-They are the specification: the compiled kernel and the Lua script do the same and a differential test holds them equal.
-All arithmetic is in whole numbers, below 2^53 so that Lua's doubles carry it exactly. A state is a short tuple (for
-the log an array of times); `None` is a key never seen. A refusal answers no new state: it writes and burns nothing.
+They are the specification. The compiled kernel and the Lua script compute the same, and a differential test compares
+all three. All arithmetic uses whole numbers below 2^53, which Lua's doubles represent exactly. A state is a short tuple
+(for the log, an array of times). `None` is a key that was never seen. A refusal returns no new state: it writes nothing
+and charges nothing.
 
-Clocks: time that went back a little (up to the state's life) stands still; time that went back further than any state
-can matter is a clock that was set, so the state moves along with it. Neither grants, burns, nor locks anybody out.
+Clocks: when time goes back by less than the life of a state, it stands still. When it goes back further, the clock was
+set, and the state moves along with it. Neither case grants units, burns units or locks anybody out.
 """
 
 from array import array
@@ -18,8 +19,8 @@ from frontrow.limits.quota import Quota
 State = Sequence[int]
 
 
-class Verdict(NamedTuple):
-    """What one rule says: units left after this, and in µs when all is back, when to retry, how long to wait first."""
+class RuleVerdict(NamedTuple):
+    """What one rule says: units left afterwards, and in µs the time until a full reset, until a retry, and to wait."""
 
     allowed: bool
     remaining: int
@@ -28,16 +29,16 @@ class Verdict(NamedTuple):
     delay_us: int = 0
 
 
-Outcome = tuple[Verdict, State | None]
-Algorithm = Callable[[Quota, State | None, int, int], Outcome]
+VerdictAndState = tuple[RuleVerdict, State | None]
+Algorithm = Callable[[Quota, State | None, int, int], VerdictAndState]
 
 
-def fixed_window(quota: Quota, state: State | None, now_us: int, cost: int) -> Outcome:
+def fixed_window(quota: Quota, state: State | None, now_us: int, cost: int) -> VerdictAndState:
     """Counts per aligned window. State: (window start, count)."""
     period = quota.period_us
     start = now_us - now_us % period
     then, count = state or (start, 0)
-    moved = then - start > period  # the clock was set back: the count moves along
+    moved = then - start > period  # the clock was set back, so the count moves along
     if then > start and not moved:
         start = now_us = then
     elif then < start:
@@ -45,12 +46,12 @@ def fixed_window(quota: Quota, state: State | None, now_us: int, cost: int) -> O
     reset = start + period - now_us
     if count + cost <= quota.limit:
         used = count + cost
-        return Verdict(True, quota.limit - used, reset if used else 0), (start, used)
-    return Verdict(False, quota.limit - count, reset, reset), (start, count) if moved else None
+        return RuleVerdict(True, quota.limit - used, reset if used else 0), (start, used)
+    return RuleVerdict(False, quota.limit - count, reset, reset), (start, count) if moved else None
 
 
-def sliding_counter(quota: Quota, state: State | None, now_us: int, cost: int) -> Outcome:
-    """Counts per aligned window, the previous one by the share of it still inside. State: (start, prev, cur)."""
+def sliding_counter(quota: Quota, state: State | None, now_us: int, cost: int) -> VerdictAndState:
+    """Counts per aligned window and adds the share of the previous one still inside. State: (start, prev, cur)."""
     grain = quota.grain_us
     period = quota.period_us
     start = now_us - now_us % period
@@ -65,13 +66,13 @@ def sliding_counter(quota: Quota, state: State | None, now_us: int, cost: int) -
     left = max(0, (quota.limit * width - weighed) // width - cur)
     if cost <= left:
         cur += cost
-        return Verdict(True, left - cost, _counter_reset(quota, prev, cur, now_us - start)), (start, prev, cur)
+        return RuleVerdict(True, left - cost, _counter_reset(quota, prev, cur, now_us - start)), (start, prev, cur)
     room = quota.limit - cur - cost
     if room >= 0:  # enough of the previous window leaves before this one ends
         opens = width - room * width // prev
-    else:  # only after this window became the previous one
+    else:  # only after this window has become the previous one
         opens = 2 * width - (quota.limit - cost) * width // cur
-    verdict = Verdict(False, left, _counter_reset(quota, prev, cur, now_us - start), start + opens * grain - now_us)
+    verdict = RuleVerdict(False, left, _counter_reset(quota, prev, cur, now_us - start), start + opens * grain - now_us)
     return verdict, (start, prev, cur) if moved else None
 
 
@@ -80,7 +81,7 @@ def _counter_reset(quota: Quota, prev: int, cur: int, into_us: int) -> int:
     return windows * quota.period_us - into_us if windows else 0
 
 
-def sliding_log(quota: Quota, state: State | None, now_us: int, cost: int) -> Outcome:
+def sliding_log(quota: Quota, state: State | None, now_us: int, cost: int) -> VerdictAndState:
     """Remembers the time of every unit inside the window. State: the times as an array, oldest first."""
     period = quota.period_us
     times = array("q", state or ())
@@ -94,13 +95,13 @@ def sliding_log(quota: Quota, state: State | None, now_us: int, cost: int) -> Ou
     left = quota.limit - len(times)
     if cost <= left:
         times.extend([now_us] * cost)
-        return Verdict(True, left - cost, times[-1] + period - now_us if times else 0), times
+        return RuleVerdict(True, left - cost, times[-1] + period - now_us if times else 0), times
     retry = times[cost - left - 1] + period - now_us
-    return Verdict(False, left, times[-1] + period - now_us, retry), times if moved else None
+    return RuleVerdict(False, left, times[-1] + period - now_us, retry), times if moved else None
 
 
-def token_bucket(quota: Quota, state: State | None, now_us: int, cost: int) -> Outcome:
-    """A debt that drains at the quota's rate and may not outgrow the bucket. State: (time, debt)."""
+def token_bucket(quota: Quota, state: State | None, now_us: int, cost: int) -> VerdictAndState:
+    """A debt that drains at the quota's rate and must fit the bucket. State: (time, debt)."""
     leak, unit = quota.drip
     full = quota.capacity * unit
     then, debt = state or (now_us, 0)
@@ -111,13 +112,13 @@ def token_bucket(quota: Quota, state: State | None, now_us: int, cost: int) -> O
         debt = 0 if now_us - then >= quota.life_us else max(0, debt - (now_us - then) * leak)
     owed = debt + cost * unit
     if owed <= full:
-        return Verdict(True, (full - owed) // unit, -(-owed // leak), 0), (now_us, owed)
-    verdict = Verdict(False, (full - debt) // unit, -(-debt // leak), -((full - owed) // leak))
+        return RuleVerdict(True, (full - owed) // unit, -(-owed // leak), 0), (now_us, owed)
+    verdict = RuleVerdict(False, (full - debt) // unit, -(-debt // leak), -((full - owed) // leak))
     return verdict, (now_us, debt) if moved else None
 
 
-def leaky_queue(quota: Quota, state: State | None, now_us: int, cost: int) -> Outcome:
-    """The bucket as a shaper: allowed work leaves at a constant rate, so it is told how long to wait first."""
+def leaky_queue(quota: Quota, state: State | None, now_us: int, cost: int) -> VerdictAndState:
+    """The bucket as a shaper: allowed work leaves at a constant rate, so the verdict says how long to wait first."""
     verdict, after = token_bucket(quota, state, now_us, cost)
     if verdict.allowed and after is not None:
         leak, unit = quota.drip
@@ -135,8 +136,8 @@ SPECIFICATION: dict[str, Algorithm] = {
 }
 
 
-def look(quota: Quota, state: State | None, now_us: int, cost: int) -> Verdict:
-    """What `cost` would be told, without consuming: the figures are those before it."""
+def peek_verdict(quota: Quota, state: State | None, now_us: int, cost: int) -> RuleVerdict:
+    """The verdict for `cost` without charging it. The figures are those before the charge."""
     verdict, after = SPECIFICATION[quota.algorithm](quota, state, now_us, cost)
     if not verdict.allowed or after is None:
         return verdict
@@ -144,8 +145,8 @@ def look(quota: Quota, state: State | None, now_us: int, cost: int) -> Verdict:
     return as_is._replace(delay_us=verdict.delay_us)
 
 
-def give_back(quota: Quota, state: State | None, now_us: int, cost: int) -> State | None:
-    """The state after `cost` units were returned, never better than untouched; `None` if there is nothing to return."""
+def return_units(quota: Quota, state: State | None, now_us: int, cost: int) -> State | None:
+    """The state after `cost` units were returned, never below zero used; `None` if there is nothing to return."""
     if state is None:
         return None
     _, current = SPECIFICATION[quota.algorithm](quota, state, now_us, 0)

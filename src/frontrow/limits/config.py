@@ -1,4 +1,4 @@
-"""The limiter's configuration: a TOML file and `FRONTROW_LIMITS_…` variables; the environment wins.
+"""The limiter's configuration: a TOML file and `FRONTROW_LIMITS_…` variables. Variables override the file.
 
     [limits]
     store = "redis://127.0.0.1:6379/0"          # FRONTROW_LIMITS_STORE
@@ -13,7 +13,7 @@
     paths = ["/events/{event}/holds"]
     tiers = { vip = "100/minute" }
 
-Whatever is wrong stops the start (or the reload) with one sentence that names the field and shows a valid value.
+A mistake stops the start (or the reload) with one sentence that names the field and shows a valid value.
 """
 
 import os
@@ -49,7 +49,7 @@ _RULE_FIELDS: dict[str, tuple[type, str]] = {  # field -> (type in TOML, a valid
 
 @dataclass(frozen=True)
 class LimitsSettings:
-    """`[limits]`: everything but the rules."""
+    """The section `[limits]`, without the rules."""
 
     store: str = setting("memory://", example="redis://127.0.0.1:6379/0")
     on_store_down: str = setting("local", choices=ON_STORE_DOWN)
@@ -63,14 +63,14 @@ class LimitsSettings:
 
 @dataclass(frozen=True)
 class LimitsConfig:
-    """A whole configuration: settings, where key parts come from, and the rules."""
+    """A whole configuration: settings, the sources of key parts, and the rules."""
 
     settings: LimitsSettings
     book: RuleBook
     identify: Mapping[str, str] = field(default_factory=dict)
 
     def middleware_options(self) -> dict[str, Any]:
-        """What a middleware is made with."""
+        """The arguments of a middleware."""
         names = ("store", "on_store_down", "trusted_proxies", "ipv6_prefix", "dialect", "reset")
         options: dict[str, Any] = {name: getattr(self.settings, name) for name in names}
         refusals = RefusalLog(self.settings.log_per_second)
@@ -85,7 +85,7 @@ class LimitsConfig:
 
 
 def load_config(path: str | Path | None = None, *, env: Mapping[str, str] | None = None) -> LimitsConfig:
-    """Settings and rules from the file (or `FRONTROW_LIMITS_FILE`) and the environment; `book.reload()` reads again."""
+    """Settings and rules from the file (or `FRONTROW_LIMITS_FILE`) and the environment. `book.reload()` reads again."""
     environment = os.environ if env is None else env
     source = path or environment.get("FRONTROW_LIMITS_FILE")
     if source is None:
@@ -107,9 +107,9 @@ def _read(path: str | Path, env: Mapping[str, str]) -> tuple[LimitsSettings, dic
         raise ConfigError(f'{path}: limits.identify must be like user = "header:x-user-id"', param="identify")
     plain = {key: value for key, value in env.items() if not key.startswith(RULE_VARIABLE)}
     settings = load(LimitsSettings, "limits", tables={"limits": table}, env=plain)
-    made = [_rule(row, f"{path}: limits.rules[{index}]") for index, row in enumerate(_overridden(rules, env))]
-    RuleSet(made)  # names unique, patterns right
-    return settings, identify, made
+    parsed = [_rule(row, f"{path}: limits.rules[{index}]") for index, row in enumerate(_overridden(rules, env))]
+    RuleSet(parsed)  # checks that names are unique and patterns are valid
+    return settings, identify, parsed
 
 
 def _is_source(value: object) -> bool:
@@ -117,7 +117,7 @@ def _is_source(value: object) -> bool:
 
 
 def _overridden(rows: list[Any], env: Mapping[str, str]) -> list[Any]:
-    """The rules with single fields replaced from the environment; a variable that fits no rule is an error."""
+    """The rules with single fields replaced from the environment. A variable that fits no rule is an error."""
     rows = [dict(row) if isinstance(row, dict) else row for row in rows]
     by_prefix = {
         RULE_VARIABLE + "".join(c if c.isalnum() else "_" for c in str(row.get("name", ""))).upper() + "_": row
@@ -128,8 +128,8 @@ def _overridden(rows: list[Any], env: Mapping[str, str]) -> list[Any]:
         prefix = max((p for p in by_prefix if variable.startswith(p)), key=len, default=None)
         name = variable[len(prefix) :].lower() if prefix else ""
         if prefix is None or name not in _RULE_FIELDS or name in ("name", "tiers"):
-            known = ", ".join(f"{p}QUOTA" for p in by_prefix)
-            raise ConfigError(f"{variable} fits no rule or field; valid: {known}", param=variable)
+            valid = ", ".join(f"{p}QUOTA" for p in by_prefix)
+            raise ConfigError(f"{variable} fits no rule or field; valid: {valid}", param=variable)
         by_prefix[prefix][name] = _from_text(name, env[variable], variable)
     return rows
 
@@ -151,7 +151,7 @@ def _rule(row: object, where: str) -> RequestRule:
         raise ConfigError(f'{where} must be a table with name and quota, like name = "holds"')
     for name, value in row.items():
         if name not in _RULE_FIELDS:
-            raise ConfigError(f"{where}.{name} is no field of a rule; known: {', '.join(_RULE_FIELDS)}", param=name)
+            raise ConfigError(f"{where}.{name} is not a field of a rule; known: {', '.join(_RULE_FIELDS)}", param=name)
         kind, example = _RULE_FIELDS[name]
         items = value if isinstance(value, list) else value.values() if isinstance(value, dict) else ()
         if type(value) is not kind or not all(isinstance(item, str) for item in items):

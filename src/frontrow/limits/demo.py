@@ -1,7 +1,7 @@
 """`frontrow limits demo`: a crowd against the limiter, live in the terminal, in simulated time.
 
-Ordinary fans, impatient ones who hammer reload, and a few bots behind two addresses want the same thing. Four rules
-stand in front of it, checked all-or-nothing. The demo shows who gets through and which rule stopped the others.
+Ordinary fans, impatient ones who keep reloading, and a few bots behind two addresses send requests. Four rules limit
+them, checked all or nothing. The demo shows who gets through and which rule stopped the others.
 """
 
 import random
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 START_US = 1_800_000_000 * US_PER_S
 FRAMES_PER_S = 10
-SPEED = 2  # simulated seconds a real one
+SPEED = 2  # simulated seconds per real second
 RULES = [
     Rule("per-fan", Quota.parse("10/second", algorithm="token_bucket", burst=15), per=("fan",)),
     Rule("per-address", Quota.parse("50/second"), per=("ip",)),
@@ -29,8 +29,8 @@ RULES = [
 
 
 @dataclass(slots=True)
-class Kind:
-    """A kind of visitor: how many there are, how many requests each sends a second, behind how many addresses."""
+class VisitorKind:
+    """A kind of visitor: how many there are, how many requests each sends per second, behind how many addresses."""
 
     name: str
     people: int
@@ -41,7 +41,7 @@ class Kind:
     stopped_by: Counter[str] = field(default_factory=Counter)
 
     def keys(self, rng: random.Random, seconds: float) -> Iterator[dict[str, str]]:
-        """The requests of a stretch of time, as keys for the limiter."""
+        """The requests of a period as keys for the limiter."""
         mean = self.people * self.requests_per_s * seconds
         for _ in range(int(mean) + (rng.random() < mean % 1)):
             person = rng.randrange(self.people)
@@ -49,20 +49,20 @@ class Kind:
             yield {"fan": f"{self.name}-{person}", "ip": f"{self.name}-{address}", "endpoint": "POST /holds"}
 
 
-def crowd() -> list[Kind]:
+def make_crowd() -> list[VisitorKind]:
     return [
-        Kind("fans", 300, 0.5, 300),
-        Kind("impatient", 20, 14.0, 20),
-        Kind("bots", 40, 30.0, 2),
+        VisitorKind("fans", 300, 0.5, 300),
+        VisitorKind("impatient", 20, 14.0, 20),
+        VisitorKind("bots", 40, 30.0, 2),
     ]
 
 
-def step(limiter: Limiter, kinds: list[Kind], rng: random.Random, now_us: int, seconds: float) -> None:
-    """Let everybody send the requests of `seconds`, in random order, spread over that time."""
-    asks = [(kind, key) for kind in kinds for key in kind.keys(rng, seconds)]
-    rng.shuffle(asks)
-    for index, (kind, key) in enumerate(asks):
-        at_us = now_us + round(index / len(asks) * seconds * US_PER_S)
+def send_requests(limiter: Limiter, kinds: list[VisitorKind], rng: random.Random, now_us: int, seconds: float) -> None:
+    """Send everybody's requests of `seconds` in random order, spread over that time."""
+    requests = [(kind, key) for kind in kinds for key in kind.keys(rng, seconds)]
+    rng.shuffle(requests)
+    for index, (kind, key) in enumerate(requests):
+        at_us = now_us + round(index / len(requests) * seconds * US_PER_S)
         decision = limiter.check(key, now_us=at_us)
         kind.offered += 1
         if decision.allowed:
@@ -71,8 +71,8 @@ def step(limiter: Limiter, kinds: list[Kind], rng: random.Random, now_us: int, s
             kind.stopped_by[decision.rule] += 1
 
 
-def picture(kinds: list[Kind], simulated_s: float) -> "Table":
-    """Who asked, who was served, who stopped them."""
+def build_table(kinds: list[VisitorKind], simulated_s: float) -> "Table":
+    """Who sent requests, who was served, and which rules stopped them."""
     from rich.box import SIMPLE_HEAD
     from rich.progress_bar import ProgressBar
     from rich.table import Table
@@ -88,7 +88,7 @@ def picture(kinds: list[Kind], simulated_s: float) -> "Table":
 
 
 def demo(seconds: float = 12.0) -> None:
-    """Show the limiter at work: a simulated crowd against four rules, live; ends by itself."""
+    """Show the limiter at work: a simulated crowd against four rules, live. Ends by itself."""
     from rich.console import Console
     from rich.live import Live
 
@@ -96,22 +96,22 @@ def demo(seconds: float = 12.0) -> None:
     for rule in RULES:
         per = " + ".join(rule.per or ()) or "everybody together"
         console.print(f"rule {rule.name}: {rule.quota}, counted by {per}", highlight=False)
-    kinds, rng, limiter = crowd(), random.Random(2026), Limiter(RULES)
+    kinds, rng, limiter = make_crowd(), random.Random(2026), Limiter(RULES)
     cpu_ns, frame_s = 0, 1 / FRAMES_PER_S
-    with Live(picture(kinds, 0), console=console, refresh_per_second=FRAMES_PER_S, transient=True) as live:
+    with Live(build_table(kinds, 0), console=console, refresh_per_second=FRAMES_PER_S, transient=True) as live:
         began_s = time.monotonic()
         for frame in range(max(1, round(seconds * FRAMES_PER_S))):
             before_ns = time.process_time_ns()
             now_us = START_US + round(frame * frame_s * SPEED * US_PER_S)
-            step(limiter, kinds, rng, now_us, frame_s * SPEED)
+            send_requests(limiter, kinds, rng, now_us, frame_s * SPEED)
             cpu_ns += time.process_time_ns() - before_ns
-            live.update(picture(kinds, (frame + 1) * frame_s * SPEED))
+            live.update(build_table(kinds, (frame + 1) * frame_s * SPEED))
             time.sleep(max(0.0, began_s + (frame + 1) * frame_s - time.monotonic()))
-    console.print(picture(kinds, max(1, round(seconds * FRAMES_PER_S)) * frame_s * SPEED))
+    console.print(build_table(kinds, max(1, round(seconds * FRAMES_PER_S)) * frame_s * SPEED))
     _summary(kinds, cpu_ns)
 
 
-def _summary(kinds: list[Kind], cpu_ns: int) -> None:
+def _summary(kinds: list[VisitorKind], cpu_ns: int) -> None:
     offered = sum(kind.offered for kind in kinds)
     served = sum(kind.served for kind in kinds)
     fans, bots = kinds[0], kinds[-1]

@@ -1,8 +1,8 @@
-"""Who is limited: from a caller's key to one store key per rule, so that no two different keys ever meet.
+"""Turns a caller's key into one store key per rule. No two different keys ever share a store key.
 
-A string key stands for itself. A mapping's parts are packed as bytes with their lengths, which no string can equal and
-no separator inside a part can fake (`user=1, item=23` is not `user=12, item=3`). Keys longer than 256 characters are
-replaced by their digest: a megabyte sent as a name costs 34 bytes, not a megabyte.
+A string key is used as it is. A mapping's parts are packed as bytes with their lengths, which no string can equal and
+no separator inside a part can fake (`user=1, item=23` is not `user=12, item=3`). A key longer than 256 characters is
+replaced by its digest, so a megabyte sent as a name costs 34 bytes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,7 +34,7 @@ def rule_key(rule: Rule, key: object) -> StoreKey:
 
 
 def pack_parts(key: Mapping[str, str], names: Sequence[str], rule_name: str) -> bytes:
-    """The named parts as bytes, each with its length; an error when one is missing or empty."""
+    """The named parts as bytes, each with its length. Raises `InvalidKey` if one is missing or empty."""
     packed = bytearray()
     for name in names:
         value = key.get(name)
@@ -59,5 +59,5 @@ def _short_text(key: str) -> StoreKey:
 
 
 def digest(raw: bytes) -> bytes:
-    """A fixed-size stand-in for a long key; `#` never starts a packed key (those start with a digit)."""
+    """A fixed-size replacement for a long key. Packed keys start with a digit, so none starts with `#`."""
     return b"#" + blake2b(raw, digest_size=32).digest()

@@ -1,9 +1,9 @@
-"""What the limiter did, counted per rule: allowed, refused, would have refused (shadow), store errors, latency.
+"""Metrics per rule: allowed, refused, would have refused (shadow), store errors and latency.
 
 Counters are plain integers, so counting costs nanoseconds and needs no library. With prometheus-client installed,
-`register()` lets a scrape read them; nothing is copied until somebody asks. A refusal also writes a log line, at most a
-few a second and rule, with a keyed hash in place of the client's key: lines of one client belong together, but nobody
-can get back from a line to a person.
+`register()` lets a scrape read them; nothing is copied before that. A refusal also writes a log line, at most a few per
+second and rule. It has a keyed hash in place of the client's key: lines of one client belong together, but a line does
+not reveal the person.
 """
 
 import json
@@ -25,23 +25,23 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("frontrow.limits")
 
-MAX_FOLLOWED = 4  # limiters whose counters are read live; a request is long over when four newer ones took over
+MAX_FOLLOWED = 4  # limiters whose counters are read live; after four replacements no request uses the oldest any more
 BUCKETS = 24  # bucket i holds latencies below 2^(i + 10) ns: from 1 µs to 8.6 s
 
 
 class RuleLatency:
-    """How long one rule's decisions took, and how many were made without the store."""
+    """The latency of one rule's decisions, and how many were made without the store."""
 
     __slots__ = ("buckets", "store_errors", "total_ns")
 
     def __init__(self) -> None:
-        self.buckets = [0] * 64  # as many as a nanosecond count has bits: no bound to check
+        self.buckets = [0] * 64  # one per bit of a nanosecond count, so no bound needs checking
         self.total_ns = 0
         self.store_errors = 0
 
 
 class LimitMetrics:
-    """The limiters' own counters by rule, with latency. Counting takes no lock: under the GIL a `+= 1` on a slot or
+    """The limiters' counters and latencies by rule. Counting takes no lock, because under the GIL a `+= 1` on a slot or
     list item is not interrupted. Rules that were replaced keep their counts.
     """
 
@@ -51,15 +51,15 @@ class LimitMetrics:
         self.latency: dict[str, RuleLatency] = {}
 
     def follow(self, stats: Stats) -> None:
-        """Count in what a limiter counts; the counts of limiters long replaced are added up."""
+        """Include a limiter's counters. The counters of limiters replaced long ago are added up."""
         for rule in stats.rules:
             self.latency.setdefault(rule, RuleLatency())
         self._stats.append(stats)
         while len(self._stats) > MAX_FOLLOWED:
             _add(self._past, self._stats.pop(0))
 
-    def took(self, decision: Decision, ns: int) -> None:
-        """Count how long a decision took, and whether the store had a part in it."""
+    def record_latency(self, decision: Decision, ns: int) -> None:
+        """Count how long a decision took and whether the store made it."""
         of_rule = self.latency[decision[1]]
         of_rule.buckets[(ns >> 10).bit_length()] += 1
         of_rule.total_ns += ns
@@ -67,7 +67,7 @@ class LimitMetrics:
             of_rule.store_errors += 1
 
     def snapshot(self) -> dict[str, dict[str, int]]:
-        """Every counter of every rule, as plain numbers."""
+        """Every counter of every rule as plain numbers."""
         total = {name: replace(counts) for name, counts in self._past.items()}
         for stats in list(self._stats):
             _add(total, stats)
@@ -82,7 +82,7 @@ class LimitMetrics:
         }
 
     def register(self, registry: "CollectorRegistry | None" = None) -> None:
-        """Show these counters to Prometheus (the default registry unless another is given)."""
+        """Register these counters with Prometheus (in the default registry unless another is given)."""
         try:
             from prometheus_client import REGISTRY
         except ImportError:
@@ -131,7 +131,7 @@ def _cumulative(latency: Sequence[int]) -> list[tuple[str, float]]:
 
 
 class RefusalLog:
-    """One structured line a refusal, at most `per_second` a second and rule; the rest is counted into the next line."""
+    """Writes one structured line per refusal, at most `per_second` per second and rule. It counts the rest."""
 
     def __init__(
         self,
@@ -148,7 +148,7 @@ class RefusalLog:
         self._lock = threading.Lock()
         self._seen: dict[str, tuple[int, int]] = {}  # rule -> (second, lines written or suppressed in it)
 
-    def refused(self, rule: str, key: str | Mapping[str, str], **about: object) -> None:
+    def write(self, rule: str, key: str | Mapping[str, str], **about: object) -> None:
         """Log a refusal, unless this second already has enough of them."""
         second = int(self._monotonic_s())
         with self._lock:
@@ -165,7 +165,7 @@ class RefusalLog:
         log.warning("%s", json.dumps(fact), extra={"frontrow": fact})
 
     def hash(self, key: str | Mapping[str, str]) -> str:
-        """A keyed hash of a client's key: the same client, the same hash, within this process (or `hash_key`)."""
+        """A keyed hash of a client's key. The same client has the same hash within this process (or per `hash_key`)."""
         if not isinstance(key, str):
             key = "\0".join(f"{part}={value}" for part, value in sorted(key.items()))
         return blake2b(key.encode("utf-8", "surrogatepass"), digest_size=8, key=self._hash_key).hexdigest()

@@ -1,9 +1,9 @@
-"""Which patterns a request's path matches: a tree of segments, no regular expressions.
+"""Matches a request's path against patterns with a tree of segments, without regular expressions.
 
-Patterns: `/events/42` exact, `/events/{event}/holds` one segment of anything, `/api/**` anything below (and `/api`).
-Paths are compared without regard to case, doubled slashes and trailing slashes or dots. Where servers and applications
-could read one path in several ways (`..`, a second round of `%2f`, backslashes, mount points), a pattern applies if ANY
-reading matches: a stranger spelling cannot step around a rule, at worst it is counted for a path that answers 404.
+Patterns: `/events/42` is exact, `/events/{event}/holds` has one segment of anything, `/api/**` is `/api` and anything
+below it. Case, doubled slashes, and trailing slashes or dots are ignored. Where servers and applications could read a
+path in several ways (`..`, double-encoded `%2f`, backslashes, mount points), a pattern applies if ANY reading matches.
+An unusual spelling therefore cannot avoid a rule. At worst a request for a path that answers 404 is counted.
 """
 
 from collections.abc import Iterable
@@ -12,17 +12,17 @@ from urllib.parse import unquote
 from frontrow.core.errors import ConfigError
 
 EXAMPLE = "/events/{event}/holds or /api/**"
-_MAX_DECODINGS = 4  # %252525…: more rounds than any chain of proxies undoes
+_MAX_DECODINGS = 4  # of %252525…; more than any chain of proxies undoes
 _AMBIGUOUS = ("%", "\\", "/.", ";")
 
 
 def segments(path: str) -> tuple[str, ...]:
-    """The path's segments, folded: no case, no empty segments, no trailing dots or spaces."""
+    """The path's segments in lower case, without empty segments and without trailing dots or spaces."""
     return tuple(part.rstrip(". ") or part for part in path.casefold().split("/") if part)
 
 
 def readings(path: str, root_path: str = "") -> list[tuple[str, ...]]:
-    """Every way the path might be read, the plainest first."""
+    """Every way the path could be read, the plainest first."""
     spellings = [path]
     if any(mark in path for mark in _AMBIGUOUS):
         decoded = _decoded(path).replace("\\", "/")
@@ -44,7 +44,7 @@ def _decoded(path: str) -> str:
 
 
 def _resolved(path: str) -> str:
-    """`.` and `..` walked, never above the root."""
+    """The path with `.` and `..` resolved, never above the root."""
     stack: list[str] = []
     for part in path.split("/"):
         if part == "..":
@@ -65,7 +65,7 @@ class _Node:
 
 
 class PathMatcher:
-    """A set of patterns; `match` answers the most specific one that a path meets, or None."""
+    """A set of patterns. `match` returns the most specific one that a path matches, or None."""
 
     def __init__(self, patterns: Iterable[str]) -> None:
         self.patterns = tuple(patterns)

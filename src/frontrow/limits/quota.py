@@ -1,14 +1,14 @@
-"""The limiter's values: `Quota` (how much), `Rule` (where it applies), `Decision` (the answer), and its errors.
+"""The limiter's values: `Quota` (how much), `Rule` (where it applies), `Decision` (the result), and its errors.
 
 InvalidInput
-├── InvalidQuota      a quota that cannot be meant: zero, negative, unknown unit or algorithm
-├── InvalidKey        who is limited is missing, empty or of the wrong type
-└── InvalidCost       the cost is no positive whole number
-    └── CostTooLarge  more than the quota could ever allow: waiting would not help
+├── InvalidQuota      the quota makes no sense: zero, negative, unknown unit or algorithm
+├── InvalidKey        the key is missing, empty or of the wrong type
+└── InvalidCost       the cost is not a positive whole number
+    └── CostTooLarge  more than the quota could ever allow, so waiting would not help
 Refused
 └── Throttled         `acquire` ran out of time; carries the last decision
 Unavailable
-└── StoreDown         the store did not answer in time (answered by `on_store_down`, not raised by `check`)
+└── StoreDown         the store did not answer in time (`on_store_down` decides; `check` does not raise it)
 """
 
 import re
@@ -27,7 +27,7 @@ ON_STORE_DOWN = ("open", "closed", "local")
 
 MAX_LIMIT = 1 << 31
 MIN_PERIOD_US, MAX_PERIOD_US = US_PER_S, 366 * 86_400 * US_PER_S
-EXACT = 1 << 52  # whole numbers below this survive Lua's doubles, with a bit to spare for one addition
+EXACT = 1 << 52  # Lua's doubles represent whole numbers below this exactly, with one bit to spare for an addition
 EXAMPLE = '"100/minute"'
 
 _UNITS_S = {"s": 1, "sec": 1, "second": 1, "m": 60, "min": 60, "minute": 60}
@@ -57,27 +57,27 @@ class StoreDown(Unavailable):
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """`limit` units every `period_us`, by one of the six algorithms; buckets hold `burst` units (default: `limit`)."""
+    """`limit` units per `period_us`, by one of six algorithms. Buckets hold `burst` units (default: `limit`)."""
 
     limit: int
     period_us: int
     algorithm: str = "sliding_counter"
-    burst: int = 0  # 0 means: as much as `limit`
+    burst: int = 0  # 0 means the same as `limit`
 
     capacity: int = field(init=False, repr=False, compare=False)
-    """The most that can be allowed at one instant; a cost above it can never fit."""
+    """The most that can be allowed at one instant. A higher cost can never fit."""
     grain_us: int = field(init=False, repr=False, compare=False)
-    """Resolution of sliding-counter time: 1 µs unless `limit × period` would outgrow exact arithmetic."""
+    """The time resolution of the sliding counter: 1 µs unless `limit × period` would exceed exact arithmetic."""
     drip: tuple[int, int] = field(init=False, repr=False, compare=False)
-    """A bucket's rate as whole numbers (leak, unit): one µs drains `leak`, one unit of cost weighs `unit`."""
+    """A bucket's rate as whole numbers (leak, unit): each µs drains `leak`, one unit of cost weighs `unit`."""
     life_us: int = field(init=False, repr=False, compare=False)
-    """After this long without a change a key's state equals no state at all."""
+    """After this long without a change, a key's state equals no state."""
 
     def __post_init__(self) -> None:
         if self.algorithm not in ALGORITHMS:
-            known = ", ".join(ALGORITHMS)
-            raise InvalidQuota(f"algorithm {self.algorithm!r} is unknown; choose one of {known}", param="algorithm")
-        _whole("limit", self.limit, 1, MAX_LIMIT - 1, "10 for ten a period")
+            choices = ", ".join(ALGORITHMS)
+            raise InvalidQuota(f"algorithm {self.algorithm!r} is unknown; choose one of {choices}", param="algorithm")
+        _whole("limit", self.limit, 1, MAX_LIMIT - 1, "10 for ten per period")
         _whole("period_us", self.period_us, MIN_PERIOD_US, MAX_PERIOD_US, "60_000_000 for a minute")
         if self.algorithm in WINDOWS and self.burst not in (0, self.limit):
             message = f"burst belongs to {', '.join(BUCKETS)}; {self.algorithm} has none, leave it out"
@@ -105,7 +105,7 @@ class Quota:
 
     @classmethod
     def parse(cls, text: str, *, algorithm: str = "sliding_counter", burst: int | None = None) -> "Quota":
-        """A quota from words such as `100/minute`, `5/10s`, `1000 per hour`, `3/2 days`."""
+        """A quota from text like `100/minute`, `5/10s`, `1000 per hour` or `3/2 days`."""
         match = _QUOTA_TEXT.fullmatch(text) if isinstance(text, str) else None
         unit_s = _UNITS_S.get(match[3].lower()) if match else None
         if match is None or unit_s is None:
@@ -125,7 +125,7 @@ class Quota:
         return self.algorithm in BUCKETS
 
     def check_cost(self, cost: int) -> int:
-        """`cost` if it is a whole number that could ever fit."""
+        """Return `cost` if it is a whole number that could ever fit, else raise."""
         if type(cost) is not int or cost < 1:
             raise InvalidCost(f"cost must be a whole number of at least 1, not {cost!r}", param="cost")
         if cost > self.capacity:
@@ -149,7 +149,7 @@ def _grain_us(limit: int, period_us: int) -> int:
 
 
 def _drip(limit: int, period_us: int, capacity: int) -> tuple[int, int]:
-    """Exactly `limit / period` where that fits exact arithmetic, else the nearest slower rate that does."""
+    """Exactly `limit / period` if that fits exact arithmetic, else the nearest slower rate that does."""
     weight = Fraction(period_us, limit)
     most = EXACT // capacity
     if weight.numerator <= most:
@@ -169,10 +169,11 @@ def _whole(name: str, value: object, low: int, high: int, example: str) -> None:
 class Rule:
     """A named quota and the parts of the key it counts by.
 
-    `per=None` counts by the whole key, `per=("user", "endpoint")` by those parts of a mapping key, `per=()` everybody
-    together. `tiers` gives some keys another quota: `tier_of` names the tier of a key (unknown names get `quota`).
-    A `shadow` rule counts and reports but never refuses. `lease` > 1 takes that many units from a shared store at
-    once and spends them in this process (for one hot global key). `on_store_down` overrides the limiter's policy.
+    `per=None` counts by the whole key, `per=("user", "endpoint")` by those parts of a mapping key, and `per=()` counts
+    everybody together. `tiers` gives some keys another quota: `tier_of` returns the tier of a key (unknown tiers get
+    `quota`). A `shadow` rule counts and reports but never refuses. `lease` > 1 charges that many units to a shared
+    store at once and spends them in this process (for one hot global key). `on_store_down` overrides the limiter's
+    policy.
     """
 
     name: str
@@ -207,12 +208,12 @@ class Rule:
             raise InvalidQuota(message, param="lease")
 
     def variants(self) -> dict[str, Quota]:
-        """Every quota this rule may apply, by tier; the rule's own under the empty name."""
+        """Every quota that this rule may apply, by tier. The rule's own quota has the empty name."""
         return {"": self.quota, **self.tiers}
 
 
 class Decision(NamedTuple):
-    """One answer. With several rules it speaks of the one that refused, or else of the one with least left."""
+    """The result of one check. With several rules it names the one that refused, or else the one with least left."""
 
     allowed: bool
     rule: str
@@ -221,29 +222,29 @@ class Decision(NamedTuple):
     reset_after_us: int
     retry_after_us: int
     delay_us: int = 0
-    source: str = "store"  # "store"; or, when it was down, "local", "open" or "closed"
+    source: str = "store"  # "store", or "local", "open" or "closed" when the store was down
 
     def __bool__(self) -> bool:
         return self.allowed
 
     @property
     def reset_after_s(self) -> float:
-        """Seconds until the whole quota is there again, if nobody asks meanwhile."""
+        """Seconds until the whole quota is available again, if there are no requests meanwhile."""
         return self.reset_after_us / US_PER_S
 
     @property
     def retry_after_s(self) -> float:
-        """Seconds until the same request would be allowed; 0 when it was."""
+        """Seconds until the same request would be allowed, or 0 if it was."""
         return self.retry_after_us / US_PER_S
 
     @property
     def delay_s(self) -> float:
-        """Seconds to wait before doing the allowed work (`leaky_queue`, else 0)."""
+        """Seconds to wait before doing the allowed work. Only `leaky_queue` gives more than 0."""
         return self.delay_us / US_PER_S
 
 
 class Throttled(Refused):
-    """`acquire` could not get its permit in time; `decision` is the last answer."""
+    """`acquire` was not allowed in time. `decision` is the last one."""
 
     code = "throttled"
     http_status = 429

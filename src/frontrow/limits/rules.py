@@ -1,8 +1,8 @@
-"""Which rules apply to a request: method and path, whose quota it is (key parts), tiers, shadow, store-down policy.
+"""Rules for requests: by method and path, key parts, tiers, shadow mode and store-down policy.
 
-A `RequestRule` says where a quota applies. A `RuleBook` holds the rules in force; it is loaded from TOML and the
+A `RequestRule` says where a quota applies. A `RuleBook` holds the rules in force. It is loaded from TOML and the
 environment and can be replaced while running: a request sees the old rules or the new ones, never a mixture, and a
-broken file leaves the old ones in force. `Tiers` says which tier a client belongs to, and may change at any time.
+broken file leaves the old ones in force. `Tiers` says which tier a client belongs to and may change at any time.
 """
 
 import threading
@@ -14,21 +14,21 @@ from frontrow.core.errors import ConfigError
 from frontrow.limits.paths import PathMatcher, readings
 from frontrow.limits.quota import ON_STORE_DOWN, Quota, Rule
 
-PARTS = ("user", "api_key", "ip", "endpoint", "path")  # key parts every middleware knows; others by `identify`
+PARTS = ("user", "api_key", "ip", "endpoint", "path")  # key parts of every middleware; `identify` adds others
 ON_MISSING = ("error", "ip")
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "QUERY")
-OTHER_METHOD = "OTHER"  # made-up methods share one name, or each would be a fresh endpoint
+OTHER_METHOD = "OTHER"  # unknown methods share one name, or each would be a new endpoint
 
 
 def folded_method(method: str) -> str:
-    """The method as rules see it: HEAD counts as GET, made-up ones are all OTHER."""
+    """The method as rules see it: HEAD counts as GET, unknown methods are all OTHER."""
     upper = method.upper()
     return "GET" if upper == "HEAD" else upper if upper in METHODS else OTHER_METHOD
 
 
 @dataclass(frozen=True, slots=True)
 class RequestRule:
-    """A quota and where it applies. An empty `key` is one quota for everybody, empty `methods` or `paths` mean all."""
+    """A quota and where it applies. An empty `key` is one quota for everybody. Empty `methods` or `paths` mean all."""
 
     name: str
     quota: Quota
@@ -38,12 +38,12 @@ class RequestRule:
     except_paths: tuple[str, ...] = ()
     tiers: Mapping[str, Quota] = field(default_factory=dict)
     shadow: bool = False
-    lease: int = 1  # units taken at once from a shared store; see `Rule`
-    on_store_down: str | None = None  # None: the limiter's own default
+    lease: int = 1  # units charged to a shared store at once; see `Rule`
+    on_store_down: str | None = None  # None: the limiter's default
     on_missing: str = "error"
 
     def __post_init__(self) -> None:
-        """Check every field; the error names it and shows a valid value."""
+        """Check every field. An error names the field and shows a valid value."""
         where = f"rule {self.name!r}"
         Rule(self.name, self.quota, lease=self.lease)  # checks both
         for name, value, choices in (
@@ -64,7 +64,7 @@ class RequestRule:
 
 
 class Tiers:
-    """Which tier each client belongs to: `tiers["42"] = "vip"`, at any time, from any thread."""
+    """Which tier each client belongs to. Set `tiers["42"] = "vip"` at any time, from any thread."""
 
     def __init__(self, members: Mapping[str, str] | None = None, *, part: str = "user") -> None:
         self.part = part
@@ -77,7 +77,7 @@ class Tiers:
         self._members.pop(client, None)
 
     def __call__(self, parts: Mapping[str, str]) -> str | None:
-        """The tier of the client with these key parts; None means the rule's own quota."""
+        """The tier of the client with these key parts. None means the rule's own quota."""
         return self._members.get(parts.get(self.part, ""))
 
 
@@ -86,14 +86,14 @@ TierOf = Callable[[Mapping[str, str]], str | None]
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A rule that applies to a request, and the endpoint it matched."""
+    """A rule that applies to a request, and the endpoint that it matched."""
 
     rule: RequestRule
     endpoint: str
 
 
 class RuleSet:
-    """Rules that are in force together; finds those of a request. Never changes."""
+    """Rules that are in force together. Finds those of a request. Immutable."""
 
     def __init__(self, rules: Iterable[RequestRule]) -> None:
         self.rules = tuple(rules)
@@ -107,7 +107,7 @@ class RuleSet:
         ]
 
     def matching(self, method: str, path: str, root_path: str = "") -> tuple[Match, ...]:
-        """The rules of a request, in their order: those that any reading of the path meets."""
+        """The rules of a request in their order: those that any reading of the path matches."""
         method = folded_method(method)
         ways = readings(path, root_path)
         found: list[Match] = []
@@ -126,7 +126,7 @@ Prepare = Callable[[RuleSet], Callable[[], None]]
 
 
 class RuleBook:
-    """The rules in force, replaceable while running. Who follows it prepares for new rules first, then all switch."""
+    """The rules in force, replaceable while running. All followers prepare for new rules first, then all switch."""
 
     def __init__(
         self, rules: Iterable[RequestRule], *, read: Callable[[], Iterable[RequestRule]] | None = None
@@ -138,13 +138,13 @@ class RuleBook:
         self.generation = 0
 
     def follow(self, prepare: Prepare) -> None:
-        """Call `prepare(rules)` now and before every replacement; what it returns is called when all have prepared."""
+        """Call `prepare(rules)` now and before every replacement. Its result is called when all have prepared."""
         with self._lock:
             prepare(self.current)()
             self._followers.append(prepare)
 
     def replace(self, rules: Iterable[RequestRule]) -> None:
-        """Put other rules in force; if anything about them is wrong, an error, and the old ones stay."""
+        """Put other rules in force. If anything is wrong with them, this raises and the old ones stay."""
         fresh = RuleSet(rules)
         with self._lock:
             switches = [prepare(fresh) for prepare in self._followers]

@@ -1,4 +1,4 @@
-"""What a limiter did, as plain counters; `frontrow.limits.metrics` shows them to Prometheus."""
+"""A limiter's statistics as plain counters. `frontrow.limits.metrics` exports them to Prometheus."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -8,7 +8,7 @@ from frontrow.limits.quota import Decision
 
 @dataclass(slots=True)
 class RuleStats:
-    """One rule's counters. `allowed` and `refused` count decisions that spoke of this rule."""
+    """One rule's counters. `allowed` and `refused` count decisions that named this rule."""
 
     allowed: int = 0
     refused: int = 0
@@ -16,7 +16,7 @@ class RuleStats:
 
 
 class Stats:
-    """Counters of a limiter. Written without a lock: they are figures to watch, not to decide by."""
+    """Counters of a limiter, written without a lock. They are for monitoring, not for decisions."""
 
     __slots__ = ("_followed", "_own", "degraded", "denied_locally", "store_calls", "store_errors", "store_seconds")
 
@@ -26,12 +26,12 @@ class Stats:
         self.store_calls = 0
         self.store_errors = 0
         self.store_seconds = 0.0
-        self.denied_locally = 0  # answered from the denial cache, without a round trip
-        self.degraded = {"open": 0, "closed": 0, "local": 0}  # answers given while the store was down
+        self.denied_locally = 0  # refused from the refusal cache, without a round trip
+        self.degraded = {"open": 0, "closed": 0, "local": 0}  # decisions made while the store was down
 
     @property
     def rules(self) -> dict[str, RuleStats]:
-        """Each rule's counters as of now, those kept by a compiled store included."""
+        """Each rule's current counters, including those kept by a compiled store."""
         total = {name: replace(own) for name, own in self._own.items()}
         for counts in self._followed:
             for name, allowed, refused, shadow_refused in counts():
@@ -41,7 +41,7 @@ class Stats:
         return total
 
     def follow(self, counts: Callable[[], Iterable[tuple[str, int, int, int]]]) -> None:
-        """Add the counters of a store that counts for itself."""
+        """Include the counters of a store that keeps its own."""
         self._followed.append(counts)
 
     def count(self, decision: Decision, shadowed: Sequence[str] = ()) -> None:

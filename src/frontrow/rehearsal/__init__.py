@@ -1,1 +1,1 @@
-"""Rehearsals: private servers, simulated sales and storms."""
+"""Rehearsals of a sale: a crowd of simulated fans, and a checker of what they were told."""

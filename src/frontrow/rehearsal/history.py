@@ -1,14 +1,14 @@
-"""Checks a history of seat holds: grants ordered by fence, exclusive in real time, nothing granted twice.
+"""Checks a history of seat holds: grants are ordered by fence and exclusive in real time, and nothing is granted twice.
 
-An operation is one line: what a caller asked, when it began and ended (the caller's clock, microseconds), and what it
-was told. Fed in any order, checked in one pass over the grants of each seat sorted by fence:
+An operation is one call: what was requested, when the call began and ended (the caller's clock, in microseconds), and
+its outcome. Operations are added in any order and checked in one pass over the grants of each seat, sorted by fence:
 
-- a fence is unique among bookings, and a booking has one fence;
-- fences follow real time: a grant answered before another was asked for has the smaller fence;
-- of one seat, the next grant may only have happened once the one before had ended: a hold ends somewhere inside the
-  release call or at its expiry, a confirmed one only by a refund; nothing is both released and confirmed.
+- A fence is unique among bookings, and a booking has one fence.
+- Fences follow real time: a grant that was answered before another was requested has the smaller fence.
+- A seat is granted again only after the grant before has ended. A hold ends somewhere inside the release call or at its
+  expiry, a confirmed one only by a refund. Nothing is both released and confirmed.
 
-Overlaps that the recorded times cannot exclude count for the system, so every reported violation is a real one.
+Overlaps that the recorded times cannot exclude count in the system's favour, so every reported violation is real.
 """
 
 from array import array
@@ -21,24 +21,24 @@ FOREVER_US = 2**62
 MAX_REPORTED = 20
 
 
-class Outcome(IntEnum):
-    """What a caller was told."""
+class OperationOutcome(IntEnum):
+    """The outcome of a call."""
 
     GRANTED = 1  # a hold on the seats, with a fence and an expiry
     REFUSED = 2
-    RELEASED = 3  # the hold with this fence was given back by its owner
-    CONFIRMED = 4  # the hold with this fence became a booking: it never ends
+    RELEASED = 3  # the hold with this fence was released by its owner
+    CONFIRMED = 4  # the hold with this fence became a booking, which never ends by itself
     EXTENDED = 5  # the hold with this fence now ends at `expires_at_us`
-    UNKNOWN = 6  # a release, cancellation or refund without an answer: it may or may not have happened
-    REFUNDED = 7  # the confirmed booking with this fence gave its seats back
+    UNKNOWN = 6  # a release, cancellation or refund without a response: it may or may not have happened
+    REFUNDED = 7  # the confirmed booking with this fence was refunded and its seats are free
 
 
 class Operation(NamedTuple):
-    """One call and its answer. `fence` is 0 for a refusal."""
+    """One call and its outcome. `fence` is 0 for a refusal."""
 
     began_us: int
     ended_us: int
-    outcome: Outcome
+    outcome: OperationOutcome
     seats: tuple[int, ...]
     fence: int = 0
     booking: int = 0
@@ -46,8 +46,8 @@ class Operation(NamedTuple):
 
 
 @dataclass(slots=True)
-class Verdict:
-    """What the check found."""
+class HistoryVerdict:
+    """The result of the check."""
 
     operations: int = 0
     grants: int = 0
@@ -70,8 +70,8 @@ class History:
     """Collects operations compactly (arrays of integers), then checks them."""
 
     def __init__(self) -> None:
-        self._verdict = Verdict()
-        # One entry a granted seat: seat, fence, call began, call ended, expiry.
+        self._verdict = HistoryVerdict()
+        # One entry per granted seat: seat, fence, call began, call ended, expiry.
         self._grants = [array("q") for _ in range(5)]
         self._booking_of: dict[int, int] = {}
         self._released: dict[int, int] = {}  # fence -> when the first call began that ended it for certain
@@ -81,26 +81,26 @@ class History:
         self._extended: dict[int, int] = {}
 
     def add(self, operation: Operation) -> None:
-        """Take one operation in."""
+        """Add one operation."""
         verdict = self._verdict
         verdict.operations += 1
-        if operation.outcome is Outcome.REFUSED:  # by far the most frequent
+        if operation.outcome is OperationOutcome.REFUSED:  # by far the most frequent
             verdict.refusals += 1
             return
         match operation.outcome:
-            case Outcome.GRANTED:
+            case OperationOutcome.GRANTED:
                 self._granted(operation)
-            case Outcome.RELEASED:
+            case OperationOutcome.RELEASED:
                 _earliest(self._released, operation)
                 _earliest(self._maybe_ended, operation)
-            case Outcome.CONFIRMED:
+            case OperationOutcome.CONFIRMED:
                 verdict.confirmed += 1
                 self._confirmed.add(operation.fence)
-            case Outcome.REFUNDED:
+            case OperationOutcome.REFUNDED:
                 _earliest(self._refunded, operation)
-            case Outcome.UNKNOWN:
+            case OperationOutcome.UNKNOWN:
                 _earliest(self._maybe_ended, operation)
-            case Outcome.EXTENDED:
+            case OperationOutcome.EXTENDED:
                 longest = max(self._extended.get(operation.fence, 0), operation.expires_at_us)
                 self._extended[operation.fence] = longest
 
@@ -108,7 +108,7 @@ class History:
         for operation in operations:
             self.add(operation)
 
-    def check(self) -> Verdict:
+    def check(self) -> HistoryVerdict:
         """The verdict over everything added so far."""
         seats, fences, _, ended, expires = self._grants
         for fence in self._confirmed & self._released.keys():
@@ -144,15 +144,15 @@ class History:
                 column.append(value)
 
     def _over_us(self, fence: int, expires_at_us: int) -> int:
-        """The earliest instant at which the hold or booking may have ended."""
+        """The earliest time at which the hold or booking may have ended."""
         if fence in self._confirmed:
             return self._refunded.get(fence, FOREVER_US)
         return min(self._maybe_ended.get(fence, FOREVER_US), max(expires_at_us, self._extended.get(fence, 0)))
 
     def _check_time_order(self, order: list[int]) -> None:
-        """No grant may have been answered before a grant with a smaller fence was even asked for."""
+        """No grant may have been answered before a grant with a smaller fence was requested."""
         _, fences, began, ended, _ = self._grants
-        # Over rising fences, nobody may end before the latest begin of those with smaller fences.
+        # In order of fences, no call may end before the latest begin of the calls with smaller fences.
         latest_began_us, latest_fence = -1, 0
         pending_began_us, pending_fence = -1, 0
         for entry in order:
@@ -163,7 +163,7 @@ class History:
             if ended[entry] < latest_began_us:
                 self._verdict.report(
                     f"fence {fences[entry]} was answered at {ended[entry]} us, before fence {latest_fence} "
-                    f"was asked for at {latest_began_us} us"
+                    f"was requested at {latest_began_us} us"
                 )
 
 
@@ -172,12 +172,14 @@ def _earliest(times: dict[int, int], operation: Operation) -> None:
 
 
 def read_lines(lines: Iterable[str]) -> Iterator[Operation]:
-    """Operations from text: `began ended outcome fence booking expires seat,seat,…` on each line."""
+    """Operations from text lines of the form `began ended outcome fence booking expires seat,seat,…`."""
     for line in lines:
         if line.strip():
             began, ended, outcome, fence, booking, expires, seats = line.split()
             places = tuple(int(seat) for seat in seats.split(",")) if seats != "-" else ()
-            yield Operation(int(began), int(ended), Outcome[outcome], places, int(fence), int(booking), int(expires))
+            yield Operation(
+                int(began), int(ended), OperationOutcome[outcome], places, int(fence), int(booking), int(expires)
+            )
 
 
 def write_line(operation: Operation) -> str:

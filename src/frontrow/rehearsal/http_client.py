@@ -1,4 +1,4 @@
-"""A small HTTP/1.1 client for crowds: one keep-alive connection a fan, a few dozen microseconds a request."""
+"""A small HTTP/1.1 client for crowds: one keep-alive connection per fan, a few dozen microseconds per request."""
 
 import asyncio
 import json
@@ -20,29 +20,29 @@ class Reply(NamedTuple):
         return json.loads(self.body) if self.body else {}
 
 
-class Wire:
-    """One fan's connection; `address` is what a proxy would say of the fan (X-Forwarded-For)."""
+class FanConnection:
+    """One fan's connection. `address` is the fan's address as a proxy would report it (X-Forwarded-For)."""
 
     def __init__(self, host: str, port: int, address: str) -> None:
         self._host, self._port, self._address = host, port, address
         self._reader: asyncio.StreamReader | None = None
         self._writer: asyncio.StreamWriter | None = None
 
-    async def ask(self, method: str, path: str, body: Any = None, **headers: str) -> Reply:
-        """Ask and read the whole answer; `Frontrow_Pass="…"` becomes the header Frontrow-Pass.
+    async def send(self, method: str, path: str, body: Any = None, **headers: str) -> Reply:
+        """Send a request and read the whole response. `Frontrow_Pass="…"` becomes the header Frontrow-Pass.
 
-        A GET on a connection that the server closed meanwhile is asked again on a new one, as browsers do.
+        A GET on a connection that the server has closed is sent again on a new one, as browsers do.
         """
         reused = self._writer is not None
         try:
-            return await self._ask(method, path, body, headers)
+            return await self._send_once(method, path, body, headers)
         except (ConnectionError, asyncio.IncompleteReadError):
             await self.aclose()
             if not reused or method != "GET":
                 raise
-        return await self._ask(method, path, body, headers)
+        return await self._send_once(method, path, body, headers)
 
-    async def _ask(self, method: str, path: str, body: Any, headers: dict[str, str]) -> Reply:
+    async def _send_once(self, method: str, path: str, body: Any, headers: dict[str, str]) -> Reply:
         async with asyncio.timeout(TIMEOUT_S):
             if self._writer is None:
                 self._reader, self._writer = await asyncio.open_connection(self._host, self._port)

@@ -10,9 +10,9 @@ from frontrow.boxoffice.model.claims import ClaimKind, ClaimsLost, SeatClaim, Ta
 from frontrow.boxoffice.model.holds import SeatsTaken
 from frontrow.boxoffice.model.venues import Plan, Row, Seat, Section, area
 from frontrow.core.clock import ManualClock
-from frontrow.rehearsal.servers import Sentinel, Valkey
 from tests.boxoffice.shop import EVENT, NOW, open_shop, sqlite_url
 from tests.contracts.seat_claims import seats_of
+from tests.support.servers import Sentinel, Valkey
 
 
 async def test_a_lost_store_answers_503_and_comes_back_with_what_the_ledger_knows(

@@ -10,7 +10,7 @@ from typing import Any
 
 from aiosmtpd.controller import Controller
 
-from frontrow.rehearsal.servers import free_port
+from tests.support.servers import free_port
 
 
 class HttpReceiver:

@@ -7,13 +7,13 @@ from pathlib import Path
 from frontrow.boxoffice.adapters.bus.redis import RedisBus
 from frontrow.boxoffice.adapters.ledger.engine.sqlite import SqliteStore
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
-from frontrow.boxoffice.messaging.outbox_relay import Relay
+from frontrow.boxoffice.messaging.outbox_relay import OutboxRelay
 from frontrow.core.clock import WallClock
 
 
 async def main(path: str, redis_url: str, stream: str) -> None:
     ledger = SqlLedger(SqliteStore(Path(path)))
-    relay = Relay(ledger, RedisBus(redis_url, stream=stream), WallClock(), batch=100, lease_s=0.05, every_s=0.01)
+    relay = OutboxRelay(ledger, RedisBus(redis_url, stream=stream), WallClock(), batch=100, lease_s=0.05, every_s=0.01)
     await relay.run()
 
 

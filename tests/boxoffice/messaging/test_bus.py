@@ -16,8 +16,8 @@ from frontrow.boxoffice.adapters.bus.redis import RedisBus
 from frontrow.boxoffice.model.messages import BusFact
 from frontrow.boxoffice.ports.messages import Bus, BusReader
 from frontrow.core.errors import ConfigError, Overloaded, Unavailable
-from frontrow.rehearsal.servers import free_port
 from tests.contracts.bus_contract import CHECKS, Check, Make, facts
+from tests.support.servers import free_port
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)

@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
-from frontrow.boxoffice.messaging.safe_http import Outgoing, UnsafeAddress
-from frontrow.boxoffice.messaging.webhook_endpoints import MAX_ENDPOINTS, Endpoints, TooManyEndpoints
+from frontrow.boxoffice.messaging.safe_http import SafeHttpClient, UnsafeAddress
+from frontrow.boxoffice.messaging.webhook_endpoints import MAX_ENDPOINTS, TooManyEndpoints, WebhookEndpoints
 from frontrow.boxoffice.model.event_changes import EndpointNotFound
 from frontrow.cli.event import app
 from frontrow.core.clock import ManualClock
@@ -35,13 +35,13 @@ async def ledger(tmp_path: Path) -> AsyncIterator[SqlLedger]:
 
 
 @pytest.fixture
-async def endpoints(ledger: SqlLedger) -> AsyncIterator[Endpoints]:
-    outgoing = Outgoing(resolver=resolver)
-    yield Endpoints(ledger.messages, outgoing, ManualClock(NOW))
+async def endpoints(ledger: SqlLedger) -> AsyncIterator[WebhookEndpoints]:
+    outgoing = SafeHttpClient(resolver=resolver)
+    yield WebhookEndpoints(ledger.messages, outgoing, ManualClock(NOW))
     await outgoing.aclose()
 
 
-async def test_a_webhook_is_registered_with_a_secret_of_its_own_and_removed(endpoints: Endpoints) -> None:
+async def test_a_webhook_is_registered_with_a_secret_of_its_own_and_removed(endpoints: WebhookEndpoints) -> None:
     url = "https://hooks.example.org/x"
     one = await endpoints.register("org_1", "evt_1", url, ("BookingConfirmed",))
     two = await endpoints.register("org_1", "evt_1", url)
@@ -69,14 +69,14 @@ async def test_a_webhook_is_registered_with_a_secret_of_its_own_and_removed(endp
     ],
 )
 async def test_an_address_that_is_not_public_is_not_registered(
-    url: str, error: type[Exception], endpoints: Endpoints
+    url: str, error: type[Exception], endpoints: WebhookEndpoints
 ) -> None:
     with pytest.raises(error):
         await endpoints.register("org_1", "evt_1", url)
     assert await endpoints.of_event("evt_1") == []
 
 
-async def test_unknown_facts_and_too_many_webhooks_are_refused(endpoints: Endpoints) -> None:
+async def test_unknown_facts_and_too_many_webhooks_are_refused(endpoints: WebhookEndpoints) -> None:
     url = "https://hooks.example.org/x"
     with pytest.raises(InvalidInput):
         await endpoints.register("org_1", "evt_1", url, ("BookingConfimed",))

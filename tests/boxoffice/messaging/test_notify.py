@@ -29,7 +29,7 @@ from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.checkout.receipts import Receipts
 from frontrow.boxoffice.messaging.mail_links import LinkPurpose, MailLinks, OpenedLink
 from frontrow.boxoffice.messaging.notifications import KIND, Notifier
-from frontrow.boxoffice.messaging.safe_http import Outgoing
+from frontrow.boxoffice.messaging.safe_http import SafeHttpClient
 from frontrow.boxoffice.model.facts import (
     BookingConfirmed,
     BookingRefunded,
@@ -280,7 +280,7 @@ async def test_web_push_is_encrypted_for_the_browser_and_signed_by_us() -> None:
                 (("p256dh", public), ("auth", secret))}  # fmt: skip
         device = json.dumps({"endpoint": f"http://127.0.0.1:{receiver.port}/push/1", "keys": keys})
         inside = json.dumps({"endpoint": "https://169.254.169.254/latest", "keys": keys})
-        outgoing = Outgoing(allow_http=True, trusted=frozenset({"127.0.0.1"}))
+        outgoing = SafeHttpClient(allow_http=True, trusted=frozenset({"127.0.0.1"}))
         channel = PushChannel(key, "mailto:ops@example.org", outgoing, ManualClock(NOW * 2))
         outcomes = await channel.send([message(push=(inside, device)), message(), message(push=("no json",))])
         assert [(one.sent, one.final) for one in outcomes] == [(True, True), (False, True), (False, True)]

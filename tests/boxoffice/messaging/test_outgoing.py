@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from frontrow.boxoffice.messaging.safe_http import Outgoing, UnsafeAddress, check_address, parse_url
+from frontrow.boxoffice.messaging.safe_http import SafeHttpClient, UnsafeAddress, check_address, parse_url
 from frontrow.core.errors import Unavailable
 from tests.boxoffice.messaging.receivers import HttpReceiver, http_receiver
 
@@ -78,7 +78,8 @@ def test_a_public_address_is_fine(address: str) -> None:
 )
 async def test_a_literal_private_address_is_never_called(url: str) -> None:
     calls: list[httpx.Request] = []
-    outgoing = Outgoing(transport=httpx.MockTransport(lambda request: calls.append(request) or httpx.Response(200)))
+    transport = httpx.MockTransport(lambda request: calls.append(request) or httpx.Response(200))
+    outgoing = SafeHttpClient(transport=transport)
     with pytest.raises(UnsafeAddress):
         await outgoing.post(url, b"{}", {})
     assert calls == []
@@ -98,7 +99,7 @@ async def test_a_name_is_resolved_once_and_the_connection_goes_to_that_very_addr
         requests.append(request)
         return httpx.Response(200, content=nothing())
 
-    outgoing = Outgoing(resolver=resolver, transport=httpx.MockTransport(answer))
+    outgoing = SafeHttpClient(resolver=resolver, transport=httpx.MockTransport(answer))
     assert await outgoing.post("https://hooks.example.org/x?y=1", b"{}", {"A": "b"}) == 200
     assert asked == ["hooks.example.org"]
     assert (requests[0].url.host, requests[0].url.raw_path) == ("8.8.8.8", b"/x?y=1")
@@ -114,7 +115,7 @@ async def test_one_private_address_among_public_ones_is_enough_to_refuse() -> No
     async def resolver(host: str, port: int) -> list[str]:
         return ["8.8.8.8", "::ffff:169.254.169.254"]
 
-    outgoing = Outgoing(resolver=resolver, transport=httpx.MockTransport(lambda request: httpx.Response(200)))
+    outgoing = SafeHttpClient(resolver=resolver, transport=httpx.MockTransport(lambda request: httpx.Response(200)))
     with pytest.raises(UnsafeAddress):
         await outgoing.post("https://hooks.example.org/", b"{}", {})
     await outgoing.aclose()
@@ -123,7 +124,7 @@ async def test_one_private_address_among_public_ones_is_enough_to_refuse() -> No
 async def test_a_redirect_is_not_followed() -> None:
     async with http_receiver() as receiver:
         receiver.answer = lambda headers, body: f"302 Found\r\nLocation: http://127.0.0.1:{receiver.port}/inside"
-        outgoing = Outgoing(allow_http=True, trusted=frozenset({"127.0.0.1"}))
+        outgoing = SafeHttpClient(allow_http=True, trusted=frozenset({"127.0.0.1"}))
         assert await outgoing.post(f"http://127.0.0.1:{receiver.port}/hook", b"{}", {}) == 302
         assert [call[0] for call in receiver.calls] == ["POST /hook HTTP/1.1"]
         await outgoing.aclose()
@@ -136,7 +137,7 @@ async def test_a_receiver_that_hangs_or_is_not_there_is_given_up_in_time() -> No
 
     server = await asyncio.start_server(silent, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
-    outgoing = Outgoing(allow_http=True, trusted=frozenset({"127.0.0.1"}), timeout_s=0.2)
+    outgoing = SafeHttpClient(allow_http=True, trusted=frozenset({"127.0.0.1"}), timeout_s=0.2)
     with pytest.raises(Unavailable):
         await outgoing.post(f"http://127.0.0.1:{port}/", b"{}", {})
     server.close()
@@ -147,7 +148,7 @@ async def test_a_receiver_that_hangs_or_is_not_there_is_given_up_in_time() -> No
     async def nowhere(host: str, port: int) -> list[str]:
         raise OSError("no such name")
 
-    lost = Outgoing(resolver=nowhere)
+    lost = SafeHttpClient(resolver=nowhere)
     with pytest.raises(Unavailable):
         await lost.post("https://nobody.example/", b"{}", {})
     await asyncio.gather(outgoing.aclose(), lost.aclose())
@@ -189,8 +190,8 @@ async def test_the_certificate_is_checked_against_the_name_while_the_address_is_
     async def resolver(host: str, port: int) -> list[str]:
         return ["127.0.0.1"]
 
-    outgoing = Outgoing(resolver=resolver, trusted=frozenset({"127.0.0.1"}), tls=trusting)
-    strict = Outgoing(resolver=resolver, trusted=frozenset({"127.0.0.1"}))
+    outgoing = SafeHttpClient(resolver=resolver, trusted=frozenset({"127.0.0.1"}), tls=trusting)
+    strict = SafeHttpClient(resolver=resolver, trusted=frozenset({"127.0.0.1"}))
     assert await outgoing.post(f"https://hooks.example.org:{port}/x", b"{}", {}) == 200
     assert receiver.calls[0][1]["host"] == f"hooks.example.org:{port}"
     for caller, host in ((outgoing, "other.example.org"), (strict, "hooks.example.org")):

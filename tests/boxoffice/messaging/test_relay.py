@@ -16,8 +16,8 @@ from frontrow.boxoffice.adapters.bus.memory import MemoryBus
 from frontrow.boxoffice.adapters.bus.redis import RedisBus
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
-from frontrow.boxoffice.messaging.fact_consumers import Consumer
-from frontrow.boxoffice.messaging.outbox_relay import Relay
+from frontrow.boxoffice.messaging.fact_consumers import FactConsumer
+from frontrow.boxoffice.messaging.outbox_relay import OutboxRelay
 from frontrow.boxoffice.model.facts import Fact, OutboxFact
 from frontrow.boxoffice.model.messages import BusFact, NewDelivery
 from frontrow.boxoffice.ports.queries import Query
@@ -75,7 +75,8 @@ async def test_a_relay_that_dies_at_every_point_loses_none_of_10_000_facts(ledge
     outbox = MortalOutbox(ledger, random.Random(5))
     for _ in range(2_000):
         try:
-            if not await Relay(outbox, bus, clock, batch=100, lease_s=LEASE_S).once() and not await unpublished(ledger):
+            relay = OutboxRelay(outbox, bus, clock, batch=100, lease_s=LEASE_S)
+            if not await relay.relay_pending() and not await unpublished(ledger):
                 break
         except Killed:
             clock.advance(LEASE_S)  # a new relay takes over when the lease has ended
@@ -87,7 +88,7 @@ async def test_a_relay_that_dies_at_every_point_loses_none_of_10_000_facts(ledge
         effects[fact.booking_id] += 1
         return ledger.messages.delivering([NewDelivery("effect", "one", f"effect:{number}:{len(effects)}", "")], NOW)
 
-    consumer = Consumer("count", bus, ledger.messages, clock, plan, wait_s=0.0)
+    consumer = FactConsumer("count", bus, ledger.messages, clock, plan, wait_s=0.0)
     reader = await bus.reader("count")
     while await consumer.work(reader):
         pass
@@ -134,7 +135,7 @@ async def test_a_relay_process_killed_in_a_loop_loses_none_of_10_000_facts(tmp_p
 async def test_fifty_relays_share_an_outbox_and_each_fact_goes_out_once(ledger: SqlLedger) -> None:
     await put_facts(ledger, [confirmed(n) for n in range(500)])
     bus, clock = MemoryBus(["all"]), ManualClock(NOW)
-    await asyncio.gather(*(Relay(ledger, bus, clock, batch=10).once() for _ in range(50)))
+    await asyncio.gather(*(OutboxRelay(ledger, bus, clock, batch=10).relay_pending() for _ in range(50)))
     reader = await bus.reader("all")
     got = await reader.read(10_000, 0)
     assert sorted(fact.number for fact in got) == list(range(1, 501))
@@ -147,21 +148,21 @@ async def test_a_bus_that_is_down_leaves_the_facts_in_the_outbox(ledger: SqlLedg
 
     await put_facts(ledger, [confirmed(n) for n in range(10)])
     clock = ManualClock(NOW)
-    relay = Relay(ledger, Down(), clock, every_s=0.001)
+    relay = OutboxRelay(ledger, Down(), clock, every_s=0.001)
     running = asyncio.create_task(relay.run())
     while relay.failures < 1:  # noqa: ASYNC110
         await asyncio.sleep(0)
     relay.stop()
     await running
     clock.advance(LEASE_S)
-    assert await Relay(ledger, MemoryBus(), clock).once() == 10
+    assert await OutboxRelay(ledger, MemoryBus(), clock).relay_pending() == 10
 
 
 async def test_a_fact_that_cannot_be_handled_is_put_aside_and_the_rest_goes_on(ledger: SqlLedger) -> None:
     bus, clock = MemoryBus(["c"]), ManualClock(NOW)
     good = confirmed(2)
     await put_facts(ledger, [confirmed(1), good])
-    await Relay(ledger, bus, clock).once()
+    await OutboxRelay(ledger, bus, clock).relay_pending()
     await bus.publish([BusFact(99, "k", b'{"fact":"FromTheFuture"}')])
     seen: list[int] = []
 
@@ -171,7 +172,7 @@ async def test_a_fact_that_cannot_be_handled_is_put_aside_and_the_rest_goes_on(l
         seen.append(number)
         return []
 
-    consumer = Consumer("c", bus, ledger.messages, clock, plan, wait_s=0.0)
+    consumer = FactConsumer("c", bus, ledger.messages, clock, plan, wait_s=0.0)
     await consumer.work(await bus.reader("c"))
     assert (seen, consumer.poisoned, consumer.handled) == ([2], 2, 3)
     assert await ledger.messages.delivery_counts("poison") == {"waiting": 2}
@@ -180,7 +181,7 @@ async def test_a_fact_that_cannot_be_handled_is_put_aside_and_the_rest_goes_on(l
 async def test_a_consumer_whose_ledger_is_down_forgets_nothing(ledger: SqlLedger) -> None:
     bus, clock = MemoryBus(["c"]), ManualClock(NOW)
     await put_facts(ledger, [confirmed(n) for n in range(5)])
-    await Relay(ledger, bus, clock).once()
+    await OutboxRelay(ledger, bus, clock).relay_pending()
     tries = 0
 
     async def plan(number: int, fact: Fact) -> list[Query]:
@@ -190,7 +191,7 @@ async def test_a_consumer_whose_ledger_is_down_forgets_nothing(ledger: SqlLedger
             raise Unavailable("the ledger does not answer")
         return []
 
-    consumer = Consumer("c", bus, ledger.messages, clock, plan, wait_s=0.01)
+    consumer = FactConsumer("c", bus, ledger.messages, clock, plan, wait_s=0.01)
     running = asyncio.create_task(consumer.run())
     deadline = time.monotonic() + 30
     while consumer.handled < 5:

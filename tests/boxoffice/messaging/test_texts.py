@@ -8,8 +8,8 @@ import jinja2.meta
 import pytest
 
 from frontrow.boxoffice.messaging.locale_formats import LANGUAGES, Moment, formats_of, language_of
-from frontrow.boxoffice.messaging.message_texts import Words, Writer, languages, render
-from frontrow.boxoffice.messaging.notifications import TELLS
+from frontrow.boxoffice.messaging.message_texts import KindTexts, MessageWriter, languages, render
+from frontrow.boxoffice.messaging.notifications import KIND_OF_FACT
 from frontrow.boxoffice.people.account_mail import ACCOUNT_KINDS
 from frontrow.boxoffice.presale.signup_mail import SIGNUP_KINDS
 from frontrow.core.clock import US_PER_S
@@ -26,7 +26,7 @@ ABOUT = {
 URL = "https://tickets.example.org/open#frm_x"
 
 
-def placeholders(words: Words) -> set[str]:
+def placeholders(words: KindTexts) -> set[str]:
     """Every variable and every counted thing in a kind's templates."""
     text = "\n".join((words.subject, *words.lines, words.short, words.closing or ""))
     names = jinja2.meta.find_undeclared_variables(jinja2.Environment(autoescape=True).parse(text))
@@ -37,7 +37,7 @@ def test_every_kind_of_message_exists_in_all_seven_languages_with_the_same_place
     """Issue 11, section 5: mails were in English and German only."""
     assert set(languages()) == set(LANGUAGES) == set(PAGE_LANGUAGES)
     english = languages()["en"]
-    assert set(english.kinds) >= {*TELLS.values(), *ACCOUNT_KINDS, *SIGNUP_KINDS}
+    assert set(english.kinds) >= {*KIND_OF_FACT.values(), *ACCOUNT_KINDS, *SIGNUP_KINDS}
     for name, language in languages().items():
         assert language.kinds.keys() == english.kinds.keys(), name
         assert language.words.keys() == english.words.keys(), name
@@ -63,11 +63,11 @@ def test_counts_have_exactly_the_plural_forms_of_their_language() -> None:
         needed = formats_of(name).plural_categories()
         for thing, forms in language.counts.items():
             assert forms.keys() == needed, (name, thing)
-    assert [Writer("en").count("tickets", n) for n in (1, 2)] == ["1 ticket", "2 tickets"]
-    arabic = [Writer("ar").count("tickets", n) for n in (1, 2, 3, 11, 100)]
+    assert [MessageWriter("en").count("tickets", n) for n in (1, 2)] == ["1 ticket", "2 tickets"]
+    arabic = [MessageWriter("ar").count("tickets", n) for n in (1, 2, 3, 11, 100)]
     assert arabic == ["تذكرة واحدة", "تذكرتان", "3 تذاكر", "11 تذكرة", "100 تذكرة"]
-    assert Writer("ja").count("tickets", 1) == "チケット1枚"
-    assert Writer("fr").count("hours", 0) == "0 heure"  # French counts nothing in the singular
+    assert MessageWriter("ja").count("tickets", 1) == "チケット1枚"
+    assert MessageWriter("fr").count("hours", 0) == "0 heure"  # French counts nothing in the singular
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,14 @@ import pytest
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.messaging.deliveries import DeliveryWorker
-from frontrow.boxoffice.messaging.organiser_webhooks import GIVE_UP_AFTER_S, KIND, Webhooks, check_signature, signature
-from frontrow.boxoffice.messaging.safe_http import Outgoing
+from frontrow.boxoffice.messaging.organiser_webhooks import (
+    GIVE_UP_AFTER_S,
+    KIND,
+    OrganiserWebhooks,
+    check_signature,
+    signature,
+)
+from frontrow.boxoffice.messaging.safe_http import SafeHttpClient
 from frontrow.boxoffice.model.messages import Delivery, DeliveryState, Endpoint, NewDelivery, Outcome, settled
 from frontrow.core.clock import ManualClock
 from tests.boxoffice.messaging.outbox import NOW, confirmed
@@ -34,13 +40,13 @@ async def receiver() -> AsyncIterator[HttpReceiver]:
 
 
 @pytest.fixture
-async def outgoing() -> AsyncIterator[Outgoing]:
-    one = Outgoing(allow_http=True, trusted=frozenset({"127.0.0.1"}), timeout_s=5.0)
+async def outgoing() -> AsyncIterator[SafeHttpClient]:
+    one = SafeHttpClient(allow_http=True, trusted=frozenset({"127.0.0.1"}), timeout_s=5.0)
     yield one
     await one.aclose()
 
 
-async def planned(hooks: Webhooks, ledger: SqlLedger, *numbers: int, event: str = "evt_1") -> None:
+async def planned(hooks: OrganiserWebhooks, ledger: SqlLedger, *numbers: int, event: str = "evt_1") -> None:
     for number in numbers:
         await ledger.messages.once("hooks", str(number), await hooks.plan(number, confirmed(number, event)), NOW)
 
@@ -52,10 +58,10 @@ def endpoint(receiver: HttpReceiver, organiser: str = "org_1", **more: object) -
 
 
 async def test_a_fact_arrives_signed_and_only_the_wanted_ones(
-    ledger: SqlLedger, receiver: HttpReceiver, outgoing: Outgoing
+    ledger: SqlLedger, receiver: HttpReceiver, outgoing: SafeHttpClient
 ) -> None:
     clock = ManualClock(NOW)
-    hooks = Webhooks(ledger.messages, outgoing, clock)
+    hooks = OrganiserWebhooks(ledger.messages, outgoing, clock)
     await ledger.messages.put_endpoint(endpoint(receiver), NOW)
     await ledger.messages.put_endpoint(endpoint(receiver, "org_2", facts=("BookingRefunded",)), NOW)
     await ledger.messages.put_endpoint(endpoint(receiver, "org_3", active=False), NOW)
@@ -83,10 +89,10 @@ async def test_a_fact_arrives_signed_and_only_the_wanted_ones(
 
 
 async def test_a_receiver_that_is_down_is_tried_for_three_days_with_growing_pauses(
-    ledger: SqlLedger, receiver: HttpReceiver, outgoing: Outgoing
+    ledger: SqlLedger, receiver: HttpReceiver, outgoing: SafeHttpClient
 ) -> None:
     clock = ManualClock(NOW)
-    hooks = Webhooks(ledger.messages, outgoing, clock)
+    hooks = OrganiserWebhooks(ledger.messages, outgoing, clock)
     await ledger.messages.put_endpoint(endpoint(receiver), NOW)
     receiver.answer = lambda headers, body: "503 Busy"
     await planned(hooks, ledger, 1)
@@ -104,11 +110,11 @@ async def test_a_receiver_that_is_down_is_tried_for_three_days_with_growing_paus
 
 
 async def test_one_organisers_dead_receiver_delays_nobody_else(
-    ledger: SqlLedger, receiver: HttpReceiver, outgoing: Outgoing
+    ledger: SqlLedger, receiver: HttpReceiver, outgoing: SafeHttpClient
 ) -> None:
     """A lane that hangs is worked on alone; 200 facts of the other organiser arrive meanwhile."""
     clock = ManualClock(NOW)
-    hooks = Webhooks(ledger.messages, outgoing, clock)
+    hooks = OrganiserWebhooks(ledger.messages, outgoing, clock)
     stuck, free = asyncio.Event(), asyncio.Event()
 
     async def hang(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -132,17 +138,17 @@ async def test_one_organisers_dead_receiver_delays_nobody_else(
     assert len(receiver.calls) == 200
     assert not free.is_set()
     free.set()
-    await worker.settle_lanes()
+    await worker.wait_for_lanes()
     dead.close()
     await dead.wait_closed()
     assert (await ledger.messages.delivery_counts(KIND))["sent"] == 200
 
 
 async def test_a_gone_receiver_and_a_gone_endpoint_end_the_delivery(
-    ledger: SqlLedger, receiver: HttpReceiver, outgoing: Outgoing
+    ledger: SqlLedger, receiver: HttpReceiver, outgoing: SafeHttpClient
 ) -> None:
     clock = ManualClock(NOW)
-    hooks = Webhooks(ledger.messages, outgoing, clock)
+    hooks = OrganiserWebhooks(ledger.messages, outgoing, clock)
     await ledger.messages.put_endpoint(endpoint(receiver), NOW)
     receiver.answer = lambda headers, body: "410 Gone"
     await planned(hooks, ledger, 1, 2)
@@ -157,8 +163,8 @@ async def test_a_gone_receiver_and_a_gone_endpoint_end_the_delivery(
 
 async def test_a_private_url_is_never_called_however_it_got_into_the_ledger(ledger: SqlLedger) -> None:
     clock = ManualClock(NOW)
-    safe = Outgoing()
-    hooks = Webhooks(ledger.messages, safe, clock)
+    safe = SafeHttpClient()
+    hooks = OrganiserWebhooks(ledger.messages, safe, clock)
     async with http_receiver() as inside:
         await ledger.messages.put_endpoint(endpoint(inside, url=f"https://127.0.0.1:{inside.port}/"), NOW)
         await planned(hooks, ledger, 1)

@@ -19,7 +19,7 @@ from frontrow.boxoffice.adapters.payments.simulated import SimulatedProvider
 from frontrow.boxoffice.adapters.payments.simulated_journal import PaymentJournal
 from frontrow.boxoffice.checkout.checkout import Checkout, CheckoutState
 from frontrow.boxoffice.jobs.background_jobs import Job, JobRunner, every
-from frontrow.boxoffice.messaging.safe_http import Outgoing
+from frontrow.boxoffice.messaging.safe_http import SafeHttpClient
 from frontrow.boxoffice.model.bookings import BookingState, Move
 from frontrow.boxoffice.model.events import EventStatus
 from frontrow.boxoffice.model.facts import PriorityGranted
@@ -266,7 +266,7 @@ def test_mail_is_chosen_by_url(tmp_path: Path) -> None:
 
 async def test_channels_are_those_there_are_settings_for(tmp_path: Path) -> None:
     """B15: what is not configured is not used; secrets do not show."""
-    ledger, outgoing, clock = await open_ledger(sqlite_url(tmp_path)), Outgoing(), ManualClock()
+    ledger, outgoing, clock = await open_ledger(sqlite_url(tmp_path)), SafeHttpClient(), ManualClock()
 
     def names(**env: str) -> list[str]:
         given = {f"FRONTROW_MESSAGES_{name.upper()}": value for name, value in env.items()}

@@ -41,14 +41,14 @@ async def test_b12_a_hold_is_cancelled_by_its_organiser_and_a_purchase_is_refund
 async def test_b10_the_tickets_go_out_once_more_with_the_same_codes(tmp_path):
     async with a_desk(tmp_path) as desk:
         booking = await desk.bought("S-A-1", email="eve@example.org")
-        assert await desk.platform.messaging.notifier.again(booking)
+        assert await desk.platform.messaging.notifier.resend_confirmation(booking)
         assert await desk.platform.messaging.notifier.worker().drain() == 1
         (mail,) = list((tmp_path / "mail").rglob("*.eml")) or list(tmp_path.rglob("*.eml"))
         body = mail.read_text("utf-8", "replace")
         assert "eve@example.org" in body
         assert "tickets.pdf" in body
         nobody = await desk.bought("S-A-2", fan="fan_nobody")
-        assert not await desk.platform.messaging.notifier.again(nobody)
+        assert not await desk.platform.messaging.notifier.resend_confirmation(nobody)
 
 
 async def test_b13_tables_tell_what_was_sold_and_are_safe_in_a_spreadsheet(tmp_path):

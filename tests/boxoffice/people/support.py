@@ -76,7 +76,7 @@ async def asking(platform: Platform, **options: Any) -> AsyncIterator[httpx.Asyn
 async def member(platform: Platform, role: Role, organiser: str = ORGANISER, name: str = "") -> Person:
     """A member of a team with password, second factor and a full session."""
     people = platform.people
-    await people.team.found("Hall", organiser)
+    await people.team.create_organiser("Hall", organiser)
     address = f"{name or role.value}@{organiser.replace('_', '-')}.example.org"
     staff = Staff(
         platform.ids.new("stf"), organiser, address, role.value, role, await people.passwords.hash(PASSWORD),
@@ -99,10 +99,10 @@ async def api_key(platform: Platform, maker: Person, scopes: list[str]) -> str:
 async def fan(platform: Platform, address: str = "") -> Person:
     """A fan with a proven address, or a guest without one."""
     if not address:
-        made = await platform.people.fans.guest("", "en")
+        made = await platform.people.fans.start_guest_session("", "en")
     else:
-        ask = await platform.people.fans.ask_link(address, "192.0.2.1", "en")
-        made = await platform.people.fans.redeem(await mailed(platform, address), ask)
+        ask = await platform.people.fans.send_sign_in_link(address, "192.0.2.1", "en")
+        made = await platform.people.fans.redeem_link(await mailed(platform, address), ask)
     return Person(made.session.subject, made.secret, made.session.kind.value)
 
 

@@ -51,7 +51,7 @@ async def test_a_member_signs_in_with_password_then_code_and_each_code_once(tmp_
         found = await platform.people.sessions.find(half.secret)
         assert found.permissions() == frozenset(), "half signed in may do nothing"
         code = code_now(platform, owner)
-        full = await desk.second_step(found, code)
+        full = await desk.complete_second_step(found, code)
         assert (await platform.people.sessions.find(full.secret)).permissions()
         assert await platform.people.sessions.find(half.secret) is None, "the half session is gone"
         with pytest.raises(WrongCredentials):
@@ -65,7 +65,7 @@ async def test_a_member_signs_in_with_password_then_code_and_each_code_once(tmp_
 async def test_the_second_factor_is_set_up_before_anything_else_and_recovery_codes_work_once(tmp_path):
     async with opened(tmp_path) as platform:
         people = platform.people
-        organiser = await people.team.found("New Hall")
+        organiser = await people.team.create_organiser("New Hall")
         staff = await people.team.add_owner(organiser.id, "Ada@Example.org", "Ada", PASSWORD)
         begun = await people.staff.sign_in("ada@example.ORG", PASSWORD, "", "192.0.2.1")
         session = await people.sessions.find(begun.secret)
@@ -155,24 +155,24 @@ async def test_a_magic_link_works_once_in_its_browser_and_in_time(tmp_path):
     clock = ManualClock()
     async with opened(tmp_path, clock=clock) as platform:
         fans = platform.people.fans
-        ask = await fans.ask_link("Fan@Example.org", "192.0.2.1", "de")
+        ask = await fans.send_sign_in_link("Fan@Example.org", "192.0.2.1", "de")
         link = await mailed(platform, "fan@example.org")
         (mail,) = await mails(platform, "fan@example.org")
         assert mail["Subject"] == "Ihr Anmeldelink"
         with pytest.raises(OtherBrowser):
-            await fans.redeem(link, "fra_another")
-        tries = await asyncio.gather(*(fans.redeem(link, ask) for _ in range(50)), return_exceptions=True)
+            await fans.redeem_link(link, "fra_another")
+        tries = await asyncio.gather(*(fans.redeem_link(link, ask) for _ in range(50)), return_exceptions=True)
         (won,) = [one for one in tries if not isinstance(one, Exception)]
         assert all(isinstance(one, LinkSpent) for one in tries if isinstance(one, Exception))
         assert (await fans.fan(won.session.subject)).email == "fan@example.org"
-        ask = await fans.ask_link("fan@example.org", "192.0.2.1", "en")
+        ask = await fans.send_sign_in_link("fan@example.org", "192.0.2.1", "en")
         link = await mailed(platform, "fan@example.org")
         clock.advance(900)
         with pytest.raises(LinkSpent):
-            await fans.redeem(link, ask)
+            await fans.redeem_link(link, ask)
         await platform.people.book.purge_people(clock())
         with pytest.raises(LinkSpent):
-            await fans.redeem(link, ask)
+            await fans.redeem_link(link, ask)
 
 
 async def test_the_ledger_holds_no_usable_secret(tmp_path):
@@ -181,7 +181,7 @@ async def test_the_ledger_holds_no_usable_secret(tmp_path):
         owner = await member(platform, Role.OWNER)
         await platform.people.team.invite(actor(owner), "new@example.org", Role.DOOR, "en")
         _, key = await platform.people.team.make_key(actor(owner), "till", ["door:scan"])
-        ask = await platform.people.fans.ask_link("f@example.org", "192.0.2.1", "en")
+        ask = await platform.people.fans.send_sign_in_link("f@example.org", "192.0.2.1", "en")
         raw = b"".join(path.read_bytes() for path in tmp_path.rglob("*.db*"))
         told = [owner.session, owner.totp, key, ask, PASSWORD]
         told += [await mailed(platform, "f@example.org"), await mailed(platform, "new@example.org")]
@@ -194,16 +194,16 @@ async def test_the_ledger_holds_no_usable_secret(tmp_path):
 async def test_what_a_guest_bought_becomes_the_fans_only_with_the_proven_address(tmp_path):
     async with opened(tmp_path) as platform:
         fans = platform.people.fans
-        mine = await fans.guest("me@example.org", "en")
-        other = await fans.guest("somebody@example.org", "en")
+        mine = await fans.start_guest_session("me@example.org", "en")
+        other = await fans.start_guest_session("somebody@example.org", "en")
         phone, stranger = "place:evt_1:0.1.7.5", "place:evt_2:0.1.7.5"
         await platform.ledger.messages.put_contact(Contact(phone, "Me@example.org"), platform.clock())
         await platform.ledger.messages.put_contact(Contact(stranger, "you@example.org"), platform.clock())
         for guest in (mine, other):
-            ask = await fans.ask_link("me@example.org", "192.0.2.1", "en")
+            ask = await fans.send_sign_in_link("me@example.org", "192.0.2.1", "en")
             session = await platform.people.sessions.find(guest.secret)
-            made = await fans.redeem(await mailed(platform, "me@example.org"), ask, replaces=session)
-        assert set(await fans.names(made.session.subject)) == {made.session.subject, mine.session.subject, phone}
+            made = await fans.redeem_link(await mailed(platform, "me@example.org"), ask, replaces=session)
+        assert set(await fans.ids_of(made.session.subject)) == {made.session.subject, mine.session.subject, phone}
 
 
 async def test_members_give_only_what_they_have(tmp_path):

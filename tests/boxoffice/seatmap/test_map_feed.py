@@ -12,9 +12,9 @@ from frontrow.boxoffice.seatmap.frame_log import Exchange, FrameLog, MemoryFrame
 from frontrow.boxoffice.seatmap.map_feed import FeedSettings, MapFeed
 from frontrow.boxoffice.seatmap.map_ring import HEARTBEAT
 from frontrow.core.errors import InvalidInput, Overloaded, Unavailable
-from frontrow.rehearsal.servers import Cluster, Valkey
 from tests.boxoffice.model.test_map_format import Viewer
 from tests.contracts.frame_log import CONTRACT, Make, numbers_without_gaps_for_fifty_callers
+from tests.support.servers import Cluster, Valkey
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 from frontrow.boxoffice.adapters.bus.memory import MemoryBus
 from frontrow.boxoffice.jobs.background_jobs import Job, JobRunner
 from frontrow.boxoffice.jobs.waitlist_jobs import WAITLIST_GROUP, waitlist_jobs
-from frontrow.boxoffice.messaging.outbox_relay import Relay
+from frontrow.boxoffice.messaging.outbox_relay import OutboxRelay
 from frontrow.boxoffice.waitlist.offers import OfferWorker
 from frontrow.core.errors import Unavailable
 from tests.boxoffice.adapters.ledger.test_expiry import until
@@ -59,7 +59,7 @@ async def test_a_freed_seat_is_offered_through_outbox_relay_and_bus(waiting: Wai
     bus = MemoryBus((WAITLIST_GROUP,))
     parts = (waiting.shop.sales, ledger, waiting.shop.claims, waiting.shop.holds, clock)
     offering = OfferWorker(*parts, every_s=3600)
-    relay = Relay(ledger, bus, clock)
+    relay = OutboxRelay(ledger, bus, clock)
     await waiting.list.join(EVENT, "ada", 1)
     await waiting.facts()  # these are out: the one of the refund is the only one left to come
     jobs = waitlist_jobs(ledger, bus, clock, offering, waiting.resale)

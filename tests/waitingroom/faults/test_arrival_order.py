@@ -19,8 +19,8 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from frontrow.rehearsal.servers import Valkey
 from frontrow.waitingroom.credentials.room_keys import RoomKeys
+from tests.support.servers import Valkey
 
 ROOT = Path(__file__).parents[3]
 PROCESSES = 4

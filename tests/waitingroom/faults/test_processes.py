@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 import redis
 
-from frontrow.rehearsal.servers import Valkey
 from frontrow.waitingroom.credentials.room_keys import RoomKeys
+from tests.support.servers import Valkey
 from tests.waitingroom.faults.worker import CONFIG, EVENT, INTERVAL_US, LEASE_TTL_US
 
 ROOT = Path(__file__).parents[3]

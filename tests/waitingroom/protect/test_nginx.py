@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from frontrow.rehearsal.servers import Server
+from tests.support.servers import Server
 from tests.web.room.conftest import endpoints_of, opened
 from tests.web.room.served import serving
 from tests.web.room.simple_room import SimpleRoom

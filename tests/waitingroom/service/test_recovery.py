@@ -10,7 +10,6 @@ import redis
 
 from frontrow.core.clock import ManualClock
 from frontrow.core.errors import FrontrowError
-from frontrow.rehearsal.servers import Sentinel, Valkey
 from frontrow.waitingroom.audit.postgres import open_postgres_audit
 from frontrow.waitingroom.audit.sqlite import open_sqlite_audit
 from frontrow.waitingroom.credentials.room_keys import RoomKeys
@@ -22,6 +21,7 @@ from frontrow.waitingroom.ports import Audit
 from frontrow.waitingroom.service.room import WaitingRoom
 from frontrow.waitingroom.stores.memory import MemoryStore
 from frontrow.waitingroom.stores.redis import RedisStore
+from tests.support.servers import Sentinel, Valkey
 
 EVENT = "concert"
 CONFIG = RoomConfig(capacity=30, window_size=10, interval_us=50_000)

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontrow.core.errors import ConfigError, FrontrowError
-from frontrow.rehearsal.servers import Valkey
 from frontrow.waitingroom.audit.sqlite import open_sqlite_audit
 from frontrow.waitingroom.credentials.room_keys import RoomKeys
 from frontrow.waitingroom.model.config import RoomConfig
@@ -16,6 +15,7 @@ from frontrow.waitingroom.model.results import Claimed
 from frontrow.waitingroom.service.room import WaitingRoom
 from frontrow.waitingroom.service.sharding import ShardedRoom, shard_of, slices
 from frontrow.waitingroom.stores.redis import RedisStore
+from tests.support.servers import Valkey
 
 
 @given(st.integers(0, 10**6), st.lists(st.integers(0, 1000), min_size=1, max_size=64))

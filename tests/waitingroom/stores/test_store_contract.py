@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from frontrow.core.clock import ManualClock
-from frontrow.rehearsal.servers import Cluster
 from frontrow.waitingroom.model.config import Phase
 from frontrow.waitingroom.model.room_state import LaneState, SlidePlan
 from frontrow.waitingroom.ports import (
@@ -25,6 +24,7 @@ from frontrow.waitingroom.ports import (
 from frontrow.waitingroom.stores.memory import MemoryStore
 from frontrow.waitingroom.stores.redis import RedisStore
 from tests.contracts.room_store import EVENT, Make, StoreContract, joined, new_room, slide, state_of
+from tests.support.servers import Cluster
 
 KINDS = ["memory", "redis", "roster-memory", "roster-redis", "cluster"]
 Build = Callable[[ManualClock], RoomStore]

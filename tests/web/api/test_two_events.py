@@ -37,7 +37,7 @@ def stores(request: pytest.FixtureRequest) -> dict[str, str]:
 
 async def put_both_on_sale(platform: Platform) -> None:
     for event, organiser in ORGANISERS.items():
-        await platform.people.team.found(organiser, organiser)
+        await platform.people.team.create_organiser(organiser, organiser)
         await put_event(platform, one_row(2), id=event, name=f"Show {event}", organiser_id=organiser, max_per_person=2)
     await platform.box_office.openings.refresh()
 

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from frontrow.core.coalescer import Slot
+from frontrow.core.coalescer import ResultSlot
 from frontrow.waitingroom.credentials.now_serving import NowServing, document
 from frontrow.waitingroom.credentials.passes import Pass, PassSigner, new_key
 from frontrow.waitingroom.credentials.places import Place, PlaceSigner
@@ -87,7 +87,7 @@ class SimpleRoom(WaitingRoom):
         self._known(event)
         return asyncio.get_running_loop().create_task(self.join(event, person, idempotency_key=idempotency_key))
 
-    def join_into(self, event: str, slot: Slot, person: str = "", idempotency_key: str | None = None) -> None:
+    def join_into(self, event: str, slot: ResultSlot, person: str = "", idempotency_key: str | None = None) -> None:
         def tell(task: "asyncio.Task[Joined]") -> None:
             error = task.exception()
             slot.set_result(task.result()) if error is None else slot.set_exception(error)

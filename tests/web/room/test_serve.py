@@ -21,9 +21,9 @@ from typer.testing import CliRunner
 
 from frontrow.cli.room import app
 from frontrow.core.errors import ConfigError
-from frontrow.rehearsal.servers import Valkey, free_port
 from frontrow.settings.room import RoomSettings
 from frontrow.web.room.server import read_settings
+from tests.support.servers import Valkey, free_port
 
 pytestmark = pytest.mark.xdist_group("room-serve")
 

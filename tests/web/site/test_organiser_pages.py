@@ -105,9 +105,9 @@ async def test_an_enrolment_is_shown_again_to_its_own_session_only(platform: Pla
     session = (await people.sessions.start(SubjectKind.STAFF, owner.id, stage=Stage.ENROL)).session
     other = (await people.sessions.start(SubjectKind.STAFF, owner.id, stage=Stage.ENROL)).session
     begun = await people.staff.begin_enrolment(session, "")
-    assert await people.staff.same_enrolment(session, begun.pending) == begun
+    assert await people.staff.reload_enrolment(session, begun.pending) == begun
     with pytest.raises(SealBroken):
-        await people.staff.same_enrolment(other, begun.pending)
+        await people.staff.reload_enrolment(other, begun.pending)
 
 
 async def test_another_organisers_things_do_not_exist(platform: Platform, client: httpx.AsyncClient) -> None:

@@ -86,7 +86,7 @@ async def test_another_sites_form_and_another_kind_of_body_are_refused(client: h
 
 async def test_with_a_session_a_form_needs_its_csrf_word(tmp_path: Path) -> None:
     async with a_platform(tmp_path) as platform, a_client(platform) as client:
-        made = await platform.people.fans.guest("", "en")
+        made = await platform.people.fans.start_guest_session("", "en")
         cookie = {"cookie": f"__Host-frontrow-session={made.secret}"}
         without = await client.post("/sign-out", data={}, headers=FORM | cookie)
         assert without.status_code == 403

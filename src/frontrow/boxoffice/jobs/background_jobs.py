@@ -15,10 +15,10 @@ import msgspec
 from frontrow.boxoffice.checkout.checkout import Checkout
 from frontrow.boxoffice.checkout.reconciliation import Reconciler
 from frontrow.boxoffice.holds.expiry import OnExpired, Sweeper
-from frontrow.boxoffice.messaging.fact_consumers import Consumer
+from frontrow.boxoffice.messaging.fact_consumers import FactConsumer
 from frontrow.boxoffice.messaging.notifications import Notifier
-from frontrow.boxoffice.messaging.organiser_webhooks import Webhooks
-from frontrow.boxoffice.messaging.outbox_relay import Relay
+from frontrow.boxoffice.messaging.organiser_webhooks import OrganiserWebhooks
+from frontrow.boxoffice.messaging.outbox_relay import OutboxRelay
 from frontrow.boxoffice.ports.ledger import TicketIssuer
 from frontrow.boxoffice.ports.messages import Bus
 from frontrow.boxoffice.ports.payments import PaymentProvider
@@ -111,17 +111,17 @@ def box_office_jobs(
     bus: Bus,
     clock: Clock,
     notifier: Notifier,
-    webhooks: Webhooks,
+    webhooks: OrganiserWebhooks,
     *,
     told: OnExpired | None = None,
     more: Sequence[Job] = (),
 ) -> list[Job]:
     """The jobs of a box office. `told` is called with expired holds; `more` are jobs of checkout and waitlist."""
     sweeper = Sweeper(ledger, clock, on_expired=told) if told is not None else Sweeper(ledger, clock)
-    relay = Relay(ledger, bus, clock)
+    relay = OutboxRelay(ledger, bus, clock)
     consumers = [
-        Consumer("notify", bus, ledger.messages, clock, notifier.plan),
-        Consumer("webhooks", bus, ledger.messages, clock, webhooks.plan),
+        FactConsumer("notify", bus, ledger.messages, clock, notifier.plan),
+        FactConsumer("webhooks", bus, ledger.messages, clock, webhooks.plan),
     ]
     deliverers = [notifier.worker(), webhooks.worker()]
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from frontrow.boxoffice.catalogue.event_status import EventStatusKeeper
 from frontrow.boxoffice.jobs.background_jobs import Job
-from frontrow.boxoffice.messaging.fact_consumers import Consumer
+from frontrow.boxoffice.messaging.fact_consumers import FactConsumer
 from frontrow.boxoffice.model.facts import Fact
 from frontrow.boxoffice.ports.messages import Bus
 from frontrow.boxoffice.ports.queries import Query
@@ -30,7 +30,7 @@ def waitlist_jobs(ledger: Any, bus: Bus, clock: Clock, offering: OfferWorker, re
         keeper.add_fact(fact)
         return ()
 
-    consumer = Consumer(WAITLIST_GROUP, bus, ledger.messages, clock, note_fact)
+    consumer = FactConsumer(WAITLIST_GROUP, bus, ledger.messages, clock, note_fact)
     return [
         Job(f"consumer {WAITLIST_GROUP}", consumer.run, consumer.stop),
         Job("offering", offering.run),

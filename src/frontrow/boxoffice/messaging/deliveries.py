@@ -1,7 +1,7 @@
-"""The delivery worker: leases what is due, lane by lane, sends it, records what became of it. At least once.
+"""The delivery worker: leases due deliveries lane by lane, sends them and records the outcome. At least once.
 
-A lane is worked on by one worker at a time, and lanes run side by side: a receiver that is slow or broken delays nobody
-else. Killed after sending and before recording, a delivery is sent again with the same id when its lease ends.
+One worker at a time works on a lane, and lanes run in parallel, so a slow or broken receiver delays nobody else. If the
+worker is killed after sending and before recording, the delivery is sent again with the same id when its lease ends.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from frontrow.core.errors import Overloaded, Unavailable
 
 PER_LANE: Final = 50
 LIMIT: Final = 500
-MAX_LANES: Final = 32  # worked on at once by one worker
+MAX_LANES: Final = 32  # in work at once, per worker
 LEASE_S: Final = 120.0
 EVERY_S: Final = 0.5
 LONGEST_PAUSE_S: Final = 10.0
@@ -28,7 +28,7 @@ Send = Callable[[Sequence[Delivery]], Awaitable[Sequence[Outcome]]]
 
 
 class DeliveryWorker:
-    """Sends the deliveries of one kind. `send` gets deliveries of one lane and answers an outcome each."""
+    """Sends the deliveries of one kind. `send` gets the deliveries of one lane and returns one outcome per delivery."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class DeliveryWorker:
         self.failed = 0
 
     async def round(self) -> int:
-        """Begin to work on every lane that has something due and nobody working on it; how many deliveries."""
+        """Start work on every lane with due deliveries that nobody works on. Returns the number of deliveries."""
         if len(self._lanes) >= MAX_LANES:
             return 0
         due = await self._book.lease_deliveries(self.kind, self._clock(), self._lease_us, LIMIT, self._per_lane)
@@ -65,7 +65,7 @@ class DeliveryWorker:
             try:
                 async with asyncio.timeout(self._lease_us / US_PER_S):
                     outcomes = await self._send(deliveries)
-            except Exception as error:  # one lane's trouble, whatever it is, stays in its lane
+            except Exception as error:  # whatever it is, it must not affect other lanes
                 outcomes = [Outcome(False, final=False, reason=repr(error))] * len(deliveries)
             now_us = self._clock()
             pairs = list(zip(deliveries, outcomes, strict=True))
@@ -73,34 +73,34 @@ class DeliveryWorker:
             self.sent += sum(out.sent for out in outcomes)
             self.failed += sum(not out.sent for out in outcomes)
         except (Unavailable, Overloaded):
-            self.failed += len(deliveries)  # not recorded: they come again when the lease ends
+            self.failed += len(deliveries)  # not recorded, so they are sent again when the lease ends
         finally:
             self._lanes.pop(lane, None)
 
-    async def settle_lanes(self) -> None:
-        """Wait for everything in hand."""
+    async def wait_for_lanes(self) -> None:
+        """Wait for the lanes in work."""
         if self._lanes:
             await asyncio.wait(list(self._lanes.values()))
 
     async def drain(self) -> int:
-        """Deliver all that is due now; how many attempts."""
+        """Deliver everything that is due now. Returns the number of attempts."""
         count = 0
         for _ in range(MAX_ROUNDS):
             began = await self.round()
-            await self.settle_lanes()
+            await self.wait_for_lanes()
             count += began
             if not began:
                 break
         return count
 
     def stop(self) -> None:
-        """End after what is in hand."""
+        """Stop after the lanes in work."""
         self._rounds.stop()
 
     async def run(self) -> None:
         """Deliver until stopped."""
         await self._rounds.run(self._round)
-        await self.settle_lanes()
+        await self.wait_for_lanes()
 
     async def _round(self) -> float:
         return BUSY_PAUSE_S if await self.round() else self._every_s

@@ -1,9 +1,9 @@
-"""Consumers: each reads the bus as a group of its own and turns a fact into rows of the ledger, once.
+"""Consumers of facts: each reads the bus as its own group and turns every fact into ledger rows exactly once.
 
-What a fact causes is written in the same transaction as the memory of having seen it (`MessageBook.once`), so a fact
-that comes twice, or a consumer that is killed anywhere, neither doubles nor loses its effect. A fact that cannot be
-handled is tried again a bounded number of times, then put aside as `poison` in the ledger's deliveries, so that one
-broken fact never stops the line.
+The rows are written in the same transaction as the note that the fact was handled (`MessageBook.once`). So a fact that
+comes twice, or a consumer that is killed at any point, neither doubles nor loses an effect. A fact that cannot be
+handled is tried a bounded number of times and then becomes a dead letter (`poison` in the ledger's deliveries), so that
+one broken fact never stops the others.
 """
 
 import asyncio
@@ -22,14 +22,14 @@ from frontrow.core.errors import Overloaded, Unavailable
 BATCH: Final = 200
 WAIT_S: Final = 1.0
 TRIES: Final = 3
-MAX_FACT_CHARS: Final = 30_000  # kept of a fact that cannot be handled
+MAX_FACT_CHARS: Final = 30_000  # of a fact in a dead letter
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 5.0
 
 Plan = Callable[[int, Fact], Awaitable[Sequence[Query]]]
 
 
-class Consumer:
-    """Reads as group `name`; `plan` says which statements a fact causes (none: it is only remembered)."""
+class FactConsumer:
+    """Reads as group `name`. `plan` returns the statements for a fact. Without any, it is only marked as handled."""
 
     def __init__(
         self, name: str, bus: Bus, book: MessageBook, clock: Clock, plan: Plan, *, wait_s: float = WAIT_S
@@ -42,7 +42,7 @@ class Consumer:
         self.poisoned = 0
 
     async def work(self, reader: BusReader) -> int:
-        """Handle one batch; how many facts came."""
+        """Handle one batch. Returns the number of facts read."""
         facts = await reader.read(BATCH, self._wait_s)
         if facts:
             planned = await asyncio.gather(*map(self._planned, facts), return_exceptions=True)
@@ -52,12 +52,12 @@ class Consumer:
             self.repeated += heard.count(False)
             for failure in planned:
                 if isinstance(failure, BaseException):
-                    raise failure  # the whole batch comes again; what was handled is remembered
+                    raise failure  # the whole batch comes again; facts already handled are skipped then
             await reader.done(facts)
         return len(facts)
 
     async def _planned(self, carried: BusFact) -> tuple[str, Sequence[Query]]:
-        """The fact's number and what it causes."""
+        """The fact's number and its statements."""
         for attempt in range(1, TRIES + 1):
             try:
                 queries: Sequence[Query] = await self._plan(carried.number, carried.fact())
@@ -67,22 +67,22 @@ class Consumer:
             except Exception as error:
                 if attempt == TRIES:
                     self.poisoned += 1
-                    queries = self._aside(carried, error)
+                    queries = self._dead_letter(carried, error)
         return str(carried.number), queries
 
-    def _aside(self, carried: BusFact, error: Exception) -> list[Query]:
+    def _dead_letter(self, carried: BusFact, error: Exception) -> list[Query]:
         reason = f"{type(error).__name__}: {error}"[:MAX_ERROR_CHARS]
-        kept = PoisonedFact(carried.number, carried.body.decode(errors="replace")[:MAX_FACT_CHARS], reason)
-        body = msgspec.json.encode(kept).decode()
-        aside = NewDelivery(POISON, self.name, f"{POISON}:{self.name}:{carried.number}", body)
-        return self._book.delivering([aside], self._clock())
+        poisoned = PoisonedFact(carried.number, carried.body.decode(errors="replace")[:MAX_FACT_CHARS], reason)
+        body = msgspec.json.encode(poisoned).decode()
+        dead_letter = NewDelivery(POISON, self.name, f"{POISON}:{self.name}:{carried.number}", body)
+        return self._book.delivering([dead_letter], self._clock())
 
     def stop(self) -> None:
-        """End after the batch in hand."""
+        """Stop after the current batch."""
         self._stopping.set()
 
     async def run(self) -> None:
-        """Work until stopped; when bus or ledger fail, begin with a new reader, so nothing in hand is forgotten."""
+        """Work until stopped. When the bus or the ledger fails, start again with a new reader, so no fact is lost."""
         pause_s = FIRST_PAUSE_S
         while not self._stopping.is_set():
             try:

@@ -1,7 +1,7 @@
-"""How people of a language write money, numbers and moments, and which plural form a count takes (CLDR, by babel).
+"""Formats money, numbers and times in each language, and selects plural forms (CLDR data from babel).
 
-Mails, ticket PDFs and receipts all format with `formats_of(language)`. Moments are in the venue's time zone. In a
-right-to-left language a value that is put into a sentence is isolated, so that "A-1-12" keeps its order.
+Mails, ticket PDFs and receipts all format with `formats_of(language)`. Times are in the venue's time zone. In a
+right-to-left language a value inside a sentence is isolated, so that "A-1-12" keeps its order.
 """
 
 import re
@@ -27,14 +27,14 @@ KEPT: Final = 2_048
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A time as the clock of a place shows it."""
+    """A time in a time zone."""
 
     at_us: int
     time_zone: str
 
 
 class LocaleFormats:
-    """One language's way of writing values."""
+    """Formats values in one language."""
 
     def __init__(self, language: str) -> None:
         self.language = language
@@ -50,7 +50,7 @@ class LocaleFormats:
         return str(format_decimal(value, locale=self._locale))
 
     def percent(self, basis_points: int) -> str:
-        """A tax rate: 1900 basis points are 19 %."""
+        """A tax rate. 1900 basis points are 19 %."""
         return str(format_decimal(Decimal(basis_points) / 100, locale=self._locale)) + "\u00a0%"
 
     def _money(self, money: Money) -> str:
@@ -72,28 +72,28 @@ class LocaleFormats:
         )
 
     def _city(self, time_zone: str) -> str:
-        """The place whose clock it is, as the language calls it; UTC for no place."""
-        known = zone(time_zone)
-        if not isinstance(known, ZoneInfo) or time_zone in ("UTC", "Etc/UTC"):
+        """The city of a time zone in this language, or UTC."""
+        found = zone(time_zone)
+        if not isinstance(found, ZoneInfo) or time_zone in ("UTC", "Etc/UTC"):
             return "UTC"
-        return str(get_timezone_location(known, locale=self._locale, return_city=True))
+        return str(get_timezone_location(found, locale=self._locale, return_city=True))
 
     def plural(self, count: int) -> str:
-        """The CLDR plural category of a whole number: one, two, few, many, other …"""
+        """The CLDR plural category of a whole number: one, two, few, many, other, …"""
         return str(self._locale.plural_form(count))
 
     def plural_categories(self) -> frozenset[str]:
-        """The categories that counts below a million use in this language."""
+        """The plural categories that this language uses for numbers below a million."""
         return frozenset(self.plural(count) for count in range(201))
 
 
 @lru_cache
 def formats_of(language: str) -> LocaleFormats:
-    """The formats of one of LANGUAGES; English for any other."""
+    """The formats of one of LANGUAGES, or of English for any other."""
     return LocaleFormats(language if language in LANGUAGES else DEFAULT_LANGUAGE)
 
 
 def language_of(locale: str) -> str:
-    """`de` for `de`, `de-AT`, `de_CH`; English for what we do not speak."""
+    """`de` for `de`, `de-AT` and `de_CH`; English for languages without texts."""
     base = locale.replace("_", "-").partition("-")[0].lower()
     return base if base in LANGUAGES else DEFAULT_LANGUAGE

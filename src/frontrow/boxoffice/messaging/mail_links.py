@@ -1,8 +1,8 @@
 """Links in messages (ADR 0115): a signed capability that opens one booking, offer or priority pass in any browser.
 
-The capability stands behind `#`, where no server, proxy or referrer sees it. It names its purpose, what it opens and
-when it ends, so a link to look at tickets cannot be used to take an offer. It is made when the message is rendered; the
-ledger never holds one.
+The capability stands behind `#`, where no server, proxy or referrer sees it. It contains its purpose, its subject and
+its expiry, so a link that shows tickets cannot be used to claim an offer. It is made when the message is rendered. The
+ledger never stores one.
 """
 
 import base64
@@ -24,14 +24,14 @@ _DOMAIN: Final = b"frontrow mail link 1\0"
 class LinkPurpose(StrEnum):
     """What a link allows."""
 
-    BOOKING = "booking"  # look at one booking: its tickets, its receipt
-    PRIORITY = "priority"  # choose seats without waiting, for a booking the provider failed
-    OFFER = "offer"  # take or decline one offer of the waitlist
+    BOOKING = "booking"  # view one booking: its tickets, its receipt
+    PRIORITY = "priority"  # choose seats without waiting, after the payment provider failed
+    OFFER = "offer"  # claim or decline one offer of the waitlist
 
 
 @dataclass(frozen=True, slots=True)
 class OpenedLink:
-    """A genuine link. `ended` links open nothing."""
+    """A genuine link. An `ended` link opens nothing."""
 
     purpose: LinkPurpose
     subject: str
@@ -42,17 +42,17 @@ class OpenedLink:
 
 
 class MailLinks:
-    """Makes and reads the links of one platform. Without a key, links lead to the plain pages and open nothing."""
+    """Makes and reads the links of one platform. Without a key, links lead to the plain pages and grant nothing."""
 
     def __init__(self, key: bytes, public_url: str) -> None:
         self._key, self._public_url = key, public_url.rstrip("/")
 
     def page(self, path: str) -> str:
-        """The address of a page that everybody may see, or that asks who one is."""
+        """The URL of a page that is public or asks the visitor to sign in."""
         return self._public_url + path
 
     def url(self, purpose: LinkPurpose, subject: str, expires_at_us: int) -> str:
-        """A link that opens the subject until then."""
+        """A link that opens the subject until it expires."""
         if not self._key:
             folder = "offers" if purpose is LinkPurpose.OFFER else "bookings"
             return self.page(f"/{folder}/{subject}")
@@ -63,7 +63,7 @@ class MailLinks:
         return f"{LINK_PREFIX}{signed}.{self._mac(signed)}"
 
     def read(self, text: str) -> OpenedLink | None:
-        """The link, if it is genuine; whether it has ended is for the caller to ask."""
+        """The link, if it is genuine. The caller checks whether it has ended."""
         signed, _, mac = text.removeprefix(LINK_PREFIX).rpartition(".")
         if len(text) > MAX_CHARS or not text.isascii() or not text.startswith(LINK_PREFIX) or not self._key:
             return None

@@ -1,9 +1,9 @@
-"""The words of messages: one JSON file per language (texts/en.json …), two layouts (message.txt, message.html).
+"""The texts of messages: one JSON file per language (texts/en.json …), two layouts (message.txt, message.html).
 
-A kind of message has a `subject`, `lines`, an `action` (the words of its link) and a `short` form for SMS and push. All
-are Jinja2 templates, HTML-escaped where they become HTML. What they speak of is given as values: money, moments, seat
-names and counts are written the way the language writes them (`locale_formats`). docs/messages.md says how to add a
-kind; a test checks that every kind exists in every language with the same placeholders and plural forms.
+A kind of message has a `subject`, `lines`, an `action` (the text of its link) and a `short` form for SMS and push. All
+are Jinja2 templates, HTML-escaped where they become HTML. Their values (money, times, seat names, counts) are formatted
+for the language (`locale_formats`). docs/messages.md says how to add a kind. A test checks that every kind exists in
+every language with the same placeholders and plural forms.
 """
 
 import functools
@@ -24,17 +24,17 @@ _FOLDER: Final = "frontrow.boxoffice.messaging"
 _RIGHT_TO_LEFT_LETTERS: Final = ("R", "AL")
 
 
-class Words(msgspec.Struct, frozen=True):
+class KindTexts(msgspec.Struct, frozen=True):
     """One kind of message in one language."""
 
     subject: str
     lines: tuple[str, ...]
     short: str
-    action: str = ""  # the words of the link
-    closing: str | None = None  # instead of the language's own
+    action: str = ""  # the text of the link
+    closing: str | None = None  # replaces the language's own
 
 
-class Rendered(msgspec.Struct, frozen=True):
+class RenderedMessage(msgspec.Struct, frozen=True):
     subject: str
     text: str
     html: str
@@ -49,7 +49,7 @@ class Language(msgspec.Struct, frozen=True):
     moment: str
     counts: dict[str, dict[str, str]]
     words: dict[str, str]
-    kinds: dict[str, Words]
+    kinds: dict[str, KindTexts]
 
 
 @functools.cache
@@ -84,23 +84,23 @@ def _template(text: str, html: bool) -> jinja2.Template:
     return _environment(html).from_string(text)
 
 
-class Writer:
-    """Writes values and templates in one language, as plain text or as HTML."""
+class MessageWriter:
+    """Formats values and fills templates in one language, as plain text or as HTML."""
 
     def __init__(self, language: str, *, html: bool = False) -> None:
         self.formats: LocaleFormats = formats_of(language)
         self.language, self._texts, self._html = language, languages()[language], html
 
-    def written(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Every value as it stands in a sentence of this language."""
+    def localised(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Every value as part of a sentence in this language."""
         return {name: self.value(value) for name, value in values.items()}
 
-    def fill(self, text: str, written: Mapping[str, Any]) -> str:
-        """The template with its values, which are written already."""
-        return _template(text, self._html).render(written, count=self.count)
+    def fill(self, text: str, localised: Mapping[str, Any]) -> str:
+        """Fill the template with values that are localised already."""
+        return _template(text, self._html).render(localised, count=self.count)
 
     def value(self, value: Any) -> Any:
-        """Money, moments and names as they stand in a sentence; anything else as it is."""
+        """Money, times and names as part of a sentence; anything else unchanged."""
         match value:
             case Money():
                 return self.name(self.formats.money(value))
@@ -115,7 +115,7 @@ class Writer:
                 return value
 
     def name(self, text: str) -> str:
-        """A value inside a sentence: isolated where its direction could differ from the sentence's."""
+        """A value inside a sentence, isolated if its direction could differ from the sentence's."""
         mixed = self.formats.right_to_left or any(
             unicodedata.bidirectional(letter) in _RIGHT_TO_LEFT_LETTERS for letter in text
         )
@@ -124,33 +124,35 @@ class Writer:
         return f"\u2068{text}\u2069" if mixed and text else text
 
     def moment(self, moment: Moment) -> str:
-        """Day, time and whose clock it is."""
+        """Day, time, and the city of the time zone."""
         formats = self.formats
         parts = {
-            "day": formats.day(moment), "time": formats.clock_time(moment), "city": formats.city(moment.time_zone),
-        }  # fmt: skip
+            "day": formats.day(moment),
+            "time": formats.clock_time(moment),
+            "city": formats.city(moment.time_zone),
+        }
         return self.name(_template(self._texts.moment, False).render(parts))
 
     def count(self, name: str, number: int) -> str:
-        """So many of something, in the plural form the language asks for."""
+        """A count of something, in the plural form that the language needs."""
         forms = self._texts.counts[name]
         form = forms.get(self.formats.plural(number), forms["other"])
-        said = _template(form, self._html).render(n=self.formats.number(number))
-        return Markup(said) if self._html else said  # noqa: S704 - our own words and a number
+        text = _template(form, self._html).render(n=self.formats.number(number))
+        return Markup(text) if self._html else text  # noqa: S704 - our own text and a number
 
 
-def render(kind: str, locale: str, about: Mapping[str, Any], *, url: str = "", html: bool = True) -> Rendered:
-    """A message in the person's language, with the link that does what it asks for; `html` only for mail."""
+def render(kind: str, locale: str, about: Mapping[str, Any], *, url: str = "", html: bool = True) -> RenderedMessage:
+    """Render a message in the person's language with its link. `html` is only for mail."""
     name = language_of(locale)
     language = languages()[name]
-    words = language.kinds[kind]
+    texts = language.kinds[kind]
     values = {"buyer": "", "tickets": [], "receipt": None, **about}
-    plain = Writer(name)
-    written = plain.written(values)
-    subject = _one_line(plain.fill(words.subject, written))  # a line break in a name must not become a header
-    text = _body("message.txt", plain, language, words, values, subject, url)
-    page = _body("message.html", Writer(name, html=True), language, words, values, subject, url) if html else ""
-    return Rendered(subject, text, page, _one_line(plain.fill(words.short, written)))
+    plain = MessageWriter(name)
+    localised = plain.localised(values)
+    subject = _one_line(plain.fill(texts.subject, localised))  # a line break in a name must not become a header
+    text = _body("message.txt", plain, language, texts, values, subject, url)
+    page = _body("message.html", MessageWriter(name, html=True), language, texts, values, subject, url) if html else ""
+    return RenderedMessage(subject, text, page, _one_line(plain.fill(texts.short, localised)))
 
 
 def _one_line(text: str) -> str:
@@ -158,17 +160,23 @@ def _one_line(text: str) -> str:
 
 
 def _body(
-    layout: str, writer: Writer, language: Language, words: Words, values: Mapping[str, Any], subject: str, url: str
+    layout: str,
+    writer: MessageWriter,
+    language: Language,
+    texts: KindTexts,
+    values: Mapping[str, Any],
+    subject: str,
+    url: str,
 ) -> str:
-    said: Callable[[str], str] = functools.partial(writer.fill, written=writer.written(values))
-    mark = Markup if layout.endswith(".html") else str  # what becomes HTML was escaped by its own template
+    text_of: Callable[[str], str] = functools.partial(writer.fill, localised=writer.localised(values))
+    mark = Markup if layout.endswith(".html") else str  # the values were escaped by their own templates
     frame = {
         "language": writer.language,
         "direction": writer.formats.direction,
         "subject": subject,
-        "greeting": mark(said(language.greeting)),
-        "lines": [mark(line) for line in map(said, words.lines) if line.strip()],
-        "action": words.action,
+        "greeting": mark(text_of(language.greeting)),
+        "lines": [mark(line) for line in map(text_of, texts.lines) if line.strip()],
+        "action": texts.action,
         "url": url,
         "tickets": values["tickets"],
         "receipt": values["receipt"],
@@ -176,11 +184,11 @@ def _body(
         "percent": writer.formats.percent,
         "day": functools.partial(_day_of, writer, values["receipt"]),
         "words": language.words,
-        "closing": mark(said(language.closing if words.closing is None else words.closing)),
+        "closing": mark(text_of(language.closing if texts.closing is None else texts.closing)),
     }
     return _layout(layout).render(frame)
 
 
-def _day_of(writer: Writer, receipt: Receipt, at_us: int) -> str:
-    """The day of a payment, as the venue's calendar has it."""
+def _day_of(writer: MessageWriter, receipt: Receipt, at_us: int) -> str:
+    """The day of a payment in the venue's time zone."""
     return writer.formats.day(Moment(at_us, receipt.time_zone))

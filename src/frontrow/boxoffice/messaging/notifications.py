@@ -1,8 +1,9 @@
-"""Notifications (B10, B15): which fact tells a person what, over which channels, rendered in the person's language.
+"""Notifications (B10, B15): which fact sends which message to whom, over which channels, in the person's language.
 
-A consumer turns a fact into one delivery per channel the person chose; the delivery worker renders it (tickets, QR, PDF
-from the codes the ledger stored) and hands batches to the channels. Each delivery and message has an id made of the
-fact, so being told twice is rare and, if it happens, the very same message with the very same ticket.
+A consumer turns a fact into one delivery per channel that the person chose. The delivery worker renders it (with
+tickets, QR codes and PDF from the codes in the ledger) and hands batches to the channels. The ids of deliveries and
+messages are made from the fact, so a repeated message is rare, and if it happens it is the same message with the same
+ticket.
 """
 
 import asyncio
@@ -38,9 +39,9 @@ from frontrow.core.money import Money
 KIND: Final = "notification"
 STAFF_LOCALE: Final = "en"  # members of a team have no language in the ledger
 GIVE_UP_AFTER_S: Final = 24 * 3600
-LANES: Final = 8  # a channel's messages travel in so many lanes, each person always in the same
-# fact -> kind of message (channels/texts/*.json)
-TELLS: Final = {
+LANES: Final = 8  # per channel; a person's messages are always in the same lane
+# fact -> kind of message (messaging/texts/*.json)
+KIND_OF_FACT: Final = {
     "BookingConfirmed": "confirmed",
     "BookingCancelled": "cancelled",
     "BookingRefunded": "refunded",
@@ -57,11 +58,11 @@ TELLS: Final = {
     "TicketReturned": "returned",
     "TicketResold": "resold",
 }
-# kinds whose link opens something else than the booking
+# kinds whose link does not open the booking
 EVENT_KINDS: Final = frozenset({"declined", "expired", "waitlist_ended"})
 PURPOSES: Final = {"priority": LinkPurpose.PRIORITY, "offer": LinkPurpose.OFFER}
 LINK_LIFE_US: Final = 30 * 86_400 * US_PER_S  # of a booking's link, after the show
-ENDED_LINK_US: Final = 86_400 * US_PER_S  # so long a link still says that its offer is over
+ENDED_LINK_US: Final = 86_400 * US_PER_S  # for this long after its end, a link still says that the offer is over
 QUIET: Final = frozenset({"expired"})  # not worth a mail or an SMS
 WITH_TICKETS: Final = frozenset({"confirmed", "reseated"})
 WITH_RECEIPT: Final = frozenset({"confirmed", "refund_paid"})
@@ -69,11 +70,13 @@ WITHOUT_HTML: Final = frozenset({"in_app", "push", "sms"})
 QUIET_CHANNELS: Final = frozenset({"in_app", "push"})
 
 
-TELLS_STAFF: Final = {"RefundFailed": ("refund_failed", "refunds:write")}  # fact -> kind, and whom: who may do it
+STAFF_KIND_OF_FACT: Final = {
+    "RefundFailed": ("refund_failed", "refunds:write")
+}  # fact -> kind, and whom: who may do it
 
 
 class NotifyLedger(Protocol):
-    """What notifications read and write."""
+    """What `Notifier` reads and writes."""
 
     @property
     def catalogue(self) -> Catalogue: ...
@@ -88,14 +91,14 @@ class NotifyLedger(Protocol):
     def payments(self) -> PaymentBook: ...
 
 
-class _Body(msgspec.Struct, frozen=True):
-    """What a delivery keeps until it is sent."""
+class _NotificationBody(msgspec.Struct, frozen=True):
+    """The stored body of a delivery."""
 
     channel: str
     kind: str
     fact: str
     message_id: str
-    staff: str = ""  # the member of the organiser's team whom it is for; empty: the fan
+    staff: str = ""  # the member of the organiser's team who gets it; empty: the fan
 
 
 class Notifier:
@@ -115,8 +118,8 @@ class Notifier:
         self._channels = {channel.name: channel for channel in channels}
 
     async def plan(self, number: int, fact: Fact) -> Sequence[Query]:
-        """One delivery per channel the person wants and we have; the in-app page gets everything."""
-        kind = TELLS.get(type(fact).__name__)
+        """One delivery per channel that the person wants and that is configured. The in-app page gets everything."""
+        kind = KIND_OF_FACT.get(type(fact).__name__)
         if kind is None:
             return []
         contact = await self._ledger.messages.contact(fact.fan) or Contact(fact.fan, channels=("in_app",))
@@ -125,17 +128,19 @@ class Notifier:
         message_id = f"{kind}-{fact.booking_id or fact.event_id}-{number}"
         deliveries = [
             NewDelivery(
-                KIND, f"{name}/{zlib.crc32(fact.fan.encode()) % LANES}", f"{message_id}:{name}",
-                msgspec.json.encode(_Body(name, kind, encode_fact(fact), message_id)).decode(),
+                KIND,
+                f"{name}/{zlib.crc32(fact.fan.encode()) % LANES}",
+                f"{message_id}:{name}",
+                msgspec.json.encode(_NotificationBody(name, kind, encode_fact(fact), message_id)).decode(),
             )
             for name in chosen
-        ]  # fmt: skip
+        ]
         deliveries += await self._plan_for_staff(number, fact)
         return self._ledger.messages.delivering(deliveries, self._clock())
 
     async def _plan_for_staff(self, number: int, fact: Fact) -> list[NewDelivery]:
-        """A mail to each member of the organiser's team who can do something about it."""
-        kind, permission = TELLS_STAFF.get(type(fact).__name__, ("", ""))
+        """A mail to each member of the organiser's team who has the permission."""
+        kind, permission = STAFF_KIND_OF_FACT.get(type(fact).__name__, ("", ""))
         if not kind or "email" not in self._channels:
             return []
         event = await self._ledger.catalogue.event(fact.event_id)
@@ -144,86 +149,102 @@ class Notifier:
         for member in members:
             if permission in ROLES[member.role]:
                 message_id = f"{kind}-{fact.booking_id}-{number}-{member.id}"
-                body = msgspec.json.encode(_Body("email", kind, text, message_id, member.id)).decode()
+                body = msgspec.json.encode(_NotificationBody("email", kind, text, message_id, member.id)).decode()
                 lane = f"email/{zlib.crc32(member.id.encode()) % LANES}"
                 deliveries.append(NewDelivery(KIND, lane, f"{message_id}:email", body))
         return deliveries
 
-    async def again(self, booking: Booking) -> bool:
-        """The confirmation with its tickets once more, by e-mail; False when there is nobody to send it to."""
+    async def resend_confirmation(self, booking: Booking) -> bool:
+        """Send the confirmation with its tickets again by e-mail. False if there is no address to send it to."""
         contact = await self._ledger.messages.contact(booking.fan)
         if contact is None or not contact.email or "email" not in self._channels:
             return False
         now_us = self._clock()
         fact = BookingConfirmed(
-            booking.id, booking.event_id, booking.fan, booking.fence, booking.seats, now_us,
-            amount_minor=booking.amount_minor, currency=booking.currency,
-        )  # fmt: skip
+            booking.id,
+            booking.event_id,
+            booking.fan,
+            booking.fence,
+            booking.seats,
+            now_us,
+            amount_minor=booking.amount_minor,
+            currency=booking.currency,
+        )
         message_id = f"confirmed-{booking.id}-again-{now_us}"
-        body = msgspec.json.encode(_Body("email", "confirmed", encode_fact(fact), message_id)).decode()
+        body = msgspec.json.encode(_NotificationBody("email", "confirmed", encode_fact(fact), message_id)).decode()
         lane = f"email/{zlib.crc32(booking.fan.encode()) % LANES}"
         queries = self._ledger.messages.delivering([NewDelivery(KIND, lane, f"{message_id}:email", body)], now_us)
         return await self._ledger.messages.once("resend", message_id, queries, now_us)
 
     async def send(self, deliveries: Sequence[Delivery]) -> list[Outcome]:
-        """Render a lane's deliveries and hand them to their channel as one batch."""
-        bodies = [msgspec.json.decode(one.body, type=_Body) for one in deliveries]
+        """Render the deliveries of one lane and send them over their channel as one batch."""
+        bodies = [msgspec.json.decode(one.body, type=_NotificationBody) for one in deliveries]
         channel = self._channels.get(bodies[0].channel)
         if channel is None:
             return [Outcome(False, reason=f"there is no channel {bodies[0].channel}")] * len(deliveries)
-        drawing = asyncio.Lock()  # one PDF of a lane at a time
-        rendered = await asyncio.gather(*(self._rendered(body, drawing) for body in bodies))  # reads are gathered
-        sent = iter(await channel.send([one for one in rendered if isinstance(one, Message)]))
-        return [next(sent) if isinstance(one, Message) else one for one in rendered]
+        drawing = asyncio.Lock()  # one PDF at a time per lane
+        messages = await asyncio.gather(*(self._try_render(body, drawing) for body in bodies))  # reads are gathered
+        sent = iter(await channel.send([one for one in messages if isinstance(one, Message)]))
+        return [next(sent) if isinstance(one, Message) else one for one in messages]
 
-    async def _rendered(self, body: _Body, drawing: asyncio.Lock) -> Message | Outcome:
-        """The message, or why there is none; one that cannot be rendered holds up no other."""
+    async def _try_render(self, body: _NotificationBody, drawing: asyncio.Lock) -> Message | Outcome:
+        """The message, or the reason why there is none. A message that fails to render does not delay the others."""
         try:
-            return await self._message(body, drawing) or Outcome(False, reason="there is nothing left to tell")
+            return await self._render(body, drawing) or Outcome(False, reason="the message is no longer needed")
         except Exception as error:
             return Outcome(False, final=False, reason=repr(error))
 
-    async def _message(self, body: _Body, drawing: asyncio.Lock) -> Message | None:
+    async def _render(self, body: _NotificationBody, drawing: asyncio.Lock) -> Message | None:
         fact = decode_fact(body.fact)
         if body.staff:
-            return await self._message_for_staff(body, fact)
+            return await self._render_for_staff(body, fact)
         contact = await self._ledger.messages.contact(fact.fan) or Contact(fact.fan)
         sheets = await self._desk.sheets(fact.booking_id) if body.kind in WITH_TICKETS else []
         if body.kind in WITH_TICKETS and not sheets:
-            return None  # refunded before the mail went out: no dead tickets are sent
+            return None  # refunded before the mail was sent: do not send invalid tickets
         event = await self._ledger.catalogue.event(fact.event_id)
-        about = await self._about(fact, event, sheets) | {"buyer": contact.name}
+        about = await self._describe(fact, event, sheets) | {"buyer": contact.name}
         if body.kind in WITH_RECEIPT:
             about["receipt"] = await self._receipts.of(fact.booking_id)
         url = self._url(body, fact, event)
-        words = render(body.kind, contact.locale, about, url=url, html=body.channel not in WITHOUT_HTML)
+        rendered = render(body.kind, contact.locale, about, url=url, html=body.channel not in WITHOUT_HTML)
         attachments: tuple[Attachment, ...] = ()
         if body.channel == "email" and sheets:
             async with drawing:
-                attachments = await asyncio.to_thread(_attached, sheets, language_of(contact.locale))
+                attachments = await asyncio.to_thread(_make_attachments, sheets, language_of(contact.locale))
         return Message(
-            body.message_id, body.kind, contact, words.subject, words.text, words.html, words.short, attachments, url
+            body.message_id,
+            body.kind,
+            contact,
+            rendered.subject,
+            rendered.text,
+            rendered.html,
+            rendered.short,
+            attachments,
+            url,
         )
 
-    async def _message_for_staff(self, body: _Body, fact: Fact) -> Message | None:
-        """The mail to a member; None when they left the team or lost the right meanwhile."""
+    async def _render_for_staff(self, body: _NotificationBody, fact: Fact) -> Message | None:
+        """The mail to a member. None if they have left the team or lost the permission."""
         member = await self._ledger.people.staff(body.staff)
         event = await self._ledger.catalogue.event(fact.event_id)
-        _, permission = TELLS_STAFF[type(fact).__name__]
+        _, permission = STAFF_KIND_OF_FACT[type(fact).__name__]
         if member is None or member.organiser_id != event.organiser_id or permission not in ROLES[member.role]:
             return None
-        about = await self._about(fact, event, ()) | {"buyer": member.name, "reason": getattr(fact, "reason", "")}
+        about = await self._describe(fact, event, ()) | {"buyer": member.name, "reason": getattr(fact, "reason", "")}
         refunds = {refund.id: refund for refund in await self._ledger.payments.refunds_of(fact.booking_id)}
         refund = refunds.get(getattr(fact, "refund_id", ""))
         if refund is not None:
             about["amount"] = Money(refund.amount_minor, refund.currency)
         url = self._links.page(f"/organiser/events/{event.id}/bookings/{fact.booking_id}")
-        words = render(body.kind, STAFF_LOCALE, about, url=url)
+        rendered = render(body.kind, STAFF_LOCALE, about, url=url)
         contact = Contact(member.id, member.email, locale=STAFF_LOCALE, name=member.name)
-        return Message(body.message_id, body.kind, contact, words.subject, words.text, words.html, words.short, url=url)
+        return Message(
+            body.message_id, body.kind, contact, rendered.subject, rendered.text, rendered.html, rendered.short, url=url
+        )
 
-    def _url(self, body: _Body, fact: Fact, event: Event) -> str:
-        """The link that does what the message asks for. In-app messages are kept in the ledger: no capability there."""
+    def _url(self, body: _NotificationBody, fact: Fact, event: Event) -> str:
+        """The message's link. In-app messages are stored in the ledger, so their links carry no capability."""
         if body.kind in EVENT_KINDS:
             return self._links.page(f"/events/{event.id}")
         purpose = PURPOSES.get(body.kind, LinkPurpose.BOOKING)
@@ -236,8 +257,8 @@ class Notifier:
             )
         return self._links.url(purpose, subject, _ends_at_us(fact) + ENDED_LINK_US)
 
-    async def _about(self, fact: Fact, event: Event, sheets: Sequence[Sheet]) -> dict[str, Any]:
-        """Everything the texts may speak of."""
+    async def _describe(self, fact: Fact, event: Event, sheets: Sequence[Sheet]) -> dict[str, Any]:
+        """The values that the texts may use."""
         venue = await self._ledger.catalogue.venue(event.venue_id)
         zone = venue.time_zone if venue else "UTC"
         names = await self._desk.seat_names(event)
@@ -259,17 +280,17 @@ class Notifier:
 
 
 def _ends_at_us(fact: Fact) -> int:
-    """When what the fact grants is over; 0 for facts that grant nothing."""
+    """When the thing that the fact grants ends; 0 for facts that grant nothing."""
     return int(getattr(fact, "until_us", 0) or getattr(fact, "expires_at_us", 0))
 
 
-def _attached(sheets: Sequence[Sheet], locale: str) -> tuple[Attachment, ...]:
-    """The tickets as PDF, the calendar entry, and each QR for the page itself (a rotating one only shows live)."""
-    from frontrow.boxoffice.tickets.ticket_pdf import tickets_pdf  # takes long to import; here it is in a thread
+def _make_attachments(sheets: Sequence[Sheet], locale: str) -> tuple[Attachment, ...]:
+    """The tickets as PDF, the calendar entry, and each QR code for the mail itself (rotating ones only show live)."""
+    from frontrow.boxoffice.tickets.ticket_pdf import tickets_pdf  # slow to import; this runs in a thread
 
-    shown = [Attachment(f"{one.ticket_id}.png", "image/png", qr.png(one.code)) for one in sheets if not one.rotating]
+    codes = [Attachment(f"{one.ticket_id}.png", "image/png", qr.png(one.code)) for one in sheets if not one.rotating]
     return (
         Attachment("tickets.pdf", "application/pdf", tickets_pdf(sheets, locale=locale)),
         Attachment("event.ics", "text/calendar", calendar_entry(sheets)),
-        *shown,
+        *codes,
     )

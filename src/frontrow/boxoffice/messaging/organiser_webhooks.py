@@ -1,8 +1,8 @@
 """Webhooks to organisers: every fact of their events, signed and timestamped, retried for three days with backoff.
 
-A consumer writes one delivery per endpoint (lane: the organiser); the delivery worker sends them. Receivers check
-`Frontrow-Signature: t=<unix seconds>,v1=<hex HMAC-SHA256 of "t.body">` with their secret, refuse old times, and ignore
-a `Frontrow-Delivery` they have seen: a delivery may come twice.
+A consumer writes one delivery per endpoint (the lane is the organiser) and the delivery worker sends them. Receivers
+check `Frontrow-Signature: t=<unix seconds>,v1=<hex HMAC-SHA256 of "t.body">` with their secret, refuse old times, and
+ignore a `Frontrow-Delivery` that they have seen, because a delivery may come twice.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from frontrow.boxoffice.messaging.deliveries import DeliveryWorker
-from frontrow.boxoffice.messaging.safe_http import Outgoing, UnsafeAddress
+from frontrow.boxoffice.messaging.safe_http import SafeHttpClient, UnsafeAddress
 from frontrow.boxoffice.model.facts import Fact, encode_fact
 from frontrow.boxoffice.model.messages import SENT, Delivery, Endpoint, NewDelivery, Outcome
 from frontrow.boxoffice.ports.messages import MessageBook
@@ -27,12 +27,12 @@ GIVE_UP_AFTER_S: Final = 3 * 24 * 3600
 AT_ONCE: Final = 8  # calls to one organiser at a time
 PER_LANE: Final = 40
 TOLERANCE_S: Final = 300
-REMEMBERED_S: Final = 5
-MAX_REMEMBERED: Final = 10_000
+CACHED_S: Final = 5  # how long the endpoints of an event are cached
+MAX_CACHED: Final = 10_000
 
 
-class _Body(msgspec.Struct, frozen=True):
-    """What a delivery keeps until it is sent."""
+class _WebhookBody(msgspec.Struct, frozen=True):
+    """The stored body of a delivery."""
 
     endpoint: str
     payload: str
@@ -48,7 +48,7 @@ def _mac(secret: str, body: bytes, at_s: int) -> str:
 
 
 def check_signature(header: str, secret: str, body: bytes, now_us: int, tolerance_s: int = TOLERANCE_S) -> bool:
-    """Whether the header signs this body with this secret, not long ago; for receivers written in Python."""
+    """Whether the header is a recent signature of this body with this secret. For receivers written in Python."""
     try:
         fields = dict(part.split("=", 1) for part in header.split(","))
         at_s = int(fields["t"])
@@ -58,41 +58,41 @@ def check_signature(header: str, secret: str, body: bytes, now_us: int, toleranc
     return fresh and hmac.compare_digest(_mac(secret, body, at_s).encode(), fields.get("v1", "").encode())
 
 
-class Webhooks:
+class OrganiserWebhooks:
     """Plans deliveries of facts and sends them."""
 
-    def __init__(self, book: MessageBook, outgoing: Outgoing, clock: Clock) -> None:
+    def __init__(self, book: MessageBook, outgoing: SafeHttpClient, clock: Clock) -> None:
         self._book, self._outgoing, self._clock = book, outgoing, clock
-        self._known: dict[str, tuple[int, list[Endpoint]]] = {}
+        self._cached: dict[str, tuple[int, list[Endpoint]]] = {}
 
     async def plan(self, number: int, fact: Fact) -> Sequence[Query]:
         """One delivery per endpoint that wants this fact."""
         name = type(fact).__name__
         wanted = [one for one in await self._endpoints(fact.event_id) if not one.facts or name in one.facts]
         payload = f'{{"id":"fct_{number}","type":"{name}","fact":{encode_fact(fact)}}}'
-        body = {one.id: msgspec.json.encode(_Body(one.id, payload)).decode() for one in wanted}
+        body = {one.id: msgspec.json.encode(_WebhookBody(one.id, payload)).decode() for one in wanted}
         return self._book.delivering(
             [NewDelivery(KIND, one.organiser, f"webhook:{one.id}:{number}", body[one.id]) for one in wanted],
             self._clock(),
         )
 
     async def test(self, endpoint: Endpoint) -> bool:
-        """A delivery that says nothing happened, to see whether the endpoint answers; sent like every other."""
+        """Queue a test delivery, which is sent like every other, to see whether the endpoint answers."""
         now_us = self._clock()
         payload = f'{{"id":"fct_test-{now_us}","type":"Test","fact":{{"event_id":"{endpoint.event_id}"}}}}'
-        body = msgspec.json.encode(_Body(endpoint.id, payload)).decode()
+        body = msgspec.json.encode(_WebhookBody(endpoint.id, payload)).decode()
         dedupe = f"webhook:{endpoint.id}:test-{now_us}"
         queries = self._book.delivering([NewDelivery(KIND, endpoint.organiser, dedupe, body)], now_us)
         return await self._book.once("webhook test", dedupe, queries, now_us)
 
     async def _endpoints(self, event_id: str) -> list[Endpoint]:
         now_us = self._clock()
-        until_us, endpoints = self._known.get(event_id, (0, []))
+        until_us, endpoints = self._cached.get(event_id, (0, []))
         if now_us >= until_us:
             endpoints = await self._book.endpoints_of(event_id)
-            if len(self._known) >= MAX_REMEMBERED:
-                self._known.clear()
-            self._known[event_id] = (now_us + REMEMBERED_S * US_PER_S, endpoints)
+            if len(self._cached) >= MAX_CACHED:
+                self._cached.clear()
+            self._cached[event_id] = (now_us + CACHED_S * US_PER_S, endpoints)
         return endpoints
 
     async def send(self, deliveries: Sequence[Delivery]) -> list[Outcome]:
@@ -103,27 +103,27 @@ class Webhooks:
             async with turn:
                 try:
                     return await self._send(delivery)
-                except Exception as error:  # one delivery's trouble, whatever it is, stays its own
+                except Exception as error:  # whatever it is, it must not affect other deliveries
                     return Outcome(False, final=False, reason=repr(error))
 
         return await asyncio.gather(*(one(delivery) for delivery in deliveries))
 
     async def _send(self, delivery: Delivery) -> Outcome:
-        kept = msgspec.json.decode(delivery.body, type=_Body)
+        kept = msgspec.json.decode(delivery.body, type=_WebhookBody)
         endpoint = await self._book.endpoint(kept.endpoint)
         if endpoint is None or not endpoint.active:
             return Outcome(False, reason="the endpoint is gone")
         body = kept.payload.encode()
         headers = {
             "Content-Type": "application/json",
-            "User-Agent": "Frontrow-Webhooks/1",
+            "User-Agent": "Frontrow-OrganiserWebhooks/1",
             "Frontrow-Delivery": delivery.dedupe,
             "Frontrow-Signature": signature(endpoint.secret, body, self._clock() // US_PER_S),
         }
         try:
             status = await self._outgoing.post(endpoint.url, body, headers)
         except (UnsafeAddress, Unavailable) as error:
-            return Outcome(False, final=False, reason=error.message)  # a name may be mended within three days
+            return Outcome(False, final=False, reason=error.message)  # the address may be fixed within three days
         if 200 <= status < 300:
             return SENT
         return Outcome(False, final=status == 410, reason=f"answered {status}")

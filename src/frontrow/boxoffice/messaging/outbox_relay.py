@@ -1,8 +1,8 @@
-"""The relay: takes facts out of the outbox and puts them on the bus. At least once: lease, publish, mark.
+"""The outbox relay publishes facts from the outbox to the bus at least once: lease, publish, mark.
 
-Killed after publishing and before marking, the facts go out again when the lease ends; consumers tell by the number.
-Any number of relays may run: each leases its own facts (SKIP LOCKED). With two of them, or after a death, facts of one
-booking can arrive out of order or again; consumers must not depend on order.
+If it is killed after publishing and before marking, the facts are published again when the lease ends. Consumers
+recognise them by their number. Any number of relays may run; each leases its own facts (SKIP LOCKED). With several
+relays, or after a crash, facts of one booking can arrive out of order or twice. Consumers must not depend on order.
 """
 
 from collections.abc import Sequence
@@ -15,22 +15,22 @@ from frontrow.boxoffice.ports.messages import Bus
 from frontrow.core.clock import US_PER_S, Clock
 
 BATCH: Final = 500
-BATCHES_A_ROUND: Final = 100
+BATCHES_PER_ROUND: Final = 100
 LEASE_S: Final = 30.0
 EVERY_S: Final = 0.1
 LONGEST_PAUSE_S: Final = 5.0
 
 
 class Outbox(Protocol):
-    """What the relay needs of a ledger."""
+    """What the relay needs from a ledger."""
 
     async def lease_facts(self, now_us: int, lease_us: int, limit: int) -> list[OutboxFact]: ...
 
     async def facts_published(self, numbers: Sequence[int], now_us: int) -> None: ...
 
 
-class Relay:
-    """Moves facts from the outbox to the bus, in bounded batches, until it is stopped."""
+class OutboxRelay:
+    """Publishes facts from the outbox to the bus, in bounded batches, until it is stopped."""
 
     def __init__(
         self,
@@ -52,10 +52,10 @@ class Relay:
         """Rounds that failed because the ledger or the bus did not answer."""
         return self._rounds.failures
 
-    async def once(self) -> int:
-        """Relay what is in the outbox now (a bounded number of batches); how many facts."""
+    async def relay_pending(self) -> int:
+        """Publish what is in the outbox now, in a bounded number of batches. Returns the number of facts."""
         count = 0
-        for _ in range(BATCHES_A_ROUND):
+        for _ in range(BATCHES_PER_ROUND):
             facts = await self._outbox.lease_facts(self._clock(), self._lease_us, self._batch)
             if facts:
                 await self._bus.publish([on_the_bus(fact) for fact in facts])
@@ -67,13 +67,13 @@ class Relay:
         return count
 
     def stop(self) -> None:
-        """End after the batch in hand."""
+        """Stop after the current batch."""
         self._rounds.stop()
 
     async def run(self) -> None:
-        """Relay until stopped."""
+        """Publish until stopped."""
         await self._rounds.run(self._round)
 
     async def _round(self) -> float:
-        await self.once()
+        await self.relay_pending()
         return self._every_s

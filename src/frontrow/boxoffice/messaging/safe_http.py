@@ -1,8 +1,9 @@
-"""Calls to addresses that others gave us (webhooks, push): only public ones, resolved once, connected to as resolved.
+"""An HTTP client for URLs from outside (webhooks, push). It calls only public addresses, so it is safe against SSRF.
 
-The host is resolved, every address is checked, and the connection goes to the checked address itself with the name only
-in the Host header and the TLS handshake; so what DNS says a moment later does not matter. Redirects are not followed,
-proxies from the environment are not used, connections are not shared between receivers, time and answer are bounded.
+The host is resolved, every address is checked, and the connection goes to the checked address itself. The name is used
+only in the Host header and the TLS handshake, so a later DNS change does not matter. Redirects are not followed,
+proxies from the environment are not used, connections are not shared between receivers, and time and response size are
+bounded.
 """
 
 import asyncio
@@ -32,14 +33,14 @@ Resolver = Callable[[str, int], Awaitable[list[str]]]
 
 
 class UnsafeAddress(Refused):
-    """This URL leads, or could lead, into somebody's own network."""
+    """This URL leads, or could lead, into a private network."""
 
     code = "unsafe_address"
     http_status = 422
 
 
-class Target(msgspec.Struct, frozen=True):
-    """A URL taken apart: where to connect is decided by resolving `host`."""
+class CheckedUrl(msgspec.Struct, frozen=True):
+    """The parts of a URL whose form was checked. Resolving `host` decides where to connect."""
 
     scheme: str
     host: str
@@ -48,20 +49,20 @@ class Target(msgspec.Struct, frozen=True):
 
 
 async def system_resolver(host: str, port: int) -> list[str]:
-    """What the machine's resolver says."""
+    """The addresses that the machine's resolver returns."""
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return [str(one[4][0]) for one in found]
 
 
-def parse_url(url: str, *, allow_http: bool = False) -> Target:
-    """The URL's parts, or UnsafeAddress: only https, a plain name or a plain address, no user, no odd spelling."""
+def parse_url(url: str, *, allow_http: bool = False) -> CheckedUrl:
+    """The URL's parts. Raises `UnsafeAddress` unless it is https with a plain name or address and without a user."""
     if len(url) > MAX_URL_CHARS or any(ord(letter) <= 0x20 or ord(letter) >= 0x7F for letter in url) or "\\" in url:
         raise UnsafeAddress("a webhook URL is plain ASCII of at most 2,048 characters", param="url")
     try:
         parts = urlsplit(url)
         host, port = (parts.hostname or "").lower(), parts.port
     except ValueError as error:
-        raise UnsafeAddress(f"this is no URL: {error}", param="url") from None
+        raise UnsafeAddress(f"this is not a URL: {error}", param="url") from None
     if parts.scheme != "https" and not (allow_http and parts.scheme == "http"):
         raise UnsafeAddress("a webhook URL begins with https://", param="url")
     if parts.username is not None or parts.password is not None or not host:
@@ -69,13 +70,13 @@ def parse_url(url: str, *, allow_http: bool = False) -> Target:
     if "[" not in parts.netloc:
         _check_name(host)
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    return Target(parts.scheme, host.rstrip("."), port or (443 if parts.scheme == "https" else 80), path)
+    return CheckedUrl(parts.scheme, host.rstrip("."), port or (443 if parts.scheme == "https" else 80), path)
 
 
 def _check_name(host: str) -> None:
     """Names as DNS has them; numbers only as a full dotted quad (127.1, 0x7f000001 and 2130706433 are loopback too)."""
     if not _HOST.fullmatch(host):
-        raise UnsafeAddress(f"{host[:80]!r} is no host name", param="url")
+        raise UnsafeAddress(f"{host[:80]!r} is not a host name", param="url")
     if _NUMBERISH.fullmatch(host.rstrip(".").rpartition(".")[2]):
         try:
             ipaddress.IPv4Address(host)
@@ -84,14 +85,14 @@ def _check_name(host: str) -> None:
 
 
 def check_address(text: str) -> Address:
-    """The address if the whole internet can reach it; UnsafeAddress otherwise.
+    """The address if it is public. Raises `UnsafeAddress` otherwise.
 
-    IPv6 addresses that carry an IPv4 address inside (mapped, 6to4, Teredo, NAT64) are refused whatever they carry.
+    IPv6 addresses that contain an IPv4 address (mapped, 6to4, Teredo, NAT64) are always refused.
     """
     try:
         address = ipaddress.ip_address(text)
     except ValueError:
-        raise UnsafeAddress(f"{text[:80]!r} is no plain address", param="url") from None
+        raise UnsafeAddress(f"{text[:80]!r} is not a plain address", param="url") from None
     fine = address.is_global and not (address.is_multicast or address.is_reserved or address.is_unspecified)
     if isinstance(address, ipaddress.IPv6Address):
         carries = address.ipv4_mapped or address.sixtofour or address.teredo
@@ -101,9 +102,9 @@ def check_address(text: str) -> Address:
     return address
 
 
-def check_url(url: str) -> Target:
-    """What can be said about a URL before anybody calls it: its form, and its address if it is written as one. What a
-    name leads to is decided at every call."""
+def check_url(url: str) -> CheckedUrl:
+    """Check what can be checked without a call: the URL's form, and its address if it is written as one. What a name
+    resolves to is checked at every call."""
     target = parse_url(url)
     try:
         ipaddress.ip_address(target.host)
@@ -118,12 +119,12 @@ _UNICAST: Final = ipaddress.IPv6Network("2000::/3")  # NAT64 (64:ff9b::), ::/96 
 
 @functools.cache
 def _system_trust() -> ssl.SSLContext:
-    """The certificates that are trusted without further word; reading them takes longer than a call."""
+    """The certificates that are trusted by default. Cached, because reading them takes longer than a call."""
     return httpx.create_ssl_context(trust_env=False)
 
 
-class Outgoing:
-    """An HTTP client for URLs from outside. `trusted` are addresses allowed although they are not public (tests)."""
+class SafeHttpClient:
+    """An HTTP client for URLs from outside. `trusted` addresses are allowed although not public (for tests)."""
 
     def __init__(
         self,
@@ -145,8 +146,8 @@ class Outgoing:
             timeout=timeout_s,
         )
 
-    async def resolved(self, target: Target) -> str:
-        """One address of the host; all of them must be fine, so that no answer can be mixed."""
+    async def resolve(self, target: CheckedUrl) -> str:
+        """One address of the host. All of its addresses must be public, so that DNS cannot mix in a private one."""
         try:
             found = [str(ipaddress.ip_address(target.host))]
         except ValueError:
@@ -161,27 +162,27 @@ class Outgoing:
                 check_address(address)
         return found[0]
 
-    async def checked(self, url: str) -> Target:
-        """The URL's parts if it may be called now; for registering. `UnsafeAddress` or `Unavailable` otherwise."""
+    async def check(self, url: str) -> CheckedUrl:
+        """The URL's parts if it may be called now, for registration. Raises `UnsafeAddress` or `Unavailable`."""
         target = parse_url(url, allow_http=self._allow_http)
         try:
             async with asyncio.timeout(self._timeout_s):
-                await self.resolved(target)
+                await self.resolve(target)
         except TimeoutError as error:
             raise Unavailable(f"{target.host} cannot be resolved in time") from error
         return target
 
     async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> int:
-        """The status the receiver answers. `UnsafeAddress` when it must not be called, `Unavailable` when it is not
-        there or too slow."""
+        """Post and return the receiver's status. Raises `UnsafeAddress` if it must not be called, and `Unavailable` if
+        it does not answer in time."""
         target = parse_url(url, allow_http=self._allow_http)
         try:
             async with asyncio.timeout(self._timeout_s):
-                return await self._post(target, await self.resolved(target), body, headers)
+                return await self._post(target, await self.resolve(target), body, headers)
         except (httpx.HTTPError, OSError, TimeoutError) as error:
             raise Unavailable(f"{target.host} does not answer ({type(error).__name__})") from error
 
-    async def _post(self, target: Target, address: str, body: bytes, headers: Mapping[str, str]) -> int:
+    async def _post(self, target: CheckedUrl, address: str, body: bytes, headers: Mapping[str, str]) -> int:
         netloc = f"[{address}]" if ":" in address else address
         request = self._client.build_request(
             "POST",

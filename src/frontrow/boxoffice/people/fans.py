@@ -1,7 +1,7 @@
-"""Fans: signing in by magic link, buying as a guest, what is theirs, taking it along and being forgotten.
+"""Fans: sign-in by magic link, guests, their bookings and messages, export and erasure of their data.
 
-A link works once, for a short time and only in the browser that asked for it: a link that somebody else asked for signs
-nobody in. What was bought without an account belongs to whoever proves the address it was bought with.
+A link works once, for a short time and only in the browser that requested it, so a link that somebody else requested
+signs nobody in. What was bought without an account belongs to whoever proves the address it was bought with.
 """
 
 from typing import Any, Protocol
@@ -21,7 +21,7 @@ from frontrow.boxoffice.model.people import (
 from frontrow.boxoffice.model.person_names import clean_name
 from frontrow.boxoffice.people.account_mail import AccountMail
 from frontrow.boxoffice.people.sessions import Sessions, SignedIn, is_secret, new_secret
-from frontrow.boxoffice.people.sign_in_limits import AllTries
+from frontrow.boxoffice.people.sign_in_limits import SignInLimits
 from frontrow.boxoffice.ports.messages import MessageBook
 from frontrow.boxoffice.ports.people import PeopleBook
 from frontrow.core.clock import US_PER_S, Clock
@@ -43,32 +43,44 @@ class FanLedger(Protocol):
 
 
 class FanDesk:
-    """Who buys."""
+    """Signs fans in and shows them what is theirs."""
 
     def __init__(
-        self, ledger: FanLedger, sessions: Sessions, mail: AccountMail, tries: AllTries, clock: Clock, ids: Ids,
+        self,
+        ledger: FanLedger,
+        sessions: Sessions,
+        mail: AccountMail,
+        limits: SignInLimits,
+        clock: Clock,
+        ids: Ids,
         link_life_s: int,
-    ) -> None:  # fmt: skip
-        self._ledger, self._sessions, self._mail, self._tries = ledger, sessions, mail, tries
+    ) -> None:
+        self._ledger, self._sessions, self._mail, self._limits = ledger, sessions, mail, limits
         self._clock, self._ids, self._life_s = clock, ids, link_life_s
 
-    async def ask_link(self, email: str, ip: str, locale: str) -> str:
-        """Send a magic link; the answer is what the asking browser keeps. The same for known and unknown addresses."""
+    async def send_sign_in_link(self, email: str, ip: str, locale: str) -> str:
+        """Send a magic link and return the secret that the requesting browser keeps.
+
+        Known and unknown addresses are treated the same.
+        """
         address = checked_email(email)
-        await self._tries.link_ip.take(ip)
-        await self._tries.link.take(address)
+        await self._limits.link_ip.count_attempt(ip)
+        await self._limits.link.count_attempt(address)
         link, ask, now_us = new_secret(LINK_PREFIX), new_secret(ASK_PREFIX), self._clock()
         ends_at_us = now_us + self._life_s * US_PER_S
         await self._ledger.people.add_magic_link(
             secret_hash("link", link), secret_hash("ask", ask), address, now_us, ends_at_us
         )
-        await self._mail.sign_in(address, link, locale, self._life_s)
+        await self._mail.send_sign_in_link(address, link, locale, self._life_s)
         return ask
 
-    async def redeem(
+    async def redeem_link(
         self, link: str, ask: str, *, agent: str = "", replaces: Session | None = None, locale: str = "en"
     ) -> SignedIn:
-        """A session of the fan whose address the link proves. `LinkSpent`, or `OtherBrowser` without using it up."""
+        """Start a session of the fan whose address the link proves.
+
+        Raises `LinkSpent`, or `OtherBrowser` without using up the link.
+        """
         now_us, hashed = self._clock(), secret_hash("link", link)
         if not is_secret(link, LINK_PREFIX):
             raise LinkSpent("this link was used or has run out; ask for a new one")
@@ -82,8 +94,10 @@ class FanDesk:
             await self._ledger.messages.put_contact(Contact(fan.id, email, locale=locale), now_us)
         return await self._sessions.start(SubjectKind.FAN, fan.id, agent=agent, replaces=replaces)
 
-    async def guest(self, email: str, locale: str, *, agent: str = "", replaces: Session | None = None) -> SignedIn:
-        """A guest: a session without an account; the address, if given, is only where tickets go."""
+    async def start_guest_session(
+        self, email: str, locale: str, *, agent: str = "", replaces: Session | None = None
+    ) -> SignedIn:
+        """Start a session without an account. The address, if given, only says where tickets go."""
         now_us = self._clock()
         fan = Fan(self._ids.new("fan"), "", now_us)
         contact = Contact(fan.id, checked_email(email) if email else "", locale=locale)
@@ -91,13 +105,13 @@ class FanDesk:
         await self._ledger.messages.put_contact(contact, now_us)
         return await self._sessions.start(SubjectKind.GUEST, fan.id, agent=agent, replaces=replaces)
 
-    async def names(self, fan_id: str) -> list[str]:
-        """Every name this fan's messages may stand under: their own, and all that gave the address they have proven."""
+    async def ids_of(self, fan_id: str) -> list[str]:
+        """Every id that belongs to this fan: their own, and all ids that gave the address they have proven."""
         fan = await self._ledger.people.fan(fan_id)
         return [fan_id, *await self._ledger.people.names_of_address(fan.email)] if fan is not None else [fan_id]
 
-    async def owns(self, fan_id: str, booking: Booking) -> bool:
-        """Whether the booking is this fan's: made by them, or with the address that they have proven."""
+    async def owns_booking(self, fan_id: str, booking: Booking) -> bool:
+        """Whether the booking belongs to this fan: made by them, or with the address that they have proven."""
         if booking.fan == fan_id:
             return True
         fan = await self._ledger.people.fan(fan_id)
@@ -110,7 +124,7 @@ class FanDesk:
         return fan
 
     async def is_proven(self, fan_id: str) -> bool:
-        """Whether this is a fan with a proven e-mail address, and no guest."""
+        """Whether this fan has proven an e-mail address. Guests have not."""
         fan = await self._ledger.people.fan(fan_id)
         return fan is not None and bool(fan.email) and not fan.erased_at_us
 
@@ -121,12 +135,12 @@ class FanDesk:
         await self._ledger.messages.put_contact(contact, self._clock())
 
     async def keep_buyer(self, booking: Booking, *, name: str, email: str, locale: str) -> None:
-        """Who buys and where the tickets go; empty: as it was. An address that was proven stays."""
+        """Save the buyer's name and where the tickets go. Empty values change nothing. A proven address stays."""
         buyer = Contact(booking.fan, checked_email(email) if email else "", locale=locale, name=clean_name(name))
         await self._ledger.messages.keep_buyer(buyer, booking.event_id, self._clock())
 
     async def proven_address(self, fan_id: str) -> str:
-        """The address that the buyer has proven; empty for guests and people of places."""
+        """The address that the buyer has proven; empty for guests and for people from the waiting room."""
         fan = await self._ledger.people.fan(fan_id)
         return fan.email if fan is not None else ""
 
@@ -138,13 +152,13 @@ class FanDesk:
 
     async def messages(self, fan_id: str, limit: int = 50) -> list[InAppMessage]:
         found: list[InAppMessage] = []
-        for name in await self.names(fan_id):
+        for name in await self.ids_of(fan_id):
             found += await self._ledger.messages.in_app(name, limit)
         return sorted(found, key=lambda one: (-one.created_at_us, one.id))[:limit]
 
     async def export(self, fan_id: str) -> dict[str, Any]:
-        """Everything kept about a person, as plain values."""
-        fan, names = await self.fan(fan_id), await self.names(fan_id)
+        """Everything stored about a person, as plain values."""
+        fan, names = await self.fan(fan_id), await self.ids_of(fan_id)
         contacts = [await self._ledger.messages.contact(name) for name in names]
         return {
             "fan": fan,
@@ -157,6 +171,6 @@ class FanDesk:
         }
 
     async def erase(self, fan_id: str) -> None:
-        """Forget who this is and end their waiting; bookings and money stay under a random id."""
+        """Forget who this is and remove them from waitlists. Bookings and payments stay under a random id."""
         if not await self._ledger.people.erase_fan(fan_id, self._clock()):
             raise PersonNotFound("this account is gone", fan=fan_id)

@@ -1,10 +1,10 @@
-"""Passwords: argon2id in threads of their own, a few at a time, the rest in a bounded line.
+"""Passwords: argon2id in separate threads, a few at a time, the rest in a bounded line.
 
-A password is normalised (`people.normalised_password`) when it is set and when it is checked, so that every keyboard
-and every page means the same by it. Hashes from before were made of other forms: those are tried too, and whoever
-signs in with one gets a new hash. How many forms there are depends on what was typed alone. Accounts that do not exist
-cost as much (against a hash nobody knows the password of), so neither time nor `verifications` tells which addresses
-have an account.
+A password is normalised (`people.normalised_password`) when it is set and when it is checked, so that it is the same on
+every keyboard and every page. Older hashes were made from other forms. Those are tried too, and a member who signs in
+with one gets a new hash. The number of forms depends only on what was typed. Accounts that do not exist cost as much
+(they are checked against a hash of an unknown password), so neither time nor `verifications` shows which addresses have
+an account.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from frontrow.boxoffice.people.people_settings import PeopleSettings
 from frontrow.core.errors import Overloaded
 
 MAX_WAITING: Final = 100
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 
 def _hasher(time_cost: int, memory_kib: int, lanes: int) -> PasswordHasher:
@@ -33,27 +33,27 @@ def _hasher(time_cost: int, memory_kib: int, lanes: int) -> PasswordHasher:
 
 
 @functools.cache
-def _hash_of_nobody(time_cost: int, memory_kib: int, lanes: int) -> str:
-    """A hash of these costs whose password nobody knows; one in each process is enough."""
+def _unknown_password_hash(time_cost: int, memory_kib: int, lanes: int) -> str:
+    """A hash with these costs whose password nobody knows. One per process is enough."""
     return _hasher(time_cost, memory_kib, lanes).hash(secrets.token_urlsafe(24))
 
 
-class Verified(Enum):
-    """What a check of a password said. AS_BEFORE: right, but its hash is of an older form; make a new one."""
+class PasswordCheck(Enum):
+    """The result of checking a password. OLD_FORM: right, but the hash was made from an older form; make a new one."""
 
     WRONG = 0
-    AS_NOW = 1
-    AS_BEFORE = 2
+    CURRENT = 1
+    OLD_FORM = 2
 
 
 class Passwords:
-    """Hashes and verifies; never blocks the event loop."""
+    """Hashes and verifies passwords without blocking the event loop."""
 
     def __init__(self, settings: PeopleSettings) -> None:
         self._threads = ThreadPoolExecutor(settings.argon2_at_once, thread_name_prefix="passwords")
         costs = settings.argon2_time_cost, settings.argon2_memory_kib, settings.argon2_lanes
         self._hasher = _hasher(*costs)
-        self._nobodys = _hash_of_nobody(*costs)
+        self._unknown_hash = _unknown_password_hash(*costs)
         self._waiting = 0
         self.verifications = 0
 
@@ -61,16 +61,16 @@ class Passwords:
         """The hash of a password in its normalised form."""
         return await self._run(lambda: self._hasher.hash(normalised_password(password)))
 
-    async def verify(self, password_hash: str | None, password: str) -> Verified:
-        """Whether the password is this hash's; None (no such account) costs the same and is never right."""
+    async def verify(self, password_hash: str | None, password: str) -> PasswordCheck:
+        """Check the password against the hash. `None` (no such account) costs the same and is never right."""
         for number, form in enumerate(_forms(password)):
-            right = await self._run(lambda form=form: self._verify(password_hash or self._nobodys, form))  # type: ignore[misc]
+            right = await self._run(lambda form=form: self._verify(password_hash or self._unknown_hash, form))  # type: ignore[misc]
             if right and password_hash:
-                return Verified.AS_NOW if number == 0 else Verified.AS_BEFORE
-        return Verified.WRONG
+                return PasswordCheck.CURRENT if number == 0 else PasswordCheck.OLD_FORM
+        return PasswordCheck.WRONG
 
-    def outdated(self, password_hash: str) -> bool:
-        """Whether the hash was made with other settings than today's."""
+    def needs_rehash(self, password_hash: str) -> bool:
+        """Whether the hash was made with other settings than the current ones."""
         return self._hasher.check_needs_rehash(password_hash)
 
     def _verify(self, password_hash: str, password: str) -> bool:
@@ -80,9 +80,9 @@ class Passwords:
         except (VerificationError, InvalidHashError, UnicodeEncodeError):
             return False
 
-    async def _run(self, act: Callable[[], Answer]) -> Answer:
+    async def _run(self, act: Callable[[], Result]) -> Result:
         if self._waiting >= MAX_WAITING:
-            raise Overloaded("too many people sign in at this moment", retry_after_s=2.0)
+            raise Overloaded("too many people are signing in right now", retry_after_s=2.0)
         self._waiting += 1
         try:
             return await asyncio.get_running_loop().run_in_executor(self._threads, act)
@@ -94,6 +94,6 @@ class Passwords:
 
 
 def _forms(typed: str) -> list[str]:
-    """How a typed password may have been hashed, today's form first; nearly always there is only one."""
+    """The forms in which a typed password may have been hashed, the current one first. Usually there is only one."""
     older = (unicodedata.normalize("NFKC", typed), unicodedata.normalize("NFKC", typed.strip()), typed, typed.strip())
     return list(dict.fromkeys((normalised_password(typed), *older)))

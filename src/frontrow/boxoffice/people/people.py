@@ -1,4 +1,4 @@
-"""Everything about people in one place: sessions, staff, teams, fans, their mails, and what runs beside them."""
+"""The services about people in one place: sessions, staff, teams, fans, their mails and background jobs."""
 
 import asyncio
 from typing import Final
@@ -9,7 +9,7 @@ from frontrow.boxoffice.people.fans import FanDesk, FanLedger
 from frontrow.boxoffice.people.passwords import Passwords
 from frontrow.boxoffice.people.people_settings import PeopleSettings
 from frontrow.boxoffice.people.sessions import Sessions
-from frontrow.boxoffice.people.sign_in_limits import AllTries
+from frontrow.boxoffice.people.sign_in_limits import SignInLimits
 from frontrow.boxoffice.people.staff_sign_in import StaffDesk
 from frontrow.boxoffice.people.team import Team
 from frontrow.boxoffice.ports.messages import Channel
@@ -21,7 +21,7 @@ PURGE_EVERY_S: Final = 300.0
 
 
 class People:
-    """The services about people, each with its wires to the others."""
+    """The services about people, each given its collaborators."""
 
     def __init__(
         self,
@@ -38,18 +38,26 @@ class People:
         settings = settings or PeopleSettings()
         self.book, self._clock = ledger.people, clock
         self.vault = Vault([key])
-        self.tries = AllTries(settings, limits_url, clock)
+        self.sign_in_limits = SignInLimits(
+            limits_url,
+            clock,
+            account=settings.account_tries,
+            ip=settings.ip_tries,
+            code=settings.code_tries,
+            link=settings.link_asks,
+            link_ip=settings.link_asks_per_ip,
+        )
         self.passwords = Passwords(settings)
         self.mail = AccountMail(ledger.messages, mail_channel, self.vault, clock, ids, public_url)
         self.sessions = Sessions(self.book, clock, ids)
         self.staff = StaffDesk(
-            self.book, self.sessions, self.passwords, self.tries, self.vault, clock, issuer=settings.issuer
+            self.book, self.sessions, self.passwords, self.sign_in_limits, self.vault, clock, issuer=settings.issuer
         )
         self.team = Team(self.book, self.passwords, self.mail, clock, ids, settings.invitation_life_s)
-        self.fans = FanDesk(ledger, self.sessions, self.mail, self.tries, clock, ids, settings.link_life_s)
+        self.fans = FanDesk(ledger, self.sessions, self.mail, self.sign_in_limits, clock, ids, settings.link_life_s)
 
     def jobs(self) -> list[Job]:
-        """Sending account mails, and dropping what nobody can use any more."""
+        """Send account mails, and delete expired sessions and links."""
         worker = self.mail.worker()
         return [Job("account mail", worker.run, worker.stop), Job("people purge", self._purge)]
 
@@ -60,4 +68,4 @@ class People:
 
     async def aclose(self) -> None:
         self.passwords.close()
-        await self.tries.aclose()
+        await self.sign_in_limits.aclose()

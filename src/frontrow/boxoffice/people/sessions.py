@@ -1,7 +1,8 @@
-"""Sessions: 256 random bits that the browser keeps and we keep the hash of.
+"""Sessions: 256 random bits in the browser, of which the ledger stores only the hash.
 
-A session ends when idle too long, at its absolute end, when revoked, and when what its subject may do changes. Signing
-in always makes a new one and ends the one the request came with: a session planted before is worth nothing after.
+A session ends when it is idle too long, at its absolute end, when it is revoked, and when its subject's permissions
+change. Signing in always starts a new session and ends the one that the request came with, so a planted session is
+worth nothing.
 """
 
 import secrets
@@ -26,12 +27,12 @@ from frontrow.core.ids import Ids
 SESSION_PREFIX: Final = "frs_"
 KEY_PREFIX: Final = "frk_"
 SECRET_CHARS: Final = 47  # prefix and 43 characters of base64url: 256 bits
-TOUCH_EVERY_US: Final = 60 * US_PER_S  # how exactly "last seen" is kept; a write a request would be too many
+TOUCH_EVERY_US: Final = 60 * US_PER_S  # the precision of "last seen"; one write per request would be too many
 MAX_AGENT_CHARS: Final = 200
 
 
 class SignedIn(msgspec.Struct, frozen=True):
-    """A new session with its secret, which is told once and kept nowhere."""
+    """A new session with its secret, which is shown once and not stored."""
 
     session: Session
     secret: str
@@ -49,21 +50,26 @@ def new_secret(prefix: str) -> str:
 
 
 def is_secret(text: str, prefix: str) -> bool:
-    """Whether the text can be one of ours at all; anything else is not looked up."""
+    """Whether the text has the form of our secrets. Anything else is not looked up."""
     return len(text) == SECRET_CHARS and text.startswith(prefix) and text.isascii()
 
 
 class Sessions:
-    """Starts, finds, rotates and ends sessions; finds API keys."""
+    """Starts, finds, replaces and ends sessions. Finds API keys."""
 
     def __init__(self, book: PeopleBook, clock: Clock, ids: Ids) -> None:
         self._book, self._clock, self._ids = book, clock, ids
 
     async def start(
-        self, kind: SubjectKind, subject: str, *, stage: Stage = Stage.FULL, agent: str = "",
+        self,
+        kind: SubjectKind,
+        subject: str,
+        *,
+        stage: Stage = Stage.FULL,
+        agent: str = "",
         replaces: Session | None = None,
-    ) -> SignedIn:  # fmt: skip
-        """A new session; the one it replaces ends in the same moment."""
+    ) -> SignedIn:
+        """Start a new session. The one it replaces ends in the same transaction."""
         now_us, (idle_us, whole_us) = self._clock(), session_bounds(kind, stage)
         shown = "".join(letter for letter in agent if letter.isprintable())[:MAX_AGENT_CHARS]
         session = Session(self._ids.new("ses"), kind, subject, stage, now_us, now_us, now_us + whole_us, idle_us, shown)
@@ -72,7 +78,7 @@ class Sessions:
         return SignedIn(session, secret)
 
     async def find(self, secret: str) -> Session | None:
-        """The live session of this secret, marked as seen."""
+        """The live session of this secret. Updates its "last seen"."""
         if not is_secret(secret, SESSION_PREFIX):
             return None
         session = await self._book.session(secret_hash("session", secret))
@@ -93,13 +99,13 @@ class Sessions:
     async def end_all(self, subject: str) -> int:
         return await self._book.end_sessions(subject)
 
-    async def renewed(self, session: Session, stage: Stage = Stage.FULL) -> SignedIn:
-        """All sessions of the subject end and one new one begins: after every change of what it takes to sign in."""
+    async def replace_all(self, session: Session, stage: Stage = Stage.FULL) -> SignedIn:
+        """End all sessions of the subject and start a new one. Used after every change of password or second factor."""
         await self.end_all(session.subject)
         return await self.start(session.kind, session.subject, stage=stage, agent=session.agent)
 
     async def find_key(self, secret: str) -> ApiKey | None:
-        """The API key of this secret, if it can still do anything."""
+        """The API key of this secret, if it still has any permission."""
         if not is_secret(secret, KEY_PREFIX):
             return None
         key = await self._book.api_key(secret_hash("key", secret))

@@ -1,51 +1,69 @@
-"""How often somebody may try: per account, per address of the network, with several windows at once.
+"""Limits on sign-in attempts: per account and per network address, with several windows at once.
 
-The windows are the backoff: after five wrong passwords in a minute an account waits seconds, after twenty in an hour
-minutes, after sixty in a day hours. Accounts that do not exist are counted the same. Success gives the attempt back.
-Keys are digests: the limiter's store never sees an address.
+The windows are the backoff. After five wrong passwords in a minute an account waits seconds, after twenty in an hour
+minutes, after sixty in a day hours. Accounts that do not exist are counted the same. A successful attempt is forgiven.
+Keys are digests, so the limiter's store never sees an address. `[people]` in the settings can change the numbers.
 """
 
 import hashlib
 from collections.abc import Sequence
+from typing import Final
 
 from frontrow.boxoffice.model.people import TooManyTries
-from frontrow.boxoffice.people.people_settings import PeopleSettings
 from frontrow.core.clock import Clock
 from frontrow.limits import Limiter, Quota, Rule
 
+PASSWORDS_PER_ACCOUNT: Final = ("5/minute", "20/hour", "60/day")
+ATTEMPTS_PER_ADDRESS: Final = ("30/minute", "200/hour")
+CODES_PER_MEMBER: Final = ("5/minute", "20/hour")
+LINKS_PER_EMAIL: Final = ("3/minute", "10/hour")
+LINKS_PER_ADDRESS: Final = ("100/minute", "1000/hour")  # a hall's network is one address
 
-class Tries:
-    """Counts attempts; `take` raises TooManyTries with the time to wait."""
+
+class AttemptLimit:
+    """Counts attempts and refuses those over the limit."""
 
     def __init__(self, name: str, quotas: Sequence[str], store: str, clock: Clock | None) -> None:
         rules = [Rule(f"people-{name}-{at}", Quota.parse(quota)) for at, quota in enumerate(quotas)]
         self._limiter = Limiter(rules, store=store, clock=clock if store == "memory://" else None)
 
-    async def take(self, who: str) -> None:
+    async def count_attempt(self, who: str) -> None:
+        """Count an attempt. Raises `TooManyTries` with the time to wait if there were too many."""
         decision = await self._limiter.acheck(_key(who))
         if not decision.allowed:
             raise TooManyTries("too many attempts; wait before the next", retry_after_s=decision.retry_after_s)
 
-    async def give_back(self, who: str) -> None:
+    async def forgive_attempt(self, who: str) -> None:
+        """Take back one counted attempt, because it succeeded."""
         await self._limiter.arefund(_key(who))
 
     async def aclose(self) -> None:
         await self._limiter.aclose()
 
 
-class AllTries:
-    """One counter for each thing that can be guessed."""
+class SignInLimits:
+    """One limit for each thing that can be guessed or misused. Each argument is a list of quotas."""
 
-    def __init__(self, settings: PeopleSettings, store: str, clock: Clock | None) -> None:
-        self.account = Tries("account", settings.account_tries, store, clock)
-        self.ip = Tries("ip", settings.ip_tries, store, clock)
-        self.code = Tries("code", settings.code_tries, store, clock)
-        self.link = Tries("link", settings.link_asks, store, clock)
-        self.link_ip = Tries("link-ip", settings.link_asks_per_ip, store, clock)
+    def __init__(
+        self,
+        store: str,
+        clock: Clock | None,
+        *,
+        account: Sequence[str] = PASSWORDS_PER_ACCOUNT,
+        ip: Sequence[str] = ATTEMPTS_PER_ADDRESS,
+        code: Sequence[str] = CODES_PER_MEMBER,
+        link: Sequence[str] = LINKS_PER_EMAIL,
+        link_ip: Sequence[str] = LINKS_PER_ADDRESS,
+    ) -> None:
+        self.account = AttemptLimit("account", account, store, clock)
+        self.ip = AttemptLimit("ip", ip, store, clock)
+        self.code = AttemptLimit("code", code, store, clock)
+        self.link = AttemptLimit("link", link, store, clock)
+        self.link_ip = AttemptLimit("link-ip", link_ip, store, clock)
 
     async def aclose(self) -> None:
-        for tries in (self.account, self.ip, self.code, self.link, self.link_ip):
-            await tries.aclose()
+        for limit in (self.account, self.ip, self.code, self.link, self.link_ip):
+            await limit.aclose()
 
 
 def _key(who: str) -> str:

@@ -1,7 +1,7 @@
-"""Teams: inviting, changing and removing members, API keys, and the first owner of an organiser.
+"""Teams: invitations, roles and removal of members, API keys, and the first owner of an organiser.
 
-Nobody can give what they do not have: roles and scopes are compared with the giver's own. Invitations and resets are
-one-time links sent by mail; only the command line prints them.
+Nobody can grant what they do not have: roles and scopes are compared with the granting member's own. Invitations and
+password resets are one-time links sent by mail. Only the command line prints them.
 """
 
 from typing import Final
@@ -41,7 +41,7 @@ MAX_KEY_LIFE_S: Final = 366 * 86_400
 
 
 class Actor(msgspec.Struct, frozen=True):
-    """The member of the team who does something."""
+    """The member of the team who makes a change."""
 
     id: str
     organiser_id: str
@@ -57,26 +57,33 @@ class Team:
         self._book, self._passwords, self._mail = book, passwords, mail
         self._clock, self._ids, self._life_us = clock, ids, life_s * US_PER_S
 
-    async def found(self, name: str, organiser_id: str = "") -> Organiser:
-        """A new organiser without anybody in it (`frontrow organiser create`)."""
+    async def create_organiser(self, name: str, organiser_id: str = "") -> Organiser:
+        """Create an organiser without members (`frontrow organiser create`)."""
         organiser = Organiser(organiser_id or self._ids.new("org"), checked_name(name), self._clock())
         await self._book.put_organiser(organiser)
         return organiser
 
     async def add_owner(self, organiser_id: str, email: str, name: str, password: str) -> Staff:
-        """A first owner with a password, from the command line."""
+        """Add the first owner with a password, from the command line."""
         address = checked_email(email)
-        made = await self._passwords.hash(checked_password(password, address))
+        password_hash = await self._passwords.hash(checked_password(password, address))
         staff = Staff(
-            self._ids.new("stf"), organiser_id, address, checked_name(name), Role.OWNER, made,
+            self._ids.new("stf"),
+            organiser_id,
+            address,
+            checked_name(name),
+            Role.OWNER,
+            password_hash,
             created_at_us=self._clock(),
-        )  # fmt: skip
+        )
         if not await self._book.add_staff(staff):
             raise AlreadyMember("this address has an account already", param="email")
         return staff
 
-    async def invitation_for(self, organiser_id: str, email: str, role: Role, made_by: str = "command line") -> str:
-        """A one-time link that makes a member (or, for somebody who is one, gives a new password); not sent."""
+    async def create_invitation_link(
+        self, organiser_id: str, email: str, role: Role, made_by: str = "command line"
+    ) -> str:
+        """A one-time link that adds a member, or sets a new password for an existing one. The link is not sent."""
         _, secret = await self._new_invitation(organiser_id, checked_email(email), role, made_by)
         return self._mail.invitation_url(secret)
 
@@ -94,14 +101,14 @@ class Team:
         if len(members) + len(invited) >= MAX_TEAM:
             raise NotAllowed(f"a team has at most {MAX_TEAM} members and open invitations")
         invitation, secret = await self._new_invitation(actor.organiser_id, address, role, actor.id)
-        await self._mail.invite(invitation, secret, locale)
+        await self._mail.send_invitation(invitation, secret, locale)
         return invitation
 
     async def reset(self, actor: Actor, staff_id: str, locale: str) -> Invitation:
-        """Send a member a link for a new password; the old one works until the link is used."""
+        """Send a member a link for a new password. The old one works until the link is used."""
         staff = await self._colleague(actor, staff_id)
         invitation, secret = await self._new_invitation(actor.organiser_id, staff.email, staff.role, actor.id)
-        await self._mail.invite(invitation, secret, locale)
+        await self._mail.send_invitation(invitation, secret, locale)
         return invitation
 
     async def withdraw(self, actor: Actor, invitation_id: str) -> None:
@@ -118,7 +125,10 @@ class Team:
         await self._book.remove_staff(actor.organiser_id, staff_id, actor.id, self._clock())
 
     async def accept(self, secret: str, name: str, password: str) -> Staff:
-        """A member with the invited role and this password (or the reset member's new one). `LinkSpent` otherwise."""
+        """Accept an invitation: adds a member with this password, or sets an existing member's new password.
+
+        Raises `LinkSpent` if the link does not work any more.
+        """
         spent = LinkSpent("this invitation was used, withdrawn or has run out; ask for a new one")
         if not is_secret(secret, INVITATION_PREFIX):
             raise spent
@@ -126,11 +136,16 @@ class Team:
         invitation = await self._book.open_invitation(hashed, now_us)
         if invitation is None:
             raise spent
-        made = await self._passwords.hash(checked_password(password, invitation.email))
+        password_hash = await self._passwords.hash(checked_password(password, invitation.email))
         new = Staff(
-            self._ids.new("stf"), invitation.organiser_id, invitation.email, checked_name(name), invitation.role, made,
+            self._ids.new("stf"),
+            invitation.organiser_id,
+            invitation.email,
+            checked_name(name),
+            invitation.role,
+            password_hash,
             created_at_us=now_us,
-        )  # fmt: skip
+        )
         staff = await self._book.accept(hashed, new, self._clock())
         if staff is None:
             raise spent
@@ -139,16 +154,22 @@ class Team:
     async def make_key(
         self, actor: Actor, name: str, scopes: list[str], life_s: int | None = None
     ) -> tuple[ApiKey, str]:
-        """A new API key and its secret, told once."""
+        """Create an API key. Returns it with its secret, which is shown once."""
         now_us = self._clock()
         granted = checked_scopes(scopes, ROLES[actor.role])
         if len(await self._book.api_keys_of(actor.organiser_id, MAX_KEYS)) >= MAX_KEYS:
             raise Overloaded(f"an organiser has at most {MAX_KEYS} API keys; revoke one first")
         ends_at_us = now_us + min(life_s, MAX_KEY_LIFE_S) * US_PER_S if life_s else 0
         key = ApiKey(
-            self._ids.new("key"), actor.organiser_id, checked_name(name), granted, actor.id, now_us, ends_at_us,
+            self._ids.new("key"),
+            actor.organiser_id,
+            checked_name(name),
+            granted,
+            actor.id,
+            now_us,
+            ends_at_us,
             maker_role=actor.role,
-        )  # fmt: skip
+        )
         secret = new_secret(KEY_PREFIX)
         await self._book.add_api_key(key, secret_hash("key", secret))
         return key, secret
@@ -161,19 +182,25 @@ class Team:
             raise PersonNotFound("there is no such API key", key=key_id[:60])
 
     async def _new_invitation(self, organiser_id: str, email: str, role: Role, by: str) -> tuple[Invitation, str]:
-        known = await self._book.staff_by_email(email)
-        if known is not None and known.organiser_id != organiser_id:
+        member = await self._book.staff_by_email(email)
+        if member is not None and member.organiser_id != organiser_id:
             raise AlreadyMember("this address works for another organiser", param="email")
         now_us, secret = self._clock(), new_secret(INVITATION_PREFIX)
         invitation = Invitation(
-            self._ids.new("inv"), organiser_id, email, known.role if known else role, by, now_us,
-            now_us + self._life_us, known.id if known else "",
-        )  # fmt: skip
+            self._ids.new("inv"),
+            organiser_id,
+            email,
+            member.role if member else role,
+            by,
+            now_us,
+            now_us + self._life_us,
+            member.id if member else "",
+        )
         await self._book.add_invitation(invitation, secret_hash("invitation", secret))
         return invitation, secret
 
     async def _colleague(self, actor: Actor, staff_id: str) -> Staff:
-        """The member, if in the actor's team and within the actor's rights."""
+        """The member, if they are in the actor's team and the actor may manage them."""
         staff = await self._book.staff(staff_id)
         if staff is None or staff.organiser_id != actor.organiser_id:
             raise PersonNotFound("there is no such member of your team", staff=staff_id[:60])

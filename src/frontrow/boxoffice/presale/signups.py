@@ -20,7 +20,7 @@ from frontrow.boxoffice.model.signups import (
     SignupNotFound,
     SignupState,
 )
-from frontrow.boxoffice.people.sign_in_limits import AllTries
+from frontrow.boxoffice.people.sign_in_limits import SignInLimits
 from frontrow.boxoffice.ports.signups import SignupBook
 from frontrow.boxoffice.presale.signup_mail import SignupMail
 from frontrow.core.clock import US_PER_S, Clock
@@ -50,21 +50,21 @@ class Signups:
         self,
         book: SignupBook,
         mail: SignupMail,
-        tries: AllTries,
+        limits: SignInLimits,
         clock: Clock,
         ids: Ids,
         event_of: LoadEvent,
         zone_of: FindTimeZone,
     ) -> None:
-        self._book, self.mail, self._tries, self._clock, self._ids = book, mail, tries, clock, ids
+        self._book, self.mail, self._limits, self._clock, self._ids = book, mail, limits, clock, ids
         self._event_of, self._zone_of = event_of, zone_of
 
     async def request(self, event: Event, purpose: Purpose, email: str, ip: str, locale: str) -> None:
         """Mail a link that proves the address. The answer does not reveal whether the address is known."""
         await self._check(event, purpose)
         address = checked_email(email)
-        await self._tries.link_ip.take(ip)
-        await self._tries.link.take(address)
+        await self._limits.link_ip.count_attempt(ip)
+        await self._limits.link.count_attempt(address)
         await self._save(event, purpose, address, locale, SignupState.ASKED)
 
     async def sign_up_fan(self, event: Event, purpose: Purpose, email: str, locale: str) -> Signup:

@@ -8,7 +8,7 @@ from fpdf import FPDF
 from fpdf.enums import Align, XPos, YPos
 
 from frontrow.boxoffice.messaging.locale_formats import Moment, formats_of, language_of
-from frontrow.boxoffice.messaging.message_texts import Writer, words_of
+from frontrow.boxoffice.messaging.message_texts import MessageWriter, words_of
 from frontrow.boxoffice.tickets import qr_code as qr
 from frontrow.boxoffice.tickets.print_fonts import CORE_FAMILY, PrintFonts, printable
 from frontrow.boxoffice.tickets.ticket_sheets import Sheet, local_time
@@ -59,7 +59,7 @@ class _Texts:
 
 
 def _texts(sheet: Sheet, language: str) -> _Texts:
-    words, writer = words_of(language), Writer(language)
+    words, writer = words_of(language), MessageWriter(language)
     when = writer.moment(Moment(sheet.starts_at_us, sheet.time_zone))
     facts = {
         words["when"]: when.strip("\u2068\u2069"),

@@ -1,14 +1,15 @@
-"""The limiter as a plain ASGI class: one limiter call a request, fields on every answer, 429 as problem+json.
+"""The limiter as plain ASGI middleware: one limiter call per request, headers on every response, 429 as problem+json.
 
     app = RateLimitMiddleware(app, rules="100/minute")
     app = RateLimitMiddleware(app, rules=[RequestRule("holds", Quota.parse("10/minute"), paths=("/holds",))],
                               store="redis://127.0.0.1:6379/0", trusted_proxies=["10.0.0.0/8"])
 
-The path is what the server routes on (`scope["path"]`); Host and forwarded-path fields play no part. WebSocket
+The path is what the server routes on (`scope["path"]`). Host and forwarded-path headers are ignored. WebSocket
 handshakes count as GET.
 """
 
 import asyncio
+import warnings
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from pathlib import Path
 from time import perf_counter_ns
@@ -18,8 +19,8 @@ from frontrow.limits.config import load_config
 from frontrow.limits.http.caller_identity import make_getters, secret_key, user_name
 from frontrow.limits.http.client import ClientAddress
 from frontrow.limits.http.headers import Field
-from frontrow.limits.http.refusal_responses import missing_answer, refused_answer
-from frontrow.limits.http.request_limits import Gate, Getter, MissingClient
+from frontrow.limits.http.refusal_responses import missing_client_response, refusal_response
+from frontrow.limits.http.request_limits import Getter, MissingClient, RequestLimits
 from frontrow.limits.http.rule_conversion import TIER_PART, Rules
 from frontrow.limits.quota import Decision
 
@@ -31,7 +32,7 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 class RateLimitMiddleware:
-    """Stands in front of an ASGI application."""
+    """Limits the requests of an ASGI application."""
 
     def __init__(
         self,
@@ -47,11 +48,11 @@ class RateLimitMiddleware:
         self.app = app
         clients = ClientAddress(trusted_proxies, ipv6_prefix=ipv6_prefix)
         standard: dict[str, Getter] = {"ip": _address(clients), "user": _user, "api_key": _api_key}
-        self.gate = Gate(rules, make_getters(standard, identify or {}, header), store=store, **options)
+        self.limits = RequestLimits(rules, make_getters(standard, identify or {}, header), store=store, **options)
 
     @classmethod
     def from_config(cls, app: App, path: str | Path | None = None, **options: Any) -> "RateLimitMiddleware":
-        """By a TOML file and the environment; `middleware.gate.book.reload()` reads them again."""
+        """Configured by a TOML file and the environment; `middleware.limits.book.reload()` reads them again."""
         return cls(app, **load_config(path).middleware_options(), **options)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -62,30 +63,32 @@ class RateLimitMiddleware:
             method = "GET"
         else:
             return await self.app(scope, receive, send)
-        gate, path, root_path = self.gate, scope["path"], scope.get("root_path", "")
-        route = gate.routes.get((method, path, root_path)) or gate.route(method, path, root_path)
+        limits, path, root_path = self.limits, scope["path"], scope.get("root_path", "")
+        route = limits.routes.get((method, path, root_path)) or limits.add_route(method, path, root_path)
         if not route.matches:
             return await self.app(scope, receive, send)
         try:
             key = route.key_of(scope)
         except MissingClient as error:
-            return await _answer(scope, receive, send, *missing_answer(error))
+            return await _send_response(scope, receive, send, *missing_client_response(error))
         decision: Decision
-        if gate.in_memory and next(gate.turns):  # most decisions in memory take less time than timing them
+        if limits.in_memory and next(limits.untimed):  # most decisions in memory take less time than timing them
             decision = route.check(key, route.cost)
         else:
             began_ns = perf_counter_ns()
-            decision = route.check(key, route.cost) if gate.in_memory else await route.acheck(key, route.cost)
-            gate.took(decision, perf_counter_ns() - began_ns)
-        told = route.fields if route.tier_fields is None else route.tier_fields.get(key.get(TIER_PART), route.fields)
-        fields = told.of(decision)
+            decision = route.check(key, route.cost) if limits.in_memory else await route.acheck(key, route.cost)
+            limits.record_latency(decision, perf_counter_ns() - began_ns)
+        headers = route.headers
+        if route.tier_headers is not None:
+            headers = route.tier_headers.get(key.get(TIER_PART), headers)
+        fields = headers.of(decision)
         if not decision[0]:
-            gate.refused(decision, key, method)
-            return await _answer(scope, receive, send, *refused_answer(decision, fields))
+            limits.log_refusal(decision, key, method)
+            return await _send_response(scope, receive, send, *refusal_response(decision, fields))
         if decision[6]:
             await asyncio.sleep(decision.delay_s)
 
-        # a plain function that hands on the awaitable: one coroutine less for every message
+        # a plain function that returns the awaitable saves one coroutine per message
         def send_with_fields(message: Message) -> Awaitable[None]:
             kind = message["type"]
             if kind == "http.response.start" or kind == "websocket.accept":
@@ -94,21 +97,29 @@ class RateLimitMiddleware:
 
         return await self.app(scope, receive, send_with_fields)
 
+    @property
+    def gate(self) -> RequestLimits:
+        """The old name of `limits`. It goes away in 0.3."""
+        warnings.warn("RateLimitMiddleware.gate is now .limits", DeprecationWarning, stacklevel=2)
+        return self.limits
+
     def close(self) -> None:
         """Close the store's blocking connections."""
-        self.gate.close()
+        self.limits.close()
 
     async def aclose(self) -> None:
         """Close the store's connections."""
-        await self.gate.aclose()
+        await self.limits.aclose()
 
 
-async def _answer(scope: Scope, receive: Receive, send: Send, status: int, fields: list[Field], body: bytes) -> None:
-    """Send a whole answer in place of the application's."""
+async def _send_response(
+    scope: Scope, receive: Receive, send: Send, status: int, fields: list[Field], body: bytes
+) -> None:
+    """Send a whole response in place of the application's."""
     kind = "http.response"
     if scope["type"] == "websocket":
         if "websocket.http.response" not in scope.get("extensions", {}):
-            await receive()  # the handshake; closing it unaccepted is the only refusal this server can send
+            await receive()  # the handshake; this server can refuse it only by closing it
             return await send({"type": "websocket.close", "code": 1013, "reason": "Too many requests"})
         kind = "websocket.http.response"
     await send({"type": f"{kind}.start", "status": status, "headers": fields})
@@ -116,7 +127,7 @@ async def _answer(scope: Scope, receive: Receive, send: Send, status: int, field
 
 
 def header(name: str) -> Getter:
-    """Reads one request header. Sent twice with different values it says nothing: which one counts is ambiguous."""
+    """Reads one request header. A header sent twice with different values is ambiguous and counts as missing."""
     wanted = name.lower().encode("latin-1")
 
     def get(scope: Scope) -> str | None:

@@ -1,4 +1,4 @@
-"""Who is asking, as far as the application says: where the key parts `user`, `api_key` and your own come from."""
+"""Who sends a request, according to the application: the sources of the key parts `user`, `api_key` and custom ones."""
 
 from collections.abc import Callable, Mapping
 from hashlib import blake2b
@@ -12,7 +12,7 @@ Getter = Callable[[Any], str | None]
 def make_getters(
     standard: Mapping[str, Getter], identify: Mapping[str, str | Callable[[Any], Any]], header: Callable[[str], Getter]
 ) -> dict[str, Getter]:
-    """The standard parts with those of `identify` over them: functions of the request, or `"header:x-user-id"`."""
+    """The standard parts, overridden by those of `identify`: functions of the request, or `"header:x-user-id"`."""
     getters = dict(standard)
     for part, source in identify.items():
         if not part.isidentifier() or part in ("endpoint", "path", "ip"):
@@ -37,7 +37,7 @@ def _as_text(source: Callable[[Any], Any]) -> Getter:
 
 
 def user_name(user: Any) -> str | None:
-    """The id of whatever the framework's authentication left behind: text, a number, or an object that has one."""
+    """The id of the user object that the framework's authentication set: text, a number, or an object with an id."""
     if user is None or isinstance(user, str):
         return user
     if isinstance(user, int):
@@ -55,5 +55,5 @@ def user_name(user: Any) -> str | None:
 
 
 def secret_key(secret: str | None) -> str | None:
-    """A digest in place of an API key, so that no store ever holds the key itself."""
+    """A digest of an API key, so that no store ever holds the key itself."""
     return blake2b(secret.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest() if secret else None

@@ -1,8 +1,8 @@
-"""Who is asking, as far as the network says: the client's address, made into a key nobody can dodge or forge.
+"""Who sends a request, according to the network: the client's address as a key that nobody can dodge or forge.
 
-IPv4 stays as it is; IPv4 inside IPv6 (`::ffff:192.0.2.1`) folds to the same key; any other IPv6 address counts as its
-/64, because one household owns 2^64 addresses and would otherwise be as many clients. `X-Forwarded-For` is read only
-when the peer is a configured proxy, and from the right: what a client wrote stands left of what the proxies added.
+IPv4 stays as it is. IPv4 inside IPv6 (`::ffff:192.0.2.1`) becomes the same key. Any other IPv6 address counts as its
+/64 network, because one household owns 2^64 addresses. `X-Forwarded-For` is read only when the peer is a configured
+proxy, and from the right, because what a client wrote stands left of what the proxies added.
 """
 
 import ipaddress
@@ -12,18 +12,18 @@ from socket import AF_INET, AF_INET6, inet_ntop, inet_pton
 
 from frontrow.core.errors import ConfigError, InvalidInput
 
-MAX_HOPS = 32  # proxies one request may have passed; beyond that the header is an attack
-UNIX_PEER = "unix"  # how a peer without an address (a unix socket) is named among the trusted proxies
+MAX_HOPS = 32  # the most proxies that a request can have passed; a longer header is an attack
+UNIX_PEER = "unix"  # the name, among the trusted proxies, of a peer without an address (a unix socket)
 _V4_IN_V6 = b"\x00" * 10 + b"\xff\xff"
 _CACHED = 16_384
 
 
 @lru_cache(maxsize=_CACHED)
 def ip_key(address: str, ipv6_prefix: int = 64) -> str:
-    """The key of an address: IPv4 as written, IPv6 as its network; an error when it is neither."""
+    """The key of an address: IPv4 as written, IPv6 as its network. Raises `InvalidInput` if it is neither."""
     packed = packed_ip(address)
     if packed is None:
-        raise InvalidInput(f"{address[:60]!r} is no IP address such as 192.0.2.1 or 2001:db8::1", param="ip")
+        raise InvalidInput(f"{address[:60]!r} is not an IP address like 192.0.2.1 or 2001:db8::1", param="ip")
     if len(packed) == 4:
         return inet_ntop(AF_INET, packed)
     kept = int.from_bytes(packed, "big") >> (128 - ipv6_prefix) << (128 - ipv6_prefix)
@@ -31,7 +31,7 @@ def ip_key(address: str, ipv6_prefix: int = 64) -> str:
 
 
 def packed_ip(text: str) -> bytes | None:
-    """4 or 16 bytes; None if it is no address. Ports, brackets and zones are cut off, IPv4 in IPv6 folds to IPv4."""
+    """4 or 16 bytes, or None if it is not an address. Removes ports, brackets and zones; IPv4 in IPv6 becomes IPv4."""
     text = text.strip().strip('"')
     if text.startswith("["):
         text = text[1:].partition("]")[0]
@@ -48,11 +48,11 @@ def packed_ip(text: str) -> bytes | None:
 
 
 class ClientAddress:
-    """Finds the client's address of a request, believing only the configured proxies."""
+    """Finds the client's address of a request. Only configured proxies are believed."""
 
     def __init__(self, trusted_proxies: Iterable[str] = (), *, ipv6_prefix: int = 64) -> None:
         if not 1 <= ipv6_prefix <= 128:
-            raise ConfigError(f"ipv6_prefix must be from 1 to 128, not {ipv6_prefix}; 64 is right almost always")
+            raise ConfigError(f"ipv6_prefix must be from 1 to 128, not {ipv6_prefix}; 64 is almost always right")
         self._prefix = ipv6_prefix
         proxies = [proxy.strip() for proxy in trusted_proxies]
         self._trust_unix = UNIX_PEER in proxies
@@ -68,19 +68,19 @@ class ClientAddress:
         return self.direct(peer) if peer else None
 
     def is_proxy(self, peer: str | None) -> bool:
-        """Whether what this peer says about others is believed."""
+        """Whether this peer's `X-Forwarded-For` is believed."""
         return self._in_trusted(peer) if peer else self._trust_unix
 
     def _direct(self, peer: str) -> str | None:
-        """A peer that is no address (a test client's name) is the server's word, not the client's: it may be a key."""
+        """A peer without an address (a test client's name) was named by the server, not by the client: use the name."""
         return peer.strip() or None if packed_ip(peer) is None else ip_key(peer, self._prefix)
 
     def _behind_proxies(self, peer: str | None, forwarded: Sequence[str]) -> str | None:
-        """Walk from the right past our own proxies; the first stranger is the client."""
+        """Walk from the right past our own proxies. The first address that is not ours is the client."""
         nearest = peer or None
         hops = ",".join(forwarded).split(",") if forwarded else []
         for hop in hops[: -MAX_HOPS - 1 : -1]:
-            if packed_ip(hop) is None:  # a proxy passed on nonsense: the last hop that makes sense is who we limit
+            if packed_ip(hop) is None:  # a proxy passed on nonsense: limit the last valid hop
                 break
             nearest = hop
             if not self._in_trusted(hop.strip()):
@@ -100,10 +100,8 @@ def _network(text: str) -> tuple[int, int, int]:
     try:
         network = ipaddress.ip_network(text, strict=False)
     except ValueError as error:
-        raise ConfigError(
-            f"trusted_proxies: {text!r} is no address or network ({error}); valid: 10.0.0.0/8, 192.0.2.7, {UNIX_PEER}",
-            param="trusted_proxies",
-        ) from None
+        message = f"trusted_proxies: {text!r} is not an address or network ({error})"
+        raise ConfigError(f"{message}; valid: 10.0.0.0/8, 192.0.2.7, {UNIX_PEER}", param="trusted_proxies") from None
     if network.version == 6 and network.prefixlen >= 96 and network.network_address.ipv4_mapped:
         network = ipaddress.ip_network(f"{network.network_address.ipv4_mapped}/{network.prefixlen - 96}")
     return network.max_prefixlen // 8, int(network.network_address), int(network.netmask)

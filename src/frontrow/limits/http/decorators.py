@@ -1,4 +1,4 @@
-"""`@limited("10/minute", key=…)` for any function, sync or async: refused calls raise `Throttled`, or wait."""
+"""`@limited("10/minute", key=…)` for any function, sync or async. A refused call raises `Throttled` or waits."""
 
 import asyncio
 import functools
@@ -28,10 +28,10 @@ def limited(
     burst: int | None = None,
     **limiter_options: Any,
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Limit calls of a function. `key` is called with the call's arguments and says who is limited (default: everybody
-    together). With `wait_s` a call waits that long for its permit; without, it is refused at once with `Throttled`.
+    """Limit the calls of a function. `key` is called with the call's arguments and returns who is limited (default:
+    everybody together). With `wait_s` a call waits up to that long. Without it, a refused call raises `Throttled`.
 
-    `limiter_options` (`store`, `clock`, `on_store_down`, …) are the `Limiter`'s, which is the function's `.limiter`.
+    `limiter_options` (`store`, `clock`, `on_store_down`, …) go to the `Limiter`, which is the function's `.limiter`.
     """
     if key is not None and not callable(key):
         raise ConfigError(
@@ -43,14 +43,14 @@ def limited(
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         limiter = _limiter(quota, name or function.__name__, algorithm, burst, limiter_options)
 
-        def ask(args: Any, kwargs: Any) -> tuple[Any, int]:
+        def key_and_cost(args: Any, kwargs: Any) -> tuple[Any, int]:
             who = EVERYBODY if key is None else key(*args, **kwargs)
             return (str(who) if type(who) is int else who), cost(*args, **kwargs) if callable(cost) else cost
 
         if inspect.iscoroutinefunction(function):
-            wrapper = _async(function, limiter, ask, wait_s)
+            wrapper = _async(function, limiter, key_and_cost, wait_s)
         else:
-            wrapper = _sync(function, limiter, ask, wait_s)
+            wrapper = _sync(function, limiter, key_and_cost, wait_s)
         wrapper.limiter = limiter
         return cast(Callable[P, R], wrapper)
 
@@ -77,10 +77,12 @@ def _rule_name(name: str) -> str:
     return plain if plain[:1].isalpha() else f"f{plain}"
 
 
-def _sync(function: Callable[..., R], limiter: Limiter, ask: Callable[..., tuple[Any, int]], wait_s: float) -> Any:
+def _sync(
+    function: Callable[..., R], limiter: Limiter, key_and_cost: Callable[..., tuple[Any, int]], wait_s: float
+) -> Any:
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> R:
-        who, cost = ask(args, kwargs)
+        who, cost = key_and_cost(args, kwargs)
         if wait_s:
             limiter.acquire(who, cost=cost, timeout_s=wait_s)
             return function(*args, **kwargs)
@@ -95,11 +97,11 @@ def _sync(function: Callable[..., R], limiter: Limiter, ask: Callable[..., tuple
 
 
 def _async(
-    function: Callable[..., Awaitable[R]], limiter: Limiter, ask: Callable[..., tuple[Any, int]], wait_s: float
+    function: Callable[..., Awaitable[R]], limiter: Limiter, key_and_cost: Callable[..., tuple[Any, int]], wait_s: float
 ) -> Any:
     @functools.wraps(function)
     async def call(*args: Any, **kwargs: Any) -> R:
-        who, cost = ask(args, kwargs)
+        who, cost = key_and_cost(args, kwargs)
         if wait_s:
             await limiter.aacquire(who, cost=cost, timeout_s=wait_s)
             return await function(*args, **kwargs)
@@ -114,6 +116,6 @@ def _async(
 
 
 def refusal(decision: Decision) -> Throttled:
-    """The error of a refused call."""
+    """The error that a refused call raises."""
     message = f"the limit of {decision.limit} ({decision.rule}) is used up; try again in {decision.retry_after_s:.3f} s"
     return Throttled(message, decision)

@@ -1,14 +1,14 @@
-"""The answer's fields: `X-RateLimit-*` and the IETF `RateLimit` and `RateLimit-Policy`; RFC 9457 bodies.
+"""Response headers: `X-RateLimit-*` and the IETF `RateLimit` and `RateLimit-Policy`. Also RFC 9457 bodies.
 
-The IETF draft is still moving, so its dialect is a setting:
+The IETF draft still changes, so its dialect is a setting:
 
     draft-11  RateLimit-Policy: "burst";q=100;w=60      RateLimit: "burst";r=50;t=30
     draft-07  RateLimit-Policy: 100;w=60                RateLimit: limit=100, remaining=50, reset=30
     draft-06  RateLimit-Policy: 100;w=60                RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset
     none      only X-RateLimit-*
 
-Whole seconds are rounded up: a client that comes back when it was told to is never early. What does not change from
-request to request is made once.
+Seconds are rounded up, so a client that follows them is never early. Whatever does not change between requests is built
+once.
 """
 
 import json
@@ -31,40 +31,40 @@ _INTS = tuple(b"%d" % number for number in range(4096))
 _KNOWN = len(_INTS)
 
 
-class Policy(NamedTuple):
-    """What is told about one rule: its name, how many, in how many seconds."""
+class QuotaPolicy(NamedTuple):
+    """What the headers say about one rule: its name, how many requests, in how many seconds."""
 
     rule: str
     limit: int
     window_s: int
 
     @classmethod
-    def of(cls, rule: str, quota: Quota) -> "Policy":
-        """A bucket is told by what it holds and the time that takes to return: the same rate, and r never above q."""
+    def of(cls, rule: str, quota: Quota) -> "QuotaPolicy":
+        """A bucket is described by its capacity and the time to refill it: the same rate, and r never exceeds q."""
         return cls(rule, quota.capacity, ceil_s(quota.period_us * quota.capacity // quota.limit))
 
 
 def whole(number: int) -> bytes:
-    """A non-negative integer as bytes; small ones are ready-made."""
+    """A non-negative integer as bytes. Small ones are precomputed."""
     return _INTS[number] if 0 <= number < _KNOWN else b"%d" % number
 
 
 def quoted(name: str) -> bytes:
-    """A structured-field string; what is not printable ASCII becomes `?`."""
+    """A structured-field string. Characters other than printable ASCII become `?`."""
     plain = "".join(char if " " <= char <= "~" else "?" for char in name)
     return b'"' + plain.replace("\\", "\\\\").replace('"', '\\"').encode() + b'"'
 
 
-class Fields:
-    """Makes the fields of one set of rules; `of(decision)` is all that runs per request.
+class HeaderBuilder:
+    """Builds the headers for one set of rules. Only `of(decision)` runs per request.
 
-    Of `unannounced` rules (shadow ones) no policy is told, but with the store down a decision may speak of one.
+    The policies of `unannounced` (shadow) rules are not sent, but a decision can name one when the store is down.
     """
 
     def __init__(
         self,
-        policies: Sequence[Policy],
-        unannounced: Sequence[Policy] = (),
+        policies: Sequence[QuotaPolicy],
+        unannounced: Sequence[QuotaPolicy] = (),
         *,
         dialect: str = "draft-11",
         reset: str = "epoch",
@@ -76,7 +76,7 @@ class Fields:
             raise ConfigError(f"reset must be one of {', '.join(RESETS)}, not {reset!r}", param="reset")
         self._wall_ns = wall_ns if reset == "epoch" else None
         self._ready = {policy.rule: _ready(policy) for policy in (*unannounced, *policies)}
-        self._told: tuple[int, Field] = (-1, (b"", b""))
+        self._cached_reset: tuple[int, Field] = (-1, (b"", b""))
         self._policy = (b"ratelimit-policy", b", ".join(_policy(policy, dialect) for policy in policies))
         self.of: Callable[[Decision], list[Field]] = {
             "draft-11": self._of_11,
@@ -89,17 +89,17 @@ class Fields:
         _, rule, _, left, reset_us, retry_us, _, _ = decision
         limit, start = self._ready[rule]
         remaining = _INTS[left] if left < _KNOWN else b"%d" % left
-        # the draft: Retry-After must not come before the end of t, so a refusal tells the same moment in both
+        # the draft forbids a Retry-After before the end of t, so a refusal gives the same time in both
         until_s = -(-(retry_us or reset_us) // US_PER_S)
         until = _INTS[until_s] if until_s < _KNOWN else b"%d" % until_s
         reset_s = -(-(reset_us * 1000 + (self._wall_ns() if self._wall_ns is not None else 0)) // NS_PER_S)
-        told = self._told
-        if told[0] != reset_s:  # many requests of one second are told the same moment
-            told = self._told = (reset_s, (b"x-ratelimit-reset", b"%d" % reset_s))
+        cached_reset = self._cached_reset
+        if cached_reset[0] != reset_s:  # many requests of one second share the same reset time
+            cached_reset = self._cached_reset = (reset_s, (b"x-ratelimit-reset", b"%d" % reset_s))
         return [
             limit,
             (b"x-ratelimit-remaining", remaining),
-            told[1],
+            cached_reset[1],
             (b"ratelimit", start + remaining + b";t=" + until),
             self._policy,
         ]
@@ -115,8 +115,8 @@ class Fields:
         ]
 
     def _of_07(self, decision: Decision) -> list[Field]:
-        told = (decision.limit, decision.remaining, _until_s(decision))
-        return [*self._of_x(decision), (b"ratelimit", b"limit=%d, remaining=%d, reset=%d" % told), self._policy]
+        figures = (decision.limit, decision.remaining, _until_s(decision))
+        return [*self._of_x(decision), (b"ratelimit", b"limit=%d, remaining=%d, reset=%d" % figures), self._policy]
 
     def _of_06(self, decision: Decision) -> list[Field]:
         return [
@@ -128,8 +128,8 @@ class Fields:
         ]
 
 
-def _ready(policy: Policy) -> tuple[Field, bytes]:
-    """What never changes about a rule: the field of its limit, and how its `RateLimit` begins."""
+def _ready(policy: QuotaPolicy) -> tuple[Field, bytes]:
+    """What never changes about a rule: the header with its limit, and the start of its `RateLimit`."""
     return (b"x-ratelimit-limit", whole(policy.limit)), quoted(policy.rule) + b";r="
 
 
@@ -142,7 +142,7 @@ def _until_s(decision: Decision) -> int:
     return ceil_s(decision.retry_after_us or decision.reset_after_us)
 
 
-def _policy(policy: Policy, dialect: str) -> bytes:
+def _policy(policy: QuotaPolicy, dialect: str) -> bytes:
     if dialect == "draft-11":
         return b"%b;q=%d;w=%d" % (quoted(policy.rule), policy.limit, policy.window_s)
     return b"%d;w=%d" % (policy.limit, policy.window_s)

@@ -1,14 +1,14 @@
-"""Whole answers in place of the application's: 429 used up, 503 cannot be counted, 400 does not say who is asking.
+"""Responses that replace the application's: 429 (limit used up), 503 (cannot count), 400 (the client is not named).
 
-Under attack most answers are these, so they are byte templates filled in once. Rule names are letters, digits and `_.-`
-(`Rule` checks it), so they need no escaping.
+Under attack most responses are these, so they are byte templates. Rule names are letters, digits and `_.-` (`Rule`
+checks it), so they need no escaping.
 """
 
 from frontrow.core.errors import FrontrowError
 from frontrow.limits.http.headers import QUOTA_EXCEEDED, REDUCED_CAPACITY, Field, ceil_s, problem, whole
 from frontrow.limits.quota import Decision
 
-Answer = tuple[int, list[Field], bytes]
+Response = tuple[int, list[Field], bytes]
 
 _TYPE = (b"content-type", b"application/problem+json")
 _RULE, _LIMIT, _RETRY = "@rule@", "@limit@", "@retry@"
@@ -34,8 +34,8 @@ _UNCOUNTED = _template(
 )
 
 
-def refused_answer(decision: Decision, fields: list[Field]) -> Answer:
-    """429 with when to come back; 503 if the store was down and the rule fails closed."""
+def refusal_response(decision: Decision, fields: list[Field]) -> Response:
+    """429 with the time to retry; 503 if the store was down and the rule fails closed."""
     down = decision.source == "closed"
     retry_s = max(1, ceil_s(decision.retry_after_us))  # 0 would invite the client back at once
     about = {b"rule": decision.rule.encode(), b"limit": decision.limit, b"retry": retry_s}
@@ -44,8 +44,8 @@ def refused_answer(decision: Decision, fields: list[Field]) -> Answer:
     return 503 if down else 429, head + fields, body
 
 
-def missing_answer(error: FrontrowError) -> Answer:
-    """400: a rule counts by an id this request does not carry."""
+def missing_client_response(error: FrontrowError) -> Response:
+    """400: a rule counts by an id that this request does not have."""
     body = problem(
         error.http_status, f"urn:frontrow:{error.code}", error.title(), error.message, {"param": error.param}
     )

@@ -1,8 +1,8 @@
-"""The part both middlewares share: from a request to the rules that apply, the key, and one question to the limiter.
+"""What both middlewares share: finds the rules and the key of a request, and checks the limiter once.
 
-What depends only on method and path (rules, endpoint, cost, header bytes) is found once and kept as a `Route`, in a
-bounded table. All rules of a rule book share one store, so a rule keeps its counts whatever else applies beside it.
-A new rule book is prepared completely before it takes over; requests already being judged finish by the old one.
+Whatever depends only on method and path (rules, endpoint, cost, header bytes) is computed once and kept as a
+`LimitedRoute` in a bounded table. All rules of a rule book share one store, so a rule keeps its counts whichever other
+rules apply. New rules are prepared completely before they take over. Requests in progress finish by the old ones.
 """
 
 import asyncio
@@ -13,17 +13,17 @@ from typing import Any
 
 from frontrow.core.clock import Clock, SystemClock, steady
 from frontrow.core.errors import ConfigError, InvalidInput
-from frontrow.limits.http.headers import Fields, Policy
-from frontrow.limits.http.route_check import Question
+from frontrow.limits.http.headers import HeaderBuilder, QuotaPolicy
+from frontrow.limits.http.route_check import RouteCheck
 from frontrow.limits.http.rule_conversion import (
     TIER_PART,
     Rules,
-    as_book,
-    cost_rules,
     endpoint_part,
-    inner,
-    plain_part,
+    limiter_rule,
+    rules_of_costs,
+    single_key_part,
     tier_of_rules,
+    to_rule_book,
 )
 from frontrow.limits.limiter import DEFAULT_DEADLINE_S, Limiter
 from frontrow.limits.metrics import LimitMetrics, RefusalLog
@@ -36,20 +36,20 @@ Getter = Callable[[Request], str | None]
 
 MAX_ROUTES, MAX_PATH_CHARS, MAX_RETIRED = 4096, 512, 2
 TIMED_ONE_IN = 16
-_FALLBACK = "\0ip:"  # marks an address that stands in for a missing id, so that no id equals it
+_FALLBACK = "\0ip:"  # marks an address that replaces a missing id; no id can start like this
 
 
 class MissingClient(InvalidInput):
-    """A rule counts by something this request does not say."""
+    """A rule counts by a part that this request does not have."""
 
     code = "missing_client_id"
     http_status = 400
 
 
-class Route:
-    """What is done for one method and path."""
+class LimitedRoute:
+    """Everything needed to check requests of one method and path."""
 
-    __slots__ = ("acheck", "check", "cost", "fields", "key_of", "matches", "tier_fields")
+    __slots__ = ("acheck", "check", "cost", "headers", "key_of", "matches", "tier_headers")
 
     def __init__(self, matches: tuple[Match, ...]) -> None:
         self.matches = matches
@@ -57,12 +57,12 @@ class Route:
         self.acheck: Callable[..., Any]
         self.cost = 1
         self.key_of: Callable[[Request], Any]
-        self.fields: Fields
-        self.tier_fields: dict[str, Fields] | None = None
+        self.headers: HeaderBuilder
+        self.tier_headers: dict[str, HeaderBuilder] | None = None
 
 
-class Gate:
-    """Rules, a store and how to read a request, made into `route(method, path)`."""
+class RequestLimits:
+    """The limits of an application's requests: the rules, their store, and how to read a request's key."""
 
     def __init__(
         self,
@@ -81,15 +81,15 @@ class Gate:
         refusals: RefusalLog | None = None,
         **store_options: Any,
     ) -> None:
-        self.book = as_book(rules)
+        self.book = to_rule_book(rules)
         self.metrics = metrics or LimitMetrics()
-        self.took = self.metrics.took
-        self.turns = cycle([0] + [1] * (TIMED_ONE_IN - 1))  # 0: time this one
+        self.record_latency = self.metrics.record_latency
+        self.untimed = cycle([0] + [1] * (TIMED_ONE_IN - 1))  # 0: time this request
         self.refusals = refusals or RefusalLog()
         self.in_memory = store.startswith("memory:")
         self._getters = dict(getters)
         self._tier_of = tier_of or tier_of_rules(rules)
-        self._costs = cost_rules(costs or {})
+        self._costs = rules_of_costs(costs or {})
         self._clock = steady(clock or SystemClock())
         self._limiter_options: dict[str, Any] = {
             "clock": self._clock,
@@ -97,24 +97,24 @@ class Gate:
             "deadline_s": deadline_s,
         }
         self._limiter_options |= {"store": store, **store_options}
-        self._field_options: dict[str, Any] = {"dialect": dialect, "reset": reset}
+        self._header_options: dict[str, Any] = {"dialect": dialect, "reset": reset}
         self._retired: list[Limiter] = []
         self._closing: set[asyncio.Task[None]] = set()
         self._lock = threading.Lock()
         self._rules: RuleSet
         self._limiter: Limiter
-        self.routes: dict[tuple[str, str, str], Route] = {}
+        self.routes: dict[tuple[str, str, str], LimitedRoute] = {}
         self.book.follow(self._prepare)
 
     # -- rules in force ----------------------------------------------------------------------------------------
 
     def _prepare(self, rules: RuleSet) -> Callable[[], None]:
-        """Make everything new rules need; what is returned puts them in force."""
+        """Prepare everything that new rules need. Calling the returned function puts them in force."""
         for rule in rules.rules:
             self._check_rule(rule)
-        whole = tuple(inner(rule, plain_part(rules.rules) is not None) for rule in rules.rules)
+        whole = tuple(limiter_rule(rule, single_key_part(rules.rules) is not None) for rule in rules.rules)
         limiter = Limiter(whole, **self._limiter_options)
-        Fields([], **self._field_options)  # a wrong dialect is told now, not at the first request
+        HeaderBuilder([], **self._header_options)  # reports a wrong dialect now, not at the first request
 
         def switch() -> None:
             with self._lock:
@@ -127,14 +127,14 @@ class Gate:
         return switch
 
     def _retire(self, limiter: Limiter) -> None:
-        """Keep a replaced limiter while requests may still be asking it; close it when another was replaced since."""
+        """Keep a replaced limiter while requests may still use it. Close it once others have been replaced since."""
         self._retired.append(limiter)
         while len(self._retired) > MAX_RETIRED:
             old = self._retired.pop(0)
             old.close()
             try:
                 closing = asyncio.get_running_loop().create_task(old.aclose())
-            except RuntimeError:  # no event loop here: its asyncio connections, if any, go with it
+            except RuntimeError:  # no event loop runs here, so there is nothing to close on it
                 continue
             self._closing.add(closing)
             closing.add_done_callback(self._closing.discard)
@@ -142,50 +142,50 @@ class Gate:
     def _check_rule(self, rule: RequestRule) -> None:
         for part in rule.key:
             if part not in self._getters and part not in ("endpoint", "path"):
-                known = ", ".join(sorted({*self._getters, "endpoint", "path"}))
-                message = f"rule {rule.name!r}: key part {part!r} is unknown; known: {known}; others by identify="
+                parts = ", ".join(sorted({*self._getters, "endpoint", "path"}))
+                message = f"rule {rule.name!r}: key part {part!r} is unknown; known: {parts}; add others with identify="
                 raise ConfigError(message, param="key")
         if rule.tiers and self._tier_of is None:
             raise ConfigError(f"rule {rule.name!r} has tiers; say who is in which: tier_of=Tiers({{'42': 'vip'}})")
 
     # -- routes ------------------------------------------------------------------------------------------------
 
-    def route(self, method: str, path: str, root_path: str = "") -> Route:
-        """The route of a request that `routes` does not know yet."""
+    def add_route(self, method: str, path: str, root_path: str = "") -> LimitedRoute:
+        """Build the route of a request that `routes` does not have yet."""
         with self._lock:
             rules, routes = self._rules, self.routes
-            made = self._make(rules.matching(method, path, root_path), path)
+            route = self._build_route(rules.matching(method, path, root_path), path)
             if len(path) + len(root_path) <= MAX_PATH_CHARS and len(method) <= 16:
                 if len(routes) >= MAX_ROUTES:
                     routes.clear()
-                routes[(method, path, root_path)] = made
-        return made
+                routes[(method, path, root_path)] = route
+        return route
 
-    def _make(self, matches: tuple[Match, ...], path: str) -> Route:
-        made = Route(matches)
+    def _build_route(self, matches: tuple[Match, ...], path: str) -> LimitedRoute:
+        route = LimitedRoute(matches)
         if not matches:
-            return made
+            return route
         constant = _constant_parts(matches, path)
-        question = Question(self._limiter, [match.rule.name for match in matches], constant)
-        made.cost = question.check_cost(self._cost(matches[0].endpoint.partition(" ")[0], path))
-        plain = plain_part(self._rules.rules)
-        asked = question if plain is None else self._limiter
-        made.check, made.acheck = asked.check, asked.acheck
-        made.key_of = self._key_of(matches, constant, plain)
+        route_check = RouteCheck(self._limiter, [match.rule.name for match in matches], constant)
+        route.cost = route_check.check_cost(self._cost(matches[0].endpoint.partition(" ")[0], path))
+        single_part = single_key_part(self._rules.rules)
+        checker = route_check if single_part is None else self._limiter
+        route.check, route.acheck = checker.check, checker.acheck
+        route.key_of = self._key_of(matches, constant, single_part)
         rules = [match.rule for match in matches]
-        made.fields = self._fields(rules, None)
+        route.headers = self._header_builder(rules, None)
         tiers = {tier for rule in rules for tier in rule.tiers}
         if tiers:
-            made.tier_fields = {tier: self._fields(rules, tier) for tier in tiers}
-        return made
+            route.tier_headers = {tier: self._header_builder(rules, tier) for tier in tiers}
+        return route
 
-    def _fields(self, rules: Sequence[RequestRule], tier: str | None) -> Fields:
-        shown: list[Policy] = []
-        hidden: list[Policy] = []
+    def _header_builder(self, rules: Sequence[RequestRule], tier: str | None) -> HeaderBuilder:
+        shown: list[QuotaPolicy] = []
+        hidden: list[QuotaPolicy] = []
         for rule in rules:
             quota = rule.tiers.get(tier or "", rule.quota)
-            (hidden if rule.shadow else shown).append(Policy.of(rule.name, quota))
-        return Fields(shown or hidden, hidden, **self._field_options)
+            (hidden if rule.shadow else shown).append(QuotaPolicy.of(rule.name, quota))
+        return HeaderBuilder(shown or hidden, hidden, **self._header_options)
 
     def _cost(self, method: str, path: str) -> int:
         found = self._costs.matching(method, path)
@@ -225,17 +225,17 @@ class Gate:
         return key_of
 
     def _missing(self, request: Request, part: str, must: bool) -> str:
-        """What stands in for a part the request does not have, if the rules allow any."""
+        """The replacement for a part that the request does not have, if the rules allow one."""
         if must:
-            raise MissingClient(f"this request does not say its {part}, and a rate limit counts by it", param=part)
+            raise MissingClient(f"this request has no {part}, and a rate limit counts by it", param=part)
         address = self._getters["ip"](request)
         if not address:
-            raise MissingClient(f"this request says neither its {part} nor an address to count by", param=part)
+            raise MissingClient(f"this request has neither a {part} nor an address to count by", param=part)
         return _FALLBACK + address
 
-    def refused(self, decision: Decision, key: Any, method: str) -> None:
+    def log_refusal(self, decision: Decision, key: Any, method: str) -> None:
         """Log a refusal."""
-        self.refusals.refused(decision.rule, key, method=folded_method(method), source=decision.source)
+        self.refusals.write(decision.rule, key, method=folded_method(method), source=decision.source)
 
     # -- closing -----------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Between a request's rules and the limiter's: what the user gave as a rule book, and what the limiter gets of it."""
+"""Converts what the user passed as rules into a rule book, and request rules into the limiter's rules."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,33 +6,33 @@ from frontrow.core.errors import ConfigError
 from frontrow.limits.quota import Quota, Rule
 from frontrow.limits.rules import RequestRule, RuleBook, RuleSet, TierOf
 
-Given = RequestRule | Rule | Quota | str
-Rules = RuleBook | Given | Sequence[Given]
+RuleLike = RequestRule | Rule | Quota | str
+Rules = RuleBook | RuleLike | Sequence[RuleLike]
 
-TIER_PART = "@tier"  # no part can be named so: parts are identifiers
+TIER_PART = "@tier"  # parts are identifiers, so no part can have this name
 
 
-def as_book(rules: Rules) -> RuleBook:
-    """A rule book from whatever is at hand: a book, rules, a quota for every address."""
+def to_rule_book(rules: Rules) -> RuleBook:
+    """A rule book from a rule book, rules, or a quota (which then applies to every address)."""
     if isinstance(rules, RuleBook):
         return rules
     if isinstance(rules, str | Quota):
-        return RuleBook([_as_rule(rules, "default")])
+        return RuleBook([_to_request_rule(rules, "default")])
     listed = [rules] if isinstance(rules, RequestRule | Rule) else list(rules)
-    return RuleBook([_as_rule(rule, f"rule{number}") for number, rule in enumerate(listed, 1)])
+    return RuleBook([_to_request_rule(rule, f"rule{number}") for number, rule in enumerate(listed, 1)])
 
 
 def tier_of_rules(rules: Rules) -> TierOf | None:
-    """The `tier_of` that plain rules bring along; a request has one tier, so they must agree."""
+    """The `tier_of` of plain rules. A request has one tier, so they must agree."""
     listed = rules if isinstance(rules, Sequence) and not isinstance(rules, str) else [rules]
     found = [rule.tier_of for rule in listed if isinstance(rule, Rule) and rule.tier_of is not None]
     if any(other is not found[0] for other in found[1:]):
-        raise ConfigError("the rules bring different tier_of; give the middleware one: tier_of=…", param="tier_of")
+        raise ConfigError("the rules have different tier_of; pass one to the middleware: tier_of=…", param="tier_of")
     return found[0] if found else None
 
 
-def _as_rule(rule: Given, name: str) -> RequestRule:
-    """A rule for requests. A quota, or a limiter's rule without parts, is for every request and counts by address."""
+def _to_request_rule(rule: RuleLike, name: str) -> RequestRule:
+    """A rule for requests. A quota, or a limiter's rule without parts, limits all requests and counts by address."""
     if isinstance(rule, str):
         rule = Quota.parse(rule)
     if isinstance(rule, Quota):
@@ -45,12 +45,12 @@ def _as_rule(rule: Given, name: str) -> RequestRule:
 
 
 def endpoint_part(rule: RequestRule) -> str:
-    """The endpoint is a part of its own for each rule, because each may have matched another pattern."""
+    """The endpoint part has its own name per rule, because each rule may have matched another pattern."""
     return f"endpoint@{rule.name}"
 
 
-def inner(rule: RequestRule, plain: bool) -> Rule:
-    """The limiter's rule; `plain` when the key is simply the value of the one part all rules count by."""
+def limiter_rule(rule: RequestRule, plain: bool) -> Rule:
+    """The limiter's rule. `plain`: the key is the value of the one part that all rules count by."""
     per = None if plain else tuple(endpoint_part(rule) if part == "endpoint" else part for part in rule.key)
     return Rule(
         rule.name,
@@ -64,9 +64,9 @@ def inner(rule: RequestRule, plain: bool) -> Rule:
     )
 
 
-def plain_part(rules: Sequence[RequestRule]) -> str | None:
-    """The one part all rules count by, if they apply everywhere together: then the key is simply its value, which is
-    the limiter's fastest case. (A refusal of some rules must not be remembered for others under the same short key.)
+def single_key_part(rules: Sequence[RequestRule]) -> str | None:
+    """The one part that all rules count by, if they always apply together. Then the key is simply its value, which is
+    the limiter's fastest case. (A refusal of some rules must not be cached for others under the same short key.)
     """
     if len({(rule.methods, rule.paths, rule.except_paths) for rule in rules}) > 1 or any(rule.tiers for rule in rules):
         return None
@@ -75,8 +75,8 @@ def plain_part(rules: Sequence[RequestRule]) -> str | None:
     return only[0] if len(only) == 1 and only[0] not in ("endpoint", "path") else None
 
 
-def cost_rules(costs: Mapping[str, int]) -> RuleSet:
-    """Costs by `"POST /reports/**"` or `"/reports/**"`, as rules whose limit is the cost, matched like any other."""
+def rules_of_costs(costs: Mapping[str, int]) -> RuleSet:
+    """Costs by `"POST /reports/**"` or `"/reports/**"` as rules whose limit is the cost, so they match like rules."""
     rules = []
     for index, (where, cost) in enumerate(costs.items()):
         method, _, path = where.rpartition(" ")

@@ -1,9 +1,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
-"""The in-process store, compiled: the same algorithms as algorithms.py over open-addressing tables of 24-byte entries.
+"""The in-process store, compiled. It runs the algorithms of algorithms.py over open-addressing tables of 24-byte entries.
 
-Exact under threads without a lock of its own: from reading a state to writing it nothing here allocates a
-garbage-collected object or calls Python code, so the interpreter's lock is never let go in between. The clock is asked
-before, the Decision is made after. Idle keys leave in generations, as in tables.py.
+The store is exact under threads and needs no lock of its own. Between reading a state and writing it, nothing here
+allocates a garbage-collected object or calls Python code, so the interpreter lock is never released. The clock is read
+before that and the Decision is built after it. Idle keys leave in generations, as in key_table.py.
 """
 
 from cpython.bytes cimport PyBytes_CheckExact
@@ -59,14 +59,14 @@ cdef extern from *:
 
 from frontrow.core.clock import SystemClock
 from frontrow.limits.quota import ALGORITHMS, Decision
-from frontrow.limits.stores.protocol import Answer
+from frontrow.limits.stores.protocol import StoreResult
 
 DEF CHECK_OP = 0
 DEF PEEK_OP = 1
 DEF REFUND_OP = 2
 DEF MAX_RULES = 32
-DEF CRUMBS = 32
-DEF SCAN = 512
+DEF FREED_PER_CHECK = 32
+DEF SCANNED_PER_CHECK = 512
 DEF MAX_KEY_CHARS = 256
 DEF FIXED = 0
 DEF LOG = 1
@@ -84,13 +84,13 @@ cdef struct Entry:
     int64_t a
     int64_t b
 
-cdef struct Slots:
+cdef struct Table:
     Entry* entries
     int64_t mask  # size - 1; -1 when there is no table yet
     int64_t used
     int64_t cursor
 
-cdef struct Line:
+cdef struct QuotaSlot:
     int algorithm
     bint shadow
     int64_t limit
@@ -102,9 +102,9 @@ cdef struct Line:
     int64_t life
     int64_t max_keys
     int64_t overflow
-    Slots young
-    Slots old
-    Slots doomed
+    Table young
+    Table old
+    Table doomed
     int64_t turn  # how often a generation turns: a life, or longer
     int64_t turn_at
     bint turning
@@ -139,52 +139,52 @@ cdef inline int64_t ceil_div(int64_t a, int64_t b) noexcept nogil:
 
 # -- tables ----------------------------------------------------------------------------------------------------------
 
-cdef inline Entry* slot_of(Slots* slots, PyObject* key, Py_hash_t hashed) except NULL:
+cdef inline Entry* entry_of(Table* table, PyObject* key, Py_hash_t hashed) except NULL:
     """The entry of `key`, or the empty entry where it would go."""
     cdef uint64_t mixed = <uint64_t>hashed * <uint64_t>0x9E3779B97F4A7C15
-    cdef int64_t at = <int64_t>(mixed >> 20) & slots.mask
+    cdef int64_t at = <int64_t>(mixed >> 20) & table.mask
     cdef Entry* entry
     while True:  # ends: tables are never more than two thirds full
-        entry = &slots.entries[at]
+        entry = &table.entries[at]
         if entry.key == NULL or entry.key == key:
             return entry
         if PyObject_Hash(<object>entry.key) == hashed and PyObject_RichCompareBool(entry.key, key, Py_EQ):
             return entry
-        at = (at + 1) & slots.mask
+        at = (at + 1) & table.mask
 
 
-cdef inline Entry* find(Slots* slots, PyObject* key, Py_hash_t hashed) except? NULL:
-    if slots.used == 0:
+cdef inline Entry* find(Table* table, PyObject* key, Py_hash_t hashed) except? NULL:
+    if table.used == 0:
         return NULL
-    cdef Entry* entry = slot_of(slots, key, hashed)
+    cdef Entry* entry = entry_of(table, key, hashed)
     return NULL if entry.key == NULL else entry
 
 
-cdef int grow(Slots* slots) except -1:
-    cdef int64_t size = 64 if slots.mask < 0 else 2 * (slots.mask + 1)
-    cdef Slots bigger
+cdef int grow(Table* table) except -1:
+    cdef int64_t size = 64 if table.mask < 0 else 2 * (table.mask + 1)
+    cdef Table bigger
     cdef int64_t at
     bigger.entries = <Entry*>frontrow_zeroed(size * sizeof(Entry))
     if bigger.entries == NULL:
         raise MemoryError()
     bigger.mask = size - 1
-    for at in range(slots.mask + 1):
-        if slots.entries[at].key != NULL:
-            slot_of(&bigger, slots.entries[at].key, PyObject_Hash(<object>slots.entries[at].key))[0] = slots.entries[at]
-    frontrow_free(slots.entries, (slots.mask + 1) * sizeof(Entry))
-    slots.entries = bigger.entries
-    slots.mask = bigger.mask
+    for at in range(table.mask + 1):
+        if table.entries[at].key != NULL:
+            entry_of(&bigger, table.entries[at].key, PyObject_Hash(<object>table.entries[at].key))[0] = table.entries[at]
+    frontrow_free(table.entries, (table.mask + 1) * sizeof(Entry))
+    table.entries = bigger.entries
+    table.mask = bigger.mask
     return 0
 
 
-cdef Entry* insert(Slots* slots, object key) except NULL:
-    if 3 * (slots.used + 1) > 2 * (slots.mask + 1):
-        grow(slots)
-    cdef Entry* entry = slot_of(slots, <PyObject*>key, PyObject_Hash(key))
+cdef Entry* insert(Table* table, object key) except NULL:
+    if 3 * (table.used + 1) > 2 * (table.mask + 1):
+        grow(table)
+    cdef Entry* entry = entry_of(table, <PyObject*>key, PyObject_Hash(key))
     if entry.key == NULL:
         Py_INCREF(key)
         entry.key = <PyObject*>key
-        slots.used += 1
+        table.used += 1
     return entry
 
 
@@ -195,65 +195,65 @@ cdef void release_ring(int64_t address) noexcept:
         free(ring)
 
 
-cdef void crumble(Line* line, int64_t keys, int64_t scan) noexcept:
-    """Free up to `keys` doomed keys, looking at no more than `scan` slots."""
-    cdef Slots* slots = &line.doomed
+cdef void free_doomed(QuotaSlot* slot, int64_t keys, int64_t scan) noexcept:
+    """Free up to `keys` doomed keys, reading no more than `scan` entries."""
+    cdef Table* table = &slot.doomed
     cdef Entry* entry
-    while scan > 0 and keys > 0 and slots.cursor <= slots.mask:
-        entry = &slots.entries[slots.cursor]
-        slots.cursor += 1
+    while scan > 0 and keys > 0 and table.cursor <= table.mask:
+        entry = &table.entries[table.cursor]
+        table.cursor += 1
         scan -= 1
         if entry.key != NULL:
-            if line.algorithm == LOG:
+            if slot.algorithm == LOG:
                 release_ring(entry.a)
             Py_XDECREF(entry.key)
             entry.key = NULL
-            slots.used -= 1
+            table.used -= 1
             keys -= 1
-    if slots.cursor > slots.mask:
-        clear(slots)
+    if table.cursor > table.mask:
+        clear(table)
 
 
-cdef void clear(Slots* slots) noexcept:
-    frontrow_free(slots.entries, (slots.mask + 1) * sizeof(Entry))
-    slots.entries = NULL
-    slots.mask = -1
-    slots.used = 0
-    slots.cursor = 0
+cdef void clear(Table* table) noexcept:
+    frontrow_free(table.entries, (table.mask + 1) * sizeof(Entry))
+    table.entries = NULL
+    table.mask = -1
+    table.used = 0
+    table.cursor = 0
 
 
-cdef void drop_all(Line* line, Slots* slots) noexcept:
-    line.doomed = slots[0]
-    line.doomed.cursor = 0
-    crumble(line, slots.mask + 1, slots.mask + 1)
-    clear(&line.doomed)
+cdef void drop_all(QuotaSlot* slot, Table* table) noexcept:
+    slot.doomed = table[0]
+    slot.doomed.cursor = 0
+    free_doomed(slot, table.mask + 1, table.mask + 1)
+    clear(&slot.doomed)
 
 
-cdef inline void tick(Line* line, int64_t now) noexcept:
-    if not line.turning or now < line.turn_at - 2 * line.turn:
-        line.turning = True
-        line.turn_at = now + line.turn
-    elif now >= line.turn_at:
-        line.turn_at = now + line.turn
-        if line.doomed.mask >= 0:  # not crumbled in a whole life: few checks were made, so nobody waits long
-            crumble(line, line.doomed.mask + 1, line.doomed.mask + 1)
-        line.doomed = line.old
-        line.doomed.cursor = 0
-        line.old = line.young
-        line.live_old = line.old.used
-        line.young.entries = NULL
-        line.young.mask = -1
-        line.young.used = 0
-    if line.doomed.mask >= 0:
-        crumble(line, CRUMBS, SCAN)
+cdef inline void advance_generation(QuotaSlot* slot, int64_t now) noexcept:
+    if not slot.turning or now < slot.turn_at - 2 * slot.turn:
+        slot.turning = True
+        slot.turn_at = now + slot.turn
+    elif now >= slot.turn_at:
+        slot.turn_at = now + slot.turn
+        if slot.doomed.mask >= 0:  # still there after a whole life: few checks were made, so this is short
+            free_doomed(slot, slot.doomed.mask + 1, slot.doomed.mask + 1)
+        slot.doomed = slot.old
+        slot.doomed.cursor = 0
+        slot.old = slot.young
+        slot.live_old = slot.old.used
+        slot.young.entries = NULL
+        slot.young.mask = -1
+        slot.young.used = 0
+    if slot.doomed.mask >= 0:
+        free_doomed(slot, FREED_PER_CHECK, SCANNED_PER_CHECK)
 
 
-# -- algorithms: the mirror of algorithms.py ---------------------------------------------------------------------------
+# -- algorithms: the same arithmetic as algorithms.py -----------------------------------------------------------------
 
-cdef void judge_fixed(Line* q, bint known, int64_t now, int64_t cost, Verdict* v) noexcept:
+cdef void judge_fixed(QuotaSlot* q, bint seen, int64_t now, int64_t cost, Verdict* v) noexcept:
     cdef int64_t start = now - floor_mod(now, q.period)
-    cdef int64_t then = v.a if known else start
-    cdef int64_t count = v.b if known else 0
+    cdef int64_t then = v.a if seen else start
+    cdef int64_t count = v.b if seen else 0
     v.moved = then - start > q.period
     if then > start and not v.moved:
         start = then
@@ -277,17 +277,17 @@ cdef inline int64_t floor_mod(int64_t a, int64_t b) noexcept nogil:
     return r + b if r < 0 else r
 
 
-cdef inline int64_t counter_reset(Line* q, int64_t prev, int64_t cur, int64_t into) noexcept nogil:
+cdef inline int64_t counter_reset(QuotaSlot* q, int64_t prev, int64_t cur, int64_t into) noexcept nogil:
     if cur > 0:
         return 2 * q.period - into
     return q.period - into if prev > 0 else 0
 
 
-cdef void judge_counter(Line* q, bint known, int64_t now, int64_t cost, Verdict* v) noexcept:
+cdef void judge_counter(QuotaSlot* q, bint seen, int64_t now, int64_t cost, Verdict* v) noexcept:
     cdef int64_t start = now - floor_mod(now, q.period)
-    cdef int64_t then = v.a if known else start
-    cdef int64_t prev = v.b >> 32 if known else 0
-    cdef int64_t cur = v.b & 0xFFFFFFFF if known else 0
+    cdef int64_t then = v.a if seen else start
+    cdef int64_t prev = v.b >> 32 if seen else 0
+    cdef int64_t cur = v.b & 0xFFFFFFFF if seen else 0
     cdef int64_t width, into, left, room, opens
     v.moved = then - start > 2 * q.period
     if then > start and not v.moved:
@@ -319,10 +319,10 @@ cdef void judge_counter(Line* q, bint known, int64_t now, int64_t cost, Verdict*
     v.b = prev << 32 | cur
 
 
-cdef void judge_bucket(Line* q, bint known, int64_t now, int64_t cost, Verdict* v) noexcept:
+cdef void judge_bucket(QuotaSlot* q, bint seen, int64_t now, int64_t cost, Verdict* v) noexcept:
     cdef int64_t full = q.capacity * q.unit
-    cdef int64_t then = v.a if known else now
-    cdef int64_t debt = v.b if known else 0
+    cdef int64_t then = v.a if seen else now
+    cdef int64_t debt = v.b if seen else 0
     cdef int64_t owed
     v.moved = then - now > q.life
     if then > now and not v.moved:
@@ -350,9 +350,9 @@ cdef inline int64_t time_at(Ring* ring, int64_t index) noexcept nogil:
     return ring.times[at - ring.size if at >= ring.size else at]
 
 
-cdef void judge_log(Line* q, bint known, int64_t now, int64_t cost, Verdict* v) noexcept:
-    """v.a stays the ring's address; v.b becomes how many of its oldest times have left the window."""
-    cdef Ring* ring = <Ring*>v.a if known else NULL
+cdef void judge_log(QuotaSlot* q, bint seen, int64_t now, int64_t cost, Verdict* v) noexcept:
+    """v.a keeps the ring's address. v.b becomes the number of oldest times that have left the window."""
+    cdef Ring* ring = <Ring*>v.a if seen else NULL
     cdef int64_t count = ring.count if ring != NULL else 0
     cdef int64_t back = time_at(ring, count - 1) - now if count else 0
     cdef int64_t shift = 0, low = 0, high = count, middle, left
@@ -399,8 +399,8 @@ cdef int resize_ring(Ring* ring, int64_t size) except -1:
     return 0
 
 
-cdef Ring* commit_log(Line* q, Verdict* v, int64_t added) except NULL:
-    """Drop what left the window, add `added` times (or remove that many of the newest when negative)."""
+cdef Ring* commit_log(QuotaSlot* q, Verdict* v, int64_t added) except NULL:
+    """Drop the times that left the window, then add `added` times. A negative number removes that many newest times."""
     cdef Ring* ring = <Ring*>v.a
     cdef int64_t index, back, wanted, at
     if ring == NULL:
@@ -430,26 +430,26 @@ cdef Ring* commit_log(Line* q, Verdict* v, int64_t added) except NULL:
     return ring
 
 
-cdef inline void judge(Line* q, bint known, int64_t now, int64_t cost, Verdict* v) noexcept:
+cdef inline void judge(QuotaSlot* q, bint seen, int64_t now, int64_t cost, Verdict* v) noexcept:
     v.delay = 0
     v.now = now
     if q.algorithm == FIXED:
-        judge_fixed(q, known, now, cost, v)
+        judge_fixed(q, seen, now, cost, v)
     elif q.algorithm == LOG:
-        judge_log(q, known, now, cost, v)
+        judge_log(q, seen, now, cost, v)
     elif q.algorithm == COUNTER:
-        judge_counter(q, known, now, cost, v)
+        judge_counter(q, seen, now, cost, v)
     else:
-        judge_bucket(q, known, now, cost, v)
+        judge_bucket(q, seen, now, cost, v)
     v.write = v.allowed or v.moved
 
 
-cdef void tell_uncharged(Line* q, int64_t a, int64_t b, bint known, int64_t now, Verdict* v) noexcept:
-    """Replace an allowed verdict's figures by those of the state as it stands."""
+cdef void report_uncharged(QuotaSlot* q, int64_t a, int64_t b, bint seen, int64_t now, Verdict* v) noexcept:
+    """Give an allowed verdict the figures of the uncharged state."""
     cdef Verdict as_is
     as_is.a = a
     as_is.b = b
-    judge(q, known, now, 0, &as_is)
+    judge(q, seen, now, 0, &as_is)
     v.remaining = as_is.remaining
     v.reset = as_is.reset
 
@@ -457,10 +457,10 @@ cdef void tell_uncharged(Line* q, int64_t a, int64_t b, bint known, int64_t now,
 # -- the store ---------------------------------------------------------------------------------------------------------
 
 cdef class CompiledStore:
-    """Exact under any number of threads; holds at most `max_keys` keys per quota."""
+    """Exact under any number of threads. Holds at most `max_keys` keys per quota."""
 
-    cdef Line* lines
-    cdef int line_count
+    cdef QuotaSlot* slots
+    cdef int slot_count
     cdef object clock
     cdef int64_t offset_ns
     cdef bint system_clock
@@ -471,63 +471,63 @@ cdef class CompiledStore:
     cdef object _unusual
     cdef readonly object tag_parts
 
-    def __cinit__(self, lines, clock, int64_t max_keys, int64_t keep_idle_us=0):
+    def __cinit__(self, slots, clock, int64_t max_keys, int64_t keep_idle_us=0):
         cdef int at
-        cdef Line* line
+        cdef QuotaSlot* slot
         self.tag_parts = None
-        self.line_count = len(lines)
-        self.lines = <Line*>calloc(self.line_count, sizeof(Line))
-        if self.lines == NULL:
+        self.slot_count = len(slots)
+        self.slots = <QuotaSlot*>calloc(self.slot_count, sizeof(QuotaSlot))
+        if self.slots == NULL:
             raise MemoryError()
         self.clock = clock
         self.system_clock = type(clock) is SystemClock
         if self.system_clock:
             self.offset_ns = clock.offset_ns
-        slots = min(1024, max(1, max_keys // 16))
-        self.overflow_keys = tuple(b"~%d" % n for n in range(slots))
-        for at in range(self.line_count):
-            quota = lines[at].quota
-            line = &self.lines[at]
-            line.algorithm = ALGORITHMS.index(quota.algorithm)
-            line.shadow = lines[at].rule.shadow
-            line.limit, line.period, line.grain = quota.limit, quota.period_us, quota.grain_us
-            line.leak, line.unit = quota.drip if quota.is_bucket else (1, 1)
-            line.capacity, line.life = quota.capacity, quota.life_us
-            line.max_keys, line.overflow = max_keys - slots, slots
-            line.turn = max(line.life, keep_idle_us)
-            line.young.mask = line.old.mask = line.doomed.mask = -1
-        self.names = tuple(line.rule.name for line in lines)
-        self.limits = tuple(line.quota.capacity for line in lines)
+        overflow_count = min(1024, max(1, max_keys // 16))
+        self.overflow_keys = tuple(b"~%d" % n for n in range(overflow_count))
+        for at in range(self.slot_count):
+            quota = slots[at].quota
+            slot = &self.slots[at]
+            slot.algorithm = ALGORITHMS.index(quota.algorithm)
+            slot.shadow = slots[at].rule.shadow
+            slot.limit, slot.period, slot.grain = quota.limit, quota.period_us, quota.grain_us
+            slot.leak, slot.unit = quota.drip if quota.is_bucket else (1, 1)
+            slot.capacity, slot.life = quota.capacity, quota.life_us
+            slot.max_keys, slot.overflow = max_keys - overflow_count, overflow_count
+            slot.turn = max(slot.life, keep_idle_us)
+            slot.young.mask = slot.old.mask = slot.doomed.mask = -1
+        self.names = tuple(slot.rule.name for slot in slots)
+        self.limits = tuple(slot.quota.capacity for slot in slots)
         self.decision_class = Decision
 
     def __dealloc__(self):
         cdef int at
-        for at in range(self.line_count):
-            drop_all(&self.lines[at], &self.lines[at].doomed)
-            drop_all(&self.lines[at], &self.lines[at].old)
-            drop_all(&self.lines[at], &self.lines[at].young)
-        free(self.lines)
+        for at in range(self.slot_count):
+            drop_all(&self.slots[at], &self.slots[at].doomed)
+            drop_all(&self.slots[at], &self.slots[at].old)
+            drop_all(&self.slots[at], &self.slots[at].young)
+        free(self.slots)
 
     def __len__(self):
         cdef int at
         cdef int64_t total = 0
-        for at in range(self.line_count):
-            total += self.lines[at].young.used + self.lines[at].live_old + self.lines[at].doomed.used
+        for at in range(self.slot_count):
+            total += self.slots[at].young.used + self.slots[at].live_old + self.slots[at].doomed.used
         return total
 
     def counts(self):
-        """Per line: rule name, allowed, refused, shadow refused, of checks answered by `check`."""
+        """Counters of the checks decided by `check`, per slot: rule name, allowed, refused, shadow refused."""
         return [
-            (self.names[at], self.lines[at].allowed, self.lines[at].refused, self.lines[at].shadow_refused)
-            for at in range(self.line_count)
+            (self.names[at], self.slots[at].allowed, self.slots[at].refused, self.slots[at].shadow_refused)
+            for at in range(self.slot_count)
         ]
 
     def on_unusual(self, unusual):
-        """Who answers `check` when the key is no short string or the cost is unusual."""
+        """Set the function that decides a `check` whose key is not a short string or whose cost is unusual."""
         self._unusual = unusual
 
     def check(self, key, cost=1, now_us=None):
-        """Charge `cost` to every rule, or to none of them, and say which it was."""
+        """Charge `cost` to every rule, or to none if one of them refuses."""
         cdef int64_t now, units
         if not PyUnicode_CheckExact(key) or not 0 < PyUnicode_GET_LENGTH(key) <= MAX_KEY_CHARS or type(cost) is not int:
             return self._unusual(key, cost, now_us)
@@ -535,8 +535,8 @@ cdef class CompiledStore:
             return self._unusual(key, cost, now_us)
         units = cost
         cdef int at
-        for at in range(self.line_count):
-            if units > self.lines[at].capacity:
+        for at in range(self.slot_count):
+            if units > self.slots[at].capacity:
                 return self._unusual(key, cost, now_us)
         if now_us is not None:
             now = now_us
@@ -547,34 +547,34 @@ cdef class CompiledStore:
         cdef PyObject* keys[MAX_RULES]
         cdef int which[MAX_RULES]
         cdef int64_t mask = 0
-        for at in range(self.line_count):
+        for at in range(self.slot_count):
             keys[at] = <PyObject*>key
             which[at] = at
-        return self.settle(self.line_count, which, keys, units, now, CHECK_OP, &mask, True)
+        return self.decide_slots(self.slot_count, which, keys, units, now, CHECK_OP, &mask, True)
 
-    def decide(self, ask):
-        """Charge every rule of `ask` or none, in one step."""
+    def decide(self, request):
+        """Charge every rule of `request` or none, in one step."""
         cdef PyObject* keys[MAX_RULES]
         cdef int which[MAX_RULES]
         cdef int64_t now, mask = 0
-        cdef int at, count = len(ask.lines)
-        if ask.now_us is not None:
-            now = ask.now_us
+        cdef int at, count = len(request.slots)
+        if request.now_us is not None:
+            now = request.now_us
         elif self.system_clock:
             now = (frontrow_monotonic_ns() + self.offset_ns) / 1000
         else:
             now = self.clock()
-        asked_keys = ask.keys
-        asked_lines = ask.lines
+        request_keys = request.keys
+        request_slots = request.slots
         for at in range(count):
-            keys[at] = PyTuple_GET_ITEM(asked_keys, at)
-            which[at] = asked_lines[at]
-        decision = self.settle(count, which, keys, ask.cost, now, ask.op, &mask, False)
+            keys[at] = PyTuple_GET_ITEM(request_keys, at)
+            which[at] = request_slots[at]
+        decision = self.decide_slots(count, which, keys, request.cost, now, request.op, &mask, False)
         shadowed = tuple([at for at in range(count) if mask >> at & 1]) if mask else ()
-        return Answer(decision, shadowed)
+        return StoreResult(decision, shadowed)
 
-    async def adecide(self, ask):
-        return self.decide(ask)
+    async def adecide(self, request):
+        return self.decide(request)
 
     def close(self):
         """Nothing to close."""
@@ -582,37 +582,37 @@ cdef class CompiledStore:
     async def aclose(self):
         """Nothing to close."""
 
-    cdef PyObject* home(self, Line* line, PyObject* key, Verdict* v) except NULL:
-        """Look `key` up; a new one at the cap gets its overflow slot. Fills v.found, v.in_old, v.a, v.b."""
+    cdef PyObject* find_home(self, QuotaSlot* slot, PyObject* key, Verdict* v) except NULL:
+        """Find the entry of `key`. At the cap a new key shares an overflow key. Fills v.found, v.in_old, v.a, v.b."""
         cdef Py_hash_t hashed = PyObject_Hash(<object>key)
         v.in_old = False
-        v.found = find(&line.young, key, hashed)
+        v.found = find(&slot.young, key, hashed)
         if v.found == NULL:
-            v.found = find(&line.old, key, hashed)
+            v.found = find(&slot.old, key, hashed)
             v.in_old = v.found != NULL
-            if v.found != NULL and line.algorithm == LOG and v.found.a == 0:
-                v.found = NULL  # its ring moved to the young table, which has since been turned away
-        if v.found == NULL and line.young.used + line.live_old + line.doomed.used >= line.max_keys:
+            if v.found != NULL and slot.algorithm == LOG and v.found.a == 0:
+                v.found = NULL  # its ring moved to the young table, which has since been dropped
+        if v.found == NULL and slot.young.used + slot.live_old + slot.doomed.used >= slot.max_keys:
             if not PyBytes_CheckExact(<object>key) or (<bytes>key)[:1] != b"~":
-                return self.home(line, PyTuple_GET_ITEM(self.overflow_keys, <uint64_t>hashed % <uint64_t>line.overflow), v)
+                return self.find_home(slot, PyTuple_GET_ITEM(self.overflow_keys, <uint64_t>hashed % <uint64_t>slot.overflow), v)
         if v.found != NULL:
             v.a, v.b = v.found.a, v.found.b
         return key
 
-    cdef int put(self, Line* line, PyObject* key, Verdict* v) except -1:
+    cdef int write_state(self, QuotaSlot* slot, PyObject* key, Verdict* v) except -1:
         cdef Entry* entry
         if v.found != NULL and not v.in_old:
             v.found.a, v.found.b = v.a, v.b
             return 0
         if v.found != NULL:
-            line.live_old -= 1
-            if line.algorithm == LOG:
+            slot.live_old -= 1
+            if slot.algorithm == LOG:
                 v.found.a = 0  # the ring has a new owner
-        entry = insert(&line.young, <object>key)
+        entry = insert(&slot.young, <object>key)
         entry.a, entry.b = v.a, v.b
         return 0
 
-    cdef object settle(
+    cdef object decide_slots(
         self, int count, int* which, PyObject** keys, int64_t cost, int64_t now, int op, int64_t* mask, bint counting
     ):
         cdef Verdict verdicts[MAX_RULES]
@@ -621,67 +621,67 @@ cdef class CompiledStore:
         cdef int64_t before_b[MAX_RULES]
         cdef bint refused = False
         cdef int at
-        cdef Line* line
+        cdef QuotaSlot* slot
         cdef Verdict* v
-        cdef bint known
+        cdef bint seen
         for at in range(count):
-            line = &self.lines[which[at]]
+            slot = &self.slots[which[at]]
             v = &verdicts[at]
-            tick(line, now)
+            advance_generation(slot, now)
             v.a = v.b = 0
-            homes[at] = self.home(line, keys[at], v)
+            homes[at] = self.find_home(slot, keys[at], v)
             if op == REFUND_OP:
-                self.give_back(line, homes[at], v, now, cost)
-                homes[at] = self.home(line, keys[at], v)
+                self.return_units(slot, homes[at], v, now, cost)
+                homes[at] = self.find_home(slot, keys[at], v)
             before_a[at], before_b[at] = v.a, v.b
-            judge(line, v.found != NULL, now, 1 if op == REFUND_OP else cost, v)
+            judge(slot, v.found != NULL, now, 1 if op == REFUND_OP else cost, v)
             if not v.allowed:
-                if line.shadow:
+                if slot.shadow:
                     mask[0] |= 1 << at
                     if counting:
-                        line.shadow_refused += 1
+                        slot.shadow_refused += 1
                 else:
                     refused = True
         for at in range(count):
-            line = &self.lines[which[at]]
+            slot = &self.slots[which[at]]
             v = &verdicts[at]
-            known = v.found != NULL
+            seen = v.found != NULL
             if op == CHECK_OP and v.write and not (refused and v.allowed):
-                if line.algorithm == LOG:
-                    v.a = <int64_t>commit_log(line, v, cost if v.allowed else 0)
-                self.put(line, homes[at], v)
+                if slot.algorithm == LOG:
+                    v.a = <int64_t>commit_log(slot, v, cost if v.allowed else 0)
+                self.write_state(slot, homes[at], v)
             elif v.allowed:
-                tell_uncharged(line, before_a[at], before_b[at], known, now, v)
-        return self.tell(count, which, verdicts, refused, counting)
+                report_uncharged(slot, before_a[at], before_b[at], seen, now, v)
+        return self.make_decision(count, which, verdicts, refused, counting)
 
-    cdef int give_back(self, Line* line, PyObject* key, Verdict* v, int64_t now, int64_t cost) except -1:
+    cdef int return_units(self, QuotaSlot* slot, PyObject* key, Verdict* v, int64_t now, int64_t cost) except -1:
         cdef int64_t prev, cur
         if v.found == NULL:
             return 0
-        judge(line, True, now, 0, v)
-        if line.algorithm == FIXED:
+        judge(slot, True, now, 0, v)
+        if slot.algorithm == FIXED:
             v.b = v.b - cost if v.b > cost else 0
-        elif line.algorithm == COUNTER:
+        elif slot.algorithm == COUNTER:
             prev, cur = v.b >> 32, v.b & 0xFFFFFFFF
             if cost > cur:
                 prev = prev - (cost - cur) if prev > cost - cur else 0
             cur = cur - cost if cur > cost else 0
             v.b = prev << 32 | cur
-        elif line.algorithm == LOG:
-            v.a = <int64_t>commit_log(line, v, -cost)
+        elif slot.algorithm == LOG:
+            v.a = <int64_t>commit_log(slot, v, -cost)
         else:
-            v.b = v.b - cost * line.unit if v.b > cost * line.unit else 0
-        return self.put(line, key, v)
+            v.b = v.b - cost * slot.unit if v.b > cost * slot.unit else 0
+        return self.write_state(slot, key, v)
 
-    cdef object tell(self, int count, int* which, Verdict* verdicts, bint refused, bint counting):
-        """One Decision of all verdicts: of those that refused the longest wait, else the least left."""
+    cdef object make_decision(self, int count, int* which, Verdict* verdicts, bint refused, bint counting):
+        """One Decision from all verdicts: the refusal with the longest wait, or else the rule with the least left."""
         cdef int chosen = -1
         cdef int at
         cdef int64_t delay = 0
-        cdef Line* line
+        cdef QuotaSlot* slot
         for at in range(count):
-            line = &self.lines[which[at]]
-            if line.shadow:
+            slot = &self.slots[which[at]]
+            if slot.shadow:
                 continue
             if refused:
                 if not verdicts[at].allowed and (chosen < 0 or verdicts[at].retry > verdicts[chosen].retry):
@@ -698,9 +698,9 @@ cdef class CompiledStore:
             retry = verdicts[chosen].retry
         if counting:
             if refused:
-                self.lines[which[chosen]].refused += 1
+                self.slots[which[chosen]].refused += 1
             else:
-                self.lines[which[chosen]].allowed += 1
+                self.slots[which[chosen]].allowed += 1
         decision = frontrow_new_tuple(self.decision_class, 8)
         _set(decision, 0, False if refused else True)
         _set(decision, 1, <object>PyTuple_GET_ITEM(self.names, which[chosen]))
@@ -717,5 +717,5 @@ STORE = "store"
 
 
 cdef inline void _set(object decision, Py_ssize_t at, object value):
-    Py_INCREF(value)  # the tuple keeps what it is given
+    Py_INCREF(value)  # SET_ITEM takes over a reference
     PyTuple_SET_ITEM(decision, at, value)

@@ -1,21 +1,21 @@
-"""Per-key states of one quota in this process's memory, in plain Python (the fallback of the compiled kernel).
+"""Per-key states of one quota in this process's memory, in plain Python (the fallback for the compiled kernel).
 
-Idle keys leave in generations: a state is written to the young table; every `life_us` the young one becomes the old
-one and the old one is crumbled, a few keys at each check, so no check ever waits for a sweep. A state untouched for a
-whole life equals no state, so nothing that matters is forgotten. One jump of the clock turns one generation only.
+Idle keys leave in generations. A state is written to the young table. Every `life_us` the young table becomes the old
+one, and the old one is freed, a few keys per check, so no check waits for a sweep. A state that was not touched for a
+whole life equals no state, so nothing that matters is forgotten. One jump of the clock turns only one generation.
 
-At `max_keys` the cap holds: a new key shares one of a few overflow states (a sixteenth of the cap, at most 1,024) with
-other newcomers. It may be refused because of them, but nobody known is forgotten and nobody gets more than the quota.
+At `max_keys` a new key shares one of a few overflow states (a sixteenth of the cap, at most 1,024) with other new keys.
+It may be refused because of them, but no existing key is forgotten and nobody gets more than the quota.
 """
 
 from frontrow.limits.algorithms import State
 from frontrow.limits.keys import StoreKey
 
-CRUMBS = 32
+FREED_PER_CHECK = 32
 MAX_OVERFLOW = 1024
 
 
-class Table:
+class KeyTable:
     """The states of one quota's keys."""
 
     __slots__ = ("_doomed", "_life_us", "_max_keys", "_old", "_overflow", "_turn_at_us", "_young")
@@ -32,8 +32,8 @@ class Table:
     def __len__(self) -> int:
         return len(self._young) + len(self._old) + sum(map(len, self._doomed))
 
-    def tick(self, now_us: int) -> None:
-        """Turn a generation when it is time, and crumble a little of what is doomed."""
+    def advance_generation(self, now_us: int) -> None:
+        """Turn a generation when it is due, and free a few keys of the doomed ones."""
         if self._turn_at_us is None or now_us < self._turn_at_us - 2 * self._life_us:
             self._turn_at_us = now_us + self._life_us
         elif now_us >= self._turn_at_us:
@@ -43,7 +43,7 @@ class Table:
             self._old, self._young = self._young, {}
         if self._doomed:
             last = self._doomed[-1]
-            for _ in range(min(CRUMBS, len(last))):
+            for _ in range(min(FREED_PER_CHECK, len(last))):
                 last.popitem()
             if not last:
                 self._doomed.pop()
@@ -52,12 +52,12 @@ class Table:
         state = self._young.get(key)
         return self._old.get(key) if state is None else state
 
-    def home(self, key: StoreKey) -> StoreKey:
-        """`key` itself, or its overflow slot when it is new and the table is full."""
+    def find_home(self, key: StoreKey) -> StoreKey:
+        """`key` itself, or an overflow key when it is new and the table is full."""
         if key in self._young or key in self._old or len(self) < self._max_keys:
             return key
         return b"~%d" % (hash(key) % self._overflow)
 
-    def put(self, key: StoreKey, state: State) -> None:
+    def write(self, key: StoreKey, state: State) -> None:
         self._old.pop(key, None)
         self._young[key] = state

@@ -1,14 +1,14 @@
-"""What a store is asked and what it answers.
+"""The port of the limiter's stores: `Store`, the requests it gets and the results it returns.
 
-Every quota the limiter's rules may apply is one of its `lines`. An `Ask` names one line and one key per rule.
-A store decides an `Ask` in one atomic step over all its rules: all are charged or none is.
+A `QuotaSlot` is one quota that the limiter's rules may apply. A `StoreRequest` names one slot and one key per rule.
+A store decides a request in one atomic step over all its rules: all of them are charged, or none.
 """
 
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from frontrow.limits.algorithms import Verdict
+from frontrow.limits.algorithms import RuleVerdict
 from frontrow.limits.keys import StoreKey
 from frontrow.limits.quota import Decision, Quota, Rule
 
@@ -16,8 +16,8 @@ CHECK, PEEK, REFUND = 0, 1, 2
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """One quota of one rule (a rule has one line per tier)."""
+class QuotaSlot:
+    """One quota of one rule. A rule has one slot per tier."""
 
     rule: Rule
     tier: str
@@ -28,65 +28,64 @@ class Line:
         return f"{self.rule.name}.{self.tier}" if self.tier else self.rule.name
 
 
-class Ask(NamedTuple):
-    """One question to a store: one line and one key per rule, in rule order."""
+class StoreRequest(NamedTuple):
+    """One request to a store: one slot and one key per rule, in rule order."""
 
-    lines: tuple[int, ...]
+    slots: tuple[int, ...]
     keys: tuple[StoreKey, ...]
     cost: int = 1
     now_us: int | None = None
     op: int = CHECK
-    tag: StoreKey = ""  # what all the keys have in common (only asked for by a Cluster, to put them into one slot)
+    tag: StoreKey = (
+        ""  # what all the keys have in common; only a Redis Cluster needs it, to put them into one hash slot
+    )
 
 
-class Answer(NamedTuple):
-    """The decision, and the indexes (in `Ask.lines`) of shadow rules that would have refused."""
+class StoreResult(NamedTuple):
+    """The decision, and the positions (in `StoreRequest.slots`) of shadow rules that would have refused."""
 
     decision: Decision
     shadowed: tuple[int, ...] = ()
 
 
 class Store(Protocol):
-    """Decides asks over the lines it was made for; blocking and asyncio callers get the same answers."""
+    """Decides requests over the slots it was created with. Blocking and asyncio callers get the same results."""
 
     @property
     def tag_parts(self) -> tuple[str, ...] | None:
-        """Which parts of the key asks must bring as `tag`: none are needed (`None`), or the whole key (empty)."""
+        """The key parts that a request must carry as `tag`. `None`: no tag is needed. Empty: the whole key."""
 
-    def decide(self, ask: Ask) -> Answer: ...
+    def decide(self, request: StoreRequest) -> StoreResult: ...
 
-    def adecide(self, ask: Ask) -> Awaitable[Answer]: ...
+    def adecide(self, request: StoreRequest) -> Awaitable[StoreResult]: ...
 
     def close(self) -> None: ...
 
     async def aclose(self) -> None: ...
 
 
-def summarise(lines: Sequence[Line], verdicts: Sequence[Verdict], source: str = "store") -> Answer:
-    """One decision over several rules' verdicts: of those that refused the longest wait, else the least left."""
-    shadowed = tuple(i for i, v in enumerate(verdicts) if lines[i].rule.shadow and not v.allowed)
-    judged = [i for i, line in enumerate(lines) if not line.rule.shadow]
-    if not judged:  # shadow rules only: their figures are told, the answer is yes
+def combine_verdicts(slots: Sequence[QuotaSlot], verdicts: Sequence[RuleVerdict]) -> StoreResult:
+    """One decision from several rules' verdicts: the refusal with the longest wait, or else the one with least left."""
+    shadowed = tuple(i for i, v in enumerate(verdicts) if slots[i].rule.shadow and not v.allowed)
+    judged = [i for i, slot in enumerate(slots) if not slot.rule.shadow]
+    if not judged:  # shadow rules only: report the figures of the first and allow
         first = verdicts[0]
-        told = Decision(True, lines[0].rule.name, lines[0].quota.capacity, first.remaining, first.reset_after_us, 0)
-        return Answer(told, shadowed)
+        decision = Decision(True, slots[0].rule.name, slots[0].quota.capacity, first.remaining, first.reset_after_us, 0)
+        return StoreResult(decision, shadowed)
     refused = [i for i in judged if not verdicts[i].allowed]
     if refused:
         at = max(refused, key=lambda i: verdicts[i].retry_after_us)
     else:
         at = min(judged, key=lambda i: verdicts[i].remaining)
-    verdict, line = verdicts[at], lines[at]
+    verdict, slot = verdicts[at], slots[at]
     delay_us = 0 if refused else max(verdicts[i].delay_us for i in judged)
-    return Answer(
-        Decision(
-            not refused,
-            line.rule.name,
-            line.quota.capacity,
-            verdict.remaining,
-            verdict.reset_after_us,
-            verdict.retry_after_us,
-            delay_us,
-            source,
-        ),
-        shadowed,
+    decision = Decision(
+        not refused,
+        slot.rule.name,
+        slot.quota.capacity,
+        verdict.remaining,
+        verdict.reset_after_us,
+        verdict.retry_after_us,
+        delay_us,
     )
+    return StoreResult(decision, shadowed)

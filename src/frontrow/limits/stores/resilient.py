@@ -1,4 +1,4 @@
-"""A shared store with what surrounds it: known refusals answered here, a breaker, and the policy when it is down."""
+"""A shared store made resilient: cached refusals, a circuit breaker, and a policy for when the store is down."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,99 +7,103 @@ from frontrow.core.breaker import Breaker
 from frontrow.core.clock import Clock
 from frontrow.core.errors import ConfigError
 from frontrow.limits.quota import ON_STORE_DOWN, Decision, StoreDown
-from frontrow.limits.refusal_cache import Denials
+from frontrow.limits.refusal_cache import RefusalCache
 from frontrow.limits.stats import Stats
-from frontrow.limits.stores.protocol import CHECK, REFUND, Answer, Ask, Line, Store
+from frontrow.limits.stores.protocol import CHECK, REFUND, QuotaSlot, Store, StoreRequest, StoreResult
 from frontrow.limits.stores.redis import RedisStore
 
 
 class SharedStore:
-    """Asks `remote` within its deadline; answers by each rule's policy while it is down."""
+    """Sends requests to `remote` within its deadline. While it is down, each rule's policy decides."""
 
     def __init__(
-        self, remote: Store, local: Store, lines: Sequence[Line], clock: Clock, stats: Stats, on_store_down: str
+        self, remote: Store, local: Store, slots: Sequence[QuotaSlot], clock: Clock, stats: Stats, on_store_down: str
     ) -> None:
         self._remote = remote
         self._local = local
-        self._lines = tuple(lines)
-        self._all_lines = tuple(range(len(self._lines)))
+        self._slots = tuple(slots)
+        self._all_slots = tuple(range(len(self._slots)))
         self._clock = clock
         self._stats = stats
-        self._policy = [line.rule.on_store_down or on_store_down for line in self._lines]
+        self._down_policies = [slot.rule.on_store_down or on_store_down for slot in self._slots]
         self.tag_parts = remote.tag_parts
         self.breaker = Breaker(clock)
-        self.denials = Denials(clock, stats)
+        self.refusal_cache = RefusalCache(clock, stats)
 
-    def decide(self, ask: Ask) -> Answer:
-        known = self._known(ask)
-        if known is not None:
-            return known
+    def decide(self, request: StoreRequest) -> StoreResult:
+        cached = self._find_cached(request)
+        if cached is not None:
+            return cached
         if not self.breaker.permits():
-            return self._while_down(ask)
+            return self._apply_down_policy(request)
         sent_at_us = self._clock()
         try:
-            answer = self._remote.decide(ask)
+            result = self._remote.decide(request)
         except StoreDown:
-            return self._failed(ask)
-        return self._learnt(ask, answer, sent_at_us)
+            return self._record_failure(request)
+        return self._record_success(request, result, sent_at_us)
 
-    async def adecide(self, ask: Ask) -> Answer:
-        if self.denials.known:
-            known = self._known(ask)
-            if known is not None:
-                return known
+    async def adecide(self, request: StoreRequest) -> StoreResult:
+        if self.refusal_cache.by_key:
+            cached = self._find_cached(request)
+            if cached is not None:
+                return cached
         if not self.breaker.permits():
-            return self._while_down(ask)
+            return self._apply_down_policy(request)
         sent_at_us = self._clock()
         try:
-            answer = await self._remote.adecide(ask)
+            result = await self._remote.adecide(request)
         except StoreDown:
-            return self._failed(ask)
-        if ask.op == CHECK and answer.decision.allowed:  # nearly always: nothing to learn
+            return self._record_failure(request)
+        if request.op == CHECK and result.decision.allowed:  # nearly always: nothing to remember
             self.breaker.succeeded()
-            return answer
-        return self._learnt(ask, answer, sent_at_us)
+            return result
+        return self._record_success(request, result, sent_at_us)
 
-    def _known(self, ask: Ask) -> Answer | None:
-        if not self.denials.known or ask.op != CHECK or ask.now_us is not None:
+    def _find_cached(self, request: StoreRequest) -> StoreResult | None:
+        if not self.refusal_cache.by_key or request.op != CHECK or request.now_us is not None:
             return None
-        known = self.denials.look(self._name(ask), ask.cost)
-        return None if known is None else Answer(known)
+        cached = self.refusal_cache.find(self._cache_key(request), request.cost)
+        return None if cached is None else StoreResult(cached)
 
-    def _learnt(self, ask: Ask, answer: Answer, sent_at_us: int) -> Answer:
+    def _record_success(self, request: StoreRequest, result: StoreResult, sent_at_us: int) -> StoreResult:
         self.breaker.succeeded()
-        if not answer.decision.allowed:
-            if ask.op == CHECK and ask.now_us is None:
-                self.denials.learn(self._name(ask), ask.cost, sent_at_us, answer.decision)
-        elif ask.op == REFUND:
-            self.denials.forget(self._name(ask))
-        return answer
+        if not result.decision.allowed:
+            if request.op == CHECK and request.now_us is None:
+                self.refusal_cache.remember(self._cache_key(request), request.cost, sent_at_us, result.decision)
+        elif request.op == REFUND:
+            self.refusal_cache.forget(self._cache_key(request))
+        return result
 
-    def _name(self, ask: Ask) -> Any:
-        """What a denial is remembered by: the caller's own key when it stands for all rules, else the whole ask."""
-        first = ask.keys[0]
-        whole = isinstance(first, str) and ask.lines == self._all_lines and ask.keys.count(first) == len(ask.keys)
-        return first if whole else (ask.lines, ask.keys)
+    def _cache_key(self, request: StoreRequest) -> Any:
+        """The key of a cached refusal: the caller's own key if all rules use it, else the slots and keys."""
+        slots, keys = request.slots, request.keys
+        first = keys[0]
+        whole = isinstance(first, str) and slots == self._all_slots and keys.count(first) == len(keys)
+        return first if whole else (slots, keys)
 
-    def _failed(self, ask: Ask) -> Answer:
+    def _record_failure(self, request: StoreRequest) -> StoreResult:
         self._stats.store_errors += 1
         self.breaker.failed()
-        return self._while_down(ask)
+        return self._apply_down_policy(request)
 
-    def _while_down(self, ask: Ask) -> Answer:
-        """Closed rules refuse, local ones are counted in this process, open ones let pass."""
-        for at in ask.lines:
-            if self._policy[at] == "closed" and not self._lines[at].rule.shadow:
-                line, wait_us = self._lines[at], self.breaker.retry_after_us
-                return Answer(Decision(False, line.rule.name, line.quota.capacity, 0, wait_us, wait_us, 0, "closed"))
-        local = [i for i, at in enumerate(ask.lines) if self._policy[at] == "local"]
+    def _apply_down_policy(self, request: StoreRequest) -> StoreResult:
+        """Closed rules refuse, local rules are counted in this process, open rules allow."""
+        for at in request.slots:
+            if self._down_policies[at] == "closed" and not self._slots[at].rule.shadow:
+                slot, wait_us = self._slots[at], self.breaker.retry_after_us
+                name, capacity = slot.rule.name, slot.quota.capacity
+                return StoreResult(Decision(False, name, capacity, 0, wait_us, wait_us, 0, "closed"))
+        local = [i for i, at in enumerate(request.slots) if self._down_policies[at] == "local"]
         if not local:
-            line = self._lines[ask.lines[0]]
-            return Answer(Decision(True, line.rule.name, line.quota.capacity, line.quota.capacity, 0, 0, 0, "open"))
-        part = ask._replace(lines=tuple(ask.lines[i] for i in local), keys=tuple(ask.keys[i] for i in local))
-        answer = self._local.decide(part)
-        shadowed = tuple(local[i] for i in answer.shadowed)
-        return Answer(answer.decision._replace(source="local"), shadowed)
+            slot = self._slots[request.slots[0]]
+            capacity = slot.quota.capacity
+            return StoreResult(Decision(True, slot.rule.name, capacity, capacity, 0, 0, 0, "open"))
+        slots = tuple(request.slots[i] for i in local)
+        keys = tuple(request.keys[i] for i in local)
+        result = self._local.decide(request._replace(slots=slots, keys=keys))
+        shadowed = tuple(local[i] for i in result.shadowed)
+        return StoreResult(result.decision._replace(source="local"), shadowed)
 
     def close(self) -> None:
         self._remote.close()
@@ -108,17 +112,17 @@ class SharedStore:
         await self._remote.aclose()
 
 
-def shared_store(
+def open_shared_store(
     url: str,
-    lines: Sequence[Line],
+    slots: Sequence[QuotaSlot],
     clock: Clock,
     stats: Stats,
     on_store_down: str,
     deadline_s: float,
     options: dict[str, Any],
 ) -> SharedStore:
-    """A Redis store with its surroundings, checked."""
-    from frontrow.limits.stores.from_url import memory_store
+    """Open a resilient Redis store. Checks the options."""
+    from frontrow.limits.stores.from_url import open_memory_store
 
     if on_store_down not in ON_STORE_DOWN:
         message = f"on_store_down must be one of {', '.join(ON_STORE_DOWN)}, not {on_store_down!r}"
@@ -127,6 +131,6 @@ def shared_store(
         raise ConfigError(f"deadline_s must be from 0.001 to 60, not {deadline_s!r}", param="deadline_s")
     unknown = set(options) - {"prefix"}
     if unknown:
-        raise ConfigError(f"a Redis store knows the option prefix, not {min(unknown)!r}", param=min(unknown))
-    remote = RedisStore(url, lines, stats, deadline_s=deadline_s, **options)
-    return SharedStore(remote, memory_store(lines, clock), lines, clock, stats, on_store_down)
+        raise ConfigError(f"a Redis store takes the option prefix, not {min(unknown)!r}", param=min(unknown))
+    remote = RedisStore(url, slots, stats, deadline_s=deadline_s, **options)
+    return SharedStore(remote, open_memory_store(slots, clock), slots, clock, stats, on_store_down)

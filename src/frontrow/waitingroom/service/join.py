@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from frontrow.core.clock import Clock
-from frontrow.core.coalescer import Coalescer, Slot
+from frontrow.core.coalescer import Coalescer, ResultSlot
 from frontrow.core.errors import FrontrowError, InvalidInput
 from frontrow.core.guest_identity import is_reserved
 from frontrow.waitingroom.credentials.fan_codes import Codes, digest_of, imported, read_csv
@@ -78,7 +78,7 @@ class JoinQueue:
         place = _place(room, reply, person, jkt)
         return Joined(self._places.mint(place), room.status(place), reply.fresh)
 
-    def join_into(self, event: str, slot: Slot, person: str = "", idempotency_key: str | None = None) -> None:
+    def join_into(self, event: str, slot: ResultSlot, person: str = "", idempotency_key: str | None = None) -> None:
         """`join` without a code or a key binding. The store's reply is put into the caller's slot; `joined_json` makes
         the body of it."""
         room = self._cache.find(event)

@@ -258,7 +258,7 @@ async def is_own(platform: Platform, caller: Caller, booking: Booking) -> bool:
     """Whether the caller may change the booking, not only look at it."""
     if caller.owns(booking):
         return True
-    return caller.kind == "fan" and await platform.people.fans.owns(caller.id, booking)
+    return caller.kind == "fan" and await platform.people.fans.owns_booking(caller.id, booking)
 
 
 async def own_event(platform: Platform, caller: Caller, event_id: str) -> Event:

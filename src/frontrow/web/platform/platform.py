@@ -18,7 +18,7 @@ from frontrow.boxoffice.holds.hold_service import HoldService
 from frontrow.boxoffice.jobs.background_jobs import Job
 from frontrow.boxoffice.messaging.mail_links import MailLinks
 from frontrow.boxoffice.messaging.notifications import Notifier
-from frontrow.boxoffice.messaging.organiser_webhooks import Webhooks
+from frontrow.boxoffice.messaging.organiser_webhooks import OrganiserWebhooks
 from frontrow.boxoffice.people.people import People
 from frontrow.boxoffice.ports.payments import PaymentProvider
 from frontrow.boxoffice.ports.seat_claims import SeatClaims
@@ -82,7 +82,7 @@ class MessagingServices:
     """Messages to fans and to organisers' servers."""
 
     notifier: Notifier
-    webhooks: Webhooks
+    webhooks: OrganiserWebhooks
     links: MailLinks
 
 

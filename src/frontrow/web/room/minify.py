@@ -1,8 +1,8 @@
 """Shortens the style and script of the waiting-room page, once per process.
 
-The page is rendered per visitor and sent as one answer of at most 14 KB, headers aside: what fits into the first round
-trip of a connection. Uncompressed, because compressing each rendered page would cost more CPU than rendering
-it. Without these steps the page has 16.6 KB; with spaces removed but names kept, 15.5 KB. So names are shortened too.
+The page is rendered per visitor and sent as one answer of at most 14 KB: what fits into the first round trip of a
+connection. It is not compressed, because that would have to be done again per visitor. Without these steps the page has
+16.6 KB; with spaces removed but names kept, 15.5 KB. So names are shortened too.
 """
 
 import re

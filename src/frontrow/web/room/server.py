@@ -16,7 +16,7 @@ from typing import Any, cast
 
 import uvicorn
 
-from frontrow.core import gc_tuning as collector
+from frontrow.core import gc_tuning
 from frontrow.core import settings_loader as settings_files
 from frontrow.core.clock import Clock, WallClock
 from frontrow.core.errors import ConfigError, FrontrowError, Unavailable
@@ -218,7 +218,7 @@ async def serve_async(settings: RoomSettings, sockets: list[socket.socket]) -> N
     log.info(
         "room open", extra={"rooms": list(settings.events), "human": settings.human, "hot_lane": settings.hot_lane}
     )
-    collector.settle()
+    gc_tuning.freeze_after_startup()
     async with _counting(settings, rooms_of(endpoints), board), _balancing(endpoints):
         await uvicorn.Server(config).serve(sockets=sockets)
 

@@ -12,7 +12,7 @@ from typing import Any
 import uvicorn
 from litestar import Litestar
 
-from frontrow.core import gc_tuning as collector
+from frontrow.core import gc_tuning
 from frontrow.core.errors import ConfigError
 from frontrow.settings.platform import ServerSettings
 from frontrow.web.app import front_of, platform_app
@@ -80,6 +80,6 @@ async def serve_platform(platform: Platform, sockets: list[socket.socket]) -> No
     """Serve in this process until told to stop."""
     settings = platform.settings
     server = make_server(platform)
-    collector.settle()
+    gc_tuning.freeze_after_startup()
     log.info("serving", extra={"hot_lane": settings.server.hot_lane, "shared": settings.shared})
     await server.serve(sockets=sockets)

@@ -55,7 +55,7 @@ async def remember_booking(platform: Platform, request: Asked, booking: Booking)
     known, caller = kept_bookings(platform, request), request.state.caller
     if token in known:
         return {}
-    if caller.role == SubjectKind.FAN and await platform.people.fans.owns(caller.id, booking):
+    if caller.role == SubjectKind.FAN and await platform.people.fans.owns_booking(caller.id, booking):
         return {}
     kept = "~".join([token, *known][:MAX_BOOKING_TOKENS])
     return {"set-cookie": cookie(platform, BOOKINGS_COOKIES, kept, YEAR_S)}

@@ -65,15 +65,6 @@ async def test_events_are_listed_by_start_in_pages(ledger: SqlLedger) -> None:
     assert [event.id for event in on_sale] == [event.id for event in ordered if event.status is EventStatus.ON_SALE]
 
 
-async def test_the_waiting_rooms_audit_is_kept_in_order(ledger: SqlLedger) -> None:
-    """B20: audit of queue positions."""
-    await ledger.audit_queue("evt_1", [(1, "ada", "joined"), (2, "bob", "joined")], NOW_US)
-    await ledger.audit_queue("evt_1", [(1, "ada", "admitted")], NOW_US + 5)
-    await ledger.audit_queue("evt_2", [(1, "eve", "joined")], NOW_US)
-    rows = [tuple(row)[1:] for row in await ledger.queue_audit("evt_1")]
-    assert rows == [(1, "ada", "joined", NOW_US), (2, "bob", "joined", NOW_US), (1, "ada", "admitted", NOW_US + 5)]
-
-
 async def test_published_facts_may_be_purged_unpublished_never(ledger: SqlLedger) -> None:
     from tests.contracts.ledger_contract import Bench
 

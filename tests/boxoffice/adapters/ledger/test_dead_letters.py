@@ -12,8 +12,8 @@ from frontrow.boxoffice.adapters.ledger.books.dead_letters import DeadLetterNotF
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.messaging.deliveries import DeliveryWorker
-from frontrow.boxoffice.messaging.fact_consumers import Consumer
-from frontrow.boxoffice.messaging.outbox_relay import Relay
+from frontrow.boxoffice.messaging.fact_consumers import FactConsumer
+from frontrow.boxoffice.messaging.outbox_relay import OutboxRelay
 from frontrow.boxoffice.model.facts import Fact
 from frontrow.boxoffice.model.messages import BusFact, Delivery, NewDelivery, Outcome
 from frontrow.boxoffice.ports.queries import Query
@@ -38,9 +38,9 @@ class Shop:
     def __init__(self, ledger: SqlLedger, bus: MemoryBus, clock: ManualClock) -> None:
         self.bad = {"bkg_1"}
         self.seen: list[str] = []
-        self.bus, self.relay = bus, Relay(ledger, bus, clock)
-        self.weak = Consumer("weak", bus, ledger.messages, clock, self._weak, wait_s=0.0)
-        self.strong = Consumer("strong", bus, ledger.messages, clock, self._strong, wait_s=0.0)
+        self.bus, self.relay = bus, OutboxRelay(ledger, bus, clock)
+        self.weak = FactConsumer("weak", bus, ledger.messages, clock, self._weak, wait_s=0.0)
+        self.strong = FactConsumer("strong", bus, ledger.messages, clock, self._strong, wait_s=0.0)
 
     async def _weak(self, number: int, fact: Fact) -> list[Query]:
         if fact.booking_id in self.bad:
@@ -52,7 +52,7 @@ class Shop:
         return []
 
     async def turn(self) -> None:
-        await self.relay.once()
+        await self.relay.relay_pending()
         for consumer in (self.weak, self.strong):
             await consumer.work(await self.bus.reader(consumer.name))
 

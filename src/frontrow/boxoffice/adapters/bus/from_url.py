@@ -12,7 +12,7 @@ FINISH_WITHIN_S: Final = 20.0  # less than the relay's lease
 
 
 def open_bus(url: str, groups: Sequence[str] = ()) -> Bus:
-    """The bus at `url`; `groups` are the consumers of an in-process bus."""
+    """Open the bus at `url`. `groups` are the consumers of an in-process bus."""
     scheme, _, rest = url.partition(":")
     if scheme == "memory":
         return MemoryBus(groups, finish_within_s=FINISH_WITHIN_S)

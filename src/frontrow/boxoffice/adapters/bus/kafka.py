@@ -19,16 +19,16 @@ TOPIC: Final = "frontrow.facts"
 PUBLISH_TIMEOUT_S: Final = 15.0
 SESSION_TIMEOUT_MS: Final = 10_000
 HEARTBEAT_MS: Final = 1_000
-LONGEST_WAIT_S: Final = 1.0  # so that closing a reader does not wait long for its thread
-# Somebody else has our partitions: what we finished comes again there, which is allowed.
-MOVED_ON: Final = frozenset(
+LONGEST_WAIT_S: Final = 1.0  # so that a reader closes quickly
+# Another reader owns our partitions now. What we finished is read again there, which is allowed.
+REBALANCED: Final = frozenset(
     {KafkaError.ILLEGAL_GENERATION, KafkaError.REBALANCE_IN_PROGRESS, KafkaError.UNKNOWN_MEMBER_ID}
 )
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 
 class KafkaBus:
-    """A Bus over one Kafka topic. `options` are librdkafka's own (`security.protocol`, `sasl.username` …)."""
+    """A bus over one Kafka topic. `options` are librdkafka's (`security.protocol`, `sasl.username`, …)."""
 
     def __init__(self, servers: str, *, topic: str = TOPIC, options: dict[str, Any] | None = None) -> None:
         self._topic = topic
@@ -37,7 +37,7 @@ class KafkaBus:
         self._producer: Producer | None = None
 
     async def publish(self, facts: Sequence[BusFact]) -> None:
-        await _in(self._thread, lambda: self._publish(facts))
+        await _run_in(self._thread, lambda: self._publish(facts))
 
     def _publish(self, facts: Sequence[BusFact]) -> None:
         if self._producer is None:
@@ -46,20 +46,20 @@ class KafkaBus:
                 | {"enable.idempotence": True, "acks": "all", "delivery.timeout.ms": int(PUBLISH_TIMEOUT_S * 1000)}
             )
         failed: list[str] = []
-        came: list[int] = []
+        delivered: list[int] = []
 
-        def heard(error: KafkaError | None, _: Any) -> None:
-            came.append(1)
+        def on_delivery(error: KafkaError | None, _: Any) -> None:
+            delivered.append(1)
             if error is not None:
                 failed.append(str(error))
 
         for fact in facts:
             headers: list[tuple[str, str | bytes | None]] = [("n", str(fact.number))]
-            self._producer.produce(self._topic, fact.body, fact.key.encode(), headers=headers, on_delivery=heard)
+            self._producer.produce(self._topic, fact.body, fact.key.encode(), headers=headers, on_delivery=on_delivery)
         self._producer.flush(PUBLISH_TIMEOUT_S)
-        if failed or len(came) != len(facts):
-            self._producer = None  # an idempotent producer that lost count must begin anew
-            missing = failed[:1] or [f"{len(facts) - len(came)} facts unanswered"]
+        if failed or len(delivered) != len(facts):
+            self._producer = None  # an idempotent producer cannot continue after a lost message
+            missing = failed[:1] or [f"{len(facts) - len(delivered)} facts unanswered"]
             raise Unavailable(f"the bus does not answer ({missing[0]})", retry_after_s=1.0)
 
     async def reader(self, group: str) -> "KafkaReader":
@@ -80,7 +80,7 @@ class KafkaBus:
 
 
 class KafkaReader:
-    """A member of a consumer group; joins it with the first read."""
+    """A member of a consumer group. Joins it with the first read."""
 
     def __init__(self, config: dict[str, Any], topic: str) -> None:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="kafka-reader")
@@ -88,7 +88,7 @@ class KafkaReader:
         self._consumer.subscribe([topic])
 
     async def read(self, limit: int, wait_s: float) -> list[BusFact]:
-        return await _in(self._thread, lambda: self._read(limit, wait_s))
+        return await _run_in(self._thread, lambda: self._read(limit, wait_s))
 
     def _read(self, limit: int, wait_s: float) -> list[BusFact]:
         facts = []
@@ -111,25 +111,25 @@ class KafkaReader:
             ends[at] = max(ends.get(at, 0), int(offset) + 1)
         if ends:
             places = [TopicPartition(topic, partition, end) for (topic, partition), end in sorted(ends.items())]
-            await _in(self._thread, lambda: self._commit(places))
+            await _run_in(self._thread, lambda: self._commit(places))
 
     def _commit(self, places: list[TopicPartition]) -> None:
         try:
             self._consumer.commit(offsets=places, asynchronous=False)
         except KafkaException as error:
-            if error.args[0].code() not in MOVED_ON:
+            if error.args[0].code() not in REBALANCED:
                 raise
 
     async def aclose(self) -> None:
         def close() -> None:
             self._consumer.close()
 
-        await _in(self._thread, close)
+        await _run_in(self._thread, close)
         self._thread.shutdown()
 
 
-async def _in(thread: ThreadPoolExecutor, act: Callable[[], Answer]) -> Answer:
-    """Run a blocking call of the client in its thread, its errors in our words."""
+async def _run_in(thread: ThreadPoolExecutor, act: Callable[[], Result]) -> Result:
+    """Run a blocking call of the client in its thread. Its errors become `Unavailable`."""
     try:
         return await asyncio.get_running_loop().run_in_executor(thread, act)
     except (KafkaException, BufferError) as error:

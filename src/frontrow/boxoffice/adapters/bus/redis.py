@@ -1,7 +1,7 @@
-"""The bus over Redis Streams: one stream, consumer groups, XAUTOCLAIM for what dead readers left in hand.
+"""The bus over Redis Streams: one stream, consumer groups, XAUTOCLAIM for facts that dead readers did not finish.
 
-The stream is cut at about `max_kept` facts, oldest first: size it for the longest time a consumer may be down. (The
-ledger's outbox keeps published facts until they are purged, so even then nothing is gone for good.)
+The stream is trimmed to about `max_kept` facts, oldest first. Size it for the longest time that a consumer may be down.
+(The ledger's outbox keeps published facts until they are purged, so even then nothing is lost.)
 """
 
 from collections.abc import Sequence
@@ -17,9 +17,9 @@ from frontrow.core.redis_url import call, connect, disconnect
 STREAM: Final = "frontrow:facts"
 MAX_KEPT: Final = 1_000_000
 CLAIM_IDLE_MS: Final = 30_000
-CHUNK: Final = 200  # facts a call
+CHUNK: Final = 200  # facts per call
 MARGIN_S: Final = 2.0
-# One call and one answer for all: as a pipeline of XADDs the client needed three times the CPU.
+# One call and one reply for all facts. A pipeline of XADDs costs the client three times the CPU.
 _PUBLISH: Final = (
     "for i = 2, #ARGV, 3 do redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[1], '*', "
     "'n', ARGV[i], 'k', ARGV[i + 1], 'b', ARGV[i + 2]) end"
@@ -27,7 +27,7 @@ _PUBLISH: Final = (
 
 
 class RedisBus:
-    """A Bus over one Redis stream."""
+    """A bus over one Redis stream."""
 
     def __init__(
         self,
@@ -47,15 +47,17 @@ class RedisBus:
     async def publish(self, facts: Sequence[BusFact]) -> None:
         try:
             for start in range(0, len(facts), CHUNK):
-                words = [
-                    word for fact in facts[start : start + CHUNK] for word in (str(fact.number), fact.key, fact.body)
+                arguments = [
+                    argument
+                    for fact in facts[start : start + CHUNK]
+                    for argument in (str(fact.number), fact.key, fact.body)
                 ]
-                await call(self._client, "EVAL", _PUBLISH, 1, self._stream, self._max_kept, *words)
+                await call(self._client, "EVAL", _PUBLISH, 1, self._stream, self._max_kept, *arguments)
         except (RedisError, OSError) as error:
             raise _unavailable(error) from error
 
     async def reader(self, group: str) -> "RedisReader":
-        # a connection of its own: a reader that waits for news holds it
+        # its own connection, because a waiting reader blocks it
         client = connect(self._url, timeout_s=self._timeout_s + MARGIN_S)
         try:
             await client.xgroup_create(self._stream, group, id="0", mkstream=True)
@@ -73,7 +75,7 @@ class RedisBus:
 
 
 class RedisReader:
-    """A member of a consumer group; first takes over what dead members left, then reads on."""
+    """A member of a consumer group. It first takes over the facts of dead members, then reads new ones."""
 
     def __init__(
         self, client: Any, stream: str, group: str, name: str, claim_idle_ms: int, longest_wait_s: float
@@ -83,20 +85,20 @@ class RedisReader:
 
     async def read(self, limit: int, wait_s: float) -> list[BusFact]:
         try:
-            left = await self._client.xautoclaim(
+            abandoned = await self._client.xautoclaim(
                 self._stream, self._group, self._name, min_idle_time=self._claim_idle_ms, count=limit
             )
-            if left[1]:
-                return _facts(left[1])
+            if abandoned[1]:
+                return _facts(abandoned[1])
             wait_ms = max(1, int(min(wait_s, self._longest_wait_s) * 1000))
-            came = await self._client.xreadgroup(
+            reply = await self._client.xreadgroup(
                 self._group, self._name, {self._stream: ">"}, count=limit, block=wait_ms
             )
         except (RedisError, OSError) as error:
             raise _unavailable(error) from error
-        if isinstance(came, dict):  # RESP3
-            return _facts([one for batch in came.get(self._stream.encode(), []) for one in batch])
-        return _facts(came[0][1]) if came else []
+        if isinstance(reply, dict):  # RESP3
+            return _facts([one for batch in reply.get(self._stream.encode(), []) for one in batch])
+        return _facts(reply[0][1]) if reply else []
 
     async def done(self, facts: Sequence[BusFact]) -> None:
         if not facts:
@@ -114,7 +116,7 @@ def _facts(entries: Sequence[Any]) -> list[BusFact]:
     return [
         BusFact(int(fields[b"n"]), fields[b"k"].decode(), fields[b"b"], place.decode())
         for place, fields in entries
-        if fields  # an entry that was cut off while somebody had it in hand has none
+        if fields  # an entry that was trimmed while a reader worked on it has none
     ]
 
 

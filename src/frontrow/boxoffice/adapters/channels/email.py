@@ -1,4 +1,4 @@
-"""E-mail: messages with text, HTML, inline QR codes and attached tickets; over SMTP, or as files in a folder."""
+"""E-mail with text, HTML, inline QR codes and attached tickets, over SMTP or as files in a folder."""
 
 import asyncio
 import os
@@ -20,37 +20,37 @@ _ADDRESS: Final = re.compile(r"[^@\s<>,;\"]{1,64}@[^@\s<>,;\"]{1,255}")
 
 
 class BadAddress(ValueError):
-    """Mail to this address can never arrive."""
+    """Mail to this address can never be delivered."""
 
 
-def mail(message: Message, sender: str, sender_name: str = "") -> EmailMessage:
-    """The message as an e-mail. Its Message-ID is the message's own, so a second copy is known as one."""
+def build_email(message: Message, sender: str, sender_name: str = "") -> EmailMessage:
+    """The message as an e-mail. Its Message-ID is the message's own id, so mail programs recognise a second copy."""
     if not _ADDRESS.fullmatch(message.contact.email):
         raise BadAddress("the person has no usable e-mail address")
-    made = EmailMessage(policy=SMTP_POLICY)
-    made["From"] = formataddr((sender_name, sender))
-    made["To"] = message.contact.email
-    made["Subject"] = message.subject
-    made["Date"] = formatdate()
-    made["Message-ID"] = f"<{message.id}@{sender.rpartition('@')[2]}>"
-    made["Auto-Submitted"] = "auto-generated"
-    made.set_content(message.text)
+    email = EmailMessage(policy=SMTP_POLICY)
+    email["From"] = formataddr((sender_name, sender))
+    email["To"] = message.contact.email
+    email["Subject"] = message.subject
+    email["Date"] = formatdate()
+    email["Message-ID"] = f"<{message.id}@{sender.rpartition('@')[2]}>"
+    email["Auto-Submitted"] = "auto-generated"
+    email.set_content(message.text)
     inline = [one for one in message.attachments if one.media_type == "image/png"]
     if message.html:
-        made.add_alternative(message.html, subtype="html")
-        page = made.get_payload()[-1]  # type: ignore[index]
+        email.add_alternative(message.html, subtype="html")
+        page = email.get_payload()[-1]  # type: ignore[index]
         for one in inline:
             cid = f"<{one.name.removesuffix('.png')}>"
             page.add_related(one.body, "image", "png", cid=cid, filename=one.name, disposition="inline")  # type: ignore[union-attr]
     for one in message.attachments:
         if one not in inline:
             kind, _, subtype = one.media_type.partition("/")
-            made.add_attachment(one.body, kind, subtype, filename=one.name)
-    return made
+            email.add_attachment(one.body, kind, subtype, filename=one.name)
+    return email
 
 
 class SmtpChannel:
-    """E-mail over an SMTP server; one connection a batch."""
+    """E-mail over an SMTP server, with one connection per batch."""
 
     name = "email"
 
@@ -82,15 +82,15 @@ class SmtpChannel:
         try:
             async with aiosmtplib.SMTP(**self._options) as smtp:  # type: ignore[arg-type]
                 for message in messages:
-                    outcomes.append(await self._one(smtp, message))
+                    outcomes.append(await self._send_one(smtp, message))
         except (aiosmtplib.SMTPException, OSError, TimeoutError) as error:
             left = len(messages) - len(outcomes)
             outcomes += [Outcome(False, final=False, reason=f"mail server: {type(error).__name__}")] * left
         return outcomes
 
-    async def _one(self, smtp: aiosmtplib.SMTP, message: Message) -> Outcome:
+    async def _send_one(self, smtp: aiosmtplib.SMTP, message: Message) -> Outcome:
         try:
-            await smtp.send_message(mail(message, self._sender, self._sender_name))
+            await smtp.send_message(build_email(message, self._sender, self._sender_name))
         except (BadAddress, ValueError, aiosmtplib.SMTPRecipientsRefused) as error:
             return _refused(error)
         except aiosmtplib.SMTPResponseException as error:
@@ -99,13 +99,13 @@ class SmtpChannel:
 
 
 def _refused(error: Exception) -> Outcome:
-    """No address, or none that the server takes; a 4xx (mailbox busy) is tried again."""
+    """No address, or one that the server refuses. A 4xx (mailbox busy) is retried."""
     codes = [one.code for one in getattr(error, "recipients", [])]
     return Outcome(False, final=not codes or min(codes) >= 500, reason=str(error) or type(error).__name__)
 
 
 class FolderChannel:
-    """E-mail for the embedded server: an .eml file each in an outbox folder; sending again writes the same file."""
+    """E-mail for the embedded server: one .eml file per message in a folder. Sending again writes the same file."""
 
     name = "email"
 
@@ -117,7 +117,7 @@ class FolderChannel:
 
     def _write(self, message: Message) -> Outcome:
         try:
-            body = mail(message, self._sender).as_bytes()
+            body = build_email(message, self._sender).as_bytes()
             self._folder.mkdir(parents=True, exist_ok=True)
             name = re.sub(r"[^A-Za-z0-9._-]", "_", message.id)[:150]
             draft = self._folder / f".{name}.{secrets.token_hex(4)}"

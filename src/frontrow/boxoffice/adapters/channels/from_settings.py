@@ -1,6 +1,6 @@
-"""Opens the channels that are configured: mail by URL, push and SMS from the settings section `messages`, and the page.
+"""Opens the configured channels: mail by URL, push and SMS from the settings section `messages`, and the in-app page.
 
-Mail is a folder for .eml files (the embedded default) or `smtp://user:password@host:587?from=tickets@example.org`.
+Mail is a folder for .eml files (the default) or `smtp://user:password@host:587?from=tickets@example.org`.
 """
 
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 from frontrow.boxoffice.adapters.channels.email import FolderChannel, SmtpChannel
 from frontrow.boxoffice.adapters.channels.in_app import InAppChannel
-from frontrow.boxoffice.messaging.safe_http import Outgoing
+from frontrow.boxoffice.messaging.safe_http import SafeHttpClient
 from frontrow.boxoffice.ports.messages import Channel, MessageBook
 from frontrow.core.clock import Clock
 from frontrow.core.errors import ConfigError
@@ -20,7 +20,7 @@ DEFAULT_SENDER = "tickets@localhost"
 
 @dataclass(frozen=True)
 class MessageSettings:
-    """Section `messages`; as variables FRONTROW_MESSAGES_VAPID_KEY and so on. What is not set is not used."""
+    """The section `messages`; as variables FRONTROW_MESSAGES_VAPID_KEY and so on. Channels without settings are off."""
 
     vapid_key: str = setting("", secret=True, doc="the VAPID private key of web push, base64url")
     vapid_contact: str = setting("", example="mailto:ops@example.org", doc="whom push services may ask")
@@ -29,9 +29,9 @@ class MessageSettings:
 
 
 def open_channels(
-    mail_url: str, settings: MessageSettings, book: MessageBook, outgoing: Outgoing, clock: Clock
+    mail_url: str, settings: MessageSettings, book: MessageBook, outgoing: SafeHttpClient, clock: Clock
 ) -> list[Channel]:
-    """Every channel there are settings for."""
+    """Open every channel that has settings."""
     channels: list[Channel] = [open_mail(mail_url), InAppChannel(book, clock)]
     if settings.vapid_key:
         from frontrow.boxoffice.adapters.channels.push import PushChannel
@@ -47,7 +47,7 @@ def open_channels(
 
 
 def open_mail(url: str) -> Channel:
-    """`smtp://` (STARTTLS when offered), `smtps://` (TLS from the start), anything else is a folder. `?from=` sets the
+    """`smtp://` (STARTTLS if offered), `smtps://` (TLS from the start); anything else is a folder. `?from=` sets the
     sender."""
     parts = urlsplit(url)
     sender = parse_qs(parts.query).get("from", [DEFAULT_SENDER])[0]

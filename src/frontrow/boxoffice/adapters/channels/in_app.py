@@ -1,4 +1,4 @@
-"""The in-app page: messages kept in the ledger for the person to read; sending one again changes nothing."""
+"""The in-app page: messages stored in the ledger for the person to read. Sending one again changes nothing."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from frontrow.core.errors import FrontrowError
 
 
 class InAppChannel:
-    """Everything a person was told, on one page."""
+    """Stores every message to a person, for one page."""
 
     name = "in_app"
 

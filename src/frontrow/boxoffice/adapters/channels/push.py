@@ -1,5 +1,5 @@
-"""Web push: encrypted for the browser that subscribed (pywebpush), signed with our VAPID key, sent with the care that
-addresses from outside need (`outgoing`)."""
+"""Web push: encrypted for the browser that subscribed (pywebpush), signed with our VAPID key, and sent through
+`safe_http`, because the URL comes from outside."""
 
 import asyncio
 from collections.abc import Sequence
@@ -10,22 +10,22 @@ import msgspec
 from py_vapid import Vapid02  # type: ignore[import-untyped]
 from pywebpush import WebPusher, WebPushException  # type: ignore[import-untyped]
 
-from frontrow.boxoffice.messaging.safe_http import Outgoing, UnsafeAddress
+from frontrow.boxoffice.messaging.safe_http import SafeHttpClient, UnsafeAddress
 from frontrow.boxoffice.model.messages import SENT, Message, Outcome
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import Unavailable
 
 TTL_S: Final = 24 * 3600
-VALID_S: Final = 12 * 3600  # of a VAPID signature; the standard allows a day
+VALID_S: Final = 12 * 3600  # the life of a VAPID signature; the standard allows a day
 GONE: Final = (404, 410)
 
 
 class PushChannel:
-    """Web push to every device of a person; sent when one of them took it."""
+    """Web push to every device of a person. The message counts as sent if one of them accepted it."""
 
     name = "push"
 
-    def __init__(self, vapid_private_key: str, contact: str, outgoing: Outgoing, clock: Clock) -> None:
+    def __init__(self, vapid_private_key: str, contact: str, outgoing: SafeHttpClient, clock: Clock) -> None:
         self._vapid = Vapid02.from_string(vapid_private_key)
         self._contact, self._outgoing, self._clock = contact, outgoing, clock
 

@@ -1,4 +1,4 @@
-"""SMS through a provider behind a small HTTP port: one POST a message, with the message's id as idempotency key."""
+"""SMS through a provider's HTTP API: one POST per message, with the message's id as idempotency key."""
 
 import asyncio
 from collections.abc import Sequence
@@ -14,15 +14,15 @@ MAX_CHARS: Final = 320  # two SMS
 
 
 class SmsProvider(Protocol):
-    """Who carries SMS."""
+    """Sends SMS."""
 
     async def send(self, phone: str, text: str, key: str) -> Outcome:
-        """Hand one SMS over; the same `key` again must not send it twice."""
+        """Send one SMS. The same `key` must not send it twice."""
         ...
 
 
 class HttpSmsProvider:
-    """A provider that takes `POST url {"to", "text", "from"}` with a bearer key and an Idempotency-Key."""
+    """A provider that accepts `POST url {"to", "text", "from"}` with a bearer key and an Idempotency-Key."""
 
     def __init__(self, url: str, api_key: str, sender: str = "Frontrow") -> None:
         self._url, self._sender = url, sender
@@ -32,20 +32,20 @@ class HttpSmsProvider:
     async def send(self, phone: str, text: str, key: str) -> Outcome:
         body = {"to": phone, "text": text, "from": self._sender}
         try:
-            answer = await self._client.post(self._url, json=body, headers={"Idempotency-Key": key})
+            response = await self._client.post(self._url, json=body, headers={"Idempotency-Key": key})
         except httpx.HTTPError as error:
             return Outcome(False, final=False, reason=f"SMS provider: {type(error).__name__}")
-        if answer.is_success:
+        if response.is_success:
             return SENT
-        final = answer.is_client_error and answer.status_code not in (408, 409, 425, 429)
-        return Outcome(False, final=final, reason=f"SMS provider answered {answer.status_code}")
+        final = response.is_client_error and response.status_code not in (408, 409, 425, 429)
+        return Outcome(False, final=final, reason=f"SMS provider answered {response.status_code}")
 
     async def aclose(self) -> None:
         await self._client.aclose()
 
 
 class SmsChannel:
-    """Short texts to phones."""
+    """Sends short texts to phones."""
 
     name = "sms"
 
@@ -65,6 +65,6 @@ class SmsChannel:
 
 
 def sms_text(message: Message) -> str:
-    """The short form, cut where it is too long, then the whole link: a cut link opens nothing."""
+    """The short form, cut to fit, followed by the whole link (a cut link would not work)."""
     link = f"\n{message.url}" if message.url else ""
     return message.short[: MAX_CHARS - len(link)] + link

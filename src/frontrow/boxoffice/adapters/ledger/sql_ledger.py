@@ -33,7 +33,7 @@ from frontrow.boxoffice.ports.ledger import Catalogue, Ledger, TicketBook
 from frontrow.boxoffice.ports.messages import MessageBook
 from frontrow.boxoffice.ports.payments import PaymentBook
 from frontrow.boxoffice.ports.people import PeopleBook
-from frontrow.boxoffice.ports.queries import Query, Row
+from frontrow.boxoffice.ports.queries import Query
 from frontrow.boxoffice.ports.returns import ReturnsBook
 from frontrow.boxoffice.ports.signups import SignupBook
 from frontrow.boxoffice.ports.waitlist import WaitlistBook
@@ -180,16 +180,6 @@ class SqlLedger:
         """
         run = functools.partial(_purge_keys, before_us, _page(limit), after)
         return cast(tuple[str, str], await self.line.submit(Ran(run, before_us)))
-
-    async def audit_queue(self, event_id: str, entries: Sequence[tuple[int, str, str]], now_us: int) -> None:
-        """Record what happened in the waiting room: (place, fan, act) each."""
-        rows = [(event_id, place, fan, act, now_us) for place, fan, act in entries]
-        if rows:
-            await self.line.submit(Written((Query("add_queue_audit", rows),), now_us=now_us))
-
-    async def queue_audit(self, event_id: str, after: int = 0, limit: int = 1_000) -> list[Row]:
-        """(number, place, fan, act, at_us) of the waiting room's audit, in order."""
-        return await self.store.read(Query("queue_audit_of", params=(event_id, after, _page(limit))))
 
     async def aclose(self) -> None:
         await self.line.aclose()

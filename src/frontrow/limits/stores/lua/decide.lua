@@ -1,17 +1,17 @@
--- Decides a batch of asks, each over several rules, all or nothing: the mirror of algorithms.py, number for number.
+-- Decides a batch of requests, each over several rules, all or nothing. Same arithmetic as algorithms.py.
 --
--- ARGV[1]    the lines (quotas), 9 numbers each, separated by spaces:
+-- ARGV[1]    the quota slots, 9 numbers each, separated by spaces:
 --            algorithm, limit, period_us, grain_us, leak, unit, capacity, life_us, shadow (0 or 1)
--- ARGV[2]    how many rules an ask has (R)
--- ARGV[3]    "" (every ask is a check of cost 1, by the server's clock, of lines 1..R) or per ask, separated by
---            spaces: op, cost, now_us (-1: the server's clock), line numbers (R of them, from 1)
--- KEYS       R keys per ask
--- Reply: 7 whole numbers per ask: allowed, rule (from 1), remaining, reset_us, retry_us, delay_us, shadow bit mask
+-- ARGV[2]    the number of rules per request (R)
+-- ARGV[3]    "" (every request is a check of cost 1, by the server's clock, of slots 1..R) or per request, separated
+--            by spaces: op, cost, now_us (-1: the server's clock), slot numbers (R of them, from 1)
+-- KEYS       R keys per request
+-- Reply: 7 whole numbers per request: allowed, rule (from 1), remaining, reset_us, retry_us, delay_us, shadow bit mask
 --
--- All keys are read at once, changed here and written once at the end, so a hot key costs one read and one write a
+-- All keys are read at once, changed here and written once at the end, so a hot key costs one read and one write per
 -- batch. A state is up to three numbers a, b, c, stored as packed doubles (whole numbers below 2^53 are exact):
--- bucket (time, debt), fixed window (start, count), sliding counter (start, previous, current); the log is a table of
--- times in a. `a == nil` is a key never seen. Every write sets the key's time to live.
+-- bucket (time, debt), fixed window (start, count), sliding counter (start, previous, current). For the log, a is a
+-- table of times. `a == nil` is a key that was never seen. Every write sets the key's time to live.
 
 local FIXED, LOG, COUNTER, QUEUE = 1, 2, 3, 6
 local CHECK, REFUND = 0, 2
@@ -28,7 +28,7 @@ local function div(a, b)
 end
 local function div_up(a, b) return -div(-a, b) end
 
--- Each algorithm: (line, a, b, c, now, cost) -> allowed, remaining, reset, retry, delay, new a (nil: unchanged), b, c
+-- Each algorithm: (slot, a, b, c, now, cost) -> allowed, remaining, reset, retry, delay, new a (nil: unchanged), b, c
 
 local function fixed_window(q, a, b, _, now, cost)
   local start = now - now % q.period
@@ -133,27 +133,27 @@ end
 
 local algorithms = { fixed_window, sliding_log, sliding_counter, bucket, bucket, bucket }
 
--- What was asked
+-- Arguments
 
-local lines, numbers = {}, {}
+local slots, numbers = {}, {}
 for number in string.gmatch(ARGV[1], '%S+') do numbers[#numbers + 1] = tonumber(number) end
 for i = 1, #numbers, 9 do
-  lines[#lines + 1] = {
+  slots[#slots + 1] = {
     algorithm = numbers[i], limit = numbers[i + 1], period = numbers[i + 2], grain = numbers[i + 3],
     leak = numbers[i + 4], unit = numbers[i + 5], capacity = numbers[i + 6], life = numbers[i + 7],
     shadow = numbers[i + 8] == 1, judge = algorithms[numbers[i]], ttl = ceil(numbers[i + 7] / 1000) + 1000,
   }
 end
 local R = tonumber(ARGV[2])
-local asked = nil
+local packed_requests = nil
 if ARGV[3] ~= '' then
-  asked = {}
-  for number in string.gmatch(ARGV[3], '%S+') do asked[#asked + 1] = tonumber(number) end
+  packed_requests = {}
+  for number in string.gmatch(ARGV[3], '%S+') do packed_requests[#packed_requests + 1] = tonumber(number) end
 end
 local time = call('TIME')
 local server_now = tonumber(time[1]) * 1000000 + tonumber(time[2])
-local line_at = {} -- the lines of the ask at hand, by rule
-for r = 1, R do line_at[r] = lines[r] end
+local slot_of_rule = {} -- the slots of the current request, by rule
+for r = 1, R do slot_of_rule[r] = slots[r] end
 
 -- States of this batch by key: read once, written once
 
@@ -167,8 +167,9 @@ local function read_states()
       if packed then
         local at = first + i - 1
         local key = KEYS[at]
-        local line = lines[asked and asked[floor((at - 1) / R) * (3 + R) + 4 + (at - 1) % R] or (at - 1) % R + 1]
-        if line.algorithm == LOG then
+        local rule = (at - 1) % R
+        local slot = slots[packed_requests and packed_requests[floor((at - 1) / R) * (3 + R) + 4 + rule] or rule + 1]
+        if slot.algorithm == LOG then
           local times = {}
           for byte = 1, #packed, 8 do times[#times + 1] = unpack_('<d', packed, byte) end
           as[key] = times
@@ -182,7 +183,7 @@ local function read_states()
   end
 end
 
-local function put(key, q, a, b, c)
+local function write_state(key, q, a, b, c)
   as[key], bs[key], cs[key] = a, b, c
   if not written[key] then
     order[#order + 1] = key
@@ -212,7 +213,7 @@ local function write_states()
   end
 end
 
-local function give_back(q, key, now, cost)
+local function return_units(q, key, now, cost)
   if as[key] == nil then return end
   local _, _, _, _, _, a, b, c = q.judge(q, as[key], bs[key], cs[key], now, 0)
   if q.algorithm == FIXED then
@@ -226,25 +227,25 @@ local function give_back(q, key, now, cost)
   else
     b = max(0, b - cost * q.unit)
   end
-  put(key, q, a, b, c)
+  write_state(key, q, a, b, c)
 end
 
--- The verdicts of the ask at hand, by rule (reused from ask to ask)
+-- The verdicts of the current request, by rule (reused for every request)
 local allowed, remaining, reset, retry, delay = {}, {}, {}, {}, {}
 local new_a, new_b, new_c = {}, {}, {}
-local reply, told = {}, 0
+local reply, replied = {}, 0
 
-local function tell(yes, rule, left, resets, retries, delays, mask)
-  reply[told + 1], reply[told + 2], reply[told + 3], reply[told + 4] = yes, rule, left, resets
-  reply[told + 5], reply[told + 6], reply[told + 7] = retries, delays, mask
-  told = told + 7
+local function add_reply(yes, rule, left, resets, retries, delays, mask)
+  reply[replied + 1], reply[replied + 2], reply[replied + 3], reply[replied + 4] = yes, rule, left, resets
+  reply[replied + 5], reply[replied + 6], reply[replied + 7] = retries, delays, mask
+  replied = replied + 7
 end
 
 local function decide(first, op, cost, now)
   local refused, mask = false, 0
   for r = 1, R do
-    local q, key = line_at[r], KEYS[first + r - 1]
-    if op == REFUND then give_back(q, key, now, cost) end
+    local q, key = slot_of_rule[r], KEYS[first + r - 1]
+    if op == REFUND then return_units(q, key, now, cost) end
     allowed[r], remaining[r], reset[r], retry[r], delay[r], new_a[r], new_b[r], new_c[r] =
       q.judge(q, as[key], bs[key], cs[key], now, op == REFUND and 1 or cost)
     if not allowed[r] then
@@ -253,12 +254,12 @@ local function decide(first, op, cost, now)
   end
   local at, tightest, delays, judged = 1, nil, 0, false
   for r = 1, R do
-    local q, key = line_at[r], KEYS[first + r - 1]
-    if allowed[r] and (refused or op ~= CHECK) then -- told as it stands, uncharged
+    local q, key = slot_of_rule[r], KEYS[first + r - 1]
+    if allowed[r] and (refused or op ~= CHECK) then -- report the uncharged state
       local _
       _, remaining[r], reset[r] = q.judge(q, as[key], bs[key], cs[key], now, 0)
     elseif new_a[r] and op == CHECK then
-      put(key, q, new_a[r], new_b[r], new_c[r])
+      write_state(key, q, new_a[r], new_b[r], new_c[r])
     end
     if not q.shadow then
       judged = true
@@ -270,35 +271,35 @@ local function decide(first, op, cost, now)
       end
     end
   end
-  tell(refused and 0 or 1, at, remaining[at], reset[at], judged and retry[at] or 0, refused and 0 or delays, mask)
+  add_reply(refused and 0 or 1, at, remaining[at], reset[at], judged and retry[at] or 0, refused and 0 or delays, mask)
 end
 
--- The most common batch: one rule, everybody asks for one unit now
+-- The most common batch: one rule, and every request is for one unit now
 local function check_one_rule(q)
   local judge, shadow = q.judge, q.shadow
   for i = 1, #KEYS do
     local key = KEYS[i]
     local yes, left, resets, retries, delays, a, b, c = judge(q, as[key], bs[key], cs[key], server_now, 1)
-    if a then put(key, q, a, b, c) end
+    if a then write_state(key, q, a, b, c) end
     if shadow then
-      tell(1, 1, left, resets, 0, 0, yes and 0 or 1)
+      add_reply(1, 1, left, resets, 0, 0, yes and 0 or 1)
     else
-      tell(yes and 1 or 0, 1, left, resets, retries, delays, 0)
+      add_reply(yes and 1 or 0, 1, left, resets, retries, delays, 0)
     end
   end
 end
 
 read_states()
-if asked == nil and R == 1 then
-  check_one_rule(lines[1])
-elseif asked == nil then
+if packed_requests == nil and R == 1 then
+  check_one_rule(slots[1])
+elseif packed_requests == nil then
   for first = 1, #KEYS, R do decide(first, CHECK, 1, server_now) end
 else
   for i = 0, #KEYS / R - 1 do
     local base = i * (3 + R)
-    local now = asked[base + 3]
-    for r = 1, R do line_at[r] = lines[asked[base + 3 + r]] end
-    decide(i * R + 1, asked[base + 1], asked[base + 2], now < 0 and server_now or now)
+    local now = packed_requests[base + 3]
+    for r = 1, R do slot_of_rule[r] = slots[packed_requests[base + 3 + r]] end
+    decide(i * R + 1, packed_requests[base + 1], packed_requests[base + 2], now < 0 and server_now or now)
   end
 end
 write_states()

@@ -85,7 +85,7 @@ async def ask_link(
     request: Request[Any, Any, Any], platform: FromPlatform, data: JSONBody[LinkAsked]
 ) -> Response[LinkSent]:
     locale = checked_locale(data.locale)
-    ask = await platform.people.fans.ask_link(data.email, client_ip(platform, request), locale)
+    ask = await platform.people.fans.send_sign_in_link(data.email, client_ip(platform, request), locale)
     life_s = platform.settings.people.link_life_s
     sent = LinkSent(life_s // 60, ask)
     return private(Response(sent, status_code=202, cookies=[sign_in_cookie(ask, life_s)]))
@@ -104,7 +104,7 @@ async def redeem_link(
     """What a guest bought before, and the bookings whose tokens are shown, become the fan's own if they were bought
     with the address that the link proves."""
     ask = data.ask or request.cookies.get(SIGN_IN_COOKIE, "")
-    created = await platform.people.fans.redeem(data.link, ask, agent=agent_of(request), replaces=caller.session)
+    created = await platform.people.fans.redeem_link(data.link, ask, agent=agent_of(request), replaces=caller.session)
     answer = signed_in(created, created.session, data.deliver)
     answer.cookies.append(removed_cookie(SIGN_IN_COOKIE))
     return answer
@@ -122,8 +122,8 @@ async def start_guest(
 ) -> Response[SessionView]:
     if caller.kind == "staff":
         raise NotAllowed("sign out first")
-    await platform.people.tries.link_ip.take(client_ip(platform, request))
-    created = await platform.people.fans.guest(
+    await platform.people.sign_in_limits.link_ip.count_attempt(client_ip(platform, request))
+    created = await platform.people.fans.start_guest_session(
         data.email or "", checked_locale(data.locale), agent=agent_of(request), replaces=caller.session
     )
     return signed_in(created, created.session, data.deliver, 201)

@@ -122,7 +122,7 @@ async def staff_second_step(
     platform: FromPlatform, caller: FromCaller, data: JSONBody[CodeGiven]
 ) -> Response[SessionView]:
     assert caller.session is not None
-    created = await platform.people.staff.second_step(caller.session, data.code)
+    created = await platform.people.staff.complete_second_step(caller.session, data.code)
     return signed_in(created, await looked_up(platform, created), data.deliver)
 
 
@@ -187,7 +187,7 @@ async def accept_invitation(
     request: Request[Any, Any, Any], platform: FromPlatform, data: JSONBody[InvitationAccepted]
 ) -> Response[AcceptedView]:
     """Sign in afterwards; the second factor is set up then."""
-    await platform.people.tries.ip.take(client_ip(platform, request))
+    await platform.people.sign_in_limits.ip.count_attempt(client_ip(platform, request))
     staff = await platform.people.team.accept(data.invitation, data.name, data.password)
     return private(Response(AcceptedView(staff.id, staff.email, staff.role.value), status_code=201))
 

@@ -53,7 +53,8 @@ async def ask_link(request: Asked, platform: FromPlatform, form: FromForm) -> Re
     if not is_email(email):
         return _again(request, back, BAD_EMAIL, email, 422)
     try:
-        ask = await platform.people.fans.ask_link(email, client_ip(platform, request), words_for(request).language)
+        ip, language = client_ip(platform, request), words_for(request).language
+        ask = await platform.people.fans.send_sign_in_link(email, ip, language)
     except Unavailable:
         raise
     except FrontrowError as error:
@@ -76,7 +77,7 @@ async def redeem(request: Asked, platform: FromPlatform, caller: FromCaller, for
     """Sign in with the link's secret; what this browser bought with that address becomes the fan's."""
     link = form.one("link", 400).rpartition("#")[2]
     try:
-        signed_in = await platform.people.fans.redeem(
+        signed_in = await platform.people.fans.redeem_link(
             link,
             request.cookies.get(SIGN_IN_COOKIE, ""),
             agent=agent_of(request),

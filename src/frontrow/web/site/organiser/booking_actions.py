@@ -123,7 +123,9 @@ async def resend(
 ) -> Response[bytes]:
     """Send the tickets by email again."""
     event, booking = await own_event_booking(platform, caller, event_id, booking_id)
-    if booking.state is not BookingState.CONFIRMED or not await platform.messaging.notifier.again(booking):
+    if booking.state is not BookingState.CONFIRMED or not await platform.messaging.notifier.resend_confirmation(
+        booking
+    ):
         return _back(event_id, booking_id, "nobody")
     change = Change(editor_of(caller), "resend", event.id, platform.clock(), {"booking": booking.id})
     await platform.ledger.organiser.note(change)

@@ -104,7 +104,7 @@ async def code(request: Asked, platform: FromPlatform, caller: FromCaller, form:
     if session is None or session.stage is not Stage.TOTP:  # too slow: the half session has ended
         return go_to(f"{SIGN_IN}?back={back}")
     try:
-        signed_in = await platform.people.staff.second_step(session, form.one("code", 40))
+        signed_in = await platform.people.staff.complete_second_step(session, form.one("code", 40))
     except WrongCredentials:
         return _step(request, "code", back, problem=WRONG_CODE, status=401)
     except TooManyTries:
@@ -147,9 +147,9 @@ async def confirm(request: Asked, platform: FromPlatform, caller: FromCaller, fo
     except SealBroken:  # it ran out: begin again
         return go_to(SECOND_FACTOR)
     except WrongCredentials:
-        return _enrol(request, await staff.same_enrolment(session, pending), WRONG_CODE)
+        return _enrol(request, await staff.reload_enrolment(session, pending), WRONG_CODE)
     except TooManyTries:
-        return _enrol(request, await staff.same_enrolment(session, pending), TOO_MANY)
+        return _enrol(request, await staff.reload_enrolment(session, pending), TOO_MANY)
     headers = {"set-cookie": _cookie_of(signed_in)}
     return render(
         request,
@@ -187,7 +187,7 @@ async def accept(request: Asked, platform: FromPlatform, caller: FromCaller, for
     link, name = form.one("link", 400).rpartition("#")[2], form.one("name", 200)
     secret, ip = form.secret("password", MOST_PASSWORD_CHARS), client_ip(platform, request)
     try:
-        await platform.people.tries.ip.take(ip)
+        await platform.people.sign_in_limits.ip.count_attempt(ip)
         member = await platform.people.team.accept(link, name, secret)
         signed_in = await platform.people.staff.sign_in(
             member.email, secret, "", ip, agent=agent_of(request), replaces=caller.session

@@ -66,15 +66,6 @@ WHERE chain > :chain OR (chain = :chain AND seq > :after) ORDER BY chain, seq LI
 -- name: audit_heads()
 SELECT chain, seq, hash FROM audit_heads ORDER BY chain
 
--- name: add_queue_audit(event_id text, place int, fan text, act text, at_us int)
--- Where people stood in the waiting room: joins, admissions, claims.
-INSERT INTO queue_audit (event_id, place, fan, act, at_us)
-SELECT r.event_id, r.place, r.fan, r.act, r.at_us FROM :rows
-
--- name: queue_audit_of() :event_id text :after int :limit int
-SELECT number, place, fan, act, at_us FROM queue_audit WHERE event_id = :event_id AND number > :after
-ORDER BY number LIMIT :limit
-
 -- name: add_inbox(source text, message_id text, now_us int)
 -- Messages seen; one that was seen before is left out of the answer.
 INSERT INTO inbox (source, message_id, received_at_us)

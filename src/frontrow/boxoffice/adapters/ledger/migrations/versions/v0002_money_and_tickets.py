@@ -44,6 +44,8 @@ CREATE TABLE tickets (
 CREATE UNIQUE INDEX one_valid_ticket_per_seat ON tickets (event_id, seat_index) WHERE ticket_state = 'valid';
 """
 
+# queue_audit was never written. The audit of queue positions is the waiting room's own: `room_joins` and `room_claims`
+# (`waitingroom.audit.sql_audit`). The table stays, so that every migrated database has the same schema.
 INBOX = """
 CREATE TABLE inbox (
   source text NOT NULL, message_id text NOT NULL, received_at_us bigint NOT NULL, PRIMARY KEY (source, message_id)

@@ -4,7 +4,7 @@ import psycopg
 import redis
 
 from frontrow.core.redis_url import connect, connect_sync, disconnect, disconnect_sync
-from frontrow.rehearsal.servers import Cluster, Sentinel, Valkey
+from tests.support.servers import Cluster, Sentinel, Valkey
 
 
 def test_a_real_redis_protocol_server_answers(redis_url: str) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from frontrow.rehearsal.programs import (
+from tests.support.server_programs import (
     ServerUnavailable,
     postgres_bin_dir,
     system_postgres,
@@ -26,8 +26,17 @@ from frontrow.rehearsal.programs import (
     valkey_program,
 )
 
-__all__ = ["Cluster", "Postgres", "Sentinel", "Server", "ServerUnavailable", "Valkey", "free_port", "system_postgres",
-           "system_redis"]  # fmt: skip
+__all__ = [
+    "Cluster",
+    "Postgres",
+    "Sentinel",
+    "Server",
+    "ServerUnavailable",
+    "Valkey",
+    "free_port",
+    "system_postgres",
+    "system_redis",
+]
 
 START_TIMEOUT_S = 30.0
 NOBODY = 65534
@@ -68,7 +77,7 @@ class Server:
     def start(self) -> Self:
         """Start and wait until it answers."""
         with (self.folder / "log").open("ab") as log:
-            self._process = subprocess.Popen(  # noqa: S603
+            self._process = subprocess.Popen(
                 self._command(), stdout=log, stderr=log, stdin=subprocess.DEVNULL, cwd=self.folder, **self._identity()
             )  # type: ignore[call-overload]
         deadline = time.monotonic() + START_TIMEOUT_S
@@ -235,7 +244,7 @@ class Postgres(Server):
             os.chown(self.data_dir, NOBODY, NOBODY)
         command = [str(self.bin_dir / "initdb"), "-D", str(self.data_dir), "-U", "postgres", "--auth=trust"]
         command += ["--encoding=UTF8", "--locale=C", "--no-sync"]
-        done = subprocess.run(command, capture_output=True, text=True, cwd=self.folder, **self._identity())  # type: ignore[call-overload]  # noqa: S603
+        done = subprocess.run(command, capture_output=True, text=True, cwd=self.folder, **self._identity())  # type: ignore[call-overload]
         if done.returncode:
             raise ServerUnavailable(f"initdb failed: {done.stderr.strip().splitlines()[-1:]}")
 
@@ -248,7 +257,7 @@ class Postgres(Server):
         return [str(self.bin_dir / "postgres"), "-D", str(self.data_dir), *flags, *self.options]
 
     def _answers(self) -> bool:
-        probe = subprocess.run(  # noqa: S603
+        probe = subprocess.run(
             [str(self.bin_dir / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port)], check=False
         )
         return probe.returncode == 0
