@@ -168,7 +168,7 @@ def test_b11_from_the_waitlist_by_the_offers_mail_to_a_ticket(fan: Page, site: S
     expect(fan.get_by_role("timer")).to_be_visible()
     fan.get_by_role("button", name="Accept").click()
     fan.wait_for_url("**/checkout/**")
-    expect(fan.get_by_text("Tickets go to wait@example.org.")).to_be_visible()
+    expect(fan.get_by_text("Tickets are sent to wait@example.org.")).to_be_visible()
     pay(fan)
     expect(fan.locator(".ticket")).to_have_count(1)
 

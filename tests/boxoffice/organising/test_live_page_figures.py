@@ -50,7 +50,7 @@ async def test_the_ledger_sums_up_for_a_frame_only_now_and_then(tmp_path):
         streams = LiveFiguresStreams(Counting(), event_of)
         frame = None
         for _ in range(7):
-            frame = await streams._look(event, frame)
+            frame = await streams._next_frame(event, frame)
         assert len(looks) == 3  # at once, after three seconds, after six
         assert WHOLE_EVERY_US == 3 * US_PER_S
 
