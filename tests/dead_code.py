@@ -30,7 +30,7 @@ ALLOWED = {
     "total_requests": "uvicorn reads it",
     "_client_async": "the Stripe client reads it",
     "request_body": "Litestar reads it",
-    "_is_a_ledger": "mypy checks the protocol with it",
+    "_fulfils_ports": "mypy checks the protocols with it",
 }
 
 
