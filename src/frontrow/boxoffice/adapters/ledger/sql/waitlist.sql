@@ -97,7 +97,7 @@ SELECT id FROM offers WHERE entry_id = :entry_id AND offer_state = 'open'
 SELECT o.id, o.entry_id, o.event_id, o.fan, o.booking_id, o.offer_state, o.expires_at_us, b.fence, b.seats, b.state,
   b.hold_expires_at_us
 FROM :rows CROSS JOIN offers AS o JOIN bookings AS b ON b.id = o.booking_id
-WHERE o.entry_id = r.entry_id AND o.offer_state = 'open'
+WHERE o.id = (SELECT n.id FROM offers AS n WHERE n.entry_id = r.entry_id AND n.offer_state = 'open')
 
 -- name: due_offers() :now_us int :limit int
 -- Open offers that are past their time, or whose booking was paid or ended.
