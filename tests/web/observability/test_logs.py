@@ -1,6 +1,7 @@
 """Logs are JSON with a request id and without anything personal; traces are off unless wanted, and as bare."""
 
 import contextlib
+import contextvars
 import io
 import json
 import logging
@@ -86,12 +87,13 @@ def test_what_is_nobodys_stays_readable():
 
 
 def test_a_line_carries_the_id_of_its_request():
-    mark = request_id.set("abc123")
-    try:
-        assert json.loads(line_of(record("x")))["request_id"] == "abc123"
-    finally:
-        request_id.reset(mark)
-    assert "request_id" not in json.loads(line_of(record("x")))
+    def in_a_request() -> str:
+        request_id.set("abc123")
+        return line_of(record("x"))
+
+    outside = contextvars.Context()  # of no request, whatever ran in this thread before
+    assert json.loads(outside.copy().run(in_a_request))["request_id"] == "abc123"
+    assert "request_id" not in json.loads(outside.run(line_of, record("x")))
 
 
 def test_printing_a_ticket_in_another_script_logs_nothing(capsys):
