@@ -247,7 +247,7 @@ def test_two_tabs_double_clicks_and_the_back_button_charge_once(stack: Stack, vi
     ada.locator("#stripe-number").fill(GOOD)
     ada.locator("#go").dblclick()
     ada.wait_for_url("**/bookings/**")
-    other.locator("#go").click()
+    other.locator("#go").dispatch_event("click")  # "your visit is over" may stand before it by now
     other.wait_for_url("**/bookings/**")
     ada.go_back()
     expect(ada.locator("#pay")).to_have_count(0)
