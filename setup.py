@@ -11,11 +11,12 @@ try:
                 "frontrow.limits.stores._kernel",
                 ["src/frontrow/limits/stores/_kernel.pyx"],
                 extra_compile_args=["-O2"],
-                optional=True,
             )
         ],
         quiet=True,
     )
+    for module in modules:
+        module.optional = True  # cythonize makes new extensions and drops the flag: set it on what it returned
 except ImportError:
     modules = []
 
