@@ -128,7 +128,11 @@ def one_run(keys_folder: Path, seed: int) -> tuple[Answers, float]:
     """A fresh store and four servers, `PEOPLE` joins spread over them; what the servers noted."""
     with Valkey() as valkey, contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=1024)) for _ in range(PROCESSES)]
-        servers = [stack.enter_context(serving(sock, valkey.unix_url, keys_folder)) for sock in sockets]
+        outs = [keys_folder.parent / f"answers-{seed}-{number}.json" for number in range(PROCESSES)]
+        servers = [
+            stack.enter_context(serving(sock, valkey.unix_url, keys_folder, out))
+            for sock, out in zip(sockets, outs, strict=True)
+        ]
         ports = [sock.getsockname()[1] for sock in sockets]
         for port in ports:
             until_served(port)
@@ -136,16 +140,18 @@ def one_run(keys_folder: Path, seed: int) -> tuple[Answers, float]:
         rate_per_s = uvloop.run(arrive(ports, PEOPLE, seed))
         for server in servers:
             server.send_signal(signal.SIGTERM)
-        told = [json.loads(server.communicate(timeout=60)[0]) for server in servers]
-    assert min(len(one["answers"]) for one in told) > PEOPLE // PROCESSES // 4, "every process took part"
-    return sorted((row[0], row[1], row[2]) for one in told for row in one["answers"]), rate_per_s
+        for server in servers:
+            assert server.wait(60) == 0
+        noted = [json.loads(out.read_text()) for out in outs]
+    assert min(len(one["answers"]) for one in noted) > PEOPLE // PROCESSES // 4, "every process took part"
+    return sorted((row[0], row[1], row[2]) for one in noted for row in one["answers"]), rate_per_s
 
 
 @contextlib.contextmanager
-def serving(sock: socket.socket, url: str, keys_folder: Path) -> Iterator["subprocess.Popen[bytes]"]:
-    order = json.dumps({"fd": sock.fileno(), "url": url, "keys": str(keys_folder)})
+def serving(sock: socket.socket, url: str, keys_folder: Path, out: Path) -> Iterator["subprocess.Popen[bytes]"]:
+    order = json.dumps({"fd": sock.fileno(), "url": url, "keys": str(keys_folder), "out": str(out)})
     command = [sys.executable, "-m", "tests.waitingroom.faults.arrivals", order]
-    quiet = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     server = subprocess.Popen(command, cwd=ROOT, pass_fds=[sock.fileno()], **quiet)  # type: ignore[call-overload]
     try:
         yield server
@@ -154,7 +160,6 @@ def serving(sock: socket.socket, url: str, keys_folder: Path) -> Iterator["subpr
             os.setpriority(os.PRIO_PROCESS, os.getpid(), 0)
         server.kill()
         server.wait(10)
-        server.stdout.close()
 
 
 def until_served(port: int) -> None:
