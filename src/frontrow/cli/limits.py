@@ -49,8 +49,8 @@ def show(
 
 @app.command("try")
 def try_quota(
-    quota: Annotated[str, typer.Argument(help="for example 10/second")],
-    algorithm: Annotated[str, typer.Option(help="one of the six")] = "sliding_counter",
+    quota: Annotated[str, typer.Argument(help='for example 10/second, "10/s burst 20" or "1/s; 100/h"')],
+    algorithm: Annotated[str | None, typer.Option(help="one of the six; default: what fits the quota")] = None,
     burst: Annotated[int | None, typer.Option(help="token and leaky bucket: how many at once")] = None,
     calls: Annotated[int, typer.Option(min=1, max=MAX_CALLS)] = 20,
     every_ms: Annotated[float, typer.Option(min=0.0, help="simulated time between calls")] = 50.0,
@@ -58,17 +58,18 @@ def try_quota(
 ) -> None:
     """Make some calls in simulated time and show every decision."""
     try:
-        parsed = Quota.parse(quota, algorithm=algorithm, **({} if burst is None else {"burst": burst}))
-        limiter = Limiter(parsed)
-        table = Table(title=f"{quota}, {algorithm}")
-        for heading in ("at s", "answer", "remaining", "reset after s", "retry after s", "delay s"):
+        quotas = Quota.parse_all(quota, algorithm=algorithm, burst=burst)
+        limiter = Limiter(quotas)
+        table = Table(title="; ".join(map(str, quotas)))
+        for heading in ("at s", "answer", "rule", "remaining", "reset after s", "retry after s", "delay s"):
             table.add_column(heading, justify="right")
         for index in range(calls):
             at_us = round(index * every_ms * 1000)
             decision = limiter.check("you", cost=cost, now_us=chart.START_US + at_us)
             answer = "[green]allowed[/green]" if decision.allowed else "[red]refused[/red]"
             times = (decision.reset_after_s, decision.retry_after_s, decision.delay_s)
-            table.add_row(f"{at_us / US_PER_S:.3f}", answer, str(decision.remaining), *(f"{t:.3f}" for t in times))
+            figures = (decision.rule, str(decision.remaining), *(f"{t:.3f}" for t in times))
+            table.add_row(f"{at_us / US_PER_S:.3f}", answer, *figures)
         console.print(table)
     except FrontrowError as error:
         _fail(error)

@@ -7,6 +7,7 @@ from urllib.parse import parse_qsl, urlsplit
 from frontrow.core.clock import Clock
 from frontrow.core.errors import ConfigError
 from frontrow.core.redis_url import SCHEMES
+from frontrow.limits.quota import ON_STORE_DOWN
 from frontrow.limits.stats import Stats
 from frontrow.limits.stores.memory import DEFAULT_MAX_KEYS, MemoryStore
 from frontrow.limits.stores.protocol import QuotaSlot, Store
@@ -26,7 +27,12 @@ def open_store(
     deadline_s: float,
     options: Mapping[str, Any],
 ) -> Store:
-    """Open the store that `url` names, for these slots."""
+    """Open the store that `url` names, for these slots. Wrong options are errors whatever the store."""
+    if on_store_down not in ON_STORE_DOWN:
+        message = f"on_store_down must be one of {', '.join(ON_STORE_DOWN)}, not {on_store_down!r}"
+        raise ConfigError(message, param="on_store_down")
+    if not isinstance(deadline_s, int | float) or not 0.001 <= deadline_s <= 60:
+        raise ConfigError(f"deadline_s must be from 0.001 to 60 seconds, not {deadline_s!r}", param="deadline_s")
     scheme = url.partition("://")[0]
     if scheme == "memory" and "://" in url:
         return open_memory_store(slots, clock, **_read_memory_options(url, options))
