@@ -59,6 +59,7 @@ class LimitsSettings:
     dialect: str = setting("draft-11", choices=DIALECTS)
     reset: str = setting("epoch", choices=RESETS)
     log_per_second: int = setting(5, low=0, high=10_000)
+    record_refusals: bool = setting(False)
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,9 @@ class LimitsConfig:
 
     def middleware_options(self) -> dict[str, Any]:
         """The arguments of a middleware."""
-        names = ("store", "on_store_down", "trusted_proxies", "ipv6_prefix", "dialect", "reset")
+        names = ["store", "on_store_down", "trusted_proxies", "ipv6_prefix", "dialect", "reset"]
+        if self.settings.record_refusals:
+            names.append("record_refusals")
         options: dict[str, Any] = {name: getattr(self.settings, name) for name in names}
         refusals = RefusalLog(self.settings.log_per_second)
         deadline_s = self.settings.deadline_ms / 1000
