@@ -51,7 +51,7 @@ _QUOTA_TEXT = re.compile(
     r"(?:[\s,]+burst[\s:=]*(?P<burst>\d+))?(?:\s+(?P<algorithm>[a-z]+_[a-z]+))?",
     re.IGNORECASE,
 )
-_BETWEEN_QUOTAS = re.compile(r"[;,\n](?!\s*burst\b)", re.IGNORECASE)
+_BETWEEN_QUOTAS = re.compile(r"[;,|\n](?!\s*burst\b)", re.IGNORECASE)
 
 
 class InvalidQuota(InvalidInput):
@@ -147,7 +147,7 @@ class Quota:
 
     @classmethod
     def parse_all(cls, text: str, *, algorithm: str | None = None, burst: int | None = None) -> "tuple[Quota, ...]":
-        """The quotas of a text like `1/s; 100/h`, separated by semicolons, commas or new lines."""
+        """The quotas of a text like `1/s; 100/h`, separated by semicolons, commas, bars or new lines."""
         parts = [part for part in _BETWEEN_QUOTAS.split(text) if part.strip()] if isinstance(text, str) else []
         return tuple(cls.parse(part, algorithm=algorithm, burst=burst) for part in parts or [text])
 
