@@ -13,13 +13,20 @@ import limits
 import limits.storage
 import limits.strategies
 import pytest
+import slowapi
+import slowapi.errors
 import throttled
 from pyrate_limiter import InMemoryBucket, Rate, RateItem
+from starlette.applications import Starlette
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
 from throttled.store import MemoryStore
 
 from frontrow.core.clock import ManualClock
 from frontrow.limits import CostTooLarge, InvalidCost, Limiter, Quota, Throttled
+from frontrow.limits.http.key_states import KeyStates
 from tests.limits.doors import Door, S
+from tests.limits.web_doors import call_asgi
 
 DAY_S = 1_699_920_000  # a midnight in UTC, so that windows of every length begin here
 
@@ -237,6 +244,26 @@ def test_our_refusals_charge_nothing_in_a_fixed_window_too(door: Door, monkeypat
     limiter = door.limiter("3/minute fixed_window")
     told = [limiter.check(key, cost, now_us=DAY_S * S).allowed for key, cost, _ in history]
     assert told == [allowed for *_, allowed in history]
+
+
+async def test_our_rules_are_charged_together_or_not_at_all() -> None:
+    """slowapi (and Flask-Limiter) charge the day for calls that the hour refuses."""
+    theirs = slowapi.Limiter(key_func=lambda request: "fan")
+
+    @theirs.limit("1/hour;100/day")
+    async def home(request: Any) -> PlainTextResponse:
+        return PlainTextResponse("served")
+
+    app = Starlette(routes=[Route("/", home)])
+    app.state.limiter = theirs
+    app.add_exception_handler(slowapi.errors.RateLimitExceeded, lambda request, error: PlainTextResponse("no", 429))
+    answers = [(await call_asgi(app, "GET", "/", {}, "203.0.113.1")).status for _ in range(60)]
+    assert (answers.count(200), answers.count(429)) == (1, 59)
+    assert max(theirs._storage.storage.values()) == 60
+    ours = Limiter("1/hour; 100/day")
+    assert [ours.check("fan").allowed for _ in range(60)].count(True) == 1
+    day = next(state for state in KeyStates(ours, {"rule2": "fan"}).read())
+    assert day.decision.remaining == 99
 
 
 def test_our_fixed_windows_begin_with_the_clock_and_not_with_the_first_request(

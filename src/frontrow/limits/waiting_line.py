@@ -93,6 +93,9 @@ class WaitingLines:
         self._lines: dict[Hashable, Line] = {}
         self._waiting = 0
 
+    def __len__(self) -> int:
+        return len(self._lines)
+
     def __contains__(self, key: Hashable) -> bool:
         return key in self._lines
 
@@ -156,10 +159,15 @@ Step = CheckAgain | GiveBack | Sleep | AwaitTurn
 Steps = Generator[Step, Any, Decision]
 
 
-def steps_to_acquire(lines: WaitingLines, key: Hashable, turn: Turn, clock: Clock, deadline_us: int | None) -> Steps:
-    """What a caller must do, step by step, until its request is allowed. `Throttled` if that takes too long."""
-    decision = None
-    if key not in lines:
+def steps_to_acquire(
+    lines: WaitingLines, key: Hashable, turn: Turn, clock: Clock, deadline_us: int | None, first: Decision | None
+) -> Steps:
+    """What a caller must do, step by step, until its request is allowed. `Throttled` if that takes too long.
+
+    `first` is the decision of a check that was made already, because nobody waited.
+    """
+    decision = first
+    if decision is None and key not in lines:
         decision = yield CheckAgain()
     if decision is None or not decision.allowed:
         decision = yield from _wait_in_line(lines, key, turn, clock, deadline_us, decision)
@@ -220,10 +228,14 @@ def _check_deadline(line: Line, now_us: int, deadline_us: int | None) -> None:
 
 def acquire(limiter: "Limiter", key: "Key", cost: int, timeout_s: float | None) -> Decision:
     """Take every step of a blocking caller."""
+    deadline_us = _deadline_us(limiter, timeout_s)
+    answer = None if limiter._lines else limiter.check(key, cost)
+    if answer is not None and answer.allowed and not answer.delay_us:
+        return answer
     sleep = getattr(limiter._raw_clock, "sleep", time.sleep)
     turn = ThreadTurn()
-    steps = _steps(limiter, key, cost, timeout_s, turn)
-    answer: Decision | None = None
+    steps = _steps(limiter, key, cost, turn, deadline_us, answer)
+    answer = None
     try:
         while True:
             match steps.send(answer):
@@ -243,10 +255,14 @@ def acquire(limiter: "Limiter", key: "Key", cost: int, timeout_s: float | None) 
 
 async def aacquire(limiter: "Limiter", key: "Key", cost: int, timeout_s: float | None) -> Decision:
     """Take every step of an asyncio caller."""
+    deadline_us = _deadline_us(limiter, timeout_s)
+    answer = None if limiter._lines else await limiter.acheck(key, cost)
+    if answer is not None and answer.allowed and not answer.delay_us:
+        return answer
     sleep: Callable[[float], Awaitable[None] | None] = getattr(limiter._raw_clock, "sleep", asyncio.sleep)
     turn = TaskTurn()
-    steps = _steps(limiter, key, cost, timeout_s, turn)
-    answer: Decision | None = None
+    steps = _steps(limiter, key, cost, turn, deadline_us, answer)
+    answer = None
     try:
         while True:
             match steps.send(answer):
@@ -265,8 +281,12 @@ async def aacquire(limiter: "Limiter", key: "Key", cost: int, timeout_s: float |
         steps.close()
 
 
-def _steps(limiter: "Limiter", key: "Key", cost: int, timeout_s: float | None, turn: Turn) -> Steps:
-    clock = limiter._clock
-    deadline_us = None if timeout_s is None else clock() + round(timeout_s * US_PER_S)
+def _deadline_us(limiter: "Limiter", timeout_s: float | None) -> int | None:
+    return None if timeout_s is None else limiter._clock() + round(timeout_s * US_PER_S)
+
+
+def _steps(
+    limiter: "Limiter", key: "Key", cost: int, turn: Turn, deadline_us: int | None, first: Decision | None
+) -> Steps:
     request = limiter._request(key, cost, None, 0)
-    return steps_to_acquire(limiter._lines, (request.slots, request.keys), turn, clock, deadline_us)
+    return steps_to_acquire(limiter._lines, (request.slots, request.keys), turn, limiter._clock, deadline_us, first)
