@@ -153,7 +153,7 @@ def _from_text(name: str, text: str, variable: str) -> object:
 def _rules(row: object, where: str) -> list[RequestRule]:
     """The rules of one table: one per quota of its text. Several are called `name-1`, `name-2`."""
     table = _checked_table(row, where)
-    options = {name: table[name] for name in ("algorithm", "burst") if name in table}
+    options: dict[str, Any] = {name: table[name] for name in ("algorithm", "burst") if name in table}
     quotas = _quotas(table["quota"], options, f"{where}.quota")
     tiers = {tier: _quotas(text, options, f"{where}.tiers.{tier}") for tier, text in table.get("tiers", {}).items()}
     for tier, of_tier in tiers.items():

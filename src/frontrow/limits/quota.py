@@ -245,8 +245,9 @@ class Rule:
         if not isinstance(self.name, str) or not re.fullmatch(r"[A-Za-z][A-Za-z0-9_.-]{0,63}", self.name):
             wanted = "1 to 64 letters, digits, _ . or -, starting with a letter, like 'burst'"
             raise InvalidQuota(f"a rule's name is {wanted}; not {self.name!r}", param="name")
-        if not isinstance(self.quota, Quota):
-            message = f'rule {self.name}: quota must be a Quota, like Quota.parse("100/minute"), not {self.quota!r}'
+        quota: object = self.quota
+        if not isinstance(quota, Quota):
+            message = f'rule {self.name}: quota must be a Quota, like Quota.parse("100/minute"), not {quota!r}'
             raise InvalidQuota(message, param="quota")
         if isinstance(self.per, str) or not all(isinstance(part, str) and part for part in self.per or ()):
             raise InvalidQuota(f"rule {self.name}: per must be a tuple of part names like ('user',)", param="per")
