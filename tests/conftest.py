@@ -5,6 +5,7 @@ be had fails the run with one sentence; nothing is skipped.
 """
 
 import os
+import sys
 from collections.abc import Iterator
 
 import pytest
