@@ -10,7 +10,8 @@ from bench.measure import OUT
 
 COSTS = Path(__file__).parent.parent / "src" / "frontrow" / "rehearsal" / "costs.json"
 ROUTES = {
-    "now-serving": "now_serving", "status": "status", "join": "join", "seats.bin": "seat_states", "seats poll": "seat_poll",
+    "now-serving": "now_serving", "status": "status", "join": "join", "seats.bin": "seat_states",
+    "seats poll": "seat_poll",
     "event": "event", "map drawing": "map", "hold": "hold", "pay": "pay", "booking": "booking",
 }  # fmt: skip
 
@@ -23,7 +24,9 @@ def main() -> None:
         "made_by": "python -m bench.costs",
         "cpu_us": cpu_us,
         "hello_us": round(figures["hello_us"], 1),
-        "booking_us": {name: round(sale["cpu_s"][name] / sale["bookings"] * 1e6) for name in ("server", "postgres", "redis")},
+        "booking_us": {
+            name: round(sale["cpu_s"][name] / sale["bookings"] * 1e6) for name in ("server", "postgres", "redis")
+        },
         "stream_bytes": round(figures["streams"]["room"]["bytes_each"]),
     }
     COSTS.write_text(json.dumps(costs, indent=2) + "\n")

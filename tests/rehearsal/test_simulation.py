@@ -158,7 +158,8 @@ def test_d6_a_crowd_of_many_is_arrays_not_objects():
     ("table", "param"),
     [
         ({"people": 0}, "people"), ({"arrivals": "flood"}, "arrivals"), ({"guests": 3}, "guests"),
-        ({"group_weights": []}, "group_weights"), ({"provider_outage": 3}, "provider_outage"), ({"bots": "many"}, "bots"),
+        ({"group_weights": []}, "group_weights"), ({"provider_outage": 3}, "provider_outage"),
+        ({"bots": "many"}, "bots"),
     ],
 )  # fmt: skip
 def test_d6_a_plan_that_makes_no_sense_is_refused_by_name(table, param):

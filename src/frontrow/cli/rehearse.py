@@ -1,13 +1,14 @@
 """`frontrow rehearse`: a sale of millions, simulated before it happens."""
 
 import json
-import tomllib
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from frontrow.core.errors import FrontrowError, InvalidInput
+from frontrow.core import settings_loader
+from frontrow.core.errors import FrontrowError
+from frontrow.settings.room import RoomSettings
 from frontrow.waitingroom.model.config import RoomConfig
 
 
@@ -23,7 +24,9 @@ def rehearse(
     window_size: Annotated[int | None, typer.Option(help="People admitted per slide (room.window_size).")] = None,
     seed: Annotated[int | None, typer.Option(help="The same seed is the same sale.")] = None,
     html: Annotated[Path | None, typer.Option(help="Write a report with plots here.")] = None,
-    as_json: Annotated[Path | None, typer.Option("--json", help="Write all figures here; - for standard output.")] = None,
+    as_json: Annotated[
+        Path | None, typer.Option("--json", help="Write all figures here; - for standard output.")
+    ] = None,
 ) -> None:
     """Simulate a whole sale: arrivals, the line, the shop, seats, payments. Says what limits it and what to set."""
     from rich.console import Console
@@ -74,12 +77,9 @@ def _given(**values: Any) -> dict[str, Any]:
 def _read_config(path: Path | None) -> tuple[RoomConfig, dict[str, Any]]:
     """The room and the rehearsal's table of a frontrow.toml."""
     from frontrow.rehearsal.sale_plan import SalePlan
-    from frontrow.settings.loading import load_room_settings
 
     if path is None:
         return SalePlan().room, {}
-    try:
-        document = tomllib.loads(path.read_text())
-    except (OSError, tomllib.TOMLDecodeError) as error:
-        raise InvalidInput(f"{path} cannot be read: {error}") from None
-    return load_room_settings(path), dict(document.get("rehearsal", {}))
+    tables = settings_loader.read_toml(str(path))
+    settings = settings_loader.load(RoomSettings, "room", tables={"room": tables.get("room", {})})
+    return settings.config(), dict(tables.get("rehearsal", {}))

@@ -24,7 +24,9 @@ class Costs:
     @property
     def visit_us(self) -> float:
         """What somebody costs who comes in, looks and leaves."""
-        return self.cpu_us["event"] + self.cpu_us["map"] * MAP_READS_PER_VISIT + self.cpu_us["seat_poll"] * POLLS_PER_VISIT
+        return (
+            self.cpu_us["event"] + self.cpu_us["map"] * MAP_READS_PER_VISIT + self.cpu_us["seat_poll"] * POLLS_PER_VISIT
+        )
 
 
 def read_costs() -> Costs:
@@ -56,10 +58,7 @@ def price_load(
     """The CPU of the servers, from events per second at each step."""
     booking_us = costs.booking_us["server"]
     cores = (
-        joins * costs.cpu_us["join"]
-        + polls * costs.cpu_us["status"]
-        + visits * costs.visit_us
-        + bookings * booking_us
+        joins * costs.cpu_us["join"] + polls * costs.cpu_us["status"] + visits * costs.visit_us + bookings * booking_us
     ) / 1e6
     peak = float(cores.max()) if cores.size else 0.0
     total_bookings = float(bookings.sum()) * step_s

@@ -19,7 +19,7 @@ MANY_IN_VAIN = 0.3
 
 @dataclass(frozen=True, slots=True)
 class ArrivalGroup:
-    """People who came in one stretch of time: how many, how many were admitted, how long those had waited."""
+    """People (not bots) who came in one stretch of time: how many, how many were admitted, and their waits."""
 
     from_s: float
     to_s: float
@@ -36,6 +36,7 @@ class SaleFigures:
     people: int
     seats: int
     seats_sold: int
+    all_taken_s: float | None  # when every seat was sold or held for the first time
     sold_out_s: float | None
     bookings: int
     admitted: int
@@ -79,10 +80,12 @@ def read_figures(simulation: Simulation, costs: Costs) -> SaleFigures:
         people=int(crowd.arrives_s.size),
         seats=plan.seats,
         seats_sold=sold,
+        all_taken_s=history.all_taken_s,
         sold_out_s=history.sold_out_s,
         bookings=history.bookings,
         admitted=history.admitted[-1],
-        gave_up=int(np.count_nonzero(~was_here)) + max(0, history.joined[-1] - history.admitted[-1] - history.waiting[-1]),
+        gave_up=int(np.count_nonzero(~was_here))
+        + max(0, history.joined[-1] - history.admitted[-1] - history.waiting[-1]),
         most_waiting=max(history.waiting),
         in_vain=history.refused_holds,
         payments_failed=history.payments_failed,
@@ -126,14 +129,14 @@ def _quantile(values: NDArray[np.float32], share: float) -> float | None:
 def _arrival_groups(
     simulation: Simulation, people: NDArray[np.int32], waits_s: NDArray[np.float32], was_here: NDArray[np.bool_]
 ) -> tuple[ArrivalGroup, ...]:
-    crowd = simulation.crowd
+    crowd, human = simulation.crowd, ~simulation.crowd.is_bot[people]
     end_s = min(float(crowd.arrives_s[-1]), simulation.history.time_s[-1])
     edges = np.linspace(float(crowd.arrives_s[0]), max(end_s, float(crowd.arrives_s[0]) + 1.0), ARRIVAL_BINS + 1)
-    counts = np.diff(np.searchsorted(crowd.arrives_s, edges.astype(np.float32)))
+    counts = np.diff(np.searchsorted(crowd.arrives_s[~crowd.is_bot], edges.astype(np.float32)))
     group_of = np.clip(np.searchsorted(edges, crowd.arrives_s[people], side="right") - 1, 0, ARRIVAL_BINS - 1)
     groups = []
     for index in range(ARRIVAL_BINS):
-        mine = was_here & (group_of == index)
+        mine = was_here & human & (group_of == index)
         own = waits_s[mine]
         low, high = float(edges[index]), float(edges[index + 1])
         admitted = int(np.count_nonzero(mine))
@@ -202,45 +205,70 @@ def _with_advice(figures: SaleFigures, simulation: Simulation) -> SaleFigures:
 
 
 def _advise(figures: SaleFigures, simulation: Simulation) -> list[str]:
-    room, plan = simulation.plan.room, simulation.plan
-    pace = f"{figures.admitted / max(1.0, simulation.history.time_s[-1]):,.1f} people per second"
-    lines = []
-    if figures.bottleneck == "capacity":
-        lines.append(
-            f"room.capacity ({room.capacity:,}) is the bottleneck: a visit takes {figures.visit_s:.0f} s, so {pace} come in. "
-            f"With {room.capacity * 2:,} the sale goes about twice as fast, if {_servers(figures.servers * 2)} carry it."
-        )
-    elif figures.bottleneck == "window":
-        needed = round(room.capacity / max(1.0, figures.visit_s) * room.interval_us / 1e6)
-        lines.append(
-            f"room.window_size ({room.window_size:,} every {room.interval_us / 1e6:g} s) is the bottleneck. "
-            f"{max(needed, room.window_size + 1):,} would keep the shop full."
-        )
-    elif figures.bottleneck == "rate":
-        needed = round(room.capacity / max(1.0, figures.visit_s))
-        lines.append(f"room.rate_per_s ({room.rate_per_s:,}) is the bottleneck. {needed:,} would keep the shop full.")
-    else:
-        lines.append("Nobody has to wait for long: the room is wide enough for this crowd.")
+    plan, history = simulation.plan, simulation.history
+    lines = [_name_bottleneck(figures, simulation)]
     if figures.sold_out_s is None:
         left = figures.seats - figures.seats_sold
         lines.append(f"{left:,} seats are left when the last person leaves: this crowd does not sell the event out.")
+    elif history.all_taken_s is not None and figures.sold_out_s - history.all_taken_s > plan.hold_s:
+        lines.append(
+            f"Every seat is taken after {say_duration(history.all_taken_s)}; the rest of the sale waits for holds that "
+            f"nobody pays (hold_s is {plan.hold_s:.0f}). Shorter holds end it sooner."
+        )
     if figures.in_vain > MANY_IN_VAIN * figures.admitted:
         lines.append(
-            f"{figures.in_vain:,} people came in while every seat was sold or held. Shorter holds (now {plan.hold_s:.0f} s) "
-            "free seats sooner; a waitlist catches the rest."
+            f"{figures.in_vain:,} people come in while every seat is sold or held and find nothing. "
+            "Pause the room then, and let the waitlist catch them."
         )
     if figures.gave_up > MANY_GAVE_UP * figures.people:
-        lines.append(f"{figures.gave_up / figures.people:.0%} gave up in the line. Say on the page how likely a seat still is.")
+        lines.append(
+            f"{figures.gave_up / figures.people:.0%} give up in the line. Say on the page how likely a seat still is."
+        )
     if figures.bots_of_seats > MANY_BOT_SEATS:
         lines.append(
-            f"Bots got {figures.bots_of_seats:.0%} of the seats. Set room.human, one place per person, and fewer seats per booking."
+            f"Bots get {figures.bots_of_seats:.0%} of the seats. "
+            "Set room.human, one place per person, and fewer seats per booking."
         )
     if plan.provider_outage.length_s > plan.hold_s:
-        lines.append("The payment provider is away for longer than a hold lasts: extend the holds of people who are paying.")
+        lines.append("The payment provider is away for longer than a hold lasts: extend the holds of who is paying.")
     lines.append(
-        f"At its peak the sale needs {figures.peak_cores:.1f} cores: {_servers(figures.servers)} with one core each at 60 % use."
+        f"At its peak the sale needs {figures.peak_cores:.1f} cores: "
+        f"{_servers(figures.servers)} with one core each at 60 % use."
     )
     return lines
+
+
+def _name_bottleneck(figures: SaleFigures, simulation: Simulation) -> str:
+    """What limited the sale while there were seats, and what to set."""
+    room = simulation.plan.room
+    full_per_s = room.capacity / max(1.0, figures.visit_s)
+    if figures.bottleneck == "capacity":
+        return (
+            f"room.capacity ({room.capacity:,}) is the bottleneck: a visit takes {figures.visit_s:.0f} s, so about "
+            f"{full_per_s:,.0f} people per second can come in. Twice the capacity sells about twice as fast, "
+            f"if {_servers(figures.servers * 2)} carry it."
+        )
+    if figures.bottleneck == "window":
+        needed = max(round(full_per_s * room.interval_us / 1e6), room.window_size + 1)
+        return (
+            f"room.window_size ({room.window_size:,} every {room.interval_us / 1e6:g} s) is the bottleneck. "
+            f"{needed:,} would keep the shop full."
+        )
+    if figures.bottleneck == "rate":
+        return f"room.rate_per_s ({room.rate_per_s:,}) is the bottleneck. {full_per_s:,.0f} would keep the shop full."
+    return "Nobody has to wait for long: the room is wide enough for this crowd."
+
+
+def say_duration(seconds: float | None) -> str:
+    """Seconds as people say them: 42 s, 12 min 5 s, 1 h 3 min."""
+    if seconds is None:
+        return "nobody was admitted"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
 def _servers(count: int) -> str:

@@ -3,8 +3,9 @@
 import html
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import ceil, floor, log10
 
-from frontrow.rehearsal.figures import SaleFigures
+from frontrow.rehearsal.figures import SaleFigures, say_duration
 
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP = 560, 220, 64, 28, 12
 TICKS = 4
@@ -69,7 +70,9 @@ def write_report(figures: SaleFigures, title: str) -> str:
             ),
         ),
         _plot("People in the shop", "minutes after the opening", Curve("inside", minutes, series["active"])),
-        _bars("Bots, in %", (("of the line", figures.bots_in_line * 100), ("of the seats", figures.bots_of_seats * 100))),
+        _bars(
+            "Bots, in %", (("of the line", figures.bots_in_line * 100), ("of the seats", figures.bots_of_seats * 100))
+        ),
         _plot("Cost: cores of the servers", "minutes after the opening", Curve("cores", minutes, series["cores"])),
     )
     advice = "".join(f"<li>{html.escape(line)}</li>" for line in figures.advice)
@@ -92,6 +95,7 @@ def list_figures(figures: SaleFigures) -> list[tuple[str, str]]:
     return [
         ("people came", f"{figures.people:,}"),
         ("seats sold", f"{figures.seats_sold:,} of {figures.seats:,}"),
+        ("every seat taken after", say_duration(figures.all_taken_s) if figures.all_taken_s is not None else "never"),
         ("sold out after", say_duration(figures.sold_out_s) if figures.sold_out_s is not None else "not sold out"),
         ("bookings", f"{figures.bookings:,}"),
         ("in the line at most", f"{figures.most_waiting:,}"),
@@ -105,37 +109,27 @@ def list_figures(figures: SaleFigures) -> list[tuple[str, str]]:
     ]
 
 
-def say_duration(seconds: float | None) -> str:
-    """Seconds as people say them: 42 s, 12 min 5 s, 1 h 3 min."""
-    if seconds is None:
-        return "nobody was admitted"
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"
-
-
 def _plot(title: str, below: str, *curves: Curve) -> str:
     xs = [x for curve in curves for x in curve.xs] or [0.0]
-    low_x, high_x = min(xs), max(max(xs), min(xs) + 1e-9)
-    high_y = max([y for curve in curves for y in curve.ys] or [0.0]) or 1.0
+    across = _ticks(min(xs), max(xs))
+    upwards = _ticks(0.0, max([y for curve in curves for y in curve.ys] or [0.0]))
+    low_x, high_x, high_y = min(xs), max(max(xs), min(xs) + 1e-9), upwards[-1]
 
-    def place(x: float, y: float) -> str:
-        across = LEFT + (x - low_x) / (high_x - low_x) * (WIDTH - LEFT - 8)
-        return f"{across:.1f},{HEIGHT - BOTTOM - y / high_y * (HEIGHT - BOTTOM - TOP):.1f}"
+    def right(x: float) -> float:
+        return LEFT + (x - low_x) / (high_x - low_x) * (WIDTH - LEFT - 16)
+
+    def down(y: float) -> float:
+        return HEIGHT - BOTTOM - y / high_y * (HEIGHT - BOTTOM - TOP)
 
     lines = []
-    for tick in range(TICKS + 1):
-        y = HEIGHT - BOTTOM - tick / TICKS * (HEIGHT - BOTTOM - TOP)
-        x = LEFT + tick / TICKS * (WIDTH - LEFT - 8)
-        lines.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - 8}" y1="{y:.1f}" y2="{y:.1f}"/>')
-        lines.append(f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{_short(high_y * tick / TICKS)}</text>')
-        shown = _short(low_x + (high_x - low_x) * tick / TICKS)
-        lines.append(f'<text x="{x:.1f}" y="{HEIGHT - 8}" text-anchor="middle">{shown}</text>')
+    for y in upwards:
+        lines.append(f'<line class="grid" x1="{LEFT}" x2="{WIDTH - 8}" y1="{down(y):.1f}" y2="{down(y):.1f}"/>')
+        lines.append(f'<text x="{LEFT - 6}" y="{down(y) + 4:.1f}" text-anchor="end">{_short(y)}</text>')
+    for x in across:
+        if low_x <= x <= high_x:
+            lines.append(f'<text x="{right(x):.1f}" y="{HEIGHT - 8}" text-anchor="middle">{_short(x)}</text>')
     for curve, colour in zip(curves, COLOURS, strict=False):
-        points = " ".join(place(x, y) for x, y in zip(curve.xs, curve.ys, strict=True))
+        points = " ".join(f"{right(x):.1f},{down(y):.1f}" for x, y in zip(curve.xs, curve.ys, strict=True))
         lines.append(f'<polyline points="{points}" style="stroke:{colour}"/>')
     keys = "".join(
         f'<span class="key" style="background:{colour}"></span>{html.escape(curve.name)}'
@@ -162,6 +156,15 @@ def _card(title: str, drawing: str, below: str) -> str:
         f'<div class="plot"><h2>{heading}</h2><svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{heading}">'
         f"{drawing}</svg>{below}</div>"
     )
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    """Round numbers from below `low` to above `high`."""
+    rough = max(high - low, 1e-9) / TICKS
+    size = 10.0 ** floor(log10(rough))
+    step = next(size * factor for factor in (1, 2, 2.5, 5, 10) if size * factor >= rough)
+    first, last = floor(low / step), ceil(high / step - 1e-9)
+    return [step * number for number in range(first, max(last, first + 1) + 1)]
 
 
 def _short(value: float) -> str:

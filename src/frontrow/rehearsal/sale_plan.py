@@ -36,11 +36,14 @@ class Outage:
         return self.start_s + self.length_s
 
 
+DEFAULT_ROOM = RoomConfig(capacity=5_000, window_size=500)
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class SalePlan:
     """One sale to rehearse. Times are in seconds; the opening is at 0."""
 
-    room: RoomConfig = RoomConfig(capacity=5_000, window_size=500)
+    room: RoomConfig = DEFAULT_ROOM
     seats: int = 50_000
     seats_per_booking: int = 6
     hold_s: float = 600.0
@@ -73,7 +76,9 @@ class SalePlan:
             shapes = ", ".join(ArrivalShape.ALL)
             raise InvalidInput(f"arrivals must be one of {shapes}, not {self.arrivals!r}", param="arrivals")
         if not self.group_weights or min(self.group_weights) < 0 or sum(self.group_weights) <= 0:
-            raise InvalidInput("group_weights needs a weight for each group size, like [0.3, 0.7]", param="group_weights")
+            raise InvalidInput(
+                "group_weights needs a weight for each group size, like [0.3, 0.7]", param="group_weights"
+            )
         if len(self.room.lanes) != 1:
             raise InvalidInput("a rehearsal has one lane; leave out room.lanes", param="lanes")
 
@@ -87,14 +92,16 @@ class SalePlan:
         names = {field.name for field in dataclasses.fields(cls)} - {"room"}
         for name in table:
             if name not in names:
-                raise InvalidInput(f"{name!r} is not a setting of a rehearsal; there are {', '.join(sorted(names))}", param=name)
+                raise InvalidInput(
+                    f"{name!r} is not a setting of a rehearsal; there are {', '.join(sorted(names))}", param=name
+                )
         values = dict(table)
         for name in ("provider_outage", "server_outage"):
             if name in values:
                 values[name] = _read_outage(name, values[name])
         if "group_weights" in values:
             values["group_weights"] = tuple(values["group_weights"])
-        return cls(**values, **({"room": room} if room else {}))
+        return cls(room=room or DEFAULT_ROOM, **values)
 
 
 def _read_outage(name: str, value: Any) -> Outage:

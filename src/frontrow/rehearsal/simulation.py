@@ -46,7 +46,9 @@ class SaleHistory:
     active: list[int] = field(default_factory=list)
     held: list[int] = field(default_factory=list)
     sold: list[int] = field(default_factory=list)
-    bounds: dict[str, int] = field(default_factory=lambda: defaultdict(int))  # what limited a slide -> slides
+    bounds: dict[str, int] = field(
+        default_factory=lambda: defaultdict(int)
+    )  # what limited a slide, until all seats were taken
     visits: int = 0
     visit_s: float = 0.0
     holds: int = 0
@@ -55,9 +57,10 @@ class SaleHistory:
     bot_seats: int = 0
     payments_failed: int = 0
     holds_expired: int = 0
+    all_taken_s: float | None = None  # when every seat was sold or held for the first time
     sold_out_s: float | None = None
 
-    def record(self, now_s: float, room: SimulatedRoom, waiting: int, held: int, sold: int) -> None:
+    def record(self, now_s: float, room: SimulatedRoom, waiting: int, held: int, sold: int, free: int) -> None:
         self.time_s.append(now_s)
         self.joined.append(room.issued)
         self.admitted.append(room.hi)
@@ -65,7 +68,9 @@ class SaleHistory:
         self.waiting.append(waiting)
         self.held.append(held)
         self.sold.append(sold)
-        if room.bound:
+        if not free and self.all_taken_s is None:
+            self.all_taken_s = now_s
+        if room.bound and self.all_taken_s is None:
             self.bounds[room.bound] += 1
 
 
@@ -171,7 +176,7 @@ class Simulation:
         if step < self._gone_at.size:
             self._gone_in_line += int(self._gone_at[step])
         waiting = max(0, self.room.issued - self.room.hi - max(0, self._gone_in_line))
-        self.history.record(now_s, self.room, waiting, self.held, self.sold)
+        self.history.record(now_s, self.room, waiting, self.held, self.sold, self.free)
 
     # -- the line ------------------------------------------------------------------------------------------------
 
