@@ -18,12 +18,13 @@ A mistake stops the start (or the reload) with one sentence that names the field
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from frontrow.core.errors import ConfigError, InvalidInput
 from frontrow.core.settings_loader import load, read_toml, setting
+from frontrow.limits.http.body_parts import DEFAULT_MAX_BODY_BYTES
 from frontrow.limits.http.headers import DIALECTS, RESETS
 from frontrow.limits.metrics import RefusalLog
 from frontrow.limits.quota import ON_STORE_DOWN, Quota
@@ -44,6 +45,7 @@ _RULE_FIELDS: dict[str, tuple[type, str]] = {  # field -> (type in TOML, a valid
     "lease": (int, "100"),
     "on_store_down": (str, '"local"'),
     "on_missing": (str, '"ip"'),
+    "statuses": (list, "[401, 403]"),
 }
 
 
@@ -56,6 +58,11 @@ class LimitsSettings:
     deadline_ms: float = setting(25.0, low=1.0, high=60_000.0, example="25")
     trusted_proxies: tuple[str, ...] = setting(())
     ipv6_prefix: int = setting(64, low=1, high=128)
+    exempt_addresses: tuple[str, ...] = setting(())
+    exempt_users: tuple[str, ...] = setting(())
+    exempt_paths: tuple[str, ...] = setting(())
+    count_preflights: bool = setting(False)
+    max_body_bytes: int = setting(DEFAULT_MAX_BODY_BYTES, low=1, high=64 * 1024 * 1024)
     dialect: str = setting("draft-11", choices=DIALECTS)
     reset: str = setting("epoch", choices=RESETS)
     log_per_second: int = setting(5, low=0, high=10_000)
@@ -71,8 +78,9 @@ class LimitsConfig:
 
     def middleware_options(self) -> dict[str, Any]:
         """The arguments of a middleware."""
-        names = ("store", "on_store_down", "trusted_proxies", "ipv6_prefix", "dialect", "reset")
-        options: dict[str, Any] = {name: getattr(self.settings, name) for name in names}
+        own = ("deadline_ms", "log_per_second")  # they have another form below
+        options: dict[str, Any] = {each.name: getattr(self.settings, each.name) for each in fields(self.settings)}
+        options = {name: value for name, value in options.items() if name not in own}
         refusals = RefusalLog(self.settings.log_per_second)
         deadline_s = self.settings.deadline_ms / 1000
         return {
@@ -113,7 +121,8 @@ def _read(path: str | Path, env: Mapping[str, str]) -> tuple[LimitsSettings, dic
 
 
 def _is_source(value: object) -> bool:
-    return isinstance(value, str) and value.startswith("header:") and len(value) > len("header:")
+    kind, _, name = value.partition(":") if isinstance(value, str) else ("", "", "")
+    return kind in ("header", "json", "form") and bool(name.strip())
 
 
 def _overridden(rows: list[Any], env: Mapping[str, str]) -> list[Any]:
@@ -140,7 +149,8 @@ def _from_text(name: str, text: str, variable: str) -> object:
         if kind is bool:
             return {"true": True, "1": True, "false": False, "0": False}[text.lower()]
         if kind is list:
-            return [part.strip() for part in text.split(",") if part.strip()]
+            parts = [part.strip() for part in text.split(",") if part.strip()]
+            return [int(part) for part in parts] if name == "statuses" else parts
         return kind(text)
     except (ValueError, KeyError):
         raise ConfigError(f"{variable} must be like {example}, not {text!r}", param=variable) from None
@@ -154,7 +164,7 @@ def _rule(row: object, where: str) -> RequestRule:
             raise ConfigError(f"{where}.{name} is not a field of a rule; known: {', '.join(_RULE_FIELDS)}", param=name)
         kind, example = _RULE_FIELDS[name]
         items = value if isinstance(value, list) else value.values() if isinstance(value, dict) else ()
-        if type(value) is not kind or not all(isinstance(item, str) for item in items):
+        if type(value) is not kind or not all(type(item) is (int if name == "statuses" else str) for item in items):
             raise ConfigError(f"{where}.{name} must be like {name} = {example}, not {value!r}", param=name)
     for name in ("name", "quota"):
         if name not in row:
@@ -162,7 +172,7 @@ def _rule(row: object, where: str) -> RequestRule:
     options = {name: row[name] for name in ("algorithm", "burst") if name in row}
     tiers = {tier: _quota(text, options, f"{where}.tiers.{tier}") for tier, text in row.get("tiers", {}).items()}
     rest: dict[str, Any]
-    rest = {name: tuple(row[name]) for name in ("key", "methods", "paths", "except_paths") if name in row}
+    rest = {name: tuple(row[name]) for name in ("key", "methods", "paths", "except_paths", "statuses") if name in row}
     rest |= {name: row[name] for name in ("shadow", "lease", "on_store_down", "on_missing") if name in row}
     try:
         return RequestRule(row["name"], _quota(row["quota"], options, f"{where}.quota"), tiers=tiers, **rest)

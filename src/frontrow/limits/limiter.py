@@ -16,7 +16,7 @@ from typing import Any, Self
 
 from frontrow.core.clock import US_PER_S, Clock, SystemClock, steady
 from frontrow.limits.keys import Key, pack_parts, rule_key
-from frontrow.limits.quota import Decision, InvalidQuota, Quota, Rule, Throttled
+from frontrow.limits.quota import Decision, InvalidKey, InvalidQuota, Quota, Rule, Throttled
 from frontrow.limits.refusal_cache import RefusalCache
 from frontrow.limits.stats import Stats
 from frontrow.limits.stores.from_url import open_store
@@ -174,6 +174,8 @@ class Limiter:
     def _slot_index(self, at: int, rule: Rule, key: Key) -> int:
         slots = self._slot_of_tier[at]
         tier = rule.tier_of(key) if rule.tier_of is not None else None
+        if tier is not None and not isinstance(tier, str):
+            raise _wrong_tier(rule, tier)
         return slots.get(tier or "", slots[""])
 
     def _count(self, result: StoreResult) -> Decision:
@@ -198,6 +200,12 @@ class Limiter:
             setattr(self, "check", direct)  # noqa: B010  # mypy forbids assigning to a method
 
 
+def _wrong_tier(rule: Rule, tier: Any) -> InvalidKey:
+    if inspect.iscoroutine(tier):
+        tier.close()
+    return InvalidKey(f"rule {rule.name}: tier_of must return a tier's name or None, not {tier!r:.80}", param="tier_of")
+
+
 def _deadline_us(clock: Clock, timeout_s: float | None) -> int | None:
     return None if timeout_s is None else clock() + round(timeout_s * US_PER_S)
 
@@ -207,14 +215,15 @@ def _to_rules(rules: Quota | str | Rule | Sequence[Rule]) -> tuple[Rule, ...]:
         rules = Quota.parse(rules)
     if isinstance(rules, Quota):
         return (Rule("default", rules),)
-    if isinstance(rules, Rule):
-        return (rules,)
-    listed = tuple(rules)
+    listed = (rules,) if isinstance(rules, Rule) else tuple(rules)
     if len(listed) > MAX_RULES:
         raise InvalidQuota(f"a limiter takes at most {MAX_RULES} rules, not {len(listed)}; use several limiters")
     if not listed or not all(isinstance(rule, Rule) for rule in listed):
         raise InvalidQuota('a limiter needs a quota or a list of rules, like [Rule("burst", Quota.parse("10/second"))]')
     names = [rule.name for rule in listed]
+    for rule in listed:
+        if inspect.iscoroutinefunction(rule.tier_of) or inspect.iscoroutinefunction(type(rule.tier_of).__call__):
+            raise InvalidQuota(f"rule {rule.name}: tier_of is async; give a limiter a plain function", param="tier_of")
     twice = {name for name in names if names.count(name) > 1}
     if twice:
         raise InvalidQuota(f"two rules are called {min(twice)!r}; give each its own name", param="name")
