@@ -134,6 +134,7 @@ class RequestLimits:
         reset: str = "epoch",
         metrics: LimitMetrics | None = None,
         refusals: RefusalLog | None = None,
+        only: Callable[[RequestRule], bool] | None = None,
         **store_options: Any,
     ) -> None:
         self.book = to_rule_book(rules)
@@ -155,6 +156,7 @@ class RequestLimits:
         self._tier_of = tier_of or tier_of_rules(rules)
         for what, function in (("tier_of", self._tier_of), ("exempt_if", exempt_if), ("on_refused", on_refused)):
             check_can_wait(what, function, source.can_wait)
+        self._only = only
         self._costs = rules_of_costs(costs or {})
         self._clock = steady(clock or SystemClock())
         self._limiter_options: dict[str, Any] = {
@@ -168,7 +170,7 @@ class RequestLimits:
         self._closing: set[asyncio.Task[None]] = set()
         self._lock = threading.Lock()
         self._rules: RuleSet
-        self._limiter: Limiter
+        self._limiter: Limiter | None = None
         self.routes: dict[tuple[str, str, str], LimitedRoute] = {}
         self.book.follow(self._prepare)
 
@@ -176,19 +178,23 @@ class RequestLimits:
 
     def _prepare(self, rules: RuleSet) -> Callable[[], None]:
         """Prepare everything that new rules need. Calling the returned function puts them in force."""
+        if self._only is not None:
+            rules = RuleSet(filter(self._only, rules.rules))
         for rule in rules.rules:
             self._check_rule(rule)
         if self._exempt_paths:
             rules = RuleSet(replace(rule, except_paths=rule.except_paths + self._exempt_paths) for rule in rules.rules)
         whole = tuple(limiter_rule(rule, single_key_part(rules.rules) is not None) for rule in rules.rules)
-        limiter = Limiter(whole, **self._limiter_options)
+        # a middleware that only has some of the rules may have none
+        limiter = Limiter(whole, **self._limiter_options) if whole or self._only is None else None
         HeaderBuilder([], **self._header_options)  # reports a wrong dialect now, not at the first request
 
         def switch() -> None:
             with self._lock:
-                self.metrics.follow(limiter.stats)
-                if hasattr(self, "_limiter"):
+                if self._limiter is not None:
                     self._retire(self._limiter)
+                if limiter is not None:
+                    self.metrics.follow(limiter.stats)
                 self._rules, self._limiter = rules, limiter
                 self.routes = {}
 
@@ -242,7 +248,7 @@ class RequestLimits:
 
     def _build_route(self, matches: tuple[Match, ...], path: str) -> LimitedRoute:
         route = LimitedRoute(matches)
-        if not matches:
+        if not matches or self._limiter is None:
             return route
         constant = _constant_parts(matches, path)
         rules = [match.rule for match in matches]
@@ -397,12 +403,15 @@ class RequestLimits:
 
     def close(self) -> None:
         """Close the stores' blocking connections."""
-        for limiter in (*self._retired, self._limiter):
+        for limiter in self._limiters():
             limiter.close()
+
+    def _limiters(self) -> list[Limiter]:
+        return [*self._retired, *([self._limiter] if self._limiter is not None else [])]
 
     async def aclose(self) -> None:
         """Close the stores' connections, asyncio ones included."""
-        for limiter in (*self._retired, self._limiter):
+        for limiter in self._limiters():
             await limiter.aclose()
         await asyncio.gather(*self._closing)
 
