@@ -11,10 +11,10 @@ handshakes count as GET.
 import asyncio
 import inspect
 import warnings
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from time import perf_counter_ns
-from typing import Any
+from typing import Any, Unpack
 
 from frontrow.limits.config import load_config
 from frontrow.limits.http.body_parts import BODY, read_asgi_body
@@ -22,22 +22,22 @@ from frontrow.limits.http.caller_identity import Getter, RequestSource, arun_ste
 from frontrow.limits.http.cors import is_preflight, through_cors
 from frontrow.limits.http.headers import FIELDS, Field, ToldFields, tightest
 from frontrow.limits.http.refusal_responses import Response, missing_client_response, own_response, refusal_response
-from frontrow.limits.http.request_limits import LimitedRoute, MissingClient, RequestLimits
+from frontrow.limits.http.request_limits import LimitedRoute, MissingClient, Options, RequestLimits
 from frontrow.limits.http.rule_conversion import Rules
 from frontrow.limits.quota import Decision
 
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
+# every framework has types of its own for these, and mypy must accept this middleware in all of them
+Scope = Any
+Message = Any
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Any, Any, Any], Awaitable[None]]
+App = Callable[[Scope, Any, Any], Awaitable[None]]
 
 
 class RateLimitMiddleware:
     """Limits the requests of an ASGI application."""
 
-    def __init__(self, app: App, rules: Rules, store: str = "memory://", **options: Any) -> None:
-        """`options` are those of `RequestLimits`: `identify`, `trusted_proxies`, `exempt_paths`, `on_refused`, …"""
+    def __init__(self, app: App, rules: Rules, store: str = "memory://", **options: Unpack[Options]) -> None:
         self.app = app
         self.limits = RequestLimits(rules, SCOPES, store=store, **options)
 

@@ -140,7 +140,8 @@ def text_of(part: str, value: Any) -> str | None:
     """The text of a part. An object without a text of its own would be somebody else in every request: an error."""
     if value is None or type(value) is str:
         return value
-    if isinstance(value, int) or type(value).__str__ is not object.__str__:
+    own_text: Any = type(value).__str__
+    if isinstance(value, int) or own_text is not object.__str__:
         return str(value)
     message = f"identify: {part} returned {value!r:.80}, which is no text; return a string, a number or None"
     raise ConfigError(message, param="identify")

@@ -21,7 +21,6 @@ from asgiref.sync import iscoroutinefunction, markcoroutinefunction
 from django.conf import settings
 from django.core.exceptions import PermissionDenied
 from django.core.signals import setting_changed
-from django.dispatch import receiver
 from django.http import Http404, HttpRequest, HttpResponse
 from django.utils.module_loading import import_string
 
@@ -186,11 +185,13 @@ def _routes() -> RouteLimits:
     return RouteLimits(ASYNC_REQUESTS, **options)
 
 
-@receiver(setting_changed)
 def _forget_routes(setting: str, **_: Any) -> None:
     """`override_settings(FRONTROW_LIMITS=…)` in a test starts afresh."""
     if setting == SETTING:
         _routes.cache_clear()
+
+
+setting_changed.connect(_forget_routes)
 
 
 class _LateLimit:

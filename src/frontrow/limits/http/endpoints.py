@@ -8,7 +8,7 @@ import functools
 import inspect
 from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 from frontrow.limits.http.headers import Field, ToldFields
 from frontrow.limits.http.request_limits import Charge, MissingClient
@@ -47,7 +47,8 @@ def endpoint_name(endpoint: Any) -> str:
 
 def decorate(endpoint: F, limit: Limit, calls: EndpointCalls) -> F:
     """The endpoint with a limit in front of it."""
-    return _async(endpoint, limit, calls) if inspect.iscoroutinefunction(endpoint) else _sync(endpoint, limit, calls)
+    limited = _async if inspect.iscoroutinefunction(endpoint) else _sync
+    return cast(F, limited(endpoint, limit, calls))
 
 
 def _sync(endpoint: Any, limit: Limit, calls: EndpointCalls) -> Any:

@@ -24,7 +24,7 @@ from frontrow.core.errors import ConfigError
 from frontrow.limits.http.asgi import SCOPES
 from frontrow.limits.http.endpoints import endpoint_name
 from frontrow.limits.http.headers import ROUTE_FIELDS, Field, ToldFields, as_text, tightest
-from frontrow.limits.http.refusal_responses import refusal_response
+from frontrow.limits.http.refusal_responses import refusal_response, retry_s
 from frontrow.limits.http.request_limits import Charge, MissingClient
 from frontrow.limits.http.route_limits import QuotaLike, QuotaOf, RouteLimits
 
@@ -38,7 +38,7 @@ class RateLimited(TooManyRequestsException):
     def __init__(self, charge: Charge, fields: list[Field]) -> None:
         self.decision = charge.decision
         status, all_fields, self.body = refusal_response(charge.decision, fields)
-        detail = f"The limit of {self.decision.limit} is used up; try again in {self.decision.retry_after_s:.0f} s."
+        detail = f"The limit of {self.decision.limit} is used up; try again in {retry_s(self.decision)} s."
         super().__init__(detail=detail, status_code=status, headers=dict(as_text(all_fields[2:])))
 
 
@@ -67,7 +67,7 @@ class RateLimits(InitPlugin):
         async def count_request(connection: Connection, handler: BaseRouteHandler) -> None:
             name = f"{connection.scope.get('path_template', '')} {endpoint_name(handler.fn)}"
             try:
-                charge = await limit.acheck(connection, name, connection.scope.get("method", "GET"))
+                charge = await limit.acheck(connection, name, str(connection.scope.get("method", "GET")))
             except MissingClient as error:
                 raise HTTPException(detail=error.message, status_code=error.http_status) from error
             if charge is None:  # exempt

@@ -37,13 +37,18 @@ _UNCOUNTED = _template(
 )
 
 
+def retry_s(decision: Decision) -> int:
+    """Seconds until a refused request may come again, for people and for `Retry-After`."""
+    return max(1, ceil_s(decision.retry_after_us))  # 0 would invite the client back at once
+
+
 def refusal_response(decision: Decision, fields: list[Field]) -> Response:
     """429 with the time to retry; 503 if the store was down and the rule fails closed."""
     down = decision.source == "closed"
-    retry_s = max(1, ceil_s(decision.retry_after_us))  # 0 would invite the client back at once
-    about = {b"rule": decision.rule.encode(), b"limit": decision.limit, b"retry": retry_s}
+    wait_s = retry_s(decision)
+    about = {b"rule": decision.rule.encode(), b"limit": decision.limit, b"retry": wait_s}
     body: bytes = (_UNCOUNTED if down else _USED_UP) % about
-    head = [_TYPE, (b"content-length", whole(len(body))), (b"retry-after", whole(retry_s))]
+    head = [_TYPE, (b"content-length", whole(len(body))), (b"retry-after", whole(wait_s))]
     return 503 if down else 429, head + fields, body
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import cycle
 from time import perf_counter_ns
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 from frontrow.core.clock import Clock, SystemClock, steady
 from frontrow.core.errors import ConfigError, InvalidInput
@@ -45,6 +45,33 @@ OnRefused = Callable[[Request, Decision], Any]
 MAX_ROUTES, MAX_PATH_CHARS, MAX_RETIRED = 4096, 512, 2
 TIMED_ONE_IN = 16
 _FALLBACK = "\0ip:"  # marks an address that replaces a missing id; no id can start like this
+
+
+class Options(TypedDict, total=False):
+    """What every middleware takes besides rules and store. mypy needs a closed list to check `add_middleware`."""
+
+    identify: Mapping[str, Source] | None  # key part -> "header:x-user-id", "json:email" or a function of the request
+    trusted_proxies: Iterable[str]
+    ipv6_prefix: int
+    exempt_addresses: Iterable[str]
+    exempt_users: Iterable[str]
+    exempt_paths: Iterable[str]
+    exempt_if: Callable[[Request], Any] | None
+    count_preflights: bool
+    on_refused: OnRefused | None
+    max_body_bytes: int
+    tier_of: TierOf | None
+    costs: Mapping[str, int] | None
+    clock: Clock | None
+    on_store_down: str
+    deadline_s: float
+    dialect: str
+    reset: str
+    metrics: LimitMetrics | None
+    refusals: RefusalLog | None
+    prefix: str  # of the keys in Redis
+    max_keys: int  # of a store in memory
+    compiled: bool
 
 
 class MissingClient(InvalidInput):

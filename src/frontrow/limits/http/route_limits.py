@@ -12,7 +12,7 @@ from typing import Any
 
 from frontrow.core.errors import ConfigError
 from frontrow.limits.http.caller_identity import RequestSource, Steps, arun_steps, check_can_wait, run_steps
-from frontrow.limits.http.request_limits import Charge, RequestLimits
+from frontrow.limits.http.request_limits import Charge, LimitedRoute, RequestLimits
 from frontrow.limits.metrics import LimitMetrics
 from frontrow.limits.quota import Quota
 from frontrow.limits.rules import RequestRule
@@ -168,7 +168,7 @@ class RouteLimit:
             await asyncio.sleep(charge.decision.delay_s)
         return charge
 
-    def _steps(self, request: Request, endpoint: str) -> Steps[Any]:
+    def _steps(self, request: Request, endpoint: str) -> Steps[tuple[RequestLimits, LimitedRoute, Any, int] | None]:
         """(limits, route, key, cost) of a request, or None if it is exempt."""
         limits = yield from self.counts.steps(request)
         if limits is None:

@@ -18,7 +18,7 @@ from frontrow.core.errors import ConfigError
 from frontrow.limits.http.asgi import SCOPES
 from frontrow.limits.http.endpoints import EndpointCalls, decorate
 from frontrow.limits.http.headers import Field, as_text
-from frontrow.limits.http.refusal_responses import refusal_response
+from frontrow.limits.http.refusal_responses import refusal_response, retry_s
 from frontrow.limits.http.request_limits import Charge, MissingClient
 from frontrow.limits.http.route_limits import QuotaLike, QuotaOf, RouteLimits
 
@@ -32,7 +32,7 @@ class RateLimited(HTTPException):
     def __init__(self, charge: Charge, fields: list[Field]) -> None:
         self.decision = charge.decision
         status, all_fields, self.body = refusal_response(charge.decision, fields)
-        detail = f"The limit of {self.decision.limit} is used up; try again in {self.decision.retry_after_s:.0f} s."
+        detail = f"The limit of {self.decision.limit} is used up; try again in {retry_s(self.decision)} s."
         super().__init__(status, detail, dict(as_text(all_fields[2:])))  # without content type and length
 
 

@@ -11,14 +11,14 @@ import warnings
 from collections.abc import Callable, Iterable
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Unpack, cast
 
 from frontrow.limits.config import load_config
 from frontrow.limits.http.body_parts import BODY, read_wsgi_body
 from frontrow.limits.http.caller_identity import Getter, RequestSource, run_steps
 from frontrow.limits.http.headers import FIELDS, Field, ToldFields, as_text
 from frontrow.limits.http.refusal_responses import missing_client_response, own_response, refusal_response
-from frontrow.limits.http.request_limits import MissingClient, RequestLimits
+from frontrow.limits.http.request_limits import MissingClient, Options, RequestLimits
 from frontrow.limits.http.rule_conversion import Rules
 from frontrow.limits.quota import Decision
 
@@ -30,8 +30,7 @@ App = Callable[[Environ, StartResponse], Iterable[bytes]]
 class RateLimitMiddleware:
     """Limits the requests of a WSGI application."""
 
-    def __init__(self, app: App, rules: Rules, store: str = "memory://", **options: Any) -> None:
-        """`options` are those of `RequestLimits`: `identify`, `trusted_proxies`, `exempt_paths`, `on_refused`, …"""
+    def __init__(self, app: App, rules: Rules, store: str = "memory://", **options: Unpack[Options]) -> None:
         self.app = app
         self.limits = RequestLimits(rules, ENVIRONS, store=store, **options)
 
