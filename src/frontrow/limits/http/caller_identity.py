@@ -14,6 +14,8 @@ from typing import Any, TypeVar
 from frontrow.core.errors import ConfigError
 from frontrow.limits.http.body_parts import BodyPart, body_part
 from frontrow.limits.http.client import ClientAddress
+from frontrow.limits.keys import key_text
+from frontrow.limits.quota import InvalidKey
 
 T = TypeVar("T")
 Getter = Callable[[Any], str | None]
@@ -140,11 +142,11 @@ def text_of(part: str, value: Any) -> str | None:
     """The text of a part. An object without a text of its own would be somebody else in every request: an error."""
     if value is None or type(value) is str:
         return value
-    own_text: Any = type(value).__str__
-    if isinstance(value, int) or own_text is not object.__str__:
-        return str(value)
-    message = f"identify: {part} returned {value!r:.80}, which is no text; return a string, a number or None"
-    raise ConfigError(message, param="identify")
+    text = key_text(value)
+    if text is None:
+        message = f"{part} must be a text, a whole number or an object with __str__, like '42' or user.id"
+        raise InvalidKey(f"{message}; not {value!r:.80}", param=part)
+    return text
 
 
 def is_async(function: Any) -> bool:
@@ -197,7 +199,7 @@ def user_name(user: Any) -> str | None:
         except NotImplementedError:  # Starlette's BaseUser leaves `identity` to its subclasses
             continue
         if value is not None and value != "":
-            return str(value)
+            return text_of("user", value)
     return None
 
 

@@ -175,7 +175,7 @@ def limited(*quotas: QuotaLike | QuotaOf, **options: Any) -> Callable[[F], F]:
     """
     for quota in quotas:
         if isinstance(quota, str):
-            Quota.parse(quota)  # reports a wrong quota now
+            Quota.parse_all(quota)  # reports a wrong quota now
     return lambda view: decorate(view, _LateLimit(lambda routes: routes.make(*quotas, **options)), CALLS)
 
 

@@ -70,6 +70,7 @@ class Options(TypedDict, total=False):
     metrics: LimitMetrics | None
     refusals: RefusalLog | None
     prefix: str  # of the keys in Redis
+    record_refusals: bool  # in Redis, for `frontrow limits watch`
     max_keys: int  # of a store in memory
     compiled: bool
 

@@ -15,6 +15,7 @@ from frontrow.limits.http.caller_identity import RequestSource, Steps, arun_step
 from frontrow.limits.http.request_limits import Charge, LimitedRoute, RequestLimits
 from frontrow.limits.metrics import LimitMetrics
 from frontrow.limits.quota import Quota
+from frontrow.limits.rule_list import name_quotas
 from frontrow.limits.rules import RequestRule
 
 Request = Any
@@ -80,7 +81,7 @@ class RouteLimits:
 
         def open_limits(*plain: QuotaLike) -> RequestLimits:
             more = {"statuses": statuses, "on_missing": on_missing}
-            quotas = [quota if isinstance(quota, Quota) else Quota.parse(quota) for quota in plain]
+            quotas = [quota for _, quota in name_quotas(plain)]
             rules = [RequestRule(_rule_name(quota, name, len(quotas)), quota, parts, **more) for quota in quotas]
             return self._open(rules, identify)
 
