@@ -12,7 +12,7 @@ from typing import Annotated
 
 # group of commands -> the module that holds its typer app, what it is for, the extra that brings its libraries
 GROUPS = {
-    "limits": ("frontrow.cli.limits", "The rate limiter: see, try, check.", "cli"),
+    "limits": ("frontrow.cli.limits", "The rate limiter: see, try, check; look at a running store.", "cli"),
     "room": ("frontrow.cli.room", "The waiting room: serve, watch, steer, verify.", "room"),
     "event": ("frontrow.cli.event", "Events and their seating plans.", "boxoffice"),
     "ledger": ("frontrow.cli.ledger", "The ledger: schema, proof, figures, money.", "boxoffice"),

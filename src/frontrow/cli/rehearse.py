@@ -28,7 +28,7 @@ def rehearse(
         Path | None, typer.Option("--json", help="Write all figures here; - for standard output.")
     ] = None,
 ) -> None:
-    """Simulate a whole sale: arrivals, the line, the shop, seats, payments. Says what limits it and what to set."""
+    """Simulate a sale of millions before it happens: waits, fairness, bots, what limits it, what to set."""
     from rich.console import Console
     from rich.progress import Progress
     from rich.table import Table
