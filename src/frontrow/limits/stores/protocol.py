@@ -13,6 +13,7 @@ from frontrow.limits.keys import StoreKey
 from frontrow.limits.quota import Decision, Quota, Rule
 
 CHECK, PEEK, REFUND = 0, 1, 2
+DEFAULT_PREFIX = "frl"  # of every key in a shared store
 RESERVE, TAKE_BACK = 3, 4
 """Only a Redis store knows these, for rules that it cannot decide in one step. RESERVE is a CHECK that results in a
 `Reservation`. TAKE_BACK (with its time as `now_us`) undoes it as far as it still counts."""

@@ -25,7 +25,6 @@ from frontrow.limits.stores.protocol import CHECK, RESERVE, QuotaSlot, Reservati
 
 GIVING_BACK = "-- [giving back]"  # what follows in an algorithm's file is not needed to check
 HASH_TAGS = 64  # hash tags on a Cluster: few enough to share calls, enough to spread over the nodes
-DEFAULT_PREFIX = "frl"
 SPARE_MS = 1000  # a state lives this much longer than it matters
 STATES = ("fixed_window", "sliding_log", "sliding_counter", "bucket")  # the kinds of state, each a file in `lua`
 REPLY = struct.Struct("<7q")  # per request: allowed, rule, remaining, reset, retry, delay, shadow bit mask
