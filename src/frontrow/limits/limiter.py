@@ -7,13 +7,14 @@ Each operation exists twice, blocking (`check`) and for asyncio (`acheck`). Both
 """
 
 import functools
+import inspect
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
 from frontrow.core.clock import Clock, SystemClock, steady
 from frontrow.limits.keys import Key, pack_parts, rule_key
-from frontrow.limits.quota import Decision, Rule
+from frontrow.limits.quota import Decision, InvalidKey, Rule
 from frontrow.limits.refusal_cache import RefusalCache
 from frontrow.limits.rule_list import RuleLike, to_rules
 from frontrow.limits.stats import Stats
@@ -159,6 +160,8 @@ class Limiter:
     def _slot_index(self, at: int, rule: Rule, key: Key) -> int:
         slots = self._slot_of_tier[at]
         tier = rule.tier_of(key) if rule.tier_of is not None else None
+        if tier is not None and not isinstance(tier, str):
+            raise _wrong_tier(rule, tier)
         return slots.get(tier or "", slots[""])
 
     def _count(self, result: StoreResult) -> Decision:
@@ -168,9 +171,20 @@ class Limiter:
         return decision
 
     def _install_fast_path(self) -> None:
-        """Let the compiled store decide plain checks directly. It calls back here for unusual ones."""
-        direct = getattr(self._store, "check", None)
-        if direct is not None and self._uses_whole_key:
-            self._store.on_unusual(functools.partial(Limiter.check, self))  # type: ignore[attr-defined]
-            self.stats.follow(self._store.counts)  # type: ignore[attr-defined]
-            setattr(self, "check", direct)  # noqa: B010  # mypy forbids assigning to a method
+        """Let a store in memory decide common checks directly. It calls back here for unusual ones."""
+        prepare = getattr(self._store, "prepare_check", None)
+        if prepare is None:
+            return
+        self.stats.follow(self._store.counts)  # type: ignore[attr-defined]
+        replaced = type(self).check is not Limiter.check or type(self).acheck is not Limiter.acheck
+        if replaced or any(rule.tiers for rule in self.rules):
+            return
+        prepared = prepare(self._default_slots, self.rules, functools.partial(Limiter.check, self))
+        if prepared is not None:
+            vars(self).update(check=prepared.check, acheck=prepared.acheck)
+
+
+def _wrong_tier(rule: Rule, tier: Any) -> InvalidKey:
+    if inspect.iscoroutine(tier):
+        tier.close()
+    return InvalidKey(f"rule {rule.name}: tier_of must return a tier's name or None, not {tier!r:.80}", param="tier_of")

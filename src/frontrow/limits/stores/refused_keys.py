@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from frontrow.core.redis_url import call_sync, connect_sync, disconnect_sync
+from frontrow.core.redis_url import connect_sync, disconnect_sync
 from frontrow.limits.keys import GLOBAL_KEY, StoreKey
 from frontrow.limits.stores.protocol import CHECK, QuotaSlot, Store, StoreRequest, StoreResult
 
@@ -90,7 +90,7 @@ class RefusedKeys:
             try:
                 if self._client is None:
                     self._client = self._connect()
-                call_sync(self._client, "EVAL", _ADD, 1, _set_name(self._prefix, time.time()), *words)
+                self._client.eval(_ADD, 1, _set_name(self._prefix, time.time()), *words)
             except Exception:  # the limiter itself reports a store that is down
                 return
 
