@@ -96,8 +96,8 @@ def run_room(redis_url: str, folder: str, hot: bool) -> None:
     """The waiting room as `frontrow room serve` runs it, with limits that are checked and never reached."""
     import uvloop
 
+    from frontrow.cli.room_serve import serve_async
     from frontrow.settings.room import RoomSettings
-    from frontrow.web.room.server import serve_async
 
     wide = "1000000000/second"
     with tempfile.TemporaryDirectory() as own:

@@ -1,4 +1,4 @@
-"""The composition root: the only place where the platform's adapters are chosen and its services are built.
+"""The composition root of the platform: its adapters are chosen and its services are built here.
 
 `open_platform` builds a whole server, `open_jobs` the background jobs of `frontrow work`. Without Redis the server is
 embedded: claims, places and limits in memory, a SQLite file, an in-process bus, the journaled simulated provider, a
@@ -17,6 +17,8 @@ from typing import Final
 
 import msgspec
 
+from frontrow.app.organiser_wiring import make_organiser_services
+from frontrow.app.room_wiring import HumanChecks, make_room
 from frontrow.boxoffice.adapters.bus.from_url import open_bus
 from frontrow.boxoffice.adapters.channels.from_settings import MessageSettings, open_channels, open_mail
 from frontrow.boxoffice.adapters.claims.memory import MemoryClaims
@@ -85,7 +87,6 @@ from frontrow.web.observability.worker_metrics import Board
 from frontrow.web.platform.event_openings import Openings
 from frontrow.web.platform.event_rooms import Rooms
 from frontrow.web.platform.fan_codes import FanCodes
-from frontrow.web.platform.organiser_services import make_organiser_services
 from frontrow.web.platform.platform import (
     BoxOfficeServices,
     MessagingServices,
@@ -98,7 +99,6 @@ from frontrow.web.platform.platform import (
 from frontrow.web.platform.platform_keys import open_keys
 from frontrow.web.platform.visits import RoomVisits
 from frontrow.web.room.page import PageSettings, RoomPages
-from frontrow.web.room.server import HumanChecks, make_room
 from frontrow.web.site.fans.waiting_room import SiteSurroundings
 from frontrow.web.streams.positions import Streams
 from frontrow.web.streams.seat_routes import LiveSeats

@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
+from frontrow.app.room_wiring import make_endpoints
 from frontrow.core.cookies import cookie_line, cookie_names, is_https, read_cookie, read_cookies
 from frontrow.core.errors import Unauthorised
 from frontrow.settings.room import RoomSettings
@@ -18,7 +19,6 @@ from frontrow.waitingroom.door.door_limits import Entry
 from frontrow.web.endpoints.messages import EndpointRequest
 from frontrow.web.room.page import PageSettings, RoomPages
 from frontrow.web.room.page_parts import place_cookies
-from frontrow.web.room.server import make_endpoints
 from tests.web.api.support import EVENT_ID, a_client, a_platform
 from tests.web.room.simple_room import SimpleRoom
 

@@ -9,9 +9,9 @@ import httpx
 import jwt
 import pytest
 
+from frontrow.app.room_wiring import make_endpoints, make_room
 from frontrow.settings.room import RoomSettings
 from frontrow.waitingroom.door.door_limits import Entry, EntryRules, TooManyRequests
-from frontrow.web.room.server import make_endpoints, make_room
 from tests.support.servers import Valkey
 from tests.web.room.test_serve import KEY, Served, room, wait_for
 
