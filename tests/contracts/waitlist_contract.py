@@ -48,9 +48,17 @@ def an_offer(bench: Bench, entry: Entry, *seats: int, **more: Any) -> NewOffer:
     offer_id, booking_id = entry.next_offer_ids()
     more.setdefault("cap", 10)
     hold = NewHold(
-        booking_id, bench.event, entry.fan, seats, bench.now_us, bench.now_us + FIVE_MINUTES_US, 5_000 * len(seats),
-        "EUR", (5_000,) * len(seats), **more,
-    )  # fmt: skip
+        booking_id,
+        bench.event,
+        entry.fan,
+        seats,
+        bench.now_us,
+        bench.now_us + FIVE_MINUTES_US,
+        5_000 * len(seats),
+        "EUR",
+        (5_000,) * len(seats),
+        **more,
+    )
     return NewOffer(offer_id, entry.id, hold)
 
 

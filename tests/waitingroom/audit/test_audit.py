@@ -59,10 +59,17 @@ class TestAudits:
         assert await audit.recover(EVENT, NOW_S) is None
         config = {"lanes": (LaneRule("general"), LaneRule("fans", 3)), "message": "grüß 'dich'"}
         state = replace(
-            new_room(**config), epoch=3, lanes=(LaneState(90, 50, 10, 40), LaneState(7, 3, 1)), slide_no=9,
-            ring=(Slide(8, 5, (40, 2), 4), Slide(9, 6, (50, 3), 11)), took={8: 4}, note='{"x":1}', beacon="b",
-            message_no=2, released=17,
-        )  # fmt: skip
+            new_room(**config),
+            epoch=3,
+            lanes=(LaneState(90, 50, 10, 40), LaneState(7, 3, 1)),
+            slide_no=9,
+            ring=(Slide(8, 5, (40, 2), 4), Slide(9, 6, (50, 3), 11)),
+            took={8: 4},
+            note='{"x":1}',
+            beacon="b",
+            message_no=2,
+            released=17,
+        )
         await audit.append(EVENT, [RoomRow(state, 1000)])
         back = (await recovered(audit)).state
         assert replace(back, now_us=0) == replace(state, now_us=0)
@@ -96,8 +103,11 @@ class TestAudits:
         found = await recovered(audit)
         standing = {row.place.position: (row.expires_s, row.tag) for row in found.claims}
         assert standing == {
-            10: (NOW_S + 50, 1), 30: (NOW_S + 90, 4_000_000_000), 31: (0, 0), 32: (NOW_S - 10, 0),
-        }  # fmt: skip
+            10: (NOW_S + 50, 1),
+            30: (NOW_S + 90, 4_000_000_000),
+            31: (0, 0),
+            32: (NOW_S - 10, 0),
+        }
         assert sorted(found.codes) == [77, 2**40]
         assert (await audit.used_codes(EVENT), await audit.used_codes("other")) == (2, 0)
 

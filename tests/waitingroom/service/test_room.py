@@ -307,10 +307,15 @@ async def test_positions_seen_never_worsen_whatever_the_organiser_does(rig: Rig)
     states: dict[str, int] = {}
     fans = iter(rig.room.codes.make(EVENT, 1, range(1000)))
     moves = [
-        rig.room.pause, rig.room.resume, rig.room.queue_all, rig.room.resume,
-        lambda e: rig.room.set_capacity(e, 1), lambda e: rig.room.set_capacity(e, 500),
-        lambda e: rig.room.set_rate(e, 1, 1), lambda e: rig.room.set_rate(e, 1000, 1000),
-    ]  # fmt: skip
+        rig.room.pause,
+        rig.room.resume,
+        rig.room.queue_all,
+        rig.room.resume,
+        lambda e: rig.room.set_capacity(e, 1),
+        lambda e: rig.room.set_capacity(e, 500),
+        lambda e: rig.room.set_rate(e, 1, 1),
+        lambda e: rig.room.set_rate(e, 1000, 1000),
+    ]
     for move in moves:
         await asyncio.gather(*(rig.room.join(EVENT, code=next(fans)) for _ in range(10)))
         await move(EVENT)

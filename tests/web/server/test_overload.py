@@ -116,8 +116,13 @@ def test_f3_requests_in_flight_are_bounded_lower_classes_first():
             admitted[rank] += 1
     assert gate.in_flight == 100
     assert admitted == {
-        Rank.BROWSE: 50, Rank.JOIN: 10, Rank.MAP: 10, Rank.HOLD: 15, Rank.PAY: 15, Rank.EXEMPT: 0,
-    }  # fmt: skip
+        Rank.BROWSE: 50,
+        Rank.JOIN: 10,
+        Rank.MAP: 10,
+        Rank.HOLD: 15,
+        Rank.PAY: 15,
+        Rank.EXEMPT: 0,
+    }
     assert gate.admits(Rank.EXEMPT)
     for _ in range(100):
         gate.ended()

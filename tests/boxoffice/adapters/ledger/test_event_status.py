@@ -24,9 +24,18 @@ from tests.boxoffice.conftest import opened
 
 PLAN = Plan("Cellar", (area("GA", 4),))
 SHOW = Event(
-    "evt_show", "Aurora", "ven_1", plan_hash(PLAN), "EUR", NOW_US + 2 * DAY_US, NOW_US - DAY_US, NOW_US + DAY_US,
-    (PriceTier("standing", Money(5_000, "EUR")),), status=EventStatus.ON_SALE, organiser_id="org_hall",
-)  # fmt: skip
+    "evt_show",
+    "Aurora",
+    "ven_1",
+    plan_hash(PLAN),
+    "EUR",
+    NOW_US + 2 * DAY_US,
+    NOW_US - DAY_US,
+    NOW_US + DAY_US,
+    (PriceTier("standing", Money(5_000, "EUR")),),
+    status=EventStatus.ON_SALE,
+    organiser_id="org_hall",
+)
 CALLERS = 50
 SYSTEM_FACTS = {"EventSoldOut", "EventReopened", "EventCompleted"}
 
