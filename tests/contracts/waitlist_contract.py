@@ -139,13 +139,13 @@ async def the_last_fan_of_a_seat_is_the_one_of_the_newest_booking(bench: Bench) 
 
 @check
 async def a_look_counts_live_seats_and_sees_whether_anybody_waits(bench: Bench) -> None:
-    look = await bench.one.waitlist.waitlist_look(bench.event, bench.now_us)
+    look = await bench.one.waitlist.read_waitlist_summary(bench.event, bench.now_us)
     assert (look.taken, look.waiting) == (0, False)
     await bench.paid(1, 2)
     await join(bench, "ada")
-    look = await bench.one.waitlist.waitlist_look(bench.event, bench.now_us)
+    look = await bench.one.waitlist.read_waitlist_summary(bench.event, bench.now_us)
     assert (look.taken, look.waiting) == (2, True)
-    look = await bench.one.waitlist.waitlist_look(bench.event, bench.now_us + TEN_MINUTES_US)
+    look = await bench.one.waitlist.read_waitlist_summary(bench.event, bench.now_us + TEN_MINUTES_US)
     assert look.taken == 0
 
 

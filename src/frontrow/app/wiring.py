@@ -316,7 +316,9 @@ def _make_jobs(
     ledger, bus, clock, provider = adapters.ledger, adapters.bus, adapters.clock, adapters.provider
     more = money_jobs(ledger, provider, clock, issuer, seats=seats) if provider is not None else []
     more += [*beside, *waitlist_jobs(ledger, bus, clock, offering, resale)]
-    return box_office_jobs(ledger, bus, clock, messaging.notifier, messaging.webhooks, told=seats.expired, more=more)
+    return box_office_jobs(
+        ledger, bus, clock, messaging.notifier, messaging.webhooks, on_expired=seats.expired, more=more
+    )
 
 
 async def _purge_answers(requests: IdempotencyStore, clock: Clock) -> None:

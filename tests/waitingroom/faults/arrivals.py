@@ -63,7 +63,7 @@ def main() -> None:
         events=(EVENT,), store=order["url"], folder=order["keys"], audit=":memory:", per_ip=WIDE, per_person=WIDE
     )
     uvloop.run(serve_async(settings, [socket.socket(fileno=order["fd"])]))
-    positions = [(at_ns, json.loads(reply._answer.body)["position"]) for at_ns, reply in arrivals]
+    positions = [(at_ns, json.loads(reply._response.body)["position"]) for at_ns, reply in arrivals]
     answers = {"answers": [(at_ns, place, answered_ns[place]) for at_ns, place in positions]}
     Path(order["out"]).write_text(json.dumps(answers))  # a file: an unbuffered pipe may keep only the first 64 KiB
 

@@ -157,7 +157,7 @@ class Aside(msgspec.Struct, frozen=True):
             return self.body[:MAX_ERROR_CHARS]
 
 
-class Settled(msgspec.Struct, frozen=True):
+class DeliveryResult(msgspec.Struct, frozen=True):
     """What became of a leased delivery."""
 
     number: int
@@ -182,7 +182,7 @@ class Endpoint(msgspec.Struct, frozen=True):
         return f"Endpoint({self.id}, {self.organiser}, {self.url})"
 
 
-def settled(delivery: Delivery, outcome: Outcome, now_us: int, give_up_after_s: int) -> Settled:
+def apply_outcome(delivery: Delivery, outcome: Outcome, now_us: int, give_up_after_s: int) -> DeliveryResult:
     """The delivery after an attempt: sent, given up, or waiting for a pause that doubles each time.
 
     The pause is spread by a fifth, the same for the same delivery, so that receivers are not hit in step.
@@ -190,10 +190,10 @@ def settled(delivery: Delivery, outcome: Outcome, now_us: int, give_up_after_s: 
     attempts = delivery.attempts + 1
     reason = outcome.reason[:MAX_ERROR_CHARS]
     if outcome.sent:
-        return Settled(delivery.number, DeliveryState.SENT, attempts, now_us)
+        return DeliveryResult(delivery.number, DeliveryState.SENT, attempts, now_us)
     pause_s = min(FIRST_PAUSE_S * 2 ** min(attempts - 1, 20), LONGEST_PAUSE_S)
     spread = zlib.crc32(f"{delivery.dedupe}:{attempts}".encode()) % 200
     next_at_us = now_us + pause_s * US_PER_S * (1000 + spread) // 1000
     if outcome.final or next_at_us >= delivery.created_at_us + give_up_after_s * US_PER_S:
-        return Settled(delivery.number, DeliveryState.GIVEN_UP, attempts, now_us, reason)
-    return Settled(delivery.number, DeliveryState.WAITING, attempts, next_at_us, reason)
+        return DeliveryResult(delivery.number, DeliveryState.GIVEN_UP, attempts, now_us, reason)
+    return DeliveryResult(delivery.number, DeliveryState.WAITING, attempts, next_at_us, reason)

@@ -256,8 +256,8 @@ def checked_scopes(scopes: Iterable[str], granted: frozenset[str]) -> tuple[str,
     wanted = frozenset(scopes)
     unknown = wanted - PERMISSIONS.keys()
     if unknown or not wanted:
-        known = ", ".join(sorted(PERMISSIONS))
-        raise InvalidInput(f"scopes are one or more of {known}", param="scopes")
+        permissions = ", ".join(sorted(PERMISSIONS))
+        raise InvalidInput(f"scopes are one or more of {permissions}", param="scopes")
     if wanted - granted:
         raise NotAllowed(f"nobody can give away what they may not do: {', '.join(sorted(wanted - granted))}")
     return tuple(sorted(wanted))

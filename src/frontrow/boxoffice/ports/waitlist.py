@@ -58,7 +58,7 @@ class WaitlistBook(Protocol):
         """Waiting entries in order, from after (rank, number) on, that fit the free seats per section."""
         ...
 
-    async def waitlist_look(self, event_id: str, now_us: int) -> WaitlistSummary: ...
+    async def read_waitlist_summary(self, event_id: str, now_us: int) -> WaitlistSummary: ...
 
     async def last_fans(self, event_id: str, seats: Sequence[int]) -> dict[int, str]:
         """The last fan of each of these free seats that was ever held or sold."""
@@ -88,7 +88,7 @@ class WaitlistBook(Protocol):
         """Free the seats at once. The entry keeps its place. An already declined offer is returned as is."""
         ...
 
-    async def settle_offers(self, now_us: int, limit: int) -> list[Offer]:
+    async def end_finished_offers(self, now_us: int, limit: int) -> list[Offer]:
         """End at most `limit` open offers that are past their time (OfferLapsed) or whose booking was paid or ended.
 
         Among any number of workers, each offer is ended and returned exactly once.

@@ -135,7 +135,7 @@ class OfferWorker:
         """End offers that lapsed or whose booking moved on, and free the seats of lapsed ones."""
         count = 0
         for _ in range(END_BATCHES_PER_SWEEP):
-            ended = await self._ledger.waitlist.settle_offers(self._clock(), END_BATCH)
+            ended = await self._ledger.waitlist.end_finished_offers(self._clock(), END_BATCH)
             for offer in ended:
                 self._dirty.add(offer.event_id)
                 if offer.state is not OfferState.CLAIMED and offer.event_id in set(self._sales):
@@ -158,7 +158,7 @@ class OfferWorker:
         in_sale = event.sale_starts_at_us <= now_us < event.sale_ends_at_us
         if event.status not in HAS_WAITLIST or event.paused or not in_sale:
             return 0
-        summary = await self._ledger.waitlist.waitlist_look(event_id, now_us)
+        summary = await self._ledger.waitlist.read_waitlist_summary(event_id, now_us)
         if not summary.waiting and event.status is EventStatus.ON_SALE:
             return 0
         if summary.taken >= sale.plan.size:

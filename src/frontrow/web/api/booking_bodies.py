@@ -116,7 +116,7 @@ def checkout_view(outcome: CheckoutResult) -> CheckoutView:
     )
 
 
-async def looked_at(platform: Platform, booking: Booking) -> BookingView:
+async def read_booking_view(platform: Platform, booking: Booking) -> BookingView:
     """The booking with how its payment stands, if one was begun."""
     if booking.state is not BookingState.PAYING:
         return await booking_view(platform, booking)

@@ -23,7 +23,7 @@ from frontrow.core.clock import US_PER_S
 from frontrow.core.errors import FrontrowError
 from frontrow.core.guest_identity import is_reserved
 from frontrow.web.api.access import Caller, identified, need_visit, own_booking
-from frontrow.web.api.booking_bodies import BookingView, booking_view, declined, looked_at
+from frontrow.web.api.booking_bodies import BookingView, booking_view, declined, read_booking_view
 from frontrow.web.endpoints.messages import (
     JSON,
     EndpointRequest,
@@ -114,7 +114,7 @@ async def get_booking(
     platform: Platform, caller: Caller, booking_id: str, request: EndpointRequest
 ) -> EndpointResponse:
     """GET booking: its state, or 304 if the client has it."""
-    view = await looked_at(platform, await own_booking(platform, caller, booking_id))
+    view = await read_booking_view(platform, await own_booking(platform, caller, booking_id))
     body = encode_json(view)
     tag = b'"' + hashlib.blake2s(body, digest_size=9).hexdigest().encode() + b'"'
     head = OWN_ONLY + b"etag: " + tag + b"\r\n"

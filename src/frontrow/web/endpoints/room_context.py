@@ -6,12 +6,19 @@ from collections.abc import Awaitable, Callable
 from frontrow.core.errors import FrontrowError
 from frontrow.waitingroom.door.door_limits import Entry
 from frontrow.waitingroom.service.room import WaitingRoom
-from frontrow.web.endpoints.messages import JSON, NO_STORE, Arriving, EndpointRequest, EndpointResponse, problem_answer
+from frontrow.web.endpoints.messages import (
+    JSON,
+    NO_STORE,
+    EndpointRequest,
+    EndpointResponse,
+    PendingResponse,
+    problem_answer,
+)
 from frontrow.web.room.page import RoomPages
 
 JSON_HEAD = JSON + NO_STORE
 
-Result = EndpointResponse | Arriving | Awaitable[EndpointResponse]
+Result = EndpointResponse | PendingResponse | Awaitable[EndpointResponse]
 Endpoint = Callable[[str, EndpointRequest], Result]
 
 

@@ -19,7 +19,7 @@ from frontrow.web.api.booking_bodies import (
     RefundView,
     booking_view,
     indexes,
-    looked_at,
+    read_booking_view,
     refund_view,
     seat_ids,
 )
@@ -30,7 +30,7 @@ from frontrow.web.endpoints.room import await_answer
 from frontrow.web.endpoints.room_schema import PassView
 from frontrow.web.endpoints.seats import SeatName
 from frontrow.web.platform.platform import Platform
-from frontrow.web.room.app import AnswerApp, ask_of
+from frontrow.web.room.app import AnswerApp, read_request
 
 PRIORITY_US = 86_400 * US_PER_S
 GIVEN_UP: Final = ENDED | {PaymentState.VOIDING}  # voided, or as soon as the provider is back
@@ -71,7 +71,7 @@ class ReturnList(msgspec.Struct):
     opt=own_checks(Access.OWNER, answers={200: BookingView}, problems=(*ANY, 404)),
 )
 async def get_booking(request: Request[Any, Any, Any], booking_id: FromPath[str], platform: FromPlatform) -> ASGIApp:
-    return AnswerApp(await await_answer(booking_calls.get_booking(platform, booking_id, await ask_of(request))))
+    return AnswerApp(await await_answer(booking_calls.get_booking(platform, booking_id, await read_request(request))))
 
 
 @post(
@@ -88,7 +88,7 @@ async def get_booking(request: Request[Any, Any, Any], booking_id: FromPath[str]
     ),
 )
 async def pay(request: Request[Any, Any, Any], booking_id: FromPath[str], platform: FromPlatform) -> ASGIApp:
-    return AnswerApp(await await_answer(booking_calls.pay(platform, booking_id, await ask_of(request))))
+    return AnswerApp(await await_answer(booking_calls.pay(platform, booking_id, await read_request(request))))
 
 
 @post(
@@ -195,7 +195,7 @@ async def answer_bank(platform: FromPlatform, caller: FromCaller, booking_id: Fr
     if finish is None or not payments or not payments[-1].ref:
         raise NotFound("there is no made-up bank to answer here")
     finish(payments[-1].ref)
-    return await looked_at(platform, booking)
+    return await read_booking_view(platform, booking)
 
 
 ROUTES: list[HTTPRouteHandler] = [

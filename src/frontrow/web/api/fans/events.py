@@ -23,7 +23,7 @@ from frontrow.web.api.routes import own_checks
 from frontrow.web.endpoints.event_details import EventView
 from frontrow.web.endpoints.event_list import CURSOR, EventPage, read_cursor
 from frontrow.web.endpoints.room import await_answer
-from frontrow.web.room.app import AnswerApp, ask_of
+from frontrow.web.room.app import AnswerApp, read_request
 
 MAX_PRICE = 10**12
 MAX_FREE = 10**6
@@ -80,7 +80,7 @@ async def list_events(
         after=read_cursor(cursor),
         limit=limit,
     )
-    return AnswerApp(await platform.server.listed.answer(search, await ask_of(request)))
+    return AnswerApp(await platform.server.listed.answer(search, await read_request(request)))
 
 
 def _time_us(at: datetime | None, otherwise: int) -> int:
@@ -99,7 +99,7 @@ def _time_us(at: datetime | None, otherwise: int) -> int:
 async def get_event(request: Request[Any, Any, Any], event_id: FromPath[str], platform: FromPlatform) -> ASGIApp:
     # Counts the address and no person: the answer is the same kept bytes for everybody, and finding out who is signed
     # in (a read of the ledger) would cost more than the request that the limit is to save.
-    return AnswerApp(await await_answer(platform.server.shown.event(event_id, await ask_of(request))))
+    return AnswerApp(await await_answer(platform.server.shown.event(event_id, await read_request(request))))
 
 
 ROUTES: list[HTTPRouteHandler] = [list_events, get_event]

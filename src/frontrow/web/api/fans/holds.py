@@ -15,7 +15,7 @@ from frontrow.web.endpoints import bookings as booking_calls
 from frontrow.web.endpoints.bookings import ExtendBody
 from frontrow.web.endpoints.room import await_answer
 from frontrow.web.endpoints.seats import HoldBody, HoldView
-from frontrow.web.room.app import AnswerApp, ask_of
+from frontrow.web.room.app import AnswerApp, read_request
 
 
 @post(
@@ -31,7 +31,7 @@ from frontrow.web.room.app import AnswerApp, ask_of
     ),
 )
 async def place_hold(request: Request[Any, Any, Any], event_id: FromPath[str], platform: FromPlatform) -> ASGIApp:
-    return AnswerApp(await await_answer(platform.server.shop.hold(event_id, await ask_of(request))))
+    return AnswerApp(await await_answer(platform.server.shop.hold(event_id, await read_request(request))))
 
 
 @patch(
@@ -47,7 +47,7 @@ async def place_hold(request: Request[Any, Any, Any], event_id: FromPath[str], p
     ),
 )
 async def extend_hold(request: Request[Any, Any, Any], booking_id: FromPath[str], platform: FromPlatform) -> ASGIApp:
-    return AnswerApp(await await_answer(booking_calls.extend_hold(platform, booking_id, await ask_of(request))))
+    return AnswerApp(await await_answer(booking_calls.extend_hold(platform, booking_id, await read_request(request))))
 
 
 @delete(
@@ -58,7 +58,7 @@ async def extend_hold(request: Request[Any, Any, Any], booking_id: FromPath[str]
     opt=own_checks(Access.OWNER, answers={200: BookingView}, problems=(*ANY, 404, 409, 413, 415), shop=True),
 )
 async def release_hold(request: Request[Any, Any, Any], booking_id: FromPath[str], platform: FromPlatform) -> ASGIApp:
-    return AnswerApp(await await_answer(booking_calls.release_hold(platform, booking_id, await ask_of(request))))
+    return AnswerApp(await await_answer(booking_calls.release_hold(platform, booking_id, await read_request(request))))
 
 
 ROUTES: list[HTTPRouteHandler] = [place_hold, extend_hold, release_hold]

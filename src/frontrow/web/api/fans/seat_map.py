@@ -16,7 +16,7 @@ from frontrow.web.api import FromPlatform
 from frontrow.web.api.access import Access
 from frontrow.web.api.routes import own_checks
 from frontrow.web.endpoints.seats import POSITION, position
-from frontrow.web.room.app import AnswerApp, StreamApp, ask_of
+from frontrow.web.room.app import AnswerApp, StreamApp, read_request
 
 FILE = re.compile(r"([0-9a-f]{64})\.json\Z")
 FOREVER = "public, max-age=31536000, immutable"
@@ -69,7 +69,7 @@ def _packed(body: bytes) -> bytes:
     opt=own_checks(Access.PUBLIC, answers={200: "application/octet-stream", 304: None}, problems=(404, 429)),
 )
 async def get_seats(request: Request[Any, Any, Any], event_id: FromPath[str], platform: FromPlatform) -> ASGIApp:
-    return AnswerApp(platform.server.shop.seats_bin(event_id, await ask_of(request)))
+    return AnswerApp(platform.server.shop.seats_bin(event_id, await read_request(request)))
 
 
 @get(
@@ -81,7 +81,7 @@ async def get_seats(request: Request[Any, Any, Any], event_id: FromPath[str], pl
 async def poll_seats(
     request: Request[Any, Any, Any], event_id: FromPath[str], platform: FromPlatform, after: After = ""
 ) -> ASGIApp:
-    return AnswerApp(platform.server.shop.poll(event_id, await ask_of(request)))
+    return AnswerApp(platform.server.shop.poll(event_id, await read_request(request)))
 
 
 @get(
@@ -93,7 +93,7 @@ async def poll_seats(
 async def stream_seats(
     request: Request[Any, Any, Any], event_id: FromPath[str], platform: FromPlatform, after: After = ""
 ) -> ASGIApp:
-    ask = await ask_of(request)
+    ask = await read_request(request)
     refusal = platform.server.shop.stream_refusal(event_id, ask)
     if refusal is not None:
         return AnswerApp(refusal)

@@ -183,7 +183,7 @@ def full_session(session: Session | None) -> Session:
     return session
 
 
-async def looked_up(platform: Platform, created: SignedIn) -> Session:
+async def read_new_session(platform: Platform, created: SignedIn) -> Session:
     """A new session with what its subject may do, as the next request will find it."""
     return await platform.people.sessions.find(created.secret) or created.session
 

@@ -10,7 +10,7 @@ from litestar.params import JSONBody
 from frontrow.boxoffice.model.people import NotAllowed
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, client_ip
-from frontrow.web.api.fans.sign_in import full_session, looked_up
+from frontrow.web.api.fans.sign_in import full_session, read_new_session
 from frontrow.web.api.sign_in_bodies import (
     Code,
     Deliver,
@@ -108,7 +108,7 @@ async def staff_sign_in(
         agent=agent_of(request),
         replaces=caller.session,
     )
-    return signed_in(created, await looked_up(platform, created), data.deliver)
+    return signed_in(created, await read_new_session(platform, created), data.deliver)
 
 
 @post(
@@ -123,7 +123,7 @@ async def staff_second_step(
 ) -> Response[SessionView]:
     assert caller.session is not None
     created = await platform.people.staff.complete_second_step(caller.session, data.code)
-    return signed_in(created, await looked_up(platform, created), data.deliver)
+    return signed_in(created, await read_new_session(platform, created), data.deliver)
 
 
 @post(
@@ -153,7 +153,7 @@ async def confirm_enrolment(
 ) -> Response[EnrolledView]:
     assert caller.session is not None
     created, codes = await platform.people.staff.finish_enrolment(caller.session, data.pending, data.code)
-    answer = signed_in(created, await looked_up(platform, created), data.deliver)
+    answer = signed_in(created, await read_new_session(platform, created), data.deliver)
     fields = {name: getattr(answer.content, name) for name in answer.content.__struct_fields__}
     return private(Response(EnrolledView(**fields, recovery_codes=codes), cookies=answer.cookies))
 
@@ -173,7 +173,7 @@ async def change_password(
     if caller.kind != "staff":
         raise NotAllowed("only members of a team have a password")
     created = await platform.people.staff.change_password(session, data.old, data.new)
-    return signed_in(created, await looked_up(platform, created), data.deliver)
+    return signed_in(created, await read_new_session(platform, created), data.deliver)
 
 
 @post(

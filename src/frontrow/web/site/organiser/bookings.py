@@ -1,7 +1,6 @@
 """The bookings of an event (B12, B13): found by e-mail, number, seat or state; one of them, and what happened to it.
 
-What changes a booking stands in `organiser_booking_acts`: this page shows the question with the exact amounts, the act
-itself is a form of its own.
+This page asks before a change, with the exact amounts. The change itself is a form in `booking_actions`.
 """
 
 from dataclasses import dataclass

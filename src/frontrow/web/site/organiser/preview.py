@@ -157,7 +157,7 @@ async def publish(
         except (Unavailable, NotFound):
             raise
         except FrontrowError as error:
-            reading.errors.take(error)
+            reading.errors.add_error(error)
     return await _preview(request, platform, one, reading.errors, form.first())
 
 

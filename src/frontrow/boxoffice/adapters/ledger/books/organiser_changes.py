@@ -372,10 +372,10 @@ def _admit(scan: Scan) -> Program[list[Row] | BaseException]:
         yield Query("add_scans", [(scan.id, scan.event_id, scan.ticket_id, scan.gate, scan.at_us)])
         return []
     before = yield Query("scans_of", [(scan.ticket_id,)])
-    known = yield Query("tickets_by_id", [(scan.ticket_id,)])
+    tickets = yield Query("tickets_by_id", [(scan.ticket_id,)])
     if before and before[0][0] == scan.id:
         return []  # a repeated call: this scan admitted it
-    if not before or not known or known[0][2] != "valid":
+    if not before or not tickets or tickets[0][2] != "valid":
         return TicketRevoked(scan.ticket_id)
     return before
 

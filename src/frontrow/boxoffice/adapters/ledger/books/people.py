@@ -298,10 +298,10 @@ def _accept(secret_hash: str, new: Staff, now_us: int) -> Program[Staff | None]:
         yield Query("drop_sessions_of", [(invitation.staff_id,)])
         yield Query("drop_recovery_codes", [(invitation.staff_id,)])
     else:
-        made = msgspec.structs.replace(
+        member = msgspec.structs.replace(
             new, organiser_id=invitation.organiser_id, email=invitation.email, role=invitation.role
         )
-        if not (yield _adding(made)):  # raised, not returned: the invitation stays unused
+        if not (yield _adding(member)):  # raised, not returned: the invitation stays unused
             raise AlreadyMember("this address has an account already; sign in with it")
     rows = yield Query("staff_by_id", params=(invitation.staff_id or new.id,))
     return _staff(rows[0]) if rows else None

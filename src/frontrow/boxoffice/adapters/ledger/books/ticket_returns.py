@@ -31,7 +31,7 @@ class SqlReturnsBook:
         run = functools.partial(programs.list_returned, booking_id, tuple(seats), now_us)
         return cast(list[Return], await self._line.submit(RunProgram(run, now_us)))
 
-    async def settle_resales(self, now_us: int, limit: int) -> list[Return]:
+    async def mark_resales(self, now_us: int, limit: int) -> list[Return]:
         run = functools.partial(programs.find_resold, now_us, max(1, min(limit, MAX_PER_CALL)))
         return cast(list[Return], await self._line.submit(RunProgram(run, now_us)))
 

@@ -86,8 +86,8 @@ class SqlWaitlistBook:
         rows = await self._store.read(Query("waiting_page", sorted(free.items()), (event_id, *after, limit)))
         return [entry_of(row) for row in rows]
 
-    async def waitlist_look(self, event_id: str, now_us: int) -> WaitlistSummary:
-        rows = await self._store.read(Query("waitlist_look", params=(event_id, now_us)))
+    async def read_waitlist_summary(self, event_id: str, now_us: int) -> WaitlistSummary:
+        rows = await self._store.read(Query("read_waitlist_summary", params=(event_id, now_us)))
         return WaitlistSummary(int(rows[0][0]), bool(rows[0][1]))
 
     async def last_fans(self, event_id: str, seats: Sequence[int]) -> dict[int, str]:
@@ -119,7 +119,7 @@ class SqlWaitlistBook:
     async def decline_offer(self, offer_id: str, fan: str, now_us: int) -> Offer:
         return cast(Offer, await self._run(now_us, programs.decline, offer_id, fan, now_us))
 
-    async def settle_offers(self, now_us: int, limit: int) -> list[Offer]:
+    async def end_finished_offers(self, now_us: int, limit: int) -> list[Offer]:
         return cast(list[Offer], await self._run(now_us, programs.end_due_offers, now_us, max(1, min(limit, 1_000))))
 
     async def offer(self, offer_id: str) -> Offer | None:
