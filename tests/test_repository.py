@@ -64,6 +64,20 @@ def test_no_machine_path_stands_in_the_project() -> None:
             assert not forbidden.search(path.read_text(errors="replace")), path
 
 
+def test_a_public_class_name_means_one_thing() -> None:
+    """Outside the Python client, whose classes are named as the server's, and the limiter, which can be used alone.
+
+    A middleware is called the same for ASGI and WSGI.
+    """
+    found: dict[str, list[str]] = {}
+    for path in sources("src/frontrow"):
+        if path.suffix == ".py" and not {"client", "limits"} & set(path.parts):
+            for name in re.findall(r"^class ([A-Z]\w*)", path.read_text(), re.MULTILINE):
+                found.setdefault(name, []).append(str(path.relative_to(ROOT)))
+    found.pop("PassMiddleware")
+    assert {name: where for name, where in found.items() if len(where) > 1} == {}
+
+
 def test_sql_statements_fit_the_line() -> None:
     """The rule for SQL: 120 characters per line. A header (`-- name: …`) is one line, whatever its length."""
     for path in sources("src/frontrow/**/*.sql"):

@@ -12,11 +12,11 @@ from frontrow.boxoffice.model.facts import (
 from frontrow.boxoffice.model.holds import NewHold
 from frontrow.boxoffice.model.waitlist import (
     AlreadyWaiting,
-    Entry,
     EntryState,
     NewEntry,
     NewOffer,
     Offer,
+    WaitlistEntry,
     WaitOrder,
     WaitRules,
     rules_for,
@@ -40,11 +40,11 @@ def wish(bench: Bench, fan: str, count: int = 1, **more: Any) -> NewEntry:
     return NewEntry(f"wle_{next(_numbers):026d}", bench.event, fan, count, **more)
 
 
-async def join(bench: Bench, fan: str, count: int = 1, **more: Any) -> Entry:
+async def join(bench: Bench, fan: str, count: int = 1, **more: Any) -> WaitlistEntry:
     return await bench.one.waitlist.join_waitlist(wish(bench, fan, count, **more), bench.now_us)
 
 
-def an_offer(bench: Bench, entry: Entry, *seats: int, **more: Any) -> NewOffer:
+def an_offer(bench: Bench, entry: WaitlistEntry, *seats: int, **more: Any) -> NewOffer:
     offer_id, booking_id = entry.next_offer_ids()
     more.setdefault("cap", 10)
     hold = NewHold(

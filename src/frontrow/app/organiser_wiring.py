@@ -26,7 +26,7 @@ from frontrow.web.platform.event_openings import Openings
 from frontrow.web.platform.fan_codes import FanCodes
 from frontrow.web.platform.organiser_services import OrganiserServices
 from frontrow.web.streams.sales_figures import LiveFiguresStreams
-from frontrow.web.streams.sales_history import History
+from frontrow.web.streams.sales_history import SalesHistory
 
 
 def make_organiser_services(
@@ -68,7 +68,7 @@ def make_organiser_services(
         codes=FanCodes(ledger.organiser, room.audit, organise.rules_of, clock, room.codes),
         figures=figures,
         live=live,
-        history=History(clock, lambda: openings.events, states_of, room_of, lambda: live.speeds()),
+        history=SalesHistory(clock, lambda: openings.events, states_of, room_of, lambda: live.speeds()),
         chain=ChainCheck(lambda: verify(ledger.store), clock),
         exports=Exports(ledger),
     )

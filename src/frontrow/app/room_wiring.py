@@ -16,13 +16,13 @@ from frontrow.core.redis_url import connect, disconnect
 from frontrow.settings.room import RoomSettings
 from frontrow.waitingroom.audit.sqlite import open_sqlite_audit
 from frontrow.waitingroom.credentials.room_keys import RoomKeys
-from frontrow.waitingroom.door.door_limits import Entry, EntryRules
+from frontrow.waitingroom.door.door_limits import DoorLimits, DoorRules
 from frontrow.waitingroom.door.human_check import HCAPTCHA, TURNSTILE, Captcha, HumanCheck, ProofOfWork, UsedProofs
 from frontrow.waitingroom.door.used_proofs import MemoryUsedProofs, RedisUsedProofs
 from frontrow.waitingroom.ports import Audit, RoomStore
 from frontrow.waitingroom.service.room import WaitingRoom
 from frontrow.waitingroom.service.sharding import ShardedRoom
-from frontrow.waitingroom.stores.memory import MemoryStore
+from frontrow.waitingroom.stores.memory import MemoryRoomStore
 from frontrow.web.endpoints.room import RoomEndpoints
 from frontrow.web.endpoints.sharded_room import ShardedEndpoints
 from frontrow.web.room.app import Endpoints
@@ -65,13 +65,13 @@ def make_room(
 
 
 def open_store(settings: RoomSettings, clock: Clock | None = None) -> RoomStore:
-    from frontrow.waitingroom.stores.redis import RedisStore
+    from frontrow.waitingroom.stores.redis import RedisRoomStore
     from frontrow.waitingroom.stores.sharded import RoutedStore
 
     if settings.embedded:
-        return MemoryStore(clock, one_place_per_person=settings.by_identity)
+        return MemoryRoomStore(clock, one_place_per_person=settings.by_identity)
     urls = settings.shards or (settings.store,)
-    stores = [RedisStore(url, clock=clock, one_place_per_person=settings.by_identity) for url in urls]
+    stores = [RedisRoomStore(url, clock=clock, one_place_per_person=settings.by_identity) for url in urls]
     return cast(RoomStore, RoutedStore(stores)) if settings.shards else stores[0]
 
 
@@ -139,8 +139,8 @@ def make_endpoints(settings: RoomSettings, room: WaitingRoom, keys: RoomKeys) ->
     """The endpoints with their entry, pages and streams."""
     of_events = {event: check for event in settings.events if (check := human_check(settings, keys, event)) is not None}
     checks = of_events | {name: of_events[queue] for name in settings.rooms if (queue := _queue_of(name)) in of_events}
-    rules = EntryRules(settings.per_person, settings.per_ip, settings.per_device)
-    entry = Entry(checks, rules=rules, trusted_proxies=settings.trusted_proxies, processes=settings.workers)
+    rules = DoorRules(settings.per_person, settings.per_ip, settings.per_device)
+    entry = DoorLimits(checks, rules=rules, trusted_proxies=settings.trusted_proxies, processes=settings.workers)
     titles = ((settings.events[0], settings.title),) if settings.title else ()
     page = PageSettings(settings.brand, titles, settings.shop_url, settings.secure, settings.root_event)
     most = -(-settings.max_streams // settings.workers)

@@ -71,7 +71,7 @@ from frontrow.core.ids import Ids
 from frontrow.core.settings_loader import load, named
 from frontrow.settings.platform import PlatformSettings, read_settings
 from frontrow.waitingroom.credentials.room_keys import RoomKeys
-from frontrow.waitingroom.door.door_limits import Entry, EntryRules
+from frontrow.waitingroom.door.door_limits import DoorLimits, DoorRules
 from frontrow.waitingroom.service.room import WaitingRoom
 from frontrow.web.api.access import booking_token
 from frontrow.web.app import open_sales
@@ -455,8 +455,8 @@ def _make_room(
     store = settings.redis.url or "memory://"
     own = replace(page, store=store, folder=str(folder), audit=audit, by_identity=False)  # each event says by itself
     room = make_room(own, keys, sale_clock=clock, clock=given_clock)
-    rules = EntryRules(server.per_person, server.per_ip, page.per_device)
-    entry = Entry(rules=rules, trusted_proxies=server.trusted_proxies, processes=server.workers)
+    rules = DoorRules(server.per_person, server.per_ip, page.per_device)
+    entry = DoorLimits(rules=rules, trusted_proxies=server.trusted_proxies, processes=server.workers)
     secure = page.secure_cookies or is_https(settings.public_url)
     page_settings = PageSettings(page.brand, (), page.shop_url, secure)
     pages = RoomPages(room, entry, page_settings, SiteSurroundings(room, page_settings, openings.events, zones))

@@ -30,7 +30,7 @@ from frontrow.waitingroom.ports import (
     RoomRow,
 )
 from frontrow.waitingroom.service.room import WaitingRoom
-from frontrow.waitingroom.stores.memory import MemoryStore
+from frontrow.waitingroom.stores.memory import MemoryRoomStore
 from tests.contracts.room_store import new_room
 
 EVENT = "concert"
@@ -156,7 +156,7 @@ async def test_b20_the_join_of_a_known_person_can_be_found_in_the_audit(tmp_path
     """`room_joins` is the audit of queue positions: who got which position, when. Also in an anonymous room."""
     clock = ManualClock()
     path = tmp_path / "room.sqlite"
-    room = WaitingRoom(MemoryStore(clock), open_sqlite_audit(path), room_keys, clock=clock)
+    room = WaitingRoom(MemoryRoomStore(clock), open_sqlite_audit(path), room_keys, clock=clock)
     await room.create(EVENT, RoomConfig())
     joins = [room.join(EVENT), room.join(EVENT, person="fan_ada"), room.join(EVENT), room.join(EVENT, person="fan_bob")]
     ada = (await asyncio.gather(*joins))[1]
@@ -175,7 +175,7 @@ async def test_b20_the_join_of_a_known_person_can_be_found_in_the_audit(tmp_path
 async def test_b20_people_in_the_audit_of_an_anonymous_room_are_not_given_their_old_place(
     tmp_path: Path, room_keys: RoomKeys
 ) -> None:
-    store = MemoryStore(ManualClock())
+    store = MemoryRoomStore(ManualClock())
     room = WaitingRoom(store, open_sqlite_audit(tmp_path / "room.sqlite"), room_keys, durable_joins=True)
     await room.create(EVENT, RoomConfig())
     assert (await room.join(EVENT, person="fan_ada")).position == 1

@@ -52,7 +52,7 @@ class RefundView(msgspec.Struct):
     created_at: Time
 
 
-class PaymentDeclined(Refused):
+class CardDeclined(Refused):
     """The bank declined the card (B9). With `tries_left` above 0 another may be tried; else the seats are free."""
 
     code = "payment_declined"
@@ -131,12 +131,12 @@ def declined(outcome: CheckoutResult, *, tried: bool = True) -> Refused | None:
     """The refusal of a card that was `tried` and not taken; None otherwise."""
     about: dict[str, Any] = {"booking": outcome.booking.id, "reason": outcome.payment.reason if outcome.payment else ""}
     if outcome.state is CheckoutState.DECLINED:
-        return PaymentDeclined("the card was declined and the seats are free again", **about, tries_left=0)
+        return CardDeclined("the card was declined and the seats are free again", **about, tries_left=0)
     if not tried or not outcome.problem:
         return None
     if outcome.problem in MISTYPED:
         return CardMistyped("the card's number, date or security code is wrong; the seats are kept", **about)
-    return PaymentDeclined(
+    return CardDeclined(
         "the card was declined; the seats are kept, another card may be tried", **about, tries_left=outcome.tries_left
     )
 

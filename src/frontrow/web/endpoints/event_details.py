@@ -16,7 +16,7 @@ from frontrow.boxoffice.model.events import Event, EventNotFound, EventStatus
 from frontrow.boxoffice.model.venues import Venue
 from frontrow.boxoffice.seatmap.map_feed import MapFeed
 from frontrow.core.errors import FrontrowError
-from frontrow.waitingroom.door.door_limits import Entry
+from frontrow.waitingroom.door.door_limits import DoorLimits
 from frontrow.web.endpoints.json_values import MoneyView, Time, time_text
 from frontrow.web.endpoints.messages import JSON, EndpointRequest, EndpointResponse, encode_json, problem_answer
 from frontrow.web.endpoints.room_context import Result
@@ -93,7 +93,12 @@ class EventViews:
     """The response for every event, built on request and cached for a moment."""
 
     def __init__(
-        self, openings: Openings, browse: EventBrowser, catalogue: ShownEvents, feeds: dict[str, MapFeed], entry: Entry
+        self,
+        openings: Openings,
+        browse: EventBrowser,
+        catalogue: ShownEvents,
+        feeds: dict[str, MapFeed],
+        entry: DoorLimits,
     ) -> None:
         self._openings, self._browse, self._catalogue = openings, browse, catalogue
         self._feeds, self._entry = feeds, entry

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from msgspec.structs import replace
 
 from frontrow.core.errors import Forbidden, FrontrowError
-from frontrow.waitingroom.model.results import Claimed, Joined
+from frontrow.waitingroom.model.results import ClaimedPass, Joined
 from frontrow.waitingroom.ports import VisitReply
 from frontrow.web.endpoints.messages import (
     NO_STORE,
@@ -273,5 +273,5 @@ def _joined_body(joined: Joined) -> bytes:
     return b'{"place":"' + joined.place_jwt.encode() + b'",' + encode_json(joined.status)[1:]
 
 
-def _claimed_body(claimed: Claimed) -> dict[str, Any]:
+def _claimed_body(claimed: ClaimedPass) -> dict[str, Any]:
     return {"pass": claimed.pass_jwt, "expires_at_s": claimed.expires_s, "repeated": claimed.repeated}

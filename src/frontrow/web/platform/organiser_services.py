@@ -12,7 +12,7 @@ from frontrow.boxoffice.organising.sales_figures import SalesFigures
 from frontrow.boxoffice.refunds.event_cancellation import EventCancellations
 from frontrow.web.platform.fan_codes import FanCodes
 from frontrow.web.streams.sales_figures import LiveFiguresStreams
-from frontrow.web.streams.sales_history import History
+from frontrow.web.streams.sales_history import SalesHistory
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +25,7 @@ class OrganiserServices:
     codes: FanCodes
     figures: SalesFigures
     live: LiveFiguresStreams
-    history: History
+    history: SalesHistory
     chain: ChainCheck
     exports: Exports
 

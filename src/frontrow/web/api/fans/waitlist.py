@@ -27,7 +27,7 @@ class WaitBody(msgspec.Struct, forbid_unknown_fields=True):
     split_ok: bool = False
 
 
-class EntryView(msgspec.Struct):
+class WaitlistEntryView(msgspec.Struct):
     """A place in the line; position 1 is next, 0 while an offer is open."""
 
     entry: str
@@ -76,7 +76,7 @@ def fan_of(caller: Caller, event_id: str) -> str:
 )
 async def join_waitlist(
     platform: FromPlatform, caller: FromCaller, event_id: FromPath[str], data: JSONBody[WaitBody]
-) -> EntryView:
+) -> WaitlistEntryView:
     fan = fan_of(caller, event_id)
     await platform.box_office.waitlist.join(event_id, fan, data.count, sections=data.sections, split_ok=data.split_ok)
     return await _entry(platform, event_id, fan)
@@ -88,7 +88,7 @@ async def join_waitlist(
     summary="Where one stands in the line",
     opt={"access": Access.OWNER, "problems": (409,), "by_person": True},
 )
-async def waitlist_position(platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]) -> EntryView:
+async def waitlist_position(platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]) -> WaitlistEntryView:
     return await _entry(platform, event_id, fan_of(caller, event_id))
 
 
@@ -162,10 +162,12 @@ async def _offer(platform: Platform, offer: Offer) -> OfferView:
     return OfferView(offer.id, offer.event_id, seats, time_text(offer.expires_at_us))
 
 
-async def _entry(platform: Platform, event_id: str, fan: str) -> EntryView:
+async def _entry(platform: Platform, event_id: str, fan: str) -> WaitlistEntryView:
     found = await platform.box_office.waitlist.position(event_id, fan)
     entry = found.entry
-    return EntryView(entry.id, event_id, entry.state.value, entry.seat_count, list(entry.sections), found.position)
+    return WaitlistEntryView(
+        entry.id, event_id, entry.state.value, entry.seat_count, list(entry.sections), found.position
+    )
 
 
 ROUTES: list[HTTPRouteHandler] = [

@@ -72,7 +72,7 @@ class RulesView(msgspec.Struct):
     seed_hash: str
 
 
-class EntryView(msgspec.Struct):
+class OrganiserEntryView(msgspec.Struct):
     entry: str
     fan: str
     state: str
@@ -95,7 +95,7 @@ class WaitlistView(msgspec.Struct):
 
     rules: RulesView
     counts: list[EntryCount]
-    entries: list[EntryView]
+    entries: list[OrganiserEntryView]
     next: str | None = None
 
 
@@ -146,7 +146,7 @@ async def get_own_waitlist(
         RulesView(rules.order.value, rules.seed_hash),
         [EntryCount(name, entries, seats) for name, (entries, seats) in sorted(counts.items())],
         [
-            EntryView(
+            OrganiserEntryView(
                 one.id,
                 one.fan,
                 one.state.value,

@@ -4,7 +4,7 @@ from typing import Final
 
 import msgspec
 
-from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, RunStatements, Store
+from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, LedgerStore, RunStatements
 from frontrow.boxoffice.ports.queries import Query, Row
 
 PURGED_AT_ONCE: Final = 5_000
@@ -23,7 +23,7 @@ class KeptAnswer(msgspec.Struct, frozen=True):
 class IdempotencyStore:
     """Idempotency keys and the responses stored under them."""
 
-    def __init__(self, store: Store, line: CommitLine) -> None:
+    def __init__(self, store: LedgerStore, line: CommitLine) -> None:
         self._store, self._line = store, line
 
     async def begin(self, name: str, asked: str, now_us: int, lease_until_us: int) -> KeptAnswer | None:

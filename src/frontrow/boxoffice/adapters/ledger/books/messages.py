@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 import msgspec
 
 from frontrow.boxoffice.adapters.ledger.engine.batched_reads import ReadsByKey
-from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, RunProgram, RunStatements, Store
+from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, LedgerStore, RunProgram, RunStatements
 from frontrow.boxoffice.adapters.ledger.programs.bookings import Program
 from frontrow.boxoffice.model.email_addresses import canonical_email
 from frontrow.boxoffice.model.messages import Contact, Delivery, DeliveryResult, Endpoint, InAppMessage, NewDelivery
@@ -27,7 +27,7 @@ _names = msgspec.json.Decoder(tuple[str, ...])
 class SqlMessageBook:
     """The inbox of consumers, deliveries, contacts and webhook endpoints (`ports.messages.MessageBook`)."""
 
-    def __init__(self, store: Store, line: CommitLine, reads: ReadsByKey) -> None:
+    def __init__(self, store: LedgerStore, line: CommitLine, reads: ReadsByKey) -> None:
         self._store, self._line, self._reads = store, line, reads
 
     async def once(self, source: str, message_id: str, queries: Sequence[Query], now_us: int) -> bool:

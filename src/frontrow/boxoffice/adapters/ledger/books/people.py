@@ -12,7 +12,7 @@ from typing import Final, cast
 
 import msgspec
 
-from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, RunProgram, RunStatements, Store
+from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, LedgerStore, RunProgram, RunStatements
 from frontrow.boxoffice.adapters.ledger.programs.bookings import Program, booking_of
 from frontrow.boxoffice.adapters.ledger.programs.waitlist import entry_of, leave
 from frontrow.boxoffice.model.bookings import Booking
@@ -31,7 +31,7 @@ from frontrow.boxoffice.model.people import (
     Stage,
     SubjectKind,
 )
-from frontrow.boxoffice.model.waitlist import Entry
+from frontrow.boxoffice.model.waitlist import WaitlistEntry
 from frontrow.boxoffice.ports.queries import Query, Row
 
 MAX_NAMES: Final = 1_000
@@ -42,7 +42,7 @@ _names = msgspec.json.Decoder(tuple[str, ...])
 class SqlPeopleBook:
     """Organisers, staff, sessions, API keys and fans (`ports.people.PeopleBook`)."""
 
-    def __init__(self, store: Store, line: CommitLine) -> None:
+    def __init__(self, store: LedgerStore, line: CommitLine) -> None:
         self._store, self._line = store, line
 
     async def put_organiser(self, organiser: Organiser) -> bool:
@@ -258,7 +258,7 @@ class SqlPeopleBook:
     async def erase_fan(self, fan_id: str, now_us: int) -> bool:
         return cast(bool, await self._line.submit(RunProgram(lambda facts: _erase(fan_id, now_us, facts), now_us)))
 
-    async def entries_of(self, fans: Sequence[str]) -> list[Entry]:
+    async def entries_of(self, fans: Sequence[str]) -> list[WaitlistEntry]:
         rows = await self._store.read(Query("entries_in_line", [(fan,) for fan in sorted(set(fans))]))
         return [entry_of(row) for row in rows]
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, cast
 
 from frontrow.boxoffice.adapters.ledger.books.messages import ADD_DELIVERIES, SqlMessageBook
-from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, RunProgram, RunStatements, Store
+from frontrow.boxoffice.adapters.ledger.engine.group_commit import CommitLine, LedgerStore, RunProgram, RunStatements
 from frontrow.boxoffice.adapters.ledger.programs.bookings import Program
 from frontrow.boxoffice.model.messages import NewDelivery
 from frontrow.boxoffice.model.signups import (
@@ -25,7 +25,7 @@ MAX_PAGES: Final = 1_000
 class SqlSignupBook:
     """Sign-ups and presales (`ports.signups.SignupBook`)."""
 
-    def __init__(self, store: Store, line: CommitLine, messages: SqlMessageBook) -> None:
+    def __init__(self, store: LedgerStore, line: CommitLine, messages: SqlMessageBook) -> None:
         self._store, self._line, self._messages = store, line, messages
 
     async def save_signup(
