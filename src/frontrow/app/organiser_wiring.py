@@ -8,10 +8,13 @@ from frontrow.boxoffice.audit.chain_check import ChainCheck
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.room_rules import RoomRules
 from frontrow.boxoffice.model.sales_figures import RoomFigures
+from frontrow.boxoffice.organising.bookings import OrganiserBookings
 from frontrow.boxoffice.organising.events import OrganiserEvents
 from frontrow.boxoffice.organising.exports import Exports
 from frontrow.boxoffice.organising.reseating import Reseater
 from frontrow.boxoffice.organising.sales_figures import SalesFigures, SpeedsOf
+from frontrow.boxoffice.organising.waitlists import OrganiserWaitlists
+from frontrow.boxoffice.organising.webhooks import ManagedWebhooks
 from frontrow.boxoffice.ports.ledger import TicketIssuer
 from frontrow.boxoffice.ports.seat_claims import SeatClaims
 from frontrow.boxoffice.ports.seat_listener import SeatListener
@@ -25,6 +28,7 @@ from frontrow.waitingroom.service.room import WaitingRoom
 from frontrow.web.platform.event_openings import Openings
 from frontrow.web.platform.fan_codes import FanCodes
 from frontrow.web.platform.organiser_services import OrganiserServices
+from frontrow.web.platform.platform import MessagingServices
 from frontrow.web.streams.sales_figures import LiveFiguresStreams
 from frontrow.web.streams.sales_history import SalesHistory
 
@@ -36,6 +40,7 @@ def make_organiser_services(
     issuer: TicketIssuer,
     seats: SeatListener,
     refunds: Refunds,
+    messaging: MessagingServices,
     room: WaitingRoom,
     openings: Openings,
     feeds: dict[str, MapFeed],
@@ -63,7 +68,16 @@ def make_organiser_services(
     live = LiveFiguresStreams(figures, event_of, speeds=recent_speeds)
     return OrganiserServices(
         organise=organise,
-        reseating=Reseater(ledger.organiser, claims, issuer, seats, clock),
+        bookings=OrganiserBookings(
+            ledger,
+            refunds,
+            Reseater(ledger.organiser, claims, issuer, seats, clock),
+            messaging.notifier,
+            organise.venues.plan,
+            clock,
+        ),
+        waitlists=OrganiserWaitlists(ledger, clock),
+        webhooks=ManagedWebhooks(ledger, messaging.webhooks, clock, ids),
         cancelling=EventCancellations(ledger.organiser, refunds, clock),
         codes=FanCodes(ledger.organiser, room.audit, organise.rules_of, clock, room.codes),
         figures=figures,

@@ -209,6 +209,7 @@ async def open_platform(settings: PlatformSettings, *, clock: Clock | None = Non
             issuer=issuer,
             seats=box_office.holds,
             refunds=box_office.refunds,
+            messaging=messaging,
             room=room,
             openings=openings,
             feeds=box_office.feeds,

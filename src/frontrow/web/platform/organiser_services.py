@@ -5,10 +5,12 @@ from dataclasses import dataclass
 
 from frontrow.boxoffice.audit.chain_check import ChainCheck
 from frontrow.boxoffice.jobs.background_jobs import Job
+from frontrow.boxoffice.organising.bookings import OrganiserBookings
 from frontrow.boxoffice.organising.events import OrganiserEvents
 from frontrow.boxoffice.organising.exports import Exports
-from frontrow.boxoffice.organising.reseating import Reseater
 from frontrow.boxoffice.organising.sales_figures import SalesFigures
+from frontrow.boxoffice.organising.waitlists import OrganiserWaitlists
+from frontrow.boxoffice.organising.webhooks import ManagedWebhooks
 from frontrow.boxoffice.refunds.event_cancellation import EventCancellations
 from frontrow.web.platform.fan_codes import FanCodes
 from frontrow.web.streams.sales_figures import LiveFiguresStreams
@@ -20,7 +22,9 @@ class OrganiserServices:
     """What organisers' handlers use besides the fans' services."""
 
     organise: OrganiserEvents
-    reseating: Reseater
+    bookings: OrganiserBookings
+    waitlists: OrganiserWaitlists
+    webhooks: ManagedWebhooks
     cancelling: EventCancellations
     codes: FanCodes
     figures: SalesFigures

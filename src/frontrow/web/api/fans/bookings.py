@@ -1,6 +1,6 @@
 """A booking's way to its end (B5-B9, B12): look, pay, cancel, refunds, give tickets back, a priority pass."""
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import msgspec
 from litestar import Request, get, post
@@ -9,9 +9,7 @@ from litestar.params import FromPath, JSONBody
 from litestar.types import ASGIApp
 
 from frontrow.boxoffice.model.bookings import BookingState
-from frontrow.boxoffice.model.payments import ENDED, PaymentState
-from frontrow.core.clock import US_PER_S
-from frontrow.core.errors import NotFound, Refused
+from frontrow.core.errors import NotFound
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, own_booking
 from frontrow.web.api.booking_bodies import (
@@ -25,22 +23,14 @@ from frontrow.web.api.booking_bodies import (
 )
 from frontrow.web.api.routes import ANY, own_checks
 from frontrow.web.endpoints import bookings as booking_calls
-from frontrow.web.endpoints.bookings import PayBody
+from frontrow.web.endpoints.bookings import PayBody, make_priority_pass
 from frontrow.web.endpoints.room import await_answer
 from frontrow.web.endpoints.room_schema import PassView
 from frontrow.web.endpoints.seats import SeatName
 from frontrow.web.platform.platform import Platform
 from frontrow.web.room.app import AnswerApp, read_request
 
-PRIORITY_US = 86_400 * US_PER_S
-GIVEN_UP: Final = ENDED | {PaymentState.VOIDING}  # voided, or as soon as the provider is back
 SomeSeats = Annotated[list[SeatName], msgspec.Meta(max_length=100)]
-
-
-class NoPriority(Refused):
-    """This booking was not given up for the provider's sake."""
-
-    code = "no_priority"
 
 
 class SeatsBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -161,17 +151,7 @@ async def return_tickets(
 )
 async def priority_pass(platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str]) -> PassView:
     booking = await own_booking(platform, caller, booking_id)
-    payments = await platform.ledger.payments.payments_of(booking.id)
-    last = payments[-1] if payments else None
-    over = booking.state in (BookingState.CANCELLED, BookingState.EXPIRED) and last is not None
-    if not over or last is None or last.state not in GIVEN_UP or last.reason != "provider_unavailable":
-        raise NoPriority("this booking gives no priority", booking=booking.id)
-    if platform.clock() >= last.changed_at_us + PRIORITY_US:
-        raise NoPriority("the priority has run out; join the waiting room", booking=booking.id)
-    first_us = await platform.ledger.messages.first_seen("priority", booking.id, platform.clock())
-    text, expires_s = platform.room.passes.beside_the_line(booking.event_id, booking.fan, booking.id, first_us)
-    if platform.clock() >= expires_s * US_PER_S:
-        raise NoPriority("the pass was fetched and has run out; join the waiting room", booking=booking.id)
+    text, expires_s = await make_priority_pass(platform, booking)
     return PassView(pass_=text, expires_at_s=expires_s)
 
 
