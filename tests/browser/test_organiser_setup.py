@@ -11,7 +11,8 @@ from playwright.sync_api import BrowserContext, Page, expect
 
 from frontrow.app.wiring import Platform
 from frontrow.boxoffice.model.events import EventStatus
-from frontrow.boxoffice.model.people import Role, Stage, SubjectKind
+from frontrow.boxoffice.model.people import Stage, SubjectKind
+from frontrow.boxoffice.model.roles import Role
 from frontrow.core.clock import US_PER_S
 from tests.boxoffice.people.support import PASSWORD
 from tests.browser.looks import bring_axe, read_booking_view

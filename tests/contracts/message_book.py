@@ -4,16 +4,8 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from frontrow.boxoffice.model.messages import (
-    Buyer,
-    Contact,
-    Delivery,
-    Endpoint,
-    InAppMessage,
-    NewDelivery,
-    Outcome,
-    apply_outcome,
-)
+from frontrow.boxoffice.messaging.delivery_retries import apply_outcome
+from frontrow.boxoffice.model.messages import Buyer, Contact, Delivery, Endpoint, InAppMessage, NewDelivery, Outcome
 from frontrow.boxoffice.model.people import Fan
 from frontrow.boxoffice.model.person_names import search_words
 from frontrow.core.errors import InvalidInput

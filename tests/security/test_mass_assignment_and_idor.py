@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from frontrow.boxoffice.model.bookings import BookingState
-from frontrow.boxoffice.model.people import Role
+from frontrow.boxoffice.model.roles import Role
 from frontrow.boxoffice.model.waitlist import Offer, OfferState
 from tests.boxoffice.organising.http import a_venue_body
 from tests.boxoffice.people.support import fan, mailed, member

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from frontrow.boxoffice.model.people import Role
+from frontrow.boxoffice.model.roles import Role
 from frontrow.web.app import front_of, platform_app
 from tests.boxoffice.people.support import PASSWORD, api_key, fan, mailed, mails, member, opened
 from tests.security.route_table import table

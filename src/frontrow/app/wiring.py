@@ -22,7 +22,7 @@ from frontrow.app.room_wiring import HumanChecks, make_room
 from frontrow.boxoffice.adapters.bus.from_url import open_bus
 from frontrow.boxoffice.adapters.channels.from_settings import MessageSettings, open_channels, open_mail
 from frontrow.boxoffice.adapters.claims.memory import MemoryClaims
-from frontrow.boxoffice.adapters.ledger.books.idempotency_store import IdempotencyStore
+from frontrow.boxoffice.adapters.ledger.books.idempotency_store import KEPT_US, IdempotencyStore
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.adapters.payments.from_url import open_provider
@@ -63,13 +63,14 @@ from frontrow.boxoffice.tickets.ticket_codes import Issuer
 from frontrow.boxoffice.tickets.ticket_desk import TicketDesk
 from frontrow.boxoffice.waitlist.offers import OfferWorker
 from frontrow.boxoffice.waitlist.waitlist_service import WaitlistService
-from frontrow.core.clock import US_PER_S, Clock, SystemClock
+from frontrow.core.clock import Clock, SystemClock
 from frontrow.core.cookies import is_https
 from frontrow.core.derived_keys import Secrets
 from frontrow.core.errors import ConfigError, FrontrowError, Unavailable
 from frontrow.core.ids import Ids
 from frontrow.core.settings_loader import load, named
 from frontrow.settings.platform import PlatformSettings, read_settings
+from frontrow.settings.room import PLATFORM_IDLE_S
 from frontrow.waitingroom.credentials.room_keys import RoomKeys
 from frontrow.waitingroom.door.door_limits import DoorLimits, DoorRules
 from frontrow.waitingroom.service.room import WaitingRoom
@@ -106,8 +107,6 @@ from frontrow.web.streams.seat_routes import LiveSeats
 __all__ = ["Platform", "PlatformSettings", "Secrets", "WorkUrls", "open_jobs", "open_platform", "read_settings"]
 
 ALL_GROUPS: Final = (*GROUPS, WAITLIST_GROUP)
-IDLE_S: Final = 120  # a visit without any request ends after this time, unless the settings say otherwise
-KEEP_ANSWERS_US: Final = 86_400 * US_PER_S
 MakeFrameLog = Callable[[str], FrameLog]
 
 
@@ -142,7 +141,7 @@ class _Adapters:
 async def open_platform(settings: PlatformSettings, *, clock: Clock | None = None) -> AsyncIterator[Platform]:
     """Everything one process needs, opened. `frontrow.web.app` or `frontrow work` starts its jobs and loops."""
     if settings.room.idle_s < 0:
-        settings = replace(settings, room=replace(settings.room, idle_s=IDLE_S))
+        settings = replace(settings, room=replace(settings.room, idle_s=PLATFORM_IDLE_S))
     async with contextlib.AsyncExitStack() as stack:
         ledger = await _open_ledger(settings)
         stack.push_async_callback(ledger.aclose)
@@ -323,7 +322,7 @@ def _make_jobs(
 
 
 async def _purge_answers(requests: IdempotencyStore, clock: Clock) -> None:
-    await requests.purge(clock() - KEEP_ANSWERS_US)
+    await requests.purge(clock() - KEPT_US)
 
 
 async def _open_ledger(settings: PlatformSettings) -> SqlLedger:

@@ -41,7 +41,8 @@ def create(
 
     async def act(people: Any) -> dict[str, str]:
         from frontrow.boxoffice.model.email_addresses import checked_email
-        from frontrow.boxoffice.model.people import Role, checked_password
+        from frontrow.boxoffice.model.password_rules import checked_password
+        from frontrow.boxoffice.model.roles import Role
 
         checked_password(password or "checked when it is chosen", checked_email(email))
         created = await people.team.create_organiser(name, organiser)

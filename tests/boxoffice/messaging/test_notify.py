@@ -45,7 +45,8 @@ from frontrow.boxoffice.model.facts import (
     WaitlistEnded,
 )
 from frontrow.boxoffice.model.messages import Contact, Message, Outcome
-from frontrow.boxoffice.model.people import Role, Staff
+from frontrow.boxoffice.model.people import Staff
+from frontrow.boxoffice.model.roles import Role
 from frontrow.boxoffice.model.venues import Venue
 from frontrow.boxoffice.ports.messages import Channel
 from frontrow.boxoffice.tickets.ticket_codes import Issuer

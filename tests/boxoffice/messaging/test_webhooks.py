@@ -11,6 +11,7 @@ import pytest
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.messaging.deliveries import DeliveryWorker
+from frontrow.boxoffice.messaging.delivery_retries import apply_outcome
 from frontrow.boxoffice.messaging.organiser_webhooks import (
     GIVE_UP_AFTER_S,
     KIND,
@@ -19,7 +20,7 @@ from frontrow.boxoffice.messaging.organiser_webhooks import (
     signature,
 )
 from frontrow.boxoffice.messaging.safe_http import SafeHttpClient
-from frontrow.boxoffice.model.messages import Delivery, DeliveryState, Endpoint, NewDelivery, Outcome, apply_outcome
+from frontrow.boxoffice.model.messages import Delivery, DeliveryState, Endpoint, NewDelivery, Outcome
 from frontrow.core.clock import ManualClock
 from tests.boxoffice.messaging.outbox import NOW, confirmed
 from tests.boxoffice.messaging.receivers import HttpReceiver, http_receiver

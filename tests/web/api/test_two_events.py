@@ -13,7 +13,7 @@ import pytest
 
 from frontrow.app.wiring import Platform
 from frontrow.boxoffice.adapters.ledger.migrate import migrate
-from frontrow.boxoffice.model.people import Role
+from frontrow.boxoffice.model.roles import Role
 from tests.boxoffice.people.support import fan, member
 from tests.journeys.mailbox import folder_mailbox
 from tests.web.api.script import Buyer, a_buyer

@@ -10,7 +10,8 @@ from itertools import groupby
 from typing import Final
 
 from frontrow.boxoffice.jobs.polling import PollLoop
-from frontrow.boxoffice.model.messages import Delivery, Outcome, apply_outcome
+from frontrow.boxoffice.messaging.delivery_retries import apply_outcome
+from frontrow.boxoffice.model.messages import Delivery, Outcome
 from frontrow.boxoffice.ports.messages import MessageBook
 from frontrow.core.clock import US_PER_S, Clock
 from frontrow.core.errors import Overloaded, Unavailable

@@ -22,7 +22,7 @@ from frontrow.boxoffice.model.bookings import Booking
 from frontrow.boxoffice.model.events import Event
 from frontrow.boxoffice.model.facts import BookingConfirmed, Fact, decode_fact, encode_fact
 from frontrow.boxoffice.model.messages import Attachment, Contact, Delivery, Message, NewDelivery, Outcome
-from frontrow.boxoffice.model.people import ROLES
+from frontrow.boxoffice.model.roles import ROLES
 from frontrow.boxoffice.ports.ledger import Catalogue
 from frontrow.boxoffice.ports.messages import Channel, MessageBook
 from frontrow.boxoffice.ports.payments import PaymentBook

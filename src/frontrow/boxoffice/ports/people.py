@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from frontrow.boxoffice.model.bookings import Booking
-from frontrow.boxoffice.model.people import ApiKey, Fan, Invitation, Organiser, Role, Session, Staff
+from frontrow.boxoffice.model.people import ApiKey, Fan, Invitation, Organiser, Session, Staff
+from frontrow.boxoffice.model.roles import Role
 from frontrow.boxoffice.model.waitlist import WaitlistEntry
 
 

@@ -20,15 +20,8 @@ from frontrow.boxoffice.messaging.mail_links import LinkPurpose
 from frontrow.boxoffice.model.bookings import HOLD_STATES, Booking, BookingNotFound
 from frontrow.boxoffice.model.events import Event, EventNotFound
 from frontrow.boxoffice.model.hold_values import ShopPass
-from frontrow.boxoffice.model.people import (
-    PERMISSIONS,
-    NotAllowed,
-    SecondFactorNeeded,
-    Session,
-    SignInNeeded,
-    Stage,
-    SubjectKind,
-)
+from frontrow.boxoffice.model.people import NotAllowed, SecondFactorNeeded, Session, SignInNeeded, Stage, SubjectKind
+from frontrow.boxoffice.model.roles import PERMISSIONS
 from frontrow.boxoffice.people.sessions import KEY_PREFIX, SESSION_PREFIX
 from frontrow.core.clock import US_PER_S
 from frontrow.core.cookies import is_https, names_to_read, read_cookie, read_cookies
@@ -63,7 +56,7 @@ class Access:
     def staff(permission: str) -> "Access":
         """A member of the organiser's team, or an API key, with this permission."""
         if permission not in PERMISSIONS:
-            raise ConfigError(f"{permission!r} is no permission; they stand in boxoffice/model/people.py")
+            raise ConfigError(f"{permission!r} is no permission; they stand in boxoffice/model/roles.py")
         return Access("staff", permission)
 
 

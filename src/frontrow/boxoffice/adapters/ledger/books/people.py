@@ -25,12 +25,12 @@ from frontrow.boxoffice.model.people import (
     LastOwner,
     Organiser,
     PersonNotFound,
-    Role,
     Session,
     Staff,
     Stage,
     SubjectKind,
 )
+from frontrow.boxoffice.model.roles import Role
 from frontrow.boxoffice.model.waitlist import WaitlistEntry
 from frontrow.boxoffice.ports.queries import Query, Row
 
