@@ -4,7 +4,7 @@ The API and the pages use the same methods. Every change is recorded with who ma
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from frontrow.boxoffice.messaging.notifications import Notifier
 from frontrow.boxoffice.model.bookings import Booking, BookingState, Move, MoveRefused
@@ -141,7 +141,7 @@ class OrganiserBookings:
         await self._ledger.organiser.note(self._change(editor, "resend", event, {"booking": booking.id}))
         return True
 
-    def _change(self, editor: Editor, act: str, event: Event, detail: dict[str, object]) -> Change:
+    def _change(self, editor: Editor, act: str, event: Event, detail: dict[str, Any]) -> Change:
         return Change(editor, act, event.id, self._clock(), detail)
 
 

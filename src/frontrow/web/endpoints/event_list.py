@@ -101,6 +101,6 @@ def read_cursor(cursor: str) -> tuple[int, str]:
     if not cursor:
         return (-1, "")
     if not re.match(CURSOR, cursor):
-        raise InvalidInput("this cursor is not one of ours; begin without one", param="cursor")
+        raise InvalidInput("this cursor is not valid; start without one", param="cursor")
     at_us, _, event_id = cursor.partition(".")
     return (int(at_us), event_id)

@@ -1,4 +1,4 @@
-"""A booking's way to its end (B5-B9, B12): look, pay, cancel, refunds, give tickets back, a priority pass."""
+"""Bookings (B5-B9, B12): read, pay, cancel, refunds, ticket returns, the priority pass."""
 
 from typing import Annotated, Any
 
@@ -34,7 +34,7 @@ SomeSeats = Annotated[list[SeatName], msgspec.Meta(max_length=100)]
 
 
 class SeatsBody(msgspec.Struct, forbid_unknown_fields=True):
-    """Which seats of the booking; none named: all."""
+    """Seats of the booking. None named means all."""
 
     seats: SomeSeats = []
 
@@ -44,7 +44,7 @@ class RefundList(msgspec.Struct):
 
 
 class ReturnView(msgspec.Struct):
-    """One ticket given back to the pool; its price is paid back when somebody else has bought the seat."""
+    """One ticket returned to the pool. It is refunded when somebody else has bought the seat."""
 
     seat: str
     state: str
@@ -84,7 +84,7 @@ async def pay(request: Request[Any, Any, Any], booking_id: FromPath[str], platfo
 @post(
     "/v1/bookings/{booking_id:str}/cancel",
     operation_id="cancel_booking",
-    summary="Give everything back: a held booking is released, a sold one refunded by the event's policy",
+    summary="Cancel a booking: a held one is released, a sold one is refunded by the event's policy",
     status_code=200,
     opt={"access": Access.OWNER, "problems": (409,)},
 )
@@ -101,7 +101,7 @@ async def cancel_booking(platform: FromPlatform, caller: FromCaller, booking_id:
 @post(
     "/v1/bookings/{booking_id:str}/refunds",
     operation_id="ask_refund",
-    summary="Give seats back for money, by the event's policy",
+    summary="Return seats for a refund, by the event's policy",
     opt={"access": Access.OWNER, "problems": (409,)},
 )
 async def ask_refund(
@@ -116,7 +116,7 @@ async def ask_refund(
 @get(
     "/v1/bookings/{booking_id:str}/refunds",
     operation_id="list_refunds",
-    summary="What went, or goes, back",
+    summary="The refunds of a booking",
     opt={"access": Access.OWNER},
 )
 async def list_refunds(platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str]) -> RefundList:
@@ -128,7 +128,7 @@ async def list_refunds(platform: FromPlatform, caller: FromCaller, booking_id: F
 @post(
     "/v1/bookings/{booking_id:str}/returns",
     operation_id="return_tickets",
-    summary="Give tickets back to the pool: paid back once they are sold again",
+    summary="Return tickets to the pool: refunded once they are sold again",
     opt={"access": Access.OWNER, "problems": (409,)},
 )
 async def return_tickets(
@@ -146,7 +146,7 @@ async def return_tickets(
 @post(
     "/v1/bookings/{booking_id:str}/priority",
     operation_id="priority_pass",
-    summary="One pass for who lost the seats because the payment provider was away (B8)",
+    summary="A pass for a fan who lost seats because the payment provider was away (B8)",
     opt={"access": Access.OWNER, "problems": (409,)},
 )
 async def priority_pass(platform: FromPlatform, caller: FromCaller, booking_id: FromPath[str]) -> PassView:
@@ -156,7 +156,7 @@ async def priority_pass(platform: FromPlatform, caller: FromCaller, booking_id: 
 
 
 def give_pass(platform: Platform, event_id: str, fan: str, why: str) -> PassView:
-    """A pass beside the line, for offers; it cannot be renewed."""
+    """A pass for the fan of an offer, without a place in the queue. It cannot be renewed."""
     text, expires_s = platform.room.passes.beside_the_line(event_id, fan, why)
     return PassView(pass_=text, expires_at_s=expires_s)
 
@@ -164,7 +164,7 @@ def give_pass(platform: Platform, event_id: str, fan: str, why: str) -> PassView
 @post(
     "/v1/bookings/{booking_id:str}/simulated-bank",
     operation_id="answer_bank",
-    summary="Demo only: answer the made-up bank's 3-D Secure question",
+    summary="Demo only: complete the simulated bank's 3-D Secure step",
     status_code=200,
     opt={"access": Access.OWNER, "problems": (410,)},
 )
@@ -173,7 +173,7 @@ async def answer_bank(platform: FromPlatform, caller: FromCaller, booking_id: Fr
     finish = getattr(getattr(platform.box_office.provider, "inner", None), "finish_action", None)
     payments = await platform.ledger.payments.payments_of(booking.id)
     if finish is None or not payments or not payments[-1].ref:
-        raise NotFound("there is no made-up bank to answer here")
+        raise NotFound("there is no simulated bank here")
     finish(payments[-1].ref)
     return await read_booking_view(platform, booking)
 

@@ -1,4 +1,4 @@
-"""Holding seats (B3, B4): place a hold, make it last longer, give it back. Every call needs a pass (B17)."""
+"""Holds (B3, B4): place, extend, release. Every call needs a pass (B17)."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ from frontrow.web.room.app import AnswerApp, read_request
 @post(
     "/v1/events/{event_id:str}/holds",
     operation_id="place_hold",
-    summary="Hold seats, all or none: those named, or the best that fit",
+    summary="Hold seats, all or none: the named ones, or the best that fit",
     opt=own_checks(
         Access.PASS,
         body=HoldBody,
@@ -37,7 +37,7 @@ async def place_hold(request: Request[Any, Any, Any], event_id: FromPath[str], p
 @patch(
     "/v1/bookings/{booking_id:str}/hold",
     operation_id="extend_hold",
-    summary="Make a hold last longer, within the event's bound",
+    summary="Extend a hold, within the event's limit",
     opt=own_checks(
         Access.OWNER,
         body=ExtendBody,
@@ -53,7 +53,7 @@ async def extend_hold(request: Request[Any, Any, Any], booking_id: FromPath[str]
 @delete(
     "/v1/bookings/{booking_id:str}/hold",
     operation_id="release_hold",
-    summary="Give the held seats back",
+    summary="Release the held seats",
     status_code=200,
     opt=own_checks(Access.OWNER, answers={200: BookingView}, problems=(*ANY, 404, 409, 413, 415), shop=True),
 )

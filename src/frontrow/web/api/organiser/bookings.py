@@ -1,4 +1,4 @@
-"""An event's bookings for its organiser (B12, B13): found by id, e-mail, seat or state; refunded; reseated."""
+"""An event's bookings for its organiser (B12, B13): search by id, e-mail, name, seat or state; refund; reseat."""
 
 from typing import Annotated
 
@@ -47,8 +47,8 @@ class OwnBookingPage(msgspec.Struct):
 
 
 class OwnRefundView(msgspec.Struct):
-    """A refund as the box office sees it. `failed`: the money is still owed; `failure` says why, in the provider's
-    word, and the refund can be tried again."""
+    """A refund as the box office sees it. `failed`: the money is still owed. `failure` is the provider's
+    reason. A failed refund can be retried."""
 
     refund: str
     booking: str
@@ -61,7 +61,7 @@ class OwnRefundView(msgspec.Struct):
 
 
 class OwnBookingDetail(OwnBookingView):
-    """With the refunds asked for so far."""
+    """A booking with its refunds."""
 
     refunds: list[OwnRefundView] = []
 
@@ -73,7 +73,7 @@ class FailedRefunds(msgspec.Struct):
 
 
 class RefundAsked(msgspec.Struct, forbid_unknown_fields=True):
-    """Some seats, or (none) all of them. `keep_fee`: less the fee of the event's policy."""
+    """Some seats, or all when none are named. `keep_fee`: less the fee of the event's policy."""
 
     seats: Annotated[list[str], msgspec.Meta(max_length=MAX_SEATS)] = []
     keep_fee: bool = False
@@ -81,7 +81,7 @@ class RefundAsked(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class ReseatAsked(msgspec.Struct, forbid_unknown_fields=True):
-    """Leave `leave`, take `to`: as many seats, free ones, each of the price of one that is left."""
+    """Move from the seats `leave` to the free seats `to`: as many, and at the same prices."""
 
     leave: SeatIds
     to: SeatIds
@@ -103,8 +103,8 @@ async def search_bookings(
     name: Annotated[
         str, QueryParameter(max_length=120, description="buyers with these words, or parts of them, in their name")
     ] = "",
-    seat: Annotated[str, QueryParameter(max_length=100, description="whoever has or had this seat")] = "",
-    status: Annotated[BookingState | None, QueryParameter(description="only bookings that are so")] = None,
+    seat: Annotated[str, QueryParameter(max_length=100, description="bookings that have or had this seat")] = "",
+    status: Annotated[BookingState | None, QueryParameter(description="only bookings in this state")] = None,
     booking: Annotated[str, QueryParameter(max_length=60)] = "",
     cursor: Cursor = "",
     limit: Limit = 20,
@@ -144,7 +144,7 @@ async def get_own_booking(
 @post(
     f"{ONE}/refunds",
     operation_id="refund_booking",
-    summary="Give money back, whatever the event's policy says",
+    summary="Refund a booking, whatever the event's policy says",
     status_code=201,
     opt={"access": Access.staff("refunds:write")},
 )
@@ -179,7 +179,7 @@ async def list_failed_refunds(
 @post(
     f"{ONE}/refunds/{{refund_id:str}}/retry",
     operation_id="retry_refund",
-    summary="Ask the provider again for a refund that failed, under a new key",
+    summary="Retry a refund that failed, under a new key",
     status_code=200,
     opt={"access": Access.staff("refunds:write")},
 )

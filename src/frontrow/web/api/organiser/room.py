@@ -1,4 +1,4 @@
-"""The waiting room in the organiser's hand (W6, B13), and the event's waitlist: who waits, by which rules."""
+"""For organisers: control of the waiting room (W6, B13), and the event's waitlist with its rules."""
 
 from typing import Annotated, Any, Literal
 
@@ -21,7 +21,7 @@ Count = Annotated[int, msgspec.Meta(ge=0, le=10**9)]
 
 
 class RoomAsked(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """`action` first, then the settings. `burst` is changed together with `rate_per_s`."""
+    """`action` is applied first, then the settings. `burst` is changed together with `rate_per_s`."""
 
     action: Literal["open", "pause", "resume", "queue_all", "close"] | None = None
     beacon: Annotated[str, msgspec.Meta(max_length=200)] = ""
@@ -60,7 +60,7 @@ class OwnRoomView(msgspec.Struct):
 
 
 class RulesAsked(msgspec.Struct, forbid_unknown_fields=True):
-    """How the waitlist is ordered; set once. A lottery's secret seed is made here, its hash is published at once."""
+    """The order of the waitlist; set once. The server makes a lottery's secret seed and publishes its hash at once."""
 
     order: WaitOrder
 
@@ -89,7 +89,7 @@ class EntryCount(msgspec.Struct):
 
 
 class WaitlistView(msgspec.Struct):
-    """Entries in order of joining, with counts of all."""
+    """Entries in the order of joining, with counts per state."""
 
     rules: RulesView
     counts: list[EntryCount]
@@ -120,12 +120,12 @@ async def steer_room(
     return _room(room_body(view))
 
 
-@get(WAITLIST, operation_id="get_own_waitlist", summary="Who waits", opt={"access": Access.staff("bookings:read")})
+@get(WAITLIST, operation_id="get_own_waitlist", summary="The waitlist", opt={"access": Access.staff("bookings:read")})
 async def get_own_waitlist(
     platform: FromPlatform,
     caller: FromCaller,
     event_id: FromPath[str],
-    status: Annotated[EntryState | None, QueryParameter(description="only entries that are so")] = None,
+    status: Annotated[EntryState | None, QueryParameter(description="only entries in this state")] = None,
     cursor: Cursor = "",
     limit: Limit = 50,
 ) -> WaitlistView:
@@ -156,7 +156,7 @@ async def get_own_waitlist(
 @put(
     f"{WAITLIST}/rules",
     operation_id="set_waitlist_rules",
-    summary="Say how the waitlist is ordered, once",
+    summary="Set the order of the waitlist, once",
     opt={"access": Access.staff("events:write"), "problems": (409,)},
 )
 async def set_waitlist_rules(

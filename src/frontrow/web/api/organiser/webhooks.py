@@ -22,7 +22,7 @@ WRITES = {"access": Access.staff("webhooks:write")}
 
 
 class HookAsked(msgspec.Struct, forbid_unknown_fields=True):
-    """Where an event's facts are sent; `facts` empty means all kinds."""
+    """The address that gets an event's facts. Empty `facts` means all kinds."""
 
     event: Annotated[str, msgspec.Meta(max_length=60)]
     url: Annotated[str, msgspec.Meta(max_length=2048, examples=["https://hooks.example.org/frontrow"])]
@@ -30,7 +30,7 @@ class HookAsked(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class HookView(msgspec.Struct):
-    """A registered webhook; its secret is told once, when it is made or rotated."""
+    """A registered webhook; its secret is shown once, when it is made or rotated."""
 
     webhook: str
     event: str
@@ -65,7 +65,7 @@ class DeliveryPage(msgspec.Struct):
 
 
 class CodesAsked(msgspec.Struct, forbid_unknown_fields=True):
-    """CSV with a header line and the columns code and lane. Only digests are kept."""
+    """CSV with a header line and the columns code and lane. Only digests are stored."""
 
     csv: Annotated[str, msgspec.Meta(min_length=1, max_length=1_000_000, examples=["code,lane\nSPRING-24,general\n"])]
 
@@ -76,7 +76,7 @@ class CodeCount(msgspec.Struct):
 
 
 class CodesView(msgspec.Struct):
-    """Imported codes by lane, how many this request brought, and how many codes of the event were used."""
+    """Imported codes per lane, the number imported by this request, and the number of used codes of the event."""
 
     imported: int
     lanes: list[CodeCount]
@@ -99,7 +99,7 @@ async def create_webhook(platform: FromPlatform, caller: FromCaller, data: JSONB
 @post(
     f"{HOOK}/rotate",
     operation_id="rotate_webhook",
-    summary="A new secret; the old one ends",
+    summary="Make a new secret; the old one ends",
     status_code=200,
     opt=WRITES,
 )
@@ -107,7 +107,7 @@ async def rotate_webhook(platform: FromPlatform, caller: FromCaller, webhook_id:
     return _with_secret(await platform.organiser.webhooks.rotate(editor_of(caller), webhook_id), 200)
 
 
-@delete(HOOK, operation_id="remove_webhook", summary="Send nothing more there", status_code=204, opt=WRITES)
+@delete(HOOK, operation_id="remove_webhook", summary="Remove a webhook", status_code=204, opt=WRITES)
 async def remove_webhook(platform: FromPlatform, caller: FromCaller, webhook_id: FromPath[str]) -> None:
     await platform.organiser.webhooks.remove(editor_of(caller), webhook_id)
 
@@ -150,7 +150,7 @@ async def redeliver(
 @get(
     CODES,
     operation_id="count_codes",
-    summary="Codes by lane, and used ones",
+    summary="Codes per lane, and used codes",
     opt={"access": Access.staff("codes:write")},
 )
 async def count_codes(platform: FromPlatform, caller: FromCaller, event_id: FromPath[str]) -> CodesView:
