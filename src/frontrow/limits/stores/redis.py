@@ -22,7 +22,7 @@ from frontrow.core.redis_url import call, call_sync, connect, connect_sync, disc
 from frontrow.limits.keys import StoreKey
 from frontrow.limits.quota import ALGORITHMS, Decision, StoreDown
 from frontrow.limits.stats import Stats
-from frontrow.limits.stores.protocol import QuotaSlot, StoreRequest, StoreResult
+from frontrow.limits.stores.protocol import DEFAULT_PREFIX, QuotaSlot, StoreRequest, StoreResult
 
 SCRIPT = files("frontrow.limits.stores").joinpath("lua/decide.lua").read_text("utf-8")
 SCRIPT_SHA = sha1(SCRIPT.encode(), usedforsecurity=False).hexdigest()
@@ -38,7 +38,13 @@ class RedisStore:
     """Counts in Redis or Valkey at `url`, under keys starting with `prefix`."""
 
     def __init__(
-        self, url: str, slots: Sequence[QuotaSlot], stats: Stats, *, deadline_s: float = 0.025, prefix: str = "frl"
+        self,
+        url: str,
+        slots: Sequence[QuotaSlot],
+        stats: Stats,
+        *,
+        deadline_s: float = 0.025,
+        prefix: str = DEFAULT_PREFIX,
     ) -> None:
         self._url = url
         self._slots = tuple(slots)
