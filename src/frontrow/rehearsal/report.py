@@ -32,7 +32,7 @@ COLOURS = ("var(--a)", "var(--b)", "var(--c)")
 
 
 @dataclass(frozen=True, slots=True)
-class Curve:
+class PlotCurve:
     name: str
     xs: Sequence[float]
     ys: Sequence[float]
@@ -46,34 +46,36 @@ def write_report(figures: SaleFigures, title: str) -> str:
     middles = [(group.from_s + group.to_s) / 120 for group in groups]
     chances = [group for group in figures.arrivals if group.people]
     plots = (
-        _plot("People in the line", "minutes after the opening", Curve("waiting", minutes, series["waiting"])),
+        _plot("People in the line", "minutes after the opening", PlotCurve("waiting", minutes, series["waiting"])),
         _plot(
             "Sold and held seats",
             "minutes after the opening",
-            Curve("sold", minutes, series["sold"]),
-            Curve("held", minutes, series["held"]),
+            PlotCurve("sold", minutes, series["sold"]),
+            PlotCurve("held", minutes, series["held"]),
         ),
         _plot(
             "Wait by time of arrival, in minutes",
             "minutes from the opening at which people came",
-            Curve("median", middles, [(group.median_s or 0) / 60 for group in groups]),
-            Curve("90 %", middles, [(group.p90_s or 0) / 60 for group in groups]),
+            PlotCurve("median", middles, [(group.median_s or 0) / 60 for group in groups]),
+            PlotCurve("90 %", middles, [(group.p90_s or 0) / 60 for group in groups]),
         ),
-        _plot("Admitted per second", "minutes after the opening", Curve("admitted", minutes, series["admitted_per_s"])),
+        _plot(
+            "Admitted per second", "minutes after the opening", PlotCurve("admitted", minutes, series["admitted_per_s"])
+        ),
         _plot(
             "Fairness: share admitted by time of arrival, in %",
             "minutes from the opening at which people came",
-            Curve(
+            PlotCurve(
                 "admitted",
                 [(group.from_s + group.to_s) / 120 for group in chances],
                 [100 * group.admitted / group.people for group in chances],
             ),
         ),
-        _plot("People in the shop", "minutes after the opening", Curve("inside", minutes, series["active"])),
+        _plot("People in the shop", "minutes after the opening", PlotCurve("inside", minutes, series["active"])),
         _bars(
             "Bots, in %", (("of the line", figures.bots_in_line * 100), ("of the seats", figures.bots_of_seats * 100))
         ),
-        _plot("Cost: cores of the servers", "minutes after the opening", Curve("cores", minutes, series["cores"])),
+        _plot("Cost: cores of the servers", "minutes after the opening", PlotCurve("cores", minutes, series["cores"])),
     )
     advice = "".join(f"<li>{html.escape(line)}</li>" for line in figures.advice)
     tiles = "".join(
@@ -109,7 +111,7 @@ def list_figures(figures: SaleFigures) -> list[tuple[str, str]]:
     ]
 
 
-def _plot(title: str, below: str, *curves: Curve) -> str:
+def _plot(title: str, below: str, *curves: PlotCurve) -> str:
     xs = [x for curve in curves for x in curve.xs] or [0.0]
     across = _ticks(min(xs), max(xs))
     upwards = _ticks(0.0, max([y for curve in curves for y in curve.ys] or [0.0]))

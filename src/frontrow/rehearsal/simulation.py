@@ -24,7 +24,7 @@ MAX_STEPS = 200_000
 
 
 @dataclass(slots=True)
-class Crowd:
+class SimulatedCrowd:
     """Everybody who joins, in order of arrival."""
 
     arrives_s: Floats
@@ -74,7 +74,7 @@ class SaleHistory:
             self.bounds[room.bound] += 1
 
 
-def gather_crowd(plan: SalePlan, rng: np.random.Generator) -> Crowd:
+def gather_crowd(plan: SalePlan, rng: np.random.Generator) -> SimulatedCrowd:
     """Draw when everybody comes, how patient they are, and the order of the line."""
     identities = plan.people
     bots = round(identities * plan.bots * (1 - plan.bots_stopped))
@@ -91,7 +91,7 @@ def gather_crowd(plan: SalePlan, rng: np.random.Generator) -> Crowd:
     leaves_s *= np.float32(plan.patience_s / np.log(2))
     leaves_s += np.maximum(arrives_s, 0)
     leaves_s[is_bot] = np.inf
-    return Crowd(arrives_s, is_bot, leaves_s, line, drawn)
+    return SimulatedCrowd(arrives_s, is_bot, leaves_s, line, drawn)
 
 
 def _human_arrivals(plan: SalePlan, humans: int, rng: np.random.Generator) -> Floats:
