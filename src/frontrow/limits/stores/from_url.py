@@ -6,7 +6,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from frontrow.core.clock import Clock
 from frontrow.core.errors import ConfigError
-from frontrow.core.redis_url import SCHEMES
+from frontrow.core.redis_url import EXAMPLE, SCHEMES, mask_password
 from frontrow.limits.stats import Stats
 from frontrow.limits.stores.memory import DEFAULT_MAX_KEYS, MemoryStore
 from frontrow.limits.stores.protocol import QuotaSlot, Store
@@ -18,7 +18,7 @@ except ImportError:  # built without a C compiler
 
 
 def open_store(
-    url: str,
+    url: Any,
     slots: Sequence[QuotaSlot],
     clock: Clock,
     stats: Stats,
@@ -26,13 +26,13 @@ def open_store(
     deadline_s: float,
     options: Mapping[str, Any],
 ) -> Store:
-    """Open the store that `url` names, for these slots."""
-    scheme = url.partition("://")[0]
+    """Open the store that `url` names, for these slots. In place of a Redis URL it may be redis-py clients."""
+    scheme = url.partition("://")[0] if isinstance(url, str) else ""
     if scheme == "memory" and "://" in url:
         return open_memory_store(slots, clock, **_read_memory_options(url, options))
-    if "://" not in url or scheme not in SCHEMES:
+    if isinstance(url, str) and ("://" not in url or scheme not in SCHEMES):
         schemes = ", ".join(f"{name}://" for name in ("memory", *SCHEMES))
-        raise ConfigError(f"store {url!r} is unknown; it starts with one of {schemes}, like redis://127.0.0.1:6379/0")
+        raise ConfigError(f"store {mask_password(url)!r} is unknown; it starts with one of {schemes}, like {EXAMPLE}")
     from frontrow.limits.stores.leases import LeasingStore
     from frontrow.limits.stores.resilient import open_shared_store
 

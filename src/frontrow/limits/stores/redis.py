@@ -1,140 +1,124 @@
 """The shared store. Each decision is made by one atomic script call over all rules; many callers can share a call.
 
-Blocking callers send one request per call. Asyncio callers of one event loop share calls through the coalescer. The
-Redis server's clock decides unless a request carries its own time, so servers whose clocks differ agree. Nothing is
-retried here, because a script whose reply was lost may have charged. A caller that gets no reply within the deadline
-gets `StoreDown`.
+Threads share the calls of `redis_blocking`, the tasks of an event loop those of `redis_asyncio`. The Redis server's
+clock decides unless a request carries its own time, so servers whose clocks differ agree. A caller that gets no reply
+within the deadline gets `StoreDown`.
 """
 
 import asyncio
 import re
-import time
-import weakref
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from hashlib import blake2b, sha1
 from importlib.resources import files
 from typing import Any
 
-from frontrow.core.coalescer import Coalescer
-from frontrow.core.errors import ConfigError, Overloaded
-from frontrow.core.redis_url import call, call_sync, connect, connect_sync, disconnect, disconnect_sync, is_cluster
+import hiredis
+
+from frontrow.core.clock import Clock, SystemClock
+from frontrow.core.errors import ConfigError
 from frontrow.limits.keys import StoreKey
-from frontrow.limits.quota import ALGORITHMS, Decision, StoreDown
+from frontrow.limits.quota import ALGORITHMS, Decision
 from frontrow.limits.stats import Stats
 from frontrow.limits.stores.protocol import QuotaSlot, StoreRequest, StoreResult
+from frontrow.limits.stores.redis_asyncio import LoopCalls
+from frontrow.limits.stores.redis_blocking import BlockingCalls, ConnectionLost
+from frontrow.limits.stores.redis_source import RedisSource
+from frontrow.limits.stores.store_health import StoreHealth
 
 SCRIPT = files("frontrow.limits.stores").joinpath("lua/decide.lua").read_text("utf-8")
 SCRIPT_SHA = sha1(SCRIPT.encode(), usedforsecurity=False).hexdigest()
 FIELDS = 7  # numbers per request in a reply
+PAIR = "store=(redis.Redis(…), redis.asyncio.Redis(…))"
 HASH_TAGS = 64  # hash tags on a Cluster: few enough to share calls, enough to spread over the nodes
-MAX_BATCH = 256
-GROUPS_PER_DEADLINE = 50  # the precision of a deadline: requests of one fiftieth of it expire together
 _new: Any = tuple.__new__  # builds a named tuple at half the cost of calling its class
 _SAFE = re.compile(r"[A-Za-z0-9_.:@/-]{1,128}").fullmatch
 
 
 class RedisStore:
-    """Counts in Redis or Valkey at `url`, under keys starting with `prefix`."""
+    """Counts in Redis or Valkey under keys starting with `prefix`. `source` is a URL or clients: see `RedisSource`."""
 
     def __init__(
-        self, url: str, slots: Sequence[QuotaSlot], stats: Stats, *, deadline_s: float = 0.025, prefix: str = "frl"
+        self,
+        source: Any,
+        slots: Sequence[QuotaSlot],
+        stats: Stats,
+        *,
+        clock: Clock | None = None,
+        deadline_s: float = 0.025,
+        prefix: str = "frl",
+        **connection_options: Any,
     ) -> None:
-        self._url = url
+        self._source = RedisSource(source, **connection_options)
         self._slots = tuple(slots)
-        self._stats = stats
         self._deadline_s = deadline_s
-        self._cluster = is_cluster(url)
+        self._cluster = self._source.is_cluster
         self.tag_parts = common_parts(self._slots) if self._cluster else None
         if not re.fullmatch(r"[A-Za-z0-9_.:-]{1,64}", prefix):
             raise ConfigError(f"prefix must be 1 to 64 letters, digits, _ . : or -, not {prefix!r}", param="prefix")
         self._prefixes = [f"{prefix}:{slot.name}:" for slot in self._slots]
         self._rule_names_and_limits = [(slot.rule.name, slot.quota.capacity) for slot in self._slots]
         self._spec = " ".join(str(number) for slot in self._slots for number in _slot_numbers(slot))
-        self._sync: Any = connect_sync(url, timeout_s=deadline_s)  # connects when first used
-        self._connection: _LoopConnection | None = None  # of the loop that was used last
-        self._connections: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _LoopConnection] = (
-            weakref.WeakKeyDictionary()
-        )
+        self.health = StoreHealth(self._source.shown, clock or SystemClock(), stats)
+        self._blocking = BlockingCalls(self._source, self._send, deadline_s, self.health)
+        self._loop_calls: LoopCalls | None = None  # of the loop that was used last
+        self._loops: dict[asyncio.AbstractEventLoop, tuple[LoopCalls, AsyncGenerator[None, None]]] = {}
 
     # -- blocking ------------------------------------------------------------------------------------------------
 
     def decide(self, request: StoreRequest) -> StoreResult:
-        """Decide one request in one round trip."""
-        arguments = self._script_arguments((request,))
-        started = time.perf_counter()
-        try:
-            reply = call_sync(self._sync, "EVALSHA", SCRIPT_SHA, *arguments)
-        except Exception as error:
-            reply = self._load_and_retry(error, arguments)
-        finally:
-            self._record_timing(started)
-        return self._read_reply((request,), reply)[0]
+        """Decide one request, sharing the round trip with other threads' requests of the same moment."""
+        if not self._source.serves_blocking:
+            raise ConfigError(f"blocking calls need a blocking client, like {PAIR}", param="store")
+        return self._blocking.decide(request)
 
-    def _load_and_retry(self, error: Exception, arguments: Sequence[Any]) -> Any:
-        if not _is_script_missing(error):
-            raise _store_down(error) from error
-        try:
-            return call_sync(self._sync, "EVAL", SCRIPT, *arguments)
-        except Exception as retry_error:
-            raise _store_down(retry_error) from retry_error
+    def _send(self, connection: Any, requests: Sequence[StoreRequest], due_s: float) -> Sequence[StoreResult]:
+        results: list[Any] = [None] * len(requests)
+        for ats in self.split(requests):
+            group = [requests[at] for at in ats]
+            reply = connection.call(due_s, *self.command(group, with_source=False))
+            if isinstance(reply, hiredis.ReplyError) and str(reply).startswith("NOSCRIPT"):
+                reply = connection.call(due_s, *self.command(group, with_source=True))
+            if isinstance(reply, hiredis.ReplyError):
+                raise ConnectionLost(str(reply))
+            for at, result in zip(ats, self.read_reply(group, reply), strict=True):
+                results[at] = result
+        return results
 
     # -- asyncio -------------------------------------------------------------------------------------------------
 
     def adecide(self, request: StoreRequest) -> "asyncio.Future[StoreResult]":
-        """Decide one request, sharing the round trip with other requests of the same moment."""
-        connection = self._connection
-        if connection is None or connection.loop is not asyncio.get_running_loop():
-            connection = self._connection = self._connection_of(asyncio.get_running_loop())
-        try:
-            return connection.submit(request)
-        except Overloaded as error:
-            raise StoreDown(error.message) from error
+        """Decide one request, sharing the round trip with other tasks' requests of the same moment."""
+        calls = self._loop_calls
+        if calls is None or calls.loop is not asyncio.get_running_loop():
+            calls = self._loop_calls = self._calls_of(asyncio.get_running_loop())
+        return calls.submit(request)
 
-    def _connection_of(self, loop: asyncio.AbstractEventLoop) -> "_LoopConnection":
-        connection = self._connections.get(loop)
-        if connection is None:
-            connection = self._connections[loop] = _LoopConnection(self._url, self._deadline_s, self._send_requests)
-        return connection
+    def _calls_of(self, loop: asyncio.AbstractEventLoop) -> LoopCalls:
+        if not self._source.serves_asyncio:
+            raise ConfigError(f"asyncio calls need an asyncio client, like {PAIR}", param="store")
+        for closed in [each for each in self._loops if each.is_closed()]:
+            self._loops.pop(closed)[0].abandon()
+        if loop not in self._loops:
+            calls = LoopCalls(self._source, self, self._deadline_s, self.health)
+            self._loops[loop] = calls, calls.close_with_the_loop()
+        return self._loops[loop][0]
 
-    async def _send_requests(
-        self, connection: "_LoopConnection", requests: Sequence[StoreRequest]
-    ) -> Sequence[StoreResult | BaseException]:
-        if not self._cluster:
-            return await self._run_script(connection, requests)
-        await connection.client.initialize()  # once, so that concurrent calls do not each load the cluster's slots
-        groups: dict[str, list[int]] = {}
+    # -- the script ----------------------------------------------------------------------------------------------
+
+    def command(self, requests: Sequence[StoreRequest], *, with_source: bool) -> list[Any]:
+        """The words of the call that decides `requests`."""
+        call = ("EVAL", SCRIPT) if with_source else ("EVALSHA", SCRIPT_SHA)
+        return [*call, *self._script_arguments(requests)]
+
+    def split(self, requests: Sequence[StoreRequest]) -> Sequence[Sequence[int]]:
+        """The positions of requests that one command can decide: equally many rules, and one hash tag on a Cluster."""
+        if len(requests) == 1:
+            return ((0,),)
+        groups: dict[object, list[int]] = {}
         for at, request in enumerate(requests):
-            groups.setdefault(self._hash_tag(request), []).append(at)
-        parts = await asyncio.gather(
-            *(self._run_script(connection, [requests[at] for at in ats]) for ats in groups.values()),
-            return_exceptions=True,
-        )
-        results: list[StoreResult | BaseException] = [StoreDown("the limit store did not answer")] * len(requests)
-        for ats, part in zip(groups.values(), parts, strict=True):
-            for offset, at in enumerate(ats):
-                results[at] = part if isinstance(part, BaseException) else part[offset]
-        return results
-
-    async def _run_script(
-        self, connection: "_LoopConnection", requests: Sequence[StoreRequest]
-    ) -> Sequence[StoreResult]:
-        arguments = self._script_arguments(requests)
-        started = time.perf_counter()
-        try:
-            reply = await call(connection.client, "EVALSHA", SCRIPT_SHA, *arguments)
-        except Exception as error:
-            if not _is_script_missing(error):
-                raise _store_down(error) from error
-            try:
-                reply = await call(connection.client, "EVAL", SCRIPT, *arguments)
-            except Exception as retry_error:
-                raise _store_down(retry_error) from retry_error
-        finally:
-            self._record_timing(started)
-        return self._read_reply(requests, reply)
-
-    # -- both ----------------------------------------------------------------------------------------------------
+            width = len(request.keys)
+            groups.setdefault((width, self._hash_tag(request)) if self._cluster else width, []).append(at)
+        return list(groups.values())
 
     def _script_arguments(self, requests: Sequence[StoreRequest]) -> list[Any]:
         """The script's arguments for a batch of requests."""
@@ -156,7 +140,8 @@ class RedisStore:
         raw = request.tag if isinstance(request.tag, bytes) else request.tag.encode("utf-8", "surrogatepass")
         return str(int.from_bytes(blake2b(raw, digest_size=2).digest(), "big") % HASH_TAGS)
 
-    def _read_reply(self, requests: Sequence[StoreRequest], reply: Sequence[int]) -> list[StoreResult]:
+    def read_reply(self, requests: Sequence[StoreRequest], reply: Sequence[int]) -> list[StoreResult]:
+        """The results of `requests`, from the numbers that the script returned."""
         results = []
         names_and_limits = self._rule_names_and_limits
         numbers = iter(reply)
@@ -168,92 +153,17 @@ class RedisStore:
             results.append(_new(StoreResult, (decision, shadowed)))
         return results
 
-    def _record_timing(self, started: float) -> None:
-        self._stats.store_calls += 1
-        self._stats.store_seconds += time.perf_counter() - started
-
     def close(self) -> None:
-        """Close the blocking connections."""
-        disconnect_sync(self._sync)
+        """Close the blocking connection."""
+        self._blocking.close()
 
     async def aclose(self) -> None:
-        """Close the blocking connections and those of the running event loop."""
+        """Close the blocking connection and that of the running event loop."""
         self.close()
-        connection = self._connections.pop(asyncio.get_running_loop(), None)
-        self._connection = None
-        if connection is not None:
-            await connection.aclose()
-
-
-class _LoopConnection:
-    """One event loop's client, coalescer and deadlines."""
-
-    def __init__(
-        self, url: str, deadline_s: float, send: Callable[["_LoopConnection", Sequence[StoreRequest]], Any]
-    ) -> None:
-        self.client: Any = connect(url, timeout_s=deadline_s)
-        self._deadline_s = deadline_s
-        self._send = send
-        self.loop = asyncio.get_running_loop()
-        self._coalescer: Coalescer[StoreRequest, StoreResult] = Coalescer(
-            self._send_batch, max_batch=MAX_BATCH, name="the limit store"
-        )
-        self._groups: deque[_DeadlineGroup] = deque()
-        self._group_ends_s = 0.0
-        self._timer: asyncio.TimerHandle | None = None
-
-    def submit(self, request: StoreRequest) -> "asyncio.Future[StoreResult]":
-        future = self._coalescer.submit(request)
-        now_s = self.loop.time()
-        if now_s >= self._group_ends_s:
-            self._begin_group(now_s)
-        self._groups[-1].futures.append(future)
-        return future
-
-    def _begin_group(self, now_s: float) -> None:
-        self._groups.append(_DeadlineGroup(now_s + self._deadline_s, self._coalescer.submitted - 1))
-        self._group_ends_s = now_s + self._deadline_s / GROUPS_PER_DEADLINE
-        if self._timer is None:
-            self._timer = self.loop.call_later(self._deadline_s, self._expire)
-
-    async def _send_batch(self, requests: Sequence[StoreRequest]) -> Sequence[StoreResult | BaseException]:
-        """Send a batch. Every request submitted before it was taken has a result afterwards and needs no deadline."""
-        taken = self._coalescer.submitted - len(self._coalescer)
-        try:
-            return await self._send(self, requests)  # type: ignore[no-any-return]
-        finally:
-            while self._groups and self._groups[0].first + len(self._groups[0].futures) <= taken:
-                self._groups.popleft()
-            if not self._groups:
-                self._group_ends_s = 0.0
-
-    def _expire(self) -> None:
-        """Fail the callers that waited for the whole deadline. All wait equally long, so one timer serves them all."""
-        now_s = self.loop.time()
-        while self._groups and self._groups[0].due_s <= now_s:
-            for future in self._groups.popleft().futures:
-                if not future.done():
-                    message = f"the limit store did not answer within {self._deadline_s * 1000:g} ms"
-                    future.set_exception(StoreDown(message))
-        if not self._groups:
-            self._group_ends_s = 0.0
-        self._timer = self.loop.call_at(self._groups[0].due_s, self._expire) if self._groups else None
-
-    async def aclose(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-        await self._coalescer.aclose()
-        await disconnect(self.client)
-
-
-class _DeadlineGroup:
-    """Requests of nearly the same time, which share a deadline: number `first` of all requests and those after it."""
-
-    __slots__ = ("due_s", "first", "futures")
-
-    def __init__(self, due_s: float, first: int) -> None:
-        self.due_s, self.first = due_s, first
-        self.futures: list[asyncio.Future[StoreResult]] = []
+        self._loop_calls = None
+        held = self._loops.pop(asyncio.get_running_loop(), None)
+        if held is not None:
+            await held[1].aclose()
 
 
 def redis_key(key: StoreKey) -> str:
@@ -294,11 +204,3 @@ def common_parts(slots: Sequence[QuotaSlot]) -> tuple[str, ...]:
         "so their keys live in different slots. Let them share a part in `per`, or give each its own limiter",
         param="per",
     )
-
-
-def _is_script_missing(error: Exception) -> bool:
-    return type(error).__name__ == "NoScriptError"
-
-
-def _store_down(error: Exception) -> StoreDown:
-    return StoreDown(f"the limit store failed: {type(error).__name__}: {error}")

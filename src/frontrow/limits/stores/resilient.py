@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-from frontrow.core.breaker import Breaker
 from frontrow.core.clock import Clock
 from frontrow.core.errors import ConfigError
 from frontrow.limits.quota import ON_STORE_DOWN, Decision, StoreDown
@@ -17,17 +16,22 @@ class SharedStore:
     """Sends requests to `remote` within its deadline. While it is down, each rule's policy decides."""
 
     def __init__(
-        self, remote: Store, local: Store, slots: Sequence[QuotaSlot], clock: Clock, stats: Stats, on_store_down: str
+        self,
+        remote: RedisStore,
+        local: Store,
+        slots: Sequence[QuotaSlot],
+        clock: Clock,
+        stats: Stats,
+        on_store_down: str,
     ) -> None:
         self._remote = remote
         self._local = local
         self._slots = tuple(slots)
         self._all_slots = tuple(range(len(self._slots)))
         self._clock = clock
-        self._stats = stats
         self._down_policies = [slot.rule.on_store_down or on_store_down for slot in self._slots]
         self.tag_parts = remote.tag_parts
-        self.breaker = Breaker(clock)
+        self.breaker = remote.health.breaker  # the remote store tells it how each call went
         self.refusal_cache = RefusalCache(clock, stats)
 
     def decide(self, request: StoreRequest) -> StoreResult:
@@ -40,8 +44,8 @@ class SharedStore:
         try:
             result = self._remote.decide(request)
         except StoreDown:
-            return self._record_failure(request)
-        return self._record_success(request, result, sent_at_us)
+            return self._apply_down_policy(request)
+        return self._remember(request, result, sent_at_us)
 
     async def adecide(self, request: StoreRequest) -> StoreResult:
         if self.refusal_cache.by_key:
@@ -54,11 +58,10 @@ class SharedStore:
         try:
             result = await self._remote.adecide(request)
         except StoreDown:
-            return self._record_failure(request)
+            return self._apply_down_policy(request)
         if request.op == CHECK and result.decision.allowed:  # nearly always: nothing to remember
-            self.breaker.succeeded()
             return result
-        return self._record_success(request, result, sent_at_us)
+        return self._remember(request, result, sent_at_us)
 
     def _find_cached(self, request: StoreRequest) -> StoreResult | None:
         if not self.refusal_cache.by_key or request.op != CHECK or request.now_us is not None:
@@ -66,8 +69,8 @@ class SharedStore:
         cached = self.refusal_cache.find(self._cache_key(request), request.cost)
         return None if cached is None else StoreResult(cached)
 
-    def _record_success(self, request: StoreRequest, result: StoreResult, sent_at_us: int) -> StoreResult:
-        self.breaker.succeeded()
+    def _remember(self, request: StoreRequest, result: StoreResult, sent_at_us: int) -> StoreResult:
+        """Keep a refusal in the cache, or forget it after a refund."""
         if not result.decision.allowed:
             if request.op == CHECK and request.now_us is None:
                 self.refusal_cache.remember(self._cache_key(request), request.cost, sent_at_us, result.decision)
@@ -81,11 +84,6 @@ class SharedStore:
         first = keys[0]
         whole = isinstance(first, str) and slots == self._all_slots and keys.count(first) == len(keys)
         return first if whole else (slots, keys)
-
-    def _record_failure(self, request: StoreRequest) -> StoreResult:
-        self._stats.store_errors += 1
-        self.breaker.failed()
-        return self._apply_down_policy(request)
 
     def _apply_down_policy(self, request: StoreRequest) -> StoreResult:
         """Closed rules refuse, local rules are counted in this process, open rules allow."""
@@ -113,7 +111,7 @@ class SharedStore:
 
 
 def open_shared_store(
-    url: str,
+    source: Any,
     slots: Sequence[QuotaSlot],
     clock: Clock,
     stats: Stats,
@@ -121,7 +119,7 @@ def open_shared_store(
     deadline_s: float,
     options: dict[str, Any],
 ) -> SharedStore:
-    """Open a resilient Redis store. Checks the options."""
+    """Open a resilient Redis store at a URL or over redis-py clients. Checks the options."""
     from frontrow.limits.stores.from_url import open_memory_store
 
     if on_store_down not in ON_STORE_DOWN:
@@ -129,8 +127,9 @@ def open_shared_store(
         raise ConfigError(message, param="on_store_down")
     if not 0.001 <= deadline_s <= 60:
         raise ConfigError(f"deadline_s must be from 0.001 to 60, not {deadline_s!r}", param="deadline_s")
-    unknown = set(options) - {"prefix"}
+    unknown = set(options) - {"prefix", "credential_provider"}
     if unknown:
-        raise ConfigError(f"a Redis store takes the option prefix, not {min(unknown)!r}", param=min(unknown))
-    remote = RedisStore(url, slots, stats, deadline_s=deadline_s, **options)
+        message = f"a Redis store takes the options prefix and credential_provider, not {min(unknown)!r}"
+        raise ConfigError(message, param=min(unknown))
+    remote = RedisStore(source, slots, stats, clock=clock, deadline_s=deadline_s, **options)
     return SharedStore(remote, open_memory_store(slots, clock), slots, clock, stats, on_store_down)
