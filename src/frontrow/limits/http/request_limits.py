@@ -69,7 +69,7 @@ class RequestLimits:
         rules: Rules,
         getters: Mapping[str, Getter],
         *,
-        store: str = "memory://",
+        store: Any = "memory://",
         tier_of: TierOf | None = None,
         costs: Mapping[str, int] | None = None,
         clock: Clock | None = None,
@@ -86,7 +86,7 @@ class RequestLimits:
         self.record_latency = self.metrics.record_latency
         self.untimed = cycle([0] + [1] * (TIMED_ONE_IN - 1))  # 0: time this request
         self.refusals = refusals or RefusalLog()
-        self.in_memory = store.startswith("memory:")
+        self.in_memory = isinstance(store, str) and store.startswith("memory:")
         self._getters = dict(getters)
         self._tier_of = tier_of or tier_of_rules(rules)
         self._costs = rules_of_costs(costs or {})

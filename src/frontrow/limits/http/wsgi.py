@@ -34,7 +34,7 @@ class RateLimitMiddleware:
         self,
         app: App,
         rules: Rules,
-        store: str = "memory://",
+        store: Any = "memory://",
         *,
         identify: Mapping[str, str | Getter] | None = None,
         trusted_proxies: Iterable[str] = (),

@@ -7,6 +7,7 @@ within the deadline gets `StoreDown`.
 
 import asyncio
 import re
+import time
 from collections.abc import AsyncGenerator, Sequence
 from hashlib import blake2b, sha1
 from importlib.resources import files
@@ -72,17 +73,23 @@ class RedisStore:
         return self._blocking.decide(request)
 
     def _send(self, connection: Any, requests: Sequence[StoreRequest], due_s: float) -> Sequence[StoreResult]:
+        if len(requests) == 1:
+            return self._decide_group(connection, requests, due_s)
         results: list[Any] = [None] * len(requests)
         for ats in self.split(requests):
-            group = [requests[at] for at in ats]
-            reply = connection.call(due_s, *self.command(group, with_source=False))
-            if isinstance(reply, hiredis.ReplyError) and str(reply).startswith("NOSCRIPT"):
-                reply = connection.call(due_s, *self.command(group, with_source=True))
-            if isinstance(reply, hiredis.ReplyError):
-                raise ConnectionLost(str(reply))
-            for at, result in zip(ats, self.read_reply(group, reply), strict=True):
+            decided = self._decide_group(connection, [requests[at] for at in ats], due_s)
+            for at, result in zip(ats, decided, strict=True):
                 results[at] = result
         return results
+
+    def _decide_group(self, connection: Any, requests: Sequence[StoreRequest], due_s: float) -> Sequence[StoreResult]:
+        """Decide requests that may share a command."""
+        reply = connection.call(due_s - time.monotonic(), self.command(requests, with_source=False))
+        if isinstance(reply, hiredis.ReplyError) and str(reply).startswith("NOSCRIPT"):
+            reply = connection.call(due_s - time.monotonic(), self.command(requests, with_source=True))
+        if isinstance(reply, hiredis.ReplyError):
+            raise ConnectionLost(str(reply))
+        return self.read_reply(requests, reply)
 
     # -- asyncio -------------------------------------------------------------------------------------------------
 
@@ -105,10 +112,10 @@ class RedisStore:
 
     # -- the script ----------------------------------------------------------------------------------------------
 
-    def command(self, requests: Sequence[StoreRequest], *, with_source: bool) -> list[Any]:
+    def command(self, requests: Sequence[StoreRequest], *, with_source: bool) -> tuple[Any, ...]:
         """The words of the call that decides `requests`."""
         call = ("EVAL", SCRIPT) if with_source else ("EVALSHA", SCRIPT_SHA)
-        return [*call, *self._script_arguments(requests)]
+        return (*call, *self._script_arguments(requests))
 
     def split(self, requests: Sequence[StoreRequest]) -> Sequence[Sequence[int]]:
         """The positions of requests that one command can decide: equally many rules, and one hash tag on a Cluster."""

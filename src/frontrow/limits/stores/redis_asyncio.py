@@ -34,7 +34,7 @@ Pending = tuple[float, StoreRequest, "asyncio.Future[StoreResult]"]  # when it m
 class Script(Protocol):
     """What the calls need to know of the script that decides."""
 
-    def command(self, requests: Sequence[StoreRequest], *, with_source: bool) -> list[Any]:
+    def command(self, requests: Sequence[StoreRequest], *, with_source: bool) -> tuple[Any, ...]:
         """The words of a call that decides `requests`. With its source, if the server has forgotten the script."""
 
     def read_reply(self, requests: Sequence[StoreRequest], reply: Any) -> Sequence[StoreResult]: ...
@@ -278,7 +278,7 @@ class _Connection(asyncio.BufferedProtocol):
     def _send_group(self, ats: Sequence[int], *, with_source: bool) -> None:
         self._expected.append((ats, with_source))
         group = [self._requests[at] for at in ats]
-        self._write(hiredis.pack_command(tuple(self._script.command(group, with_source=with_source))))
+        self._write(hiredis.pack_command(self._script.command(group, with_source=with_source)))
 
     def get_buffer(self, _sizehint: int) -> bytearray:
         return self._buffer
@@ -308,9 +308,6 @@ class _Connection(asyncio.BufferedProtocol):
             self._worked = True
             self._calls.on_results(self._results)
         return True
-
-    def eof_received(self) -> bool:
-        return False
 
     def connection_lost(self, error: Exception | None) -> None:
         reason = "the server closed the connection" if error is None else f"{type(error).__name__}: {error}"

@@ -9,6 +9,8 @@ provided that counting it twice can only make a rule stricter (`RETRYABLE`).
 """
 
 import os
+import socket
+import struct
 import threading
 import time
 import weakref
@@ -44,20 +46,24 @@ class ConnectionLost(Exception):
 
 
 class Connection:
-    """One connected socket."""
+    """One connected socket. The kernel bounds its waits where it can, which spares Python a system call each time."""
 
     def __init__(self, sock: Any) -> None:
         self._socket = sock
+        self._kernel_waits = type(sock) is socket.socket and os.name == "posix"
+        if self._kernel_waits:
+            sock.settimeout(None)
         self._reader: Any = hiredis.Reader(notEnoughData=NOTHING)
         self._buffer = bytearray(READ_BYTES)
-        self._timeout_s = 0.0
+        self._wait_s = 0.0
         self._worked = False
 
-    def call(self, due_s: float, *words: Any) -> Any:
-        """The reply to one command. An error reply is returned as `hiredis.ReplyError`."""
+    def call(self, left_s: float, words: tuple[Any, ...]) -> Any:
+        """The reply to one command within `left_s`. An error reply is returned as `hiredis.ReplyError`."""
+        if not 0 <= self._wait_s - left_s < 0.001:
+            self._limit_wait(left_s)
         answered = False
         try:
-            self._limit_wait(due_s)
             self._socket.sendall(hiredis.pack_command(words))
             while True:
                 count = self._socket.recv_into(self._buffer)
@@ -71,16 +77,18 @@ class Connection:
                 if reply is not NOTHING:
                     self._worked = True
                     return reply
-                self._limit_wait(due_s)
-        except TimeoutError:
+        except (TimeoutError, BlockingIOError):
             raise ConnectionLost("no answer within the deadline") from None
         except OSError as error:
             raise ConnectionLost(f"{type(error).__name__}: {error}", unanswered=self._worked and not answered) from None
 
-    def _limit_wait(self, due_s: float) -> None:
-        left_s = max(0.001, due_s - time.monotonic())
-        if abs(left_s - self._timeout_s) > 0.001:  # setting it is a system call
-            self._timeout_s = left_s
+    def _limit_wait(self, left_s: float) -> None:
+        self._wait_s = left_s = max(0.001, left_s)
+        if self._kernel_waits:
+            time_value = struct.pack("ll", int(left_s), int(left_s % 1 * 1_000_000))
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, time_value)
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, time_value)
+        else:
             self._socket.settimeout(left_s)
 
     def close(self) -> None:
@@ -96,10 +104,10 @@ class ClientConnection:
         self._owned = owned
         self._threads = ThreadPoolExecutor(CLUSTER_THREADS, "frontrow-limits")
 
-    def call(self, due_s: float, *words: Any) -> Any:
+    def call(self, left_s: float, words: tuple[Any, ...]) -> Any:
         call = self._threads.submit(self._client.execute_command, *words)
         try:
-            return call.result(max(0.001, due_s - time.monotonic()))
+            return call.result(max(0.001, left_s))
         except TimeoutError:
             call.cancel()
             raise ConnectionLost("no answer within the deadline") from None
@@ -171,7 +179,12 @@ class BlockingCalls:
                 raise outcome
             if outcome is not _LEAD:
                 return outcome  # type: ignore[no-any-return]
-        return self._lead(request, due_s)
+        try:
+            if self._waiting:
+                return self._call_for_all(request, due_s)
+            return self._call((request,), due_s)[0]
+        finally:
+            self._hand_over()
 
     def _wait(self, waiter: _Waiter, due_s: float) -> Any:
         """The thread's result, or `_LEAD`, or `StoreDown` if its time is up."""
@@ -185,22 +198,19 @@ class BlockingCalls:
             outcome = None
         return outcome or StoreDown(f"the limit store did not answer within {self._deadline_s * 1000:g} ms")
 
-    def _lead(self, request: StoreRequest, due_s: float) -> StoreResult:
-        """Make a call for this request and all that wait, then let one of those that came meanwhile make the next."""
+    def _call_for_all(self, request: StoreRequest, due_s: float) -> StoreResult:
+        """Make a call for this request and for those of the threads that wait."""
         with self._lock:
             others = [self._waiting.popleft() for _ in range(min(len(self._waiting), MAX_BATCH - 1))]
-        outcomes: list[Any] = []
+        outcomes: Sequence[Any] = [StoreDown("the call was interrupted")] * len(others)
         try:
-            outcomes += self._call([request, *[other.request for other in others]], due_s)
+            result, *outcomes = self._call((request, *[other.request for other in others]), due_s)
         except StoreDown as error:
-            outcomes += [error] * (len(others) + 1)
+            outcomes = [error] * len(others)
             raise
         finally:
-            rest = outcomes[1:] or [StoreDown("the call was interrupted")] * len(others)
-            for other, outcome in zip(others, rest, strict=True):
+            for other, outcome in zip(others, outcomes, strict=True):
                 other.tell(outcome)
-            self._hand_over()
-        result: StoreResult = outcomes[0]
         return result
 
     def _hand_over(self) -> None:
