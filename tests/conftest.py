@@ -5,7 +5,9 @@ be had fails the run with one sentence; nothing is skipped.
 """
 
 import os
+import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -13,6 +15,8 @@ from playwright.sync_api import Browser
 
 from frontrow.core.clock import ManualClock
 from tests.support.chromium import SharedBrowser
+from tests.support.databases import database
+from tests.support.memory_files import keep_files_in_memory
 from tests.support.servers import (
     Cluster,
     Postgres,
@@ -23,6 +27,11 @@ from tests.support.servers import (
     system_postgres,
     system_redis,
 )
+
+# Compiled modules are kept whatever the shell says: many tests start processes that import the whole platform.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+keep_files_in_memory()
 
 settings.register_profile("suite", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("suite")
@@ -100,7 +109,8 @@ def redis_sentinel(own_valkey: Valkey) -> Iterator[Sentinel]:
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Postgres]:
     """The shared PostgreSQL server of this test process. It does not wait for the disk: the machine outlives it."""
-    yield from started(Postgres("-c", "fsync=off", "-c", "full_page_writes=off"))  # type: ignore[misc]
+    options = ("fsync=off", "full_page_writes=off", "max_wal_size=128MB")
+    yield from started(Postgres(*(part for option in options for part in ("-c", option))))  # type: ignore[misc]
 
 
 @pytest.fixture(scope="session")
@@ -111,16 +121,26 @@ def shared_postgres_url(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def postgres_url(shared_postgres_url: str) -> Iterator[str]:
     """URL of an empty database of this test's own."""
-    import uuid
+    with database(shared_postgres_url) as url:
+        yield url
 
-    import psycopg
 
-    name = f"t_{uuid.uuid4().hex}"
-    with psycopg.connect(shared_postgres_url, autocommit=True) as admin:
-        admin.execute(f'CREATE DATABASE "{name}"')  # type: ignore[arg-type]
-    yield shared_postgres_url.rpartition("/")[0] + f"/{name}"
-    with psycopg.connect(shared_postgres_url, autocommit=True) as admin:
-        admin.execute(f'DROP DATABASE "{name}" WITH (FORCE)')  # type: ignore[arg-type]
+@pytest.fixture(scope="session")
+def migrated_postgres(shared_postgres_url: str) -> Iterator[str]:
+    """The name of a database with the newest schema, to make copies of."""
+    from frontrow.boxoffice.adapters.ledger.migrate import migrate
+
+    with database(shared_postgres_url) as url:
+        with ThreadPoolExecutor(1) as thread:  # a loop may run in this one: Playwright's
+            thread.submit(migrate, url).result(60)
+        yield url.rpartition("/")[2]
+
+
+@pytest.fixture
+def postgres_ledger_url(shared_postgres_url: str, migrated_postgres: str) -> Iterator[str]:
+    """URL of a database of this test's own, with the newest schema and nothing in it."""
+    with database(shared_postgres_url, migrated_postgres) as url:
+        yield url
 
 
 @pytest.fixture(scope="session")

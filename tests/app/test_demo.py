@@ -28,10 +28,12 @@ def test_b18_the_demo_sells_prints_a_summary_and_exits_0(tmp_path):
     assert int(bookings[1].replace(",", "")) > 0
 
 
-async def test_b14_jobs_in_a_process_of_their_own_end_a_hold_and_pay_a_refund_out(tmp_path, redis_url, postgres_url):
-    ledger = await open_ledger(postgres_url, auto_migrate=True)
+async def test_b14_jobs_in_a_process_of_their_own_end_a_hold_and_pay_a_refund_out(
+    tmp_path, redis_url, postgres_ledger_url
+):
+    ledger = await open_ledger(postgres_ledger_url)
     await put_into(ledger, SystemClock()(), hold_ttl_s=2)
-    stores = {"FRONTROW_REDIS_URL": redis_url, "FRONTROW_LEDGER_URL": postgres_url}
+    stores = {"FRONTROW_REDIS_URL": redis_url, "FRONTROW_LEDGER_URL": postgres_ledger_url}
     server = Process(["serve", "--port", "0"], tmp_path, FRONTROW_SERVER_JOBS_INSIDE="false", **stores)
     worker = Process(["work"], tmp_path, **stores)
     try:

@@ -99,9 +99,8 @@ def test_a_full_disk_is_told(tmp_path, free, state):
     assert checks.free_space(tmp_path, free).state == state
 
 
-def test_redis_that_throws_keys_away_fails(own_valkey, postgres_url, tmp_path):
-    migrate(postgres_url)
-    wanted = settings(tmp_path, redis=own_valkey.url, ledger=postgres_url)
+def test_redis_that_throws_keys_away_fails(own_valkey, postgres_ledger_url, tmp_path):
+    wanted = settings(tmp_path, redis=own_valkey.url, ledger=postgres_ledger_url)
     found = asyncio.run(examine(wanted))
     assert FAIL not in [one.state for one in found], found
     assert states(found, "clocks") == [OK, OK]

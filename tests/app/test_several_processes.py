@@ -34,11 +34,11 @@ EACH_S = 0.05
 
 
 @contextlib.asynccontextmanager
-async def serving(tmp_path, redis_url, postgres_url):
+async def serving(tmp_path, redis_url, postgres_ledger_url):
     """The server, its ledger, and a client whose requests go from worker to worker."""
-    ledger = await open_ledger(postgres_url, auto_migrate=True)
+    ledger = await open_ledger(postgres_ledger_url)
     await put_into(ledger, SystemClock()(), small_plan(rows=8), hold_ttl_s=300)
-    stores = {"FRONTROW_REDIS_URL": redis_url, "FRONTROW_LEDGER_URL": postgres_url}
+    stores = {"FRONTROW_REDIS_URL": redis_url, "FRONTROW_LEDGER_URL": postgres_ledger_url}
     env = {"FRONTROW_SERVER_DRAIN_S": "60", "FRONTROW_SERVER_REQUEST_WITHIN_S": "120"}  # of a busy machine
     server = Process(["serve", "--port", "0", "--workers", str(WORKERS)], tmp_path, **stores, **env)
     try:
@@ -199,9 +199,9 @@ async def replaced(server: Process, victim: int) -> int:
     raise AssertionError("the dead worker was not replaced")
 
 
-async def test_f5_workers_are_one_server_to_whoever_talks_to_it(tmp_path, redis_url, postgres_url):
+async def test_f5_workers_are_one_server_to_whoever_talks_to_it(tmp_path, redis_url, postgres_ledger_url):
     """B19, F5: each step of a purchase at another worker, one sum of their numbers, kill -9 of one, an orderly end."""
-    async with serving(tmp_path, redis_url, postgres_url) as (server, ledger, client):
+    async with serving(tmp_path, redis_url, postgres_ledger_url) as (server, ledger, client):
         for pid in workers_of(server):
             await ready_by_itself(server, pid)
         document = (await client.get("/openapi.json")).json()
@@ -216,19 +216,13 @@ async def test_f5_workers_are_one_server_to_whoever_talks_to_it(tmp_path, redis_
         assert not await ledger.store.read(Query("seats_sold_twice", params=(10,)))
 
 
-def wait_to_be_stopped(path: str) -> None:
-    """A worker without a platform: tells its pid and waits for SIGTERM."""
-    Path(path, str(os.getpid())).touch()
-    signal.sigwait({signal.SIGTERM})
-
-
-def a_parent(target: str, folder: Path) -> "subprocess.Popen[bytes]":
-    """A process that watches two workers running `target` of this module."""
+def a_parent(folder: Path) -> "subprocess.Popen[bytes]":
+    """A process that watches two workers without a platform."""
     code = (
         "from frontrow.web.server.process_supervisor import Workers\n"
-        "import tests.app.test_several_processes as workers\n"
+        "from tests.support.idle_worker import wait_to_be_stopped\n"
         "if __name__ == '__main__':\n"
-        f"    Workers(2, workers.{target}, ({str(folder)!r},)).watch()\n"
+        f"    Workers(2, wait_to_be_stopped, ({str(folder)!r},)).watch()\n"
     )
     (folder / "parent.py").write_text(code)
     env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
@@ -244,7 +238,7 @@ def until(what: Callable[[], bool]) -> None:
 
 def test_workers_end_when_their_parent_is_killed(tmp_path):
     """kill -9 of the parent leaves nobody behind to keep the port."""
-    parent = a_parent("wait_to_be_stopped", tmp_path)
+    parent = a_parent(tmp_path)
     try:
         until(lambda: len(list(tmp_path.glob("[0-9]*"))) == 2)
         pids = [path.name for path in tmp_path.glob("[0-9]*")]

@@ -73,11 +73,11 @@ def a_folder(tmp_path: Path, number: int) -> Path:
     return folder
 
 
-async def test_f5_50_fans_buy_while_either_server_is_killed(tmp_path, redis_url, postgres_url):
+async def test_f5_50_fans_buy_while_either_server_is_killed(tmp_path, redis_url, postgres_ledger_url):
     """N4: nobody is charged twice, no seat is sold twice, nobody's confirmed booking is lost."""
-    ledger = await open_ledger(postgres_url, auto_migrate=True)
+    ledger = await open_ledger(postgres_ledger_url)
     await put_into(ledger, SystemClock()(), small_plan(rows=8), hold_ttl_s=300)
-    stores = {"FRONTROW_REDIS_URL": redis_url, "FRONTROW_LEDGER_URL": postgres_url}
+    stores = {"FRONTROW_REDIS_URL": redis_url, "FRONTROW_LEDGER_URL": postgres_ledger_url}
     folders = [a_folder(tmp_path, number) for number in range(2)]
     servers = [Process(["serve", "--port", "0"], folder, own_keys=True, **stores) for folder in folders]
     try:

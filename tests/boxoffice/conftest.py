@@ -2,12 +2,10 @@
 
 import contextlib
 import shutil
-import uuid
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
 
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
@@ -25,38 +23,10 @@ def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture(scope="session")
-def postgres_template(shared_postgres_url: str) -> Iterator[str]:
-    """The name of a migrated database."""
-    name = f"template_{uuid.uuid4().hex}"
-    with psycopg.connect(shared_postgres_url, autocommit=True) as admin:
-        admin.execute(f'CREATE DATABASE "{name}"')
-    migrate(shared_postgres_url.rpartition("/")[0] + f"/{name}")
-    yield name
-    with psycopg.connect(shared_postgres_url, autocommit=True) as admin:
-        admin.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
-
-
-@contextlib.contextmanager
-def _postgres_copy(admin_url: str, template: str) -> Iterator[str]:
-    name = f"t_{uuid.uuid4().hex}"
-    with psycopg.connect(admin_url, autocommit=True) as admin:
-        admin.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
-    yield admin_url.rpartition("/")[0] + f"/{name}"
-    with psycopg.connect(admin_url, autocommit=True) as admin:
-        admin.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
-
-
 @pytest.fixture
 def sqlite_ledger_url(sqlite_template: Path, tmp_path: Path) -> str:
     shutil.copy(sqlite_template, tmp_path / "ledger.db")
     return f"sqlite:///{tmp_path / 'ledger.db'}"
-
-
-@pytest.fixture
-def postgres_ledger_url(shared_postgres_url: str, postgres_template: str) -> Iterator[str]:
-    with _postgres_copy(shared_postgres_url, postgres_template) as url:
-        yield url
 
 
 @pytest.fixture(params=KINDS)

@@ -13,6 +13,7 @@ from typing import Any
 
 import uvicorn
 from cryptography.hazmat.primitives.asymmetric import ec
+from litestar import Litestar
 
 from frontrow.app.wiring import Platform, open_platform
 from frontrow.boxoffice.adapters.channels.from_settings import MessageSettings
@@ -20,11 +21,11 @@ from frontrow.boxoffice.model.venues import Plan
 from frontrow.boxoffice.plans.plan_generator import generate
 from frontrow.core.clock import US_PER_S, SystemClock
 from frontrow.settings.platform import PlatformSettings
-from frontrow.web.app import front_of, platform_app
+from frontrow.web.app import front_of, run_platform
 from frontrow.web.lane.protocol import lane
 from frontrow.web.server.request_middleware import RequestIds
 from tests.boxoffice.people.support import CHEAP
-from tests.web.api.support import put_event, settings_for
+from tests.web.api.support import borrowed_app, put_event, settings_for
 
 WAIT_S = 120  # a busy machine takes its time
 _VAPID = ec.generate_private_key(ec.SECP256R1()).private_numbers().private_value.to_bytes(32, "big")
@@ -73,24 +74,28 @@ class Site:
         clock = SystemClock()
         async with open_platform(settings, clock=lambda: clock() + self.ahead_s * US_PER_S) as platform:
             await self._put(platform)
-            app = front_of(platform_app(platform), platform)
-            config = uvicorn.Config(
-                app,
-                http=lane(platform.server.hot.routes, RequestIds(platform.server.limiter).of),
-                loop="none",
-                log_config=None,
-                access_log=False,
-                proxy_headers=False,
-                timeout_graceful_shutdown=1,
-            )
-            self._server = uvicorn.Server(config)
-            self._server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
-            self.platform, self._loop = platform, asyncio.get_running_loop()
-            serving = asyncio.create_task(self._server.serve(sockets=[self._socket.dup()]))
-            while not self._server.started and not serving.done():  # noqa: ASYNC110 - uvicorn tells nobody
-                await asyncio.sleep(0.01)
-            self._ready.set()
-            await serving
+            with borrowed_app(platform) as app:
+                async with run_platform(platform):
+                    await self._listen(platform, app)
+
+    async def _listen(self, platform: Platform, app: Litestar) -> None:
+        config = uvicorn.Config(
+            front_of(app, platform),
+            http=lane(platform.server.hot.routes, RequestIds(platform.server.limiter).of),
+            loop="none",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+            timeout_graceful_shutdown=1,
+        )
+        self._server = uvicorn.Server(config)
+        self._server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
+        self.platform, self._loop = platform, asyncio.get_running_loop()
+        serving = asyncio.create_task(self._server.serve(sockets=[self._socket.dup()]))
+        while not self._server.started and not serving.done():  # noqa: ASYNC110 - uvicorn tells nobody
+            await asyncio.sleep(0.01)
+        self._ready.set()
+        await serving
 
     def call(self, work: Callable[[Platform], Coroutine[Any, Any, Any]]) -> Any:
         """Run a coroutine on the platform, in its own loop."""

@@ -8,8 +8,22 @@ from playwright.sync_api import Page, expect
 from tests.browser.served import WAIT_S, Site
 from tests.web.api.support import EVENT_ID
 
-__all__ = ["EVENT_ID", "SHORT_ID", "choose", "differing_seats", "enter", "landed", "pay", "settled", "until"]
+__all__ = [
+    "EVENT_ID",
+    "SHORT_ID",
+    "be_let_in",
+    "choose",
+    "differing_seats",
+    "enter",
+    "hold_at_once",
+    "landed",
+    "pay",
+    "settled",
+    "until",
+    "walk_in",
+]
 
+POLL_S = 0.02
 SHORT_ID = "evt_short"  # its holds last two seconds
 DIFFERING = """async () => {
   const { model } = window.frontrow;
@@ -32,7 +46,37 @@ DIFFERING = """async () => {
 }""".replace("EVENT", EVENT_ID)  # noqa: E501
 
 
+def be_let_in(page: Page, url: str, event_id: str) -> None:
+    """What the waiting room's page asks for, without the page: this browser gets a pass. `walk_in` takes the pages."""
+    room, body = f"{url}/v1/events/{event_id}/room", {"page": True}
+    _asked(page, f"{room}/join", body)
+    ends_s = time.monotonic() + WAIT_S
+    while page.request.get(f"{room}/status").json()["state"] != "active":
+        assert time.monotonic() < ends_s, "nobody was let in"
+        time.sleep(POLL_S)
+    _asked(page, f"{room}/claim", body)
+
+
+def hold_at_once(page: Page, url: str, event_id: str, count: int = 1) -> str:
+    """What the seats' page asks for, without the page: the best seats are held; the booking's id."""
+    return str(_asked(page, f"{url}/v1/events/{event_id}/holds", {"best": {"count": count}})["booking"])
+
+
+def _asked(page: Page, address: str, body: Any) -> Any:
+    """As a page of ours would ask, with this browser's cookies."""
+    answer = page.request.post(address, data=body, headers={"sec-fetch-site": "same-origin"})
+    assert answer.ok, answer.text()
+    return answer.json()
+
+
 def enter(page: Page, site: Site, event_id: str = EVENT_ID) -> None:
+    """Let in, and in front of the seats."""
+    be_let_in(page, site.url, event_id)
+    page.goto(f"{site.url}/events/{event_id}/seats")
+    until(page, "window.frontrow")
+
+
+def walk_in(page: Page, site: Site, event_id: str = EVENT_ID) -> None:
     """From the event through the waiting room to the seats."""
     page.goto(f"{site.url}/events/{event_id}")
     page.get_by_role("link", name="Get tickets").click()

@@ -7,16 +7,15 @@ from playwright.sync_api import Page, expect
 from frontrow.boxoffice.adapters.payments.simulated import Fault
 from tests.browser.mails import sign_in
 from tests.browser.served import Site
-from tests.browser.steps import EVENT_ID, SHORT_ID, choose, enter, pay
+from tests.browser.steps import EVENT_ID, SHORT_ID, be_let_in, hold_at_once, pay
 
 
 def at_checkout(page: Page, site: Site, event_id: str = EVENT_ID) -> str:
     """A fan with one held seat; the booking's id."""
-    enter(page, site, event_id)
-    choose(page, 1)
-    page.locator("#go").click()
-    page.wait_for_url("**/checkout/**")
-    return page.url.rpartition("/")[2]
+    be_let_in(page, site.url, event_id)
+    booking_id = hold_at_once(page, site.url, event_id)
+    page.goto(f"{site.url}/checkout/{booking_id}")
+    return booking_id
 
 
 def test_b9_a_declined_card_says_so_and_frees_the_seats(fan: Page, site: Site) -> None:

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Page
 
 from tests.browser.served import Site, put_hall
-from tests.browser.steps import choose, enter, pay
+from tests.browser.steps import choose, pay, walk_in
 from tests.support.nginx import DeployedNginx
 
 
@@ -24,7 +24,7 @@ def secure_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 def test_a_purchase_by_https_keeps_only_cookies_of_this_host(profile: Any, secure_site: Site) -> None:
     fan: Page = profile(ignore_https_errors=True).new_page()
     fan.goto(f"{secure_site.url}/language/en")
-    enter(fan, secure_site)
+    walk_in(fan, secure_site)
     choose(fan)
     fan.locator("#go").click()
     pay(fan)

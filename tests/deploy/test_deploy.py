@@ -20,7 +20,6 @@ import httpx
 import pytest
 import yaml
 
-from frontrow.boxoffice.adapters.ledger.migrate import migrate
 from frontrow.core.errors import ConfigError
 from frontrow.core.settings_loader import load
 from frontrow.settings.platform import _SECTIONS, read_settings
@@ -281,7 +280,7 @@ def test_systemd_units_can_be_read_and_run_real_commands(file):
     assert unit["Install"]["WantedBy"] == "multi-user.target"
 
 
-async def test_the_units_commands_start_with_their_files(tmp_path, redis_url, postgres_url):
+async def test_the_units_commands_start_with_their_files(tmp_path, redis_url, postgres_ledger_url):
     """The very lines of the units: the doctor finds nothing that hurts, the server answers, the worker works."""
     units = [_unit(DEPLOY / "systemd" / name) for name in ("frontrow.service", "frontrow-work.service")]
     toml = (DEPLOY / "systemd" / "frontrow.toml").read_text()
@@ -294,9 +293,8 @@ async def test_the_units_commands_start_with_their_files(tmp_path, redis_url, po
         toml = toml.replace(was, now)
     (tmp_path / "frontrow.toml").write_text(toml)
     given = {name: value or secrets.token_hex(32) for name, value in read_env(DEPLOY / "systemd/example.env").items()}
-    given["FRONTROW_LEDGER_URL"] = postgres_url
+    given["FRONTROW_LEDGER_URL"] = postgres_ledger_url
     given["FRONTROW_SERVER_PORT"] = "0"
-    await asyncio.to_thread(migrate, postgres_url)
     lines = [units[0]["ExecStartPre"], units[0]["ExecStart"], units[1]["ExecStart"]]
     commands = [_own(line, tmp_path) for line in lines]
     doctor = await asyncio.create_subprocess_exec(*commands[0], env=given, cwd=tmp_path, stdout=subprocess.PIPE)

@@ -36,8 +36,8 @@ async def sale(ledger_url: str, redis_url: str) -> AsyncIterator[Selling]:
     """Two servers with their recovery running, 60 fans selling; checked at the end."""
     clock = SystemClock()
     shops: list[Shop] = []
-    for number in range(2):
-        ledger = await open_ledger(ledger_url, auto_migrate=number == 0)
+    for _ in range(2):
+        ledger = await open_ledger(ledger_url, auto_migrate=False)
         claims = RedisClaims(redis_url, timeout_s=0.5)
         event = shop_event(hold_ttl_s=HOLD_S, max_per_person=10, sale_ends_at_us=clock() * 2)
         shops.append(Shop(claims, ledger, clock, event, shop_plan(10, 20)))
@@ -62,9 +62,9 @@ async def sale(ledger_url: str, redis_url: str) -> AsyncIterator[Selling]:
             await shop.ledger.aclose()
 
 
-async def test_flushall_in_the_middle_of_a_sale(postgres_url: str, own_valkey: Valkey) -> None:
+async def test_flushall_in_the_middle_of_a_sale(postgres_ledger_url: str, own_valkey: Valkey) -> None:
     """F1, N4: emptied twice; an empty store refuses, is filled from the ledger, and sells on."""
-    async with sale(postgres_url, own_valkey.url) as selling:
+    async with sale(postgres_ledger_url, own_valkey.url) as selling:
         for _ in range(2):
             await selling.until_wins(150)
             own_valkey.command("FLUSHALL")
@@ -76,10 +76,10 @@ async def test_flushall_in_the_middle_of_a_sale(postgres_url: str, own_valkey: V
 
 
 @pytest.mark.parametrize("options", [(), ("--appendonly", "yes")], ids=["memory only", "with an append-only file"])
-async def test_kill_9_of_redis_in_the_middle_of_a_sale(postgres_url: str, options: tuple[str, ...]) -> None:
+async def test_kill_9_of_redis_in_the_middle_of_a_sale(postgres_ledger_url: str, options: tuple[str, ...]) -> None:
     """F1, F5: it comes back empty, or with whatever it had written; either way it is not believed until filled."""
     with Valkey(*options) as server:
-        async with sale(postgres_url, server.url) as selling:
+        async with sale(postgres_ledger_url, server.url) as selling:
             await selling.until_wins(150)
             server.kill()
             before = selling.unavailable
@@ -94,7 +94,7 @@ async def test_kill_9_of_redis_in_the_middle_of_a_sale(postgres_url: str, option
             await selling.until_wins(100)
 
 
-async def test_failover_to_a_lagging_replica_in_the_middle_of_a_sale(postgres_url: str) -> None:
+async def test_failover_to_a_lagging_replica_in_the_middle_of_a_sale(postgres_ledger_url: str) -> None:
     """F1, N4: the replica misses the last claims and sales; promoted, it must not sell them again."""
     with Valkey("--repl-diskless-sync-delay", "0") as primary, Valkey() as replica:
         async with Proxy(primary.port) as link, Proxy(primary.port) as front:
@@ -103,7 +103,7 @@ async def test_failover_to_a_lagging_replica_in_the_middle_of_a_sale(postgres_ur
                 if b"master_link_status:up" in await asyncio.to_thread(replica.command, "INFO", "replication"):
                     break
                 await asyncio.sleep(0.02)
-            async with sale(postgres_url, f"redis://127.0.0.1:{front.port}/0") as selling:
+            async with sale(postgres_ledger_url, f"redis://127.0.0.1:{front.port}/0") as selling:
                 await selling.until_wins(150)
                 link.blackhole()
                 held_before = len(selling.bought)
@@ -119,11 +119,11 @@ async def test_failover_to_a_lagging_replica_in_the_middle_of_a_sale(postgres_ur
                 await selling.until_wins(150)
 
 
-async def test_sales_go_on_with_servers_that_start_and_stop(postgres_url: str, own_valkey: Valkey) -> None:
+async def test_sales_go_on_with_servers_that_start_and_stop(postgres_ledger_url: str, own_valkey: Valkey) -> None:
     """F5: a third server that joins later finds the store filled and believes it without filling it again."""
-    async with sale(postgres_url, own_valkey.url) as selling:
+    async with sale(postgres_ledger_url, own_valkey.url) as selling:
         await selling.until_wins(100)
-        ledger = await open_ledger(postgres_url, auto_migrate=False)
+        ledger = await open_ledger(postgres_ledger_url, auto_migrate=False)
         claims = RedisClaims(own_valkey.url)
         third = Shop(claims, ledger, selling.shops[0].clock, selling.shops[0].event, selling.shops[0].plan)
         assert await third.recovery.check(EVENT)

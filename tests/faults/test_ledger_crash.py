@@ -177,9 +177,8 @@ class CuttingProxy:
 
 
 @pytest.fixture
-async def proxied(postgres_url: str) -> AsyncIterator[tuple[CuttingProxy, SqlLedger]]:
-    await asyncio.to_thread(migrate, postgres_url)
-    head, _, tail = postgres_url.rpartition("@")
+async def proxied(postgres_ledger_url: str) -> AsyncIterator[tuple[CuttingProxy, SqlLedger]]:
+    head, _, tail = postgres_ledger_url.rpartition("@")
     host, _, name = tail.partition("/")
     async with CuttingProxy(int(host.partition(":")[2])) as proxy:
         ledger = await open_ledger(f"{head}@127.0.0.1:{proxy.port}/{name}", writers=1)

@@ -11,7 +11,6 @@ import pytest
 
 from frontrow.boxoffice.adapters.claims.redis import RedisClaims
 from frontrow.boxoffice.adapters.ledger.engine.postgres import PostgresStore
-from frontrow.boxoffice.adapters.ledger.migrate import migrate
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.adapters.payments.simulated import SimulatedProvider
 from frontrow.boxoffice.adapters.payments.simulated_journal import PaymentJournal
@@ -43,10 +42,9 @@ KILLED = [
 
 
 @pytest.mark.timeout(300)
-async def test_killed_processes_leave_nothing_undone(postgres_url: str, redis_url: str, tmp_path: Path) -> None:
-    await asyncio.to_thread(migrate, postgres_url)
+async def test_killed_processes_leave_nothing_undone(postgres_ledger_url: str, redis_url: str, tmp_path: Path) -> None:
     clock = ManualClock(NOW)
-    claims, ledger = RedisClaims(redis_url), SqlLedger(PostgresStore(postgres_url))
+    claims, ledger = RedisClaims(redis_url), SqlLedger(PostgresStore(postgres_ledger_url))
     shop = Shop(claims, ledger, clock, shop_event(), shop_plan())
     try:
         assert await shop.recovery.check(EVENT)
@@ -55,7 +53,7 @@ async def test_killed_processes_leave_nothing_undone(postgres_url: str, redis_ur
             sys.executable,
             "-m",
             "tests.faults.money_child",
-            postgres_url,
+            postgres_ledger_url,
             redis_url,
             str(tmp_path),
             str(NOW),

@@ -14,7 +14,6 @@ import psycopg
 import pytest
 
 from frontrow.boxoffice.adapters.claims.redis import RedisClaims
-from frontrow.boxoffice.adapters.ledger.migrate import migrate
 from tests.boxoffice.shop import EVENT, NOW, shop_plan
 from tests.contracts.seat_claims import seats_of
 from tests.faults.storm_worker import ROWS, SEATS
@@ -31,10 +30,9 @@ async def fill(redis_url: str) -> None:
 
 
 @pytest.mark.timeout(900)
-def test_one_winner_and_999_clean_refusals_in_each_round(postgres_url: str, redis_url: str) -> None:
-    migrate(postgres_url)
+def test_one_winner_and_999_clean_refusals_in_each_round(postgres_ledger_url: str, redis_url: str) -> None:
     asyncio.run(fill(redis_url))
-    command = [sys.executable, "-m", "tests.faults.storm_worker", postgres_url, redis_url]
+    command = [sys.executable, "-m", "tests.faults.storm_worker", postgres_ledger_url, redis_url]
     root = Path(__file__).parents[2]
     workers = [
         subprocess.Popen([*command, f"p{n}"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=root)
@@ -50,7 +48,7 @@ def test_one_winner_and_999_clean_refusals_in_each_round(postgres_url: str, redi
             finally:
                 worker.kill()
     assert len(set(fences)) == ROUNDS
-    with psycopg.connect(postgres_url) as reader:
+    with psycopg.connect(postgres_ledger_url) as reader:
         rows = reader.execute("SELECT seat_index, count(*) FROM booking_seats WHERE active = 1 GROUP BY 1").fetchall()
     assert dict(rows) == dict.fromkeys(range(ROUNDS), 1)
 

@@ -13,7 +13,6 @@ from frontrow.boxoffice.adapters.claims.memory import MemoryClaims
 from frontrow.boxoffice.adapters.claims.redis import RedisClaims
 from frontrow.boxoffice.adapters.ledger.engine.postgres import PostgresStore
 from frontrow.boxoffice.adapters.ledger.engine.statements import Dialect, render
-from frontrow.boxoffice.adapters.ledger.migrate import migrate
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
 from frontrow.boxoffice.model.claims import Claimed, SeatClaim
 from frontrow.boxoffice.model.hold_values import Hold
@@ -45,17 +44,18 @@ def careless_confirm() -> str:
 
 @contextlib.asynccontextmanager
 async def two_servers(
-    postgres_url: str, redis_url: str, *, claim: bool, where: bool, index: bool
+    postgres_ledger_url: str, redis_url: str, *, claim: bool, where: bool, index: bool
 ) -> AsyncIterator[list[Shop]]:
-    await asyncio.to_thread(migrate, postgres_url)
     if not index:
-        with psycopg.connect(postgres_url, autocommit=True) as admin:
+        with psycopg.connect(postgres_ledger_url, autocommit=True) as admin:
             admin.execute("DROP INDEX one_active_booking_per_seat")
     clock = ManualClock(NOW)
     shops = []
     for _ in range(2):
         claims: SeatClaims = RedisClaims(redis_url) if claim else YesClaims()
-        ledger = SqlLedger(PostgresStore(postgres_url, sql=None if where else {"move_bookings": careless_confirm()}))
+        ledger = SqlLedger(
+            PostgresStore(postgres_ledger_url, sql=None if where else {"move_bookings": careless_confirm()})
+        )
         shops.append(Shop(claims, ledger, clock, shop_event(max_per_person=10), shop_plan()))
     try:
         for shop in shops:
@@ -98,9 +98,9 @@ async def pay_late(shops: list[Shop]) -> None:
             await first.ledger.confirm(hold.booking_id, hold.fence, clock())
 
 
-def double_sales(postgres_url: str) -> int:
+def double_sales(postgres_ledger_url: str) -> int:
     """Seats in more than one confirmed booking, whatever the seat rows say."""
-    with psycopg.connect(postgres_url) as reader:
+    with psycopg.connect(postgres_ledger_url) as reader:
         rows = reader.execute("SELECT seats FROM bookings WHERE state = 'confirmed'").fetchall()
     sold = Counter(seat for (seats,) in rows for seat in json.loads(seats))
     assert len(sold) >= len(RACED) + len(LATE), "every seat must have been sold"
@@ -108,18 +108,18 @@ def double_sales(postgres_url: str) -> int:
 
 
 @pytest.mark.parametrize("off", ["claim", "where", "index"])
-async def test_with_one_layer_off_the_other_two_still_hold(postgres_url: str, redis_url: str, off: str) -> None:
+async def test_with_one_layer_off_the_other_two_still_hold(postgres_ledger_url: str, redis_url: str, off: str) -> None:
     """N4, F4, B16."""
     layers = {"claim": True, "where": True, "index": True} | {off: False}
-    async with two_servers(postgres_url, redis_url, **layers) as shops:
+    async with two_servers(postgres_ledger_url, redis_url, **layers) as shops:
         await race(shops)
         await pay_late(shops)
-    assert double_sales(postgres_url) == 0
+    assert double_sales(postgres_ledger_url) == 0
 
 
-async def test_with_all_layers_off_seats_are_sold_twice(postgres_url: str, redis_url: str) -> None:
+async def test_with_all_layers_off_seats_are_sold_twice(postgres_ledger_url: str, redis_url: str) -> None:
     """The canary: the attack is real, so the tests above prove something."""
-    async with two_servers(postgres_url, redis_url, claim=False, where=False, index=False) as shops:
+    async with two_servers(postgres_ledger_url, redis_url, claim=False, where=False, index=False) as shops:
         await race(shops)
         await pay_late(shops)
-    assert double_sales(postgres_url) > 0
+    assert double_sales(postgres_ledger_url) > 0

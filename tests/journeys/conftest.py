@@ -1,18 +1,15 @@
 """Fixtures of the journeys: `stack` (embedded, then clustered) and `visitor` (a fresh browser for each person)."""
 
-import uuid
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
 import redis
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from frontrow.boxoffice.adapters.ledger.migrate import migrate
 from tests.journeys.stack import Stack, clustered, embedded
+from tests.support.databases import database
 
 WAIT_MS = 60_000  # nobody waits that long unless something is broken or the machine is very busy
 expect.set_options(timeout=WAIT_MS)
@@ -62,26 +59,11 @@ def empty_redis(shared_redis_url: str) -> str:
     return shared_redis_url
 
 
-@pytest.fixture(scope="session")
-def migrated_postgres(shared_postgres_url: str) -> str:
-    """The name of a database with the newest schema, to make copies of."""
-    name = f"migrated_{uuid.uuid4().hex}"
-    with psycopg.connect(shared_postgres_url, autocommit=True) as admin:
-        admin.execute(f'CREATE DATABASE "{name}"')  # type: ignore[arg-type]
-    with ThreadPoolExecutor(1) as thread:  # a loop may run in this one: Playwright's
-        thread.submit(migrate, shared_postgres_url.rpartition("/")[0] + f"/{name}").result(60)
-    return name
-
-
 @pytest.fixture(scope="module")
 def empty_postgres(shared_postgres_url: str, migrated_postgres: str) -> Iterator[str]:
     """A database of this file's own, with the newest schema and nothing in it."""
-    name = f"journey_{uuid.uuid4().hex}"
-    with psycopg.connect(shared_postgres_url, autocommit=True) as admin:
-        admin.execute(f'CREATE DATABASE "{name}" TEMPLATE "{migrated_postgres}"')  # type: ignore[arg-type]
-    yield shared_postgres_url.rpartition("/")[0] + f"/{name}"
-    with psycopg.connect(shared_postgres_url, autocommit=True) as admin:
-        admin.execute(f'DROP DATABASE "{name}" WITH (FORCE)')  # type: ignore[arg-type]
+    with database(shared_postgres_url, migrated_postgres) as url:
+        yield url
 
 
 @pytest.fixture

@@ -59,6 +59,10 @@ class Stack:
         self._events[name] = event
         return event
 
+    def event_id(self, name: str) -> str:
+        """The id of an event that was put on sale here."""
+        return self._events[name].id
+
     def event_url(self, name: str) -> str:
         """The address of an event that was put on sale here, as a friend sends it."""
         return f"{self.url}/events/{self._events[name].id}"

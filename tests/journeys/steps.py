@@ -8,7 +8,7 @@ from PIL import Image
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.served import WAIT_S
-from tests.browser.steps import choose, until
+from tests.browser.steps import be_let_in, choose, hold_at_once, until
 from tests.journeys.stack import Stack
 
 GOOD_CARD = "4242 4242 4242 4242"
@@ -34,6 +34,21 @@ def enter_shop(page: Page, stack: Stack, event_name: str, *, from_home: bool = F
     tickets.click()
     page.get_by_role("button", name="Join the queue").click()
     page.wait_for_url("**/seats")
+
+
+def come_to_seats(page: Page, stack: Stack, event_name: str) -> None:
+    """Let in without the pages before (`enter_shop` walks), and in front of the seats."""
+    be_let_in(page, stack.url, stack.event_id(event_name))
+    page.goto(f"{stack.event_url(event_name)}/seats")
+
+
+def come_to_checkout(page: Page, stack: Stack, event_name: str, count: int = 1) -> str:
+    """Let in with seats held, without the pages before (`enter_shop` and `hold_seats` walk); the booking's id."""
+    event_id = stack.event_id(event_name)
+    be_let_in(page, stack.url, event_id)
+    booking_id = hold_at_once(page, stack.url, event_id, count)
+    page.goto(f"{stack.url}/checkout/{booking_id}")
+    return booking_id
 
 
 def hold_seats(page: Page, count: int = 1) -> str:
@@ -76,9 +91,12 @@ def buy(
     card: str = GOOD_CARD,
     from_home: bool = False,
 ) -> str:
-    """A whole purchase; ends on the booking's page; the booking's id."""
-    enter_shop(page, stack, event_name, from_home=from_home)
-    booking_id = hold_seats(page, count)
+    """A purchase, from the home page or else from the checkout on; ends on the booking's page; the booking's id."""
+    if from_home:
+        enter_shop(page, stack, event_name, from_home=True)
+        booking_id = hold_seats(page, count)
+    else:
+        booking_id = come_to_checkout(page, stack, event_name, count)
     fill_card(page, stack, card)
     fill_buyer(page, name, email)
     page.locator("#go").click()

@@ -13,7 +13,7 @@ from playwright.sync_api import Page, expect
 
 from tests.journeys.conftest import Visitor
 from tests.journeys.stack import Stack
-from tests.journeys.steps import enter_shop, fill_buyer, hold_seats
+from tests.journeys.steps import come_to_checkout, fill_buyer, hold_seats
 from tests.support.localstripe import LocalStripe
 from tests.support.stripe_js import (
     ASKS_BANK,
@@ -55,8 +55,7 @@ def come(visitor: Visitor, stack: Stack, **options: Any) -> Page:
 
 def at_form(page: Page, stack: Stack, name: str, email: str = "ada@example.org") -> str:
     """A fan with one seat, in front of Stripe's form; the booking's id."""
-    enter_shop(page, stack, name)
-    booking_id = hold_seats(page)
+    booking_id = come_to_checkout(page, stack, name)
     page.locator("#stripe-number").wait_for()
     if page.locator("#email").count():
         fill_buyer(page, "Ada Lovelace", email)
@@ -217,9 +216,8 @@ def test_a_provider_that_is_away_for_a_while_loses_no_sale(stack: Stack, visitor
     assert stack.stripe is not None
     stack.put_on_sale("Away")
     ada = come(visitor, stack)
-    enter_shop(ada, stack, "Away")
     stack.stripe.go_down()
-    booking_id = hold_seats(ada)
+    booking_id = come_to_checkout(ada, stack, "Away")
     expect(ada.get_by_role("heading", name="Your payment is taking longer")).to_be_visible()
     stack.stripe.come_back()
     stack.let_pass(10)  # the next try is 5 s away

@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 from tests.journeys.conftest import Visitor
 from tests.journeys.mailbox import Mail
 from tests.journeys.stack import Stack
-from tests.journeys.steps import GOOD_CARD, buy, enter_shop, fill_buyer, hold_seats, pay_by_card
+from tests.journeys.steps import GOOD_CARD, buy, come_to_checkout, fill_buyer, pay_by_card
 from tests.support.pdf_letters import letters_of
 
 
@@ -37,8 +37,7 @@ def test_the_confirmation_in_ones_own_letters_opens_the_tickets_anywhere(
     event_name, address = f"Aurora {language} {stack.form}", f"{language}@example.org"
     stack.put_on_sale(event_name)
     buyer = visitor()
-    enter_shop(buyer, stack, event_name)
-    booking_id = hold_seats(buyer)
+    booking_id = come_to_checkout(buyer, stack, event_name)
     change_language(buyer, stack, language, f"/checkout/{booking_id}")
     expect(buyer.locator("html")).to_have_attribute("dir", direction)
     fill_buyer(buyer, name, address)

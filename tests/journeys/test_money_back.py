@@ -18,7 +18,7 @@ from frontrow.boxoffice.model.messages import Contact
 from tests.browser.staff import staff
 from tests.journeys.conftest import Visitor
 from tests.journeys.stack import Stack
-from tests.journeys.steps import buy, enter_shop, fill_buyer, fill_card, hold_seats
+from tests.journeys.steps import buy, come_to_checkout, fill_buyer, fill_card
 from tests.support.localstripe import LocalStripe
 from tests.support.stripe_js import bring_stripe_js, leave_after_paying, wait_until_taken
 
@@ -69,8 +69,7 @@ def give_back(page: Page, stack: Stack, booking_id: str, count: int, how: str) -
 
 def fill_form(page: Page, stack: Stack, name: str, email: str) -> str:
     """One seat, and everything filled in to pay for it; the booking's id."""
-    enter_shop(page, stack, name)
-    booking_id = hold_seats(page)
+    booking_id = come_to_checkout(page, stack, name)
     fill_card(page, stack)
     fill_buyer(page, "Bob", email)
     return booking_id

@@ -13,7 +13,7 @@ from playwright.sync_api import Locator, Page, expect
 from frontrow.settings.room import RoomSettings
 from tests.journeys.conftest import Visitor
 from tests.journeys.stack import Stack
-from tests.journeys.steps import GOOD_CARD, enter_shop, fill_buyer, hold_seats, pay_by_card
+from tests.journeys.steps import GOOD_CARD, come_to_seats, enter_shop, fill_buyer, hold_seats, pay_by_card
 
 LEAVE_S, IDLE_S, WARN_S = 10, 120, 30
 TRIES = 600
@@ -100,7 +100,7 @@ def test_the_next_is_let_in_when_somebody_has_bought(stack: Stack, visitor: Visi
 def test_the_next_is_let_in_when_somebody_gave_the_seats_back_and_left(stack: Stack, visitor: Visitor) -> None:
     event = stack.put_on_sale("Changed her mind", seats=6)
     ada, bob = visitor(), visitor()
-    enter_shop(ada, stack, "Changed her mind")
+    come_to_seats(ada, stack, "Changed her mind")
     wait_in_line(bob, stack, "Changed her mind")
     hold_seats(ada)
     with heard(ada):
@@ -114,7 +114,7 @@ def test_the_next_is_let_in_when_somebody_gave_the_seats_back_and_left(stack: St
 def test_the_next_is_let_in_when_the_last_tab_is_closed_and_not_before(stack: Stack, visitor: Visitor) -> None:
     event = stack.put_on_sale("Two tabs", seats=6)
     ada, bob = visitor(), visitor()
-    enter_shop(ada, stack, "Two tabs")
+    come_to_seats(ada, stack, "Two tabs")
     wait_in_line(bob, stack, "Two tabs")
     second = ada.context.new_page()
     with heard(second):
@@ -129,7 +129,7 @@ def test_the_next_is_let_in_when_the_last_tab_is_closed_and_not_before(stack: St
 def test_reloading_and_going_back_do_not_end_the_visit(stack: Stack, visitor: Visitor) -> None:
     event = stack.put_on_sale("Restless", seats=6)
     ada = visitor()
-    enter_shop(ada, stack, "Restless")
+    come_to_seats(ada, stack, "Restless")
     heard_twice(ada, ada.reload)
     still_inside(ada, stack, event.id)
     hold_seats(ada)
@@ -146,7 +146,7 @@ def test_who_falls_asleep_is_asked_first_and_then_makes_room(stack: Stack, visit
     stack.put_on_sale("Lullaby", seats=6)
     ada, bob = visitor(), visitor()
     ada.clock.install()
-    enter_shop(ada, stack, "Lullaby")
+    come_to_seats(ada, stack, "Lullaby")
     wait_in_line(bob, stack, "Lullaby")
     asked = ada.get_by_role("alertdialog", name="Are you still there?")
 
@@ -175,7 +175,7 @@ def test_who_falls_asleep_is_asked_first_and_then_makes_room(stack: Stack, visit
 def test_a_live_hold_keeps_the_visit_beyond_fifteen_minutes_until_it_is_paid(stack: Stack, visitor: Visitor) -> None:
     event = stack.put_on_sale("Slow payer", seats=6, hold_ttl_s=1_200)
     ada, bob = visitor(), visitor()
-    enter_shop(ada, stack, "Slow payer")
+    come_to_seats(ada, stack, "Slow payer")
     wait_in_line(bob, stack, "Slow payer")
     booking_id = hold_seats(ada)
     expect(ada.locator("#card")).to_be_visible()
@@ -217,7 +217,7 @@ def test_without_scripts_the_server_ends_an_idle_visit(stack: Stack, visitor: Vi
 def test_a_pass_given_back_is_refused_by_another_server_and_after_a_restart(stack: Stack, visitor: Visitor) -> None:
     event = stack.put_on_sale("Two doors", seats=6)
     ada = visitor()
-    enter_shop(ada, stack, "Two doors")
+    come_to_seats(ada, stack, "Two doors")
     room = f"/v1/events/{event.id}/room"
     doors = [stack.url]
     if stack.form == "clustered":

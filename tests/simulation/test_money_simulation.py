@@ -21,10 +21,6 @@ from frontrow.boxoffice.ports.queries import Query
 from frontrow.boxoffice.refunds import payouts as repaying
 from frontrow.boxoffice.refunds.refunds import Refunds
 from tests.boxoffice.checkout.office import an_office
-from tests.boxoffice.conftest import (  # noqa: F401
-    postgres_ledger_url,
-    postgres_template,
-)
 from tests.boxoffice.shop import sqlite_url
 from tests.simulation.money_world import MoneyWorld
 
@@ -51,7 +47,7 @@ async def test_every_fan_has_paid_for_what_still_admits(seed: int, tmp_path: Pat
 
 
 @pytest.mark.parametrize("seed", range(POSTGRES_SEEDS))
-async def test_the_same_on_postgres(seed: int, postgres_ledger_url: str) -> None:  # noqa: F811
+async def test_the_same_on_postgres(seed: int, postgres_ledger_url: str) -> None:
     await play(postgres_ledger_url, seed)
 
 

@@ -253,6 +253,7 @@ class Postgres(Server):
 
     def _command(self) -> list[str]:
         settings = {"listen_addresses": "127.0.0.1", "port": self.port, "unix_socket_directories": self.folder}
+        settings["dynamic_shared_memory_type"] = "mmap"  # in its folder: nothing stays in /dev/shm after a SIGKILL
         flags = [part for key, value in settings.items() for part in ("-c", f"{key}={value}")]
         return [str(self.bin_dir / "postgres"), "-D", str(self.data_dir), *flags, *self.options]
 

@@ -12,6 +12,8 @@
     key = ["user"]
     paths = ["/events/{event}/holds"]
     tiers = { vip = "100/minute" }
+    [limits.tiers]
+    vip = ["user:42", "user:7"]                 # who is in which tier; `config.tiers.put` adds others while running
 
 A mistake stops the start (or the reload) with one sentence that names the field and shows a valid value.
 """
@@ -20,7 +22,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from frontrow.core.errors import ConfigError, InvalidInput
 from frontrow.core.settings_loader import load, read_toml, setting
@@ -28,6 +30,7 @@ from frontrow.limits.http.headers import DIALECTS, RESETS
 from frontrow.limits.metrics import RefusalLog
 from frontrow.limits.quota import ON_STORE_DOWN, Quota
 from frontrow.limits.rules import RequestRule, RuleBook, RuleSet
+from frontrow.limits.tiers import Tiers
 
 RULE_VARIABLE = "FRONTROW_LIMITS_RULE_"
 _RULE_FIELDS: dict[str, tuple[type, str]] = {  # field -> (type in TOML, a valid value)
@@ -63,11 +66,15 @@ class LimitsSettings:
 
 @dataclass(frozen=True)
 class LimitsConfig:
-    """A whole configuration: settings, the sources of key parts, and the rules."""
+    """A whole configuration: settings, the sources of key parts, the rules, and who is in which tier.
+
+    `tiers` lives in the same store as the counts: `await config.tiers.put("user:42", "gold")` reaches every server.
+    """
 
     settings: LimitsSettings
     book: RuleBook
     identify: Mapping[str, str] = field(default_factory=dict)
+    tiers: Tiers = field(default_factory=Tiers)
 
     def middleware_options(self) -> dict[str, Any]:
         """The arguments of a middleware."""
@@ -77,6 +84,7 @@ class LimitsConfig:
         deadline_s = self.settings.deadline_ms / 1000
         return {
             "rules": self.book,
+            "tier_of": self.tiers,
             "identify": self.identify,
             "refusals": refusals,
             "deadline_s": deadline_s,
@@ -90,15 +98,32 @@ def load_config(path: str | Path | None = None, *, env: Mapping[str, str] | None
     source = path or environment.get("FRONTROW_LIMITS_FILE")
     if source is None:
         raise ConfigError("no rules: name a TOML file, or set FRONTROW_LIMITS_FILE=limits.toml", param="file")
-    settings, identify, rules = _read(source, environment)
-    return LimitsConfig(settings, RuleBook(rules, read=lambda: _read(source, environment)[2]), identify)
+    latest = _read(source, environment)
+
+    def read_again() -> list[RequestRule]:
+        nonlocal latest
+        latest = _read(source, environment)
+        return latest.rules
+
+    tiers = Tiers(latest.members, part=_parts_with_tiers(latest.rules), store=latest.settings.store)
+    book = RuleBook(latest.rules, read=read_again)
+    book.follow(lambda _: lambda: tiers.assign(latest.members, _parts_with_tiers(latest.rules)))  # with the rules
+    return LimitsConfig(latest.settings, book, latest.identify, tiers)
 
 
-def _read(path: str | Path, env: Mapping[str, str]) -> tuple[LimitsSettings, dict[str, str], list[RequestRule]]:
+class _FileContent(NamedTuple):
+    settings: LimitsSettings
+    identify: dict[str, str]
+    rules: list[RequestRule]
+    members: dict[str, str]  # client -> tier
+
+
+def _read(path: str | Path, env: Mapping[str, str]) -> _FileContent:
     tables = read_toml(path)
     table = dict(tables.get("limits", {}))
     rules = table.pop("rules", [])
     identify = table.pop("identify", {})
+    tiers = table.pop("tiers", {})
     if not isinstance(rules, list) or not rules:
         raise ConfigError(
             f"{path}: limits.rules is missing; add [[limits.rules]] with a name and a quota", param="rules"
@@ -109,7 +134,39 @@ def _read(path: str | Path, env: Mapping[str, str]) -> tuple[LimitsSettings, dic
     settings = load(LimitsSettings, "limits", tables={"limits": table}, env=plain)
     parsed = [_rule(row, f"{path}: limits.rules[{index}]") for index, row in enumerate(_overridden(rules, env))]
     RuleSet(parsed)  # checks that names are unique and patterns are valid
-    return settings, identify, parsed
+    return _FileContent(settings, identify, parsed, _members(tiers, parsed, f"{path}: limits.tiers"))
+
+
+def _parts_with_tiers(rules: list[RequestRule]) -> tuple[str, ...]:
+    """The parts of the key that rules with tiers count by, the user first."""
+    parts = {part for rule in rules if rule.tiers for part in rule.key if part not in ("endpoint", "path")}
+    return tuple(sorted(parts or {"user"}, key=lambda part: (part != "user", part)))
+
+
+def _members(tiers: object, rules: list[RequestRule], where: str) -> dict[str, str]:
+    """Who is in which tier, from a table of tiers with lists of clients."""
+    example = 'gold = ["user:42", "user:7"]'
+    if not isinstance(tiers, dict):
+        raise ConfigError(f"{where} must be a table like {example}, not {tiers!r}", param="tiers")
+    known = sorted({tier for rule in rules for tier in rule.tiers})
+    parts = _parts_with_tiers(rules)
+    members: dict[str, str] = {}
+    for tier, clients in tiers.items():
+        if tier not in known:
+            has = f"the rules have {', '.join(known)}" if known else "no rule has tiers"
+            message = f'{where}.{tier}: no rule has a quota for it ({has}); add tiers = {{ {tier} = "100/minute" }}'
+            raise ConfigError(message, param=tier)
+        if not isinstance(clients, list) or not all(isinstance(client, str) for client in clients):
+            raise ConfigError(f"{where}.{tier} must be a list of clients like {example}, not {clients!r}", param=tier)
+        for client in clients:
+            part, _, value = client.partition(":")
+            if part not in parts or not value:
+                wanted = " or ".join(f'"{name}:…"' for name in parts)
+                raise ConfigError(f"{where}.{tier}: a client is {wanted}, not {client!r}", param=tier)
+            if members.setdefault(client, tier) != tier:
+                message = f"{where}.{tier}: {client} is already in {members[client]}; a client has one tier"
+                raise ConfigError(message, param=tier)
+    return members
 
 
 def _is_source(value: object) -> bool:

@@ -2,7 +2,7 @@
 
 A `RequestRule` says where a quota applies. A `RuleBook` holds the rules in force. It is loaded from TOML and the
 environment and can be replaced while running: a request sees the old rules or the new ones, never a mixture, and a
-broken file leaves the old ones in force. `Tiers` says which tier a client belongs to and may change at any time.
+broken file leaves the old ones in force.
 """
 
 import threading
@@ -13,6 +13,7 @@ from types import MappingProxyType
 from frontrow.core.errors import ConfigError
 from frontrow.limits.paths import PathMatcher, readings
 from frontrow.limits.quota import ON_STORE_DOWN, Quota, Rule
+from frontrow.limits.tiers import Tiers as Tiers  # documented under this module too
 
 PARTS = ("user", "api_key", "ip", "endpoint", "path")  # key parts of every middleware; `identify` adds others
 ON_MISSING = ("error", "ip")
@@ -61,24 +62,6 @@ class RequestRule:
                 )
         PathMatcher(self.paths), PathMatcher(self.except_paths)
         object.__setattr__(self, "tiers", MappingProxyType(dict(self.tiers)))
-
-
-class Tiers:
-    """Which tier each client belongs to. Set `tiers["42"] = "vip"` at any time, from any thread."""
-
-    def __init__(self, members: Mapping[str, str] | None = None, *, part: str = "user") -> None:
-        self.part = part
-        self._members = dict(members or {})
-
-    def __setitem__(self, client: str, tier: str) -> None:
-        self._members[client] = tier
-
-    def __delitem__(self, client: str) -> None:
-        self._members.pop(client, None)
-
-    def __call__(self, parts: Mapping[str, str]) -> str | None:
-        """The tier of the client with these key parts. None means the rule's own quota."""
-        return self._members.get(parts.get(self.part, ""))
 
 
 TierOf = Callable[[Mapping[str, str]], str | None]

@@ -199,3 +199,14 @@ async def test_a_consumer_whose_ledger_is_down_forgets_nothing(ledger: SqlLedger
         await asyncio.sleep(0.005)
     consumer.stop()
     await running
+
+
+async def test_a_consumer_that_waits_for_facts_ends_when_it_is_told_to(ledger: SqlLedger) -> None:
+    async def plan(number: int, fact: Fact) -> list[Query]:
+        return []
+
+    consumer = FactConsumer("c", MemoryBus(["c"]), ledger.messages, ManualClock(NOW), plan, wait_s=3_600)
+    running = asyncio.create_task(consumer.run())
+    await asyncio.sleep(0.01)  # it waits now
+    consumer.stop()
+    await asyncio.wait_for(running, 30)

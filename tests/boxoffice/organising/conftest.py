@@ -1,23 +1,15 @@
-"""Ledgers for tests of organisers: the same fixtures the ledger's own tests use."""
+"""A ledger for tests of organisers."""
 
 from collections.abc import AsyncIterator
 
 import pytest
 
 from frontrow.boxoffice.adapters.ledger.sql_ledger import SqlLedger
-from tests.boxoffice.conftest import (  # noqa: F401
-    ledger,
-    ledger_url,
-    opened,
-    postgres_ledger_url,
-    postgres_template,
-    sqlite_ledger_url,
-    sqlite_template,
-)
+from tests.boxoffice.conftest import opened
 
 
 @pytest.fixture
-async def sqlite_ledger(sqlite_ledger_url: str) -> AsyncIterator[SqlLedger]:  # noqa: F811
+async def sqlite_ledger(sqlite_ledger_url: str) -> AsyncIterator[SqlLedger]:
     """One ledger is enough where no statement is in question."""
     async with opened(sqlite_ledger_url) as one:
         yield one

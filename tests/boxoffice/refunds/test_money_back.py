@@ -26,13 +26,6 @@ from frontrow.boxoffice.refunds.event_cancellation import SURE_US
 from frontrow.core.errors import FrontrowError
 from tests.boxoffice.checkout.office import ADA, Office, an_office, an_office_beside, replace_event
 from tests.boxoffice.checkout.till import assert_money
-from tests.boxoffice.conftest import (  # noqa: F401
-    ledger_url,
-    postgres_ledger_url,
-    postgres_template,
-    sqlite_ledger_url,
-    sqlite_template,
-)
 from tests.boxoffice.refunds.test_ticket_returns import CARD
 from tests.boxoffice.shop import EVENT, sqlite_url
 
@@ -142,7 +135,7 @@ async def test_the_job_runs_until_no_hold_can_be_alive(office: Office) -> None:
     assert (job.refunded, job.released) == (1, 1)
 
 
-async def test_selling_and_cancelling_at_once_leaves_no_money_behind(postgres_ledger_url: str) -> None:  # noqa: F811
+async def test_selling_and_cancelling_at_once_leaves_no_money_behind(postgres_ledger_url: str) -> None:
     """H2: two servers, twelve fans paying while the event is cancelled; on PostgreSQL with two writers."""
     async with an_office(postgres_ledger_url) as office, an_office_beside(postgres_ledger_url, office) as other:
         holds = [await other.waiting.shop.hold(f"fan{seat}", seat) for seat in range(12)]
@@ -457,7 +450,7 @@ async def test_money_that_comes_for_a_booking_that_is_over_goes_back_once(office
     assert office.given() == 15_000
 
 
-async def test_a_partial_refund_and_a_return_of_the_same_seat_pay_once(postgres_ledger_url: str) -> None:  # noqa: F811
+async def test_a_partial_refund_and_a_return_of_the_same_seat_pay_once(postgres_ledger_url: str) -> None:
     """On PostgreSQL with two servers: whoever comes first; the other seat goes on."""
     async with an_office(postgres_ledger_url) as office, an_office_beside(postgres_ledger_url, office) as other:
         for round_ in range(7):

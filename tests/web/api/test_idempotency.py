@@ -7,7 +7,6 @@ import pytest
 
 from frontrow.boxoffice.adapters.ledger.books.idempotency_store import KeptAnswer
 from frontrow.boxoffice.adapters.ledger.from_url import open_ledger
-from frontrow.boxoffice.adapters.ledger.migrate import migrate
 from tests.boxoffice.people.support import fan
 from tests.boxoffice.shop import sqlite_url
 from tests.web.api.script import a_buyer
@@ -19,8 +18,7 @@ CALLERS = 50
 @pytest.fixture(params=["sqlite", "postgres"])
 async def book(request, tmp_path):
     if request.param == "postgres":
-        url = request.getfixturevalue("postgres_url")
-        await asyncio.to_thread(migrate, url)
+        url = request.getfixturevalue("postgres_ledger_url")
     else:
         url = sqlite_url(tmp_path)
     ledger = await open_ledger(url)

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import pytest
 
-from frontrow.boxoffice.adapters.ledger.migrate import migrate
 from frontrow.boxoffice.model.bookings import Move
 from frontrow.boxoffice.model.event_changes import Change, Editor
 from frontrow.boxoffice.model.map_format import read_snapshot
@@ -23,9 +22,10 @@ def stores(request) -> dict[str, str]:
     """Nothing (embedded), or a Redis and a migrated PostgreSQL of this test's own."""
     if request.param == "embedded":
         return {}
-    url = request.getfixturevalue("postgres_url")
-    migrate(url)
-    return {"redis_url": request.getfixturevalue("redis_url"), "postgres_url": url}
+    return {
+        "redis_url": request.getfixturevalue("redis_url"),
+        "postgres_url": request.getfixturevalue("postgres_ledger_url"),
+    }
 
 
 async def test_b18_from_the_line_to_the_door_and_back_knowing_only_the_document(tmp_path, stores):

@@ -12,7 +12,6 @@ import httpx
 import pytest
 
 from frontrow.app.wiring import Platform
-from frontrow.boxoffice.adapters.ledger.migrate import migrate
 from frontrow.boxoffice.model.people import Role
 from tests.boxoffice.people.support import fan, member
 from tests.journeys.mailbox import folder_mailbox
@@ -30,9 +29,10 @@ def stores(request: pytest.FixtureRequest) -> dict[str, str]:
     """Nothing (embedded), or a Redis and a migrated PostgreSQL of this test's own."""
     if request.param == "embedded":
         return {}
-    url = request.getfixturevalue("postgres_url")
-    migrate(url)
-    return {"redis_url": request.getfixturevalue("redis_url"), "postgres_url": url}
+    return {
+        "redis_url": request.getfixturevalue("redis_url"),
+        "postgres_url": request.getfixturevalue("postgres_ledger_url"),
+    }
 
 
 async def put_both_on_sale(platform: Platform) -> None:

@@ -31,7 +31,7 @@ def settings(folder, url: str, redis_url: str = "redis://unused", secret: str = 
 
 @contextlib.asynccontextmanager
 async def a_ledger(url: str):
-    ledger = await open_ledger(url, auto_migrate=True)
+    ledger = await open_ledger(url)
     try:
         yield ledger
     finally:
@@ -47,11 +47,11 @@ def cheap_keys(monkeypatch):
     monkeypatch.setattr(RoomKeys, "generate", lambda: replace(one, place_secrets=(secrets(),), master_secret=secrets()))
 
 
-async def test_f5_servers_that_start_at_once_on_one_ledger_get_the_same_keys(tmp_path, postgres_url, cheap_keys):
-    async with a_ledger(postgres_url) as ledger:
+async def test_f5_servers_that_start_at_once_on_one_ledger_get_the_same_keys(tmp_path, postgres_ledger_url, cheap_keys):
+    async with a_ledger(postgres_ledger_url) as ledger:
         folders = [tmp_path / f"machine-{number}" for number in range(8)]
         found = await asyncio.gather(
-            *(open_keys(settings(folder, postgres_url), ledger, KEY, NOW) for folder in folders)
+            *(open_keys(settings(folder, postgres_ledger_url), ledger, KEY, NOW) for folder in folders)
         )
         assert len({keys.room.packed() for keys in found}) == 1
         assert len({keys.tickets.public for keys in found}) == 1
@@ -62,33 +62,39 @@ async def test_f5_servers_that_start_at_once_on_one_ledger_get_the_same_keys(tmp
         assert "PRIVATE" not in kept
 
 
-async def test_keys_that_a_server_has_in_its_folder_move_into_the_ledger_once(tmp_path, postgres_url, cheap_keys):
+async def test_keys_that_a_server_has_in_its_folder_move_into_the_ledger_once(
+    tmp_path, postgres_ledger_url, cheap_keys
+):
     """What was signed before the upgrade stays good."""
-    async with a_ledger(postgres_url) as ledger:
+    async with a_ledger(postgres_ledger_url) as ledger:
         old = tmp_path / "old"
         (old / "room").mkdir(parents=True)
         room_keys().save(old / "room")
-        first = await open_keys(settings(old, postgres_url), ledger, KEY, NOW)
-        second = await open_keys(settings(tmp_path / "new", postgres_url), ledger, KEY, NOW)
+        first = await open_keys(settings(old, postgres_ledger_url), ledger, KEY, NOW)
+        second = await open_keys(settings(tmp_path / "new", postgres_ledger_url), ledger, KEY, NOW)
         assert first.room.packed() == second.room.packed() == room_keys().packed()
 
 
-async def test_another_secret_key_is_one_sentence_and_no_start(tmp_path, postgres_url, redis_url, cheap_keys):
-    async with a_ledger(postgres_url) as ledger:
-        await open_keys(settings(tmp_path / "first", postgres_url), ledger, KEY, NOW)
-    other = settings(tmp_path / "second", postgres_url, redis_url, secret="another secret key, as long as the first")
+async def test_another_secret_key_is_one_sentence_and_no_start(tmp_path, postgres_ledger_url, redis_url, cheap_keys):
+    async with a_ledger(postgres_ledger_url) as ledger:
+        await open_keys(settings(tmp_path / "first", postgres_ledger_url), ledger, KEY, NOW)
+    other = settings(
+        tmp_path / "second", postgres_ledger_url, redis_url, secret="another secret key, as long as the first"
+    )
     with pytest.raises(ConfigError, match=r"secret\.key is not the one"):
         async with open_platform(other):
             pass
 
 
-async def test_rotated_keys_sign_anew_and_what_the_old_ones_signed_stays_good(tmp_path, postgres_url, cheap_keys):
-    async with a_ledger(postgres_url) as ledger:
+async def test_rotated_keys_sign_anew_and_what_the_old_ones_signed_stays_good(
+    tmp_path, postgres_ledger_url, cheap_keys
+):
+    async with a_ledger(postgres_ledger_url) as ledger:
         with pytest.raises(ConfigError, match="no keys yet"):
             await rotate_keys(ledger, KEY, NOW)
-        before = await open_keys(settings(tmp_path / "a", postgres_url), ledger, KEY, NOW)
+        before = await open_keys(settings(tmp_path / "a", postgres_ledger_url), ledger, KEY, NOW)
         await rotate_keys(ledger, KEY, NOW)
-        after = await open_keys(settings(tmp_path / "b", postgres_url), ledger, KEY, NOW)
+        after = await open_keys(settings(tmp_path / "b", postgres_ledger_url), ledger, KEY, NOW)
         assert after.room.place_secrets[0] != before.room.place_secrets[0]
         assert after.room.place_secrets[1:] == before.room.place_secrets
         assert after.room.master_secret == before.room.master_secret, "draws and codes are made from it"

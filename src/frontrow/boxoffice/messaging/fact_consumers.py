@@ -37,6 +37,7 @@ class FactConsumer:
         self.name = name
         self._bus, self._book, self._clock, self._plan, self._wait_s = bus, book, clock, plan, wait_s
         self._stopping = asyncio.Event()
+        self._reader: BusReader | None = None
         self.handled = 0
         self.repeated = 0
         self.poisoned = 0
@@ -78,20 +79,23 @@ class FactConsumer:
         return self._book.delivering([dead_letter], self._clock())
 
     def stop(self) -> None:
-        """Stop after the current batch."""
+        """Stop after the current batch; without one, at once if the bus can."""
         self._stopping.set()
+        if self._reader is not None:
+            self._reader.stop_waiting()
 
     async def run(self) -> None:
         """Work until stopped. When the bus or the ledger fails, start again with a new reader, so no fact is lost."""
         pause_s = FIRST_PAUSE_S
         while not self._stopping.is_set():
             try:
-                reader = await self._bus.reader(self.name)
+                self._reader = reader = await self._bus.reader(self.name)
                 try:
                     while not self._stopping.is_set():
                         await self.work(reader)
                         pause_s = FIRST_PAUSE_S
                 finally:
+                    self._reader = None
                     await reader.aclose()
             except (Unavailable, Overloaded):
                 await asyncio.sleep(pause_s)

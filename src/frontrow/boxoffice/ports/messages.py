@@ -39,6 +39,11 @@ class BusReader(Protocol):
         """
         ...
 
+    def stop_waiting(self) -> None:
+        """Let a `read` that waits end soon: at once, or where a read cannot be ended without losing sight of what it
+        might bring (Redis, Kafka), within a second."""
+        ...
+
     async def aclose(self) -> None: ...
 
 

@@ -53,7 +53,7 @@ class RateLimitMiddleware:
     @classmethod
     def from_config(cls, app: App, path: str | Path | None = None, **options: Any) -> "RateLimitMiddleware":
         """Configured by a TOML file and the environment; `middleware.limits.book.reload()` reads them again."""
-        return cls(app, **load_config(path).middleware_options(), **options)
+        return cls(app, **{**load_config(path).middleware_options(), **options})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         kind = scope["type"]

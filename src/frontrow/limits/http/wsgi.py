@@ -49,7 +49,7 @@ class RateLimitMiddleware:
     @classmethod
     def from_config(cls, app: App, path: str | Path | None = None, **options: Any) -> "RateLimitMiddleware":
         """Configured by a TOML file and the environment; `middleware.limits.book.reload()` reads them again."""
-        return cls(app, **load_config(path).middleware_options(), **options)
+        return cls(app, **{**load_config(path).middleware_options(), **options})
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         limits, method = self.limits, environ["REQUEST_METHOD"]

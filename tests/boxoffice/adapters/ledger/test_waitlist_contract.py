@@ -6,18 +6,19 @@ import psycopg
 import pytest
 
 from tests.boxoffice.adapters.ledger.test_contract import broken, must_catch
-from tests.boxoffice.conftest import KINDS, _postgres_copy, opened
+from tests.boxoffice.conftest import KINDS, opened
 from tests.contracts import waitlist_contract, waitlist_offers
 from tests.contracts.ledger_contract import Bench
 from tests.contracts.waitlist_contract import CHECKS, Check
+from tests.support.databases import database
 
 BY_NAME = {check.__name__: check for check in CHECKS}
 
 
 @pytest.fixture(scope="module")
-def shared_url(shared_postgres_url: str, postgres_template: str) -> Iterator[str]:
-    """One PostgreSQL database for all checks here: each has an event of its own, and copying costs a second each."""
-    with _postgres_copy(shared_postgres_url, postgres_template) as url:
+def shared_url(shared_postgres_url: str, migrated_postgres: str) -> Iterator[str]:
+    """One PostgreSQL database for all checks here: each has an event of its own."""
+    with database(shared_postgres_url, migrated_postgres) as url:
         yield url
 
 

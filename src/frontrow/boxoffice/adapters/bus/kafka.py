@@ -120,6 +120,9 @@ class KafkaReader:
             if error.args[0].code() not in REBALANCED:
                 raise
 
+    def stop_waiting(self) -> None:
+        """A read waits for `LONGEST_WAIT_S` at most."""
+
     async def aclose(self) -> None:
         def close() -> None:
             self._consumer.close()

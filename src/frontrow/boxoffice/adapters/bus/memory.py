@@ -98,6 +98,9 @@ class MemoryReader:
         if not self._group.unfinished:
             self._finished.set()
 
+    def stop_waiting(self) -> None:
+        self._group.new_facts.set()
+
     async def aclose(self) -> None:
         self._group.in_progress -= len(self._in_progress)
         self._group.line.extendleft(sorted(self._in_progress.values(), key=lambda fact: -fact.number))

@@ -108,6 +108,9 @@ class RedisReader:
         except (RedisError, OSError) as error:
             raise _unavailable(error) from error
 
+    def stop_waiting(self) -> None:
+        """A read waits for a second at most."""
+
     async def aclose(self) -> None:
         await disconnect(self._client)
 

@@ -1,0 +1,61 @@
+"""`frontrow` imports what the command at hand needs and nothing else, and says what is missing."""
+
+import importlib
+import subprocess
+import sys
+
+import pytest
+
+from frontrow.cli.main import COMMANDS, GROUPS
+
+SLOW = ("litestar", "sqlalchemy", "stripe", "asyncpg", "httpx", "jinja2", "cryptography", "icalendar", "redis", "babel")
+# tells on the last line which of the slow libraries were imported
+PROGRAM = """
+import sys
+from frontrow.cli.main import main
+sys.modules.update(dict.fromkeys({missing}))
+sys.argv = ["frontrow", {words}]
+try:
+    main()
+finally:
+    print("imported:", *sorted(set(sys.modules) & {slow}))
+"""
+
+
+def run(*words: str, missing: tuple[str, ...] = ()) -> "subprocess.CompletedProcess[str]":
+    program = PROGRAM.format(words=", ".join(map(repr, words)), slow=set(SLOW), missing=missing)
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_help_lists_every_command_and_imports_none_of_them() -> None:
+    done = run("--help")
+    assert done.returncode == 0, done.stderr
+    assert [name for name in (*COMMANDS, *GROUPS) if f" {name} " not in done.stdout] == []
+    assert done.stdout.splitlines()[-1] == "imported:"
+
+
+def test_a_command_of_the_limiter_imports_no_platform() -> None:
+    done = run("limits", "--help")
+    assert "show" in done.stdout, done.stderr
+    assert done.stdout.splitlines()[-1] == "imported:"
+
+
+def test_a_missing_library_is_named_with_what_to_install() -> None:
+    done = run("ledger", "status", missing=("msgspec",))
+    assert (done.returncode, done.stderr.strip()) == (
+        1,
+        "`frontrow ledger` needs msgspec, which is not installed: pip install 'frontrow[all]'",
+    )
+
+
+@pytest.mark.parametrize("name", GROUPS)
+def test_the_line_of_a_group_is_its_own(name: str) -> None:
+    module, line = GROUPS[name]
+    assert importlib.import_module(module).app.info.help == line
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_line_of_a_command_is_its_own(name: str) -> None:
+    module, line = COMMANDS[name]
+    told = getattr(importlib.import_module(module), name).__doc__
+    assert " ".join(told.partition("\n\n")[0].split()) == line
