@@ -215,7 +215,10 @@ async def test_nobody_waits_past_the_deadline_for_a_connection_which_then_serves
             sources = set()
             for _ in range(200):
                 clock.advance(1)
-                sources |= {f"blocking {limiter.check('fan').source}", f"asyncio {(await limiter.acheck('fan')).source}"}
+                sources |= {
+                    f"blocking {limiter.check('fan').source}",
+                    f"asyncio {(await limiter.acheck('fan')).source}",
+                }
                 if {"blocking store", "asyncio store"} <= sources:
                     break
             assert {"blocking store", "asyncio store"} <= sources
@@ -250,7 +253,8 @@ async def ask_over_tls(url: str, proxy: TlsProxy) -> None:
 async def test_tls_to_one_server_and_by_sentinels(own_valkey: Valkey, tmp_path: Path) -> None:
     with TlsProxy(tmp_path, own_valkey.port) as proxy:
         await ask_over_tls(f"rediss://127.0.0.1:{proxy.port}/0", proxy)
-        with Sentinel(own_valkey, port=proxy.port) as sentinel, TlsProxy(tmp_path, sentinel.port) as watched:
+        sentinel = Sentinel(own_valkey, port=proxy.port, down_after_ms=60_000)
+        with sentinel, TlsProxy(tmp_path, sentinel.port) as watched:
             own_valkey.command("FLUSHALL")
             await ask_over_tls(f"rediss+sentinel://127.0.0.1:{watched.port}/frontrow/0", watched)
 
@@ -293,8 +297,8 @@ async def test_your_own_clients_can_be_the_store(own_valkey: Valkey) -> None:
 
 async def test_a_clusters_client_can_be_the_store(redis_cluster: Cluster) -> None:
     port = redis_cluster.nodes[0].port
-    own = redis.RedisCluster(port=port)
-    async with redis.asyncio.RedisCluster(port=port) as own_asyncio:
+    own = redis.RedisCluster(host="127.0.0.1", port=port)
+    async with redis.asyncio.RedisCluster(host="127.0.0.1", port=port) as own_asyncio:
         async with Limiter(QUOTA, store=[own, own_asyncio], deadline_s=10.0, prefix="own") as limiter:
             assert [limiter.check("fan").remaining, (await limiter.acheck("fan")).remaining] == [999, 998]
         assert await own_asyncio.ping()

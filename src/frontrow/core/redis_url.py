@@ -153,6 +153,19 @@ async def call(client: Any, *words: Any) -> Any:
         await pool.release(connection)
 
 
+def call_sync(client: Any, *words: Any) -> Any:
+    """`call` over a blocking client."""
+    pool = getattr(client, "connection_pool", None)
+    if pool is None or hiredis is None:
+        return client.execute_command(*words)
+    connection = pool.get_connection()
+    try:
+        connection.send_packed_command([hiredis.pack_command(words)], check_health=False)
+        return connection.read_response()
+    finally:
+        pool.release(connection)
+
+
 async def disconnect(client: Any) -> None:
     """Close an asyncio client, including its connections to Sentinels."""
     await client.aclose()

@@ -49,7 +49,7 @@ class RedisStore:
         prefix: str = "frl",
         **connection_options: Any,
     ) -> None:
-        self._source = RedisSource(source, **connection_options)
+        self._source = RedisSource(source, deadline_s=deadline_s, **connection_options)
         self._slots = tuple(slots)
         self._deadline_s = deadline_s
         self._cluster = self._source.is_cluster

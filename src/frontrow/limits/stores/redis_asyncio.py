@@ -24,7 +24,7 @@ from frontrow.core.redis_url import disconnect
 from frontrow.limits.quota import StoreDown
 from frontrow.limits.stores.protocol import StoreRequest, StoreResult
 from frontrow.limits.stores.redis_blocking import MAX_BATCH, NOTHING, READ_BYTES, RETRYABLE
-from frontrow.limits.stores.redis_source import CONNECT_TIMEOUT_S, RedisSource
+from frontrow.limits.stores.redis_source import RedisSource
 from frontrow.limits.stores.store_health import StoreHealth
 
 MAX_WAITING = 100_000
@@ -156,7 +156,7 @@ class LoopCalls:
     async def _open(self) -> None:
         try:
             connection = _Connection(self, self._script)
-            async with asyncio.timeout(CONNECT_TIMEOUT_S):
+            async with asyncio.timeout(self._source.timeout_s):
                 writer, client = await self._source.open_asyncio(connection)
         except Exception as error:
             late = isinstance(error, TimeoutError) and not str(error)

@@ -22,17 +22,18 @@ from frontrow.core.redis_url import (
     mask_password,
 )
 
-CONNECT_TIMEOUT_S = 1.0  # of an attempt to connect; callers wait for it no longer than their own deadline
+MIN_TIMEOUT_S = 1.0  # of each step of connecting; callers wait no longer than their own deadline
 
 
 class RedisSource:
     """Opens connections for blocking and for asyncio callers."""
 
-    def __init__(self, given: Any, **options: Any) -> None:
+    def __init__(self, given: Any, *, deadline_s: float = MIN_TIMEOUT_S, **options: Any) -> None:
         """`given` is a URL, a redis-py client, or a pair of clients, one blocking and one for asyncio."""
         _need_hiredis()
         self._url: str | None = given if isinstance(given, str) else None
-        self._options = {"timeout_s": CONNECT_TIMEOUT_S, "protocol": 2} | options
+        self.timeout_s = max(MIN_TIMEOUT_S, deadline_s)
+        self._options = {"timeout_s": self.timeout_s, "protocol": 2} | options
         clients: tuple[Any, Any] = (None, None) if self._url is not None else _sort_clients(given, options)
         self._blocking, self._asyncio = clients
         self.is_cluster = is_cluster(self._url) if self._url is not None else _is_cluster(*clients)
