@@ -7,11 +7,11 @@
     user = "header:x-user-id"                   # where the key part `user` comes from
     [[limits.rules]]
     name = "holds"
-    quota = "10/minute"                         # FRONTROW_LIMITS_RULE_HOLDS_QUOTA=20/minute
+    quota = "10/minute; 100/day"                # FRONTROW_LIMITS_RULE_HOLDS_QUOTA=20/minute
     algorithm = "token_bucket"
     key = ["user"]
     paths = ["/events/{event}/holds"]
-    tiers = { vip = "100/minute" }
+    tiers = { vip = "100/minute; 500/day" }
     [limits.tiers]
     vip = ["user:42", "user:7"]                 # who is in which tier; `config.tiers.put` adds others while running
 
@@ -62,6 +62,7 @@ class LimitsSettings:
     dialect: str = setting("draft-11", choices=DIALECTS)
     reset: str = setting("epoch", choices=RESETS)
     log_per_second: int = setting(5, low=0, high=10_000)
+    record_refusals: bool = setting(False)
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,9 @@ class LimitsConfig:
 
     def middleware_options(self) -> dict[str, Any]:
         """The arguments of a middleware."""
-        names = ("store", "on_store_down", "trusted_proxies", "ipv6_prefix", "dialect", "reset")
+        names = ["store", "on_store_down", "trusted_proxies", "ipv6_prefix", "dialect", "reset"]
+        if self.settings.record_refusals:
+            names.append("record_refusals")
         options: dict[str, Any] = {name: getattr(self.settings, name) for name in names}
         refusals = RefusalLog(self.settings.log_per_second)
         deadline_s = self.settings.deadline_ms / 1000
@@ -132,7 +135,8 @@ def _read(path: str | Path, env: Mapping[str, str]) -> _FileContent:
         raise ConfigError(f'{path}: limits.identify must be like user = "header:x-user-id"', param="identify")
     plain = {key: value for key, value in env.items() if not key.startswith(RULE_VARIABLE)}
     settings = load(LimitsSettings, "limits", tables={"limits": table}, env=plain)
-    parsed = [_rule(row, f"{path}: limits.rules[{index}]") for index, row in enumerate(_overridden(rules, env))]
+    rows = enumerate(_overridden(rules, env))
+    parsed = [rule for index, row in rows for rule in _rules(row, f"{path}: limits.rules[{index}]")]
     RuleSet(parsed)  # checks that names are unique and patterns are valid
     return _FileContent(settings, identify, parsed, _members(tiers, parsed, f"{path}: limits.tiers"))
 
@@ -203,7 +207,36 @@ def _from_text(name: str, text: str, variable: str) -> object:
         raise ConfigError(f"{variable} must be like {example}, not {text!r}", param=variable) from None
 
 
-def _rule(row: object, where: str) -> RequestRule:
+def _rules(row: object, where: str) -> list[RequestRule]:
+    """The rules of one table: one per quota of its text. Several are called `name-1`, `name-2`."""
+    table = _checked_table(row, where)
+    options: dict[str, Any] = {name: table[name] for name in ("algorithm", "burst") if name in table}
+    quotas = _quotas(table["quota"], options, f"{where}.quota")
+    tiers = {tier: _quotas(text, options, f"{where}.tiers.{tier}") for tier, text in table.get("tiers", {}).items()}
+    for tier, of_tier in tiers.items():
+        if len(of_tier) != len(quotas):
+            message = f"{where}.tiers.{tier} needs as many quotas as the rule: {len(quotas)}, not {len(of_tier)}"
+            raise ConfigError(message, param="tiers")
+    rest: dict[str, Any]
+    rest = {name: tuple(table[name]) for name in ("key", "methods", "paths", "except_paths") if name in table}
+    rest |= {name: table[name] for name in ("shadow", "lease", "on_store_down", "on_missing") if name in table}
+    name = table["name"]
+    try:
+        return [
+            RequestRule(
+                name if len(quotas) == 1 else f"{name}-{at + 1}",
+                quota,
+                tiers={tier: of_tier[at] for tier, of_tier in tiers.items()},
+                **rest,
+            )
+            for at, quota in enumerate(quotas)
+        ]
+    except (ConfigError, InvalidInput) as error:
+        raise ConfigError(f"{where}: {error.message}", param=error.param) from error
+
+
+def _checked_table(row: object, where: str) -> dict[str, Any]:
+    """`row` if it has the fields of a rule, with the right types."""
     if not isinstance(row, dict):
         raise ConfigError(f'{where} must be a table with name and quota, like name = "holds"')
     for name, value in row.items():
@@ -216,21 +249,11 @@ def _rule(row: object, where: str) -> RequestRule:
     for name in ("name", "quota"):
         if name not in row:
             raise ConfigError(f"{where}.{name} is missing; add {name} = {_RULE_FIELDS[name][1]}", param=name)
-    options = {name: row[name] for name in ("algorithm", "burst") if name in row}
-    tiers = {tier: _quota(text, options, f"{where}.tiers.{tier}") for tier, text in row.get("tiers", {}).items()}
-    rest: dict[str, Any]
-    rest = {name: tuple(row[name]) for name in ("key", "methods", "paths", "except_paths") if name in row}
-    rest |= {name: row[name] for name in ("shadow", "lease", "on_store_down", "on_missing") if name in row}
-    try:
-        return RequestRule(row["name"], _quota(row["quota"], options, f"{where}.quota"), tiers=tiers, **rest)
-    except (ConfigError, InvalidInput) as error:
-        if error.message.startswith(where):
-            raise
-        raise ConfigError(f"{where}: {error.message}", param=error.param) from error
+    return row
 
 
-def _quota(text: str, options: dict[str, Any], where: str) -> Quota:
+def _quotas(text: str, options: dict[str, Any], where: str) -> tuple[Quota, ...]:
     try:
-        return Quota.parse(text, **options)
+        return Quota.parse_all(text, **options)
     except (ConfigError, InvalidInput) as error:
         raise ConfigError(f"{where}: {error.message}", param=error.param) from error

@@ -5,6 +5,8 @@ from hashlib import blake2b
 from typing import Any
 
 from frontrow.core.errors import ConfigError
+from frontrow.limits.keys import key_text
+from frontrow.limits.quota import InvalidKey
 
 Getter = Callable[[Any], str | None]
 
@@ -19,7 +21,7 @@ def make_getters(
             message = f"identify: {part!r} cannot be set; name a part like user or tenant (ip follows trusted_proxies)"
             raise ConfigError(message, param="identify")
         if callable(source):
-            getters[part] = _as_text(source)
+            getters[part] = _as_text(part, source)
         elif isinstance(source, str) and source.startswith("header:") and len(source) > 7:
             getters[part] = header(source[7:].strip())
         else:
@@ -28,12 +30,20 @@ def make_getters(
     return getters
 
 
-def _as_text(source: Callable[[Any], Any]) -> Getter:
+def _as_text(part: str, source: Callable[[Any], Any]) -> Getter:
     def get(request: Any) -> str | None:
         value = source(request)
-        return value if value is None or type(value) is str else str(value)
+        return value if value is None or type(value) is str else _text_of(part, value)
 
     return get
+
+
+def _text_of(part: str, value: object) -> str:
+    text = key_text(value)
+    if text is None:
+        message = f"{part} must be a text, a whole number or an object with __str__, like '42' or user.id"
+        raise InvalidKey(f"{message}; not {value!r:.80}", param=part)
+    return text
 
 
 def user_name(user: Any) -> str | None:
@@ -50,7 +60,7 @@ def user_name(user: Any) -> str | None:
         except NotImplementedError:  # Starlette's BaseUser leaves `identity` to its subclasses
             continue
         if value is not None and value != "":
-            return str(value)
+            return _text_of("user", value)
     return None
 
 

@@ -4,12 +4,13 @@ import asyncio
 import functools
 import inspect
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, ParamSpec, TypeVar, cast
 
 from frontrow.core.errors import ConfigError
 from frontrow.limits.limiter import Limiter
-from frontrow.limits.quota import Decision, Quota, Rule, Throttled
+from frontrow.limits.quota import Decision, Quota, Throttled
+from frontrow.limits.rule_list import RuleLike, to_rules
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -18,7 +19,7 @@ EVERYBODY = "everybody"
 
 
 def limited(
-    quota: str | Quota | Limiter,
+    quota: RuleLike | Sequence[RuleLike] | Limiter,
     *,
     key: Callable[..., Any] | None = None,
     cost: int | Callable[..., int] = 1,
@@ -45,7 +46,7 @@ def limited(
 
         def key_and_cost(args: Any, kwargs: Any) -> tuple[Any, int]:
             who = EVERYBODY if key is None else key(*args, **kwargs)
-            return (str(who) if type(who) is int else who), cost(*args, **kwargs) if callable(cost) else cost
+            return who, cost(*args, **kwargs) if callable(cost) else cost
 
         if inspect.iscoroutinefunction(function):
             wrapper = _async(function, limiter, key_and_cost, wait_s)
@@ -58,18 +59,22 @@ def limited(
 
 
 def _limiter(
-    quota: str | Quota | Limiter, name: str, algorithm: str | None, burst: int | None, options: dict[str, Any]
+    quota: RuleLike | Sequence[RuleLike] | Limiter,
+    name: str,
+    algorithm: str | None,
+    burst: int | None,
+    options: dict[str, Any],
 ) -> Limiter:
     if isinstance(quota, Limiter):
         if options or algorithm or burst:
             raise ConfigError("a ready Limiter takes no further options; give them to the Limiter")
         return quota
     if isinstance(quota, str):
-        how: dict[str, Any] = {"algorithm": algorithm} if algorithm else {}
-        quota = Quota.parse(quota, burst=burst, **how)
+        quota = Quota.parse_all(quota, algorithm=algorithm, burst=burst)
     elif algorithm or burst:
         raise ConfigError("a ready Quota has its algorithm and burst; give them to the Quota")
-    return Limiter([Rule(_rule_name(name), quota)], **options)
+    rule_name = _rule_name(name)
+    return Limiter(to_rules(quota, rule_name, rule_name + "-{}"), **options)
 
 
 def _rule_name(name: str) -> str:

@@ -13,6 +13,7 @@ from frontrow.limits.keys import StoreKey
 from frontrow.limits.quota import Decision, Quota, Rule
 
 CHECK, PEEK, REFUND = 0, 1, 2
+DEFAULT_PREFIX = "frl"  # of every key in a shared store
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from frontrow.core.errors import ConfigError
 from frontrow.limits.keys import StoreKey
 from frontrow.limits.quota import ALGORITHMS, Decision
 from frontrow.limits.stats import Stats
-from frontrow.limits.stores.protocol import QuotaSlot, StoreRequest, StoreResult
+from frontrow.limits.stores.protocol import DEFAULT_PREFIX, QuotaSlot, StoreRequest, StoreResult
 from frontrow.limits.stores.redis_asyncio import LoopCalls
 from frontrow.limits.stores.redis_blocking import BlockingCalls, ConnectionLost
 from frontrow.limits.stores.redis_source import RedisSource
@@ -46,7 +46,7 @@ class RedisStore:
         *,
         clock: Clock | None = None,
         deadline_s: float = 0.025,
-        prefix: str = "frl",
+        prefix: str = DEFAULT_PREFIX,
         **connection_options: Any,
     ) -> None:
         self._source = RedisSource(source, deadline_s=deadline_s, **connection_options)
