@@ -72,6 +72,30 @@ def test_l16_the_environment_wins_over_the_file_for_settings_and_single_fields_o
     assert everything.shadow is False
 
 
+def test_l16_exemptions_counted_statuses_and_body_keys_stand_in_the_file(tmp_path):
+    text = """
+[limits]
+exempt_addresses = ["10.0.0.0/8"]
+exempt_users = ["staff"]
+exempt_paths = ["/health"]
+count_preflights = true
+max_body_bytes = 1000
+[limits.identify]
+email = "json:user.email"
+[[limits.rules]]
+name = "tries"
+quota = "2/minute"
+key = ["email"]
+statuses = [401, 403]
+"""
+    made = config(tmp_path, text, FRONTROW_LIMITS_RULE_TRIES_STATUSES="401, 429")
+    assert made.book.current.rules[0].statuses == (401, 429)
+    options = made.middleware_options()
+    assert (options["exempt_addresses"], options["exempt_users"]) == (("10.0.0.0/8",), ("staff",))
+    assert (options["count_preflights"], options["max_body_bytes"]) == (True, 1000)
+    RateLimitMiddleware(starlette_app([]), **options)
+
+
 def test_l16_a_rule_may_have_several_quotas_in_one_text(tmp_path):
     text = '[[limits.rules]]\nname = "api"\nquota = "1/s; 100/h"\ntiers = { vip = "10/s burst 20; 1000/h" }\n'
     second, hour = config(tmp_path, text).book.current.rules

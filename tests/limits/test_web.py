@@ -18,6 +18,7 @@ from frontrow.limits.http.request_limits import MAX_ROUTES
 from frontrow.limits.rules import RequestRule
 from tests.contracts import rate_limit_middleware as web_contract
 from tests.contracts.rate_limit_middleware import CONTRACT, rule
+from tests.limits import typed_applications
 from tests.limits.web_doors import DOORS, Door, asgi_door, call_asgi, starlette_app
 
 
@@ -254,6 +255,15 @@ def test_l13_rules_may_be_given_as_text_quotas_or_the_limiters_own_rules(opened)
     )
     door = opened(DOORS["starlette"])(rules=tiered, clock=ManualClock())
     assert [door.ask(ip=f"203.0.113.{n}").headers["x-ratelimit-limit"] for n in (1, 2)] == ["7", "2"]
+
+
+async def test_the_applications_that_mypy_checks_also_run():
+    apps = [typed_applications.fastapi_application(), typed_applications.starlette_application()]
+    for app in apps:
+        answers = [await call_asgi(app, "GET", "/", {}, "203.0.113.1") for _ in range(3)]
+        assert answers[0].status in (200, 404)
+        assert answers[2].status == 429
+    assert typed_applications.litestar_application().routes
 
 
 class Account:

@@ -20,12 +20,13 @@ A mistake stops the start (or the reload) with one sentence that names the field
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from frontrow.core.errors import ConfigError, InvalidInput
 from frontrow.core.settings_loader import load, read_toml, setting
+from frontrow.limits.http.body_parts import DEFAULT_MAX_BODY_BYTES
 from frontrow.limits.http.headers import DIALECTS, RESETS
 from frontrow.limits.metrics import RefusalLog
 from frontrow.limits.quota import ON_STORE_DOWN, Quota
@@ -47,6 +48,7 @@ _RULE_FIELDS: dict[str, tuple[type, str]] = {  # field -> (type in TOML, a valid
     "lease": (int, "100"),
     "on_store_down": (str, '"local"'),
     "on_missing": (str, '"ip"'),
+    "statuses": (list, "[401, 403]"),
 }
 
 
@@ -59,6 +61,11 @@ class LimitsSettings:
     deadline_ms: float = setting(25.0, low=1.0, high=60_000.0, example="25")
     trusted_proxies: tuple[str, ...] = setting(())
     ipv6_prefix: int = setting(64, low=1, high=128)
+    exempt_addresses: tuple[str, ...] = setting(())
+    exempt_users: tuple[str, ...] = setting(())
+    exempt_paths: tuple[str, ...] = setting(())
+    count_preflights: bool = setting(False)
+    max_body_bytes: int = setting(DEFAULT_MAX_BODY_BYTES, low=1, high=64 * 1024 * 1024)
     dialect: str = setting("draft-11", choices=DIALECTS)
     reset: str = setting("epoch", choices=RESETS)
     log_per_second: int = setting(5, low=0, high=10_000)
@@ -79,10 +86,11 @@ class LimitsConfig:
 
     def middleware_options(self) -> dict[str, Any]:
         """The arguments of a middleware."""
-        names = ["store", "on_store_down", "trusted_proxies", "ipv6_prefix", "dialect", "reset"]
-        if self.settings.record_refusals:
-            names.append("record_refusals")
-        options: dict[str, Any] = {name: getattr(self.settings, name) for name in names}
+        own = ["deadline_ms", "log_per_second"]  # they have another form below
+        if not self.settings.record_refusals:  # a store in memory does not know it
+            own.append("record_refusals")
+        options: dict[str, Any] = {each.name: getattr(self.settings, each.name) for each in fields(self.settings)}
+        options = {name: value for name, value in options.items() if name not in own}
         refusals = RefusalLog(self.settings.log_per_second)
         deadline_s = self.settings.deadline_ms / 1000
         return {
@@ -174,7 +182,8 @@ def _members(tiers: object, rules: list[RequestRule], where: str) -> dict[str, s
 
 
 def _is_source(value: object) -> bool:
-    return isinstance(value, str) and value.startswith("header:") and len(value) > len("header:")
+    kind, _, name = value.partition(":") if isinstance(value, str) else ("", "", "")
+    return kind in ("header", "json", "form") and bool(name.strip())
 
 
 def _overridden(rows: list[Any], env: Mapping[str, str]) -> list[Any]:
@@ -201,7 +210,8 @@ def _from_text(name: str, text: str, variable: str) -> object:
         if kind is bool:
             return {"true": True, "1": True, "false": False, "0": False}[text.lower()]
         if kind is list:
-            return [part.strip() for part in text.split(",") if part.strip()]
+            parts = [part.strip() for part in text.split(",") if part.strip()]
+            return [int(part) for part in parts] if name == "statuses" else parts
         return kind(text)
     except (ValueError, KeyError):
         raise ConfigError(f"{variable} must be like {example}, not {text!r}", param=variable) from None
@@ -218,7 +228,8 @@ def _rules(row: object, where: str) -> list[RequestRule]:
             message = f"{where}.tiers.{tier} needs as many quotas as the rule: {len(quotas)}, not {len(of_tier)}"
             raise ConfigError(message, param="tiers")
     rest: dict[str, Any]
-    rest = {name: tuple(table[name]) for name in ("key", "methods", "paths", "except_paths") if name in table}
+    lists = ("key", "methods", "paths", "except_paths", "statuses")
+    rest = {name: tuple(table[name]) for name in lists if name in table}
     rest |= {name: table[name] for name in ("shadow", "lease", "on_store_down", "on_missing") if name in table}
     name = table["name"]
     try:
@@ -244,7 +255,7 @@ def _checked_table(row: object, where: str) -> dict[str, Any]:
             raise ConfigError(f"{where}.{name} is not a field of a rule; known: {', '.join(_RULE_FIELDS)}", param=name)
         kind, example = _RULE_FIELDS[name]
         items = value if isinstance(value, list) else value.values() if isinstance(value, dict) else ()
-        if type(value) is not kind or not all(isinstance(item, str) for item in items):
+        if type(value) is not kind or not all(type(item) is (int if name == "statuses" else str) for item in items):
             raise ConfigError(f"{where}.{name} must be like {name} = {example}, not {value!r}", param=name)
     for name in ("name", "quota"):
         if name not in row:

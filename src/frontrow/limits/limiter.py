@@ -7,13 +7,14 @@ Each operation exists twice, blocking (`check`) and for asyncio (`acheck`). Both
 """
 
 import functools
+import inspect
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
 from frontrow.core.clock import Clock, SystemClock, steady
 from frontrow.limits.keys import Key, pack_parts, rule_key
-from frontrow.limits.quota import Decision, Rule
+from frontrow.limits.quota import Decision, InvalidKey, Rule
 from frontrow.limits.refusal_cache import RefusalCache
 from frontrow.limits.rule_list import RuleLike, to_rules
 from frontrow.limits.stats import Stats
@@ -159,6 +160,8 @@ class Limiter:
     def _slot_index(self, at: int, rule: Rule, key: Key) -> int:
         slots = self._slot_of_tier[at]
         tier = rule.tier_of(key) if rule.tier_of is not None else None
+        if tier is not None and not isinstance(tier, str):
+            raise _wrong_tier(rule, tier)
         return slots.get(tier or "", slots[""])
 
     def _count(self, result: StoreResult) -> Decision:
@@ -174,3 +177,9 @@ class Limiter:
             self._store.on_unusual(functools.partial(Limiter.check, self))  # type: ignore[attr-defined]
             self.stats.follow(self._store.counts)  # type: ignore[attr-defined]
             setattr(self, "check", direct)  # noqa: B010  # mypy forbids assigning to a method
+
+
+def _wrong_tier(rule: Rule, tier: Any) -> InvalidKey:
+    if inspect.iscoroutine(tier):
+        tier.close()
+    return InvalidKey(f"rule {rule.name}: tier_of must return a tier's name or None, not {tier!r:.80}", param="tier_of")

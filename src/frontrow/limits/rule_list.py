@@ -4,6 +4,7 @@ A rule is a `Rule`, a `Quota`, or a text, which may hold several quotas: `"1/s; 
 called `default` if it is alone, else by its number: `rule1`, `rule2`.
 """
 
+import inspect
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -32,6 +33,8 @@ def to_rules(
         if not isinstance(item, Rule):
             wanted = '"100/minute", Quota.parse("100/minute") or Rule("burst", Quota.parse("10/second"))'
             raise InvalidQuota(f"a rule is like {wanted}; not {item!r:.80}", param="rules")
+        if inspect.iscoroutinefunction(item.tier_of) or inspect.iscoroutinefunction(type(item.tier_of).__call__):
+            raise InvalidQuota(f"rule {item.name}: tier_of is async; give a limiter a plain function", param="tier_of")
     if not listed:
         raise InvalidQuota('a limiter needs at least one rule, like "100/minute"', param="rules")
     names = [rule.name for rule in listed]

@@ -66,7 +66,9 @@ def single_key_part(rules: Sequence[RequestRule]) -> str | None:
     """The one part that all rules count by, if they always apply together. Then the key is simply its value, which is
     the limiter's fastest case. (A refusal of some rules must not be cached for others under the same short key.)
     """
-    if len({(rule.methods, rule.paths, rule.except_paths) for rule in rules}) > 1 or any(rule.tiers for rule in rules):
+    if len({(rule.methods, rule.paths, rule.except_paths) for rule in rules}) > 1:
+        return None
+    if any(rule.tiers or rule.statuses for rule in rules):
         return None
     parts = {rule.key for rule in rules}
     only = next(iter(parts)) if len(parts) == 1 else ()
