@@ -362,12 +362,15 @@ class _ClientConnection:
 
     async def _decide(self, requests: Sequence[StoreRequest]) -> Sequence[StoreResult]:
         try:
-            reply = await self._client.execute_command(*self._script.command(requests, with_source=False))
+            reply = await self._execute(self._script.command(requests, with_source=False))
         except Exception as error:
             if type(error).__name__ != "NoScriptError":
                 raise
-            reply = await self._client.execute_command(*self._script.command(requests, with_source=True))
+            reply = await self._execute(self._script.command(requests, with_source=True))
         return self._script.read_reply(requests, reply)
+
+    def _execute(self, words: tuple[Any, ...]) -> Any:
+        return self._client.execute_command(*words, NEVER_DECODE=True)  # also if the client decodes replies to text
 
     def give_up(self) -> bool:
         """Cancel the call in flight. The client stays usable: it closes the connections of cancelled calls itself."""

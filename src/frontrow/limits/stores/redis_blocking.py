@@ -105,7 +105,7 @@ class ClientConnection:
         self._threads = ThreadPoolExecutor(CLUSTER_THREADS, "frontrow-limits")
 
     def call(self, left_s: float, words: tuple[Any, ...]) -> Any:
-        call = self._threads.submit(self._client.execute_command, *words)
+        call = self._threads.submit(self._client.execute_command, *words, NEVER_DECODE=True)
         try:
             return call.result(max(0.001, left_s))
         except TimeoutError:

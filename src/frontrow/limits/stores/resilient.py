@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from typing import Any
 
+from frontrow.core.breaker import Breaker
 from frontrow.core.clock import Clock
 from frontrow.core.errors import ConfigError
 from frontrow.limits.quota import Decision, StoreDown
 from frontrow.limits.refusal_cache import RefusalCache
 from frontrow.limits.stats import Stats
 from frontrow.limits.stores.protocol import CHECK, REFUND, QuotaSlot, Store, StoreRequest, StoreResult
-from frontrow.limits.stores.redis import RedisStore
+from frontrow.limits.stores.redis import open_redis_store
 
 
 class SharedStore:
@@ -17,11 +18,12 @@ class SharedStore:
 
     def __init__(
         self,
-        remote: RedisStore,
+        remote: Store,
         local: Store,
         slots: Sequence[QuotaSlot],
         clock: Clock,
         stats: Stats,
+        breaker: Breaker,
         on_store_down: str,
     ) -> None:
         self._remote = remote
@@ -31,7 +33,7 @@ class SharedStore:
         self._clock = clock
         self._down_policies = [slot.rule.on_store_down or on_store_down for slot in self._slots]
         self.tag_parts = remote.tag_parts
-        self.breaker = remote.health.breaker  # the remote store tells it how each call went
+        self.breaker = breaker  # the remote store tells it how each call went
         self.refusal_cache = RefusalCache(clock, stats)
 
     def decide(self, request: StoreRequest) -> StoreResult:
@@ -126,5 +128,6 @@ def open_shared_store(
     if unknown:
         message = f"a Redis store takes the options prefix and credential_provider, not {min(unknown)!r}"
         raise ConfigError(message, param=min(unknown))
-    remote = RedisStore(source, slots, stats, clock=clock, deadline_s=deadline_s, **options)
-    return SharedStore(remote, open_memory_store(slots, clock), slots, clock, stats, on_store_down)
+    breaker = Breaker(clock)
+    remote = open_redis_store(source, slots, stats, breaker=breaker, deadline_s=deadline_s, **options)
+    return SharedStore(remote, open_memory_store(slots, clock), slots, clock, stats, breaker, on_store_down)

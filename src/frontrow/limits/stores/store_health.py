@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable
 
 from frontrow.core.breaker import Breaker
-from frontrow.core.clock import Clock
 from frontrow.limits.stats import Stats
 
 log = logging.getLogger("frontrow.limits")
@@ -20,10 +19,10 @@ class StoreHealth:
     """Counts the calls to the store named `shown`, opens and closes the breaker, and logs each reason once."""
 
     def __init__(
-        self, shown: str, clock: Clock, stats: Stats, *, monotonic_s: Callable[[], float] = time.monotonic
+        self, shown: str, breaker: Breaker, stats: Stats, *, monotonic_s: Callable[[], float] = time.monotonic
     ) -> None:
-        self.shown = shown
-        self.breaker = Breaker(clock)
+        self._shown = shown
+        self._breaker = breaker
         self._stats = stats
         self._monotonic_s = monotonic_s
         self._lock = threading.Lock()
@@ -33,20 +32,20 @@ class StoreHealth:
         """Count a call that the store answered."""
         self._stats.store_calls += 1
         self._stats.store_seconds += seconds
-        self.breaker.succeeded()
+        self._breaker.succeeded()
         if self._stats.store_error:
             self._stats.store_error = ""
-            log.info("limit store %s answers again", self.shown)
+            log.info("limit store %s answers again", self._shown)
 
     def record_failure(self, reason: str) -> None:
         """Count a call, or an attempt to connect, that failed."""
         self._stats.store_errors += 1
         self._stats.store_error = reason
-        self.breaker.failed()
+        self._breaker.failed()
         now_s = self._monotonic_s()
         with self._lock:
             logged = self._logged
             if logged is not None and logged[0] == reason and now_s < logged[1] + REPEAT_AFTER_S:
                 return
             self._logged = (reason, now_s)
-        log.warning("limit store %s is down: %s. Each rule's on_store_down decides meanwhile", self.shown, reason)
+        log.warning("limit store %s is down: %s. Each rule's on_store_down decides meanwhile", self._shown, reason)
