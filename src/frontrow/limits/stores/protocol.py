@@ -4,9 +4,9 @@ A `QuotaSlot` is one quota that the limiter's rules may apply. A `StoreRequest` 
 A store decides a request in one atomic step over all its rules: all of them are charged, or none.
 """
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from frontrow.limits.algorithms import RuleVerdict
 from frontrow.limits.keys import StoreKey
@@ -14,6 +14,8 @@ from frontrow.limits.quota import Decision, Quota, Rule
 
 CHECK, PEEK, REFUND = 0, 1, 2
 DEFAULT_PREFIX = "frl"  # of every key in a shared store
+
+Check = Callable[..., Decision]  # (key, cost=1, now_us=None), as `Limiter.check`
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,15 @@ class Store(Protocol):
     def close(self) -> None: ...
 
     async def aclose(self) -> None: ...
+
+
+class PreparedCheck(Protocol):
+    """`Limiter.check` and `acheck` for known rules, decided by a store directly (see `prepare_check` of the stores)."""
+
+    @property
+    def check(self) -> Check: ...
+
+    def acheck(self, key: Any, cost: int = 1, now_us: int | None = None) -> Coroutine[Any, Any, Decision]: ...
 
 
 def combine_verdicts(slots: Sequence[QuotaSlot], verdicts: Sequence[RuleVerdict]) -> StoreResult:
