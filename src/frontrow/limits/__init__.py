@@ -6,6 +6,7 @@ limiter = Limiter(Quota.parse("100/minute"))
 limiter.check("user:42").allowed
 """
 
+from frontrow.limits.concurrency import ConcurrencyLimiter, Permit
 from frontrow.limits.limiter import Limiter
 from frontrow.limits.quota import (
     CostTooLarge,
@@ -18,16 +19,20 @@ from frontrow.limits.quota import (
     StoreDown,
     Throttled,
 )
+from frontrow.limits.tiers import Tiers
 
 __all__ = [
+    "ConcurrencyLimiter",
     "CostTooLarge",
     "Decision",
     "InvalidCost",
     "InvalidKey",
     "InvalidQuota",
     "Limiter",
+    "Permit",
     "Quota",
     "Rule",
     "StoreDown",
     "Throttled",
+    "Tiers",
 ]

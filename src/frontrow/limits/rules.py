@@ -2,17 +2,17 @@
 
 A `RequestRule` says where a quota applies. A `RuleBook` holds the rules in force. It is loaded from TOML and the
 environment and can be replaced while running: a request sees the old rules or the new ones, never a mixture, and a
-broken file leaves the old ones in force. `Tiers` says which tier a client belongs to and may change at any time.
+broken file leaves the old ones in force.
 """
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
 from frontrow.core.errors import ConfigError
 from frontrow.limits.paths import PathMatcher, readings
 from frontrow.limits.quota import ON_STORE_DOWN, Quota, Rule
+from frontrow.limits.tiers import Tiers as Tiers  # documented under this module too
 
 PARTS = ("user", "api_key", "ip", "endpoint", "path")  # key parts of every middleware; `identify` adds others
 ON_MISSING = ("error", "ip")
@@ -41,6 +41,8 @@ class RequestRule:
     lease: int = 1  # units charged to a shared store at once; see `Rule`
     on_store_down: str | None = None  # None: the limiter's default
     on_missing: str = "error"
+    statuses: tuple[int, ...] | Callable[[int], bool] = ()
+    """The responses that count, like (401, 403) or a function of the status. Empty: all. Others are given back."""
 
     def __post_init__(self) -> None:
         """Check every field. An error names the field and shows a valid value."""
@@ -60,28 +62,21 @@ class RequestRule:
                     f"{where}: methods has {method!r}, like ['GET', 'POST'] (HEAD counts as GET)", param="methods"
                 )
         PathMatcher(self.paths), PathMatcher(self.except_paths)
-        object.__setattr__(self, "tiers", MappingProxyType(dict(self.tiers)))
+        if not callable(self.statuses) and not all(
+            type(status) is int and 100 <= status <= 599 for status in self.statuses
+        ):
+            message = f"{where}: statuses must be numbers from 100 to 599, like (401, 403), not {self.statuses!r}"
+            raise ConfigError(message, param="statuses")
+        object.__setattr__(self, "tiers", dict(self.tiers))
+
+    def counts_status(self, status: int) -> bool:
+        """Whether a response with this status counts."""
+        if callable(self.statuses):
+            return bool(self.statuses(status))
+        return not self.statuses or status in self.statuses
 
 
-class Tiers:
-    """Which tier each client belongs to. Set `tiers["42"] = "vip"` at any time, from any thread."""
-
-    def __init__(self, members: Mapping[str, str] | None = None, *, part: str = "user") -> None:
-        self.part = part
-        self._members = dict(members or {})
-
-    def __setitem__(self, client: str, tier: str) -> None:
-        self._members[client] = tier
-
-    def __delitem__(self, client: str) -> None:
-        self._members.pop(client, None)
-
-    def __call__(self, parts: Mapping[str, str]) -> str | None:
-        """The tier of the client with these key parts. None means the rule's own quota."""
-        return self._members.get(parts.get(self.part, ""))
-
-
-TierOf = Callable[[Mapping[str, str]], str | None]
+TierOf = Callable[[Mapping[str, str]], str | Awaitable[str | None] | None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,113 @@
+"""Runs one Lua script in Redis, for blocking and for asyncio callers.
+
+The script travels once. After that its digest is sent, and the text only again if the server has forgotten it. An event
+loop has a client of its own. At most `MAX_CALLS` calls of a kind run at once; the others wait for their turn, never
+longer than `timeout_s`.
+"""
+
+import asyncio
+import threading
+from collections.abc import Sequence
+from hashlib import sha1
+from typing import Any
+
+from frontrow.core.redis_url import call, call_sync, connect, connect_sync, disconnect, disconnect_sync
+
+MAX_CALLS = 64
+
+
+class RedisScript:
+    """One script at one Redis. Connects when first used."""
+
+    def __init__(self, url: str, source: str, *, timeout_s: float) -> None:
+        self._url = url
+        self._source = source
+        self._digest = sha1(source.encode(), usedforsecurity=False).hexdigest()
+        self._timeout_s = timeout_s
+        self._sync: Any = None
+        self._connecting = threading.Lock()
+        self._turns = threading.BoundedSemaphore(MAX_CALLS)
+        self._clients: dict[asyncio.AbstractEventLoop, _LoopClient] = {}
+
+    def run(self, keys: Sequence[str], arguments: Sequence[str | int]) -> Any:
+        """Run the script and return its reply."""
+        words = [len(keys), *keys, *arguments]
+        if not self._turns.acquire(timeout=self._timeout_s):
+            raise TimeoutError(f"{MAX_CALLS} calls to the store did not end within {self._timeout_s} s")
+        try:
+            client = self.client()
+            try:
+                return call_sync(client, "EVALSHA", self._digest, *words)
+            except Exception as error:
+                if not is_script_missing(error):
+                    raise
+                return call_sync(client, "EVAL", self._source, *words)
+        finally:
+            self._turns.release()
+
+    def client(self) -> Any:
+        """The blocking client."""
+        if self._sync is None:
+            with self._connecting:
+                if self._sync is None:
+                    self._sync = connect_sync(self._url, timeout_s=self._timeout_s)
+        return self._sync
+
+    async def arun(self, keys: Sequence[str], arguments: Sequence[str | int]) -> Any:
+        """`run` for asyncio."""
+        task = asyncio.current_task()
+        cancelled_before = task.cancelling() if task is not None else 0
+        async with asyncio.timeout(self._timeout_s):
+            reply = await self._arun([len(keys), *keys, *arguments])
+        if task is not None and task.cancelling() > cancelled_before:
+            raise asyncio.CancelledError  # Python 3.11's wait_for, inside the client, loses it when the reply is there
+        return reply
+
+    async def _arun(self, words: Sequence[str | int]) -> Any:
+        mine = self._client_of(asyncio.get_running_loop())
+        async with mine.turns:
+            try:
+                return await call(mine.client, "EVALSHA", self._digest, *words)
+            except Exception as error:
+                if not is_script_missing(error):
+                    raise
+                return await call(mine.client, "EVAL", self._source, *words)
+
+    def _client_of(self, loop: asyncio.AbstractEventLoop) -> "_LoopClient":
+        found = self._clients.get(loop)
+        if found is None:
+            self._forget_closed_loops()
+            found = self._clients[loop] = _LoopClient(connect(self._url, timeout_s=self._timeout_s))
+        return found
+
+    def _forget_closed_loops(self) -> None:
+        """Forget the clients of loops that ended without `aclose`. Python closes their sockets."""
+        for loop in [loop for loop in self._clients if loop.is_closed()]:
+            self._clients.pop(loop, None)
+
+    def close(self) -> None:
+        """Close the blocking connections."""
+        with self._connecting:
+            client, self._sync = self._sync, None
+        if client is not None:
+            disconnect_sync(client)
+
+    async def aclose(self) -> None:
+        """Close the blocking connections and those of the running event loop."""
+        self.close()
+        mine = self._clients.pop(asyncio.get_running_loop(), None)
+        if mine is not None:
+            await disconnect(mine.client)
+
+
+class _LoopClient:
+    """One event loop's client, and the turns of its callers."""
+
+    def __init__(self, client: Any) -> None:
+        self.client = client
+        self.turns = asyncio.Semaphore(MAX_CALLS)
+
+
+def is_script_missing(error: Exception) -> bool:
+    """Whether the server answered that it does not know the digest."""
+    return type(error).__name__ == "NoScriptError"

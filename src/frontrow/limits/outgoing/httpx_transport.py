@@ -1,0 +1,78 @@
+"""httpx clients whose requests wait for their turn.
+
+client = httpx.Client(transport=PacedTransport("10/second"))
+client = httpx.AsyncClient(transport=AsyncPacedTransport("10/second"))
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+
+from frontrow.limits.keys import Key
+from frontrow.limits.outgoing.pacing import Exchange, Limits, Pacer
+
+
+class PacedTransport(httpx.BaseTransport):
+    """Sends over `transport` (default: httpx's own), each request in its turn. Counts by host, or by `key`."""
+
+    def __init__(
+        self,
+        limits: Limits,
+        *,
+        transport: httpx.BaseTransport | None = None,
+        key: Callable[[httpx.Request], Key] | None = None,
+        **options: Any,
+    ) -> None:
+        self.pacer = Pacer(limits, **options)
+        self._inner = transport or httpx.HTTPTransport()
+        self._key = key or _host
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        send = lambda: self._inner.handle_request(request)  # noqa: E731
+        return self.pacer.send(_exchange(request, self._key(request), send, httpx.Response.close))
+
+    def close(self) -> None:
+        self.pacer.limiter.close()
+        self._inner.close()
+
+
+class AsyncPacedTransport(httpx.AsyncBaseTransport):
+    """`PacedTransport` for `httpx.AsyncClient`."""
+
+    def __init__(
+        self,
+        limits: Limits,
+        *,
+        transport: httpx.AsyncBaseTransport | None = None,
+        key: Callable[[httpx.Request], Key] | None = None,
+        **options: Any,
+    ) -> None:
+        self.pacer = Pacer(limits, **options)
+        self._inner = transport or httpx.AsyncHTTPTransport()
+        self._key = key or _host
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        send = lambda: self._inner.handle_async_request(request)  # noqa: E731
+        return await self.pacer.asend(_exchange(request, self._key(request), send, httpx.Response.aclose))
+
+    async def aclose(self) -> None:
+        await self.pacer.limiter.aclose()
+        await self._inner.aclose()
+
+
+def _exchange(
+    request: httpx.Request, key: Key, send: Callable[[], Any], discard: Callable[[httpx.Response], Any]
+) -> Exchange[httpx.Response]:
+    return Exchange(
+        key,
+        send=send,
+        status=lambda response: response.status_code,
+        headers=lambda response: response.headers,
+        can_repeat=lambda: isinstance(request.stream, httpx.ByteStream),  # anything else was read and is gone
+        discard=discard,
+    )
+
+
+def _host(request: httpx.Request) -> str:
+    return request.url.netloc.decode("ascii", "replace")
