@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterator
 
 import pytest
+import redis
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -59,7 +60,8 @@ def test_specification_kernel_and_script_agree_on_random_histories(
     slots = [QuotaSlot(Rule(f"r{at}", quota, shadow=shadow), "", quota) for at, (quota, shadow) in enumerate(rules)]
     clock = ManualClock()
     shared = RedisStore(every_redis_url, slots, Stats([]), deadline_s=5.0)
-    shared._sync.flushdb()
+    with redis.Redis.from_url(every_redis_url) as client:
+        client.flushdb()
     for_ever_us = 1 << 60  # what is forgotten when is another question than what is answered
     stores = [MemoryStore(slots, clock, 1000, for_ever_us), CompiledStore(slots, clock, 1000, for_ever_us), shared]
     now_us = T0_US
