@@ -132,7 +132,7 @@ def disk(settings: PlatformSettings) -> Iterator[Finding]:
         yield Finding("disk", WARN, f"{folder} does not exist yet", "The first start makes it.")
         return
     if not folder.is_dir():
-        yield Finding("disk", FAIL, f"{folder} is no folder", "Move that file away, or set server.folder.")
+        yield Finding("disk", FAIL, f"{folder} is not a folder", "Move that file away, or set server.folder.")
         return
     if not os.access(folder, os.W_OK):
         yield Finding("disk", FAIL, f"{folder} cannot be written to", "Give it to the user that serves.")

@@ -244,7 +244,7 @@ class PlatformSettings:
             with named("redis.url"):
                 scheme_of(self.redis.url)
         if "\0" in server.folder:
-            raise ConfigError("server.folder is no name of a folder", param="server.folder")
+            raise ConfigError("server.folder must be the name of a folder", param="server.folder")
 
     @property
     def shared(self) -> bool:
@@ -302,7 +302,7 @@ def read_settings(
         raise ConfigError(f"[limits] {NO_LIMITS}", param="limits")
     unknown = sorted(set(tables) - set(_SECTIONS))
     if unknown:
-        raise ConfigError(f"[{unknown[0]}] is no section; there are {', '.join(_SECTIONS)}", param=unknown[0])
+        raise ConfigError(f"[{unknown[0]}] is not a section; there are {', '.join(_SECTIONS)}", param=unknown[0])
     _check_names(environment)
     _check_used(tables.get("room", {}), environment)
     sections = {name: load(kind, name, tables=tables, env=environment) for name, kind in _SECTIONS.items()}
