@@ -1,7 +1,7 @@
 """The limit scripts: their source, what a batch of requests sends to them, and what their reply means.
 
 A script is put together from the files in `lua`: the arithmetic, the algorithms it needs, and what it does with them.
-One check of one unit under one rule, the most common request, has a small script per algorithm. Everything else goes to
+One check under one rule, the most common request, has a small script per algorithm. Everything else goes to
 `decide.lua`, which knows all algorithms and takes many requests at once. Before the algorithm, a small script tries the
 case that nearly every check is (`lua/fast`), so that it need not define functions.
 
@@ -69,9 +69,12 @@ class LimitScript:
     def call(self, requests: Sequence[StoreRequest]) -> ScriptCall:
         """The call that decides `requests`. On a Cluster they share a hash tag."""
         first = requests[0]
-        if len(requests) == 1 and len(first.slots) == 1 and first.cost == 1 and first.op == CHECK:
-            slot, time = first.slots[0], () if first.now_us is None else (first.now_us,)
-            return ScriptCall(self._check_scripts[slot], [1, *self._keys(first), self._packed_slots[slot], *time])
+        if len(requests) == 1 and len(first.slots) == 1 and first.op == CHECK:
+            [slot], [key] = first.slots, self._keys(first)
+            arguments = [1, key, self._packed_slots[slot], first.cost]
+            return ScriptCall(
+                self._check_scripts[slot], arguments if first.now_us is None else [*arguments, first.now_us]
+            )
         keys = [key for request in requests for key in self._keys(request)]
         leading = tuple(range(len(first.slots)))
         if all(request.slots == leading and _is_plain(request) for request in requests):

@@ -5,11 +5,11 @@ if packed and #packed == 32 then
   local ttl, shadow, capacity, life, leak, unit, queue = unpack_('<ddddddd', ARGV[1])
   if counted_unit == unit and counted_capacity == capacity and before <= now and now - before < life then
     debt = max(0, debt - (now - before) * leak)
-    local left = capacity * unit - debt - unit
-    if left >= 0 then
-      call('PSETEX', key, ttl, pack('<dddd', now, debt + unit, unit, capacity))
+    local owed = debt + cost * unit
+    if owed <= capacity * unit then
+      call('PSETEX', key, ttl, pack('<dddd', now, owed, unit, capacity))
       local delay = queue == 1 and shadow == 0 and -div(-debt, leak) or 0
-      return pack(REPLY, 1, 1, div(left, unit), -div(-debt - unit, leak), 0, delay, 0)
+      return pack(REPLY, 1, 1, div(capacity * unit - owed, unit), -div(-owed, leak), 0, delay, 0)
     end
   end
 end

@@ -6,9 +6,9 @@ if packed and #packed == 32 then
   if cur > 0 and counted_under == limit and start == now - now % period then
     local width, left = period / grain, limit - cur
     if prev > 0 then left = div(limit * width - prev * (width - floor((now - start) / grain)), width) - cur end
-    if left >= 1 then
-      call('SETRANGE', key, 16, pack('<d', cur + 1))
-      return pack(REPLY, 1, 1, left - 1, 2 * period + start - now, 0, 0, 0)
+    if cost <= left then
+      call('SETRANGE', key, 16, pack('<d', cur + cost))
+      return pack(REPLY, 1, 1, left - cost, 2 * period + start - now, 0, 0, 0)
     end
   end
 end
