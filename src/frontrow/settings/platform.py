@@ -300,7 +300,7 @@ def read_settings(
     tables = read_toml(path) if path else read_toml(DEFAULT_FILE) if Path(DEFAULT_FILE).exists() else {}
     if "limits" in tables:
         raise ConfigError(f"[limits] {NO_LIMITS}", param="limits")
-    unknown = sorted(set(tables) - set(_SECTIONS))
+    unknown = sorted(set(tables) - set(_SECTIONS) - {"rehearsal"})  # `frontrow rehearse` reads that one
     if unknown:
         raise ConfigError(f"[{unknown[0]}] is not a section; there are {', '.join(_SECTIONS)}", param=unknown[0])
     _check_names(environment)
