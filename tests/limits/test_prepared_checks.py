@@ -83,7 +83,7 @@ def test_the_compiled_check_packs_keys_as_the_others_do(parts: dict[str, str], p
     [
         ({"user": "42"}, 1, "counts by 'endpoint'"),
         ({"user": "42", "endpoint": ""}, 1, "counts by 'endpoint'"),
-        ({"user": "42", "endpoint": 7}, 1, "counts by 'endpoint'"),
+        ({"user": "42", "endpoint": 7.5}, 1, "counts by 'endpoint'"),
         ("user:42", 1, "give a mapping"),
         (None, 1, "a key is"),
         ({"user": "42", "endpoint": "/"}, 0, "at least 1"),
