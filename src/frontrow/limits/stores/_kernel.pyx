@@ -49,12 +49,21 @@ cdef extern from *:
         void *memory;
         if (bytes < FRONTROW_LARGE) return calloc(1, bytes);
         memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        return memory == MAP_FAILED ? NULL : memory;
+        if (memory == MAP_FAILED) return NULL;
+    #ifdef MADV_HUGEPAGE
+        madvise(memory, bytes, MADV_HUGEPAGE);  /* keys lie anywhere in it: fewer pages, fewer misses */
+    #endif
+        return memory;
     }
     static void frontrow_free(void *memory, size_t bytes) {
         if (memory == NULL) return;
         if (bytes < FRONTROW_LARGE) free(memory); else munmap(memory, bytes);
     }
+    #endif
+    #if defined(__GNUC__) || defined(__clang__)
+    #define frontrow_prefetch(address) __builtin_prefetch(address)
+    #else
+    #define frontrow_prefetch(address) ((void)(address))
     #endif
     static PyObject *frontrow_new_tuple(PyObject *kind, Py_ssize_t size) {
         return ((PyTypeObject *)kind)->tp_alloc((PyTypeObject *)kind, size);
@@ -73,6 +82,7 @@ cdef extern from *:
     int64_t frontrow_monotonic_ns()
     void* frontrow_zeroed(size_t size)
     void frontrow_free(void* memory, size_t size)
+    void frontrow_prefetch(void* address)
     object frontrow_new_tuple(object kind, Py_ssize_t size)
     void frontrow_set_send(object kind, frontrow_send_function send)
     void frontrow_warn_never_awaited()
@@ -619,6 +629,13 @@ cdef class CompiledStore:
         """The check of `rules`, whose quotas are in `slots`. `fallback` decides what is unusual."""
         return CompiledCheck(self, slots, rules, fallback)
 
+    cdef int fetch_early(self, int which, PyObject* key) except -1:
+        """Let the processor fetch the entry of `key` while the clock is read."""
+        cdef Table* young = &self.slots[which].young
+        if young.mask >= 0:
+            frontrow_prefetch(&young.entries[home_of(young, PyObject_Hash(<object>key))])
+        return 0
+
     cdef int64_t read_clock(self) except? -1:
         if self.system_clock:
             return (frontrow_monotonic_ns() + self.offset_ns) / 1000
@@ -838,7 +855,6 @@ cdef class CompiledCheck:
             units = cost
         else:
             return self.fallback(key, cost, now_us)
-        now = self.store.read_clock() if now_us is None else now_us
         if PyUnicode_CheckExact(key):
             if not self.takes_text or not 0 < PyUnicode_GET_LENGTH(key) <= MAX_KEY_CHARS:
                 return self.fallback(key, cost, now_us)
@@ -847,6 +863,8 @@ cdef class CompiledCheck:
                     keys[at] = <PyObject*>key
                 else:
                     keys[at] = <PyObject*>self.everybody
+                self.store.fetch_early(self.which[at], keys[at])
+            now = self.store.read_clock() if now_us is None else now_us
             return self.store.decide_slots(self.count, self.which, keys, units, now, CHECK_OP, &mask, True)
         if not PyDict_CheckExact(key) or not self.takes_parts:
             return self.fallback(key, cost, now_us)
@@ -856,6 +874,8 @@ cdef class CompiledCheck:
                 made += 1
                 if keys[at] == NULL:
                     return self.fallback(key, cost, now_us)
+                self.store.fetch_early(self.which[at], keys[at])
+            now = self.store.read_clock() if now_us is None else now_us
             return self.store.decide_slots(self.count, self.which, keys, units, now, CHECK_OP, &mask, True)
         finally:
             for at in range(made):
