@@ -14,6 +14,7 @@ from frontrow.core.errors import ConfigError
 from frontrow.limits import Decision, InvalidCost, InvalidKey, InvalidQuota, Limiter, Quota, Rule, Throttled
 from frontrow.limits.http.asgi import RateLimitMiddleware
 from frontrow.limits.http.decorators import limited
+from frontrow.limits.http.starlette import limited as starlette_limited
 from frontrow.limits.quota import ALGORITHMS, BUCKETS
 
 DAY_US = 86_400_000_000
@@ -223,6 +224,9 @@ def test_l15_a_limiter_needs_rules_with_different_names_and_a_known_store() -> N
             Limiter(rule, **options)  # type: ignore[arg-type]
 
 
+async def no_endpoint(request: Any) -> None: ...
+
+
 def test_l15_every_door_reads_rules_in_the_same_way() -> None:
     """What the middleware and the decorator accept, the limiter accepts, with the same names."""
     for rules in ("1/s; 100/h", ["1/s", "100/h"], [Quota.parse("1/s"), "100/h"]):
@@ -236,6 +240,7 @@ def test_l15_every_door_reads_rules_in_the_same_way() -> None:
         assert [rule.name for rule in middleware.limits.book.current.rules] == ["rule1", "rule2"]
         assert [rule.name for rule in limited_function.limiter.rules] == ["rule-1", "rule-2"]  # type: ignore[attr-defined]
     assert [rule.name for rule in Limiter(["5/s"]).rules] == ["default"]
+    starlette_limited("5/100ms; 5/200ms")(no_endpoint)  # each has its own name
     with pytest.raises(ConfigError, match="a rule for requests is like"):
         RateLimitMiddleware(None, [7])  # type: ignore[arg-type, list-item]
 

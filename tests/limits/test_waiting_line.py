@@ -12,19 +12,19 @@ from tests.limits.doors import Door
 
 
 def test_l7_a_queue_whose_turn_comes_too_late_is_refused_at_once_and_returned(door: Door, clock: ManualClock) -> None:
-    """`acquire(timeout_s=1)` once waited six seconds for a slot of a `leaky_queue`, and kept it."""
-    shaper = door.limiter(Quota.parse("1/s burst 10 leaky_queue"), clock)
+    """`acquire(timeout_s=1)` once waited six seconds for a slot of a `leaky_queue`."""
+    shaper = door.limiter(Quota.parse("1/100s burst 10 leaky_queue"), clock)
     for _ in range(7):
         shaper.check("mail")
     began_us = clock()
     with pytest.raises(Throttled, match=r"turn comes \d+\.\d+ s too late") as caught:
-        shaper.acquire("mail", timeout_s=1)
+        shaper.acquire("mail", timeout_s=100)
     refused = caught.value.decision
-    assert clock() - began_us <= 1_000_000, "it did not wait"
+    assert clock() == began_us, "it did not wait"
     assert (refused.allowed, refused.delay_us, refused.remaining) == (False, 0, 3), "and it returned its slot"
-    assert 5.5 < refused.retry_after_s < 6.5
-    assert shaper.acquire("mail", timeout_s=20).allowed
-    assert 6_500_000 < clock() - began_us < 7_500_000
+    assert 550 < refused.retry_after_s <= 600
+    assert shaper.acquire("mail", timeout_s=2000).allowed
+    assert 650_000_000 < clock() - began_us <= 700_000_000
 
 
 class RecordedClock(ManualClock):

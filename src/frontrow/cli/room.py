@@ -1,6 +1,5 @@
 """`frontrow room`: serve a room, look at it and steer it over HTTP, make fan codes, check a draw."""
 
-import importlib
 import json
 import os
 import sys
@@ -38,13 +37,14 @@ def serve(
     human: Annotated[str | None, typer.Option(help="none, altcha, turnstile or hcaptcha")] = None,
 ) -> None:
     """Serve waiting rooms until told to stop. Everything else is set in the file or as FRONTROW_ROOM_…"""
-    # The web layer stands above this one: it is named here, not imported, so that the layers keep their order.
-    server: Any = importlib.import_module("frontrow.web.room.server")
+    from frontrow.cli import room_serve  # the other commands need none of the server's libraries
+    from frontrow.web.room.server import read_settings
+
     changes: dict[str, Any] = {"events": event or None, "store": store, "host": host, "port": port, "human": human}
     changes |= {"workers": workers, "capacity": capacity, "folder": str(folder) if folder else None}
     changes["shards"] = tuple(shard) if shard else None
     try:
-        server.serve(server.read_settings(str(config) if config else None, changes))
+        room_serve.serve(read_settings(str(config) if config else None, changes))
     except FrontrowError as error:
         sys.exit(f"frontrow room: {error.message}")
 
@@ -81,13 +81,13 @@ def open_room(
 
 @app.command()
 def rate(
-    per_s: Annotated[int, typer.Argument(min=0, help="people let in a second, at most")],
+    per_s: Annotated[int, typer.Argument(min=0, help="people let in per second, at most")],
     url: Url = HERE,
     event: Event = "",
     key: Key = "",
     as_json: AsJson = False,
 ) -> None:
-    """Change how many people are let in a second."""
+    """Change how many people are let in per second."""
     _show(_ask("PATCH", url, event, key, {"rate_per_s": per_s}), as_json)
 
 
@@ -106,8 +106,8 @@ def verify_draw(
     except (FrontrowError, ValueError) as error:
         sys.exit(f"frontrow room: {error}")
     right = position is None or position == found
-    told = {"lane": lane, "arrival": arrival, "position": found, "as_given": right}
-    print(json.dumps(told) if as_json else f"arrival {arrival} in lane {lane} was drawn position {found}")
+    drawn = {"lane": lane, "arrival": arrival, "position": found, "as_given": right}
+    print(json.dumps(drawn) if as_json else f"arrival {arrival} in lane {lane} was drawn position {found}")
     if not right:
         sys.exit(f"frontrow room: position {position} is not what the record says")
 
@@ -141,7 +141,7 @@ def make_codes(
     lane: Annotated[int, typer.Option(min=0, max=3, help="number of the lane they lead to")] = 1,
     start: Annotated[int, typer.Option(min=0, help="number of the first code")] = 0,
 ) -> None:
-    """Print signed, single-use Verified-Fan codes, one a line."""
+    """Print signed, single-use Verified-Fan codes, one per line."""
     from frontrow.waitingroom.credentials.fan_codes import Codes
     from frontrow.waitingroom.credentials.room_keys import RoomKeys
 

@@ -105,7 +105,7 @@ class Quota:
         _whole("burst", capacity, 1, MAX_LIMIT - 1, "20 for twenty at once")
         drip = _drip(self.limit, self.period_us, capacity)
         if self.is_bucket and capacity * drip[1] > 2 * EXACT:
-            message = f"a burst of {capacity} at {self._rate_text()} would take centuries to drain"
+            message = f"a burst of {capacity} at {self.rate} would take centuries to drain"
             raise InvalidQuota(f"{message}; lower the burst or raise the rate, e.g. burst={self.limit}", param="burst")
         grain_us = _grain_us(self.limit, self.period_us)
         if self.algorithm == "sliding_counter" and self.period_us % grain_us:
@@ -172,9 +172,11 @@ class Quota:
 
     def __str__(self) -> str:
         """The text that `parse` reads as this quota."""
-        return self._rate_text() + (f" burst {self.burst}" if self.burst else "") + f" {self.algorithm}"
+        return self.rate + (f" burst {self.burst}" if self.burst else "") + f" {self.algorithm}"
 
-    def _rate_text(self) -> str:
+    @property
+    def rate(self) -> str:
+        """The limit and the period as text, like `5/100ms`."""
         for length_us, unit in ((US_PER_S, "s"), (1000, "ms")):
             if self.period_us % length_us == 0:
                 return f"{self.limit}/{self.period_us // length_us}{unit}"
@@ -229,7 +231,7 @@ class Rule:
     everybody together. `tiers` gives some keys another quota: `tier_of` returns the tier of a key (unknown tiers get
     `quota`). A `shadow` rule counts and reports but never refuses. `lease` > 1 charges that many units to a shared
     store at once and spends them in this process (for one hot global key). `on_store_down` overrides the limiter's
-    policy.
+    policy. `namespace` keeps rules of one name apart in a shared store.
     """
 
     name: str
@@ -240,6 +242,7 @@ class Rule:
     shadow: bool = False
     lease: int = 1
     on_store_down: str | None = None
+    namespace: str = ""
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not re.fullmatch(r"[A-Za-z][A-Za-z0-9_.-]{0,63}", self.name):

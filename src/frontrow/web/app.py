@@ -32,11 +32,9 @@ from frontrow.web.api.openapi_document import complete
 from frontrow.web.api.problems import on_bug, on_problem
 from frontrow.web.platform.platform import Platform
 from frontrow.web.server.overflow_page import Notices
-from frontrow.web.server.request_middleware import Front, RequestIds
+from frontrow.web.server.request_middleware import MAX_REQUEST_BYTES, Front, RequestIds
 from frontrow.web.site.error_pages import on_any_http_error
 from frontrow.web.site.refusal_pages import notices_for_people
-
-MAX_BODY_BYTES = 1024 * 1024
 
 
 def routes() -> list[HTTPRouteHandler]:
@@ -66,8 +64,8 @@ def platform_app(platform: Platform, *, own_loops: bool = True) -> Litestar:
     """The app. `own_loops`: start and stop the platform's loops and jobs with it."""
 
     async def caller(request: Request[Any, Any, Any]) -> Caller:
-        known: Caller = request.state.caller
-        return known
+        checked: Caller = request.state.caller
+        return checked
 
     handlers = routes()
     app = Litestar(
@@ -83,7 +81,7 @@ def platform_app(platform: Platform, *, own_loops: bool = True) -> Litestar:
         exception_handlers={HTTPException: on_any_http_error, FrontrowError: on_problem, Exception: on_bug},
         openapi_config=OpenAPIConfig("Frontrow", __version__, render_plugins=[], path="/schema"),
         state=State({"platform": platform}),
-        request_max_body_size=MAX_BODY_BYTES,
+        request_max_body_size=MAX_REQUEST_BYTES,
         logging_config=None,
     )
     app.state.make_document = partial(_document, app, handlers)
@@ -129,7 +127,7 @@ def methods() -> Callable[[str], str]:
     for handler in routes():
         for path in handler.paths:
             found.setdefault(path, {"OPTIONS"}).update(str(method) for method in handler.http_methods)
-    table = [(re.compile(_pattern(path)), ", ".join(sorted(known))) for path, known in sorted(found.items())]
+    table = [(re.compile(_pattern(path)), ", ".join(sorted(verbs))) for path, verbs in sorted(found.items())]
 
     def allowed(path: str) -> str:
         return next((listed for pattern, listed in table if pattern.fullmatch(path.rstrip("/") or "/")), "")

@@ -5,17 +5,19 @@ import functools
 import inspect
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from typing import Any, ParamSpec, TypeVar, cast
 
 from frontrow.core.errors import ConfigError
 from frontrow.limits.limiter import Limiter
-from frontrow.limits.quota import Decision, Quota, Throttled
+from frontrow.limits.quota import Decision, Quota, Rule, Throttled
 from frontrow.limits.rule_list import RuleLike, to_rules
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 EVERYBODY = "everybody"
+_definitions: dict[str, list[object]] = {}  # where each function of a qualified name is defined, first come first
 
 
 def limited(
@@ -33,6 +35,7 @@ def limited(
     everybody together). With `wait_s` a call waits up to that long. Without it, a refused call raises `Throttled`.
 
     `limiter_options` (`store`, `clock`, `on_store_down`, …) go to the `Limiter`, which is the function's `.limiter`.
+    In a shared store each function counts by its module and qualified name. Functions that shall share get one `name`.
     """
     if key is not None and not callable(key):
         raise ConfigError(
@@ -42,7 +45,8 @@ def limited(
         raise ConfigError(f"wait_s must be 0 or more seconds, like 2.0; not {wait_s!r}", param="wait_s")
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        limiter = _limiter(quota, name or function.__name__, algorithm, burst, limiter_options)
+        namespace = "" if name else _function_namespace(function)
+        limiter = _limiter(quota, name or function.__name__, namespace, algorithm, burst, limiter_options)
 
         def key_and_cost(args: Any, kwargs: Any) -> tuple[Any, int]:
             who = EVERYBODY if key is None else key(*args, **kwargs)
@@ -61,6 +65,7 @@ def limited(
 def _limiter(
     quota: RuleLike | Sequence[RuleLike] | Limiter,
     name: str,
+    namespace: str,
     algorithm: str | None,
     burst: int | None,
     options: dict[str, Any],
@@ -74,7 +79,22 @@ def _limiter(
     elif algorithm or burst:
         raise ConfigError("a ready Quota has its algorithm and burst; give them to the Quota")
     rule_name = _rule_name(name)
-    return Limiter(to_rules(quota, rule_name, rule_name + "-{}"), **options)
+    rules = to_rules(quota, rule_name, rule_name + "-{}")
+    given = [quota] if isinstance(quota, Rule) else quota if isinstance(quota, Sequence) else ()
+    return Limiter([rule if rule in given else replace(rule, namespace=namespace) for rule in rules], **options)
+
+
+def _function_namespace(function: Callable[..., Any]) -> str:
+    """What tells this function from all others, the same on every server: its module, its qualified name and, if that
+    name is defined more than once, which definition it is."""
+    name = f"{function.__module__}.{function.__qualname__}"
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    place = (code.co_filename, code.co_firstlineno) if code is not None else None
+    places = _definitions.setdefault(name, [])
+    if place not in places:
+        places.append(place)
+    at = places.index(place)
+    return f"{name}#{at + 1}" if at else name
 
 
 def _rule_name(name: str) -> str:

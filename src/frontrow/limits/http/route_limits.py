@@ -184,5 +184,5 @@ class RouteLimit:
 
 def _rule_name(quota: Quota, name: str | None, count: int) -> str:
     """The name that headers, metrics and Redis show: the limit's own, and the quota where that is not enough."""
-    shown = f"{quota.limit}-{quota.period_us // 1_000_000}s"
+    shown = quota.rate.replace("/", "-")
     return f"{name}-{shown}" if name and count > 1 else name or f"limit-{shown}"

@@ -1,21 +1,20 @@
 """What a box office does with a booking: refund, change seats, cancel, resend tickets.
 
-Each is one form and calls the same function as the API, so checks, effects and audit are the same.
+Each is one form and calls the same service as the API, so checks, effects and audit are the same.
 """
 
+from collections.abc import Awaitable
 from typing import Any
 
-import msgspec
 from litestar import Request, Response
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
-from frontrow.boxoffice.model.bookings import BookingState
-from frontrow.boxoffice.model.event_changes import Change
-from frontrow.core.errors import FrontrowError, Unavailable
+from frontrow.boxoffice.model.bookings import Booking
+from frontrow.boxoffice.organising.bookings import MAX_SEATS
+from frontrow.core.errors import FrontrowError, NotFound, Unavailable
 from frontrow.web.api import FromCaller, FromPlatform
 from frontrow.web.api.access import Access, Caller, own_event_booking
-from frontrow.web.api.organiser.bookings import RefundAsked, ReseatAsked, refund_booking, reseat_booking, retry_refund
 from frontrow.web.api.organiser.common import editor_of
 from frontrow.web.platform.platform import Platform
 from frontrow.web.site.languages import N_
@@ -48,12 +47,12 @@ async def refund(
     full, reason = form.one("how") == "full", form.one("reason", 200)
     if full and not reason:
         return await booking_page(request, platform, caller, event_id, booking_id, NO_REASON)
-    asked = RefundAsked(form.all("seat")[:100], keep_fee=not full, reason=reason)
-    try:
-        await refund_booking.fn(platform, caller, event_id, booking_id, asked)
-    except FrontrowError as error:
-        return await _refused(request, platform, caller, event_id, booking_id, error)
-    return _back(event_id, booking_id, "refund")
+    event, booking = await own_event_booking(platform, caller, event_id, booking_id)
+    seats = form.all("seat")[:MAX_SEATS]
+    work = platform.organiser.bookings.refund(
+        editor_of(caller), event, booking, seats, keep_fee=not full, reason=reason
+    )
+    return await _done(request, platform, caller, booking, work, "refund")
 
 
 @action(f"{ONE}/refunds/{{refund_id:str}}/retry", "own_retry_refund", Access.staff("refunds:write"))
@@ -67,11 +66,9 @@ async def retry(
     form: FromForm,
 ) -> Response[bytes]:
     """Retry a refund that failed at the bank."""
-    try:
-        await retry_refund.fn(platform, caller, event_id, booking_id, refund_id)
-    except FrontrowError as error:
-        return await _refused(request, platform, caller, event_id, booking_id, error)
-    return _back(event_id, booking_id, "retry")
+    event, booking = await own_event_booking(platform, caller, event_id, booking_id)
+    work = platform.organiser.bookings.retry_refund(editor_of(caller), event, booking, refund_id)
+    return await _done(request, platform, caller, booking, work, "retry")
 
 
 @action(f"{ONE}/reseat", "own_reseat", Access.staff("refunds:write"))
@@ -84,14 +81,9 @@ async def reseat(
     form: FromForm,
 ) -> Response[bytes]:
     """Move to other free seats at the same price."""
-    try:
-        asked = msgspec.convert({"leave": form.all("seat"), "to": form.all("to")}, ReseatAsked)
-        await reseat_booking.fn(platform, caller, event_id, booking_id, asked)
-    except msgspec.ValidationError:
-        return await booking_page(request, platform, caller, event_id, booking_id, REFUSALS["reseat_refused"])
-    except FrontrowError as error:
-        return await _refused(request, platform, caller, event_id, booking_id, error)
-    return _back(event_id, booking_id, "reseat")
+    event, booking = await own_event_booking(platform, caller, event_id, booking_id)
+    work = platform.organiser.bookings.reseat(editor_of(caller), event, booking, form.all("seat"), form.all("to"))
+    return await _done(request, platform, caller, booking, work, "reseat")
 
 
 @action(f"{ONE}/cancel", "own_cancel", Access.staff("refunds:write"))
@@ -105,16 +97,8 @@ async def cancel(
 ) -> Response[bytes]:
     """Cancel a booking that is not paid yet."""
     event, booking = await own_event_booking(platform, caller, event_id, booking_id)
-    if booking.state not in (BookingState.HELD, BookingState.PAYING):
-        return await booking_page(request, platform, caller, event_id, booking_id, REFUSALS["move_refused"])
-    became = await platform.box_office.refunds.cancel_booking(booking.id)
-    if became == "failed":
-        return await booking_page(request, platform, caller, event_id, booking_id, REFUSED)
-    detail = {"booking": booking.id, "became": became}
-    await platform.ledger.organiser.note(
-        Change(editor_of(caller), "cancel_booking", event.id, platform.clock(), detail)
-    )
-    return _back(event_id, booking_id, "cancel")
+    work = platform.organiser.bookings.cancel_unpaid(editor_of(caller), event, booking)
+    return await _done(request, platform, caller, booking, work, "cancel")
 
 
 @action(f"{ONE}/resend", "own_resend", Access.staff("refunds:write"))
@@ -123,26 +107,26 @@ async def resend(
 ) -> Response[bytes]:
     """Send the tickets by email again."""
     event, booking = await own_event_booking(platform, caller, event_id, booking_id)
-    if booking.state is not BookingState.CONFIRMED or not await platform.messaging.notifier.resend_confirmation(
-        booking
-    ):
-        return _back(event_id, booking_id, "nobody")
-    change = Change(editor_of(caller), "resend", event.id, platform.clock(), {"booking": booking.id})
-    await platform.ledger.organiser.note(change)
-    return _back(event_id, booking_id, "resend")
+    sent = await platform.organiser.bookings.resend_tickets(editor_of(caller), event, booking)
+    return _back(booking, "resend" if sent else "nobody")
 
 
-def _back(event_id: str, booking_id: str, done: str) -> Response[bytes]:
-    return go_to(f"/organiser/events/{event_id}/bookings/{booking_id}?done={done}")
-
-
-async def _refused(
-    request: Asked, platform: Platform, caller: Caller, event_id: str, booking_id: str, error: FrontrowError
+async def _done(
+    request: Asked, platform: Platform, caller: Caller, booking: Booking, work: Awaitable[object], done: str
 ) -> Response[bytes]:
-    """The page again, with why the action was refused. Not-found and unavailable errors are raised as they are."""
-    if error.http_status == 404 or isinstance(error, Unavailable):
-        raise error
-    return await booking_page(request, platform, caller, event_id, booking_id, REFUSALS.get(error.code, REFUSED))
+    """Do it and redirect back. A refusal is shown on the page; not-found and unavailable errors are raised."""
+    try:
+        await work
+    except (NotFound, Unavailable):
+        raise
+    except FrontrowError as error:
+        refusal = REFUSALS.get(error.code, REFUSED)
+        return await booking_page(request, platform, caller, booking.event_id, booking.id, refusal)
+    return _back(booking, done)
+
+
+def _back(booking: Booking, done: str) -> Response[bytes]:
+    return go_to(f"/organiser/events/{booking.event_id}/bookings/{booking.id}?done={done}")
 
 
 ROUTES: list[HTTPRouteHandler] = [refund, retry, reseat, cancel, resend]
