@@ -83,3 +83,21 @@ def test_a_batch_decides_as_if_one_after_the_other(shared_redis_url: str, loop: 
             return [result.allowed for result in results]
 
     assert loop.run_until_complete(storm()) == [True] * 57 + [False] * 443
+
+
+def test_one_batch_holds_requests_of_one_and_of_several_rules(
+    shared_redis_url: str, loop: asyncio.AbstractEventLoop
+) -> None:
+    """Routes of one application have different numbers of rules; their requests share a call all the same."""
+    quota = Quota.parse("20/minute")
+    slots = [QuotaSlot(Rule(name, quota), "", quota) for name in ("a", "b")]
+
+    async def storm() -> list[tuple[str, int]]:
+        store = RedisStore(shared_redis_url, slots, Stats([]), deadline_s=5.0, prefix="widths")
+        requests = [StoreRequest((0, 1), ("one", "one")), StoreRequest((1,), ("one",)), StoreRequest((0,), ("one",))]
+        results = await asyncio.gather(*(store.adecide(request) for request in requests * 3))
+        await store.aclose()
+        return [(result.decision.rule, result.decision.remaining) for result in results]
+
+    expected = [("a", 19), ("b", 18), ("a", 18), ("a", 17), ("b", 16), ("a", 16), ("a", 15), ("b", 14), ("a", 14)]
+    assert loop.run_until_complete(storm()) == expected

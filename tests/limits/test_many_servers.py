@@ -1,11 +1,16 @@
 """The shared store on every kind of Redis: Cluster, Sentinel, unix socket (L9)."""
 
 import asyncio
+from collections import Counter
+from typing import Any
 
 import pytest
 
-from frontrow.core.errors import ConfigError
 from frontrow.limits import Limiter, Quota, Rule
+from frontrow.limits.quota import ALGORITHMS
+from frontrow.limits.stats import Stats
+from frontrow.limits.stores.protocol import RESERVE, TAKE_BACK, QuotaSlot, StoreRequest
+from frontrow.limits.stores.redis import RedisStore
 from tests.limits.doors import T0_US
 from tests.support.servers import Cluster, Sentinel, Valkey
 
@@ -29,12 +34,74 @@ async def test_l9_several_rules_are_one_step_on_a_cluster(redis_cluster: Cluster
         assert (blocking.allowed, blocking.rule) == (False, "user")
 
 
-def test_l9_rules_that_cannot_share_a_slot_are_an_error_at_construction(redis_cluster: Cluster) -> None:
-    apart = [Rule("user", RULES[0].quota, per=("user",)), Rule("everybody", RULES[0].quota, per=())]
-    with pytest.raises(ConfigError, match="everybody and user cannot be decided in one step") as caught:
-        Limiter(apart, store=redis_cluster.url)
-    assert "share a part" in caught.value.message
-    Limiter(apart, store="redis://127.0.0.1:1/0").close()
+APART = [
+    Rule("user", Quota.parse("5/day"), per=("user",)),
+    Rule("endpoint", Quota.parse("500/day", algorithm="sliding_log"), per=("endpoint",)),
+    Rule("watched", Quota.parse("1/day"), per=("endpoint",), shadow=True),
+    Rule("everybody", Quota.parse("60/day"), per=()),
+]
+
+
+@pytest.mark.parametrize("now_us", [None, T0_US], ids=["server's clock", "own time"])
+async def test_l9_rules_in_different_slots_never_admit_more_than_each_allows(
+    redis_cluster: Cluster, now_us: int | None
+) -> None:
+    """40 users × 10 requests at once: all 60 are admitted, nobody over 5, and what was not admitted is given back."""
+    prefix = f"apart{now_us}"
+    async with Limiter(APART, store=redis_cluster.url, deadline_s=10.0, prefix=prefix) as limiter:
+        keys = [{"user": f"u{n % 40}", "endpoint": "holds"} for n in range(400)]
+        answers = await asyncio.gather(*(limiter.acheck(key, now_us=now_us) for key in keys))
+        admitted = Counter(key["user"] for key, answer in zip(keys, answers, strict=True) if answer.allowed)
+        assert sum(admitted.values()) == 60
+        assert max(admitted.values()) <= 5
+        refused = limiter.check(keys[0], now_us=now_us)
+        assert (refused.allowed, refused.rule) in ((False, "everybody"), (False, "user"))
+        assert limiter.peek({"user": "new", "endpoint": "holds"}, now_us=now_us).rule == "everybody"
+        assert limiter.stats.rules["watched"].shadow_refused > 0
+        freed = limiter.refund(keys[0], now_us=now_us)
+        assert (freed.allowed, freed.remaining) == (True, 1)
+    for rule, key, used in [(APART[0], {"user": user}, admitted[user]) for user in ("u1", "u2")] + [
+        (APART[1], {"endpoint": "holds"}, 59)
+    ]:
+        async with Limiter([rule], store=redis_cluster.url, deadline_s=10.0, prefix=prefix) as alone:
+            left = await alone.apeek(key, now_us=now_us)
+            assert left.remaining == rule.quota.limit - used
+
+
+def test_l9_the_first_example_of_the_docs_works_on_a_cluster(redis_cluster: Cluster) -> None:
+    rules = [
+        Rule("burst", Quota.parse("10/second", algorithm="token_bucket", burst=20), per=("user",)),
+        Rule("endpoint", Quota.parse("500/second"), per=("endpoint",)),
+        Rule("everybody", Quota.parse("100000/minute"), per=()),
+    ]
+    with Limiter(rules, store=redis_cluster.url, deadline_s=10.0) as limiter:
+        decision = limiter.check({"user": "42", "endpoint": "POST /holds"})
+        assert (decision.allowed, decision.rule, decision.source) == (True, "burst", "store")
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_what_is_taken_back_is_what_still_counts(redis_url: str, algorithm: str) -> None:
+    """Units reserved in one hash slot and refused in another come back, except those that time has given back."""
+    quota = Quota.parse("10/day", algorithm=algorithm)
+    store = RedisStore(redis_url, [QuotaSlot(Rule("api", quota), "", quota)], Stats([]), deadline_s=5.0)
+
+    def ask(op: int, cost: int = 1, now_us: int | None = None) -> Any:
+        return store.decide(StoreRequest((0,), ("fan",), cost, now_us, op))
+
+    def left_after_taking_back(cost: int, charged_us: int) -> int:
+        decision = ask(TAKE_BACK, cost, charged_us).decision
+        if not quota.is_bucket:
+            return int(decision.remaining)
+        return 10 - round(10 * decision.reset_after_us / quota.period_us)  # what has drained meanwhile stays away
+
+    first = ask(RESERVE, 3)
+    second = ask(RESERVE, 4)
+    assert (first.result.decision.remaining, second.result.decision.remaining) == (7, 3)
+    assert left_after_taking_back(3, first.charged_us) == 6, "the later ones stay"
+    assert left_after_taking_back(4, second.charged_us - 2 * quota.life_us) == 6, "long gone"
+    assert left_after_taking_back(1, second.charged_us) == 7
+    assert left_after_taking_back(9, second.charged_us) == 10, "never more than untouched"
+    store.close()
 
 
 async def test_l9_behind_a_sentinel_and_over_a_unix_socket(own_valkey: Valkey, redis_sentinel: Sentinel) -> None:

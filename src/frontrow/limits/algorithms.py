@@ -12,6 +12,7 @@ set, and the state moves along with it. Neither case grants units, burns units o
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from math import ceil
 from typing import NamedTuple
 
 from frontrow.limits.quota import Quota
@@ -44,10 +45,10 @@ def fixed_window(quota: Quota, state: State | None, now_us: int, cost: int) -> V
     elif then < start:
         count = 0
     reset = start + period - now_us
-    if count + cost <= quota.limit:
-        used = count + cost
-        return RuleVerdict(True, quota.limit - used, reset if used else 0), (start, used)
-    return RuleVerdict(False, quota.limit - count, reset, reset), (start, count) if moved else None
+    used = count + cost
+    if used <= quota.limit or not cost:
+        return RuleVerdict(True, max(0, quota.limit - used), reset if used else 0), (start, used)
+    return RuleVerdict(False, max(0, quota.limit - count), reset, reset), (start, count) if moved else None
 
 
 def sliding_counter(quota: Quota, state: State | None, now_us: int, cost: int) -> VerdictAndState:
@@ -93,11 +94,11 @@ def sliding_log(quota: Quota, state: State | None, now_us: int, cost: int) -> Ve
         now_us += back
     times = times[bisect_right(times, now_us - period) :]
     left = quota.limit - len(times)
-    if cost <= left:
+    if cost <= left or not cost:
         times.extend([now_us] * cost)
-        return RuleVerdict(True, left - cost, times[-1] + period - now_us if times else 0), times
+        return RuleVerdict(True, max(0, left - cost), times[-1] + period - now_us if times else 0), times
     retry = times[cost - left - 1] + period - now_us
-    return RuleVerdict(False, left, times[-1] + period - now_us, retry), times if moved else None
+    return RuleVerdict(False, max(0, left), times[-1] + period - now_us, retry), times if moved else None
 
 
 def token_bucket(quota: Quota, state: State | None, now_us: int, cost: int) -> VerdictAndState:
@@ -111,9 +112,9 @@ def token_bucket(quota: Quota, state: State | None, now_us: int, cost: int) -> V
     elif then < now_us:
         debt = 0 if now_us - then >= quota.life_us else max(0, debt - (now_us - then) * leak)
     owed = debt + cost * unit
-    if owed <= full:
-        return RuleVerdict(True, (full - owed) // unit, -(-owed // leak), 0), (now_us, owed)
-    verdict = RuleVerdict(False, (full - debt) // unit, -(-debt // leak), -((full - owed) // leak))
+    if owed <= full or not cost:
+        return RuleVerdict(True, max(0, (full - owed) // unit), -(-owed // leak), 0), (now_us, owed)
+    verdict = RuleVerdict(False, max(0, (full - debt) // unit), -(-debt // leak), -((full - owed) // leak))
     return verdict, (now_us, debt) if moved else None
 
 
@@ -161,3 +162,22 @@ def return_units(quota: Quota, state: State | None, now_us: int, cost: int) -> S
             return current[: max(0, len(current) - cost)]
         case _:
             return (current[0], max(0, current[1] - cost * quota.drip[1]))
+
+
+def carry_over(quota: Quota, written_under: Quota, state: State) -> State:
+    """What a state means under another quota of the same kind of algorithm and the same period.
+
+    A window's count and a log's times mean the same under any limit. A sliding counter's counts above the new limit
+    mean that it is used up. The units a bucket owes stay owed, up to the new capacity.
+    """
+    if quota.algorithm == "sliding_counter" and quota.limit != written_under.limit:
+        start, prev, cur = state
+        return (start, min(prev, quota.limit), min(cur, quota.limit))
+    if quota.is_bucket:
+        (_, old_unit), (_, unit) = written_under.drip, quota.drip
+        if (old_unit, written_under.capacity) == (unit, quota.capacity):
+            return state
+        then, debt = state
+        whole, part = divmod(debt, old_unit)
+        return (then, min(quota.capacity * unit, whole * unit + min(unit, ceil(part / old_unit * unit))))
+    return state

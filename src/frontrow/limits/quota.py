@@ -173,7 +173,7 @@ class Rule:
     everybody together. `tiers` gives some keys another quota: `tier_of` returns the tier of a key (unknown tiers get
     `quota`). A `shadow` rule counts and reports but never refuses. `lease` > 1 charges that many units to a shared
     store at once and spends them in this process (for one hot global key). `on_store_down` overrides the limiter's
-    policy.
+    policy. `namespace` keeps rules of one name apart in a shared store.
     """
 
     name: str
@@ -184,6 +184,7 @@ class Rule:
     shadow: bool = False
     lease: int = 1
     on_store_down: str | None = None
+    namespace: str = ""
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not re.fullmatch(r"[A-Za-z][A-Za-z0-9_.-]{0,63}", self.name):

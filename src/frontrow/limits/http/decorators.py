@@ -15,6 +15,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 EVERYBODY = "everybody"
+_definitions: dict[str, list[object]] = {}  # where each function of a qualified name is defined, first come first
 
 
 def limited(
@@ -32,6 +33,7 @@ def limited(
     everybody together). With `wait_s` a call waits up to that long. Without it, a refused call raises `Throttled`.
 
     `limiter_options` (`store`, `clock`, `on_store_down`, …) go to the `Limiter`, which is the function's `.limiter`.
+    In a shared store each function counts by its module and qualified name. Functions that shall share get one `name`.
     """
     if key is not None and not callable(key):
         raise ConfigError(
@@ -41,7 +43,8 @@ def limited(
         raise ConfigError(f"wait_s must be 0 or more seconds, like 2.0; not {wait_s!r}", param="wait_s")
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        limiter = _limiter(quota, name or function.__name__, algorithm, burst, limiter_options)
+        namespace = "" if name else _function_namespace(function)
+        limiter = _limiter(quota, name or function.__name__, namespace, algorithm, burst, limiter_options)
 
         def key_and_cost(args: Any, kwargs: Any) -> tuple[Any, int]:
             who = EVERYBODY if key is None else key(*args, **kwargs)
@@ -58,7 +61,12 @@ def limited(
 
 
 def _limiter(
-    quota: str | Quota | Limiter, name: str, algorithm: str | None, burst: int | None, options: dict[str, Any]
+    quota: str | Quota | Limiter,
+    name: str,
+    namespace: str,
+    algorithm: str | None,
+    burst: int | None,
+    options: dict[str, Any],
 ) -> Limiter:
     if isinstance(quota, Limiter):
         if options or algorithm or burst:
@@ -69,7 +77,20 @@ def _limiter(
         quota = Quota.parse(quota, burst=burst, **how)
     elif algorithm or burst:
         raise ConfigError("a ready Quota has its algorithm and burst; give them to the Quota")
-    return Limiter([Rule(_rule_name(name), quota)], **options)
+    return Limiter([Rule(_rule_name(name), quota, namespace=namespace)], **options)
+
+
+def _function_namespace(function: Callable[..., Any]) -> str:
+    """What tells this function from all others, the same on every server: its module, its qualified name and, if that
+    name is defined more than once, which definition it is."""
+    name = f"{function.__module__}.{function.__qualname__}"
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    place = (code.co_filename, code.co_firstlineno) if code is not None else None
+    places = _definitions.setdefault(name, [])
+    if place not in places:
+        places.append(place)
+    at = places.index(place)
+    return f"{name}#{at + 1}" if at else name
 
 
 def _rule_name(name: str) -> str:

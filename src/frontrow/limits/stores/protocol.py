@@ -13,6 +13,9 @@ from frontrow.limits.keys import StoreKey
 from frontrow.limits.quota import Decision, Quota, Rule
 
 CHECK, PEEK, REFUND = 0, 1, 2
+RESERVE, TAKE_BACK = 3, 4
+"""Only a Redis store knows these, for rules that it cannot decide in one step. RESERVE is a CHECK that results in a
+`Reservation`. TAKE_BACK (with its time as `now_us`) undoes it as far as it still counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,10 +25,6 @@ class QuotaSlot:
     rule: Rule
     tier: str
     quota: Quota
-
-    @property
-    def name(self) -> str:
-        return f"{self.rule.name}.{self.tier}" if self.tier else self.rule.name
 
 
 class StoreRequest(NamedTuple):
@@ -46,6 +45,13 @@ class StoreResult(NamedTuple):
 
     decision: Decision
     shadowed: tuple[int, ...] = ()
+
+
+class Reservation(NamedTuple):
+    """The result of a RESERVE, and when it was charged by the store's clock."""
+
+    result: StoreResult
+    charged_us: int
 
 
 class Store(Protocol):

@@ -7,38 +7,36 @@ gets `StoreDown`.
 """
 
 import asyncio
-import re
 import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
-from hashlib import blake2b, sha1
-from importlib.resources import files
 from typing import Any
 
 from frontrow.core.coalescer import Coalescer
-from frontrow.core.errors import ConfigError, Overloaded
+from frontrow.core.errors import Overloaded
 from frontrow.core.redis_url import call, call_sync, connect, connect_sync, disconnect, disconnect_sync, is_cluster
-from frontrow.limits.keys import StoreKey
-from frontrow.limits.quota import ALGORITHMS, Decision, StoreDown
+from frontrow.limits.quota import StoreDown
 from frontrow.limits.stats import Stats
-from frontrow.limits.stores.protocol import QuotaSlot, StoreRequest, StoreResult
+from frontrow.limits.stores.hash_slots import HashSlotStore
+from frontrow.limits.stores.protocol import QuotaSlot, Store, StoreRequest, StoreResult
+from frontrow.limits.stores.redis_script import DEFAULT_PREFIX, LimitScript, ScriptCall, hash_tag
 
-SCRIPT = files("frontrow.limits.stores").joinpath("lua/decide.lua").read_text("utf-8")
-SCRIPT_SHA = sha1(SCRIPT.encode(), usedforsecurity=False).hexdigest()
-FIELDS = 7  # numbers per request in a reply
-HASH_TAGS = 64  # hash tags on a Cluster: few enough to share calls, enough to spread over the nodes
 MAX_BATCH = 256
 GROUPS_PER_DEADLINE = 50  # the precision of a deadline: requests of one fiftieth of it expire together
-_new: Any = tuple.__new__  # builds a named tuple at half the cost of calling its class
-_SAFE = re.compile(r"[A-Za-z0-9_.:@/-]{1,128}").fullmatch
 
 
 class RedisStore:
     """Counts in Redis or Valkey at `url`, under keys starting with `prefix`."""
 
     def __init__(
-        self, url: str, slots: Sequence[QuotaSlot], stats: Stats, *, deadline_s: float = 0.025, prefix: str = "frl"
+        self,
+        url: str,
+        slots: Sequence[QuotaSlot],
+        stats: Stats,
+        *,
+        deadline_s: float = 0.025,
+        prefix: str = DEFAULT_PREFIX,
     ) -> None:
         self._url = url
         self._slots = tuple(slots)
@@ -46,11 +44,7 @@ class RedisStore:
         self._deadline_s = deadline_s
         self._cluster = is_cluster(url)
         self.tag_parts = common_parts(self._slots) if self._cluster else None
-        if not re.fullmatch(r"[A-Za-z0-9_.:-]{1,64}", prefix):
-            raise ConfigError(f"prefix must be 1 to 64 letters, digits, _ . : or -, not {prefix!r}", param="prefix")
-        self._prefixes = [f"{prefix}:{slot.name}:" for slot in self._slots]
-        self._rule_names_and_limits = [(slot.rule.name, slot.quota.capacity) for slot in self._slots]
-        self._spec = " ".join(str(number) for slot in self._slots for number in _slot_numbers(slot))
+        self._script = LimitScript(self._slots, prefix, cluster=self._cluster)
         self._sync: Any = connect_sync(url, timeout_s=deadline_s)  # connects when first used
         self._connection: _LoopConnection | None = None  # of the loop that was used last
         self._connections: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _LoopConnection] = (
@@ -61,21 +55,22 @@ class RedisStore:
 
     def decide(self, request: StoreRequest) -> StoreResult:
         """Decide one request in one round trip."""
-        arguments = self._script_arguments((request,))
+        script_call = self._script.call((request,))
         started = time.perf_counter()
         try:
-            reply = call_sync(self._sync, "EVALSHA", SCRIPT_SHA, *arguments)
+            reply = call_sync(self._sync, "EVALSHA", script_call.script.sha, *script_call.arguments)
         except Exception as error:
-            reply = self._load_and_retry(error, arguments)
+            reply = self._load_and_retry(error, script_call)
         finally:
             self._record_timing(started)
-        return self._read_reply((request,), reply)[0]
+        result: StoreResult = self._script.read_reply((request,), reply)[0]
+        return result
 
-    def _load_and_retry(self, error: Exception, arguments: Sequence[Any]) -> Any:
+    def _load_and_retry(self, error: Exception, script_call: ScriptCall) -> Any:
         if not _is_script_missing(error):
             raise _store_down(error) from error
         try:
-            return call_sync(self._sync, "EVAL", SCRIPT, *arguments)
+            return call_sync(self._sync, "EVAL", script_call.script.source, *script_call.arguments)
         except Exception as retry_error:
             raise _store_down(retry_error) from retry_error
 
@@ -105,7 +100,7 @@ class RedisStore:
         await connection.client.initialize()  # once, so that concurrent calls do not each load the cluster's slots
         groups: dict[str, list[int]] = {}
         for at, request in enumerate(requests):
-            groups.setdefault(self._hash_tag(request), []).append(at)
+            groups.setdefault(hash_tag(request.tag), []).append(at)
         parts = await asyncio.gather(
             *(self._run_script(connection, [requests[at] for at in ats]) for ats in groups.values()),
             return_exceptions=True,
@@ -119,54 +114,22 @@ class RedisStore:
     async def _run_script(
         self, connection: "_LoopConnection", requests: Sequence[StoreRequest]
     ) -> Sequence[StoreResult]:
-        arguments = self._script_arguments(requests)
+        script, arguments = self._script.call(requests)
         started = time.perf_counter()
         try:
-            reply = await call(connection.client, "EVALSHA", SCRIPT_SHA, *arguments)
+            reply = await call(connection.client, "EVALSHA", script.sha, *arguments)
         except Exception as error:
             if not _is_script_missing(error):
                 raise _store_down(error) from error
             try:
-                reply = await call(connection.client, "EVAL", SCRIPT, *arguments)
+                reply = await call(connection.client, "EVAL", script.source, *arguments)
             except Exception as retry_error:
                 raise _store_down(retry_error) from retry_error
         finally:
             self._record_timing(started)
-        return self._read_reply(requests, reply)
+        return self._script.read_reply(requests, reply)
 
     # -- both ----------------------------------------------------------------------------------------------------
-
-    def _script_arguments(self, requests: Sequence[StoreRequest]) -> list[Any]:
-        """The script's arguments for a batch of requests."""
-        width = len(requests[0].keys)
-        keys: list[str] = []
-        all_plain = True
-        prefixes, plain_slots = self._prefixes, tuple(range(width))
-        for request in requests:
-            slots, keys_of_request, cost, now_us, op, _ = request
-            tag = "{" + self._hash_tag(request) + "}" if self._cluster else ""
-            for slot, key in zip(slots, keys_of_request, strict=True):
-                keys.append(tag + prefixes[slot] + redis_key(key))
-            all_plain = all_plain and cost == 1 and now_us is None and op == 0 and slots == plain_slots
-        packed_requests = "" if all_plain else " ".join(map(_request_numbers, requests))
-        return [len(keys), *keys, self._spec, width, packed_requests]
-
-    def _hash_tag(self, request: StoreRequest) -> str:
-        """The hash tag that all keys of this request share, made from what all rules count by."""
-        raw = request.tag if isinstance(request.tag, bytes) else request.tag.encode("utf-8", "surrogatepass")
-        return str(int.from_bytes(blake2b(raw, digest_size=2).digest(), "big") % HASH_TAGS)
-
-    def _read_reply(self, requests: Sequence[StoreRequest], reply: Sequence[int]) -> list[StoreResult]:
-        results = []
-        names_and_limits = self._rule_names_and_limits
-        numbers = iter(reply)
-        fields = zip(*[numbers] * FIELDS, strict=True)
-        for request, (allowed, rule, remaining, reset, retry, delay, mask) in zip(requests, fields, strict=True):
-            name, capacity = names_and_limits[request.slots[rule - 1]]
-            decision = _new(Decision, (allowed == 1, name, capacity, remaining, reset, retry, delay, "store"))
-            shadowed = tuple(at for at in range(len(request.slots)) if mask >> at & 1) if mask else ()
-            results.append(_new(StoreResult, (decision, shadowed)))
-        return results
 
     def _record_timing(self, started: float) -> None:
         self._stats.store_calls += 1
@@ -183,6 +146,12 @@ class RedisStore:
         self._connection = None
         if connection is not None:
             await connection.aclose()
+
+
+def open_redis_store(url: str, slots: Sequence[QuotaSlot], stats: Stats, **options: Any) -> Store:
+    """Open the store at `url`. On a Cluster, rules whose keys have no part in common are decided slot by slot."""
+    store = RedisStore(url, slots, stats, **options)
+    return HashSlotStore(store, slots) if is_cluster(url) and store.tag_parts is None else store
 
 
 class _LoopConnection:
@@ -256,44 +225,14 @@ class _DeadlineGroup:
         self.futures: list[asyncio.Future[StoreResult]] = []
 
 
-def redis_key(key: StoreKey) -> str:
-    """`key` as part of a Redis key: itself when it is harmless, else a digest that no harmless key can equal."""
-    if isinstance(key, str):
-        if _SAFE(key):
-            return key
-        return "~" + blake2b(key.encode("utf-8", "surrogatepass"), digest_size=20).hexdigest()
-    return "=" + blake2b(key, digest_size=20).hexdigest()
-
-
-def _request_numbers(request: StoreRequest) -> str:
-    now_us = -1 if request.now_us is None else request.now_us
-    return f"{request.op} {request.cost} {now_us} " + " ".join(str(slot + 1) for slot in request.slots)
-
-
-def _slot_numbers(slot: QuotaSlot) -> tuple[int, ...]:
-    quota = slot.quota
-    leak, unit = quota.drip if quota.is_bucket else (0, 0)
-    number = ALGORITHMS.index(quota.algorithm) + 1
-    return (
-        *(number, quota.limit, quota.period_us, quota.grain_us, leak, unit),
-        *(quota.capacity, quota.life_us, int(slot.rule.shadow)),
-    )
-
-
-def common_parts(slots: Sequence[QuotaSlot]) -> tuple[str, ...]:
-    """The parts that all rules count by, which decide the hash slot on a Cluster. Empty: all count by the whole key."""
+def common_parts(slots: Sequence[QuotaSlot]) -> tuple[str, ...] | None:
+    """The parts that all rules count by, which decide the hash slot on a Cluster. Empty: all count by the whole key.
+    `None`: they have no part in common, so their keys live in different slots."""
     counted = {slot.rule.name: slot.rule.per for slot in slots}
     if set(counted.values()) == {None}:
         return ()
     shared = set.intersection(*(set(per or ()) for per in counted.values()))
-    if shared or len(counted) == 1:
-        return tuple(sorted(shared))
-    names = " and ".join(sorted(counted))
-    raise ConfigError(
-        f"on Redis Cluster the rules {names} cannot be decided in one step: they count by no common part of the key, "
-        "so their keys live in different slots. Let them share a part in `per`, or give each its own limiter",
-        param="per",
-    )
+    return tuple(sorted(shared)) if shared or len(counted) == 1 else None
 
 
 def _is_script_missing(error: Exception) -> bool:

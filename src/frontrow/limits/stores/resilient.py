@@ -10,7 +10,7 @@ from frontrow.limits.quota import ON_STORE_DOWN, Decision, StoreDown
 from frontrow.limits.refusal_cache import RefusalCache
 from frontrow.limits.stats import Stats
 from frontrow.limits.stores.protocol import CHECK, REFUND, QuotaSlot, Store, StoreRequest, StoreResult
-from frontrow.limits.stores.redis import RedisStore
+from frontrow.limits.stores.redis import open_redis_store
 
 
 class SharedStore:
@@ -132,5 +132,5 @@ def open_shared_store(
     unknown = set(options) - {"prefix"}
     if unknown:
         raise ConfigError(f"a Redis store takes the option prefix, not {min(unknown)!r}", param=min(unknown))
-    remote = RedisStore(url, slots, stats, deadline_s=deadline_s, **options)
+    remote = open_redis_store(url, slots, stats, deadline_s=deadline_s, **options)
     return SharedStore(remote, open_memory_store(slots, clock), slots, clock, stats, on_store_down)

@@ -1,0 +1,193 @@
+"""The limit scripts: their source, what a batch of requests sends to them, and what their reply means.
+
+A script is put together from the files in `lua`: the arithmetic, the algorithms it needs, and what it does with them.
+One check of one unit under one rule, the most common request, has a small script per algorithm. Everything else goes to
+`decide.lua`, which knows all algorithms and takes many requests at once.
+
+A state says what it is. Its key names the rule, the algorithm and the period (`frl|api|counter:60s|user:42`), so states
+that cannot be read as each other never meet. What is left of the quota (limit, capacity, weight of a unit) stands in
+the state, and a script that reads the state under another quota converts it: `algorithms.carry_over` says how.
+"""
+
+import re
+import struct
+from collections.abc import Sequence
+from functools import cache
+from hashlib import blake2b, sha1
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+from frontrow.core.clock import US_PER_S
+from frontrow.core.errors import ConfigError
+from frontrow.limits.keys import StoreKey
+from frontrow.limits.quota import Decision, Quota
+from frontrow.limits.stores.protocol import CHECK, RESERVE, QuotaSlot, Reservation, StoreRequest, StoreResult
+
+GIVING_BACK = "-- [giving back]"  # what follows in an algorithm's file is not needed to check
+HASH_TAGS = 64  # hash tags on a Cluster: few enough to share calls, enough to spread over the nodes
+DEFAULT_PREFIX = "frl"
+SPARE_MS = 1000  # a state lives this much longer than it matters
+STATES = ("fixed_window", "sliding_log", "sliding_counter", "bucket")  # the kinds of state, each a file in `lua`
+REPLY = struct.Struct("<7q")  # per request: allowed, rule, remaining, reset, retry, delay, shadow bit mask
+TIME = struct.Struct("<q")
+_new: Any = tuple.__new__  # builds a named tuple at half the cost of calling its class
+_SAFE = re.compile(r"[A-Za-z0-9_.:@/-]{1,128}").fullmatch
+_PLAIN = re.compile(r"[A-Za-z0-9_.-]{1,64}").fullmatch
+_UNNAMED = re.compile(r"default|rule[0-9]+").fullmatch
+
+
+class Script(NamedTuple):
+    """A script's source, and the digest by which the server knows it."""
+
+    source: str
+    sha: str
+
+
+class ScriptCall(NamedTuple):
+    """One call: the script, and what follows its name in EVALSHA or EVAL."""
+
+    script: Script
+    arguments: list[Any]
+
+
+class LimitScript:
+    """Writes requests over `slots` as script calls and reads the replies."""
+
+    def __init__(self, slots: Sequence[QuotaSlot], prefix: str, *, cluster: bool) -> None:
+        if not re.fullmatch(r"[A-Za-z0-9_.:-]{1,64}", prefix):
+            raise ConfigError(f"prefix must be 1 to 64 letters, digits, _ . : or -, not {prefix!r}", param="prefix")
+        self._cluster = cluster
+        self._key_starts = [f"{prefix}|{state_name(slot)}|" for slot in slots]
+        self._names_and_limits = [(slot.rule.name, slot.quota.capacity) for slot in slots]
+        self._packed_slots = [_pack_slot(slot) for slot in slots]
+        self._check_scripts = [_check_script(state_of(slot.quota)) for slot in slots]
+        self._spec = (
+            "".join(str(STATES.index(state_of(slot.quota)) + 1) for slot in slots),
+            b"".join(self._packed_slots),
+        )
+
+    def call(self, requests: Sequence[StoreRequest]) -> ScriptCall:
+        """The call that decides `requests`. On a Cluster they share a hash tag."""
+        first = requests[0]
+        if len(requests) == 1 and len(first.slots) == 1 and _is_plain(first):
+            slot = first.slots[0]
+            return ScriptCall(self._check_scripts[slot], [1, *self._keys(first), self._packed_slots[slot]])
+        keys = [key for request in requests for key in self._keys(request)]
+        leading = tuple(range(len(first.slots)))
+        if all(request.slots == leading and _is_plain(request) for request in requests):
+            return ScriptCall(decide_script(), [len(keys), *keys, *self._spec, len(leading), b""])
+        numbers = [number for request in requests for number in _request_numbers(request)]
+        packed = struct.pack(f"<{len(numbers)}d", *numbers)
+        return ScriptCall(decide_script(), [len(keys), *keys, *self._spec, 0, packed])
+
+    def _keys(self, request: StoreRequest) -> list[str]:
+        tag = "{" + hash_tag(request.tag) + "}" if self._cluster else ""
+        starts = self._key_starts
+        return [tag + starts[slot] + redis_key(key) for slot, key in zip(request.slots, request.keys, strict=True)]
+
+    def read_reply(self, requests: Sequence[StoreRequest], reply: bytes) -> list[Any]:
+        """The results of `requests`, in their order: a `StoreResult`, or a `Reservation` for a RESERVE."""
+        results: list[Any] = []
+        names_and_limits = self._names_and_limits
+        fields = REPLY.iter_unpack(reply[: len(requests) * REPLY.size])  # the server's time may follow
+        for request, (allowed, rule, remaining, reset, retry, delay, mask) in zip(requests, fields, strict=True):
+            name, capacity = names_and_limits[request.slots[rule - 1]]
+            decision = _new(Decision, (allowed == 1, name, capacity, remaining, reset, retry, delay, "store"))
+            shadowed = tuple(at for at in range(len(request.slots)) if mask >> at & 1) if mask else ()
+            result = _new(StoreResult, (decision, shadowed))
+            results.append(result if request.op != RESERVE else Reservation(result, TIME.unpack(reply[-8:])[0]))
+        return results
+
+
+def _is_plain(request: StoreRequest) -> bool:
+    """Whether this is a check of one unit by the server's clock."""
+    return request.cost == 1 and request.now_us is None and request.op == CHECK
+
+
+def _request_numbers(request: StoreRequest) -> tuple[int, ...]:
+    now_us = -1 if request.now_us is None else request.now_us
+    return (request.op, request.cost, now_us, len(request.slots), *[slot + 1 for slot in request.slots])
+
+
+def _pack_slot(slot: QuotaSlot) -> bytes:
+    """A slot as the `slot` function of its algorithm's file reads it. All have the same size."""
+    quota = slot.quota
+    ttl_ms = -(-quota.life_us // 1000) + SPARE_MS
+    if quota.is_bucket:
+        numbers = (quota.capacity, quota.life_us, *quota.drip, int(quota.algorithm == "leaky_queue"))
+    else:
+        numbers = (quota.limit, quota.period_us, quota.grain_us, 0, 0)
+    return struct.pack("<7d", ttl_ms, int(slot.rule.shadow), *numbers)
+
+
+# -- scripts ---------------------------------------------------------------------------------------------------------
+
+
+@cache
+def decide_script() -> Script:
+    """The script that decides a batch of any requests."""
+    members = ("slot", "read", "judge", "write", "refund", "take_back", "header")
+    table = f"return {{ {', '.join(f'{name} = {name}' for name in members)} }}"
+    algorithms = [f"(function()\nlocal header\n{_lua(state)}{table}\nend)()" for state in STATES]
+    return _script(_lua("arithmetic"), f"local algorithms = {{\n{', '.join(algorithms)}\n}}\n", _lua("decide"))
+
+
+@cache
+def _check_script(state: str) -> Script:
+    """The script that decides one check of one rule whose state is of this kind."""
+    algorithm = _lua(state).partition(GIVING_BACK)[0]
+    fetch = "call('GETRANGE', KEYS[1], 0, header - 1)" if state == "sliding_log" else "call('GET', KEYS[1])"
+    return _script(_lua("arithmetic"), algorithm, f"local packed = {fetch}\n", _lua("check_one"))
+
+
+def _lua(name: str) -> str:
+    return files("frontrow.limits.stores").joinpath(f"lua/{name}.lua").read_text("utf-8")
+
+
+def _script(*parts: str) -> Script:
+    """A script from its parts, without comments: the server keeps and replicates the source."""
+    lines = (line.split("--")[0].rstrip() for part in parts for line in part.splitlines())
+    source = "\n".join(line for line in lines if line) + "\n"
+    return Script(source, sha1(source.encode(), usedforsecurity=False).hexdigest())
+
+
+# -- keys ------------------------------------------------------------------------------------------------------------
+
+
+def state_of(quota: Quota) -> str:
+    """The kind of state this quota keeps. The three buckets keep the same."""
+    return "bucket" if quota.is_bucket else quota.algorithm
+
+
+def state_name(slot: QuotaSlot) -> str:
+    """The part of a state's key that says what the state is: the rule, and by what algorithm and period it counts.
+
+    A rule without a name of its own is known by its whole quota, so two of them share a state only if they are equal.
+    """
+    rule, quota = slot.rule, slot.quota
+    name = rule.name + (f"={quota.limit}+{quota.capacity}" if _UNNAMED(rule.name) and not rule.namespace else "")
+    tier = f"~{_plain(slot.tier)}" if slot.tier else ""
+    namespace = f"@{_plain(rule.namespace)}" if rule.namespace else ""
+    period_s, rest_us = divmod(quota.period_us, US_PER_S)
+    period = f"{quota.period_us}us" if rest_us else f"{period_s}s"
+    kind = state_of(quota).removeprefix("sliding_").removesuffix("_window")
+    return f"{name}{tier}{namespace}|{kind}:{period}"
+
+
+def _plain(text: str) -> str:
+    return text if _PLAIN(text) else "!" + blake2b(text.encode("utf-8", "surrogatepass"), digest_size=10).hexdigest()
+
+
+def redis_key(key: StoreKey) -> str:
+    """`key` as part of a Redis key: itself when it is harmless, else a digest that no harmless key can equal."""
+    if isinstance(key, str):
+        if _SAFE(key):
+            return key
+        return "~" + blake2b(key.encode("utf-8", "surrogatepass"), digest_size=20).hexdigest()
+    return "=" + blake2b(key, digest_size=20).hexdigest()
+
+
+def hash_tag(key: StoreKey) -> str:
+    """The hash tag of keys that are decided in one step on a Cluster."""
+    raw = key if isinstance(key, bytes) else key.encode("utf-8", "surrogatepass")
+    return str(int.from_bytes(blake2b(raw, digest_size=2).digest(), "big") % HASH_TAGS)
