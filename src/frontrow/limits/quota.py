@@ -70,6 +70,8 @@ class Quota:
     """The time resolution of the sliding counter: 1 µs unless `limit × period` would exceed exact arithmetic."""
     drip: tuple[int, int] = field(init=False, repr=False, compare=False)
     """A bucket's rate as whole numbers (leak, unit): each µs drains `leak`, one unit of cost weighs `unit`."""
+    most_owed: int = field(init=False, repr=False, compare=False)
+    """The most that a bucket can owe after a charge that did not fit: twice what it holds, if that is exact."""
     life_us: int = field(init=False, repr=False, compare=False)
     """After this long without a change, a key's state equals no state."""
 
@@ -94,6 +96,7 @@ class Quota:
             ("capacity", capacity),
             ("grain_us", _grain_us(self.limit, self.period_us)),
             ("drip", drip),
+            ("most_owed", _most_owed(capacity * drip[1])),
             ("life_us", self._life_us(capacity, *drip)),
         ):
             object.__setattr__(self, name, value)
@@ -139,6 +142,10 @@ class Quota:
         period_s, rest = divmod(self.period_us, US_PER_S)
         text = f"{self.limit}/{period_s}s" if not rest else f"{self.limit}/{self.period_us}us"
         return text + (f" burst {self.burst}" if self.burst else "") + f" {self.algorithm}"
+
+
+def _most_owed(full: int) -> int:
+    return max(full, min(2 * full, 2 * EXACT - full))
 
 
 def _grain_us(limit: int, period_us: int) -> int:

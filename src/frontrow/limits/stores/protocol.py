@@ -13,6 +13,8 @@ from frontrow.limits.keys import StoreKey
 from frontrow.limits.quota import Decision, Quota, Rule
 
 CHECK, PEEK, REFUND = 0, 1, 2
+CHARGE, RESET = 5, 6
+"""CHARGE charges units whether or not they fit. RESET forgets what was charged. Both result in a PEEK afterwards."""
 RESERVE, TAKE_BACK = 3, 4
 """Only a Redis store knows these, for rules that it cannot decide in one step. RESERVE is a CHECK that results in a
 `Reservation`. TAKE_BACK (with its time as `now_us`) undoes it as far as it still counts."""

@@ -126,9 +126,9 @@ def _pack_slot(slot: QuotaSlot) -> bytes:
 @cache
 def decide_script() -> Script:
     """The script that decides a batch of any requests."""
-    members = ("slot", "read", "judge", "write", "refund", "take_back", "header")
+    members = ("slot", "read", "judge", "write", "refund", "charge", "take_back", "header")
     table = f"return {{ {', '.join(f'{name} = {name}' for name in members)} }}"
-    algorithms = [f"(function()\nlocal header\n{_lua(state)}{table}\nend)()" for state in STATES]
+    algorithms = [f"(function()\nlocal header, charge\n{_lua(state)}{table}\nend)()" for state in STATES]
     return _script(_lua("arithmetic"), f"local algorithms = {{\n{', '.join(algorithms)}\n}}\n", _lua("decide"))
 
 
