@@ -1,60 +1,113 @@
-"""`make bench-limits`: Frontrow's limiter beside limits, throttled-py, pyrate-limiter, slowapi, Litestar and floors."""
+"""`make bench-limits`: Frontrow's limiter beside limits, throttled-py, pyrate-limiter, aiolimiter, slowapi and floors.
+
+Prints every figure with its target and writes bench/out/limits.json and limits.png. `python -m bench.limits --docs` (or
+later `python -m bench.limits_docs`) takes the figures over into docs/limits.md.
+"""
 
 import sys
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from bench import limits_memory, limits_redis
+from bench import limits_docs, limits_memory, limits_redis
 from bench.measure import OUT, Target, bar_plot, report
 
 PEERS = ("limits", "throttled-py", "pyrate-limiter")
+GROUPS = {
+    "blocking, 1 rule": "sequential_1",
+    "blocking, 3 rules": "sequential_3",
+    "one task, 1 rule": "one_task_1",
+    "one task, 3 rules": "one_task_3",
+    "200 tasks, 1 rule": "tasks_1",
+    "200 tasks, 3 rules": "tasks_3",
+}
 
 
-def best_peer(figures: dict[str, float], algorithm: str) -> float:
-    return min(cost for name, cost in figures.items() if name.startswith(algorithm) and name.endswith(PEERS))
+def of_peers(figures: dict[str, float], algorithm: str, peers: Sequence[str] = PEERS) -> dict[str, float]:
+    """The peers' figures for an algorithm, by peer."""
+    found = {name.removeprefix(f"{algorithm} "): cost for name, cost in figures.items() if name.startswith(algorithm)}
+    return {name: cost for name, cost in found.items() if name in peers}
 
 
 def targets_in_memory(memory: dict[str, Any]) -> list[Target]:
-    hot, million, three = memory["hot_us"], memory["million"], memory["three_rules_us"]
-    told = []
-    for algorithm in ("fixed_window", "sliding_counter", "sliding_log", "token_bucket", "leaky_bucket"):
-        ratio = best_peer(hot, algorithm) / hot[f"{algorithm} Frontrow"]
-        told.append(Target(f"memory, hot key, {algorithm}: × the best peer", ratio, 5))
-    for algorithm in ("fixed_window", "sliding_counter", "token_bucket", "leaky_bucket"):
-        again = {name: figures["again_us"] for name, figures in million.items()}
-        ratio = best_peer(again, algorithm) / again[f"{algorithm} Frontrow"]
-        told.append(Target(f"memory, 1M keys, {algorithm}: × the best peer", ratio, 5))
-    told.append(
-        Target(
-            "memory, three rules at once: × the best peer",
-            min(three["limits"], three["throttled-py"]) / three["Frontrow"],
-            10,
-        )
+    return [*_hot_targets(memory), *_asyncio_targets(memory), *_plain_targets(memory), *_size_targets(memory)]
+
+
+def _hot_targets(memory: dict[str, Any]) -> Iterator[Target]:
+    hot, three, parts = memory["hot_us"], memory["three_rules_us"], memory["by_parts_us"]
+    for algorithm in limits_memory.ALGORITHMS:
+        ours = hot[f"{algorithm} Frontrow"]
+        for peer, cost in of_peers(hot, algorithm).items():
+            says = "yes or no" if peer in limits_memory.BOOL_ONLY else "a decision"
+            wanted = 5 if peer in limits_memory.BOOL_ONLY else 15
+            yield Target(f"memory, hot key, {algorithm}: × {peer} (returns {says})", cost / ours, wanted)
+    bucket = hot["token_bucket token-bucket"] / hot["token_bucket Frontrow"]
+    yield Target("memory, hot key, token_bucket: × token-bucket (yes or no, no lock, no expiry)", bucket, 1)
+    yield Target("memory, three rules at once: × the best peer", best_other(three) / three["Frontrow"], 10)
+    yield Target(
+        "memory, the docs' rules by parts of a mapping: × the best peer", best_other(parts) / parts["Frontrow"], 8
     )
+
+
+def best_other(figures: dict[str, float]) -> float:
+    return min(cost for name, cost in figures.items() if not name.startswith("Frontrow"))
+
+
+def _asyncio_targets(memory: dict[str, Any]) -> Iterator[Target]:
+    figures = memory["async_us"]
+    for algorithm in limits_memory.ALGORITHMS:
+        ours = figures[f"{algorithm} Frontrow"]
+        for peer, cost in of_peers(figures, algorithm, ("limits.aio", "throttled-py")).items():
+            yield Target(f"memory, asyncio, {algorithm}: × {peer}", cost / ours, 10)
+    waits = figures["leaky_bucket aiolimiter"] / figures["leaky_bucket Frontrow"]
+    yield Target("memory, asyncio, leaky_bucket: × aiolimiter (waits, no decision, one object per client)", waits, 1)
+
+
+def _plain_targets(memory: dict[str, Any]) -> Iterator[Target]:
+    hot = memory["hot_us"]
+    for algorithm in limits_memory.ALGORITHMS:
+        theirs = algorithm if f"{algorithm} limits" in hot else "fixed_window"
+        ratio = hot[f"{theirs} limits"] / hot[f"{algorithm} Frontrow, no compiler"]
+        which = "limits" if theirs == algorithm else "limits' fixed window (it has no bucket)"
+        yield Target(f"memory, without a compiler, {algorithm}: × {which}", ratio, 1.2)
+
+
+def _size_targets(memory: dict[str, Any]) -> Iterator[Target]:
+    million = memory["million"]
+    again = {name: figures["again_us"] for name, figures in million.items()}
+    for algorithm in ("fixed_window", "sliding_counter", "token_bucket", "leaky_bucket"):
+        ratio = min(of_peers(again, algorithm).values()) / again[f"{algorithm} Frontrow"]
+        yield Target(f"memory, 1M keys, {algorithm}: × the best peer", ratio, 10)
     ours = {name: figures for name, figures in million.items() if name.endswith("Frontrow")}
     constant = [figures["bytes_per_key"] for name, figures in ours.items() if not name.startswith("sliding_log")]
-    told.append(Target("memory, bytes per key (worst constant-size algorithm)", max(constant), 80, False))
-    told.append(Target("memory, log: bytes per remembered request", memory["log_bytes_per_request"], 10, False))
+    yield Target("memory, bytes per key (worst constant-size algorithm)", max(constant), 80, False)
+    yield Target("memory, log: bytes per remembered request", memory["log_bytes_per_request"], 10, False)
     slowest = max(figures["p999_us"] for figures in ours.values())
-    told.append(Target("memory, 1M keys: p99.9 of a check, µs", slowest, 50, False))
-    told.append(Target("memory, 1M keys aging out: p99.99 of a check, µs", memory["aging"]["p9999_us"], 5000, False))
-    return told
+    yield Target("memory, 1M keys: p99.9 of a check, µs", slowest, 50, False)
+    yield Target("memory, 1M keys aging out: p99.99 of a check, µs", memory["aging"]["p9999_us"], 5000, False)
+    yield Target("memory, at max_keys: newcomers refused their first request", memory["flood"]["refused"], 0, False)
+    yield Target("memory, at max_keys: p99.9 of a newcomer's check, µs", memory["flood"]["p999_us"], 50, False)
 
 
 def targets_on_redis(redis: dict[str, Any]) -> list[Target]:
-    def ratio(group: str) -> float:
-        """By client CPU per check: it holds when the machine is busy, which checks a second do not."""
-        figures = redis[group]
-        best = min(each["cpu_us"] for name, each in figures.items() if name != "Frontrow")
-        return float(best / figures["Frontrow"]["cpu_us"])
+    def ratio(group: str, figure: str = "cpu_us") -> float:
+        """Against the best peer. By CPU per check, which holds when the machine is busy, or by checks per second."""
+        ours = redis[group]["Frontrow"][figure]
+        theirs = [each[figure] for name, each in redis[group].items() if name != "Frontrow"]
+        return float(min(theirs) / ours if figure == "cpu_us" else ours / max(theirs))
 
     return [
+        Target("Redis, one task, one rule: CPU per check × the best peer", ratio("one_task_1"), 1.5),
+        Target("Redis, one task, one rule: checks per second × the best peer", ratio("one_task_1", "per_s"), 1),
+        Target("Redis, blocking, one rule: CPU per check × the best peer", ratio("sequential_1"), 1.5),
+        Target("Redis, blocking, one rule: checks per second × the best peer", ratio("sequential_1", "per_s"), 1),
+        Target("Redis, blocking, three rules: CPU per check × the best peer", ratio("sequential_3"), 2),
         Target("Redis, 200 tasks, one rule: CPU per check × the best peer", ratio("tasks_1"), 7),
         Target("Redis, 200 tasks, three rules: CPU per check × the best peer", ratio("tasks_3"), 12),
-        Target("Redis, sequential, three rules: CPU per check × the best peer", ratio("sequential_3"), 2),
+        Target("Redis, the server's time per check at batch size 1, µs", redis["server_us"], 12, False),
         Target("Redis, a known refusal: µs, no round trip", redis["denied_us"], 2, False),
         Target("Redis stalled: slowest blocking answer, ms (deadline 25)", redis["stalled"]["blocking_ms"], 35, False),
         Target("Redis stalled: slowest of 200 tasks, ms", redis["stalled"]["asyncio_200_tasks_ms"], 35, False),
@@ -63,30 +116,31 @@ def targets_on_redis(redis: dict[str, Any]) -> list[Target]:
 
 def show(console: Console, results: dict[str, Any]) -> None:
     memory, redis = results["memory"], results["redis"]
-    table = Table(title="in memory, CPU µs per check")
-    for column in ("", "hot key", "1M keys", "bytes/key", "p99.9 µs"):
-        table.add_column(column, justify="left" if not column else "right")
+    rows = []
     for name, cost in memory["hot_us"].items():
         big = memory["million"].get(name)
         cells = [f"{big[k]:,.2f}" for k in ("again_us", "bytes_per_key", "p999_us")] if big else ["", "", ""]
-        table.add_row(name, f"{cost:,.3f}", *cells)
-    for name, cost in memory["three_rules_us"].items():
-        table.add_row(f"three rules {name}", f"{cost:,.3f}", "", "", "")
-    console.print(table)
-    table = Table(title="Redis: checks/s and client CPU µs per check")
-    for column in ("", "sequential 1", "sequential 3", "200 tasks 1", "200 tasks 3"):
-        table.add_column(column, justify="left" if not column else "right")
+        rows.append((name, f"{cost:,.3f}", *cells))
+    rows += [(f"asyncio {name}", f"{cost:,.3f}", "", "", "") for name, cost in memory["async_us"].items()]
+    rows += [(f"three rules {name}", f"{cost:,.3f}", "", "", "") for name, cost in memory["three_rules_us"].items()]
+    rows += [(f"rules by parts {name}", f"{cost:,.3f}", "", "", "") for name, cost in memory["by_parts_us"].items()]
+    _print(console, "in memory, CPU µs per check", ("", "hot key", "1M keys", "bytes/key", "p99.9 µs"), rows)
+    rows = []
     for name in redis["tasks_1"]:
-        groups = ("sequential_1", "sequential_3", "tasks_1", "tasks_3")
-        table.add_row(name, *(f"{redis[g][name]['per_s']:,.0f} ({redis[g][name]['cpu_us']:,.1f})" for g in groups))
+        told = [redis[group][name] for group in GROUPS.values()]
+        rows.append((name, *(f"{each['per_s']:,.0f} ({each['cpu_us']:,.1f})" for each in told)))
+    _print(console, "Redis: checks/s and client CPU µs per check", ("", *GROUPS), rows)
+    rows = [(name, f"{cost:,.2f}") for name, cost in results["middleware"].items()]
+    _print(console, "middleware: CPU µs added per request", ("", "µs"), rows)
+
+
+def _print(console: Console, title: str, columns: Sequence[str], rows: Sequence[tuple[str, ...]]) -> None:
+    table = Table(title=title)
+    for column in columns:
+        table.add_column(column, justify="left" if not column else "right")
+    for row in rows:
+        table.add_row(*row)
     console.print(table)
-    if "middleware" in results:
-        table = Table(title="middleware: CPU µs added per request")
-        table.add_column("")
-        table.add_column("µs", justify="right")
-        for name, cost in results["middleware"].items():
-            table.add_row(name, f"{cost:,.2f}")
-        console.print(table)
 
 
 def main() -> int:
@@ -111,11 +165,14 @@ def main() -> int:
     hot = results["memory"]["hot_us"]
     groups = {
         algorithm: {name.removeprefix(f"{algorithm} "): hot[name] for name in hot if name.startswith(algorithm)}
-        for algorithm in ("fixed_window", "sliding_counter", "sliding_log", "token_bucket", "leaky_bucket")
+        for algorithm in limits_memory.ALGORITHMS
     }
     bar_plot("limits", "One check in memory: CPU time", groups, "µs of CPU per check")
     met = report("limits", results, targets)
     console.print(f"Written: {OUT.name}/limits.json and {OUT.name}/limits.png")
+    if "--docs" in sys.argv[1:]:
+        limits_docs.main()
+        console.print("Taken over into docs/limits.md")
     return 0 if met else 1
 
 

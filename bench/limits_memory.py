@@ -1,83 +1,146 @@
-"""In-process limiters beside each other: CPU per check on a hot key, at a million keys, with three rules; memory."""
+"""In-process limiters beside each other: CPU per check on a hot key, for asyncio, by several rules, at a million keys.
+
+Each peer is measured at its best: throttled-py's limiter is called directly, without its `Throttled` wrapper, and
+several rules of limits also with its fastest strategy. `BOOL_ONLY` names the peers that answer yes or no; the others
+return a decision: what is left, and when to come back.
+"""
 
 import asyncio
 import gc
+import json
 import random
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
-from bench.measure import cpu_us
+from bench.measure import cpu_us, cpu_us_async
 
 LIMIT = 1_000_000_000
-CHECKS: dict[str, Callable[[], Callable[[str], object]]] = {}
+LOG_LIMIT = 100_000
+ALGORITHMS = ("fixed_window", "sliding_counter", "sliding_log", "token_bucket", "leaky_bucket")
+BOOL_ONLY = ("limits", "pyrate-limiter", "token-bucket", "floor: dict and arithmetic, no lock, bool")
 Check = Callable[[str], object]
+AsyncCheck = Callable[[str], Awaitable[object]]
+KEY = "user:42"
+PARTS = {"user": "42", "endpoint": "POST /holds"}
 
 
-def check(name: str) -> Callable[[Callable[[], Check]], Callable[[], Check]]:
-    def keep(make: Callable[[], Check]) -> Callable[[], Check]:
-        CHECKS[name] = make
-        return make
-
-    return keep
+# -- Frontrow ----------------------------------------------------------------------------------------------------------
 
 
-def frontrow(algorithm: str, compiled: bool = True, rules: int = 1) -> Check:
+def frontrow(algorithm: str, compiled: bool = True, rules: int = 1) -> Any:
     from frontrow.limits import Limiter, Quota, Rule
 
-    limit = 100_000 if algorithm == "sliding_log" else LIMIT
+    limit = LOG_LIMIT if algorithm == "sliding_log" else LIMIT
     quotas = [Quota(limit, (60 + n) * 1_000_000, algorithm) for n in range(rules)]
-    return Limiter([Rule(f"r{n}", quota) for n, quota in enumerate(quotas)], compiled=compiled).check
+    return Limiter([Rule(f"r{n}", quota) for n, quota in enumerate(quotas)], compiled=compiled)
 
 
-for _algorithm in ("fixed_window", "sliding_counter", "sliding_log", "token_bucket", "leaky_bucket"):
-    CHECKS[f"{_algorithm} Frontrow"] = lambda a=_algorithm: frontrow(a)  # type: ignore[misc]
-    CHECKS[f"{_algorithm} Frontrow, no compiler"] = lambda a=_algorithm: frontrow(a, compiled=False)  # type: ignore[misc]
+def frontrow_by_parts(compiled: bool = True) -> Callable[[], object]:
+    """The example of docs/limits.md: three rules that count by parts of a mapping."""
+    from frontrow.limits import Limiter, Quota, Rule
+
+    limiter = Limiter(
+        [
+            Rule("burst", Quota(LIMIT, 1_000_000, "token_bucket"), per=("user",)),
+            Rule("endpoint", Quota(LIMIT, 1_000_000), per=("endpoint",)),
+            Rule("everybody", Quota(LIMIT, 60_000_000), per=()),
+        ],
+        compiled=compiled,
+    )
+    return lambda: limiter.check({"user": "42", "endpoint": "POST /holds"})
 
 
-def _limits(kind: str, rules: int = 1) -> Check:
+# -- peers -------------------------------------------------------------------------------------------------------------
+
+LIMITS_STRATEGIES = {
+    "fixed_window": "FixedWindowRateLimiter",
+    "sliding_counter": "SlidingWindowCounterRateLimiter",
+    "sliding_log": "MovingWindowRateLimiter",
+}
+THROTTLED_NAMES = {
+    "fixed_window": "fixed_window",
+    "sliding_counter": "sliding_window",
+    "token_bucket": "token_bucket",
+    "leaky_bucket": "leaking_bucket",
+}
+
+
+def limits_items(kind: str, rules: int) -> list[Any]:
     from limits import RateLimitItemPerMinute
-    from limits.storage import MemoryStorage
-    from limits.strategies import FixedWindowRateLimiter, MovingWindowRateLimiter, SlidingWindowCounterRateLimiter
 
-    strategy: Any = {
-        "fixed_window": FixedWindowRateLimiter,
-        "sliding_counter": SlidingWindowCounterRateLimiter,
-        "sliding_log": MovingWindowRateLimiter,
-    }[kind](MemoryStorage())
-    items = [RateLimitItemPerMinute(100_000 if kind == "sliding_log" else LIMIT, n + 1) for n in range(rules)]
+    return [RateLimitItemPerMinute(LOG_LIMIT if kind == "sliding_log" else LIMIT, n + 1) for n in range(rules)]
+
+
+def limits_strategy(kind: str) -> Any:
+    from limits import strategies
+    from limits.storage import MemoryStorage
+
+    return getattr(strategies, LIMITS_STRATEGIES[kind])(MemoryStorage())
+
+
+def limits(kind: str, rules: int = 1) -> Check:
+    strategy, items = limits_strategy(kind), limits_items(kind, rules)
     if rules == 1:
         return lambda key: strategy.hit(items[0], key)
     return lambda key: all(strategy.hit(item, key) for item in items)
 
 
-for _kind in ("fixed_window", "sliding_counter", "sliding_log"):
-    CHECKS[f"{_kind} limits"] = lambda k=_kind: _limits(k)  # type: ignore[misc]
+def limits_by_parts(kind: str) -> Callable[[], object]:
+    strategy, (user, endpoint, everybody) = limits_strategy(kind), limits_items(kind, 3)
+    hit = strategy.hit
+    return lambda: hit(user, "user", "42") and hit(endpoint, "endpoint", "POST /holds") and hit(everybody, "everybody")
 
 
-def _throttled(using: str, rules: int = 1) -> Check:
-    from throttled import Throttled, per_min, store
+def limits_aio(kind: str) -> AsyncCheck:
+    from limits.aio import strategies
+    from limits.aio.storage import MemoryStorage
+
+    strategy: Any = getattr(strategies, LIMITS_STRATEGIES[kind])(MemoryStorage())
+    [item] = limits_items(kind, 1)
+    return lambda key: strategy.hit(item, key)
+
+
+def throttled_limiters(using: str, rules: int, held: Any) -> list[Any]:
+    from throttled import RateLimiterRegistry, per_min
+
+    return [RateLimiterRegistry.get(using)(per_min(LIMIT + n, burst=LIMIT), held) for n in range(rules)]
+
+
+def throttled(kind: str, rules: int = 1) -> Check:
+    from throttled import store
 
     held = store.MemoryStore(options={"MAX_SIZE": 3_000_000})
-    each = [Throttled(using=using, quota=per_min(LIMIT + n, burst=LIMIT), store=held, key=None) for n in range(rules)]
+    each = throttled_limiters(THROTTLED_NAMES[kind], rules, held)
     if rules == 1:
-        return lambda key: each[0].limit(key)
+        return each[0].limit  # type: ignore[no-any-return]
     return lambda key: all(not one.limit(f"{n}{key}").limited for n, one in enumerate(each))
 
 
-for _ours, _theirs in (
-    ("fixed_window", "fixed_window"),
-    ("sliding_counter", "sliding_window"),
-    ("token_bucket", "token_bucket"),
-    ("leaky_bucket", "leaking_bucket"),
-):
-    CHECKS[f"{_ours} throttled-py"] = lambda t=_theirs: _throttled(t)  # type: ignore[misc]
+def throttled_by_parts() -> Callable[[], object]:
+    from throttled import store
+
+    held = store.MemoryStore(options={"MAX_SIZE": 3_000_000})
+    [burst] = throttled_limiters("token_bucket", 1, held)
+    endpoint, everybody = throttled_limiters("sliding_window", 2, held)
+    return lambda: (
+        not burst.limit("user:42").limited
+        and not endpoint.limit("endpoint:POST /holds").limited
+        and not everybody.limit("everybody").limited
+    )
 
 
-@check("token_bucket pyrate-limiter")
-def _pyrate() -> Check:
+def throttled_aio(kind: str) -> AsyncCheck:
+    from throttled.asyncio import RateLimiterRegistry, per_min, store
+
+    held = store.MemoryStore(options={"MAX_SIZE": 3_000_000})
+    limiter = RateLimiterRegistry.get(THROTTLED_NAMES[kind])(per_min(LIMIT, burst=LIMIT), held)
+    return limiter.limit  # type: ignore[no-any-return]
+
+
+def pyrate() -> Check:
     """Its in-memory bucket holds one client; a dictionary of limiters is what its users write for many."""
     from pyrate_limiter import Duration, InMemoryBucket, Limiter, Rate
 
@@ -86,14 +149,35 @@ def _pyrate() -> Check:
     def ask(key: str) -> object:
         limiter = limiters.get(key)
         if limiter is None:
-            limiter = limiters[key] = Limiter(InMemoryBucket([Rate(100_000, Duration.MINUTE)]))
+            limiter = limiters[key] = Limiter(InMemoryBucket([Rate(LOG_LIMIT, Duration.MINUTE)]))
         return limiter.try_acquire(key, blocking=False)
 
     return ask
 
 
-@check("token_bucket floor: dict and arithmetic, no lock, bool")
-def _floor() -> Check:
+def token_bucket() -> Check:
+    """Of the makers of Falcon. It has no lock, never forgets a key, and says neither what is left nor when."""
+    from token_bucket import Limiter, MemoryStorage
+
+    return Limiter(LIMIT / 60, LIMIT, MemoryStorage()).consume  # type: ignore[no-any-return]
+
+
+def aiolimiter() -> AsyncCheck:
+    """One limiter per client, in a dictionary. It waits instead of refusing, and says nothing about what is left."""
+    from aiolimiter import AsyncLimiter
+
+    limiters: dict[str, Any] = {}
+
+    def ask(key: str) -> Awaitable[object]:
+        limiter = limiters.get(key)
+        if limiter is None:
+            limiter = limiters[key] = AsyncLimiter(LIMIT, 60)
+        return limiter.acquire()  # type: ignore[no-any-return]
+
+    return ask
+
+
+def floor() -> Check:
     due: dict[str, int] = {}
     weight, full = 60_000_000 // 1_000_000, 60_000_000
 
@@ -109,14 +193,81 @@ def _floor() -> Check:
     return ask
 
 
+# -- what is measured --------------------------------------------------------------------------------------------------
+
+CHECKS: dict[str, Callable[[], Check]] = {}  # named "algorithm who"
+ASYNC_CHECKS: dict[str, Callable[[], AsyncCheck]] = {}
+for _kind in ALGORITHMS:
+    CHECKS[f"{_kind} Frontrow"] = lambda k=_kind: frontrow(k).check  # type: ignore[misc]
+    CHECKS[f"{_kind} Frontrow, no compiler"] = lambda k=_kind: frontrow(k, compiled=False).check  # type: ignore[misc]
+    ASYNC_CHECKS[f"{_kind} Frontrow"] = lambda k=_kind: frontrow(k).acheck  # type: ignore[misc]
+    if _kind in LIMITS_STRATEGIES:
+        CHECKS[f"{_kind} limits"] = lambda k=_kind: limits(k)  # type: ignore[misc]
+        ASYNC_CHECKS[f"{_kind} limits.aio"] = lambda k=_kind: limits_aio(k)  # type: ignore[misc]
+    if _kind in THROTTLED_NAMES:
+        CHECKS[f"{_kind} throttled-py"] = lambda k=_kind: throttled(k)  # type: ignore[misc]
+        ASYNC_CHECKS[f"{_kind} throttled-py"] = lambda k=_kind: throttled_aio(k)  # type: ignore[misc]
+CHECKS["token_bucket pyrate-limiter"] = pyrate
+CHECKS["token_bucket token-bucket"] = token_bucket
+CHECKS["token_bucket floor: dict and arithmetic, no lock, bool"] = floor
+ASYNC_CHECKS["leaky_bucket aiolimiter"] = aiolimiter
+
+THREE_RULES: dict[str, Callable[[], Check]] = {
+    "Frontrow": lambda: frontrow("sliding_counter", rules=3).check,
+    "Frontrow fixed": lambda: frontrow("fixed_window", rules=3).check,
+    "Frontrow, no compiler": lambda: frontrow("sliding_counter", compiled=False, rules=3).check,
+    "limits": lambda: limits("sliding_counter", 3),
+    "limits fixed": lambda: limits("fixed_window", 3),
+    "throttled-py": lambda: throttled("sliding_counter", 3),
+    "throttled-py fixed": lambda: throttled("fixed_window", 3),
+}
+BY_PARTS: dict[str, Callable[[], Callable[[], object]]] = {
+    "Frontrow": frontrow_by_parts,
+    "Frontrow, no compiler": lambda: frontrow_by_parts(compiled=False),
+    "limits": lambda: limits_by_parts("sliding_counter"),
+    "limits fixed": lambda: limits_by_parts("fixed_window"),
+    "throttled-py": throttled_by_parts,
+}
+
+
+def batch_of(name: str) -> int:
+    """How many checks to time at once: enough for a tenth of a second or so, within a log's limit of 100,000."""
+    if "sliding_log" in name:
+        return 14_000
+    return 200_000 if "Frontrow" in name and "no compiler" not in name else 30_000
+
+
 def hot_key(make: Callable[[], Check], batch: int) -> float:
     ask = make()
 
     def run(count: int) -> None:
         for _ in range(count):
-            ask("user:42")
+            ask(KEY)
 
     return cpu_us(run, batch=batch)
+
+
+def hot_call(make: Callable[[], Callable[[], object]], batch: int) -> float:
+    ask = make()
+
+    def run(count: int) -> None:
+        for _ in range(count):
+            ask()
+
+    return cpu_us(run, batch=batch)
+
+
+def hot_key_async(make: Callable[[], AsyncCheck], batch: int) -> float:
+    async def measure() -> float:
+        ask = make()
+
+        async def run(count: int) -> None:
+            for _ in range(count):
+                await ask(KEY)
+
+        return (await cpu_us_async(run, batch=batch))[0]
+
+    return asyncio.run(measure())
 
 
 def million_keys(make: Callable[[], Check], count: int = 1_000_000) -> dict[str, float]:
@@ -177,6 +328,21 @@ def aging() -> dict[str, float]:
     return {"p9999_us": slow[int(len(slow) * 0.9999)] * 1e6, "max_us": slow[-1] * 1e6, "keys_left": left}
 
 
+def flood(max_keys: int = 200_000) -> dict[str, float]:
+    """Twice as many clients as the store may hold, none of them idle: every check takes the place of another key."""
+    from frontrow.limits import Limiter, Quota
+
+    limiter = Limiter(Quota.parse("10/hour", algorithm="token_bucket"), store=f"memory://?max_keys={max_keys}")
+    for n in range(max_keys):
+        limiter.check(f"user:{n}", cost=2)
+    keys = [f"new:{n}" for n in range(max_keys)]
+    started = time.process_time()
+    refused = sum(not limiter.check(key).allowed for key in keys[: max_keys // 2])
+    cpu = (time.process_time() - started) / (max_keys // 2)
+    slow = sorted(_timed(limiter.check, key) for key in keys[max_keys // 2 :])
+    return {"cpu_us": cpu * 1e6, "p999_us": slow[int(len(slow) * 0.999)] * 1e6, "refused": refused}
+
+
 def log_bytes() -> float:
     """Bytes per remembered request of the sliding log."""
     from frontrow.limits import Limiter, Quota
@@ -193,26 +359,23 @@ def in_child(call: str) -> Any:
     """Evaluate `call` in a fresh interpreter, so that one measurement's memory does not touch the next."""
     code = f"import json; from bench.limits_memory import *; print(json.dumps({call}))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    import json
-
     return json.loads(done.stdout.splitlines()[-1])
 
 
 def run(progress: Callable[[str], None]) -> dict[str, Any]:
-    results: dict[str, Any] = {"hot_us": {}, "million": {}, "three_rules_us": {}}
+    results: dict[str, Any] = {"hot_us": {}, "async_us": {}, "three_rules_us": {}, "by_parts_us": {}, "million": {}}
     for name, make in CHECKS.items():
         progress(f"hot key: {name}")
-        results["hot_us"][name] = hot_key(make, 200_000 if name.endswith("Frontrow") else 30_000)
-    three: dict[str, Callable[[], Check]] = {
-        "Frontrow": lambda: frontrow("sliding_counter", rules=3),
-        "Frontrow fixed": lambda: frontrow("fixed_window", rules=3),
-        "limits": lambda: _limits("sliding_counter", 3),
-        "limits fixed": lambda: _limits("fixed_window", 3),
-        "throttled-py": lambda: _throttled("sliding_window", 3),
-    }
-    for name, make in three.items():
+        results["hot_us"][name] = hot_key(make, batch_of(name))
+    for name, make_async in ASYNC_CHECKS.items():
+        progress(f"hot key, asyncio: {name}")
+        results["async_us"][name] = hot_key_async(make_async, batch_of(name))
+    for name, make in THREE_RULES.items():
         progress(f"three rules: {name}")
-        results["three_rules_us"][name] = hot_key(make, 100_000 if name.startswith("Frontrow") else 15_000)
+        results["three_rules_us"][name] = hot_key(make, batch_of(name) // 2)
+    for name, make_call in BY_PARTS.items():
+        progress(f"three rules by parts: {name}")
+        results["by_parts_us"][name] = hot_call(make_call, batch_of(name) // 2)
     for name in CHECKS:
         if "no compiler" in name or name == "sliding_log limits":
             continue
@@ -224,10 +387,11 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
             results["million"][name] = in_child(f"million_keys(CHECKS[{name!r}])")
     progress("a million keys age out")
     results["aging"] = in_child("aging()")
+    progress("more keys than the store holds")
+    results["flood"] = in_child("flood()")
     results["log_bytes_per_request"] = in_child("log_bytes()")
     return results
 
 
 if __name__ == "__main__":
-    asyncio.run(asyncio.sleep(0))
     print(run(print))

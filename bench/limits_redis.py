@@ -1,9 +1,15 @@
-"""Limiters over one Redis-protocol server: sequential and 200 tasks, one rule and three, known refusals, a stall."""
+"""Limiters over one Redis-protocol server: blocking, one task, 200 tasks, one rule and three, known refusals, a stall.
+
+throttled-py's limiter is called directly, without its `Throttled` wrapper. The server's time per check is what the
+server reports for the scripts it ran.
+"""
 
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any
+
+from redis import Redis
 
 from bench.measure import cpu_us, cpu_us_async
 from frontrow.limits import Limiter, Quota, Rule
@@ -25,15 +31,13 @@ def sequential(server: Valkey, count: int) -> dict[str, Ask]:
     from limits import RateLimitItemPerMinute
     from limits.storage import RedisStorage
     from limits.strategies import FixedWindowRateLimiter, SlidingWindowCounterRateLimiter
-    from throttled import Throttled, per_min, store
+    from throttled import RateLimiterRegistry, per_min, store
 
     items = [RateLimitItemPerMinute(LIMIT, n + 1) for n in range(count)]
     counter = SlidingWindowCounterRateLimiter(RedisStorage(server.url))
     fixed = FixedWindowRateLimiter(RedisStorage(server.url))
     held = store.RedisStore(server=server.url)
-    throttled = [
-        Throttled(using="sliding_window", quota=per_min(LIMIT + n), store=held, key=None) for n in range(count)
-    ]
+    throttled = [RateLimiterRegistry.get("sliding_window")(per_min(LIMIT + n), held) for n in range(count)]
     ours = Limiter(rules(count), store=server.url, deadline_s=5.0)
     return {
         "Frontrow": ours.check,
@@ -48,16 +52,14 @@ def concurrent(server: Valkey, count: int) -> dict[str, AsyncAsk]:
     from limits import RateLimitItemPerMinute
     from limits.aio.storage import RedisStorage
     from limits.aio.strategies import FixedWindowRateLimiter, SlidingWindowCounterRateLimiter
-    from throttled.asyncio import Throttled, per_min, store
+    from throttled.asyncio import RateLimiterRegistry, per_min, store
 
     items = [RateLimitItemPerMinute(LIMIT, n + 1) for n in range(count)]
     url = f"async+{server.url}"
     counter = SlidingWindowCounterRateLimiter(RedisStorage(url, implementation="redispy", max_connections=TASKS + 10))
     fixed = FixedWindowRateLimiter(RedisStorage(url, implementation="redispy", max_connections=TASKS + 10))
     held = store.RedisStore(server=server.url, options={"CONNECTION_POOL_KWARGS": {"max_connections": TASKS + 10}})
-    throttled = [
-        Throttled(using="sliding_window", quota=per_min(LIMIT + n), store=held, key=None) for n in range(count)
-    ]
+    throttled = [RateLimiterRegistry.get("sliding_window")(per_min(LIMIT + n), held) for n in range(count)]
     ours = Limiter(rules(count), store=server.url, deadline_s=5.0)
 
     async def by_counter(key: str) -> None:
@@ -98,17 +100,32 @@ def _answered_by_the_store(decision: object) -> None:
     assert getattr(decision, "source", "store") == "store", "the fallback was measured, not the store"
 
 
-async def _many_at_once(ask: AsyncAsk, batch: int) -> dict[str, float]:
+async def _in_tasks(ask: AsyncAsk, tasks: int, batch: int) -> dict[str, float]:
     async def run(count: int) -> None:
         async def one(worker: int) -> None:
-            for n in range(max(1, count // TASKS)):
+            for n in range(max(1, count // tasks)):
                 await ask(f"user:{(worker * 31 + n) % CLIENTS}")
 
-        await asyncio.gather(*(one(worker) for worker in range(TASKS)))
+        await asyncio.gather(*(one(worker) for worker in range(tasks)))
 
     cpu, rate = await cpu_us_async(run, batch=batch)
     _answered_by_the_store(await ask("user:0"))
     return {"cpu_us": cpu, "per_s": rate}
+
+
+def server_us(server: Valkey) -> float:
+    """The server's own time per check at batch size 1: what it spent on scripts and functions."""
+    limiter = Limiter(rules(1), store=server.url, deadline_s=5.0)
+    limiter.check("user:0")
+    with Redis.from_url(server.url) as client:
+        client.config_resetstat()
+        for n in range(2000):
+            limiter.check(f"user:{n % CLIENTS}")
+        commands = client.info("commandstats")
+    limiter.close()
+    scripts = [told for name, told in commands.items() if name.startswith(("cmdstat_eval", "cmdstat_fcall"))]
+    assert sum(told["calls"] for told in scripts) == 2000
+    return float(sum(told["usec"] for told in scripts) / 2000)
 
 
 def denied(server: Valkey) -> float:
@@ -122,7 +139,7 @@ def denied(server: Valkey) -> float:
             limiter.check("user:42")
 
     cost = cpu_us(run, batch=50_000)
-    assert limiter.stats.store_calls == 2
+    assert limiter.stats.store_calls <= 20, "asked again once a second"
     return cost
 
 
@@ -160,14 +177,18 @@ def run(progress: Callable[[str], None]) -> dict[str, Any]:
                 progress(f"Redis, one after the other, {count} rules: {name}")
                 results.setdefault(f"sequential_{count}", {})[name] = _one_after_the_other(ask)
 
-        async def all_at_once() -> None:
+        async def all_tasks() -> None:
             for count in (1, 3):
                 for name, ask in concurrent(server, count).items():
+                    progress(f"Redis, one task, {count} rules: {name}")
+                    results.setdefault(f"one_task_{count}", {})[name] = await _in_tasks(ask, 1, 1_000)
                     progress(f"Redis, {TASKS} tasks, {count} rules: {name}")
                     batch = 40_000 if name == "Frontrow" else 4_000
-                    results.setdefault(f"tasks_{count}", {})[name] = await _many_at_once(ask, batch)
+                    results.setdefault(f"tasks_{count}", {})[name] = await _in_tasks(ask, TASKS, batch)
 
-        asyncio.run(all_at_once())
+        asyncio.run(all_tasks())
+        progress("Redis: the server's time")
+        results["server_us"] = server_us(server)
         progress("Redis: a known refusal")
         results["denied_us"] = denied(server)
         progress("Redis: stalled")

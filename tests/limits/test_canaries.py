@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from frontrow.limits import algorithms
-from frontrow.limits.stores import memory
+from frontrow.limits import Quota, algorithms
+from frontrow.limits.stores import memory, plain_checks
 from frontrow.limits.stores.protocol import StoreRequest
 from tests.limits import test_contract as contract
 from tests.limits.doors import Door
@@ -16,7 +16,8 @@ from tests.limits.test_contention import hammer
 
 
 @pytest.fixture
-def pure(redis_url: str, loop: asyncio.AbstractEventLoop) -> Door:
+def pure(redis_url: str, loop: asyncio.AbstractEventLoop, monkeypatch: pytest.MonkeyPatch) -> Door:
+    monkeypatch.setattr(memory.MemoryStore, "prepare_check", lambda *_: None)  # every check runs the specification
     return Door("pure", redis_url, loop)
 
 
@@ -90,13 +91,17 @@ def test_the_contention_test_catches_a_store_without_its_lock(monkeypatch: pytes
         def __exit__(self, *_: object) -> None: ...
 
     turn = threading.Barrier(10)
-    original = memory.KeyTable.get
+    original = plain_checks.JUDGES["fixed_window"]
 
-    def slow_get(table: memory.KeyTable, key: str) -> object:
-        state = original(table, key)
-        turn.wait(30)  # everybody has read before anybody writes
-        return state
+    def slow(quota: Quota) -> plain_checks.Judge:
+        judge = original(quota)
 
-    monkeypatch.setattr(memory.KeyTable, "get", slow_get)
+        def wait_and_judge(state: object, now_us: int, cost: int) -> object:
+            turn.wait(30)  # everybody has read before anybody writes
+            return judge(state, now_us, cost)
+
+        return wait_and_judge  # type: ignore[return-value]
+
+    monkeypatch.setitem(plain_checks.JUDGES, "fixed_window", slow)
     monkeypatch.setattr(memory, "threading", SimpleNamespace(Lock=Open))
     assert hammer(compiled=False) > 100

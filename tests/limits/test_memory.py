@@ -2,6 +2,7 @@
 
 import gc
 import itertools
+import random
 
 import pytest
 
@@ -105,22 +106,92 @@ def test_one_forward_jump_of_the_clock_forgets_nobody(compiled: bool) -> None:
     assert not limiter.check("fan", now_us=start_us + S).allowed
 
 
-@KERNELS
-def test_l8_the_cap_holds_and_newcomers_share_what_is_left(compiled: bool) -> None:
-    """L8: hard cap. At it a new client shares an overflow state: never more than the quota, nobody known forgotten."""
-    limiter = Limiter(
-        Quota.parse("3/minute", algorithm="token_bucket"),
-        store="memory://?max_keys=160",
-        clock=ManualClock(),
+def capped(max_keys: int, compiled: bool, algorithm: str, clock: ManualClock | None = None) -> Limiter:
+    return Limiter(
+        Quota.parse("5/minute", algorithm=algorithm),
+        store=f"memory://?max_keys={max_keys}",
+        clock=clock or ManualClock(),
         compiled=compiled,
     )
-    known = [f"user:{n}" for n in range(150)]
+
+
+@KERNELS
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_l8_at_the_cap_no_newcomer_is_refused_and_who_used_most_stays_known(algorithm: str, compiled: bool) -> None:
+    """L8: the cap holds. A new client takes the place of one who has used little."""
+    limiter = capped(1000, compiled, algorithm)
+    heavy = [f"user:{n}" for n in range(20)]
+    for key in heavy:
+        assert limiter.check(key, cost=5).allowed
+    assert all(limiter.check(f"new:{n}").allowed for n in range(3000))
+    assert held(limiter) == 1000
+    assert not any(limiter.check(key).allowed for key in heavy), "no heavy user was forgotten"
+
+
+@KERNELS
+@pytest.mark.parametrize("algorithm", ["sliding_log", "sliding_counter", "token_bucket", "leaky_queue"])
+def test_at_the_cap_those_who_have_everything_back_are_forgotten_first(algorithm: str, compiled: bool) -> None:
+    clock = ManualClock(1_700_000_040_000_000)  # a whole minute
+    limiter = capped(400, compiled, algorithm, clock)
+    for n in range(200):
+        limiter.check(f"idle:{n}", cost=5)
+    clock.advance(us=limiter.rules[0].quota.life_us - 5 * S)
+    known = [f"known:{n}" for n in range(200)]
     for key in known:
-        assert limiter.check(key, cost=2).allowed
-    allowed = sum(limiter.check(f"flood:{n}", cost=3).allowed for n in range(5000))
-    assert held(limiter) <= 160
-    assert allowed <= 10, "at most one full quota for each of the ten overflow states"
-    assert [limiter.check(key).remaining for key in known] == [0] * 150
+        limiter.check(key, cost=2)
+    clock.advance(5)
+    assert all(limiter.check(f"new:{n}").allowed for n in range(100))
+    assert held(limiter) == 400
+    assert [limiter.peek(key).remaining for key in known] == [3] * 200
+
+
+@KERNELS
+def test_a_cap_of_one_key_still_serves_everybody(compiled: bool) -> None:
+    limiter = capped(1, compiled, "sliding_log")
+    assert all(limiter.check(f"fan:{n}").remaining == 4 for n in range(50))
+    assert held(limiter) == 1
+
+
+@KERNELS
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_keys_stay_found_while_others_are_forgotten_and_move(algorithm: str, compiled: bool) -> None:
+    """Removing a key from the table must not hide those that were stored behind it."""
+    clock = ManualClock()
+    limiter = Limiter(Quota.parse("9/minute", algorithm=algorithm), clock=clock, compiled=compiled)
+    for n in range(500):
+        limiter.check(f"user:{n}", cost=4)
+    clock.advance(us=limiter.rules[0].quota.life_us)  # the next check turns a generation
+    for n in range(0, 500, 2):
+        limiter.check(f"user:{n}", cost=4)  # moves to the young generation
+    for n in range(0, 500, 2):
+        assert limiter.peek(f"user:{n}").remaining == 5
+    assert held(limiter) == 500
+
+
+@KERNELS
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_a_look_ahead_does_not_age_the_other_clients(algorithm: str, compiled: bool) -> None:
+    limiter = Limiter(Quota.parse("5/minute", algorithm=algorithm), compiled=compiled)
+    now_us = 1_700_000_000_000_000
+    assert limiter.check("fan", cost=5, now_us=now_us).allowed
+    for days in (1, 2, 3, 4):
+        assert limiter.peek("someone", now_us=now_us + days * 86_400 * S).remaining == 5
+    assert not limiter.check("fan", now_us=now_us).allowed
+
+
+@KERNELS
+def test_a_key_of_a_class_of_its_own_is_counted_by_its_text(compiled: bool) -> None:
+    class Strange(str):
+        __slots__ = ()
+
+        def __eq__(self, other: object) -> bool:
+            return False
+
+        def __hash__(self) -> int:
+            return random.getrandbits(32)
+
+    limiter = Limiter("2/minute", clock=ManualClock(), compiled=compiled)
+    assert [limiter.check(key).remaining for key in (Strange("fan"), "fan", Strange("fan"))] == [1, 0, 0]
 
 
 @KERNELS

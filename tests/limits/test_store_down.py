@@ -8,7 +8,7 @@ import pytest
 
 from frontrow.core.breaker import Breaker
 from frontrow.core.clock import ManualClock
-from frontrow.limits import Limiter, Quota, Rule
+from frontrow.limits import CostTooLarge, InvalidCost, Limiter, Quota, Rule
 from tests.support.servers import Valkey
 
 QUOTA = Quota.parse("3/minute", algorithm="token_bucket")
@@ -137,17 +137,48 @@ def test_a_known_refusal_costs_no_round_trip(redis_url: str) -> None:
         calls = limiter.stats.store_calls
         for _ in range(1000):
             assert not limiter.check("fan", cost=2).allowed
-        assert limiter.check("fan", cost=3).allowed is False
         assert limiter.stats.store_calls == calls
-        assert limiter.stats.denied_locally == 1001
+        assert limiter.stats.denied_locally == 1000
         assert limiter.check("fan", cost=1).allowed, "a smaller cost may fit and is asked"
-        clock.advance(us=refusal.retry_after_us - 1)
-        assert limiter.check("fan", cost=2).retry_after_us == 1
-        clock.advance(us=1)
-        limiter.check("fan", cost=2)
-        assert limiter.stats.store_calls == calls + 2
+        clock.advance(0.9)
+        assert refusal.retry_after_us - limiter.check("fan", cost=2).retry_after_us == 900_000
+        assert limiter.stats.store_calls == calls + 1
         limiter.refund("fan", cost=3)
         assert limiter.check("fan", cost=2).allowed, "a refund forgets the refusal"
+
+
+def test_a_larger_cost_is_told_its_own_wait(redis_url: str) -> None:
+    with Limiter(QUOTA, store=redis_url, deadline_s=5.0) as limiter:
+        limiter.check("fan", cost=3)
+        one = limiter.check("fan").retry_after_s
+        three = limiter.check("fan", cost=3).retry_after_s
+    assert one <= 20 < 55 < three <= 60
+
+
+@pytest.mark.parametrize(
+    ("cost", "error"), [(0, InvalidCost), (True, InvalidCost), (1.0, InvalidCost), (4, CostTooLarge)]
+)
+def test_a_known_refusal_hides_no_bad_cost(redis_url: str, cost: int, error: type[Exception]) -> None:
+    with Limiter(QUOTA, store=redis_url, deadline_s=5.0) as limiter:
+        limiter.check("fan", cost=3)
+        assert not limiter.check("fan").allowed
+        with pytest.raises(error):
+            limiter.check("fan", cost=cost)
+
+
+def test_a_refund_by_another_process_is_seen_after_a_second(redis_url: str) -> None:
+    clock = ManualClock()
+    with (
+        Limiter("3/hour", store=redis_url, clock=clock, deadline_s=5.0) as here,
+        Limiter("3/hour", store=redis_url, deadline_s=5.0) as there,
+    ):
+        here.check("fan", cost=3)
+        assert not here.check("fan").allowed
+        there.refund("fan", cost=3)
+        clock.advance(us=999_000)
+        assert not here.check("fan").allowed, "known to be refused, for less than a second"
+        clock.advance(us=1_000)
+        assert here.check("fan").allowed
 
 
 @pytest.mark.parametrize("algorithm", ["fixed_window", "sliding_log", "sliding_counter", "token_bucket", "leaky_queue"])

@@ -55,6 +55,8 @@ def pack_parts(key: Mapping[str, str], names: Sequence[str], rule_name: str) -> 
 def _short_text(key: str) -> StoreKey:
     if not key:
         raise InvalidKey("the key is empty; say who is limited, like 'user:42' or '203.0.113.7'", param="key")
+    if type(key) is not str:  # a subclass may compare by its own rules
+        key = str.__str__(key)
     return key if len(key) <= MAX_KEY_CHARS else digest(key.encode("utf-8", "surrogatepass"))
 
 

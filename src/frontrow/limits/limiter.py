@@ -190,12 +190,17 @@ class Limiter:
         return wait_us / US_PER_S, decision
 
     def _install_fast_path(self) -> None:
-        """Let the compiled store decide plain checks directly. It calls back here for unusual ones."""
-        direct = getattr(self._store, "check", None)
-        if direct is not None and self._uses_whole_key:
-            self._store.on_unusual(functools.partial(Limiter.check, self))  # type: ignore[attr-defined]
-            self.stats.follow(self._store.counts)  # type: ignore[attr-defined]
-            setattr(self, "check", direct)  # noqa: B010  # mypy forbids assigning to a method
+        """Let a store in memory decide common checks directly. It calls back here for unusual ones."""
+        prepare = getattr(self._store, "prepare_check", None)
+        if prepare is None:
+            return
+        self.stats.follow(self._store.counts)  # type: ignore[attr-defined]
+        replaced = type(self).check is not Limiter.check or type(self).acheck is not Limiter.acheck
+        if replaced or any(rule.tiers for rule in self.rules):
+            return
+        prepared = prepare(self._default_slots, self.rules, functools.partial(Limiter.check, self))
+        if prepared is not None:
+            vars(self).update(check=prepared.check, acheck=prepared.acheck)
 
 
 def _deadline_us(clock: Clock, timeout_s: float | None) -> int | None:

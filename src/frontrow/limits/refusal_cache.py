@@ -1,17 +1,19 @@
 """A cache of refusals, so that a repeated request needs no round trip to the store.
 
 A refusal holds until the time it promised, because refusals charge nothing and the requests of others only add to what
-is used. Before that time, counted from when the refused request was sent, the result is the same. A refund made by
-another process is seen only after that time.
+is used. Before that time, counted from when the refused request was sent, the result is the same for the same cost. A
+larger cost would have to wait longer, so the store answers it. What another process returns or changes is seen after
+`MAX_AGE_US`, because then the store is asked again.
 """
 
 from typing import Any
 
-from frontrow.core.clock import Clock
+from frontrow.core.clock import US_PER_S, Clock
 from frontrow.limits.quota import Decision
 from frontrow.limits.stats import Stats
 
 MAX_REFUSALS = 100_000
+MAX_AGE_US = US_PER_S
 _new: Any = tuple.__new__  # builds a named tuple at half the cost of calling its class
 
 
@@ -28,10 +30,10 @@ class RefusalCache:
     def find(self, key: Any, cost: int) -> Decision | None:
         """The refusal that still holds for `key` at this cost, if any."""
         cached = self.by_key.get(key)
-        if cached is None or cost < cached[1]:
+        if cached is None or cost != cached[1] or type(cost) is not int:
             return None
         left_us = cached[0] - self._clock()
-        if left_us <= 0:
+        if left_us <= 0 or cached[2].retry_after_us - left_us >= MAX_AGE_US:
             self.by_key.pop(key, None)
             return None
         self._stats.denied_locally += 1

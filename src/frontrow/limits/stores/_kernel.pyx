@@ -3,22 +3,30 @@
 
 The store is exact under threads and needs no lock of its own. Between reading a state and writing it, nothing here
 allocates a garbage-collected object or calls Python code, so the interpreter lock is never released. The clock is read
-before that and the Decision is built after it. Idle keys leave in generations, as in key_table.py.
+before that and the Decision is built after it. Keys are exact strings and bytes, so comparing them calls no Python code.
+Idle keys leave in generations, and at `max_keys` a new key takes the place of another, as in key_table.py.
 """
 
-from cpython.bytes cimport PyBytes_CheckExact
+cimport cython
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.dict cimport PyDict_CheckExact
+from cpython.exc cimport PyErr_Clear
 from cpython.long cimport PyLong_FromLongLong
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF
-from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_SET_ITEM
+from cpython.tuple cimport PyTuple_GET_ITEM, PyTuple_GET_SIZE, PyTuple_SET_ITEM
 from cpython.unicode cimport PyUnicode_CheckExact, PyUnicode_GET_LENGTH
 from libc.stdint cimport int64_t, uint64_t
-from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memcpy
 
 cdef extern from "Python.h":
     Py_hash_t PyObject_Hash(object) except -1
     int PyObject_RichCompareBool(PyObject*, PyObject*, int) except -1
-    ctypedef object (*allocfunc)(PyTypeObject*, Py_ssize_t)
+    PyTypeObject* Py_TYPE(PyObject*)
+    PyObject* PyDict_GetItemWithError(object, object) except? NULL
+    const char* PyUnicode_AsUTF8AndSize(object, Py_ssize_t*)
     int Py_EQ
 
 cdef extern from *:
@@ -51,13 +59,26 @@ cdef extern from *:
     static PyObject *frontrow_new_tuple(PyObject *kind, Py_ssize_t size) {
         return ((PyTypeObject *)kind)->tp_alloc((PyTypeObject *)kind, size);
     }
+    /* `await` asks am_send first. It returns the result without raising StopIteration. */
+    typedef int (*frontrow_send_function)(PyObject *, PyObject *, PyObject **);
+    static void frontrow_set_send(PyObject *kind, frontrow_send_function send) {
+        ((PyTypeObject *)kind)->tp_as_async->am_send = (sendfunc)send;
+    }
+    static void frontrow_warn_never_awaited(void) {
+        if (PyErr_WarnEx(PyExc_RuntimeWarning, "coroutine 'Limiter.acheck' was never awaited", 1) < 0)
+            PyErr_WriteUnraisable(NULL);
+    }
     """
+    ctypedef int (*frontrow_send_function)(object, object, PyObject**) except -1
     int64_t frontrow_monotonic_ns()
     void* frontrow_zeroed(size_t size)
     void frontrow_free(void* memory, size_t size)
     object frontrow_new_tuple(object kind, Py_ssize_t size)
+    void frontrow_set_send(object kind, frontrow_send_function send)
+    void frontrow_warn_never_awaited()
 
 from frontrow.core.clock import SystemClock
+from frontrow.limits.keys import GLOBAL_KEY
 from frontrow.limits.quota import ALGORITHMS, Decision
 from frontrow.limits.stores.protocol import StoreResult
 
@@ -67,6 +88,8 @@ DEF REFUND_OP = 2
 DEF MAX_RULES = 32
 DEF FREED_PER_CHECK = 32
 DEF SCANNED_PER_CHECK = 512
+DEF SAMPLED_PER_TABLE = 32
+DEF SCANNED_PER_SAMPLE = 256
 DEF MAX_KEY_CHARS = 256
 DEF FIXED = 0
 DEF LOG = 1
@@ -88,7 +111,7 @@ cdef struct Table:
     Entry* entries
     int64_t mask  # size - 1; -1 when there is no table yet
     int64_t used
-    int64_t cursor
+    int64_t cursor  # how far a doomed table is freed; in other tables, where the next sample starts
 
 cdef struct QuotaSlot:
     int algorithm
@@ -96,19 +119,18 @@ cdef struct QuotaSlot:
     int64_t limit
     int64_t period
     int64_t grain
+    int64_t width  # the period in grains
     int64_t leak
     int64_t unit
     int64_t capacity
     int64_t life
     int64_t max_keys
-    int64_t overflow
     Table young
     Table old
     Table doomed
     int64_t turn  # how often a generation turns: a life, or longer
     int64_t turn_at
     bint turning
-    int64_t live_old
     int64_t allowed
     int64_t refused
     int64_t shadow_refused
@@ -139,17 +161,22 @@ cdef inline int64_t ceil_div(int64_t a, int64_t b) noexcept nogil:
 
 # -- tables ----------------------------------------------------------------------------------------------------------
 
+cdef inline int64_t home_of(Table* table, Py_hash_t hashed) noexcept nogil:
+    """Where the search for a key with this hash starts."""
+    return <int64_t>((<uint64_t>hashed * <uint64_t>0x9E3779B97F4A7C15) >> 20) & table.mask
+
+
 cdef inline Entry* entry_of(Table* table, PyObject* key, Py_hash_t hashed) except NULL:
     """The entry of `key`, or the empty entry where it would go."""
-    cdef uint64_t mixed = <uint64_t>hashed * <uint64_t>0x9E3779B97F4A7C15
-    cdef int64_t at = <int64_t>(mixed >> 20) & table.mask
+    cdef int64_t at = home_of(table, hashed)
     cdef Entry* entry
     while True:  # ends: tables are never more than two thirds full
         entry = &table.entries[at]
         if entry.key == NULL or entry.key == key:
             return entry
-        if PyObject_Hash(<object>entry.key) == hashed and PyObject_RichCompareBool(entry.key, key, Py_EQ):
-            return entry
+        if Py_TYPE(entry.key) == Py_TYPE(key) and PyObject_Hash(<object>entry.key) == hashed:
+            if PyObject_RichCompareBool(entry.key, key, Py_EQ):
+                return entry
         at = (at + 1) & table.mask
 
 
@@ -174,6 +201,24 @@ cdef int grow(Table* table) except -1:
     frontrow_free(table.entries, (table.mask + 1) * sizeof(Entry))
     table.entries = bigger.entries
     table.mask = bigger.mask
+    return 0
+
+
+cdef int remove(Table* table, Entry* entry) except -1:
+    """Remove an entry and move later ones of its chain up, so that they are still found."""
+    cdef int64_t gap = entry - table.entries
+    cdef int64_t at = (gap + 1) & table.mask
+    cdef int64_t home
+    cdef PyObject* key = entry.key
+    while table.entries[at].key != NULL:
+        home = home_of(table, PyObject_Hash(<object>table.entries[at].key))
+        if ((at - home) & table.mask) >= ((at - gap) & table.mask):
+            table.entries[gap] = table.entries[at]
+            gap = at
+        at = (at + 1) & table.mask
+    table.entries[gap].key = NULL
+    table.used -= 1
+    Py_XDECREF(key)
     return 0
 
 
@@ -240,10 +285,10 @@ cdef inline void advance_generation(QuotaSlot* slot, int64_t now) noexcept:
         slot.doomed = slot.old
         slot.doomed.cursor = 0
         slot.old = slot.young
-        slot.live_old = slot.old.used
         slot.young.entries = NULL
         slot.young.mask = -1
         slot.young.used = 0
+        slot.young.cursor = 0
     if slot.doomed.mask >= 0:
         free_doomed(slot, FREED_PER_CHECK, SCANNED_PER_CHECK)
 
@@ -251,7 +296,7 @@ cdef inline void advance_generation(QuotaSlot* slot, int64_t now) noexcept:
 # -- algorithms: the same arithmetic as algorithms.py -----------------------------------------------------------------
 
 cdef void judge_fixed(QuotaSlot* q, bint seen, int64_t now, int64_t cost, Verdict* v) noexcept:
-    cdef int64_t start = now - floor_mod(now, q.period)
+    cdef int64_t start = window_start(q, seen, now, v)
     cdef int64_t then = v.a if seen else start
     cdef int64_t count = v.b if seen else 0
     v.moved = then - start > q.period
@@ -277,6 +322,11 @@ cdef inline int64_t floor_mod(int64_t a, int64_t b) noexcept nogil:
     return r + b if r < 0 else r
 
 
+cdef inline int64_t window_start(QuotaSlot* q, bint seen, int64_t now, Verdict* v) noexcept nogil:
+    """Where the window of `now` starts. Nearly always that is where the state's window starts: no division then."""
+    return v.a if seen and v.a <= now < v.a + q.period else now - floor_mod(now, q.period)
+
+
 cdef inline int64_t counter_reset(QuotaSlot* q, int64_t prev, int64_t cur, int64_t into) noexcept nogil:
     if cur > 0:
         return 2 * q.period - into
@@ -284,11 +334,11 @@ cdef inline int64_t counter_reset(QuotaSlot* q, int64_t prev, int64_t cur, int64
 
 
 cdef void judge_counter(QuotaSlot* q, bint seen, int64_t now, int64_t cost, Verdict* v) noexcept:
-    cdef int64_t start = now - floor_mod(now, q.period)
+    cdef int64_t start = window_start(q, seen, now, v)
     cdef int64_t then = v.a if seen else start
     cdef int64_t prev = v.b >> 32 if seen else 0
     cdef int64_t cur = v.b & 0xFFFFFFFF if seen else 0
-    cdef int64_t width, into, left, room, opens
+    cdef int64_t width = q.width, left, room, opens
     v.moved = then - start > 2 * q.period
     if then > start and not v.moved:
         start = then
@@ -296,9 +346,9 @@ cdef void judge_counter(QuotaSlot* q, bint seen, int64_t now, int64_t cost, Verd
     elif then < start:
         prev = cur if start - then == q.period else 0
         cur = 0
-    width = q.period / q.grain
-    into = (now - start) / q.grain
-    left = floor_div(q.limit * width - prev * (width - into), width) - cur
+    left = q.limit - cur
+    if prev > 0:
+        left = floor_div(q.limit * width - prev * (width - (now - start) / q.grain), width) - cur
     if left < 0:
         left = 0
     v.allowed = cost <= left
@@ -454,6 +504,52 @@ cdef void report_uncharged(QuotaSlot* q, int64_t a, int64_t b, bint seen, int64_
     v.reset = as_is.reset
 
 
+# -- at the cap -------------------------------------------------------------------------------------------------------
+
+cdef struct Candidate:  # a key that could be forgotten, and how much its client has left
+    Table* table
+    Entry* entry
+    int64_t left
+
+
+cdef void sample(QuotaSlot* slot, Table* table, int64_t now, Candidate* best) noexcept:
+    """Look at the next few keys of `table`. Keep in `best` the one with most left; stop at one that has used nothing."""
+    cdef int64_t looked = 0, scanned = 0
+    cdef Entry* entry
+    cdef Verdict v
+    while looked < SAMPLED_PER_TABLE and scanned <= table.mask and table.used and best.left < slot.capacity:
+        if scanned >= SCANNED_PER_SAMPLE and best.entry != NULL:
+            return
+        table.cursor = (table.cursor + 1) & table.mask
+        entry = &table.entries[table.cursor]
+        scanned += 1
+        if entry.key == NULL:
+            continue
+        looked += 1
+        v.a, v.b = entry.a, entry.b
+        judge(slot, True, now, 0, &v)
+        if best.entry == NULL or v.remaining > best.left:
+            best.table, best.entry, best.left = table, entry, v.remaining
+
+
+cdef int make_room(QuotaSlot* slot, int64_t now) except -1:
+    """Forget one key: a doomed one, else of a sample one that has used nothing or else the least."""
+    cdef Candidate best
+    cdef int64_t doomed = slot.doomed.used
+    if doomed:
+        free_doomed(slot, FREED_PER_CHECK, SCANNED_PER_CHECK)
+        if slot.doomed.used < doomed:
+            return 0
+    best.entry, best.left = NULL, -1
+    sample(slot, &slot.old, now, &best)
+    sample(slot, &slot.young, now, &best)
+    if best.entry != NULL:
+        if slot.algorithm == LOG:
+            release_ring(best.entry.a)
+        remove(best.table, best.entry)
+    return 0
+
+
 # -- the store ---------------------------------------------------------------------------------------------------------
 
 cdef class CompiledStore:
@@ -466,9 +562,7 @@ cdef class CompiledStore:
     cdef bint system_clock
     cdef tuple names
     cdef tuple limits
-    cdef tuple overflow_keys
     cdef object decision_class
-    cdef object _unusual
     cdef readonly object tag_parts
 
     def __cinit__(self, slots, clock, int64_t max_keys, int64_t keep_idle_us=0):
@@ -483,17 +577,16 @@ cdef class CompiledStore:
         self.system_clock = type(clock) is SystemClock
         if self.system_clock:
             self.offset_ns = clock.offset_ns
-        overflow_count = min(1024, max(1, max_keys // 16))
-        self.overflow_keys = tuple(b"~%d" % n for n in range(overflow_count))
         for at in range(self.slot_count):
             quota = slots[at].quota
             slot = &self.slots[at]
             slot.algorithm = ALGORITHMS.index(quota.algorithm)
             slot.shadow = slots[at].rule.shadow
             slot.limit, slot.period, slot.grain = quota.limit, quota.period_us, quota.grain_us
+            slot.width = slot.period / slot.grain
             slot.leak, slot.unit = quota.drip if quota.is_bucket else (1, 1)
             slot.capacity, slot.life = quota.capacity, quota.life_us
-            slot.max_keys, slot.overflow = max_keys - overflow_count, overflow_count
+            slot.max_keys = max_keys
             slot.turn = max(slot.life, keep_idle_us)
             slot.young.mask = slot.old.mask = slot.doomed.mask = -1
         self.names = tuple(slot.rule.name for slot in slots)
@@ -512,58 +605,32 @@ cdef class CompiledStore:
         cdef int at
         cdef int64_t total = 0
         for at in range(self.slot_count):
-            total += self.slots[at].young.used + self.slots[at].live_old + self.slots[at].doomed.used
+            total += self.slots[at].young.used + self.slots[at].old.used + self.slots[at].doomed.used
         return total
 
     def counts(self):
-        """Counters of the checks decided by `check`, per slot: rule name, allowed, refused, shadow refused."""
+        """Counters of the checks decided by prepared checks, per slot: rule name, allowed, refused, shadow refused."""
         return [
             (self.names[at], self.slots[at].allowed, self.slots[at].refused, self.slots[at].shadow_refused)
             for at in range(self.slot_count)
         ]
 
-    def on_unusual(self, unusual):
-        """Set the function that decides a `check` whose key is not a short string or whose cost is unusual."""
-        self._unusual = unusual
+    def prepare_check(self, slots, rules, fallback):
+        """The check of `rules`, whose quotas are in `slots`. `fallback` decides what is unusual."""
+        return CompiledCheck(self, slots, rules, fallback)
 
-    def check(self, key, cost=1, now_us=None):
-        """Charge `cost` to every rule, or to none if one of them refuses."""
-        cdef int64_t now, units
-        if not PyUnicode_CheckExact(key) or not 0 < PyUnicode_GET_LENGTH(key) <= MAX_KEY_CHARS or type(cost) is not int:
-            return self._unusual(key, cost, now_us)
-        if not 0 < cost <= 0x7FFFFFFF:
-            return self._unusual(key, cost, now_us)
-        units = cost
-        cdef int at
-        for at in range(self.slot_count):
-            if units > self.slots[at].capacity:
-                return self._unusual(key, cost, now_us)
-        if now_us is not None:
-            now = now_us
-        elif self.system_clock:
-            now = (frontrow_monotonic_ns() + self.offset_ns) / 1000
-        else:
-            now = self.clock()
-        cdef PyObject* keys[MAX_RULES]
-        cdef int which[MAX_RULES]
-        cdef int64_t mask = 0
-        for at in range(self.slot_count):
-            keys[at] = <PyObject*>key
-            which[at] = at
-        return self.decide_slots(self.slot_count, which, keys, units, now, CHECK_OP, &mask, True)
+    cdef int64_t read_clock(self) except? -1:
+        if self.system_clock:
+            return (frontrow_monotonic_ns() + self.offset_ns) / 1000
+        return self.clock()
 
     def decide(self, request):
         """Charge every rule of `request` or none, in one step."""
         cdef PyObject* keys[MAX_RULES]
         cdef int which[MAX_RULES]
-        cdef int64_t now, mask = 0
+        cdef int64_t mask = 0
         cdef int at, count = len(request.slots)
-        if request.now_us is not None:
-            now = request.now_us
-        elif self.system_clock:
-            now = (frontrow_monotonic_ns() + self.offset_ns) / 1000
-        else:
-            now = self.clock()
+        cdef int64_t now = self.read_clock() if request.now_us is None else request.now_us
         request_keys = request.keys
         request_slots = request.slots
         for at in range(count):
@@ -582,41 +649,35 @@ cdef class CompiledStore:
     async def aclose(self):
         """Nothing to close."""
 
-    cdef PyObject* find_home(self, QuotaSlot* slot, PyObject* key, Verdict* v) except NULL:
-        """Find the entry of `key`. At the cap a new key shares an overflow key. Fills v.found, v.in_old, v.a, v.b."""
+    cdef int find_state(self, QuotaSlot* slot, PyObject* key, Verdict* v) except -1:
+        """Fill in v.found, v.in_old, v.a and v.b."""
         cdef Py_hash_t hashed = PyObject_Hash(<object>key)
         v.in_old = False
         v.found = find(&slot.young, key, hashed)
         if v.found == NULL:
             v.found = find(&slot.old, key, hashed)
             v.in_old = v.found != NULL
-            if v.found != NULL and slot.algorithm == LOG and v.found.a == 0:
-                v.found = NULL  # its ring moved to the young table, which has since been dropped
-        if v.found == NULL and slot.young.used + slot.live_old + slot.doomed.used >= slot.max_keys:
-            if not PyBytes_CheckExact(<object>key) or (<bytes>key)[:1] != b"~":
-                return self.find_home(slot, PyTuple_GET_ITEM(self.overflow_keys, <uint64_t>hashed % <uint64_t>slot.overflow), v)
         if v.found != NULL:
             v.a, v.b = v.found.a, v.found.b
-        return key
+        return 0
 
-    cdef int write_state(self, QuotaSlot* slot, PyObject* key, Verdict* v) except -1:
+    cdef int write_state(self, QuotaSlot* slot, PyObject* key, Verdict* v, int64_t now) except -1:
         cdef Entry* entry
         if v.found != NULL and not v.in_old:
             v.found.a, v.found.b = v.a, v.b
             return 0
-        if v.found != NULL:
-            slot.live_old -= 1
-            if slot.algorithm == LOG:
-                v.found.a = 0  # the ring has a new owner
+        if v.found == NULL and slot.young.used + slot.old.used + slot.doomed.used >= slot.max_keys:
+            make_room(slot, now)
         entry = insert(&slot.young, <object>key)
         entry.a, entry.b = v.a, v.b
+        if v.found != NULL:
+            remove(&slot.old, v.found)
         return 0
 
     cdef object decide_slots(
         self, int count, int* which, PyObject** keys, int64_t cost, int64_t now, int op, int64_t* mask, bint counting
     ):
         cdef Verdict verdicts[MAX_RULES]
-        cdef PyObject* homes[MAX_RULES]
         cdef int64_t before_a[MAX_RULES]
         cdef int64_t before_b[MAX_RULES]
         cdef bint refused = False
@@ -627,12 +688,13 @@ cdef class CompiledStore:
         for at in range(count):
             slot = &self.slots[which[at]]
             v = &verdicts[at]
-            advance_generation(slot, now)
+            if op != PEEK_OP:  # a look ahead must not age the other keys
+                advance_generation(slot, now)
             v.a = v.b = 0
-            homes[at] = self.find_home(slot, keys[at], v)
+            self.find_state(slot, keys[at], v)
             if op == REFUND_OP:
-                self.return_units(slot, homes[at], v, now, cost)
-                homes[at] = self.find_home(slot, keys[at], v)
+                self.return_units(slot, keys[at], v, now, cost)
+                self.find_state(slot, keys[at], v)
             before_a[at], before_b[at] = v.a, v.b
             judge(slot, v.found != NULL, now, 1 if op == REFUND_OP else cost, v)
             if not v.allowed:
@@ -649,7 +711,7 @@ cdef class CompiledStore:
             if op == CHECK_OP and v.write and not (refused and v.allowed):
                 if slot.algorithm == LOG:
                     v.a = <int64_t>commit_log(slot, v, cost if v.allowed else 0)
-                self.write_state(slot, homes[at], v)
+                self.write_state(slot, keys[at], v, now)
             elif v.allowed:
                 report_uncharged(slot, before_a[at], before_b[at], seen, now, v)
         return self.make_decision(count, which, verdicts, refused, counting)
@@ -671,7 +733,7 @@ cdef class CompiledStore:
             v.a = <int64_t>commit_log(slot, v, -cost)
         else:
             v.b = v.b - cost * slot.unit if v.b > cost * slot.unit else 0
-        return self.write_state(slot, key, v)
+        return self.write_state(slot, key, v, now)
 
     cdef object make_decision(self, int count, int* which, Verdict* verdicts, bint refused, bint counting):
         """One Decision from all verdicts: the refusal with the longest wait, or else the rule with the least left."""
@@ -713,9 +775,194 @@ cdef class CompiledStore:
         return decision
 
 
-STORE = "store"
+cdef object STORE = "store"
+cdef object ONE = 1
 
 
 cdef inline void _set(object decision, Py_ssize_t at, object value):
     Py_INCREF(value)  # SET_ITEM takes over a reference
     PyTuple_SET_ITEM(decision, at, value)
+
+
+# -- prepared checks ----------------------------------------------------------------------------------------------------
+
+cdef class CompiledCheck:
+    """`Limiter.check` for rules that are known beforehand. Packs the parts of a mapping as keys.pack_parts does.
+
+    It decides a short string key, or a plain dictionary whose parts are short strings. `fallback` decides the rest and
+    raises the errors: other mappings, long keys, missing parts, costs that never fit.
+    """
+
+    cdef CompiledStore store
+    cdef int count
+    cdef int which[MAX_RULES]
+    cdef int packed_by[MAX_RULES]  # the first rule that counts by the same parts, which has the same key
+    cdef tuple parts  # per rule: None (the whole key), () (everybody) or its parts as (name, packed name)
+    cdef bint takes_text
+    cdef bint takes_parts
+    cdef int64_t capacity  # the smallest of all rules
+    cdef object everybody
+    cdef object fallback
+
+    def __cinit__(self, CompiledStore store, slots, rules, fallback):
+        cdef int at
+        self.store = store
+        self.count = len(slots)
+        self.everybody, self.fallback = GLOBAL_KEY, fallback
+        self.parts = tuple(None if rule.per is None else tuple(map(_packed_name, rule.per)) for rule in rules)
+        self.takes_text = not any(self.parts)
+        self.takes_parts = None not in self.parts
+        self.capacity = 0x7FFFFFFF
+        for at in range(self.count):
+            self.which[at] = slots[at]
+            self.packed_by[at] = self.parts.index(self.parts[at])
+            self.capacity = min(self.capacity, store.slots[self.which[at]].capacity)
+
+    def check(self, key, cost=1, now_us=None):
+        """Charge `cost` to every rule, or to none if one of them refuses."""
+        return self.decide(key, cost, now_us)
+
+    def acheck(self, key, cost=1, now_us=None):
+        """`check` for asyncio. It is made when it is awaited."""
+        cdef AwaitableCheck due = AwaitableCheck.__new__(AwaitableCheck)
+        due.prepared, due.key, due.cost, due.now_us = self, key, cost, now_us
+        return due
+
+    cdef object decide(self, key, cost, now_us):
+        cdef PyObject* keys[MAX_RULES]
+        cdef int64_t units, now, mask = 0
+        cdef int at, made = 0
+        if <PyObject*>cost == <PyObject*>ONE:
+            units = 1
+        elif type(cost) is int and 0 < cost <= self.capacity:
+            units = cost
+        else:
+            return self.fallback(key, cost, now_us)
+        now = self.store.read_clock() if now_us is None else now_us
+        if PyUnicode_CheckExact(key):
+            if not self.takes_text or not 0 < PyUnicode_GET_LENGTH(key) <= MAX_KEY_CHARS:
+                return self.fallback(key, cost, now_us)
+            for at in range(self.count):
+                if <object>PyTuple_GET_ITEM(self.parts, at) is None:
+                    keys[at] = <PyObject*>key
+                else:
+                    keys[at] = <PyObject*>self.everybody
+            return self.store.decide_slots(self.count, self.which, keys, units, now, CHECK_OP, &mask, True)
+        if not PyDict_CheckExact(key) or not self.takes_parts:
+            return self.fallback(key, cost, now_us)
+        try:
+            for at in range(self.count):
+                keys[at] = self.pack(at, <dict>key, keys)
+                made += 1
+                if keys[at] == NULL:
+                    return self.fallback(key, cost, now_us)
+            return self.store.decide_slots(self.count, self.which, keys, units, now, CHECK_OP, &mask, True)
+        finally:
+            for at in range(made):
+                Py_XDECREF(keys[at])
+
+    cdef PyObject* pack(self, int rule, dict key, PyObject** earlier) except? NULL:
+        """A new reference to the rule's store key. `NULL` without an error: something in it is unusual."""
+        cdef char packed[MAX_KEY_CHARS]
+        cdef Py_ssize_t used = 0, size, head_size, at
+        cdef PyObject* value
+        cdef const char* text
+        cdef tuple parts = <tuple>PyTuple_GET_ITEM(self.parts, rule)
+        if self.packed_by[rule] < rule:
+            return _new_reference(<object>earlier[self.packed_by[rule]])
+        if PyTuple_GET_SIZE(parts) == 0:
+            return _new_reference(self.everybody)
+        for at in range(PyTuple_GET_SIZE(parts)):
+            part = <tuple>PyTuple_GET_ITEM(parts, at)
+            value = PyDict_GetItemWithError(key, <object>PyTuple_GET_ITEM(part, 0))
+            if value == NULL or not PyUnicode_CheckExact(<object>value):
+                return NULL
+            text = PyUnicode_AsUTF8AndSize(<object>value, &size)
+            if text == NULL:  # a lone surrogate
+                PyErr_Clear()
+                return NULL
+            head = <object>PyTuple_GET_ITEM(part, 1)
+            head_size = PyBytes_GET_SIZE(head)
+            if size == 0 or used + head_size + 4 + size > MAX_KEY_CHARS:  # 4: up to three digits and a colon
+                return NULL
+            memcpy(packed + used, PyBytes_AS_STRING(head), head_size)
+            used += head_size
+            used += _write_length(packed + used, size)
+            memcpy(packed + used, text, size)
+            used += size
+        return _new_reference(PyBytes_FromStringAndSize(packed, used))
+
+
+def _packed_name(name):
+    raw = name.encode("utf-8", "surrogatepass")
+    return name, b"%d:%b" % (len(raw), raw)
+
+
+cdef inline PyObject* _new_reference(object value) noexcept:
+    Py_INCREF(value)
+    return <PyObject*>value
+
+
+cdef inline Py_ssize_t _write_length(char* to, Py_ssize_t length) noexcept nogil:
+    """Write a number below 1,000 and a colon. Returns how many characters that took."""
+    cdef Py_ssize_t digits = 1 if length < 10 else 2 if length < 100 else 3
+    cdef Py_ssize_t at
+    for at in range(digits - 1, -1, -1):
+        to[at] = <char>(48 + length % 10)
+        length = length / 10
+    to[digits] = 58
+    return digits + 1
+
+
+@cython.final
+@cython.no_gc
+@cython.freelist(64)
+cdef class AwaitableCheck:
+    """What `acheck` returns: a coroutine object without a frame. It decides when awaited and never waits.
+
+    It has the methods of `collections.abc.Coroutine`, so `asyncio.create_task`, `gather`, `wait_for` and `run` take it.
+    """
+
+    cdef CompiledCheck prepared
+    cdef object key
+    cdef object cost
+    cdef object now_us
+    cdef bint done
+
+    cdef object finish(self):
+        if self.done:
+            raise RuntimeError("cannot reuse already awaited coroutine")
+        self.done = True
+        return self.prepared.decide(self.key, self.cost, self.now_us)
+
+    def __await__(self):
+        return self
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        raise StopIteration(self.finish())
+
+    def send(self, value):
+        raise StopIteration(self.finish())
+
+    def throw(self, kind, value=None, traceback=None):
+        self.done = True
+        error = value if value is not None else kind() if isinstance(kind, type) else kind
+        raise error.with_traceback(traceback) if traceback is not None else error
+
+    def close(self):
+        self.done = True
+
+    def __dealloc__(self):
+        if not self.done:
+            frontrow_warn_never_awaited()
+
+
+cdef int _send(object due, object value, PyObject** result) except -1:
+    result[0] = _new_reference((<AwaitableCheck>due).finish())
+    return 0  # PYGEN_RETURN
+
+
+frontrow_set_send(AwaitableCheck, _send)

@@ -1,36 +1,88 @@
 """Per-key states of one quota in this process's memory, in plain Python (the fallback for the compiled kernel).
 
-Idle keys leave in generations. A state is written to the young table. Every `life_us` the young table becomes the old
-one, and the old one is freed, a few keys per check, so no check waits for a sweep. A state that was not touched for a
-whole life equals no state, so nothing that matters is forgotten. One jump of the clock turns only one generation.
+Idle keys leave in generations. A state is written to the young generation. Every `life_us` the young one becomes the
+old one, and the old one is freed, a few keys per check, so no check waits for a sweep. A state that was not touched for
+a whole life equals no state, so nothing that matters is forgotten. One jump of the clock turns only one generation.
 
-At `max_keys` a new key shares one of a few overflow states (a sixteenth of the cap, at most 1,024) with other new keys.
-It may be refused because of them, but no existing key is forgotten and nobody gets more than the quota.
+At `max_keys` a new key takes the place of another, so nobody is refused because others came first. The table looks at
+the next few keys of each generation and forgets one that has used nothing, or else the one that has used least. A
+client who has used much therefore stays known while many others ask once.
 """
 
-from frontrow.limits.algorithms import State
+from frontrow.limits.algorithms import SPECIFICATION, State
 from frontrow.limits.keys import StoreKey
+from frontrow.limits.quota import Quota
 
 FREED_PER_CHECK = 32
-MAX_OVERFLOW = 1024
+SAMPLED_PER_GENERATION = 32
+
+
+class Generation:
+    """Keys that were written in the same stretch of time, and a round of them to take samples from."""
+
+    __slots__ = ("_hand", "_round", "states")
+
+    def __init__(self) -> None:
+        self.states: dict[StoreKey, State] = {}
+        self._round: list[StoreKey] = []
+        self._hand = 0
+
+    def add(self, key: StoreKey, state: State) -> None:
+        """Add a key that this generation does not have."""
+        self._round.append(key)
+        self.states[key] = state
+
+    def sample(self) -> list[tuple[int, StoreKey]]:
+        """The next few keys of the round, each with its place. Keys that moved on leave the round on the way."""
+        found = []
+        for _ in range(min(SAMPLED_PER_GENERATION, len(self._round))):
+            at = self._hand = (self._hand + 1) % len(self._round)
+            key = self._round[at]
+            if key in self.states:
+                found.append((at, key))
+            else:
+                self._leave_round(at)
+        return found
+
+    def forget(self, at: int, key: StoreKey) -> None:
+        """Forget a key of the last sample."""
+        del self.states[key]
+        if at < len(self._round) and self._round[at] == key:
+            self._leave_round(at)
+
+    def _leave_round(self, at: int) -> None:
+        last = self._round.pop()
+        if at < len(self._round):
+            self._round[at] = last
 
 
 class KeyTable:
     """The states of one quota's keys."""
 
-    __slots__ = ("_doomed", "_life_us", "_max_keys", "_old", "_overflow", "_turn_at_us", "_young")
+    __slots__ = (
+        "_doomed",
+        "_life_us",
+        "_max_keys",
+        "_quota",
+        "_turn_at_us",
+        "idle_from_us",
+        "idle_until_us",
+        "old",
+        "young",
+    )
 
-    def __init__(self, life_us: int, max_keys: int) -> None:
+    def __init__(self, quota: Quota, life_us: int, max_keys: int) -> None:
+        self._quota = quota
         self._life_us = life_us
-        self._overflow = min(MAX_OVERFLOW, max(1, max_keys // 16))
-        self._max_keys = max_keys - self._overflow
-        self._young: dict[StoreKey, State] = {}
-        self._old: dict[StoreKey, State] = {}
+        self._max_keys = max_keys
+        self.young = Generation()
+        self.old = Generation()
         self._doomed: list[dict[StoreKey, State]] = []
         self._turn_at_us: int | None = None
+        self.idle_from_us = self.idle_until_us = 0  # between these times `advance_generation` has nothing to do
 
     def __len__(self) -> int:
-        return len(self._young) + len(self._old) + sum(map(len, self._doomed))
+        return len(self.young.states) + len(self.old.states) + sum(map(len, self._doomed))
 
     def advance_generation(self, now_us: int) -> None:
         """Turn a generation when it is due, and free a few keys of the doomed ones."""
@@ -38,26 +90,60 @@ class KeyTable:
             self._turn_at_us = now_us + self._life_us
         elif now_us >= self._turn_at_us:
             self._turn_at_us = now_us + self._life_us
-            if self._old:
-                self._doomed.append(self._old)
-            self._old, self._young = self._young, {}
-        if self._doomed:
-            last = self._doomed[-1]
-            for _ in range(min(FREED_PER_CHECK, len(last))):
-                last.popitem()
-            if not last:
-                self._doomed.pop()
+            if self.old.states:
+                self._doomed.append(self.old.states)
+            self.old, self.young = self.young, Generation()
+        self._free_doomed()
+        self.idle_from_us = self._turn_at_us - 2 * self._life_us
+        self.idle_until_us = self.idle_from_us if self._doomed else self._turn_at_us
 
     def get(self, key: StoreKey) -> State | None:
-        state = self._young.get(key)
-        return self._old.get(key) if state is None else state
+        state = self.young.states.get(key)
+        return self.old.states.get(key) if state is None else state
 
-    def find_home(self, key: StoreKey) -> StoreKey:
-        """`key` itself, or an overflow key when it is new and the table is full."""
-        if key in self._young or key in self._old or len(self) < self._max_keys:
-            return key
-        return b"~%d" % (hash(key) % self._overflow)
+    def write(self, key: StoreKey, state: State, now_us: int) -> None:
+        if key in self.young.states:
+            self.young.states[key] = state
+            return
+        if self.old.states.pop(key, None) is None and len(self) >= self._max_keys:
+            self._make_room(now_us)
+        self.young.add(key, state)
 
-    def write(self, key: StoreKey, state: State) -> None:
-        self._old.pop(key, None)
-        self._young[key] = state
+    def _free_doomed(self) -> int:
+        """Free a few keys whose state equals none. Returns how many."""
+        if not self._doomed:
+            return 0
+        last = self._doomed[-1]
+        freed = min(FREED_PER_CHECK, len(last))
+        for _ in range(freed):
+            last.popitem()
+        if not last:
+            self._doomed.pop()
+        return freed
+
+    def _make_room(self, now_us: int) -> None:
+        """Forget one key: a doomed one, else of a sample one that has used nothing or else the least."""
+        if self._free_doomed():
+            return
+        chosen = self._find_least_used(now_us)
+        if chosen is not None:
+            generation, at, key = chosen
+            generation.forget(at, key)
+        else:  # the whole sample had moved on
+            max(self.old.states, self.young.states, key=len).popitem()
+
+    def _find_least_used(self, now_us: int) -> tuple[Generation, int, StoreKey] | None:
+        most_left, found = -1, None
+        for generation in (self.old, self.young):
+            for at, key in generation.sample():
+                left = self._left(generation.states[key], now_us)
+                if left > most_left:
+                    most_left, found = left, (generation, at, key)
+                if left >= self._quota.capacity:
+                    return found
+        return found
+
+    def _left(self, state: State, now_us: int) -> int:
+        """How much a client has left."""
+        verdict, _ = SPECIFICATION[self._quota.algorithm](self._quota, state, now_us, 0)
+        return verdict.remaining

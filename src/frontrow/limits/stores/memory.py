@@ -1,14 +1,27 @@
-"""The in-process store in plain Python: one lock, one table per quota, and the algorithms as specified."""
+"""The in-process store in plain Python: one lock, one table per quota, and the algorithms as specified.
+
+The most common check, one rule and a string key, takes a shorter way: plain_checks.py.
+"""
 
 import threading
 from collections.abc import Sequence
 
 from frontrow.core.clock import Clock
 from frontrow.limits.algorithms import SPECIFICATION, RuleVerdict, State, peek_verdict, return_units
-from frontrow.limits.keys import StoreKey
-from frontrow.limits.quota import Decision
+from frontrow.limits.keys import Key
+from frontrow.limits.quota import Decision, Rule
 from frontrow.limits.stores.key_table import KeyTable
-from frontrow.limits.stores.protocol import CHECK, PEEK, QuotaSlot, StoreRequest, StoreResult, combine_verdicts
+from frontrow.limits.stores.plain_checks import plain_check
+from frontrow.limits.stores.protocol import (
+    CHECK,
+    PEEK,
+    Check,
+    PreparedCheck,
+    QuotaSlot,
+    StoreRequest,
+    StoreResult,
+    combine_verdicts,
+)
 
 DEFAULT_MAX_KEYS = 2_000_000
 
@@ -24,7 +37,8 @@ class MemoryStore:
         self._slots = tuple(slots)
         self._clock = clock
         self._lock = threading.Lock()
-        self._tables = [KeyTable(max(slot.quota.life_us, keep_idle_us), max_keys) for slot in self._slots]
+        self._tables = [KeyTable(slot.quota, max(slot.quota.life_us, keep_idle_us), max_keys) for slot in self._slots]
+        self._counts = [[0, 0, 0] for _ in self._slots]
 
     def __len__(self) -> int:
         """The number of keys held, over all quotas."""
@@ -32,40 +46,32 @@ class MemoryStore:
 
     def decide(self, request: StoreRequest) -> StoreResult:
         """Charge every rule or none, in one step."""
-        if request.op == CHECK and len(request.slots) == 1:
-            return self._check_one(request.slots[0], request.keys[0], request.cost, request.now_us)
         with self._lock:
             now_us = self._clock() if request.now_us is None else request.now_us
             slots = [self._slots[at] for at in request.slots]
             tables = [self._tables[at] for at in request.slots]
-            for table in tables:
-                table.advance_generation(now_us)
-            keys = [table.find_home(key) for table, key in zip(tables, request.keys, strict=True)]
-            states = [table.get(key) for table, key in zip(tables, keys, strict=True)]
+            if request.op != PEEK:  # a look ahead must not age the other keys
+                for table in tables:
+                    table.advance_generation(now_us)
+            states = [table.get(key) for table, key in zip(tables, request.keys, strict=True)]
             verdicts, after = _apply_rules(request, slots, states, now_us)
-            for table, key, state in zip(tables, keys, after, strict=True):
+            for table, key, state in zip(tables, request.keys, after, strict=True):
                 if state is not None:
-                    table.write(key, state)
+                    table.write(key, state, now_us)
         return combine_verdicts(slots, verdicts)
 
-    def _check_one(self, at: int, key: StoreKey, cost: int, now_us: int | None) -> StoreResult:
-        """`decide` for the most common request: a check of one rule."""
-        slot, table = self._slots[at], self._tables[at]
-        quota = slot.quota
-        with self._lock:
-            now_us = self._clock() if now_us is None else now_us
-            table.advance_generation(now_us)
-            key = table.find_home(key)
-            verdict, after = SPECIFICATION[quota.algorithm](quota, table.get(key), now_us, cost)
-            if after is not None:
-                table.write(key, after)
-        allowed, remaining, reset_after_us, retry_after_us, delay_us = verdict
-        if slot.rule.shadow:
-            allowed, retry_after_us, delay_us = True, 0, 0
-        decision = Decision(
-            allowed, slot.rule.name, quota.capacity, remaining, reset_after_us, retry_after_us, delay_us
+    def prepare_check(self, slots: Sequence[int], rules: Sequence[Rule], fallback: Check) -> PreparedCheck | None:
+        """The check of one rule that counts by the whole key. Others have no shorter way here."""
+        if len(slots) != 1 or rules[0].per is not None:
+            return None
+        [at] = slots
+        return PlainCheck(
+            plain_check(self._slots[at], self._tables[at], self._lock, self._clock, self._counts[at], fallback)
         )
-        return StoreResult(decision, () if verdict.allowed or not slot.rule.shadow else (0,))
+
+    def counts(self) -> list[tuple[str, int, int, int]]:
+        """Counters of the checks decided by prepared checks, per slot: rule name, allowed, refused, shadow refused."""
+        return [(slot.rule.name, *counts) for slot, counts in zip(self._slots, self._counts, strict=True)]  # type: ignore[misc]
 
     async def adecide(self, request: StoreRequest) -> StoreResult:
         return self.decide(request)
@@ -75,6 +81,18 @@ class MemoryStore:
 
     async def aclose(self) -> None:
         """Nothing to close."""
+
+
+class PlainCheck:
+    """A prepared check and its twin for asyncio."""
+
+    __slots__ = ("check",)
+
+    def __init__(self, check: Check) -> None:
+        self.check = check
+
+    async def acheck(self, key: Key, cost: int = 1, now_us: int | None = None) -> Decision:
+        return self.check(key, cost, now_us)
 
 
 def _apply_rules(

@@ -4,9 +4,9 @@ A `QuotaSlot` is one quota that the limiter's rules may apply. A `StoreRequest` 
 A store decides a request in one atomic step over all its rules: all of them are charged, or none.
 """
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from frontrow.limits.algorithms import RuleVerdict
 from frontrow.limits.keys import StoreKey
@@ -18,6 +18,8 @@ CHARGE, RESET = 5, 6
 RESERVE, TAKE_BACK = 3, 4
 """Only a Redis store knows these, for rules that it cannot decide in one step. RESERVE is a CHECK that results in a
 `Reservation`. TAKE_BACK (with its time as `now_us`) undoes it as far as it still counts."""
+
+Check = Callable[..., Decision]  # (key, cost=1, now_us=None), as `Limiter.check`
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,15 @@ class Store(Protocol):
     def close(self) -> None: ...
 
     async def aclose(self) -> None: ...
+
+
+class PreparedCheck(Protocol):
+    """`Limiter.check` and `acheck` for known rules, decided by a store directly (see `prepare_check` of the stores)."""
+
+    @property
+    def check(self) -> Check: ...
+
+    def acheck(self, key: Any, cost: int = 1, now_us: int | None = None) -> Coroutine[Any, Any, Decision]: ...
 
 
 def combine_verdicts(slots: Sequence[QuotaSlot], verdicts: Sequence[RuleVerdict]) -> StoreResult:
