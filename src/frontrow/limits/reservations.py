@@ -5,8 +5,8 @@
         reservation.settle(answer.tokens_used)
 
 If less was used, the rest is given back as far as it still counts: not what has drained from a bucket since, and not
-what belongs to an earlier window. If more was used, the rest is charged whether or not it fits. A bucket then owes up to
-one bucket more than it holds, and nothing is allowed until that has drained. A window has no debt: it is used up.
+what belongs to an earlier window. If more was used, the rest is charged whether or not it fits. A bucket then owes up
+to one bucket more than it holds, and nothing is allowed until that has drained. A window has no debt: it is used up.
 """
 
 from collections.abc import Sequence

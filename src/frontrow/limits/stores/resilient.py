@@ -9,7 +9,7 @@ from frontrow.core.errors import ConfigError
 from frontrow.limits.quota import ON_STORE_DOWN, Decision, StoreDown
 from frontrow.limits.refusal_cache import RefusalCache
 from frontrow.limits.stats import Stats
-from frontrow.limits.stores.protocol import CHECK, REFUND, QuotaSlot, Store, StoreRequest, StoreResult
+from frontrow.limits.stores.protocol import CHECK, REFUND, RESET, QuotaSlot, Store, StoreRequest, StoreResult
 from frontrow.limits.stores.redis import open_redis_store
 
 
@@ -68,11 +68,10 @@ class SharedStore:
 
     def _record_success(self, request: StoreRequest, result: StoreResult, sent_at_us: int) -> StoreResult:
         self.breaker.succeeded()
-        if not result.decision.allowed:
-            if request.op == CHECK and request.now_us is None:
-                self.refusal_cache.remember(self._cache_key(request), request.cost, sent_at_us, result.decision)
-        elif request.op == REFUND:
+        if request.op in (REFUND, RESET):
             self.refusal_cache.forget(self._cache_key(request))
+        elif not result.decision.allowed and request.op == CHECK and request.now_us is None:
+            self.refusal_cache.remember(self._cache_key(request), request.cost, sent_at_us, result.decision)
         return result
 
     def _cache_key(self, request: StoreRequest) -> Any:
